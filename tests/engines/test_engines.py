@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import json
+import os
+import tempfile
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +18,7 @@ from plait.dataset.digest import trial_digest
 from plait.engine.engine import Engine, Interrupted, Job
 from plait.engine.factory import ENGINES as REGISTRY
 from plait.engine.factory import engines_with, make_engine
+from plait.engine.request import EngineRequest
 from plait.engine.support import lacking, uses
 from plait.errors import TrialError
 from plait.plan.identity import trial_identity
@@ -21,21 +26,45 @@ from plait.plan.resolve import resolve
 from plait.scenario import parse
 from plait.scenario.fields.parts import EngineName
 from plait.scenario.vary.cases import expand
+from real_hosts import SSHD, PlantedLine, RealHosts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     import polars as pl
 
     from plait.plan.model.plan import Plan
 
+
+def remote_engine() -> Engine:
+    """Return the engine `remote`, with two hosts that exist until the process ends."""
+    folder = Path(tempfile.mkdtemp())
+    shaped = ("tbf rate 10mbit burst 5k limit 64k",)
+    hosts = RealHosts(folder, [PlantedLine("a-b", shaped, shaped)])
+    hosts.__enter__()
+    atexit.register(hosts.__exit__)
+    text = hosts.hosts_yaml().read_text(encoding="utf-8").replace("  h1:", "  a:").replace("  h2:", "  b:")
+    (folder / "ab.yaml").write_text(text, encoding="utf-8")
+    return make_engine(
+        "remote", EngineRequest(hosts=folder / "ab.yaml", ssh_config=hosts.direct_ssh_config())
+    )
+
+
 ENGINES: dict[str, Callable[[], Engine]] = {
     "fake": FakeEngine,
     "virtual": lambda: make_engine("virtual"),
     "machine": lambda: make_engine("machine"),
+    "remote": remote_engine,
 }
-ON_A_KERNEL = [pytest.param(name, marks=pytest.mark.guest) for name in ENGINES if name != "fake"]
+_NEEDS_ROOT = pytest.mark.skipif(
+    os.geteuid() != 0 or not Path(SSHD).exists(),
+    reason="needs root for hosts of its own, and openssh-server; see docs/limitations.md",
+)
+ON_A_KERNEL = [
+    pytest.param("virtual", marks=pytest.mark.guest),
+    pytest.param("machine", marks=pytest.mark.guest),
+    pytest.param("remote", marks=[pytest.mark.users, _NEEDS_ROOT]),
+]
 
 LINE = """\
 title: One line
@@ -59,6 +88,14 @@ def engine(request: pytest.FixtureRequest) -> Engine:
 def real_engine(request: pytest.FixtureRequest) -> Engine:
     """Return an engine with a kernel."""
     return ENGINES[request.param]()
+
+
+@pytest.fixture(scope="module")
+def building_engine(real_engine: Engine) -> Engine:
+    """Return an engine that builds the nodes of a plan, with their settings."""
+    if real_engine.name == "remote":
+        pytest.skip("real hosts keep their settings; tests/remote has those of --configure")
+    return real_engine
 
 
 def plan_of(text: str = LINE, seed: int = 1) -> Plan:
@@ -132,13 +169,13 @@ def test_a_trial_ends_at_once_when_the_user_stops_the_study(engine: Engine, tmp_
         engine.execute(Job(plan_of(LINE.replace("2s", "500s")), {}, tmp_path, stop))
 
 
-def test_a_trial_fails_with_what_its_kernel_refused(real_engine: Engine, tmp_path: Path) -> None:
+def test_a_trial_fails_with_what_its_kernel_refused(building_engine: Engine, tmp_path: Path) -> None:
     plan = plan_of()
     first, *others = plan.network.namespaces
     wrong = first.model_copy(update={"sysctls": (("net/ipv4/no_such_setting", "1"),)})
     network = plan.network.model_copy(update={"namespaces": (wrong, *others)})
     with pytest.raises(TrialError, match="no_such_setting"):
-        real_engine.execute(Job(plan.model_copy(update={"network": network}), {}, tmp_path))
+        building_engine.execute(Job(plan.model_copy(update={"network": network}), {}, tmp_path))
 
 
 def test_an_engine_reports_the_features_that_it_lacks(engine: Engine) -> None:

@@ -22,16 +22,18 @@ MOST_FILES = 15
 
 # A stage may import itself, the stages named here, and what serves all (units, errors, cautions, the version).
 STAGES = {
-    *("scenario", "plan", "dataset", "kernel", "engine", "calibration"),
+    *("scenario", "hosts", "plan", "dataset", "kernel", "engine", "calibration", "measure"),
     *("analysis", "explain", "results", "report", "study"),
 }
 MAY_IMPORT = {
     "scenario": set(),
+    "hosts": {"scenario"},
     "plan": {"scenario"},
     "dataset": {"plan"},
     "kernel": {"plan"},
-    "engine": {"plan", "kernel"},
+    "engine": {"hosts", "plan", "dataset", "kernel"},
     "calibration": {"scenario", "plan", "dataset", "engine"},
+    "measure": {"scenario", "hosts", "plan", "dataset", "engine"},
     "analysis": {"plan", "dataset"},
     "explain": {"scenario", "plan", "dataset", "analysis"},
     "results": {"scenario", "plan", "dataset", "engine", "analysis", "explain"},

@@ -11,7 +11,7 @@ import sys
 import typer
 
 from plait import limits
-from plait.cli import crosscheck, import_, lint, new, plan, run
+from plait.cli import crosscheck, import_, lint, measure, new, plan, run
 from plait.cli import help as help_verb
 from plait.cli import list as list_verb
 from plait.cli.laboratory import doctor, kernel, shell
@@ -45,6 +45,7 @@ app.command("merge")(merge.command)
 app.command("bundle")(bundle.command)
 app.command("explain")(explain.command)
 app.command("export")(export.command)
+app.command("measure")(measure.command)
 app.command("doctor")(doctor.command)
 app.add_typer(kernel.app, name="kernel")
 app.command("help")(help_verb.command)

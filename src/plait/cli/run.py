@@ -14,7 +14,15 @@ import typer
 from plait.cli.shared.ending import notify
 from plait.cli.shared.environment import environment_of
 from plait.cli.shared.kernel import build_with_progress, show_step
-from plait.cli.shared.options import ScenarioArgument, SetOption, StudySeed, SummaryJson
+from plait.cli.shared.options import (
+    ConfigureOption,
+    HostsOption,
+    ScenarioArgument,
+    SetOption,
+    SshConfigOption,
+    StudySeed,
+    SummaryJson,
+)
 from plait.cli.shared.sandbox import DISK, DiskOption, UnconfinedOption, policy
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
@@ -125,6 +133,9 @@ def command(
     engine: EngineOption = None,
     kernel: StudyKernelOption = None,
     modules: ModulesOption = None,
+    hosts: HostsOption = None,
+    ssh_config: SshConfigOption = None,
+    configure: ConfigureOption = False,
     trial_timeout: TrialTimeout = 3600,
     disk: DiskOption = DISK,
     unconfined: UnconfinedOption = False,
@@ -141,13 +152,15 @@ def command(
     """
     from plait.cli.shared.bundles import requested_study, show_repeat
     from plait.engine.factory import make_engine
+    from plait.engine.request import EngineRequest
     from plait.study.perform import Options, perform
     from plait.study.shard import shard as shard_of
 
     part = shard_of(shard) if shard else None
     overrides = _with_engines(scenario, _with_pauses(overrides, pause), engine or [])
+    show = (notify, show_step, host_settings, build_with_progress)
     limits = policy(disk, unconfined=unconfined)
-    request = _request(kernel, modules, trial_timeout, limits, host_settings=host_settings)
+    request = EngineRequest(kernel, modules, trial_timeout, limits, *show, hosts, ssh_config, configure)
     with requested_study(scenario, overrides, seed, repeat, verify=verify) as asked:
         _refuse_json_with_prompt(asked.scenario, as_json=json_output)
         command = _reproduce(scenario, asked.seed, asked.repeat, overrides)
@@ -182,17 +195,6 @@ def _end_shard(folder: Path, outcome: StudyOutcome) -> int:
     """Say what to do with a shard, which has no report of its own, and return the exit code."""
     notify(f"{folder} has {outcome.total} trials of the study; `plait merge OUT DIR...` puts shards together")
     return 1 if outcome.failed else 0
-
-
-def _request(
-    kernel: str | None, modules: Path | None, trial_timeout: float, limits: Policy, *, host_settings: bool
-) -> EngineRequest:
-    """Return what the user asks of the engines."""
-    from plait.engine.request import EngineRequest
-
-    return EngineRequest(
-        kernel, modules, trial_timeout, limits, notify, show_step, host_settings, build_with_progress
-    )
 
 
 def _watch(progress: str, *, bar: bool) -> Callable[[int], AbstractContextManager[Observer]]:

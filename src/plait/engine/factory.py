@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from plait.engine.host import engine as host
 from plait.engine.machine import trial as machine
+from plait.engine.remote import support as remote_support
+from plait.engine.remote import trial as remote
 from plait.engine.request import EngineRequest
 from plait.engine.uml import trial as uml
 from plait.errors import RequestError
@@ -31,6 +33,7 @@ ENGINES: Mapping[str, EngineKind] = {
     "virtual": EngineKind(uml.make, uml.LACKS),
     "machine": EngineKind(machine.make, machine.LACKS),
     "host": EngineKind(host.make, host.LACKS),
+    "remote": EngineKind(remote.make, remote_support.LACKS),
 }
 
 

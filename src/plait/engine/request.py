@@ -36,3 +36,9 @@ class EngineRequest:
     """Whether the engine `host` may write settings that all namespaces of this machine share."""
     build: Callable[[], Kernel] = kernels.ensure
     """Returns the default laboratory kernel, built if necessary."""
+    hosts: Path | None = None
+    """The file that maps nodes to real hosts, for the engine `remote`."""
+    ssh_config: Path | None = None
+    """A configuration file for ssh instead of the user's own."""
+    configure: bool = False
+    """Whether the engine may change settings of real hosts as root, which it restores."""

@@ -35,10 +35,14 @@ Feature = Literal[
     "processors",
     "instruction time",
     "offloads",
+    "hosts",
+    "flows",
+    "interface counters",
 ]
 """What a plan may use. `links`: links with conditions that the engine applies. `shared sysctls`: settings that the
 kernel has once for all hosts. `system call time`, `instruction time`: virtual time that each of them takes.
-`processors`: more than one."""
+`processors`: more than one. `hosts`: nodes and addresses that the user need not map. `flows`: every kind of traffic
+and socket option."""
 Part = Literal["links", "nodes", "traffic", "programs", "monitors", "events", "pause", "settings", "machine"]
 
 

@@ -51,12 +51,12 @@ def test_all_mistakes_are_reported_at_once_with_their_places() -> None:
         .replace("6000-6003", "80-90")
         .replace("ssh: alice", "shh: alice")
     )
-    found = mistakes(text)
-    assert [mistake.split(" ")[0] for mistake in found] == [
+    lines = mistakes(text)
+    assert [mistake.split(" ")[0] for mistake in lines] == [
         "hosts.yaml:3:3:", "hosts.yaml:4:5:", "hosts.yaml:5:17:", "hosts.yaml:9:5:",
     ]  # fmt: skip
-    assert "did you mean 'ssh'?" in found[1]
-    assert "'h1.example.org' is not an IP address" in found[2]
+    assert "did you mean 'ssh'?" in lines[1]
+    assert "'h1.example.org' is not an IP address" in lines[2]
 
 
 @pytest.mark.parametrize("destination", ["-oProxyCommand=true", "a b", "$(id)", "host;id", "'x'", ""])

@@ -46,6 +46,28 @@ KernelOption = Annotated[
     typer.Option("--kernel", metavar="NAME", help="Kernel to use (`plait kernel list`)"),
 ]
 SummaryJson = Annotated[bool, typer.Option("--json", help="Print summary.json instead of the table")]
+_REMOTE = "Real hosts (--engine remote)"
+HostsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--hosts", metavar="FILE", help="File of the real hosts, hosts.yaml", rich_help_panel=_REMOTE
+    ),
+]
+SshConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--ssh-config", metavar="FILE", help="Configuration file for ssh", show_default="your own",
+        rich_help_panel=_REMOTE,
+    ),
+]  # fmt: skip
+ConfigureOption = Annotated[
+    bool,
+    typer.Option(
+        "--configure",
+        help="Set endpoints, limits and sysctls on the hosts with `sudo -n`, and restore them",
+        rich_help_panel=_REMOTE,
+    ),
+]
 ColumnsOption = Annotated[
     str | None,
     typer.Option(

@@ -13,7 +13,7 @@ from plait.units import Duration, Size
 
 Transport = Literal["tcp", "mptcp"]
 Pause = Literal["before", "after"]
-EngineName = Literal["virtual", "machine", "host"]
+EngineName = Literal["virtual", "machine", "host", "remote"]
 Whole = Annotated[int, Field(strict=True)]
 VaryText = dict[str, Annotated[list[Any], Field(min_length=1, max_length=MAX_SWEEP)] | str | dict[str, Any]]
 

@@ -72,6 +72,8 @@ def place(scenario: Scenario, use: Use) -> Where:
                 if use.name in getattr(network, kind):
                     return ("network", kind, use.name)
             return ("network",)
+        case "traffic" if use.name.isdigit() and int(use.name) < len(scenario.traffic):
+            return ("traffic", int(use.name))
         case "programs":
             numbers = [i for i, program in enumerate(scenario.programs) if program.name == use.name]
             return ("programs", *numbers[:1])

@@ -1,0 +1,1 @@
+"""The engine `remote`: real hosts over SSH, on links as they are."""

@@ -1,0 +1,197 @@
+"""One trial on real hosts: their agents get ready, start together, and report their tables."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from plait.engine.remote.clocks import Offset, Zero, best, offset
+from plait.engine.remote.merge import FETCHED
+from plait.errors import TrialError, printable
+from plait.plan.identity import plan_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from plait.engine.remote.ssh import HostSession
+    from plait.plan.model.plan import Plan
+
+HEARTBEAT_S = 15
+"""How long an agent waits for a sign of plait before it ends itself."""
+_BEAT_S = 2.0
+_READY_S, _GRACE_S = 60.0, 30.0
+_ROUNDS = 8
+"""Round trips before the start, from which plait estimates the offset of a clock."""
+_LEAD_S = 0.2
+"""How long before the common start plait sends the first order."""
+_MOST_BYTES = 512 << 20
+"""Maximum size of a table."""
+_LINES = 100_000
+"""Maximum number of lines of an agent."""
+
+
+@dataclass
+class Participant:
+    """A host in a trial."""
+
+    session: HostSession
+    offsets: list[Offset] = field(default_factory=list)
+    asked_ns: list[int] = field(default_factory=list)
+    """When plait asked for the time; the host answers in order."""
+    zero_ns: int | None = None
+    ended: bool = False
+    lines: int = 0
+
+    @property
+    def name(self) -> str:
+        """The node."""
+        return self.session.name
+
+    def ask_time(self) -> None:
+        """Ask the agent for its time, which also is a heartbeat."""
+        self.asked_ns.append(time.monotonic_ns())
+        self.session.channel.send(b"time\n", _READY_S)
+
+    def take_line(self, timeout_s: float) -> str:
+        """Read a line of the agent, note what it says, and return its first word."""
+        word, _, rest = self.session.channel.line(timeout_s).partition(" ")
+        now_ns = time.monotonic_ns()
+        self.lines += 1
+        if self.lines > _LINES:
+            raise TrialError(f"{self.name}: the agent sent more than {_LINES} lines")
+        if word == "time" and self.asked_ns:
+            self.offsets.append(offset(self.asked_ns.pop(0), self._number(rest), now_ns))
+        elif word == "zero":
+            self.zero_ns = self._number(rest)
+        elif word == "ended":
+            self.ended = True
+        return word
+
+    def _number(self, text: str) -> int:
+        if not text.isdigit() or len(text) > 20:
+            raise TrialError(f"{self.name}: the agent sent {text[:40]!r} instead of a time")
+        return int(text)
+
+    def wait_for(self, word: str, timeout_s: float) -> None:
+        """Read lines until one begins with `word`; TrialError if the agent ends before."""
+        deadline = time.monotonic() + timeout_s
+        while not self.ended:
+            if self.take_line(max(0.1, deadline - time.monotonic())) == word:
+                return
+
+    def zero(self) -> Zero:
+        """Return when the trial began on this host (TrialError if it never did)."""
+        if self.zero_ns is None or not self.offsets:
+            raise TrialError(f"{self.name}: the agent did not start the trial")
+        return Zero.of(self.zero_ns, best(self.offsets))
+
+
+class Exchange:
+    """A trial between plait and the agents of its hosts."""
+
+    def __init__(self, sessions: Mapping[str, HostSession], folder: Path, arguments: tuple[str, ...]) -> None:
+        """`arguments` are further ones for all agents."""
+        self._hosts = {name: Participant(session) for name, session in sessions.items()}
+        self._folder = folder
+        self._arguments = arguments
+
+    def run(self, plans: Mapping[str, Plan], progress: Callable[[int], None]) -> dict[str, Zero]:
+        """Run the trial, copy its tables to `folder/NODE`, and return when each host began.
+
+        Raises TrialError with the first failure, or StoppedError.
+        """
+        for name, plan in plans.items():
+            data = plan_bytes(plan)
+            words = ("--node", name, "--heartbeat", str(HEARTBEAT_S), *self._arguments)
+            self._hosts[name].session.start_order("trial", str(len(data)), *words, data=data)
+        for host in self._hosts.values():
+            host.wait_for("ready", _READY_S)
+        self._synchronise()
+        self._start()
+        self._follow(max(plan.end_us for plan in plans.values()), progress)
+        for host in self._hosts.values():
+            self._fetch(host)
+        return {name: host.zero() for name, host in self._hosts.items()}
+
+    def _synchronise(self) -> None:
+        for _ in range(_ROUNDS):
+            for host in self._hosts.values():
+                if not host.ended:
+                    host.ask_time()
+                    host.wait_for("time", _READY_S)
+
+    def _start(self) -> None:
+        """Order the start so that it arrives at all hosts at nearly the same time."""
+        one_way_s = {
+            name: best(host.offsets).error_ns / 1e9 for name, host in self._hosts.items() if host.offsets
+        }
+        if len(one_way_s) < len(self._hosts):
+            return  # an agent has ended; `_fetch` reports why
+        at = time.monotonic() + _LEAD_S + max(one_way_s.values())
+        for name in sorted(one_way_s, key=lambda name: -one_way_s[name]):
+            time.sleep(max(0.0, at - one_way_s[name] - time.monotonic()))
+            self._hosts[name].session.channel.send(b"start\n", _READY_S)
+
+    def _follow(self, end_us: int, progress: Callable[[int], None]) -> None:
+        """Wait until all agents have ended. After the first failure, the others get no heartbeat and end, too."""
+        started = time.monotonic()
+        deadline = started + end_us / 1e6 + _GRACE_S
+        beat = started
+        while not all(host.ended for host in self._hosts.values()):
+            now = time.monotonic()
+            if now > deadline:
+                running = ", ".join(host.name for host in self._hosts.values() if not host.ended)
+                raise TrialError(f"{running}: the agent did not end in time; plait ended the session")
+            if now >= beat:
+                beat = now + _BEAT_S
+                for host in self._hosts.values():
+                    if host.ended:
+                        host.session.beat()  # its keeper waits for orders again
+                    else:
+                        host.ask_time()
+                progress(math.floor((now - started) * 1e6))
+            for host in self._hosts.values():
+                if not host.ended:
+                    self._listen(host)
+
+    @staticmethod
+    def _listen(host: Participant) -> None:
+        """Read the agent's lines that have arrived, after a short wait."""
+        wait_until = time.monotonic() + 0.05
+        while not host.ended:
+            if host.session.channel.has_line():
+                host.take_line(_READY_S)
+            elif time.monotonic() >= wait_until:
+                return
+            else:
+                host.session.channel.pause(0.05)
+
+    def _fetch(self, host: Participant) -> None:
+        """Copy the tables, the log and the status of a host; TrialError if its agent failed."""
+        folder = self._folder / host.name
+        folder.mkdir()
+        host.session.fetch("status.json", folder / "status.json", 1 << 20)
+        host.session.fetch("console.log", folder / "console.log", 8 << 20)
+        status = _status(folder / "status.json", host.name)
+        if status.get("ok") is not True:
+            reason = f"{status.get('phase')}: {status.get('error')}"
+            raise TrialError(printable(f"{host.name}: {reason}"[:1000]))
+        for name in FETCHED:
+            host.session.fetch(f"data/{name}.arrow", folder / f"{name}.arrow", _MOST_BYTES)
+
+
+def _status(path: Path, name: str) -> dict[str, object]:
+    try:
+        status = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        status = None
+    if not isinstance(status, dict):
+        log = path.with_name("console.log")
+        text = log.read_bytes()[-500:].decode("utf-8", errors="replace") if log.exists() else ""
+        last = f": {text.strip().splitlines()[-1]}" if text.strip() else ""
+        raise TrialError(printable(f"{name}: the agent ended without a report{last}"))
+    return status

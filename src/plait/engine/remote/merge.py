@@ -1,0 +1,161 @@
+"""One set of tables from those of several hosts.
+
+Each host has its own clock. plait shifts the times of every host by a constant, so that all of them count from the zero
+of the first host; the bound of the error is among the facts of the trial. Times of the receiver decide when a flow
+ended, those of the client when it began.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from plait.dataset.convert import read_stream
+from plait.dataset.model import ALL_TABLES, TABLES
+from plait.engine.remote.mapping import flows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from collections.abc import Mapping as Map
+    from pathlib import Path
+
+    from plait.engine.remote.mapping import Mapping
+    from plait.plan.model.plan import Flow, Plan
+
+FETCHED = (*TABLES, "messages", "counter_series")
+"""The tables that a host may have."""
+_FLOW_EVENTS = ("flow_start", "flow_connected", "flow_end")
+
+
+@dataclass(frozen=True)
+class HostTables:
+    """The tables of one host, and by how many us its zero is later than that of the trial."""
+
+    node: str
+    tables: Map[str, pl.DataFrame]
+    later_us: int
+
+
+def read_host(node: str, folder: Path, later_us: int) -> HostTables:
+    """Return the tables in `folder`, which `node` has sent.
+
+    Raises:
+        DataError: a table is damaged, or its columns differ from the contract.
+    """
+    present = [name for name in FETCHED if name in TABLES or (folder / f"{name}.arrow").exists()]
+    return HostTables(node, {name: read_stream(folder / f"{name}.arrow", name) for name in present}, later_us)
+
+
+def merged(plan: Plan, real: Mapping, hosts: Iterable[HostTables]) -> dict[str, pl.DataFrame]:
+    """Return the tables of the trial, with the flows, addresses and ports of `plan`."""
+    parts: dict[str, list[pl.DataFrame]] = {}
+    rows: dict[int, dict[str, dict[str, object]]] = {}
+    for host in hosts:
+        flows = flows_of(plan, host.node)
+        for name, frame in host.tables.items():
+            shifted = _shifted(frame, host.later_us)
+            numbered = _numbered(shifted, flows)
+            if name == "flows":
+                for row in numbered.to_dicts():
+                    rows.setdefault(row["flow"], {})[host.node] = row
+            else:
+                parts.setdefault(name, []).append(_planned(numbered, name, host.node, flows, real))
+    out = {name: pl.concat(frames) for name, frames in parts.items()}
+    out["events"] = _without_copies(out["events"])
+    for name in ("connections", "subflows", "counter_series"):
+        if name in out:
+            out[name] = out[name].sort("t_us", maintain_order=True)
+    merged_rows = [_flow_row(flow, rows.get(flow.id, {})) for flow in plan.flows]
+    out["flows"] = pl.DataFrame(merged_rows, schema=ALL_TABLES["flows"])
+    return out
+
+
+def write(tables: Map[str, pl.DataFrame], folder: Path) -> None:
+    """Write the tables as the agent does, `NAME.arrow`."""
+    folder.mkdir()
+    for name, frame in tables.items():
+        frame.write_ipc_stream(folder / f"{name}.arrow", compression="uncompressed")
+
+
+def _shifted(frame: pl.DataFrame, later_us: int) -> pl.DataFrame:
+    """Add `later_us` to all times; a column called `*_us` of these tables is a time or a length of time."""
+    names = ["t_us", "start_us", "connected_us", "first_byte_us", "end_us"]
+    if "copies" in frame.columns:  # the table of messages
+        names += ["sent_us", "received_us"]
+    times = [name for name in names if name in frame.columns]
+    return frame.with_columns(pl.col(name) + later_us for name in times)
+
+
+def _numbered(frame: pl.DataFrame, flows: list[Flow]) -> pl.DataFrame:
+    if "flow" not in frame.columns:
+        return frame
+    numbers = {number: flow.id for number, flow in enumerate(flows)}
+    return frame.with_columns(pl.col("flow").replace_strict(numbers, default=None, return_dtype=pl.Int64))
+
+
+def _planned(frame: pl.DataFrame, name: str, node: str, flows: list[Flow], real: Mapping) -> pl.DataFrame:
+    """Replace real addresses and ports by those of the plan."""
+    if name not in ("subflows", "events") or frame.is_empty():
+        return frame
+    by_id = {flow.id: flow for flow in flows}
+    ends = ("local_address", "local_port", "remote_address", "remote_port")
+    rows = frame.select("flow", *ends).rows()
+    planned = [_planned_ends(by_id.get(row[0]), node, row[1:], real) for row in rows]
+    columns = zip(ends, zip(*planned, strict=True), strict=True)
+    return frame.with_columns(pl.Series(name, values, dtype=frame.schema[name]) for name, values in columns)
+
+
+_Ends = tuple[str | None, int | None, str | None, int | None]
+
+
+def _planned_ends(flow: Flow | None, node: str, ends: _Ends, real: Mapping) -> _Ends:
+    if flow is None:
+        return ends
+    local, local_port, remote, remote_port = ends
+    is_client = flow.client.netns == node
+    pairs = real.pairs(flow)
+    key = (local, remote) if is_client else (remote, local)
+    if None not in key and key in pairs:
+        client, server = pairs[key]
+        local, remote = (client, server) if is_client else (server, client)
+    peer = flow.server.netns if is_client else flow.client.netns
+    if is_client:
+        remote_port = real.planned_port(peer, remote_port)
+    else:
+        local_port = real.planned_port(node, local_port)
+    return local, local_port, remote, remote_port
+
+
+def _without_copies(events: pl.DataFrame) -> pl.DataFrame:
+    """Return the events in the order of their times; of those of a flow that both hosts record, the first."""
+    events = events.sort("t_us", maintain_order=True)
+    own = events["flow"].is_not_null() & events["token"].is_null()
+    first = events.select(pl.struct("flow", "event", "node").is_first_distinct()).to_series()
+    return events.filter(~own | first)
+
+
+def _flow_row(flow: Flow, rows: Map[str, Map[str, object]]) -> dict[str, object]:
+    """Return the row of a flow from those of its two hosts."""
+    client, server = rows.get(flow.client.netns, {}), rows.get(flow.server.netns, {})
+    sender, receiver = (client, server) if flow.sender == "client" else (server, client)
+    ended = (
+        client if flow.kind == "bulk" else receiver
+    )  # a bulk flow completes if it connects; the client knows that
+    of_sender = ("congestion_control", "sent_bytes", "sent_sha256")
+    of_receiver = ("first_byte_us", "end_us", "received_bytes", "received_sha256")
+    errors = [str(row["error"]) for row in (receiver, sender) if row.get("error") is not None]
+    fallbacks = [row["fallback"] for row in (client, server) if row.get("fallback") is not None]
+    return {
+        **{name: client.get(name) for name in TABLES["flows"]},
+        "flow": flow.id,
+        "name": flow.name,
+        "kind": flow.kind,
+        "transport": flow.transport,
+        **{name: sender.get(name) for name in of_sender},
+        **{name: receiver.get(name) for name in of_receiver},
+        "completed": bool(ended.get("completed")) and not errors,
+        "fallback": any(fallbacks) if fallbacks else None,
+        "error": "; ".join(dict.fromkeys(errors)) or None,
+    }

@@ -1,0 +1,93 @@
+"""The limits of the hosts file: what hosts have sent, and what they may still send."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from plait.errors import TrialError
+from plait.plan.model.applications import Request, Transfer, Udp
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plait.hosts.model import Limits
+    from plait.plan.model.plan import Flow, Plan
+
+_RAISE = "raise limits.{limit} in the hosts file if your lines can bear it"
+
+
+class Spent:
+    """What hosts have sent in the trials of one command, at most: of several hosts, the one that sent most."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._bytes = 0
+        self._us = 0
+
+    def check(self, plan: Plan) -> int:
+        """Return the time in us that a trial of `plan` may last.
+
+        Raises TrialError if the limits leave no room for what the plan certainly sends.
+        """
+        left_us = self._limits.time.us - self._us
+        if left_us < 1_000_000:
+            raise TrialError(
+                f"the trials have used the {self._limits.time} of limits.time; " + _RAISE.format(limit="time")
+            )
+        needed = sum(_planned_bytes(flow) for flow in plan.flows)
+        if needed > self._left_bytes():
+            raise TrialError(
+                f"the trial sends at least {needed} bytes, and {self._left_bytes()} of limits.bytes are left; "
+                + _RAISE.format(limit="bytes")
+            )
+        for flow in plan.flows:
+            rate = _planned_rate(flow)
+            if rate > self._limits.rate:
+                raise TrialError(
+                    f"flow {flow.name} sends at {rate:.0f} bit/s, more than limits.rate ({self._limits.rate}); "
+                    + _RAISE.format(limit="rate")
+                )
+        return left_us
+
+    def _left_bytes(self) -> int:
+        return max(0, int(self._limits.bytes) - self._bytes)
+
+    def arguments(self) -> tuple[str, ...]:
+        """Return the arguments by which an agent ends itself at the limits."""
+        return ("--most-bytes", str(self._left_bytes()), "--most-rate", str(int(self._limits.rate)))
+
+    def add(self, tables: Mapping[str, pl.DataFrame], plan: Plan) -> None:
+        """Count a trial."""
+        rows = tables["subflows"].group_by("flow", "side", "subflow").agg(pl.col("sent_bytes").max())
+        tcp = rows["sent_bytes"].sum() or 0
+        udp = sum(_planned_bytes(flow) for flow in plan.flows if flow.kind == "udp")
+        self._bytes += int(tcp) + udp
+        ends = tables["flows"]["end_us"].max()
+        self._us += int(ends) if isinstance(ends, int) else plan.end_us
+
+    def add_trial(self, sent_bytes: int, us: int) -> None:
+        """Count a trial that sent `sent_bytes` and lasted `us`."""
+        self._bytes += sent_bytes
+        self._us += us
+
+
+def _planned_bytes(flow: Flow) -> int:
+    match flow.application:
+        case Transfer(bytes=size):
+            return size
+        case Udp(packet_bytes=size, count=count):
+            return size * count
+        case Request(response_bytes=size, count=int(count)):
+            return size * count
+    return 0
+
+
+def _planned_rate(flow: Flow) -> float:
+    """Return the rate that a flow sends at whatever happens, in bit/s; 0 if congestion control decides."""
+    match flow.application:
+        case Udp(packet_bytes=size, interval_ns=interval):
+            return math.floor(size * 8e9 / interval)
+    return 0

@@ -1,0 +1,221 @@
+"""Sessions on real hosts: the system's `ssh`, and the keeper that it starts (`keeper.sh`).
+
+plait adds nothing to the way in: keys, ProxyJump and known hosts are those of the user's own configuration. ssh runs
+in batch mode, so it never asks. All sessions of a host share one connection, whose socket is in a private folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import shlex
+import shutil
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from plait.engine.remote.channel import Channel, StoppedError
+from plait.errors import MachineError, TrialError, printable
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Iterable
+
+KEEPER = Path(__file__).with_name("keeper.sh")
+CONNECT_S, ANSWER_S, UPLOAD_S, PIECE_S = 20, 30, 300, 60
+_GREETING_LINES = 200
+"""Lines that a login script may print before the keeper's."""
+_OPTIONS = (
+    *("BatchMode=yes", f"ConnectTimeout={CONNECT_S}", "ServerAliveInterval=5", "ServerAliveCountMax=3"),
+    *(
+        "ControlMaster=auto",
+        "ControlPersist=no",
+        "ForwardAgent=no",
+        "ForwardX11=no",
+        "ClearAllForwardings=yes",
+    ),
+    *("EscapeChar=none", "RequestTTY=no", "RemoteCommand=none", "PermitLocalCommand=no", "LogLevel=ERROR"),
+)
+
+
+@dataclass
+class Connections:
+    """How to reach hosts: the options of ssh, and the private folder of its sockets. Use it in a `with` block."""
+
+    config: Path | None = None
+    """Configuration file for ssh instead of the user's own."""
+    folder: Path | None = None
+
+    def __enter__(self) -> Self:
+        if shutil.which("ssh") is None:
+            raise MachineError("this machine has no ssh; install it (apt-get install openssh-client)")
+        self.folder = Path(tempfile.mkdtemp(prefix="plait-ssh-"))  # readable only by this user
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.folder = None
+
+    def command(self, destination: str) -> list[str]:
+        """Return the command that starts the keeper at `destination`."""
+        options = [word for option in _OPTIONS for word in ("-o", option)]
+        config = [] if self.config is None else ["-F", str(self.config)]
+        keeper = f"KEEPER={KEEPER.read_text(encoding='utf-8')}"
+        start = shlex.join(["exec", "env", keeper, "sh", "-c", 'eval "$KEEPER"', "keeper"])
+        return [
+            "ssh",
+            *config,
+            *options,
+            "-o",
+            f"ControlPath={self.folder}/%C",
+            "-T",
+            "--",
+            destination,
+            start,
+        ]
+
+
+class HostSession:
+    """A keeper on the host `name`. Orders raise TrialError with the host's reason if they fail."""
+
+    def __init__(
+        self,
+        connections: Connections,
+        name: str,
+        destination: str,
+        stop: Callable[[], threading.Event | None] = lambda: None,
+    ) -> None:
+        """Start ssh; `set_up` waits for the keeper. `stop` returns the event that ends every wait."""
+        assert connections.folder is not None
+        self.name = name
+        self.facts: dict[str, str] = {}
+        self.destination = destination
+        self._errors = connections.folder / f"{name}.log"
+        with self._errors.open("wb") as errors:
+            self.process = subprocess.Popen(
+                connections.command(destination),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,  # Ctrl-C must reach plait alone, which ends the session in order
+            )
+        self.channel = Channel(self.process, f"{name} ({destination})", stop, self._why)
+
+    def is_alive(self) -> bool:
+        """Return whether the keeper still answers."""
+        try:
+            self.order("alive")
+        except (TrialError, StoppedError):
+            return False
+        return True
+
+    def set_up(self, agent: bytes, *, configure: bool) -> None:
+        """Wait for the keeper, ask for facts, and bring the agent (compressed with gzip).
+
+        Raises TrialError, also if `configure` and the host allows no changes.
+        """
+        self._greet()
+        for line in self.order("facts"):
+            name, _, value = line.partition(" ")
+            self.facts[name] = value[:200]
+        if self.facts.get("machine") != platform.machine():
+            raise TrialError(
+                f"{self.name} is a {self.facts.get('machine')}; plait's agent is for {platform.machine()}"
+            )
+        if configure and self.facts.get("root") != "yes":
+            raise TrialError(
+                f"{self.name}: --configure needs `sudo -n` without a password there; allow it, or leave out --configure"
+            )
+        self.order("agent", str(len(agent)), sha256(agent).hexdigest(), data=agent, timeout_s=UPLOAD_S)
+
+    def _greet(self) -> str:
+        """Wait for the keeper, and return the path of its folder."""
+        for _ in range(_GREETING_LINES):
+            words = self.channel.line(CONNECT_S + ANSWER_S).split(maxsplit=2)
+            if words[:2] == ["hello", "1"] and len(words) == 3:
+                return words[2]
+        raise TrialError(
+            f"{self.name} ({self.destination}) is no host that plait can use: the keeper did not start"
+        )
+
+    def order(self, *words: str, data: bytes | None = None, timeout_s: float = ANSWER_S) -> list[str]:
+        """Give an order, with `data` if it has some, and return the lines of the answer before `ok`."""
+        self.start_order(*words, data=data)
+        lines = []
+        while (line := self.channel.line(timeout_s)) != "ok":
+            if line.startswith("failed"):
+                reason = line.removeprefix("failed").strip() or "it gave no reason"
+                raise TrialError(f"{self.name}: {' '.join(words)[:100]}: {reason}")
+            lines.append(line)
+            if len(lines) > _GREETING_LINES:
+                raise TrialError(f"{self.name}: the answer to {words[0]} is too long")
+        return lines
+
+    def read(self, settings: Iterable[str]) -> dict[str, str]:
+        """Return the values of settings (paths below /proc/sys) that the host has."""
+        lines = self.order("read", *settings)
+        return {name: " ".join(value.split()) for name, _, value in (line.partition(" ") for line in lines)}
+
+    def start_order(self, *words: str, data: bytes | None = None) -> None:
+        """Give an order, with `data` if it has some, without waiting for its answer."""
+        self.channel.send((" ".join(words) + "\n").encode(), ANSWER_S)
+        if data is not None:
+            if (line := self.channel.line(ANSWER_S)) != "send":
+                raise TrialError(
+                    f"{self.name}: {words[0]}: the host answered {line[:100]!r} instead of 'send'"
+                )
+            self.channel.send(data, UPLOAD_S)
+
+    def fetch(self, name: str, target: Path, most: int) -> int:
+        """Copy the trial's file `name` to `target`; return its size, or 0 without a file. At most `most` bytes."""
+        self.start_order("fetch", name)
+        words = self.channel.line(ANSWER_S).split()
+        if words == ["none"]:
+            return 0
+        if len(words) != 2 or words[0] != "file" or not words[1].isdigit():
+            raise TrialError(f"{self.name}: the host did not send {name}")
+        size = int(words[1][:20])
+        if size > most:
+            raise TrialError(f"{self.name}: {name} has {size} bytes; plait accepts {most}")
+        with target.open("xb") as file:
+            for piece in self.channel.chunks(size, PIECE_S):
+                file.write(piece)
+        return size
+
+    def beat(self) -> None:
+        """Show the keeper that plait is there."""
+        self.channel.send(b"beat\n", ANSWER_S)
+
+    def close(self) -> None:
+        """End the session in order; if that fails, the keeper ends by itself when its input does."""
+        with contextlib.suppress(TrialError, OSError):
+            self.order("bye")
+        self.end()
+
+    def end(self) -> None:
+        """End ssh. The host then cleans up alone."""
+        for stream in (self.process.stdin, self.process.stdout):
+            with contextlib.suppress(OSError):
+                if stream is not None:
+                    stream.close()
+        for ask, patience_s in ((self.process.terminate, 2.0), (self.process.kill, 5.0)):
+            try:
+                self.process.wait(timeout=patience_s)
+            except subprocess.TimeoutExpired:
+                ask()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=5)
+
+    def _why(self) -> str:
+        """Return what ssh reported, for messages."""
+        deadline = time.monotonic() + 1  # ssh may write its reason a moment after it closed its output
+        while self.process.poll() is None and time.monotonic() < deadline:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(timeout=0.2)
+        text = printable(self._errors.read_bytes()[-2000:].decode("utf-8", errors="replace")).strip()
+        return f": {text.splitlines()[-1][:300]}" if text else ""

@@ -1,0 +1,64 @@
+"""What the engine `remote` lacks, with the reasons."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait.engine.support import Unsupported, Use
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from collections.abc import Mapping as Map
+
+    from plait.engine.remote.mapping import Mapping
+    from plait.engine.support import Feature
+    from plait.plan.model.plan import Flow, Plan
+
+_NO_NETWORK = "builds no network: links and nodes are what they are"
+_NO_ROOT = "changes nothing on real hosts that needs root"
+LACKS: Map[Feature, str] = {
+    "openflow": _NO_NETWORK,
+    "nat": _NO_NETWORK,
+    "middleboxes": _NO_NETWORK,
+    "modules": "loads no modules on real hosts",
+    "programs": "runs no programs on real hosts",
+    "pauses": "has no prompt in a trial",
+    "captures": _NO_ROOT,
+    "probes": _NO_ROOT,
+    "link events": _NO_NETWORK,
+    "node events": _NO_ROOT,
+    "system call time": "runs in real time",
+    "instruction time": "runs in real time",
+    "processors": "uses the processors that the hosts have",
+    "offloads": "leaves the offloads of real interfaces as they are",
+}
+
+
+def missing(real: Mapping) -> Iterator[Unsupported]:
+    """Yield the nodes and addresses that the hosts file lacks."""
+    for node, reason in real.missing:
+        yield Unsupported(Use("hosts", "nodes", node), f"cannot use {node}, which {reason}")
+
+
+def sockets(plan: Plan) -> Iterator[Unsupported]:
+    """Yield the flows whose data or sockets need what two unprivileged agents do not have."""
+    for number, flow in enumerate(plan.flows):
+        reason = _reason(flow)
+        if reason is not None:
+            yield Unsupported(Use("flows", "traffic", str(number)), reason)
+    if plan.monitors.interfaces is not None:
+        yield Unsupported(
+            Use("interface counters", "monitors"), "does not read the counters of real interfaces"
+        )
+
+
+def _reason(flow: Flow) -> str | None:
+    if flow.kind in ("udp", "stream", "on_off"):
+        return f"does not measure {flow.kind}: its delays would compare the clocks of two hosts"
+    if flow.kind == "transfer" and getattr(flow.application, "file", None) is not None:
+        return "does not copy files to real hosts; write bytes instead of file"
+    if flow.joins:
+        return "cannot open subflows itself (subflows_per_path), which needs root"
+    if flow.socket.mark is not None or flow.socket.scheduler is not None:
+        return "cannot set marks or schedulers of sockets, which needs root"
+    return None

@@ -1,0 +1,1 @@
+"""Measures real lines, and writes a scenario that emulates them."""

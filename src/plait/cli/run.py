@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from plait.engine.request import EngineRequest
-    from plait.engine.uml.containment import Policy
     from plait.scenario import Scenario
     from plait.study.pauses import PausedTrial
     from plait.study.study import Observer, StudyOutcome
@@ -179,9 +177,9 @@ def command(
         return 128 + outcome.signal
     if part is not None:
         return _end_shard(folder, outcome)
-    measured = _show(folder, as_json=json_output)
+    complete = _show(folder, as_json=json_output) or not asked.scenario.traffic
     same = asked.bundle is None or not verify or show_repeat(scenario, asked.bundle, folder)
-    return 1 if outcome.failed or (asked.scenario.traffic and not measured) or not same else 0
+    return 0 if complete and same and not outcome.failed else 1
 
 
 def _refuse_json_with_prompt(scenario: Scenario, *, as_json: bool) -> None:

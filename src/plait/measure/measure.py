@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from plait.errors import RequestError
 from plait.measure.estimate import base_rtt, jitter, loss, overload, train_rate
 from plait.measure.model import DirectionEstimate, LineEstimate
-from plait.measure.probing import Burst, LineEnd
+from plait.measure.probing import LineEnd, PacketBurst
 from plait.scenario.names import read_link_name
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from plait.hosts.model import HostsFile
     from plait.measure.estimate import Overload, PacketTimes
-    from plait.measure.probing import Prober
+    from plait.measure.probing import LineProber
 
 SMALL_BYTES, FULL_BYTES, LOSS_BYTES = 64, 1400, 400
 _IDLE_S, _TRAIN_S, _QUARTER_S = 5.0, 0.3, 6.0
@@ -77,29 +77,33 @@ def ends_of(hosts: HostsFile, line: str) -> tuple[LineEnd, LineEnd]:
 
 
 def measure_line(
-    name: str, ends: tuple[LineEnd, LineEnd], budget: Budget, prober: Prober, notify: Callable[[str], None]
+    name: str,
+    ends: tuple[LineEnd, LineEnd],
+    budget: Budget,
+    prober: LineProber,
+    notify: Callable[[str], None],
 ) -> LineEstimate:
     """Measure one line. Raises TrialError if a host fails."""
     ways = (ends, (ends[1], ends[0]))
     notify(f"{name}: round-trip time and jitter")
     count = _WARM_UP + int(_IDLE_S * 50)
-    quiet = [Burst(*way, 0, SMALL_BYTES, 20_000_000, count) for way in ways]
+    quiet = [PacketBurst(*way, 0, SMALL_BYTES, 20_000_000, count) for way in ways]
     idle = [packets.without_first(_WARM_UP) for packets in prober.send(quiet)]
     notify(f"{name}: rate")
     train_s = min(_TRAIN_S, 0.1 * budget.bytes * 8 / budget.rate_bps)
     trains = [
-        Burst.at_rate(way, place * (_BETWEEN_US + 300_000), FULL_BYTES, budget.rate_bps, train_s)
+        PacketBurst.at_rate(way, place * (_BETWEEN_US + 300_000), FULL_BYTES, budget.rate_bps, train_s)
         for place, way in enumerate(ways)
     ]
     coarse = [train_rate(packets) for packets in prober.send(trains)]
     trains_us = prober.zero_us
     notify(f"{name}: rate, token bucket and queue under load")
     rates = [min(budget.rate_bps, _ABOVE * (rate or budget.rate_bps)) for rate in coarse]
-    bursts: list[Burst] = []
+    bursts: list[PacketBurst] = []
     for way, bps in zip(ways, rates, strict=True):
         start_us = bursts[-1].end_us + _BETWEEN_US if bursts else 0
         lasts_s = min(budget.overload_s, 0.6 * budget.bytes * 8 / bps, _MOST_PACKETS * FULL_BYTES * 8 / bps)
-        bursts.append(Burst.at_rate(way, start_us, FULL_BYTES, bps, lasts_s))
+        bursts.append(PacketBurst.at_rate(way, start_us, FULL_BYTES, bps, lasts_s))
     loads = prober.send(bursts)
     least = [float(packets.delays_us.min()) if packets.arrived.any() else None for packets in idle]
     results = []
@@ -142,11 +146,11 @@ def _long_run_bps(result: Overload, fallback: float) -> float:
     return result.rate_bps.value or result.rate_bps.low or fallback
 
 
-def _quarter(way: tuple[LineEnd, LineEnd], bps: float, budget: Budget) -> Burst:
+def _quarter(way: tuple[LineEnd, LineEnd], bps: float, budget: Budget) -> PacketBurst:
     """Return a burst at a quarter of `bps`, of at most a tenth of the bytes."""
-    frame = Burst(*way, 0, LOSS_BYTES, 1, 1).frame_bytes
+    frame = PacketBurst(*way, 0, LOSS_BYTES, 1, 1).frame_bytes
     bps = min(bps / 4, _MOST_PACKETS_PER_S * frame * 8, 0.1 * budget.bytes * 8 / _QUARTER_S)
-    return Burst.at_rate(way, 0, LOSS_BYTES, bps, _QUARTER_S)
+    return PacketBurst.at_rate(way, 0, LOSS_BYTES, bps, _QUARTER_S)
 
 
 def check_names(hosts: HostsFile) -> None:
@@ -163,7 +167,7 @@ def check_names(hosts: HostsFile) -> None:
             )
 
 
-def measure(hosts: HostsFile, prober: Prober, notify: Callable[[str], None]) -> list[LineEstimate]:
+def measure(hosts: HostsFile, prober: LineProber, notify: Callable[[str], None]) -> list[LineEstimate]:
     """Measure every line of a hosts file.
 
     `notify` shows what is going on. Raises RequestError if the limits are too small or a name is not that of a link,

@@ -37,7 +37,7 @@ class LineEnd:
 
 
 @dataclass(frozen=True)
-class Burst:
+class PacketBurst:
     """PacketTimes at a constant rate from one end to the other."""
 
     source: LineEnd
@@ -62,14 +62,14 @@ class Burst:
     @classmethod
     def at_rate(
         cls, ends: tuple[LineEnd, LineEnd], start_us: int, packet_bytes: int, bps: float, s: float
-    ) -> Burst:
+    ) -> PacketBurst:
         """Return a burst of `s` seconds at `bps` (bit/s of frames), from the first end to the second."""
         frame = cls(*ends, start_us, packet_bytes, 1, 1).frame_bytes
         interval_ns = max(1000, round(frame * 8e9 / bps))
         return cls(*ends, start_us, packet_bytes, interval_ns, max(20, round(s * 1e9 / interval_ns)))
 
 
-class Prober:
+class LineProber:
     """Sends bursts between real hosts, within the limits of the hosts file."""
 
     def __init__(self, sessions: Mapping[str, HostSession], folder: Path, spent: Spent) -> None:
@@ -81,7 +81,7 @@ class Prober:
         self.zero_us = 0.0
         """When the last trial began, on plait's clock."""
 
-    def send(self, bursts: Sequence[Burst]) -> list[PacketTimes]:
+    def send(self, bursts: Sequence[PacketBurst]) -> list[PacketTimes]:
         """Send all `bursts` in one trial, and return their packets.
 
         Raises TrialError if a host or the connection fails, or a limit would be exceeded.
@@ -102,14 +102,14 @@ class Prober:
         return packets
 
 
-def _most_sent(bursts: Sequence[Burst]) -> int:
+def _most_sent(bursts: Sequence[PacketBurst]) -> int:
     sent: dict[str, int] = {}
     for burst in bursts:
         sent[burst.source.host] = sent.get(burst.source.host, 0) + burst.count * burst.packet_bytes
     return max(sent.values())
 
 
-def _plan(host: str, bursts: Sequence[Burst], end_us: int) -> Plan:
+def _plan(host: str, bursts: Sequence[PacketBurst], end_us: int) -> Plan:
     return Plan(
         schema_version=1,
         seed=0,
@@ -123,7 +123,7 @@ def _plan(host: str, bursts: Sequence[Burst], end_us: int) -> Plan:
     )
 
 
-def _flow(number: int, burst: Burst) -> Flow:
+def _flow(number: int, burst: PacketBurst) -> Flow:
     return Flow(
         id=number,
         name=f"burst{number}",
@@ -143,7 +143,7 @@ def _flow(number: int, burst: Burst) -> Flow:
     )
 
 
-def _packets(folder: Path, number: int, burst: Burst) -> PacketTimes:
+def _packets(folder: Path, number: int, burst: PacketBurst) -> PacketTimes:
     """Return the packets of a burst: when each left by the sender's clock, and arrived by the receiver's."""
     sent, received = (np.full(burst.count, np.nan) for _ in range(2))
     for host, column, times in (

@@ -12,7 +12,7 @@ from plait.binaries import AGENT
 from plait.engine.remote.spent import Spent
 from plait.engine.remote.ssh import Connections, HostSession
 from plait.measure.measure import Budget, check_names, measure
-from plait.measure.probing import Prober
+from plait.measure.probing import LineProber
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,4 +39,4 @@ def measured_lines(
                 stack.callback(sessions[name].close)
         for session in sessions.values():
             session.set_up(agent, configure=False)
-        return measure(hosts, Prober(sessions, folder, Spent(hosts.limits)), notify)
+        return measure(hosts, LineProber(sessions, folder, Spent(hosts.limits)), notify)

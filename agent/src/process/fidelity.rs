@@ -157,12 +157,12 @@ fn total(text: &str) -> Option<i64> {
     some.split_whitespace().find_map(|word| word.strip_prefix("total="))?.parse().ok()
 }
 
-/// Return the sum over processors of a column of /proc/net/softnet_stat.
+/// Return the sum over processors of a column of `/proc/net/softnet_stat`.
 fn hexadecimal_sum(text: &str, column: usize) -> Option<i64> {
     text.lines().map(|line| i64::from_str_radix(line.split_whitespace().nth(column)?, 16).ok()).sum()
 }
 
-/// Return the processor time that the hypervisor took, in ticks (proc_stat(5)).
+/// Return the processor time that the hypervisor took, in ticks (`proc_stat(5)`).
 fn steal(text: &str) -> Option<i64> {
     text.lines().next()?.split_whitespace().nth(8)?.parse().ok()
 }

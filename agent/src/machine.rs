@@ -81,15 +81,15 @@ pub fn send_results() -> Result<()> {
     send_frame(&mut port, Path::new(""), &[])
 }
 
-fn send_file(port: &mut File, path: &Path, name: &Path) -> Result<()> {
+fn send_file(channel: &mut File, path: &Path, name: &Path) -> Result<()> {
     let context = || format!("reading {}", path.display());
     let mut file = File::open(path).attempt(context)?;
-    let mut part = vec![0; PART_BYTES];
+    let mut chunk = vec![0; PART_BYTES];
     let mut sent = false;
     loop {
-        let length = file.read(&mut part).attempt(context)?;
+        let length = file.read(&mut chunk).attempt(context)?;
         if length > 0 || !sent {
-            send_frame(port, name, &part[..length])?;
+            send_frame(channel, name, &chunk[..length])?;
             sent = true;
         }
         if length == 0 {
@@ -98,16 +98,16 @@ fn send_file(port: &mut File, path: &Path, name: &Path) -> Result<()> {
     }
 }
 
-fn send_frame(port: &mut File, name: &Path, part: &[u8]) -> Result<()> {
+fn send_frame(channel: &mut File, name: &Path, chunk: &[u8]) -> Result<()> {
     let context = || format!("sending {}", name.display());
     let name = name.as_os_str().as_encoded_bytes();
     let length = |bytes: &[u8]| u32::try_from(bytes.len()).map(u32::to_le_bytes);
-    let (Ok(name_length), Ok(part_length)) = (length(name), length(part)) else {
+    let (Ok(name_length), Ok(chunk_length)) = (length(name), length(chunk)) else {
         return Err(Error::new("a frame is longer than 4 GiB"));
     };
-    let header = [name_length, part_length].concat();
-    for bytes in [&header, name, part] {
-        port.write_all(bytes).attempt(context)?;
+    let header = [name_length, chunk_length].concat();
+    for bytes in [&header, name, chunk] {
+        channel.write_all(bytes).attempt(context)?;
     }
     Ok(())
 }

@@ -43,16 +43,8 @@ def execute(
 ) -> TrialResult:
     """Carry out `task` and return its result, whose content is a new folder in `work`.
 
-    Args:
-        engine: the engine, with the identity that the task names.
-        task: the trial.
-        inputs: the paths of the input files by SHA-256.
-        work: the place of the new folder.
-        stop: set when the study ends early.
-        progress: called with the virtual time in us.
-        prompt: called at each pause.
-
-    Raises Interrupted, OSError.
+    `inputs` are the paths of the input files by SHA-256. `stop` is set when the study ends early. `progress` gets the
+    virtual time in us, and `prompt` each pause. Raises Interrupted, OSError.
     """
     folder, result = work.job(), work.job()
     running = {"case": task.key.case, "number": task.key.index}

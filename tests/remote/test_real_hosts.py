@@ -34,7 +34,8 @@ network:
   hosts: [h1, h2]
   links: {h1-h2: {rate: 10mbit}}
 traffic:
-  - transfer: {from: h1, to: h2, bytes: 3MB}
+  - transfer: {from: h1, to: h2, bytes: 6MB}
+transport: tcp
 """
 
 
@@ -93,8 +94,9 @@ def test_a_transfer_gets_what_the_token_bucket_allows_and_leaves_nothing_behind(
     assert run.returncode == 0, output
     summary = json.loads((hosts.folder / "out" / "summary.json").read_text())
     goodput = summary["cases"][0]["metrics"]["goodput_bps"]["mean"]
-    # 1448 of the 1514 bytes of a frame are payload; the bucket of 5 KB and retransmissions change little.
-    assert goodput == pytest.approx(10e6 * 1448 / 1514, rel=0.05), output
+    # 1448 of the 1514 bytes of a frame are payload. A busy machine can slow a transfer in real time, but nothing lets
+    # it exceed the bucket; test_in_guest has the exact value.
+    assert 5e6 < goodput < 10e6 * 1448 / 1514 * 1.02, output
     (path,) = (hosts.folder / "out" / "trials").glob("*/000/provenance.json")
     provenance = json.loads(path.read_text())
     assert provenance["host"]["h2.clock_error_us"] > 0
@@ -103,7 +105,7 @@ def test_a_transfer_gets_what_the_token_bucket_allows_and_leaves_nothing_behind(
 
 
 def test_a_cut_connection_leaves_nothing_behind(hosts: RealHosts) -> None:
-    run = start(hosts, SCENARIO.replace("3MB", "60MB"), "--repeat", "1")
+    run = start(hosts, SCENARIO.replace("6MB", "60MB"), "--repeat", "1")
     wait_until(lambda: len(agents(hosts)) == len(HOSTS), "two agents run")
     children = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
     clients = [int(pid) for pid in children if "ssh" in Path(f"/proc/{pid}/comm").read_text()]
@@ -116,7 +118,7 @@ def test_a_cut_connection_leaves_nothing_behind(hosts: RealHosts) -> None:
 
 
 def test_a_killed_plait_and_a_dead_link_leave_nothing_behind(hosts: RealHosts) -> None:
-    run = start(hosts, SCENARIO.replace("3MB", "60MB"), "--repeat", "1")
+    run = start(hosts, SCENARIO.replace("6MB", "60MB"), "--repeat", "1")
     wait_until(lambda: len(agents(hosts)) == len(HOSTS), "two agents run")
     # The hosts hear nothing of the end: their side of the connection stays open.
     subprocess.run(["ip", "-n", hosts.netns("control"), "link", "set", "m1", "down"], check=True, timeout=30)
@@ -139,10 +141,8 @@ def test_what_the_limits_of_the_file_forbid_ends_the_trial(hosts: RealHosts) -> 
 
 
 def test_settings_are_restored_after_the_trial_and_after_a_cut(hosts: RealHosts) -> None:
-    text = SCENARIO.replace(
-        "traffic:", "transport: mptcp\ntcp: {congestion_control: reno}\nmptcp: {limits: 3}\ntraffic:"
-    )
-    text = text.replace("3MB", "60MB")
+    text = SCENARIO.replace("transport: tcp", "transport: mptcp\ntcp: {congestion_control: reno}")
+    text = text.replace("6MB", "60MB")
     for host in HOSTS:
         hosts.run(host, "sysctl", "-qw", "net.ipv4.tcp_congestion_control=reno", "net.mptcp.enabled=1")
     before = [hosts.run(host, "ip", "mptcp", "limits", "show") for host in HOSTS]

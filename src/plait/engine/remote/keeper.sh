@@ -108,7 +108,7 @@ while order=$(timeout "$patience" sh -c 'IFS= read -r line && printf %s "$line"'
         read) # NAMES..: the values of settings below /proc/sys
             shift
             for name in "$@"; do
-                [ -r "/proc/sys/$name" ] && echo "$name $(cat "/proc/sys/$name")"
+                [ -r "/proc/sys/$name" ] && echo "$name $(tr '\t' ' ' <"/proc/sys/$name")"
             done
             echo ok
             ;;

@@ -110,7 +110,8 @@ def run(engine: Engine, plan: Plan, folder: Path) -> dict[str, pl.DataFrame]:
 
 def test_the_registry_and_the_scenario_know_the_same_engines() -> None:
     assert set(EngineName.__args__) == set(REGISTRY)
-    assert set(REGISTRY) <= set(ENGINES), "each engine passes these tests"
+    elsewhere = {"host"}  # tests/agent and the guest run it: few machines allow all that a plan needs
+    assert set(REGISTRY) <= set(ENGINES) | elsewhere, "each engine passes these tests"
 
 
 def test_an_engine_states_what_it_is(engine: Engine) -> None:

@@ -145,8 +145,7 @@ def command(
 ) -> int:
     """Run a study and report its results.
 
-    plait reuses the trials that are in the store. Exit code 1: a trial failed, part of the report is missing, or a
-    trial differs from the bundle.
+    plait reuses the trials that are in the store. Exit code 1: a trial failed or differs, or the report lacks a part.
     """
     from plait.cli.shared.bundles import requested_study, show_repeat
     from plait.engine.factory import make_engine
@@ -156,9 +155,8 @@ def command(
 
     part = shard_of(shard) if shard else None
     overrides = _with_engines(scenario, _with_pauses(overrides, pause), engine or [])
-    show = (notify, show_step, host_settings, build_with_progress)
-    limits = policy(disk, unconfined=unconfined)
-    request = EngineRequest(kernel, modules, trial_timeout, limits, *show, hosts, ssh_config, configure)
+    limits = (trial_timeout, policy(disk, unconfined=unconfined), notify, show_step, host_settings)
+    request = EngineRequest(kernel, modules, *limits, build_with_progress, hosts, ssh_config, configure)
     with requested_study(scenario, overrides, seed, repeat, verify=verify) as asked:
         _refuse_json_with_prompt(asked.scenario, as_json=json_output)
         command = _reproduce(scenario, asked.seed, asked.repeat, overrides)
@@ -172,11 +170,9 @@ def command(
             notify=notify,
             ask=_ask,
         )
+    if outcome.interrupted or part is not None:
+        return _end_without_report(outcome, folder, halted=bool(asked.scenario.pause))
     _report_outcome(outcome, folder, halted=bool(asked.scenario.pause))
-    if outcome.interrupted:
-        return 128 + outcome.signal
-    if part is not None:
-        return _end_shard(folder, outcome)
     complete = _show(folder, as_json=json_output) or not asked.scenario.traffic
     same = asked.bundle is None or not verify or show_repeat(scenario, asked.bundle, folder)
     return 0 if complete and same and not outcome.failed else 1
@@ -189,8 +185,11 @@ def _refuse_json_with_prompt(scenario: Scenario, *, as_json: bool) -> None:
         raise RequestError(_NO_JSON)
 
 
-def _end_shard(folder: Path, outcome: StudyOutcome) -> int:
-    """Say what to do with a shard, which has no report of its own, and return the exit code."""
+def _end_without_report(outcome: StudyOutcome, folder: Path, *, halted: bool) -> int:
+    """Say how an interrupted study or a shard ended, which have no report, and return the exit code."""
+    _report_outcome(outcome, folder, halted=halted)
+    if outcome.interrupted:
+        return 128 + outcome.signal
     notify(f"{folder} has {outcome.total} trials of the study; `plait merge OUT DIR...` puts shards together")
     return 1 if outcome.failed else 0
 

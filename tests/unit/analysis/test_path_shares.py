@@ -156,6 +156,7 @@ def case(name: str, value: float | None, **settings: object) -> CaseSummary:
 def _row(label: str) -> Row:
     row = Row.__new__(Row)
     object.__setattr__(row, "label", label)
+    object.__setattr__(row, "levels", (("scheduler", label),))
     return row
 
 

@@ -163,7 +163,8 @@ def test_two_agents_measure_a_flow_between_two_nodes_without_privileges(start: S
 def test_a_plan_with_a_network_is_refused_by_a_node(start: Start) -> None:
     agent = start(veth_plan(), "--node", "h1")
     assert agent.wait() == 1
-    assert "cannot create h2" in agent.status()["error"] or "EPERM" in agent.status()["error"]
+    refusals = ("cannot create h2", "EPERM", "EACCES")  # an ordinary user may not even set a sysctl
+    assert any(text in agent.status()["error"] for text in refusals)
 
 
 def test_wrong_arguments_are_refused() -> None:

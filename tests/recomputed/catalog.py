@@ -54,6 +54,7 @@ STUDY: dict[str, OfStudy] = {
 PERCENTILES = {"p50": 0.50, "p95": 0.95, "p99": 0.99, "max": 1.0}
 EXCHANGED: dict[str, OfFlows] = {
     "page_load_s": exchanges.page_load_s,
+    "page_load_p95_s": exchanges.page_load_p95_s,
     "page_load_max_s": exchanges.page_load_max_s,
     "udp_loss_ratio": exchanges.udp_loss_ratio,
     "udp_jitter_us": exchanges.udp_jitter_us,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import TYPE_CHECKING, Any
 
 from recorded import Flow, Trial, percentile
@@ -51,6 +52,12 @@ def page_loads(trial: Trial, flows: list[Flow]) -> list[float] | None:
 def page_load_s(trial: Trial, flows: list[Flow]) -> float | None:
     loads = page_loads(trial, flows)
     return sum(loads) / len(loads) if loads else None
+
+
+def page_load_p95_s(trial: Trial, flows: list[Flow]) -> float | None:
+    """Return the smallest load time that at least 95 % of the pages do not exceed."""
+    loads = page_loads(trial, flows)
+    return sorted(loads)[math.ceil(0.95 * len(loads)) - 1] if loads else None
 
 
 def page_load_max_s(trial: Trial, flows: list[Flow]) -> float | None:

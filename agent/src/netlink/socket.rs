@@ -139,6 +139,14 @@ impl Socket {
     pub fn join(&self, group: u32) -> Result<()> {
         sys::join_netlink_group(&self.fd, group).attempt(|| format!("joining netlink group {group}"))
     }
+
+    /// Join the multicast group `group`; false if that needs a capability that the process lacks.
+    pub fn join_if_allowed(&self, group: u32) -> Result<bool> {
+        match sys::join_netlink_group(&self.fd, group) {
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Ok(false),
+            joined => joined.attempt(|| format!("joining netlink group {group}")).map(|()| true),
+        }
+    }
 }
 
 fn no_lookup(_: &[u8], _: usize, _: Option<u16>) -> (Vec<(&'static str, usize)>, Option<&'static str>) {

@@ -16,8 +16,10 @@ use crate::join::Joiner;
 use crate::netlink::Socket;
 use crate::netlink::closed::{self, Closed};
 use crate::plan::SideName;
+use crate::process;
 use crate::sample::flows::Sampler;
 use crate::sample::programs::ProgramTables;
+use crate::status;
 use crate::tables::{Event, Table};
 use crate::traffic::{Begun, Traffic};
 
@@ -42,7 +44,12 @@ pub fn watch(network: &mut Applied, traffic: &Arc<Traffic>) -> Result<()> {
     };
     for namespace in &mut network.namespaces {
         let Some(socket) = namespace.generic.take() else { continue };
-        socket.join(group)?;
+        if process::node().is_none() {
+            socket.join(group)?;
+        } else if !socket.join_if_allowed(group)? {
+            status::console("the kernel reports MPTCP events only to root: the tables have none");
+            continue;
+        }
         add(namespace.name, socket)?;
         if traffic.has_mptcp(namespace.name) || traffic.has_programs(namespace.name) {
             enter(&namespace.fd)?;

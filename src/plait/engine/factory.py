@@ -48,5 +48,5 @@ def make_engine(name: str = "virtual", request: EngineRequest | None = None) -> 
 
 
 def engines_with(feature: Feature) -> list[str]:
-    """Return the names of the engines that have `feature`."""
-    return [name for name, kind in ENGINES.items() if feature not in kind.lacks]
+    """Return the names of the engines that have `feature`; on real hosts (`remote`) links are what they are."""
+    return [name for name, kind in ENGINES.items() if name != "remote" and feature not in kind.lacks]

@@ -68,6 +68,8 @@ EXCHANGED: dict[str, OfFlows] = {
     },
     **{f"udp_delay_{p}_us": exchanges.delay(exchanges.PACKETS, share) for p, share in PERCENTILES.items()},
 }
+OF_PAGES = ("page_load_p95_s", "page_load_max_s")
+"""Metrics of all pages together, which no single flow has."""
 FLOW: dict[str, OfFlow] = {
     "goodput_bps": goodputs.flow_goodput,
     "steady_goodput_bps": goodputs.flow_steady_goodput,

@@ -8,7 +8,7 @@ import statistics
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from catalog import EXCHANGED, FLOW, GROUP, PROGRAM, STUDY, recompute
+from catalog import EXCHANGED, FLOW, GROUP, OF_PAGES, PROGRAM, STUDY, recompute
 from recorded import Trial
 from scipy.stats import t
 
@@ -29,7 +29,7 @@ METRICS = (
         "PATH.path_share",
         "FLOW.PATH.path_share",
     ),
-    *(f"FLOW.{name}" for name in (*FLOW, *EXCHANGED) if name != "page_load_max_s"),
+    *(f"FLOW.{name}" for name in (*FLOW, *EXCHANGED) if name not in OF_PAGES),
     *(f"GROUP.{name}" for name in GROUP),
     *(f"PROGRAM.{name}" for name in (*PROGRAM, *(f"iperf3_{figure}" for figure in IPERF3))),
 )

@@ -71,7 +71,10 @@ class Trials:
             if self._on.stop.is_set():
                 return
             started = time.monotonic()
-            task = self._task(case.plan(trial_seed(self._study.seed, key.index)), case, key)
+            plan = case.plan(trial_seed(self._study.seed, key.index))
+            if plan.pause:  # the user has skipped the remaining pauses
+                plan = plan.model_copy(update={"pause": ()})
+            task = self._task(plan, case, key)
             if not self._fresh and self._kept(task) and self._fetch(task):
                 self._ended(TrialOutcome(key, None, True, time.monotonic() - started, None))
                 continue

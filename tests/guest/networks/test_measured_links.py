@@ -63,7 +63,7 @@ def test_links_of_many_kinds_measure_as_configured(engine: VirtualEngine, tmp_pa
     again = calibrate(plans(LINKS), engine, identity, tmp_path, jobs=2, fresh=False)
     assert again.measured == 0
     assert again.as_json() == first.as_json()
-    keep(first, tmp_path)
+    keep([first], tmp_path)
     assert len(json.loads((tmp_path / "calibration.json").read_text())["settings"]) == 7
 
 

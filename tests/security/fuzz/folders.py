@@ -18,7 +18,7 @@ from plait.study.store import Store
 from result_folders import two_paths, write_study
 
 from . import words
-from .scenarios import at, flipped, places
+from .scenarios import flipped, places, value_at
 from .verdict import Verdict, judge
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _damage_json(random: Random, path: Path) -> None:
     if not there:
         return
     spot = random.choice(there)
-    holder, key = at(tree, spot[:-1]), spot[-1]
+    holder, key = value_at(tree, spot[:-1]), spot[-1]
     kind = random.randrange(5)
     hostile = random.choice(NAMES)
     if kind == 0:
@@ -188,7 +188,7 @@ def _damage_json(random: Random, path: Path) -> None:
     elif kind == 3 and isinstance(holder, dict):
         holder[hostile] = holder.pop(key)
     else:
-        holder[key] = at(tree, random.choice(there))
+        holder[key] = value_at(tree, random.choice(there))
     path.write_text(json.dumps(tree), encoding="utf-8")
 
 
@@ -223,7 +223,9 @@ def _damage_table(random: Random, path: Path) -> None:
 
 
 def _run(verb: Sequence[str]) -> int:
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    # A verb may write bytes too: the captured output has a buffer below it, as a terminal has.
+    printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
         app(list(verb), standalone_mode=False)
     return 1
 

@@ -71,9 +71,11 @@ plait.table = (() => {
     }
 
     function draw() {
-      const height = box.clientHeight || 500;
-      const first = Math.max(0, Math.floor(box.scrollTop / ROW) - BEYOND);
-      const last = Math.min(state.order.length, first + Math.ceil(height / ROW) + 2 * BEYOND);
+      const fit = Math.ceil((box.clientHeight || 500) / ROW) + 2 * BEYOND;
+      // A filter can leave fewer rows than the box has scrolled past.
+      const lastStart = Math.max(0, state.order.length - fit);
+      const first = Math.min(Math.max(0, Math.floor(box.scrollTop / ROW) - BEYOND), lastStart);
+      const last = Math.min(state.order.length, first + fit);
       if (first === state.first && last === state.last) return;
       const focused = document.activeElement?.closest?.("tr")?.dataset.at;
       const refocus = focused !== undefined && body.contains(document.activeElement);

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import lzma
+import shutil
 import struct
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
 from fake_engine import FakeEngine
-from plait.engine.machine import qemu, results
+from plait.engine.machine import modules, qemu, results
 from plait.engine.machine import trial as machine
 from plait.engine.machine.modules import ModuleTree, wanted_modules
 from plait.engine.support import lacking
@@ -23,6 +26,7 @@ from plait.study.preflight.engines import refuse_what_engines_lack
 from plait.study.request import plan_study
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from plait.plan.model.plan import Plan
@@ -84,8 +88,12 @@ def test_results_beyond_the_limit_are_refused(guest: Path) -> None:
         results.unpack(guest, guest.parent / "out", 500)
 
 
+def plain_module(needs: str) -> bytes:
+    return b"\x7fELF..\0license=GPL\0depends=" + needs.encode() + b"\0name=x\0"
+
+
 def module(needs: str) -> bytes:
-    return lzma.compress(b"\x7fELF..\0license=GPL\0depends=" + needs.encode() + b"\0name=x\0")
+    return lzma.compress(plain_module(needs))
 
 
 @pytest.fixture
@@ -122,6 +130,55 @@ def test_a_damaged_module_is_named(tmp_path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(b"no xz")
     with pytest.raises(MachineError, match=r"unpacking the kernel's module .*veth\.ko\.xz"):
+        ModuleTree(tmp_path).load_order(["veth"], {})
+
+
+def zstd(content: bytes) -> bytes:
+    return subprocess.run(["zstd", "-qc"], input=content, capture_output=True, check=True, timeout=60).stdout
+
+
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    ".ko": bytes,
+    ".ko.xz": lzma.compress,
+    ".ko.gz": gzip.compress,
+    ".ko.zst": zstd,
+}
+_NEEDS_ZSTD = pytest.mark.skipif(
+    shutil.which("zstd") is None, reason="needs the program zstd; see docs/limitations.md"
+)
+
+
+@pytest.mark.parametrize("suffix", [".ko", ".ko.xz", ".ko.gz", pytest.param(".ko.zst", marks=_NEEDS_ZSTD)])
+def test_modules_load_however_the_distribution_packs_them(suffix: str, tmp_path: Path) -> None:
+    for name, needs in {"mptcp_diag": "inet_diag", "inet_diag": ""}.items():
+        (tmp_path / f"{name}{suffix}").write_bytes(PACKERS[suffix](plain_module(needs)))
+    loaded = ModuleTree(tmp_path).load_order(["mptcp_diag"], {})
+    assert [(file.name, file.content) for file in loaded] == [
+        ("inet_diag", plain_module("")),
+        ("mptcp_diag", plain_module("inet_diag")),
+    ]
+
+
+@pytest.mark.parametrize("suffix", [".ko.gz", pytest.param(".ko.zst", marks=_NEEDS_ZSTD)])
+def test_a_damaged_or_endless_module_is_refused(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"veth{suffix}"
+    packed = PACKERS[suffix](plain_module("") + bytes(1 << 16))
+    for content in (packed[:-20], b"nothing packed"):
+        path.write_bytes(content)
+        with pytest.raises(MachineError, match=rf"unpacking the kernel's module .*veth\{suffix}"):
+            ModuleTree(tmp_path).load_order(["veth"], {})
+    monkeypatch.setattr(modules, "_MAX_BYTES", 1 << 12)
+    path.write_bytes(packed)
+    with pytest.raises(MachineError, match="larger than 4096 bytes"):
+        ModuleTree(tmp_path).load_order(["veth"], {})
+
+
+def test_without_zstd_its_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "veth.ko.zst").write_bytes(b"\x28\xb5\x2f\xfd")
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(MachineError, match="apt-get install zstd"):
         ModuleTree(tmp_path).load_order(["veth"], {})
 
 

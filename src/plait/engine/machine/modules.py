@@ -6,9 +6,11 @@ reads them: in the `.modinfo` of each module (`depends=a,b`).
 
 from __future__ import annotations
 
+import gzip
 import lzma
 import re
 import subprocess
+import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
 from plait.errors import MachineError
@@ -29,6 +31,7 @@ _MIDDLEBOX = ("nf_tables", "nft_fwd_netdev", "nft_exthdr_tcp")
 _CONGESTION_CONTROL = re.compile(r"^kernel/net/ipv4/tcp_(?!diag)\w+\.ko")
 _DEPENDS = re.compile(rb"\0depends=([^\0]*)\0")
 _MAX_BYTES = 64 << 20
+_MAX_REASON, _ZSTD_S = 2000, 60
 
 
 class ModuleFile(NamedTuple):
@@ -122,22 +125,46 @@ def _dependencies(content: bytes) -> list[str]:
 
 
 def _unpacked(path: Path) -> bytes:
-    """Return the content of a module, which distributions compress with xz or zstd."""
+    """Return the content of a module, which distributions compress with xz, zstd or gzip."""
     try:
-        if path.suffix == ".xz":
-            with lzma.open(path) as file:
-                content = file.read(_MAX_BYTES)
-        elif path.suffix == ".zst":
-            done = subprocess.run(
-                ["zstd", "-dcq", "--", str(path)], capture_output=True, check=True, timeout=60
-            )
-            content = done.stdout
-        else:
-            content = path.read_bytes()
-    except FileNotFoundError as error:
-        raise MachineError(f"unpacking {path}: {error.filename}: {error.strerror}; install zstd") from error
-    except (OSError, lzma.LZMAError, subprocess.SubprocessError) as error:
+        match path.suffix:
+            case ".xz":
+                with lzma.open(path) as file:
+                    content = file.read(_MAX_BYTES + 1)
+            case ".gz":
+                with gzip.open(path) as file:
+                    content = file.read(_MAX_BYTES + 1)
+            case ".zst":
+                content = _zstd(path)
+            case _:
+                with path.open("rb") as file:
+                    content = file.read(_MAX_BYTES + 1)
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, subprocess.SubprocessError) as error:
         raise MachineError(f"unpacking the kernel's module {path}: {error}") from error
+    if len(content) > _MAX_BYTES:
+        raise MachineError(f"unpacking the kernel's module {path}: it is larger than {_MAX_BYTES} bytes")
     if not content.startswith(b"\x7fELF"):
         raise MachineError(f"reading the kernel's module {path}: it is not an ELF file")
+    return content
+
+
+def _zstd(path: Path) -> bytes:
+    """Return what the program zstd unpacks, up to one byte beyond the limit."""
+    command = ["zstd", "--decompress", "--stdout", "--quiet", "--", str(path)]
+    try:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    except FileNotFoundError as error:
+        raise MachineError(
+            f"unpacking the kernel's module {path}: zstd is not installed; install it (`apt-get install zstd`)"
+        ) from error
+    with process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        content = process.stdout.read(_MAX_BYTES + 1)
+        if len(content) > _MAX_BYTES:
+            process.kill()
+            return content
+        reason = process.stderr.read(_MAX_REASON).decode(errors="replace").strip()
+        if process.wait(timeout=_ZSTD_S) != 0:
+            raise MachineError(f"unpacking the kernel's module {path}: {reason or 'zstd failed'}")
     return content

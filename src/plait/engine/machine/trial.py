@@ -11,7 +11,6 @@ repeatable. Results stay in the machine's memory until the trial has ended.
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,12 +23,11 @@ from plait.engine.machine.qemu import FOLDER, IMAGE, ROOT, MachineOptions, comma
 from plait.engine.machine.root import write_root
 from plait.engine.support import lacking
 from plait.engine.uml.boot_inputs import EMPTY_PLAN, initramfs_of
-from plait.engine.uml.containment import DEFAULT_POLICY, GUEST, Policy, Sandbox, caution
-from plait.engine.uml.guest import start
+from plait.engine.uml.containment import DEFAULT_POLICY, GUEST, Policy, Sandbox
 from plait.engine.uml.guest_folder import GuestFolder
 from plait.engine.uml.outcome import judge
 from plait.engine.uml.trial import RESULT_NAMES
-from plait.engine.uml.watch import TrialLimits, Watch
+from plait.engine.uml.watch import GuestRunner, TrialLimits
 from plait.errors import TrialError
 from plait.kernel import built_by_default, stock
 from plait.kernel.recipe import DEFAULT_SERIES
@@ -82,12 +80,11 @@ class MachineEngine:
     ) -> None:
         """The engine calls `warn` once if this machine lacks layers of the sandbox."""
         self._kernel, self._emulator = kernel, emulator
-        self._limits = limits or TrialLimits(stall_s=_STALL_S)
-        self._policy, self._warn = policy, warn
+        self._policy = policy
+        self._runner = GuestRunner(limits or TrialLimits(stall_s=_STALL_S), warn)
         self._initramfs, self._agent_sha256 = initramfs_of(agent)
         self._modules = ModuleTree(kernel.modules)
         self._loaded: dict[frozenset[str], list[ModuleFile]] = {}
-        self._warned = False
 
     def identity(self) -> EngineIdentity:
         """Return the kernel's and the agent's identities, and QEMU's."""
@@ -156,21 +153,12 @@ class MachineEngine:
             emulator=True,
             policy=self._policy,
         )
-        started = time.monotonic()
-        with (job.folder / "console.log").open("wb") as console:
-            guest = start(sandbox, console)
-            if guest.missing and not self._warned:
-                self._warned = True
-                self._warn(caution(guest.missing))
-            try:
-                verdict = Watch(job, self._limits, started, self._policy.disk_bytes).until_exit(guest)
-            finally:
-                guest.end()
+        ended = self._runner.run(sandbox, job)
         received = job.folder / "received"
         results.unpack(job.folder / GUEST, received, min(self._policy.disk_bytes, _MAX_RESULTS))
         GuestFolder(job.folder / GUEST).remove()
         received.rename(job.folder / GUEST)
-        judge(job.folder, guest.process.returncode, verdict)
+        judge(job.folder, *ended)
 
 
 def make(request: EngineRequest) -> MachineEngine:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import time
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -29,11 +28,10 @@ from plait.engine.portable import shipped_file
 from plait.engine.support import lacking
 from plait.engine.uml import pause
 from plait.engine.uml.boot_inputs import EMPTY_PLAN, initramfs_of, kernel_parameters, present_inputs
-from plait.engine.uml.containment import DEFAULT_POLICY, GUEST, Policy, Sandbox, caution
-from plait.engine.uml.guest import start
+from plait.engine.uml.containment import DEFAULT_POLICY, GUEST, Policy, Sandbox
 from plait.engine.uml.guest_folder import GuestFolder
 from plait.engine.uml.outcome import judge
-from plait.engine.uml.watch import TrialLimits, Watch
+from plait.engine.uml.watch import GuestRunner, TrialLimits
 from plait.errors import MachineError, RequestError, TrialError
 from plait.kernel import additions
 from plait.plan.identity import plan_bytes
@@ -85,12 +83,10 @@ class VirtualEngine:
         """
         self._kernel = kernel
         self._build = build or partial(additions.object_of, kernel)
-        self._limits = limits or TrialLimits()
         self._policy = policy
-        self._warn = warn
+        self._runner = GuestRunner(limits or TrialLimits(), warn)
         self._agent = agent
         self._initramfs, self._agent_sha256 = initramfs_of(agent)
-        self._warned = False
 
     def identity(self) -> EngineIdentity:
         """Return the kernel's and the agent's identities."""
@@ -104,7 +100,7 @@ class VirtualEngine:
             shipped_file(self._kernel.binary),
             shipped_file(self._agent),
             modules,
-            self._limits,
+            self._runner.limits,
             self._policy,
         )
 
@@ -119,7 +115,7 @@ class VirtualEngine:
         guest_folder = GuestFolder(job.folder / GUEST)
         try:
             if job.plan.pause:
-                pause.execute(self._kernel, job, self._limits, self._policy)
+                pause.execute(self._kernel, job, self._runner.limits, self._policy)
             else:
                 self._run(job)
         finally:
@@ -137,17 +133,7 @@ class VirtualEngine:
             policy=self._policy,
             memory_mib=job.plan.machine.memory_mib,
         )
-        started = time.monotonic()
-        with (job.folder / "console.log").open("wb") as console:
-            guest = start(sandbox, console)
-            if guest.missing and not self._warned:
-                self._warned = True
-                self._warn(caution(guest.missing))
-            try:
-                verdict = Watch(job, self._limits, started, self._policy.disk_bytes).until_exit(guest)
-            finally:
-                guest.end()
-        judge(job.folder, guest.process.returncode, verdict)
+        judge(job.folder, *self._runner.run(sandbox, job))
 
     def inventory(self, settings: Iterable[Setting] = ()) -> Inventory:
         """Return what the kernel has, including the added modules (see Engine)."""

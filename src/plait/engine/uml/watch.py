@@ -1,4 +1,4 @@
-"""Watches a trial's guest until it ends, stalls, exceeds a limit of time or disk space, or the user interrupts."""
+"""Runs a trial's guest until it ends, stalls, exceeds a limit of time or disk space, or the user interrupts."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from plait.engine.engine import Interrupted
-from plait.engine.uml.containment import GUEST
+from plait.engine.uml.containment import GUEST, caution
+from plait.engine.uml.guest import start
 from plait.engine.uml.guest_folder import GuestFolder
 from plait.engine.uml.outcome import disk_is_full, disk_used
 from plait.errors import TrialError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from plait.engine.engine import Job
+    from plait.engine.uml.containment import Sandbox
     from plait.engine.uml.guest import Guest
 
 _POLL_S = 0.25
@@ -37,6 +41,33 @@ class TrialLimits:
     def patience_s(self, namespaces: int, *, up: bool) -> float:
         """Return how long virtual time may stand still: longer while the agent sets up a large network."""
         return self.stall_s + (0.0 if up else self.node_s * namespaces)
+
+
+class GuestRunner:
+    """Runs the guests of an engine, one for each trial."""
+
+    def __init__(self, limits: TrialLimits, warn: Callable[[str], None]) -> None:
+        """The runner calls `warn` once if this machine lacks layers of the sandbox."""
+        self.limits = limits
+        self._warn = warn
+        self._warned = False
+
+    def run(self, sandbox: Sandbox, job: Job) -> tuple[int, str | None]:
+        """Run the guest of a trial to its end; return its exit code, and why plait ended it, if it did.
+
+        Raises TrialError or MachineError if the guest does not start, Interrupted if the job's `stop` is set.
+        """
+        started = time.monotonic()
+        with (job.folder / "console.log").open("wb") as console:
+            guest = start(sandbox, console)
+            if guest.missing and not self._warned:
+                self._warned = True
+                self._warn(caution(guest.missing))
+            try:
+                verdict = Watch(job, self.limits, started, sandbox.policy.disk_bytes).until_exit(guest)
+            finally:
+                guest.end()
+        return guest.process.returncode, verdict
 
 
 class PausableGuest(Protocol):

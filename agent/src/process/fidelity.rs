@@ -117,7 +117,9 @@ fn lateness(interval_ns: i64, ending: &AtomicBool) -> Vec<u32> {
     while !ending.load(Ordering::Relaxed) {
         let due = Timespec { tv_sec: due_ns / NS_PER_S, tv_nsec: due_ns % NS_PER_S };
         if rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &due).is_err() {
-            thread::sleep(Duration::from_millis(1)); // interrupted
+            // A signal ended the wait, or the kernel refused it: then this pause keeps the thread from
+            // computing without end, and `ending` ends it.
+            thread::sleep(Duration::from_millis(1));
             continue;
         }
         let now_ns = clock::monotonic_ns();

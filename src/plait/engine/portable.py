@@ -1,6 +1,10 @@
 """How an engine gets to another process or machine: a picklable recipe, and files by their content.
 
 The virtual engine sends what it was made from. Any other engine is pickled itself.
+
+Only plait's own pickles are read: `recipe_of` makes them in the process of the study, and they reach a worker inside a
+task that the executor itself pickles. Whoever could change them could change that task. plait unpickles no file, no
+result of a worker and nothing that a guest or a host has sent.
 """
 
 from __future__ import annotations
@@ -73,7 +77,7 @@ class PickledEngine:
 
     def make(self, files: Mapping[str, Path]) -> Engine:  # noqa: ARG002 - it needs none
         """Return a copy of the engine."""
-        engine: Engine = pickle.loads(self.content)  # noqa: S301 - plait's own process wrote it
+        engine: Engine = pickle.loads(self.content)  # noqa: S301 - from `recipe_of`, see above
         return engine
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import threading
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -62,6 +63,8 @@ def test_a_host_that_leaves_early_fails() -> None:
 def test_the_user_can_stop_every_wait() -> None:
     stop = threading.Event()
     stop.set()
+    with peer("cat >/dev/null", stop) as channel, pytest.raises(StoppedError):
+        channel.rest_until(time.monotonic() + 3600)
     with peer("cat >/dev/null", stop) as channel, pytest.raises(StoppedError):
         channel.line(60)
 

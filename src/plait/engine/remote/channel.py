@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,6 @@ from plait.errors import TrialError, printable
 
 if TYPE_CHECKING:
     import subprocess
-    import threading
     from collections.abc import Callable, Iterator
 
 MAX_LINE = 4096
@@ -83,6 +83,12 @@ class Channel:
     def pause(self, timeout_s: float) -> None:
         """Wait up to `timeout_s` for data."""
         self._ready(self._out, select.POLLIN, timeout_s)
+
+    def rest_until(self, moment_s: float) -> None:
+        """Wait until `moment_s` of the monotonic clock, whatever arrives meanwhile."""
+        stop = self._stop() or threading.Event()
+        if stop.wait(max(0.0, moment_s - time.monotonic())):
+            raise StoppedError
 
     def chunks(self, length: int, timeout_s: float) -> Iterator[bytes]:
         """Yield the next `length` bytes in pieces; `timeout_s` bounds the wait for each piece."""

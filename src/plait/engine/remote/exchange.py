@@ -133,8 +133,9 @@ class Exchange:
             return  # an agent has ended; `_fetch` reports why
         at = time.monotonic() + _LEAD_S + max(one_way_s.values())
         for name in sorted(one_way_s, key=lambda name: -one_way_s[name]):
-            time.sleep(max(0.0, at - one_way_s[name] - time.monotonic()))
-            self._hosts[name].session.channel.send(b"start\n", _READY_S)
+            channel = self._hosts[name].session.channel
+            channel.rest_until(at - one_way_s[name])
+            channel.send(b"start\n", _READY_S)
 
     def _follow(self, end_us: int, progress: Callable[[int], None]) -> None:
         """Wait until all agents have ended. After the first failure, the others get no heartbeat and end, too."""

@@ -113,6 +113,32 @@ static int make_namespace(const char *unused)
 	return failed(child) + 0 * !unused;
 }
 
+static int make_namespace_by_clone3(const char *unused)
+{
+	unsigned long arguments[8] = { CLONE_NEWUSER, 0, 0, 0, SIGCHLD };
+	long child = syscall(SYS_clone3, arguments, sizeof(arguments));
+
+	if (child == 0)
+		_exit(0);
+	return failed(child) + 0 * !unused;
+}
+
+static int execute_file(const char *path)
+{
+	char *empty[] = { "", NULL };
+	pid_t child = fork();
+	int status;
+
+	if (child < 0)
+		return errno;
+	if (child == 0) {
+		execve(path, empty, empty);
+		_exit(errno);
+	}
+	waitpid(child, &status, 0);
+	return WEXITSTATUS(status);
+}
+
 static int set_user_id(const char *path)
 {
 	int fd = open(path, O_WRONLY | O_CREAT, 0755);
@@ -168,7 +194,7 @@ static const struct {
 	{ "tcp", connect_tcp }, { "mount", make_mount }, { "memfd", execute_memory },
 	{ "namespace", make_namespace }, { "setuid", set_user_id }, { "shm", share_memory },
 	{ "much", write_much }, { "privileges", gain_privileges }, { "capability", use_capability },
-	{ "processes", start_processes },
+	{ "processes", start_processes }, { "clone3", make_namespace_by_clone3 }, { "execute", execute_file },
 };
 
 int main(int argc, char **argv)

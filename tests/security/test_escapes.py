@@ -1,6 +1,6 @@
-"""Attacks by a guest's kernel succeed without the layers of the sandbox and fail with them.
+"""Attacks by a guest's kernel or by an emulator succeed without the layers of the sandbox and fail with them.
 
-A static program stands in for the kernel: it makes the calls of the host that hostile code in the kernel would make.
+A static program stands in for both: it makes the calls of the host that hostile code in them would make.
 The suite holds for the user who runs it; `make test` runs it as root where it can, and as an ordinary user.
 """
 
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from plait.engine.machine.qemu import FOLDER
 from plait.engine.uml.containment import GUEST, LAYERS, Policy, Sandbox
 from plait.engine.uml.guest import start
 
@@ -87,12 +88,26 @@ def host() -> Iterator[Host]:
             victim.kill()
 
 
-def attacked(attack: Path, folder: Path, wanted: str, without: tuple[str, ...]) -> int:
-    """Return the number of the error that the attack met; 0: it succeeded."""
+def attacked(
+    attack: Path, folder: Path, wanted: str, without: tuple[str, ...], *, emulator: bool = False
+) -> int:
+    """Return the number of the error that the attack met; 0: it succeeded.
+
+    `emulator`: the attack comes from an emulator, whose sandbox allows more system calls and has executable files.
+    """
     place = Path(tempfile.mkdtemp(dir=folder))
     (place / GUEST).mkdir()
+    if emulator:
+        (place / FOLDER).mkdir()
+        shutil.copy(attack, place / FOLDER / "qemu")
     sandbox = Sandbox(
-        attack, [wanted], place, host_files=True, policy=Policy(disk_bytes=1 << 20, without=without)
+        attack,
+        [wanted],
+        place,
+        (FOLDER,) if emulator else (),
+        host_files=True,
+        policy=Policy(disk_bytes=1 << 20, without=without),
+        emulator=emulator,
     )
     with (place / "console.log").open("wb") as console:
         guest = start(sandbox, console)
@@ -150,20 +165,30 @@ if MAY_TRACE:
     )
 
 
-@pytest.mark.parametrize("name", ATTACKS)
+OF_EMULATORS: dict[str, tuple[Callable[[Host], str], tuple[str, ...]]] = {
+    "make a namespace with flags in memory": (lambda _: "clone3=x", ("seccomp", "landlock", "minimal_root")),
+    "execute a file of the emulator": (lambda _: f"execute={FOLDER}/qemu", ("landlock",)),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "emulator"),
+    [(name, False) for name in ATTACKS] + [(name, True) for name in ATTACKS | OF_EMULATORS],
+)
 def test_an_attack_that_succeeds_without_its_layers_fails_with_them(
-    name: str, attack: Path, host: Host, tmp_path: Path
+    name: str, attack: Path, host: Host, tmp_path: Path, *, emulator: bool
 ) -> None:
-    request, layers = ATTACKS[name]
+    request, layers = (ATTACKS | OF_EMULATORS)[name]
     assert set(layers) <= set(LAYERS)
     reader = os.open(host.folder / "fifo", os.O_RDONLY | os.O_NONBLOCK)
     try:
-        assert attacked(attack, tmp_path, request(host), ()) != 0
+        assert attacked(attack, tmp_path, request(host), (), emulator=emulator) != 0
         assert host.file.read_text() == "the host's\n"
         assert host.victim.poll() is None
         assert not any(map(host.accepted, (host.unix, host.abstract, host.tcp)))
         assert os.read(reader, 1) == b""  # nobody has written to the FIFO
-        assert attacked(attack, tmp_path, request(host), layers) == 0, "this proves nothing of its layers"
+        succeeded = attacked(attack, tmp_path, request(host), layers, emulator=emulator) == 0
+        assert succeeded, "this proves nothing of its layers"
     finally:
         os.close(reader)
 
@@ -175,6 +200,8 @@ def test_the_guest_sees_nothing_of_the_host_but_what_it_was_given(attack: Path, 
         assert attacked(attack, tmp_path, f"read=/plait/host/{path}", ()) != 0, path
     assert attacked(attack, tmp_path, "read=/plait/host/etc/passwd", ()) == 0
     assert attacked(attack, tmp_path, "write=/plait/host/etc/passwd", ()) != 0
+    assert attacked(attack, tmp_path, f"read={FOLDER}/qemu", (), emulator=True) == 0
+    assert attacked(attack, tmp_path, f"write={FOLDER}/qemu", (), emulator=True) != 0
 
 
 def test_a_sandbox_ends_with_plait_however_plait_ends(attack: Path, tmp_path: Path) -> None:

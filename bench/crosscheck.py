@@ -24,7 +24,7 @@ SCENARIOS: dict[str, tuple[str, ...]] = {
     "handover": ("handover", "vary={transport: [mptcp]}"),
     "request-response": ("request-response", "traffic.*.*.duration=5s"),
     "simult-flows": ("simult-flows", "vary={transport: [mptcp]}"),
-    "lossy": ("lossy-paths", "traffic.*.bulk.duration=10s", "vary={transport: [mptcp]}"),
+    "lossy": ("lossy-paths", "traffic.*.bulk.duration=10s", "measure.from=2s", "vary={transport: [mptcp]}"),
     "aqm": ("two-paths", "traffic.0.bulk.duration=5s", "network.links.*.aqm=codel"),
     "many paths": ("n-paths", "traffic.0.bulk.duration=5s", "vary={transport: [mptcp]}"),
     "streams": ("video-stream", "traffic.0.stream.duration=5s"),
@@ -52,19 +52,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("titles", nargs="*", metavar="TITLE", help=", ".join(SCENARIOS))
     parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--out", type=Path, help="keep the result folders here")
     options = parser.parse_args()
-    table = Table("scenario", "metric", "virtual", "machine", "difference", "verdict")
     with tempfile.TemporaryDirectory() as name:
         for title in options.titles or SCENARIOS:
-            found = check(title, options.repeat, Path(name))
-            if isinstance(found, str):
-                table.add_row(title, found)
-                continue
-            for row in found["differences"]:
-                table.add_row(
-                    f"{title} {row['case']}", row["metric"], *map(_number, _values(row)), row["verdict"]
-                )
-    Console(width=140).print(table)
+            _show(title, check(title, options.repeat, options.out or Path(name)))
+
+
+def _show(title: str, found: dict[str, Any] | str) -> None:
+    """Print the differences of one scenario as soon as they are known."""
+    if isinstance(found, str):
+        sys.stdout.write(f"{title}: {found}\n")
+        return
+    table = Table("case", "metric", "virtual", "machine", "difference", "verdict", title=title)
+    for row in found["differences"]:
+        table.add_row(row["case"], row["metric"], *map(_number, _values(row)), row["verdict"])
+    Console(width=120).print(table)
+    sys.stdout.flush()
 
 
 def _values(row: dict[str, Any]) -> list[float | None]:

@@ -54,7 +54,7 @@ def test_the_emulator_has_no_privileges_and_sees_only_its_own_files(tmp_path: Pa
         for process in emulators():
             lines = (process / "status").read_text().splitlines()
             status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
-            own = {
+            separate = {
                 kind
                 for kind in NAMESPACES
                 if (process / "ns" / kind).readlink() != Path(f"/proc/self/ns/{kind}").readlink()
@@ -62,17 +62,17 @@ def test_the_emulator_has_no_privileges_and_sees_only_its_own_files(tmp_path: Pa
             interfaces = [
                 line.split(":")[0].strip() for line in (process / "net/dev").read_text().splitlines()[2:]
             ]
-            seen.append((status, own, interfaces, {path.name for path in (process / "root").iterdir()}))
+            seen.append((status, separate, interfaces, {path.name for path in (process / "root").iterdir()}))
 
     plan = resolve(expand(parse(SCENARIO, "s.yaml"))[0].scenario, 1)
     folder = tmp_path / "job"
     folder.mkdir()
     make_engine("machine").execute(Job(plan, {}, folder, progress=look))
     assert seen, "an emulator ran meanwhile"
-    for status, own, interfaces, root in seen:
+    for status, separate, interfaces, root in seen:
         assert status["Seccomp"] == "2", "a filter of system calls"
         assert status["NoNewPrivs"] == "1"
         assert {status[name] for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {"0" * 16}
-        assert own == set(NAMESPACES)
+        assert separate == set(NAMESPACES)
         assert interfaces == ["lo"]
         assert root == {"job", "proc", "dev", "plait"}

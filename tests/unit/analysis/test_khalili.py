@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from lia_fixed_point import lia_scenario_a
 
 

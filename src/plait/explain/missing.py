@@ -1,4 +1,4 @@
-"""Why a subflow was never established, and how long a join may take, from the plan, kernel events and counters."""
+"""Why a subflow was never established, from the plan, kernel events and counters."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from plait.analysis.cautions.join_time import patience_us
 from plait.analysis.cautions.mptcp import findings
 from plait.analysis.wording import capital
 from plait.plan.mptcp.missing_subflows import Reason
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from plait.explain.facts import FlowFacts, PathFacts
-    from plait.plan.model.plan import Path, Plan
+    from plait.plan.model.plan import Plan
 
     Tables = Mapping[str, pl.DataFrame]
 
@@ -37,26 +38,6 @@ REASON_TEXTS = {
     "no-answer": "its handshake was not answered",
     "too-late": "the connection ended first",
 }
-JOIN_ROUND_TRIPS = 3
-"""A further subflow sends data after this many round trips of its own path: ARP, MP_JOIN's SYN, ACK and fourth ACK."""
-GRACE_US = 20_000
-"""A join may take this much longer without being late, because of timers and a first ARP."""
-POOR = 2.0
-"""An initial path is poor for a join when its RTT is at least this many times that of the joined path."""
-
-
-def patience_us(initial: Path | None, path: Path | None) -> float:
-    """Return how long after the connection's handshake a further subflow may be established without being late."""
-    initial_rtt = initial.base_rtt_us if initial is not None else 0.0
-    own_rtt = path.base_rtt_us if path is not None else 0.0
-    return 2 * initial_rtt + JOIN_ROUND_TRIPS * own_rtt + GRACE_US
-
-
-def poor_initial(initial: Path | None, path: Path | None) -> bool:
-    """Return whether the initial path's RTT alone delays a join over `path`."""
-    if initial is None or path is None:
-        return False
-    return initial.base_rtt_us >= max(POOR * path.base_rtt_us, 2 * GRACE_US)
 
 
 def why_never(

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from plait.analysis.cautions.join_time import patience_us, poor_initial
 from plait.explain.causes import Cause
 from plait.explain.history import copies, work_causes
-from plait.explain.missing import patience_us, poor_initial
 from plait.plan.model.applications import Transfer
 
 if TYPE_CHECKING:

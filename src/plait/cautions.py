@@ -5,6 +5,7 @@ After an error plait runs nothing. A caution says that a run may not show what i
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,16 @@ ANALYSIS_FAILED = "ANALYSIS_FAILED"
 """Part of a report is missing, because the analysis raised an error."""
 TRIALS_DISTURBED = "TRIALS_DISTURBED"
 """The machine disturbed trials in real time; figures leave them out."""
-LOUD = (ANALYSIS_FAILED, TRIALS_DISTURBED, "FLOW_FAILED", "FELL_BACK", "CHECKSUM")
-"""Codes of cautions that change the meaning of a result; reports list them first."""
+_PART_MISSING = (ANALYSIS_FAILED, "FIGURE_EMPTY", "JUDGE_EMPTY")
+"""Part of what the scenario asked for is not there."""
+_OTHER_MEANING = ("DATA_CHANGED", "CHECKSUM", "FLOW_FAILED", "FELL_BACK", TRIALS_DISTURBED, "TRIALS_MISSING")
+"""Figures are missing, or are those of something else."""
+_FEWER_PATHS = ("IDLE_PATH", "SUBFLOW_CLOSED", "JOIN_REFUSED", "ADD_ADDR_UNUSED")
+"""Multipath TCP had fewer paths than the plan has."""
+_LESS_PRECISE = ("INTERVAL_WIDE",)
+"""The conclusion holds, with a wider interval than was asked for."""
+LOUD = (*_PART_MISSING, *_OTHER_MEANING)
+"""Codes of cautions that change the meaning of a result."""
 
 
 class Code(StrEnum):
@@ -83,6 +92,47 @@ class Caution(BaseModel):
     def __str__(self) -> str:
         remedy = "" if self.remedy is None else f"; {self.remedy}"
         return f"{self.summary}{remedy} [{self.code}]"
+
+
+_RANKED = (*LOUD, *_FEWER_PATHS, *Code, *_LESS_PRECISE)
+"""All codes, by what they do to the conclusion; the most harmful is first."""
+
+
+@dataclass(frozen=True)
+class CautionKind:
+    """The cautions of one code, and the one that stands for them."""
+
+    code: str
+    example: Caution
+    """The caution that concerns the most trials."""
+    others: tuple[Caution, ...]
+
+    @property
+    def is_loud(self) -> bool:
+        """Whether it changes the meaning of a result."""
+        return self.code in LOUD
+
+
+def by_kind(cautions: Iterable[Caution]) -> tuple[CautionKind, ...]:
+    """Return the kinds of cautions, ranked by what they do to the conclusion; each caution counts once."""
+    kinds: dict[str, list[Caution]] = {}
+    for caution in {str(caution): caution for caution in cautions}.values():
+        kinds.setdefault(caution.code, []).append(caution)
+    return tuple(_kind(code, kinds[code]) for code in sorted(kinds, key=_rank))
+
+
+def ranked(cautions: Iterable[Caution]) -> tuple[Caution, ...]:
+    """Return each caution once, ranked by what it does to the conclusion."""
+    return tuple(caution for kind in by_kind(cautions) for caution in (kind.example, *kind.others))
+
+
+def _rank(code: str) -> int:
+    return _RANKED.index(code) if code in _RANKED else len(_RANKED)
+
+
+def _kind(code: str, cautions: list[Caution]) -> CautionKind:
+    example = max(cautions, key=lambda caution: caution.figures.get("trials", 0))
+    return CautionKind(code, example, tuple(caution for caution in cautions if caution is not example))
 
 
 def is_complete(cautions: Iterable[Caution]) -> bool:

@@ -11,7 +11,7 @@ from plait.analysis.published import Published, published_in
 from plait.analysis.rows import CaseRows, ExcludedTrial, FailedTrial, TrialRow
 from plait.analysis.statistics.precision import wide
 from plait.analysis.wording import percent
-from plait.cautions import LOUD, TRIALS_DISTURBED, Caution
+from plait.cautions import TRIALS_DISTURBED, Caution, ranked
 from plait.dataset.digest import study_digest
 from plait.dataset.study_file import StudyFile, read_study_file
 from plait.dataset.trial import trial_numbers
@@ -79,15 +79,7 @@ def read_study(folder: Path, progress: Callable[[int, int], None] = lambda _, __
         study_cautions += [_disturbed(case)] if case.excluded else []
     study_cautions += _wide(about, cases)
     digest = study_digest((case.name, row.index, row.digest) for case in cases for row in case.rows)
-    return StudyData(folder, about, tuple(cases), digest, _loud_first(study_cautions))
-
-
-def _loud_first(repeated: list[Caution]) -> tuple[Caution, ...]:
-    """Return each caution once, the important ones first."""
-    unique = {str(caution): caution for caution in repeated}.values()
-    return tuple(
-        sorted(unique, key=lambda caution: LOUD.index(caution.code) if caution.code in LOUD else len(LOUD))
-    )
+    return StudyData(folder, about, tuple(cases), digest, ranked(study_cautions))
 
 
 def _disturbed(case: CaseRows) -> Caution:

@@ -21,7 +21,7 @@ from plait.analysis.metrics.catalogue import COMPARED, columns, heading_of, metr
 from plait.analysis.model import Summary
 from plait.analysis.statistics.intervals import describe
 from plait.analysis.wording import labels, short_name, value_words
-from plait.cautions import LOUD
+from plait.cautions import LOUD, ranked
 from plait.dataset.provenance import explain
 from plait.dataset.trial import making_sense
 from plait.errors import DataError
@@ -216,7 +216,7 @@ def study_view(study_id: str, name: str, about: StudyFile, cases: Sequence[CaseF
         "figures": figures,
         "cautions": [
             {"text": c.summary, "code": c.code, "remedy": c.remedy or "", "loud": c.code in LOUD}
-            for c in about.cautions
+            for c in ranked(about.cautions)
         ],
         "scenario": about.scenario,
         "scenarioText": json.dumps(about.scenario, indent=2, ensure_ascii=False),

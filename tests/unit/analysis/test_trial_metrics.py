@@ -274,6 +274,8 @@ def test_data_that_should_not_be_trusted_are_observed() -> None:
     assert codes(MPTCP, BULK | {"fallback": False}, both[:1]) == ["IDLE_PATH"]
     assert codes(MPTCP, BULK | {"completed": False, "error": "connect: EHOSTUNREACH"}, []) == ["FLOW_FAILED"]
     assert codes(TCP, BULK | {"sent_sha256": "a", "received_sha256": "b"}, []) == ["CHECKSUM"]
+    short = BULK | {"fallback": False, "connected_us": 10_000, "end_us": 60_000}
+    assert codes(MPTCP, short, both[:1]) == [], "it ended before another subflow could join"
     (seen,) = observe(MPTCP, make_tables({}))
     (caution,) = cautions("case", 10, {seen: [(0, None), (3, None)]})
     assert caution.message == "case: flow flow1 did not complete (it left no record) in 2 of 10 trials"

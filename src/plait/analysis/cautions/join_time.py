@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from plait.plan.model.plan import Path
+    from plait.plan.model.plan import Flow, Path
 
 JOIN_ROUND_TRIPS = 3
 """A further subflow sends data after this many round trips of its own path: ARP, MP_JOIN's SYN, ACK and fourth ACK."""
@@ -27,3 +27,10 @@ def poor_initial(initial: Path | None, path: Path | None) -> bool:
     if initial is None or path is None:
         return False
     return initial.base_rtt_us >= max(POOR * path.base_rtt_us, 2 * GRACE_US)
+
+
+def had_time_to_join(flow: Flow, path: Path | None, connected_us: int | None, end_us: int | None) -> bool:
+    """Return whether a flow lasted long enough for a subflow over `path`; true if a time is not known."""
+    if connected_us is None or end_us is None:
+        return True
+    return end_us - connected_us >= patience_us(flow.paths[0] if flow.paths else None, path)

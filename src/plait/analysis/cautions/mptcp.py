@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from plait.analysis.cautions.join_time import had_time_to_join
 from plait.analysis.metrics.programs import is_control
 from plait.plan.model.applications import Connection
 
@@ -93,7 +94,7 @@ def findings(plan: Plan, tables: Tables) -> list[MptcpFinding]:
             if not is_control(
                 flow
             ):  # one that carried next to nothing may have been over before it could join
-                results += _announcements(flow, happened.get((flow.id, flow.client.netns), ()))
+                results += _announcements(flow, row, happened.get((flow.id, flow.client.netns), ()))
     return results
 
 
@@ -172,13 +173,15 @@ _RESETS = {
 """RFC 8684, section 3.6."""
 
 
-def _announcements(flow: Flow, mine: Sequence[Event]) -> Iterator[MptcpFinding]:
-    """Addresses that the client was told of, and to which no subflow was tried."""
+def _announcements(flow: Flow, row: Mapping[str, Any], mine: Sequence[Event]) -> Iterator[MptcpFinding]:
+    """Addresses that the client was told of, had the time to join, and to which it tried no subflow."""
     tried = [event for event in mine if event["event"] in ("sub_established", "sub_closed")]
     reached = {flow.server.address, *(event["remote_address"] for event in tried)}
+    paths = {path.server_address: path for path in flow.paths}
     for event in mine:
-        if event["event"] == "announced" and event["remote_address"] not in reached:
-            text = (
-                f"flow {flow.name}: {event['remote_address']} was announced, and no subflow was opened to it"
-            )
+        address = event["remote_address"]
+        if event["event"] != "announced" or address in reached:
+            continue
+        if had_time_to_join(flow, paths.get(address), row["connected_us"], row["end_us"]):
+            text = f"flow {flow.name}: {address} was announced, and no subflow was opened to it"
             yield MptcpFinding("ADD_ADDR_UNUSED", flow.name, text, event["t_us"])

@@ -6,9 +6,10 @@ Each trial gives observations; a study turns those that recur into one caution p
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from plait.analysis.by_flow import DividedTables
+from plait.analysis.cautions.join_time import had_time_to_join
 from plait.analysis.cautions.mptcp import findings
 from plait.analysis.gaps import part
 from plait.analysis.metrics.trial import GREEDY, SYN_AND_FIN, sender_subflows
@@ -72,7 +73,7 @@ def _of_flows(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> list[Observatio
             and flow.kind in GREEDY
             and flow.connection is None
         ):
-            observations += _idle_paths(flow, tables, row["end_us"])
+            observations += _idle_paths(flow, row, tables)
         if row["sent_sha256"] is not None and row["sent_sha256"] != row["received_sha256"]:
             observations.append(
                 Observation("CHECKSUM", f"flow {flow.name} received other bytes than were sent")
@@ -108,14 +109,20 @@ def _when(made: Sequence[tuple[int, int | None]]) -> str:
     return f" at {first} s" if first == last else f" at {first} to {last} s"
 
 
-def _idle_paths(flow: Flow, tables: Mapping[str, pl.DataFrame], end_us: int | None) -> list[Observation]:
-    """Return an observation when fewer subflows carried data than the flow has paths."""
-    rows = sender_subflows(tables, flow, end_us)
+def _idle_paths(flow: Flow, row: Mapping[str, Any], tables: Mapping[str, pl.DataFrame]) -> list[Observation]:
+    """Return an observation when fewer subflows carried data than the flow has paths that it had time to join."""
+    rows = sender_subflows(tables, flow, row["end_us"])
     acked = rows["acked_bytes"].drop_nulls()
     if acked.is_empty():
         return []
-    used = int((acked > SYN_AND_FIN).sum())
-    if used >= len([path for path in flow.paths if not path.backup]):
+    used = max(
+        int((acked > SYN_AND_FIN).sum()), 1
+    )  # the last sample of a very short flow can precede its data
+    regular = [path for path in flow.paths if not path.backup]
+    joinable = [
+        path for path in regular[1:] if had_time_to_join(flow, path, row["connected_us"], row["end_us"])
+    ]
+    if used >= len(regular[:1]) + len(joinable):
         return []
     text = f"flow {flow.name} has {len(flow.paths)} paths but data on {used} subflow{'s' * (used != 1)} only"
     return [Observation("IDLE_PATH", text)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.failures import failed_alike
 from plait.analysis.wording import capital, number_word
-from plait.cautions import LOUD
+from plait.cautions import by_kind
 from plait.report.page.template import fill
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from plait.analysis.rows import CaseRows
-    from plait.cautions import Caution
+    from plait.cautions import Caution, CautionKind
     from plait.dataset.study_file import StudyFile
     from plait.report.figures.study_figures import DrawnFigure
     from plait.report.headline import Phrase
@@ -54,20 +54,10 @@ class DelaysSection:
 
 
 @dataclass(frozen=True)
-class CautionView:
-    """One caution."""
-
-    text: str
-    code: str
-    remedy: str
-    is_loud: bool
-
-
-@dataclass(frozen=True)
 class Cautions:
-    """What to check before trusting the result."""
+    """What to check before trusting the result, ranked."""
 
-    cautions: tuple[CautionView, ...]
+    kinds: tuple[CautionKind, ...]
 
 
 @dataclass(frozen=True)
@@ -135,14 +125,9 @@ def delays(figures: Sequence[DrawnFigure]) -> Markup | str:
 
 
 def cautions(noted: Sequence[Caution]) -> Markup | str:
-    """Return what to check before trusting the result."""
-    if not noted:
-        return ""
-    views = tuple(
-        CautionView(caution.summary, caution.code, caution.remedy or "", caution.code in LOUD)
-        for caution in noted
-    )
-    return fill("cautions", Cautions(views))
+    """Return what to check before trusting the result, kind by kind."""
+    kinds = by_kind(noted)
+    return fill("cautions", Cautions(kinds)) if kinds else ""
 
 
 def failures(cases: Sequence[CaseRows]) -> Markup | str:

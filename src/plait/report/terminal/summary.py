@@ -11,7 +11,7 @@ from rich.text import Text
 
 from plait.analysis.model import Summary
 from plait.analysis.wording import MISSING, labels
-from plait.cautions import LOUD
+from plait.cautions import by_kind
 from plait.dataset.provenance import explain
 from plait.dataset.trial import making_sense
 from plait.errors import DataError, printable
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from plait.report.columns import TextColumn
 
 WIDTH = 80
-MOST_CAUTIONS = 5
+MOST_KINDS = 5
 PLAIN = str.maketrans(
     {
         "\N{EN DASH}": "-",
@@ -93,10 +93,13 @@ def show(
             for left_out in _left_out(summary, no_room):
                 screen.line(left_out)
             screen.line(f"Published: {summary.published_source}.", style="dim")
-        for caution in cautions[:MOST_CAUTIONS]:
-            screen.line(f"Caution: {caution.summary}", style="bold red" if caution.code in LOUD else "yellow")
-        if len(cautions) > MOST_CAUTIONS:
-            screen.line(f"{len(cautions) - MOST_CAUTIONS} more cautions are in the report.")
+        kinds = by_kind(cautions)
+        for kind in kinds[:MOST_KINDS]:
+            more = f" ({len(kind.others)} more of this kind)" if kind.others else ""
+            style = "bold red" if kind.is_loud else "yellow"
+            screen.line(f"Caution: {kind.example.summary}{more}", style=style)
+        if len(cautions) > len(kinds[:MOST_KINDS]):
+            screen.line(f"The report lists all {len(cautions)} cautions.")
         screen.line(f"Report: {study_dir / 'report.html'}", soft_wrap=True)
 
 

@@ -18,9 +18,8 @@
     const kinds = new Map();
     for (const caution of study.cautions) kinds.set(caution.code, [...(kinds.get(caution.code) ?? []), caution]);
     const text = (caution) => [caution.text, caution.remedy ? h("span", { class: "note" }, ` ${caution.remedy}`) : null];
-    const ordered = [...kinds.values()].sort(([a], [b]) => b.loud - a.loud);
     return h("section", { id: "checks" }, h("h2", {}, "Check before trusting the result"),
-      h("ul", { class: "checks" }, ordered.map(([first, ...others]) => h("li", { class: first.loud ? "bad" : null }, text(first),
+      h("ul", { class: "checks" }, [...kinds.values()].map(([first, ...others]) => h("li", { class: first.loud ? "bad" : null }, text(first),
         others.length ? h("details", {}, h("summary", {}, `${others.length} more of this kind (${first.code})`), h("ul", {}, others.slice(0, 200).map((other) => h("li", {}, text(other))))) : null))));
   }
 

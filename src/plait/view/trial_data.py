@@ -17,7 +17,7 @@ from plait.dataset.trial import making_sense, read_trial, trial_folder
 from plait.explain import explain_trial
 from plait.explain.causes import CAUSES, HARMLESS
 from plait.explain.unrestricted_paths import unrestricted_paths_of_case
-from plait.report.drawing.link_labels import link_label
+from plait.report.drawing.link_labels import LinkLabels
 from plait.report.drawing.network import draw
 from plait.report.drawing.overview import is_crowded
 from plait.report.drawing.paths import coloured_paths
@@ -187,12 +187,13 @@ def _network(plan: Plan, series: TrialSeries, case: str) -> dict[str, Any]:
 def _links(plan: Plan, links: pl.DataFrame) -> list[dict[str, Any]]:
     """Return what each link direction carried: bytes, share of its rate, drops, queue, and its rate over time."""
     parts = {str(key[0]): rows for key, rows in links.partition_by("link", as_dict=True).items()}
+    labels = LinkLabels(plan)
     views = []
     for link in plan.links[: MOST_LINKS // 2]:
         for direction in link.directions:
             rows = parts.get(direction.name)
             if rows is not None and rows.height > 1:
-                views.append(_direction(direction.name, direction.rate_bps, link_label(link), rows))
+                views.append(_direction(direction.name, direction.rate_bps, labels.direction(direction), rows))
     return views
 
 

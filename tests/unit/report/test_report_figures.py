@@ -16,7 +16,7 @@ from plait.analysis.rows import CaseRows, TrialRow
 from plait.analysis.series import trial_series
 from plait.cache import ContentCache
 from plait.report.drawing.layout import distinct_paths, layout
-from plait.report.drawing.link_labels import link_label
+from plait.report.drawing.link_labels import LinkLabels
 from plait.report.drawing.network import DrawnPath, draw
 from plait.report.figures.kinds.cases import cases_spec
 from plait.report.figures.kinds.over_time_chart import KINDS, Panel, chart, frame_of
@@ -70,15 +70,17 @@ def test_many_nodes_without_paths_are_left_out_and_counted() -> None:
 
 
 def test_links_are_labelled_with_their_conditions() -> None:
+    labels = LinkLabels(MPTCP)
     first, *_, last = MPTCP.links
-    assert link_label(first) == "5 Mbit/s, 5 ms"
-    assert link_label(last) == "20 Mbit/s, 15 ms, 1 % loss"
+    assert labels.label(first) == "5 Mbit/s, 5 ms, queue 100 pkt"
+    assert labels.label(last) == "20 Mbit/s, 15 ms, 1 % loss, queue 100 pkt"
     forward, backward = first.directions
     adsl = first.model_copy(
         update={"directions": (forward, backward.model_copy(update={"rate_bps": 500_000}))}
     )
-    assert link_label(adsl) == "5 Mbit/s / 500 kbit/s, 5 ms"
-    assert link_label(fake_plan(paths=(FakePath(None, 1),)).links[0]) == ""
+    assert labels.label(adsl) == "5 ms, queue 100 pkt; h1 → s1: 5 Mbit/s; s1 → h1: 500 kbit/s"
+    unlimited = fake_plan(paths=(FakePath(None, 1, None),))
+    assert LinkLabels(unlimited).label(unlimited.links[0]) == ""
 
 
 def test_a_label_that_all_links_share_is_drawn_once() -> None:

@@ -1,45 +1,146 @@
-"""What a link does, in a few words for drawings."""
+"""What a link does, in a few words for drawings and tables: every condition, and each direction where they differ."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plait.analysis.wording import plain, rate, significant
+from plait.analysis.wording import plain, rate, significant, size
+from plait.frames import DEFAULT_MTU
+from plait.plan.model.qdiscs import PlaitTrace
+from plait.plan.network.model import WIRE
 
 if TYPE_CHECKING:
-    from plait.plan.model.plan import Link, LinkDirection
+    from collections.abc import Iterable
+
+    from plait.plan.model.plan import Link, LinkDirection, Plan
+
+ARROW = "\N{RIGHTWARDS ARROW}"
 
 
-def link_label(link: Link) -> str:
-    """Return what a link does in a few words: "5 Mbit/s, 10 ms"; both directions where they differ."""
-    forward, backward = link.directions
-    words = [
-        _both(_rate(forward.rate_bps), _rate(backward.rate_bps)),
-        _both(_delay(forward), _delay(backward)),
-        _both(_loss(forward), _loss(backward)),
-    ]
-    return ", ".join(word for word in words if word)
+@dataclass(frozen=True)
+class LinkWords:
+    """The conditions of a link in words: those of both directions, and those that only one of them has."""
+
+    common: tuple[str, ...]
+    forward: tuple[str, ...] = ()
+    backward: tuple[str, ...] = ()
+
+
+class LinkLabels:
+    """The labels of the links of one plan."""
+
+    def __init__(self, plan: Plan) -> None:
+        """Collect what the records of links leave to other records: traces, middleboxes, MTUs."""
+        network = plan.network
+        self._traces = {
+            qdisc.ifname: qdisc.options.file.name
+            for qdisc in network.qdiscs
+            if qdisc.netns == WIRE and isinstance(qdisc.options, PlaitTrace)
+        }
+        self._mtus = {veth.b.ifname: veth.mtu for veth in network.veths if veth.b.netns == WIRE}
+        self._middleboxes = {
+            box.target: " and ".join(
+                words
+                for words, acts in (("strips MPTCP options", box.strip), ("rewrites payload", box.rewrite))
+                if acts
+            )
+            for box in network.middleboxes
+        }
+
+    def words(self, link: Link) -> LinkWords:
+        """Return what a link does in both directions, and what it does in only one."""
+        forward, backward = (self._direction(direction) for direction in link.directions)
+        return LinkWords(
+            tuple(words for words in forward if words in backward),
+            tuple(words for words in forward if words not in backward),
+            tuple(words for words in backward if words not in forward),
+        )
+
+    def label(self, link: Link) -> str:
+        """Return all conditions of a link as one text: "5 Mbit/s, 10 ms, queue 100 pkt"."""
+        words = self.words(link)
+        parts = [", ".join(words.common)]
+        for direction, own in zip(link.directions, (words.forward, words.backward), strict=True):
+            if own:
+                parts.append(f"{direction.source} {ARROW} {direction.target}: {', '.join(own)}")
+        return "; ".join(part for part in parts if part)
+
+    def direction(self, direction: LinkDirection) -> str:
+        """Return the conditions of one direction as one text."""
+        return ", ".join(self._direction(direction))
+
+    def _direction(self, direction: LinkDirection) -> tuple[str, ...]:
+        trace = self._traces.get(direction.ifname)
+        words = (
+            _rate(direction.rate_bps) if trace is None else f"rate of {trace}",
+            _delay(direction),
+            _loss(direction),
+            _queue(direction),
+            _bucket(direction),
+            _share(direction.reorder_ratio, "reordered"),
+            _share(direction.duplicate_ratio, "duplicated"),
+            _share(direction.corrupt_ratio, "corrupted"),
+            _mtu(self._mtus.get(direction.ifname, DEFAULT_MTU)),
+            self._middleboxes.get(direction.ifname, ""),
+        )
+        return tuple(word for word in words if word)
+
+
+def wrapped(words: Iterable[str], longest: int, *, first: str = "") -> list[str]:
+    """Return words as lines of at most about `longest` letters, the first of which begins with `first`."""
+    lines: list[str] = []
+    line = first
+    for word in words:
+        if line.strip() and line != first and len(line) + 2 + len(word) > longest:
+            lines.append(f"{line},")
+            line = word
+        else:
+            line = f"{line}, {word}" if line and line != first else f"{line}{word}"
+    return [*lines, line] if line.strip() else lines
 
 
 def _rate(value: int | None) -> str:
     """Return a configured rate without digits that say nothing: "5 Mbit/s", not "5.00 Mbit/s"."""
-    if value is None:
-        return ""
-    return plain(rate(value))
+    return "" if value is None else plain(rate(value))
 
 
 def _delay(direction: LinkDirection) -> str:
     if direction.delay_ns < 1000:  # netem carries every link; a nanosecond is no delay
         return ""
-    ms = direction.delay_ns / 1e6
-    text = f"{ms:.3f}".rstrip("0").rstrip(".")
-    jitter = f" \N{PLUS-MINUS SIGN} {significant(direction.jitter_ns / 1e6)}" if direction.jitter_ns else ""
-    return f"{text}{jitter} ms"
+    ms = f"{direction.delay_ns / 1e6:.3f}".rstrip("0").rstrip(".")
+    if not direction.jitter_ns:
+        return f"{ms} ms"
+    jitter = plain(f"{significant(direction.jitter_ns / 1e6)} ms")
+    if direction.jitter_distribution is None:
+        return f"{ms} \N{PLUS-MINUS SIGN} {jitter}"
+    return f"{ms} ms with {jitter} of {direction.jitter_distribution} jitter"
 
 
 def _loss(direction: LinkDirection) -> str:
-    return f"{direction.loss_ratio * 100:g} % loss" if direction.loss_ratio else ""
+    loss = _share(direction.loss_ratio, "loss")
+    burst = direction.loss_burst_packets
+    return f"{loss} in bursts of {plain(significant(burst))}" if loss and burst is not None else loss
 
 
-def _both(forward: str, backward: str) -> str:
-    return forward if forward == backward else f"{forward or 'none'} / {backward or 'none'}"
+def _queue(direction: LinkDirection) -> str:
+    managed = f" {direction.aqm.removeprefix('plait_')}" if direction.aqm is not None else ""
+    if direction.queue_packets is not None:
+        return f"queue {direction.queue_packets} pkt{managed}"
+    if direction.queue_bytes is not None:
+        return f"queue {plain(size(direction.queue_bytes))}{managed}"
+    return managed.strip()
+
+
+def _bucket(direction: LinkDirection) -> str:
+    if direction.baseline_bps is None or direction.burst_bytes is None:
+        return ""
+    return f"bucket {plain(size(direction.burst_bytes))} at {plain(rate(direction.baseline_bps))}"
+
+
+def _share(ratio: float, what: str) -> str:
+    return f"{ratio * 100:.4g} % {what}" if ratio else ""
+
+
+def _mtu(value: int) -> str:
+    return f"MTU {value}" if value != DEFAULT_MTU else ""

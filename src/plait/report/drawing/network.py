@@ -1,33 +1,63 @@
-"""The drawing of the network: nodes, links with rate and delay, and the paths of the flows in their colours.
+"""The drawing of the network: nodes, links with all their conditions, and the paths of the flows in their colours.
 
-It is written as SVG by hand: a dozen boxes and curves whose colours the page can set by theme.
+It is written as SVG by hand: a dozen boxes and curves whose colours the page can set by theme. Nothing covers
+anything: links run around nodes, and a label that finds no free place beside its link stands below the drawing, by a
+number.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from plait.report.drawing import overview
+from plait.report.drawing.curves import Box, Curve, Room, crosses
+from plait.report.drawing.key import link_key, node_notes
 from plait.report.drawing.layout import Layout, layout
-from plait.report.drawing.link_labels import link_label
-from plait.report.drawing.svg import LETTER, TEXT, drawing, halo, node, shortened, stroke, text
+from plait.report.drawing.link_labels import LinkLabels, LinkWords, wrapped
+from plait.report.drawing.svg import (
+    LINE,
+    TEXT,
+    badge,
+    block,
+    drawing,
+    lines_of_text,
+    node,
+    node_size,
+    shortened,
+    stroke,
+    text,
+)
+from plait.report.render.text_width import text_width
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from plait.plan.model.plan import Link, Plan
 
-LANE = 84
-COLUMN = (170.0, 280.0)
+LANE = 92.0
+CLOSE_LANE = 66.0
+"""Height of a lane, and where there are many of them."""
+FEW_LANES = 5
+COLUMN = (150.0, 300.0)
 """Least and greatest distance between columns; the labels of links decide."""
-MARGIN = 62
+WIDEST = 661.0
+"""A page of a paper in pixels: a wider drawing is printed smaller."""
+LEAST_WIDTH = 440.0
+MARGIN = 62.0
 SEPARATION = 5.0
 BEND = 36.0
 """How far the handles of parallel links are apart."""
 BULGE = 0.75
 """How much of that a cubic curve reaches in its middle."""
+DETOURS = (0.0, 30.0, -30.0, 55.0, -55.0, 85.0, -85.0, 120.0, -120.0, 170.0, -170.0)
+"""Further bends that are tried until a link runs over no node."""
 FEW_LINKS = 8
+LONGEST = (34, 26, 20)
+"""Letters in a line of a label, the shortest block of lines first."""
+BADGE = 18.0
+ALONG = (0.5, 0.44, 0.56, 0.38, 0.62, 0.33, 0.67, 0.28, 0.72, 0.2, 0.8)
+"""Places of labels along a link, the best first."""
 
 
 @dataclass(frozen=True)
@@ -41,24 +71,43 @@ class DrawnPath:
 
 
 @dataclass(frozen=True)
+class _DrawnLink:
+    """A link with its way through the drawing, the paths over it, and its label."""
+
+    link: Link
+    curve: Curve
+    users: tuple[DrawnPath, ...]
+    words: LinkWords
+
+    @property
+    def separation(self) -> float:
+        return SEPARATION if len(self.users) <= 6 else max(2.4, 6 * SEPARATION / len(self.users))
+
+
+@dataclass
 class _Geometry:
-    """Places in pixels."""
+    """Places in pixels, and the boxes of nodes."""
 
     layout: Layout
     width: float
     top: float
-    """Height of the uppermost lane."""
+    lane: float
+    boxes: dict[str, Box] = field(default_factory=dict)
+
+    @property
+    def height(self) -> float:
+        return 2 * self.top + self.layout.lanes * self.lane
 
     @property
     def centre(self) -> float:
-        """Return the mean height of clients and servers."""
+        """The mean height of clients and servers."""
         ends = [node for node, place in self.layout.across.items() if place in (0, 1)]
         return sum(self.centre_of(node)[1] for node in ends) / len(ends) if ends else 0.0
 
     def centre_of(self, node: str) -> tuple[float, float]:
         """Return the centre of a node."""
         x = MARGIN + self.layout.across[node] * (self.width - 2 * MARGIN)
-        return x, self.top + self.layout.down[node] * LANE
+        return x, self.top + self.layout.down[node] * self.lane
 
 
 def draw(plan: Plan, paths: Sequence[DrawnPath], colours: Mapping[str, str], *, legend: bool) -> str:
@@ -68,96 +117,171 @@ def draw(plan: Plan, paths: Sequence[DrawnPath], colours: Mapping[str, str], *, 
     """
     if overview.is_crowded(plan):
         return overview.draw(plan, colours)
+    labels = LinkLabels(plan)
     places = layout(plan)
-    drawn = [link for link in plan.links if all(node in places.across for node in _ends(link))]
-    same = _common_label(drawn)
-    longest = 0 if same is not None else max((len(link_label(link)) for link in drawn), default=0)
-    column = min(max(longest * TEXT * LETTER + 100, COLUMN[0]), COLUMN[1])
-    pairs = [frozenset(_ends(link)) for link in drawn]
-    bulge = max((pairs.count(pair) - 1) / 2 * BEND for pair in pairs) if pairs else 0.0
-    top = 34 + max(bulge - BEND / 2, 0.0) * BULGE
-    geometry = _Geometry(places, max(440.0, 2 * MARGIN + column * max(places.columns - 1, 1)), top)
-    height = 2 * top + places.lanes * LANE
-    legend_height = 22 * len(paths) + 8 if legend else 0
-    parts = [_curves(drawn, geometry, paths, colours, labels=same is None)]
-    parts += [
-        node(
-            *geometry.centre_of(space.name),
-            shortened(space.name),
-            space.role,
-            colours,
-            tooltip=f"{space.role} {space.name}",
-        )
-        for space in plan.network.namespaces
-        if space.name in places.across
-    ]
+    shown = [link for link in plan.links if all(node in places.across for node in _ends(link))]
+    same = _common_label(shown, labels)
+    geometry = _geometry(shown, labels if same is None else None, places)
+    drawn = _routed(shown, geometry, paths, labels, plan)
+    room = Room(geometry.width, geometry.height, list(geometry.boxes.values()), [d.curve for d in drawn])
+    parts = [_strokes(link, colours) for link in drawn]
+    inline, numbered = _labels(drawn if same is None else [], geometry, room, colours)
+    parts += [_node(plan, name, box, colours) for name, box in geometry.boxes.items()]
+    parts += inline
     notes = [f"every link: {same}"] if same is not None else []
+    notes += node_notes(plan)
     if places.left_out:
         notes.append(f"{places.left_out} nodes that no path crosses are not drawn")
-    if notes:
-        parts.append(text(geometry.width / 2, height + 2, "; ".join(notes), colours["muted"], "middle"))
-        height += 18
+    y = geometry.height
+    rows = [*link_key([(number, d.link.name, labels.label(d.link)) for number, d in numbered]), *notes]
+    below, y = lines_of_text(rows, MARGIN - 24, y, geometry.width - MARGIN, colours)
+    parts.append(below)
     if legend:
-        parts.append(_legend(paths, height + 6, colours))
-    return drawing("".join(parts), geometry.width, height + legend_height, colours)
+        parts.append(_legend(paths, y + 6, colours))
+        y += 22 * len(paths) + 8
+    return drawing("".join(parts), geometry.width, y, colours)
 
 
-def _common_label(links: Sequence[Link]) -> str | None:
-    """Return the label that all of many links share, to be written once; None when each has to be labelled."""
-    labels = {link_label(link) for link in links}
-    return labels.pop() if len(links) > FEW_LINKS and len(labels) == 1 else None
+def _geometry(links: Sequence[Link], labels: LinkLabels | None, places: Layout) -> _Geometry:
+    """Return the size of the drawing: columns as wide as labels need, and room for bends of parallel links."""
+    blocks = [_block(labels.words(link), LONGEST[0]) for link in links] if labels is not None else []
+    widest = max((text_width(line, TEXT) for lines in blocks for line in lines), default=0.0)
+    tallest = max(map(len, blocks), default=0) * LINE
+    columns = max(places.columns - 1, 1)
+    fitting = (WIDEST - 2 * MARGIN) / columns
+    column = max(min(widest + 90, COLUMN[1], fitting), COLUMN[0])
+    pairs = [frozenset(_ends(link)) for link in links]
+    bulge = max((pairs.count(pair) - 1) / 2 * BEND for pair in pairs) if pairs else 0.0
+    lane = (LANE if places.lanes <= FEW_LANES else CLOSE_LANE) + max(0.0, tallest - 2 * LINE)
+    top = 30 + max(tallest, LINE) + max(bulge - BEND / 2, 0.0) * BULGE
+    return _Geometry(places, max(LEAST_WIDTH, 2 * MARGIN + column * columns), top, lane)
 
 
-def _curves(
-    links: Sequence[Link],
-    geometry: _Geometry,
-    paths: Sequence[DrawnPath],
-    colours: Mapping[str, str],
-    *,
-    labels: bool,
-) -> str:
-    """Return all links, the paths over them, and their labels."""
-    below, above = [], []
-    pairs: dict[frozenset[str], list[Link]] = {}
-    for link in links:
-        pairs.setdefault(frozenset(_ends(link)), []).append(link)
-    for parallel in pairs.values():
-        for number, link in enumerate(parallel):
+def _routed(
+    links: Sequence[Link], geometry: _Geometry, paths: Sequence[DrawnPath], labels: LinkLabels, plan: Plan
+) -> list[_DrawnLink]:
+    """Return every link with its curve, and set the boxes of nodes: as high as the bundle of paths at them."""
+    users = {
+        link.name: tuple(path for path in paths if {d.name for d in link.directions} & set(path.directions))
+        for link in links
+    }
+    drawn = [_DrawnLink(link, Curve(((0, 0),) * 4), users[link.name], labels.words(link)) for link in links]
+    half = {d.link.name: max(2.5, (d.separation * len(d.users) + 2) / 2) for d in drawn}
+    for space in plan.network.namespaces:
+        if space.name in geometry.layout.across:
+            most = max((half[link.name] for link in links if space.name in _ends(link)), default=0.0)
+            width, height = node_size(shortened(space.name), space.role)
+            geometry.boxes[space.name] = Box.around(
+                *geometry.centre_of(space.name), width, max(height, 2 * most + 8)
+            )
+    pairs: dict[frozenset[str], list[_DrawnLink]] = {}
+    for one in drawn:
+        pairs.setdefault(frozenset(_ends(one.link)), []).append(one)
+    routed = []
+    for pair, parallel in pairs.items():
+        others = [box for name, box in geometry.boxes.items() if name not in pair]
+        for number, one in enumerate(parallel):
             bend = (number - (len(parallel) - 1) / 2) * BEND
-            names = {direction.name for direction in link.directions}
-            users = [path for path in paths if names & set(path.directions)]
-            thick = max(5.0, SEPARATION * len(users) + 2)
-            below.append(stroke(_curve(geometry, link, bend, 0), colours["grid"], thick))
-            for place, path in enumerate(users):
-                shift = (place - (len(users) - 1) / 2) * SEPARATION
-                below.append(stroke(_curve(geometry, link, bend, shift), path.colour, 2.4))
-            label = link_label(link)
-            if labels and label:
-                above.append(halo(*_label_place(geometry, link, bend, thick / 2), label, colours))
-    return "".join(below) + "".join(above)
+            tried = [_curve(geometry, one.link, bend + more, half[one.link.name]) for more in DETOURS]
+            free = (c for c in tried if not crosses(c, others) and _is_inside(c, geometry))
+            routed.append(replace(one, curve=next(free, tried[0])))
+    return routed
 
 
-def _curve(geometry: _Geometry, link: Link, bend: float, shift: float) -> str:
-    """Return the path data of a link: level at both ends, with `bend` for parallel links and `shift` for paths."""
+def _is_inside(curve: Curve, geometry: _Geometry) -> bool:
+    return all(
+        curve.half <= x <= geometry.width - curve.half and curve.half <= y <= geometry.height - curve.half
+        for x, y in curve.points
+    )
+
+
+def _curve(geometry: _Geometry, link: Link, bend: float, half: float) -> Curve:
+    """Return the curve of a link: level at both ends, with a bend."""
     (x1, y1), (x2, y2) = (geometry.centre_of(node) for node in _ends(link))
     if abs(x1 - x2) < 1:  # within a column: bow out to the right
-        return f"M{x1 + shift:.1f} {y1:.1f}Q{x1 + 70 + bend + shift:.1f} {(y1 + y2) / 2:.1f} {x2 + shift:.1f} {y2:.1f}"
+        out = x1 + 47 + bend / 1.5
+        return Curve(((x1, y1), (out, y1 + (y2 - y1) / 3), (out, y2 - (y2 - y1) / 3), (x2, y2)), half)
     middle = (x1 + x2) / 2
-    y1, y2 = y1 + shift, y2 + shift
-    return f"M{x1:.1f} {y1:.1f}C{middle:.1f} {y1 + bend:.1f} {middle:.1f} {y2 + bend:.1f} {x2:.1f} {y2:.1f}"
+    return Curve(((x1, y1), (middle, y1 + bend), (middle, y2 + bend), (x2, y2)), half)
 
 
-def _label_place(geometry: _Geometry, link: Link, bend: float, half: float) -> tuple[float, float]:
-    """Return where a link's label goes: by its outer end, where the curve is level, on the outer side."""
-    (x1, y1), (x2, y2) = (geometry.centre_of(node) for node in _ends(link))
-    if abs(x1 - x2) < 1:
-        return x1 + (70 + bend) / 2, (y1 + y2) / 2
-    outwards = abs(y2 - geometry.centre) - abs(y1 - geometry.centre)
-    level = abs(outwards) < 1 or abs(y1 - y2) < 1
-    share = 0.5 if level else (0.64 if outwards > 0 else 0.36)
-    y, inner = ((y1 + y2) / 2, geometry.centre + 1) if level else ((y2, y1) if outwards > 0 else (y1, y2))
-    below = y + bend > inner
-    return x1 + share * (x2 - x1), y + bend * BULGE + (half + TEXT + 2 if below else -half - 6)
+def _strokes(drawn: _DrawnLink, colours: Mapping[str, str]) -> str:
+    """Return a link, and the paths over it beside each other."""
+    parts = [stroke(drawn.curve.data, colours["grid"], 2 * drawn.curve.half)]
+    for place, path in enumerate(drawn.users):
+        shift = (place - (len(drawn.users) - 1) / 2) * drawn.separation
+        parts.append(stroke(drawn.curve.beside(shift), path.colour, min(2.4, drawn.separation * 0.6)))
+    return "".join(parts)
+
+
+def _labels(
+    drawn: Sequence[_DrawnLink], geometry: _Geometry, room: Room, colours: Mapping[str, str]
+) -> tuple[list[str], list[tuple[int, _DrawnLink]]]:
+    """Return the labels beside their links, and the links that have a number instead, with it."""
+    parts: list[str] = []
+    without: list[_DrawnLink] = []
+    for one in drawn:
+        lines, box = _beside(one, geometry, room)
+        if box is not None:
+            room.boxes.append(box)
+            parts.append(block((box.left + box.right) / 2, box.top, lines, colours))
+        elif lines:
+            without.append(one)
+    numbered = list(enumerate(without, 1))
+    for number, one in numbered:
+        spot = room.on(one.curve, BADGE, ALONG) or Box.around(*one.curve.at(0.5), BADGE, BADGE)
+        room.boxes.append(spot)
+        parts.append(badge((spot.left + spot.right) / 2, (spot.top + spot.bottom) / 2, number, colours))
+    return parts, numbered
+
+
+def _beside(one: _DrawnLink, geometry: _Geometry, room: Room) -> tuple[list[str], Box | None]:
+    """Return the lines of a label, and where they stand: on the outer side of the link; None without room."""
+    (x1, y1), (x2, y2) = one.curve.ends[0], one.curve.ends[-1]
+    outer = y2 if abs(y2 - geometry.centre) > abs(y1 - geometry.centre) else y1
+    outer_end = [share for share in ALONG if (share >= 0.5) == (outer == y2)]
+    shares = ALONG if abs(y1 - y2) < 1 else (*outer_end, *(s for s in ALONG if s not in outer_end))
+    middle = one.curve.at(0.5)[1]
+    above = middle <= geometry.centre if abs(middle - (y1 + y2) / 2) < 1 else middle < (y1 + y2) / 2
+    lines: list[str] = []
+    for longest in LONGEST:
+        lines = _block(one.words, longest, is_turned=x1 > x2, is_upright=abs(x1 - x2) < 1)
+        if not lines:
+            return [], None
+        size = max(text_width(line, TEXT) for line in lines) + 4, len(lines) * LINE
+        box = room.beside(one.curve, size, above=above, shares=shares)
+        if box is not None:
+            return lines, box
+    return lines, None
+
+
+def _block(words: LinkWords, longest: int, *, is_turned: bool = False, is_upright: bool = False) -> list[str]:
+    """Return the conditions of a link in lines; arrows show the direction of those that only one direction has."""
+    ahead, back = ("\N{DOWNWARDS ARROW}", "\N{UPWARDS ARROW}") if is_upright else (
+        "\N{RIGHTWARDS ARROW}", "\N{LEFTWARDS ARROW}"
+    )  # fmt: skip
+    if is_turned:
+        ahead, back = back, ahead
+    lines = wrapped(words.common, longest)
+    for arrow, own in ((ahead, words.forward), (back, words.backward)):
+        lines += wrapped(own, longest, first=f"{arrow} ") if own else []
+    return lines
+
+
+def _common_label(links: Sequence[Link], labels: LinkLabels) -> str | None:
+    """Return the label that all of many links share, to be written once; None when each has to be labelled."""
+    different = {labels.words(link) for link in links}
+    shared = next(iter(different)) if len(different) == 1 else None
+    if shared is None or len(links) <= FEW_LINKS or shared.forward or shared.backward:
+        return None
+    return ", ".join(shared.common) or "no limit"
+
+
+def _node(plan: Plan, name: str, box: Box, colours: Mapping[str, str]) -> str:
+    role = next(space.role for space in plan.network.namespaces if space.name == name)
+    x, y = (box.left + box.right) / 2, (box.top + box.bottom) / 2
+    height = box.bottom - box.top
+    return node((x, y), shortened(name), role, colours, tooltip=f"{role} {name}", height=height)
 
 
 def _ends(link: Link) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.wording import micros, plain, rate
 from plait.report.drawing.layout import distinct_paths
-from plait.report.drawing.link_labels import link_label
+from plait.report.drawing.link_labels import LinkLabels
 from plait.report.drawing.network import DrawnPath
 from plait.report.render.theme import PATHS
 
@@ -46,4 +46,8 @@ def coloured_paths(representative: Representative, colours: Mapping[str, str]) -
 
 def links_differ(shown: Sequence[Representative]) -> bool:
     """Return whether the links are not the same in all cases: then the drawing is that of one case."""
-    return len({tuple(link_label(link) for link in case.plan.links) for case in shown}) > 1
+    labels = set()
+    for case in shown:
+        of = LinkLabels(case.plan)
+        labels.add(tuple(of.label(link) for link in case.plan.links))
+    return len(labels) > 1

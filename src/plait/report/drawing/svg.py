@@ -8,14 +8,17 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from plait.report.render.text_width import text_width
 from plait.report.render.theme import FONT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 TEXT = 11.5
-LETTER = 0.58
-"""Mean width of a letter as a share of its height; widths are estimated, boxes have room."""
+LINE = 14.5
+"""Height of a line of text."""
+NAME = 13.0
+"""Size of the names of nodes."""
 LONGEST_NAME = 16
 
 
@@ -24,9 +27,11 @@ def shortened(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
-def node_width(name: str, role: str) -> float:
-    """Return the width of a node's box in pixels."""
-    return max(50.0 if role == "host" else 40.0, len(name) * 13 * LETTER + 22)
+def node_size(name: str, role: str) -> tuple[float, float]:
+    """Return width and least height of a node's box in pixels."""
+    is_host = role == "host"
+    width = text_width(name, NAME, bold=is_host) + 22
+    return max(50.0 if is_host else 40.0, width), 34.0 if is_host else 26.0
 
 
 def stroke(data: str, colour: str, width: float) -> str:
@@ -34,32 +39,77 @@ def stroke(data: str, colour: str, width: float) -> str:
     return f'<path d="{data}" fill="none" stroke="{colour}" stroke-width="{width:g}" stroke-linecap="round"/>'
 
 
-def node(x: float, y: float, name: str, role: str, colours: Mapping[str, str], *, tooltip: str = "") -> str:
+def node(
+    place: tuple[float, float],
+    name: str,
+    role: str,
+    colours: Mapping[str, str],
+    *,
+    tooltip: str = "",
+    height: float = 0.0,
+) -> str:
     """Return one node: hosts as strong boxes, switches as light ones, routers as rounded ones.
 
-    `tooltip` replaces role and name.
+    `tooltip` replaces role and name; the box is at least `height` high.
     """
+    x, y = place
     host = role == "host"
-    width = node_width(name, role)
-    height, radius = (34, 6) if host else (26, 13 if role == "router" else 4)
+    width, least = node_size(name, role)
+    height = max(height, least)
+    radius = 6.0 if host else 13.0 if role == "router" else 4.0
     stroke = colours["ink"] if host else colours["muted"]
     box = (
-        f'<rect x="{x - width / 2:.1f}" y="{y - height / 2:.1f}" width="{width:.1f}" height="{height}" rx="{radius}" '
+        f'<rect x="{x - width / 2:.1f}" y="{y - height / 2:.1f}" width="{width:.1f}" height="{height:g}" '
+        f'rx="{radius:g}" '
         f'fill="{colours["raised"]}" stroke="{stroke}" stroke-width="{1.5 if host else 1}"/>'
     )
     label = (
-        f'<text x="{x:.1f}" y="{y + 4.5:.1f}" text-anchor="middle" font-size="13" '
+        f'<text x="{x:.1f}" y="{y + 4.5:.1f}" text-anchor="middle" font-size="{NAME:g}" '
         f'font-weight="{600 if host else 400}" fill="{colours["ink"]}">{escape(name)}</text>'
     )
     return f"<g><title>{escape(tooltip or f'{role} {name}')}</title>{box}{label}</g>"
 
 
-def halo(x: float, y: float, text: str, colours: Mapping[str, str]) -> str:
-    """Return a centred label that stays readable over lines."""
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle" fill="{colours["ink"]}" stroke="{colours["surface"]}" '
-        f'stroke-width="4" stroke-linejoin="round" paint-order="stroke">{escape(text)}</text>'
+def block(x: float, top: float, lines: Sequence[str], colours: Mapping[str, str]) -> str:
+    """Return centred lines of a label below `top`."""
+    return "".join(
+        text(x, top + LINE * number + 0.78 * LINE, line, colours["ink"], "middle")
+        for number, line in enumerate(lines)
     )
+
+
+def badge(x: float, y: float, number: int, colours: Mapping[str, str]) -> str:
+    """Return the number of a link whose label stands elsewhere."""
+    circle = (
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="8.5" fill="{colours["surface"]}" stroke="{colours["muted"]}" '
+        f'stroke-width="1"/>'
+    )
+    return f'{circle}<g font-size="10">{text(x, y + 3.6, str(number), colours["ink"], "middle")}</g>'
+
+
+def lines_of_text(
+    rows: Sequence[str], left: float, top: float, right: float, colours: Mapping[str, str]
+) -> tuple[str, float]:
+    """Return rows of words below `top`, folded at `right`, and where they end."""
+    parts = []
+    y = top
+    for row in rows:
+        for number, line in enumerate(folded(row, right - left - 14)):
+            y += LINE
+            parts.append(text(left + (14 if number else 0), y, line, colours["muted"], "start"))
+        y += 4
+    return "".join(parts), y + (8 if rows else 0)
+
+
+def folded(words: str, width: float) -> list[str]:
+    """Return words in lines of at most this width; a longer word has a line of its own."""
+    lines: list[str] = []
+    for word in words.split(" "):
+        if lines and text_width(f"{lines[-1]} {word}", TEXT) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
 
 
 def text(x: float, y: float, words: str, colour: str, anchor: str) -> str:

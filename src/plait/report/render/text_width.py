@@ -22,6 +22,9 @@ _WIDTHS = {
     '"': 355,
     "*": 389,
     "\N{RIGHTWARDS ARROW}": 1000,
+    "\N{LEFTWARDS ARROW}": 1000,
+    "\N{UPWARDS ARROW}": 1000,
+    "\N{DOWNWARDS ARROW}": 1000,
     "\N{HORIZONTAL ELLIPSIS}": 1000,
 }
 _OTHER = 556

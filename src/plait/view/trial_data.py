@@ -193,7 +193,9 @@ def _links(plan: Plan, links: pl.DataFrame) -> list[dict[str, Any]]:
         for direction in link.directions:
             rows = parts.get(direction.name)
             if rows is not None and rows.height > 1:
-                views.append(_direction(direction.name, direction.rate_bps, labels.direction(direction), rows))
+                views.append(
+                    _direction(direction.name, direction.rate_bps, labels.direction(direction), rows)
+                )
     return views
 
 

@@ -9,7 +9,7 @@ PLAIT := $(VENV)/bin/plait
 BINARIES := src/plait/_bin/plait-agent src/plait/_bin/plait-contain
 SOURCES := $(shell find agent contain -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
 
-.PHONY: demo setup kernel peers test check format bench docs gallery clean
+.PHONY: demo setup kernel peers test check format bench docs dist gallery clean
 
 demo: kernel ## run the first experiment and print where its report is
 	$(PLAIT) run two-paths
@@ -49,6 +49,9 @@ bench: kernel ## measure the promised figures on this machine
 docs: setup ## build the documentation site into build/site; a warning is an error
 	$(VENV)/bin/python tools/site/build.py
 	@echo "open build/site/index.html"
+
+dist: kernel ## build the wheels of plait and of the laboratory kernel, and its source, into dist/
+	$(VENV)/bin/python tools/dist/build.py
 
 gallery: kernel ## rebuild docs/gallery from its studies (about an hour on two processors, once)
 	$(VENV)/bin/python tools/gallery

@@ -45,15 +45,18 @@ class Built:
     jobs: int
 
 
-def check_tools() -> None:
-    """Raise MachineError if programs for a build are missing; the message has the command that installs them."""
+def check_tools(otherwise: str = "") -> None:
+    """Raise MachineError if programs for a build are missing.
+
+    The message has the command that installs them, and `otherwise`, another remedy.
+    """
     missing = {package for tool, package in _TOOLS.items() if shutil.which(tool) is None}
     missing |= {package for path, package in _HEADERS.items() if not Path(path).exists()}
     if missing:
         packages = " ".join(sorted(missing))
         raise MachineError(
             f"building the laboratory kernel needs programs that are not installed; "
-            f"install them with `sudo apt-get install {packages}`"
+            f"install them with `sudo apt-get install {packages}`{otherwise and f', {otherwise}'}"
         )
 
 
@@ -89,8 +92,7 @@ def _add(tree: Path, recipe: Recipe) -> None:
         shutil.copyfile(source, destination)
     folder = tree / recipes.ADDED
     if recipe.additions:
-        built = sorted(path.parent.name for path in folder.glob("*/Makefile"))
-        (folder / "Makefile").write_text("".join(f"obj-y += {name}/\n" for name in built), encoding="utf-8")
+        (folder / "Makefile").write_text(recipes.makefile(folder), encoding="utf-8")
 
 
 def _configure(make: _Make, recipe: Recipe) -> None:

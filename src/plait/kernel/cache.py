@@ -73,9 +73,14 @@ def find(name: str) -> Kernel:
     raise RequestError(f"--kernel {name}: there is no such built kernel; there is: {names}")
 
 
-def default(recipe_sha256: str) -> Kernel | None:
-    """Return the kernel of that recipe that `ensure()` returns without a source, or None."""
+def default(recipe_sha256: str, *, built_here: bool = False) -> Kernel | None:
+    """Return the kernel of that recipe that `ensure()` returns without a source, or None.
+
+    `built_here`: return none that plait unpacked from a package.
+    """
     for kernel, record in list_built():
+        if built_here and record.packaged:
+            continue
         if record.chosen_by_default and record.recipe_sha256 == recipe_sha256 and _is_sound(kernel):
             return kernel
     return None
@@ -87,13 +92,21 @@ def of_recipe(recipe_sha256: str) -> Kernel | None:
     return next((kernel for kernel in built if _is_sound(kernel)), None)
 
 
-def of_identity(identity: str, *, by_default: bool) -> Kernel | None:
-    """Return the kernel of that identity, or None; `by_default`: make it the one that `ensure()` returns."""
+def of_identity(identity: str, *, by_default: bool, built_here: bool = False) -> Kernel | None:
+    """Return the kernel of that identity, or None.
+
+    Args:
+        identity: its whole identity.
+        by_default: make it the one that `ensure()` returns.
+        built_here: return none that plait unpacked from a package.
+    """
     folder = kernels_root() / identity
     entry = _read(folder)
     if entry is None or not _is_sound(entry[0]):
         return None
     kernel, record = entry
+    if built_here and record.packaged:
+        return None
     if by_default and not record.chosen_by_default:
         write_record(folder, record.model_copy(update={"chosen_by_default": True}))
     return kernel

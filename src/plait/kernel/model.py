@@ -72,7 +72,10 @@ class BuildRecord(_Record):
     binary_bytes: int
     built_at: str
     """UTC, ISO 8601."""
-    build_s: float
-    jobs: int
+    build_s: float | None
+    """None in the package, so that its bytes do not depend on the machine that made it; `jobs` likewise."""
+    jobs: int | None
+    packaged: bool = False
+    """Whether plait unpacked it from the package `plait-kernel`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)

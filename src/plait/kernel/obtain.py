@@ -1,8 +1,9 @@
-"""Returns the laboratory kernel, and builds it if the cache does not have it: the steps in their order."""
+"""Returns the laboratory kernel: from the cache, the installed package, or a build; the steps in their order."""
 
 from __future__ import annotations
 
 import datetime as dt
+import platform
 import shutil
 import time
 from collections.abc import Callable
@@ -11,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from plait.cache import cache_root
-from plait.errors import KernelBuildError
-from plait.kernel import cache, fetch, kit, recipe, unpack
+from plait.errors import KernelBuildError, MachineError
+from plait.kernel import cache, fetch, kit, packaged, recipe, unpack
 from plait.kernel.build import build, check_tools
 from plait.kernel.model import BuildRecord, Kernel, Progress, SourceRecord, silent
+from plait.version import __version__
 
 if TYPE_CHECKING:
     from plait.kernel.build import Built
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["given", "installed", "distribution", "kernel.org"]
 Fetch = Callable[[Path, Progress], Path]
+_PROCESSORS = ("x86_64", "AMD64")
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class Sources:
 
 def built_by_default() -> Kernel | None:
     """Return the kernel that `ensure()` returns without a build, or None."""
-    return _ready(debug=False)
+    return _ready(debug=False) or _packaged(silent)
 
 
 def ensure(
@@ -48,7 +51,9 @@ def ensure(
     sources: Sources | None = None,
     debug: bool = False,
 ) -> Kernel:
-    """Return the laboratory kernel: at once if the cache has it, else after a build (minutes).
+    """Return the laboratory kernel: at once if the cache or an installed package has it, else after a build (minutes).
+
+    With `PLAIT_BUILD=1` in the environment, only a kernel built on this machine counts.
 
     Args:
         source: a Linux source tree, or an archive of one. None: the kernel built last without a source, else the
@@ -58,15 +63,16 @@ def ensure(
         debug: return a debug kernel (`config/debug.config`); it is never the default kernel.
 
     Raises:
-        MachineError: programs for the build are missing.
+        MachineError: programs for the build are missing, or this processor cannot run the kernel.
         KernelBuildError: there is no source, or a step of the build fails.
     """
     progress = progress or silent
+    _check_processor()
     if source is None:
-        kernel = _ready(debug=debug)
+        kernel = _ready(debug=debug) or (None if debug else _packaged(progress))
         if kernel is not None:
             return kernel
-    check_tools()
+    check_tools(_package_hint())
     requested = None if source is None else _given(source)
     try:
         with cache.building(progress):
@@ -102,7 +108,38 @@ def _given(path: Path) -> _Source:
 def _ready(*, debug: bool) -> Kernel | None:
     """Return the kernel without a source from the user, if the cache has it."""
     chosen = recipe.load(debug=debug).sha256
-    return cache.of_recipe(chosen) if debug else cache.default(chosen)
+    return cache.of_recipe(chosen) if debug else cache.default(chosen, built_here=packaged.forced_build())
+
+
+def _packaged(progress: Progress) -> Kernel | None:
+    """Return the kernel of the installed package if this plait would build the same one, or None."""
+    record = None if packaged.forced_build() else packaged.package_record()
+    if record is None or record.recipe_sha256 != recipe.load().sha256:
+        return None
+    packaged.unpack(progress, again=True)
+    return _ready(debug=False)
+
+
+def _package_hint() -> str:
+    """Return how the user gets a built kernel instead of the programs that build one."""
+    wanted = f"`pip install 'plait[kernel]=={__version__}'`"
+    if packaged.package_record() is None:
+        return f"or install a built kernel with {wanted}"
+    if packaged.forced_build():
+        return "or unset PLAIT_BUILD to use the kernel of the installed package"
+    return (
+        f"or install the built kernel of this version with {wanted}, because the installed package "
+        f"{packaged.DISTRIBUTION} has the kernel of another version"
+    )
+
+
+def _check_processor() -> None:
+    machine = platform.machine()
+    if machine not in _PROCESSORS:
+        raise MachineError(
+            f"running the laboratory kernel: this machine has an {machine} processor, and User-Mode Linux runs "
+            "on x86-64 only; run the study on an x86-64 machine. Results from there can be read and compared here"
+        )
 
 
 def _cached(source: _Source, *, debug: bool) -> Kernel | None:
@@ -113,7 +150,7 @@ def _cached(source: _Source, *, debug: bool) -> Kernel | None:
     for _, record in cache.list_built():
         if record.source.content_sha256 == content:
             identity = recipe.load(record.version, debug=debug).identity(content)
-            return cache.of_identity(identity, by_default=False)
+            return cache.of_identity(identity, by_default=False, built_here=packaged.forced_build())
     return None
 
 
@@ -147,7 +184,7 @@ def _build(source: _Source, progress: Progress, *, debug: bool) -> Kernel:
         chosen = recipe.load(version, debug=debug)
         by_default = source.kind != "given" and not debug
         identity = chosen.identity(content)
-        kernel = cache.of_identity(identity, by_default=by_default)
+        kernel = cache.of_identity(identity, by_default=by_default, built_here=packaged.forced_build())
         if kernel is None:
             built = _compile(tree, version, chosen, identity, progress)
             record = BuildRecord(

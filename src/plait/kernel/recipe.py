@@ -111,6 +111,12 @@ def load(version: str = DEFAULT_SERIES, laboratory: Path | None = None, *, debug
     return Recipe(folders[0].name, patches, additions, options, digest.hexdigest())
 
 
+def makefile(folder: Path) -> str:
+    """Return the Makefile that builds those folders of added sources in `folder` that have a Makefile."""
+    built = sorted(path.parent.name for path in folder.glob("*/Makefile"))
+    return "".join(f"obj-y += {name}/\n" for name in built)
+
+
 def rejected_options(options: tuple[Option, ...], config: str) -> list[Option]:
     """Return the requested options that have another value in `config`, the text of a complete `.config`."""
     values = dict(re.findall(r"^(CONFIG_\w+)=(.*)$", config, re.MULTILINE))

@@ -81,7 +81,8 @@ def list_built() -> None:
         notify("no kernel is built yet; run `plait kernel build`")
     for kernel, record in built:
         default = "default" if record.chosen_by_default else "       "
-        typer.echo(f"{kernel.name}  {default}  HZ={kernel.hz}  from {record.source.name}, {record.built_at}")
+        origin = "the package plait-kernel" if record.packaged else record.source.name
+        typer.echo(f"{kernel.name}  {default}  HZ={kernel.hz}  from {origin}, {record.built_at}")
     for addition in additions.added():
         for name in addition.names:
             kind = "scheduler" if name in addition.schedulers else "congestion control"

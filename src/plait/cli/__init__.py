@@ -11,7 +11,7 @@ import sys
 import typer
 
 from plait import limits
-from plait.cli import crosscheck, import_, lint, measure, new, plan, run
+from plait.cli import crosscheck, import_, lint, measure, new, plan, run, store
 from plait.cli import help as help_verb
 from plait.cli import list as list_verb
 from plait.cli.laboratory import doctor, kernel, shell
@@ -48,6 +48,7 @@ app.command("export")(export.command)
 app.command("measure")(measure.command)
 app.command("doctor")(doctor.command)
 app.add_typer(kernel.app, name="kernel")
+app.add_typer(store.app, name="store")
 app.command("help")(help_verb.command)
 
 

@@ -12,6 +12,7 @@ import contextlib
 import errno
 import hashlib
 import json
+import os
 from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter, ValidationError
@@ -50,6 +51,8 @@ class Store:
         for name, content in contents.items():
             *folders, file = name.split("/")
             Folder(target, tuple(folders)).write(file, content)
+        with contextlib.suppress(OSError):  # `plait store prune` removes first what nobody has used for long
+            os.utime((group / identity).path)
         return True
 
     def put(self, identity: str, source: Path, staging: Path) -> None:

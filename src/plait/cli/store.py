@@ -1,0 +1,130 @@
+"""`plait store`: lists what plait keeps in the user's cache, and removes what nobody has used for long."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from plait.cli.shared.ending import notify
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plait.api.storage import CacheEntry
+
+# Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
+
+app = typer.Typer(help="List what plait keeps in its cache, and prune it.", no_args_is_help=True)
+
+
+@app.command("list")
+def show() -> None:
+    """List the parts of the cache with their sizes."""
+    from plait.api.storage import PARTS, entries, size_text
+    from plait.cache import cache_root
+
+    cache = cache_root()
+    present = list(entries(cache))
+    typer.echo(f"{cache}: {size_text(sum(entry.size for entry in present))}\n")
+    by_part = _by_part(present)
+    typer.echo(_line("part", "entries", "size", "oldest", "what it has"))
+    for part in PARTS:
+        title = part.title if part.cheap else f"{part.title} *"
+        typer.echo(_row(part.name, by_part[part.name], title))
+    typer.echo("\n* `plait store prune` removes it only with --part NAME")
+
+
+OlderThanOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="AGE", help="Remove what was not used for so long: 12h, 30d, 4w", show_default=False
+    ),
+]
+KeepOption = Annotated[
+    str | None, typer.Option(metavar="SIZE", help="Keep at most so much, the latest: 2GB", show_default=False)
+]
+PartOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="Part of the cache; repeat the option for several",
+        show_default="those without *",
+    ),
+]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would go, and remove nothing")]
+
+
+@app.command("prune")
+def prune(
+    *,
+    older_than: OlderThanOption = None,
+    keep: KeepOption = None,
+    part: PartOption = None,
+    dry_run: DryRunOption = False,
+) -> int:
+    """Remove what was not used for long from the cache.
+
+    Result folders stay. A running study goes on: what it misses, it runs again.
+    """
+    from plait.api.storage import age_s, chosen_parts, entries, remove, to_remove, without_needed
+    from plait.cache import cache_root
+    from plait.cli.shared.sandbox import bytes_of
+    from plait.errors import RequestError
+
+    if older_than is None and keep is None:
+        raise RequestError(
+            "plait store prune: state what to remove (--older-than 30d), or how much to keep (--keep 2GB)"
+        )
+    limits = (
+        None if older_than is None else age_s(older_than),
+        None if keep is None else bytes_of("--keep", keep),
+    )
+    cache, chosen = cache_root(), chosen_parts(part or ())
+    parts = without_needed(cache, chosen, named=bool(part))
+    left_out = [other.name for other in chosen if other not in parts]
+    if left_out:
+        notify(f"plait runs on this machine and may need {', '.join(left_out)}, so that stays")
+    going = to_remove(entries(cache, parts), *limits)
+    gone = [entry for entry in going if dry_run or remove(cache, entry)]
+    _show_removed(gone, dry_run=dry_run)
+    if len(gone) < len(going):
+        notify(f"{len(going) - len(gone)} entries could not be removed; check the permissions of {cache}")
+    return 0 if len(gone) == len(going) else 1
+
+
+def _show_removed(gone: list[CacheEntry], *, dry_run: bool) -> None:
+    from plait.api.storage import size_text
+
+    if gone:
+        typer.echo(_line("part", "entries", "size", "oldest", ""))
+    for name, entries in _by_part(gone).items():
+        typer.echo(_row(name, entries, ""))
+    size = size_text(sum(entry.size for entry in gone))
+    if dry_run:
+        typer.echo(f"dry run: nothing is removed. Without --dry-run, {len(gone)} entries go, {size}.")
+    else:
+        typer.echo(f"Removed {len(gone)} entries, {size}.")
+
+
+def _by_part(entries: Iterable[CacheEntry]) -> dict[str, list[CacheEntry]]:
+    by_part: dict[str, list[CacheEntry]] = defaultdict(list)
+    for entry in entries:
+        by_part[entry.part.name].append(entry)
+    return by_part
+
+
+def _row(name: str, entries: list[CacheEntry], title: str) -> str:
+    """Return the line of a part."""
+    from plait.api.storage import age_text, size_text
+
+    if not entries:
+        return _line(name, "0", "", "", title)
+    oldest = age_text(time.time() - min(entry.used_s for entry in entries))
+    return _line(name, str(len(entries)), size_text(sum(entry.size for entry in entries)), oldest, title)
+
+
+def _line(name: str, count: str, size: str, oldest: str, title: str) -> str:
+    return f"{name:<11} {count:>7} {size:>9} {oldest:>9}  {title}".rstrip()

@@ -1,0 +1,169 @@
+"""`plait store` shows what the cache has, and removes only what it may, also while a study runs."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+import plait
+from fake_engine import FakeEngine
+from plait.api.storage import (
+    PARTS,
+    CacheEntry,
+    age_s,
+    chosen_parts,
+    entries,
+    remove,
+    size_text,
+    to_remove,
+    without_needed,
+)
+from plait.cli import app
+from plait.engine.workspace import Workspace
+from plait.errors import RequestError
+from plait.results.read import read_study
+from plait.study.perform import Options, perform
+from plait.study.progress import silent
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from plait.engine.engine import Job
+
+DAY = 86400.0
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def run(out: Path, engine: FakeEngine) -> str:
+    folder, _ = perform(
+        plait.load("two-paths"),
+        "two-paths",
+        lambda _: engine,
+        Options(repeat=4, calibrate=False),
+        folder=out,
+        watch=silent,
+        notify=lambda _: None,
+    )
+    return read_study(folder).digest
+
+
+def fill(cache: Path, name: str, size: int, days: float) -> None:
+    path = cache / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(bytes(size))
+    used = time.time() - days * DAY
+    os.utime(path, (used, used))
+    os.utime(path.parent, (used, used))
+
+
+def ended(*arguments: str) -> tuple[int, str]:
+    """Return exit code and output of `plait store`."""
+    result = CliRunner().invoke(app, ["store", *arguments], standalone_mode=False)
+    if result.exception is not None:
+        raise result.exception
+    return int(result.return_value or 0), result.output
+
+
+def names(cache: Path) -> set[str]:
+    return {"/".join(entry.path) for entry in entries(cache)}
+
+
+def test_the_oldest_entries_go_first_until_the_rest_is_small_enough() -> None:
+    part = PARTS[0]
+    now = time.time()
+    present = [CacheEntry(part, (part.name, str(day)), 100, now - day * DAY) for day in range(10)]
+    assert [entry.path[-1] for entry in to_remove(present, None, 650)] == ["9", "8", "7", "6"]
+    assert [entry.path[-1] for entry in to_remove(present, 7.5 * DAY, None)] == ["9", "8"]
+    assert [entry.path[-1] for entry in to_remove(present, 7.5 * DAY, 950)] == ["9", "8"]
+    assert to_remove(present, 20 * DAY, 1000) == []
+
+
+def test_an_age_without_a_unit_or_a_part_without_a_name_is_refused() -> None:
+    assert (age_s("12h"), age_s("30d"), age_s("4w")) == (12 * 3600, 30 * DAY, 28 * DAY)
+    for text in ("30", "d", "-3d", "1y", "3 days"):
+        with pytest.raises(RequestError, match="for example 30d"):
+            age_s(text)
+    with pytest.raises(RequestError, match="write one of: trials, "):
+        chosen_parts(["trails"])
+
+
+def test_prune_takes_the_old_of_what_is_cheap_and_leaves_kernels(cache: Path) -> None:
+    fill(cache, f"trials/ab/{'ab' * 32}/manifest.json", 5000, days=40)
+    fill(cache, f"trials/ab/{'ac' * 32}/manifest.json", 5000, days=1)
+    fill(cache, "figures/old.svg", 100, days=40)
+    fill(cache, "kernels/one/linux", 100, days=40)
+    fill(cache, "additions/mine.c", 100, days=40)
+    code, output = ended("prune", "--older-than", "30d", "--dry-run")
+    assert code == 0
+    assert "nothing is removed" in output
+    assert "2 entries go" in output
+    assert len(names(cache)) == 4
+    assert ended("prune", "--older-than", "30d")[0] == 0
+    assert names(cache) == {f"trials/ab/{'ac' * 32}", "kernels/one"}
+    assert (cache / "additions/mine.c").exists()
+    ended("prune", "--older-than", "30d", "--part", "kernels")
+    assert names(cache) == {f"trials/ab/{'ac' * 32}"}
+
+
+def test_prune_needs_a_limit(cache: Path) -> None:
+    with pytest.raises(RequestError, match="state what to remove"):
+        ended("prune")
+
+
+def test_list_shows_each_part_with_its_size(cache: Path) -> None:
+    fill(cache, "figures/one.svg", 1 << 20, days=3)
+    output = ended("list")[1]
+    (line,) = (line for line in output.splitlines() if line.startswith("figures"))
+    assert line.split()[:5] == ["figures", "1", "1.0", "MB", "3"]
+    assert all(any(line.startswith(part.name) for line in output.splitlines()) for part in PARTS)
+    assert max(map(len, output.splitlines()[1:])) <= 80
+    assert (size_text(999), size_text(1000), size_text(123_456_789)) == ("999 B", "1.0 KB", "123 MB")
+
+
+def test_what_a_running_plait_may_need_stays(cache: Path) -> None:
+    fill(cache, "kernels/one/linux", 100, days=40)
+    fill(cache, "shipped/ab/abcd", 100, days=40)
+    with Workspace(cache / "exec", ".work-"):
+        with pytest.raises(RequestError, match="may need it"):
+            ended("prune", "--older-than", "30d", "--part", "kernels")
+        assert ended("prune", "--older-than", "30d")[0] == 0
+        assert names(cache) == {"kernels/one", "shipped/ab/abcd"}
+    assert {part.name for part in without_needed(cache, PARTS, named=True)} == {part.name for part in PARTS}
+    ended("prune", "--older-than", "30d")
+    assert names(cache) == {"kernels/one"}
+
+
+def test_a_study_that_runs_while_its_trials_are_pruned_is_the_same(cache: Path, tmp_path: Path) -> None:
+    expected = run(tmp_path / "first", FakeEngine())
+    pruned = threading.Event()
+
+    def prune(_: Job) -> None:
+        for entry in list(entries(cache)):
+            remove(cache, entry)
+        pruned.set()
+
+    ended("prune", "--keep", "1MiB")
+    for entry in list(entries(cache))[::2]:
+        remove(cache, entry)
+    assert run(tmp_path / "second", FakeEngine(prune)) == expected
+    assert pruned.is_set()
+
+
+def test_use_makes_a_trial_young_again(cache: Path, tmp_path: Path) -> None:
+    run(tmp_path / "first", FakeEngine())
+    for entry in entries(cache):
+        for path in (cache.joinpath(*entry.path), *cache.joinpath(*entry.path).rglob("*")):
+            os.utime(path, (0, 0))
+    assert all(entry.used_s == 0 for entry in entries(cache))
+    run(tmp_path / "second", FakeEngine())
+    assert all(entry.used_s > time.time() - DAY for entry in entries(cache) if entry.part.name == "trials")

@@ -55,14 +55,14 @@ def run(
     yes: bool = False,
     calibrate: bool = True,
     progress: bool = True,
-    executor: Executor | TrialExecutor | None = None,
+    executor: Executor | TrialExecutor | str | None = None,
 ) -> Study:
     """Run a scenario (a loaded one, a file, or the name of a shipped one) and return its study.
 
     `out` is the result folder (default: results/NAME); `seed` and `repeat` replace those of the scenario; `jobs` trials
     run at once; `set` maps dotted paths to values; `fresh` also runs trials that the store has; `kernel` names a built
     kernel; `yes` confirms a study of more than 10 000 trials; `calibrate=False` skips the measurement of links;
-    `executor` runs the trials (any `concurrent.futures.Executor`; by default, threads of this process). The
+    `executor` runs the trials: any `concurrent.futures.Executor`, or a Dask cluster (`tcp://HOST:PORT`, `local:N`). The
     study lists failed trials in `failed`, and keeps the others.
 
     Raises plait.errors.RequestError (plait ran nothing), MachineError, and KeyboardInterrupt if the user stops the run:

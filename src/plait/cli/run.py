@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from plait.scenario import Scenario
+    from plait.study.executors.executor import TrialExecutor
     from plait.study.pauses import PausedTrial
+    from plait.study.shard import Shard
     from plait.study.study import Observer, StudyOutcome
 
 _NO_JSON = (
@@ -40,6 +42,14 @@ _NO_JSON = (
 )
 
 _WORKERS = "Other machines"
+ClusterOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHERE",
+        rich_help_panel=_WORKERS,
+        help="Run the trials on a Dask cluster: tcp://HOST:PORT, local:N, or slurm",
+    ),
+]
 ShardOption = Annotated[
     str | None,
     typer.Option(
@@ -125,6 +135,7 @@ def command(
     jobs: JobsOption = None,
     overrides: SetOption = None,
     pause: PauseOption = None,
+    cluster: ClusterOption = None,
     shard: ShardOption = None,
     progress: ProgressOption = "bar",
     fresh: FreshOption = False,
@@ -151,14 +162,12 @@ def command(
     from plait.engine.factory import make_engine
     from plait.engine.request import EngineRequest
     from plait.study.perform import Options, perform
-    from plait.study.shard import shard as shard_of
 
-    part = shard_of(shard) if shard else None
+    executor, part = _elsewhere(cluster, shard)
     overrides = _with_engines(scenario, _with_pauses(overrides, pause), engine or [])
     limits = (trial_timeout, policy(disk, unconfined=unconfined), notify, show_step, host_settings)
     request = EngineRequest(kernel, modules, *limits, build_with_progress, hosts, ssh_config, configure)
     with requested_study(scenario, overrides, seed, repeat, verify=verify) as asked:
-        _refuse_json_with_prompt(asked.scenario, as_json=json_output)
         command = _reproduce(scenario, asked.seed, asked.repeat, overrides)
         folder, outcome = perform(
             asked.scenario,
@@ -166,42 +175,48 @@ def command(
             partial(make_engine, request=request),
             Options(asked.seed, asked.repeat, jobs, fresh or verify, confirmed, calibration, part, command),
             folder=out,
-            watch=_watch(progress, bar=not asked.scenario.pause),
+            watch=_watch(progress, executor, asked.scenario, as_json=json_output),
             notify=notify,
             ask=_ask,
+            executor=executor,
         )
-    if outcome.interrupted or part is not None:
-        return _end_without_report(outcome, folder, halted=bool(asked.scenario.pause))
     _report_outcome(outcome, folder, halted=bool(asked.scenario.pause))
+    if outcome.interrupted or part is not None:
+        return _end_without_report(outcome, folder)
     complete = _show(folder, as_json=json_output) or not asked.scenario.traffic
     same = asked.bundle is None or not verify or show_repeat(scenario, asked.bundle, folder)
     return 0 if complete and same and not outcome.failed else 1
 
 
-def _refuse_json_with_prompt(scenario: Scenario, *, as_json: bool) -> None:
-    from plait.errors import RequestError
+def _elsewhere(cluster: str | None, shard: str | None) -> tuple[TrialExecutor | None, Shard | None]:
+    """Return what runs the trials, None for this machine, and which of them run, None for all (RequestError)."""
+    from plait.study.executors.choice import executor_of
+    from plait.study.shard import shard as shard_of
 
-    if scenario.pause and as_json:
-        raise RequestError(_NO_JSON)
+    return executor_of(cluster, notify), None if shard is None else shard_of(shard)
 
 
-def _end_without_report(outcome: StudyOutcome, folder: Path, *, halted: bool) -> int:
-    """Say how an interrupted study or a shard ended, which have no report, and return the exit code."""
-    _report_outcome(outcome, folder, halted=halted)
+def _end_without_report(outcome: StudyOutcome, folder: Path) -> int:
+    """Say how to go on from a shard, which has no report, like an interrupted study, and return the exit code."""
     if outcome.interrupted:
         return 128 + outcome.signal
     notify(f"{folder} has {outcome.total} trials of the study; `plait merge OUT DIR...` puts shards together")
     return 1 if outcome.failed else 0
 
 
-def _watch(progress: str, *, bar: bool) -> Callable[[int], AbstractContextManager[Observer]]:
-    """Return what shows the progress on standard error."""
+def _watch(
+    progress: str, executor: TrialExecutor | None, scenario: Scenario, *, as_json: bool
+) -> Callable[[int], AbstractContextManager[Observer]]:
+    """Return what shows the progress on standard error (RequestError); `as_json` needs standard output alone."""
     from plait.errors import RequestError
     from plait.study.progress import on_standard_error
 
+    if scenario.pause and as_json:
+        raise RequestError(_NO_JSON)
     if progress not in ("bar", "json"):
         raise RequestError(f"--progress {progress}: write bar or json")
-    return partial(on_standard_error, bar=bar, as_json=progress == "json")
+    workers = None if executor is None else lambda: executor.workers
+    return partial(on_standard_error, bar=not scenario.pause, as_json=progress == "json", workers=workers)
 
 
 def _show(folder: Path, *, as_json: bool) -> bool:

@@ -177,7 +177,7 @@ def _refuse_pauses_elsewhere(scenario: Scenario, executor: TrialExecutor | None,
     if scenario.pause and (executor is not None or shard is not None):
         raise RequestError(
             f"pause: {', '.join(scenario.pause)}: a trial that halts for a prompt runs on this machine; leave out "
-            "--shard, and the executor"
+            "--cluster and --shard"
         )
 
 

@@ -16,35 +16,39 @@ from plait.errors import printable
 from plait.study.meter import Meter, duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
     from plait.study.study import Observer, TrialKey, TrialOutcome
 
 
 @contextmanager
-def progress_bar(total: int, console: Console) -> Iterator[Observer]:
+def progress_bar(
+    total: int, console: Console, workers: Callable[[], int] | None = None
+) -> Iterator[Observer]:
     """Yield an observer of a study of `total` trials that shows a progress bar on `console`.
 
-    The bar has the rate, the time left with its 95 % range, and failures.
+    The bar has the rate, the time left with its 95 % range, failures, and the number of `workers` if it is given.
     """
     columns = (BarColumn(bar_width=None), MofNCompleteColumn(), TextColumn("[dim]{task.fields[state]}"))
     with Progress(*columns, console=console, transient=True) as progress:
-        yield _Bar(progress, total)
+        yield _Bar(progress, total, workers)
 
 
 @contextmanager
-def on_standard_error(total: int, *, bar: bool = True, as_json: bool = False) -> Iterator[Observer]:
+def on_standard_error(
+    total: int, *, bar: bool = True, as_json: bool = False, workers: Callable[[], int] | None = None
+) -> Iterator[Observer]:
     """Yield an observer that shows a bar in a terminal, and one line per trial elsewhere or without `bar`.
 
     With `as_json`, each line is a JSON object (docs/how-to/clusters.md).
     """
     if as_json:
-        yield _JsonLines(total)
+        yield _JsonLines(total, workers)
     elif not bar or not sys.stderr.isatty():
         yield _TrialLines(total)
     else:
-        with progress_bar(total, Console(stderr=True)) as observer:
+        with progress_bar(total, Console(stderr=True), workers) as observer:
             yield observer
 
 
@@ -77,10 +81,11 @@ class SilentObserver:
 class _Bar:
     """An observer that shows a bar."""
 
-    def __init__(self, progress: Progress, total: int) -> None:
+    def __init__(self, progress: Progress, total: int, workers: Callable[[], int] | None) -> None:
         self._progress = progress
         self._task = progress.add_task("", total=total, state="")
         self._meter = Meter(total, time.monotonic())
+        self._workers = workers
         self._lock = threading.Lock()
 
     def trial_advanced(self, key: TrialKey, virtual_us: int) -> None:
@@ -98,7 +103,7 @@ class _Bar:
             )
 
     def _state(self) -> str:
-        """Return rate, time left and failures: `4.1/s, 2 to 3 min left, 1 failed`."""
+        """Return rate, time left, failures and workers: `4.1/s, 2 to 3 min left, 1 failed, 4 workers`."""
         meter = self._meter
         parts = (
             []
@@ -110,14 +115,18 @@ class _Bar:
             low, high = duration(left.low_s), None if left.high_s is None else duration(left.high_s)
             parts.append(f"{low} left" if low == high else f"{low} to {high or '?'} left")
         parts += [f"{meter.failed} failed"] if meter.failed else []
+        if self._workers is not None:
+            count = self._workers()
+            parts.append(f"{count} worker{'s' * (count != 1)}")
         return ", ".join(parts)
 
 
 class _JsonLines:
     """An observer that writes a JSON object to standard error when a trial ends."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, workers: Callable[[], int] | None) -> None:
         self._meter = Meter(total, time.monotonic())
+        self._workers = workers
         self._lock = threading.Lock()
 
     def trial_advanced(self, key: TrialKey, virtual_us: int) -> None:
@@ -139,6 +148,7 @@ class _JsonLines:
                 "rate_per_s": meter.rate,
                 "left_s": None if left is None else left.expected_s,
                 "left_range_s": None if left is None else [left.low_s, left.high_s],
+                "workers": None if self._workers is None else self._workers(),
             }
             sys.stderr.write(json.dumps(line) + "\n")
             sys.stderr.flush()

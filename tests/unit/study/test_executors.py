@@ -19,11 +19,11 @@ from plait.files import Folder
 from plait.results.read import read_study
 from plait.seeds import trial_seed
 from plait.study.executors import shipment as shipping
-from plait.study.executors import worker as working
 from plait.study.executors.batches import BATCH_S, MOST, Batches
 from plait.study.executors.futures import FuturesExecutor
 from plait.study.executors.local import LocalExecutor
 from plait.study.executors.parcel import pack, unpack
+from plait.study.executors.shipped import keep, path_of
 from plait.study.executors.task import TrialResult
 from plait.study.perform import Options, perform
 from plait.study.progress import silent
@@ -191,14 +191,14 @@ def test_a_file_that_was_damaged_on_its_way_is_not_kept(cache: Path, tmp_path: P
     path.write_bytes(b"kernel")
     file = shipping.shipped_file(path)
     with pytest.raises(ValueError, match="damaged on the way"):
-        working._keep(file, b"kernal")
-    working._keep(file, b"kernel")
+        keep(file, b"kernal")
+    keep(file, b"kernel")
     path.unlink()
-    kept = working._path(file)
+    kept = path_of(file)
     assert kept is not None
     assert kept.read_bytes() == b"kernel"
     kept.write_bytes(b"kernal")
-    assert working._path(file) is None
+    assert path_of(file) is None
 
 
 def test_a_parcel_comes_back_byte_for_byte_and_leaves_no_folder(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from plait.study.executors.task import TrialResult, TrialTask
 
-BATCH_S = 2.0
+BATCH_S = 1.0
 """The wall time that a batch should take."""
 MOST = 32
 """The most trials in a batch; a worker that dies loses all of them."""
@@ -30,6 +30,11 @@ class Batches:
         if self._mean_s is None:
             return 1
         return max(1, min(MOST, int(BATCH_S / max(self._mean_s, 1e-3))))
+
+    @property
+    def short(self) -> bool:
+        """Whether trials are known to be so short that one may wait behind another on its worker."""
+        return self._mean_s is not None and self._mean_s <= BATCH_S
 
     def learn(self, result: TrialResult) -> None:
         """Learn from a trial that has ended."""

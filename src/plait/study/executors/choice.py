@@ -1,16 +1,23 @@
-"""Which executor the user gives: one of Python, or one of plait."""
+"""Which executor the user asks for: none, one of Python, one of plait, or a cluster by its address."""
 
 from __future__ import annotations
 
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING
 
+from plait.study.executors.cluster.executor import ClusterExecutor
 from plait.study.executors.futures import FuturesExecutor
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from plait.study.executors.executor import TrialExecutor
 
 
-def executor_of(asked: Executor | TrialExecutor | None) -> TrialExecutor | None:
-    """Return the executor; None for threads on this machine."""
+def executor_of(
+    asked: Executor | TrialExecutor | str | None, notify: Callable[[str], None] = lambda _: None
+) -> TrialExecutor | None:
+    """Return the executor; None for threads on this machine. Raise RequestError if a text names no cluster."""
+    if isinstance(asked, str):
+        return ClusterExecutor(asked, notify)
     return FuturesExecutor(asked) if isinstance(asked, Executor) else asked

@@ -1,7 +1,7 @@
 """The interface of executors, and what a study gives them.
 
 An executor takes tasks as its workers become free, and yields results in the order in which they arrive. Nothing that
-a study records depends on this order. `local` and `futures` implement the interface.
+a study records depends on this order. `local`, `futures` and `cluster` implement the interface.
 """
 
 from __future__ import annotations

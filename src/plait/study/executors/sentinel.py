@@ -6,6 +6,7 @@ exercises what studies use: two paths, random loss, jitter, and a transfer over 
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 from plait.dataset.convert import convert
@@ -45,6 +46,10 @@ def sentinel_plan() -> Plan:
 
 def sentinel_digest(engine: Engine, plan: Plan, work: Workspace) -> str:
     """Run the sentinel and return the digest of its data. Raise TrialError, DataError or OSError."""
-    folder = work.job()
-    engine.execute(Job(plan, {}, folder))
-    return trial_digest(convert(folder / "data", work.job()))
+    folder, tables = work.job(), work.job()
+    try:
+        engine.execute(Job(plan, {}, folder))
+        return trial_digest(convert(folder / "data", tables))
+    finally:
+        for path in (folder, tables):
+            shutil.rmtree(path, ignore_errors=True)  # the workspace removes what remains

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import pickle
 import platform
 import zlib
 from dataclasses import dataclass
@@ -83,7 +84,9 @@ def shipment(on: StudyWork) -> Shipment:
     ]
     text = "\n".join([*sorted(files), *identities, *digests.values(), __version__])
     return Shipment(
-        hashlib.sha256(text.encode()).hexdigest(),
+        hashlib.sha256(
+            text.encode() + pickle.dumps(recipes)
+        ).hexdigest(),  # recipes have limits and a policy, too
         recipes,
         tuple(files.values()),
         tuple(on.inputs),

@@ -1,14 +1,10 @@
 """The side of the worker: prepare once for a shipment, then carry out batches of trials.
 
-A worker keeps shipped files in its cache, below `shipped/`, by the SHA-256 of their content, and verifies each of them
-before its first use. It also uses a file that is at its original path with the same content, for instance on a shared
-file system.
+`shipped` keeps the files that came with a shipment.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import os
 import platform
 import shutil
@@ -21,24 +17,20 @@ from typing import TYPE_CHECKING
 from plait.cache import cache_root
 from plait.engine.workspace import Workspace
 from plait.errors import PlaitError
-from plait.files import Folder
 from plait.plan.model.plan import Plan
 from plait.study.executors.execution import execute
 from plait.study.executors.parcel import pack
 from plait.study.executors.sentinel import sentinel_digest
 from plait.study.executors.shipment import facts
+from plait.study.executors.shipped import keep, path_of, prune
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from plait.engine.engine import Engine
-    from plait.engine.portable import ShippedFile
     from plait.study.executors.shipment import Shipment
     from plait.study.executors.task import TrialResult, TrialTask
-
-MOST_FILE_BYTES = 1 << 33
-_FOLDER = "shipped"
 
 
 @dataclass(frozen=True)
@@ -70,6 +62,10 @@ class _Ready:
 
 
 _ready: dict[str, _Ready | Readiness] = {}
+_MOST_READY = 8
+"""How many shipments a process remembers; a cluster's workers serve many studies."""
+_works: list[Workspace] = []
+"""The folder in which this process runs trials; it ends with the process."""
 _lock = threading.Lock()
 _never = threading.Event()
 
@@ -98,19 +94,23 @@ def prepare(shipment: Shipment, supplied: Mapping[str, bytes]) -> Readiness:
 
 def _prepare(shipment: Shipment, supplied: Mapping[str, bytes]) -> Readiness:
     for sha256, content in supplied.items():
-        _keep(shipment.file(sha256), content)
-    paths = {file.sha256: path for file in shipment.files if (path := _path(file)) is not None}
+        keep(shipment.file(sha256), content)
+    paths = {file.sha256: path for file in shipment.files if (path := path_of(file)) is not None}
     missing = tuple(file.sha256 for file in shipment.files if file.sha256 not in paths)
     if missing:
         return Readiness(worker_name(), missing)
-    work = Workspace(cache_root() / "exec", ".work-").__enter__()  # it ends with the process
+    prune({file.sha256 for file in shipment.files})
+    if not _works:
+        _works.append(Workspace(cache_root() / "exec", ".work-").__enter__())
+    (work,) = _works
+    while len(_ready) >= _MOST_READY:
+        del _ready[next(iter(_ready))]
     engines = {name: recipe.make(paths) for name, recipe in shipment.recipes.items()}
     plan = Plan.model_validate_json(zlib.decompress(shipment.sentinel))
     for name, engine in engines.items():
         digest = sentinel_digest(engine, plan, work)
         expected = shipment.sentinel_digests[name]
         if digest != expected:
-            work.__exit__()
             refused = Readiness(
                 worker_name(),
                 refusal=f"the same trial gave other data there ({digest[:19]}.., and here {expected[:19]}..); "
@@ -122,41 +122,32 @@ def _prepare(shipment: Shipment, supplied: Mapping[str, bytes]) -> Readiness:
     return Readiness(worker_name())
 
 
-def _path(file: ShippedFile) -> Path | None:
-    """Return the path of a file with the right content on this machine; None if there is none."""
-    kept = cache_root() / _FOLDER / file.sha256[:2] / file.sha256
-    for path in (file.origin, kept):
-        with contextlib.suppress(OSError):
-            if path.stat().st_size == file.size:
-                with path.open("rb") as content:
-                    if hashlib.file_digest(content, "sha256").hexdigest() == file.sha256:
-                        return path
+def lacking(shipment: Shipment) -> tuple[str, ...]:
+    """Return the files that this machine lacks, by SHA-256."""
+    return tuple(file.sha256 for file in shipment.files if path_of(file) is None)
+
+
+def supply(shipment: Shipment, sha256: str, content: bytes) -> str | None:
+    """Keep a file on this machine; return why that failed."""
+    try:
+        keep(shipment.file(sha256), content)
+    except (OSError, ValueError) as error:
+        return f"preparing it failed: {error}"
     return None
 
 
-def _keep(file: ShippedFile, content: bytes) -> None:
-    """Keep a file in the cache. Raise ValueError if it has another content than it should."""
-    if hashlib.sha256(content).hexdigest() != file.sha256:
-        raise ValueError(f"the file {file.origin.name} was damaged on the way to the worker")
-    Folder(cache_root(), (_FOLDER, file.sha256[:2])).write(file.sha256, content)
-    (cache_root() / _FOLDER / file.sha256[:2] / file.sha256).chmod(0o755)
-
-
 def carry_out(
-    shipment: Shipment,
-    tasks: tuple[TrialTask, ...],
-    supplied: Mapping[str, bytes] | None = None,
-    started: Callable[[TrialTask], None] = lambda _: None,
+    shipment: Shipment, tasks: tuple[TrialTask, ...], supplied: Mapping[str, bytes] | None = None
 ) -> Reply:
-    """Carry out `tasks` one after the other; `started` is called before each."""
+    """Carry out `tasks` one after the other."""
     readiness = prepare(shipment, supplied or {})
     if readiness.missing or readiness.refusal is not None:
         return Reply(readiness)
-    ready = _ready[shipment.name]
+    with _lock:
+        ready = _ready[shipment.name]
     assert isinstance(ready, _Ready)
     results = []
     for task in tasks:
-        started(task)
         begun = time.monotonic()
         engine = ready.engines[task.engine]
         result = execute(engine, task, ready.inputs, ready.work, stop=_never)

@@ -1,0 +1,121 @@
+"""Runs the trials of a study on a Dask cluster.
+
+the study's thread                          the thread of the event loop
+tasks -> batches  ---------------------->   dispatcher --> Dask's scheduler --> workers
+results into their place  <----------       (`dispatcher`, `admission`, `connection`)
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+from typing import TYPE_CHECKING, Self
+
+from plait.study.executors.batches import Batches
+from plait.study.executors.cluster.connection import DaskConnection, workers_of
+from plait.study.executors.cluster.dispatcher import Dispatcher
+from plait.study.executors.cluster.thread import LoopThread
+from plait.study.executors.executor import some
+from plait.study.executors.futures import refused
+from plait.study.executors.shipment import shipment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+
+    from plait.cautions import Caution
+    from plait.study.executors.executor import StudyWork
+    from plait.study.executors.task import TrialResult, TrialTask
+
+_LOOK_S = 0.25
+"""How often an idle study looks for the user's interrupt, in seconds."""
+
+
+class ClusterExecutor:
+    """Runs trials on a Dask cluster: at an address, on this machine (`local:N`), or one that Slurm starts."""
+
+    def __init__(self, where: str, notify: Callable[[str], None] = lambda _: None) -> None:
+        """Raise RequestError if `where` names no cluster."""
+        self._connection = DaskConnection(where, notify)
+        self._notify = notify
+        self._refused: dict[str, str] = {}
+        self._threads = 0
+        self._dispatcher: Dispatcher | None = None
+
+    @property
+    def workers(self) -> int:
+        """How many trials run at once now; at least 1."""
+        return max(1, self._threads if self._dispatcher is None else self._dispatcher.threads)
+
+    @property
+    def title(self) -> str:
+        """What runs the trials."""
+        return f"the Dask cluster {self._connection.where}"
+
+    @property
+    def cautions(self) -> tuple[Caution, ...]:
+        """The workers that were not used."""
+        return tuple(refused(worker, reason) for worker, reason in sorted(self._refused.items()))
+
+    def __enter__(self) -> Self:
+        """Connect to the scheduler (RequestError, MachineError)."""
+        self._loop = LoopThread()
+        try:
+            self._loop.wait(self._open())
+        except BaseException:
+            self.__exit__()
+            raise
+        if self._connection.dashboard:
+            self._notify(f"dashboard of the cluster: {self._connection.dashboard}")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the connection, and the workers that plait started."""
+        self._loop.wait(self._connection.close())
+        self._loop.close()
+
+    async def _open(self) -> None:
+        await self._connection.open()
+        for name in ("distributed", *logging.root.manager.loggerDict):
+            if name.partition(".")[0] == "distributed":  # plait reports what matters
+                logging.getLogger(name).setLevel(logging.CRITICAL)
+        workers = await workers_of(await self._connection.client())
+        self._threads = sum(int(info["nthreads"]) for info in workers.values())
+
+    def run(
+        self,
+        tasks: Iterator[TrialTask],
+        on: StudyWork,
+        limit: int | None = None,  # noqa: ARG002 - only engines in real time limit it, and `shipment` refuses them
+    ) -> Generator[TrialResult, None, None]:
+        """Yield the result of each task (see TrialExecutor)."""
+        there = some(tasks)
+        if there is None:
+            return
+        batches = Batches()
+        events: queue.SimpleQueue[tuple[TrialResult, ...] | BaseException] = queue.SimpleQueue()
+        dispatcher = self._dispatcher = Dispatcher(self._connection, shipment(on), batches, events.put)
+        try:
+            self._loop.wait(dispatcher.start())
+            running = 0
+            fresh = batches.of(there)
+            while not on.stop.is_set():
+                while dispatcher.hungry and (batch := next(fresh, None)) is not None:
+                    running += len(batch)
+                    dispatcher.add(batch)
+                    self._loop.call(dispatcher.dispatch)
+                if not running:
+                    return
+                try:
+                    event = events.get(timeout=_LOOK_S)
+                except queue.Empty:
+                    continue
+                if isinstance(event, BaseException):
+                    raise event
+                running -= len(event)
+                for result in event:
+                    batches.learn(result)
+                    yield result
+        finally:
+            self._loop.wait(dispatcher.end())
+            self._refused |= dispatcher.refused
+            self._threads, self._dispatcher = dispatcher.threads, None

@@ -33,6 +33,7 @@ MOST_DEPTH = 32
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CHUNK = 1 << 20
 
 
@@ -162,6 +163,19 @@ class Folder:
             except OSError as error:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary, dir_fd=here)
+                raise self._named(error, name) from error
+
+    def append(self, name: str, content: bytes) -> None:
+        """Append to a regular file, which is created if missing. Raise OSError."""
+        self._check(name)
+        with self._opened(make=True) as here:
+            try:
+                descriptor = os.open(name, _APPEND, 0o666, dir_fd=here)
+                with os.fdopen(descriptor, "ab", buffering=0) as file:
+                    if not stat.S_ISREG(mode := os.fstat(descriptor).st_mode):
+                        raise self._unfit(name, mode)
+                    file.write(content)
+            except OSError as error:
                 raise self._named(error, name) from error
 
     def remove(self, name: str) -> None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plait.dataset.digest import trial_digest
+from plait.dataset.finished import FinishedTrials
+from plait.dataset.provenance import read_provenance
 from plait.dataset.study_file import CaseEntry, KernelFacts, MergedFrom, read_study_file
 from plait.dataset.trial import making_sense, read_trial, trial_folder, trial_numbers
 from plait.engine.workspace import Workspace
@@ -61,9 +63,13 @@ def merge(out: Path, folders: Sequence[Path], *, mixed: bool = False) -> int:
     try:
         with Workspace(out.parent, ".merge-") as work:
             folder = work.job()
+            index = FinishedTrials(folder)
             for name, numbered in chosen.items():
                 for number, trial in numbered.items():
                     trial.copy(trial_folder(folder, name, number))
+                    made = read_provenance(trial)
+                    if made.status == "ok" and sources[0].about.shard is not None:
+                        index.add(name, number, made.identity)  # `plait run` goes on from here
             Folder(folder).write("study.json", text.encode())
             folder.rename(out)
     except OSError as error:

@@ -10,6 +10,7 @@ import shutil
 import time
 from typing import TYPE_CHECKING
 
+from plait.dataset.finished import FinishedTrials
 from plait.dataset.provenance import Provenance
 from plait.dataset.trial import trial_folder
 from plait.engine.engine import Interrupted
@@ -61,12 +62,16 @@ class Trials:
         self._out = out
         self._inputs = inputs
         self._fresh = fresh
+        self._index = FinishedTrials(out)
         self._waiting: dict[TrialKey, TrialTask] = {}
         self.finished: list[TrialOutcome] = []
         """The trials that have ended, in the order in which they did."""
 
     def tasks(self, keys: Iterable[tuple[CasePlan, TrialKey]]) -> Iterator[TrialTask]:
-        """Yield the task of each trial that is not in the store; put those that are into the result folder."""
+        """Yield the task of each trial that neither the result folder nor the store has.
+
+        Put those that the store has into the result folder.
+        """
         for case, key in keys:
             if self._on.stop.is_set():
                 return
@@ -75,7 +80,7 @@ class Trials:
             if plan.pause:  # the user has skipped the remaining pauses
                 plan = plan.model_copy(update={"pause": ()})
             task = self._task(plan, case, key)
-            if not self._fresh and self._kept(task) and self._fetch(task):
+            if not self._fresh and self._kept(task) and (self._is_there(task) or self._fetch(task)):
                 self._ended(TrialOutcome(key, None, True, time.monotonic() - started, None))
                 continue
             self._waiting[key] = task
@@ -91,6 +96,8 @@ class Trials:
         if error is None and self._kept(task):
             self._store.put(task.identity, folder, self._stage.job())
         self._publish(folder, result.key)
+        if error is None and self._kept(task):
+            self._index.add(task.key.case, task.key.index, task.identity)
         self._ended(TrialOutcome(result.key, error, False, result.wall_s, result.virtual_s))
 
     def run_paused(self, case: CasePlan, key: TrialKey, pauses: Pauses) -> None:
@@ -135,7 +142,11 @@ class Trials:
             folder.rmdir()
             return False
         self._publish(folder, task.key)
+        self._index.add(task.key.case, task.key.index, task.identity)
         return True
+
+    def _is_there(self, task: TrialTask) -> bool:
+        return self._index.has(task.key.case, task.key.index, task.identity)
 
     def _received(self, task: TrialTask, result: TrialResult) -> Path | DataError:
         """Return the folder of a result, or why its content is of no use."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 import signal
 import threading
 from typing import TYPE_CHECKING
@@ -12,10 +13,12 @@ import pytest
 
 from fake_engine import FakeEngine, failing
 from fake_plans import FakeFlow, fake_plan
+from plait.dataset.finished import INDEX
 from plait.dataset.provenance import read_provenance
 from plait.dataset.study_file import StudyFile
 from plait.engine.engine import Interrupted, Job
 from plait.errors import MachineError, RequestError, TrialError
+from plait.files import Folder
 from plait.plan.case_plan import CasePlan
 from plait.scenario.vary.cases import Case
 from plait.study.engines import StudyEngines
@@ -88,6 +91,59 @@ def test_a_second_run_runs_nothing_and_gives_the_same_files(tmp_path: Path) -> N
         if path.is_file():
             copy = tmp_path / "again" / path.relative_to(tmp_path / "out")
             assert copy.read_bytes() == path.read_bytes()
+
+
+def test_a_study_continues_without_its_store_and_opens_no_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path, FakeEngine())
+    shutil.rmtree(tmp_path / "store")
+    engine = FakeEngine()
+    opened = []
+    read = Folder.read
+    with monkeypatch.context() as patch:
+        patch.setattr(Folder, "read", lambda *asked: (opened.append(asked), read(*asked))[1])
+        outcome = run(tmp_path, engine)
+    assert (engine.calls, outcome.reused, len(trials(tmp_path))) == (0, 6, 6)
+    assert not [name for folder, name, *_ in opened if "trials" in folder.inside]
+
+
+@pytest.mark.parametrize("fault", ["edited", "removed", "replaced", "no index", "torn index"])
+def test_a_trial_that_is_not_as_it_was_is_replaced(fault: str, tmp_path: Path) -> None:
+    run(tmp_path, FakeEngine())
+    shutil.rmtree(tmp_path / "store")
+    trial, index = tmp_path / "out/trials/transport=tcp/001", tmp_path / "out" / INDEX
+    before = (trial / "flows.parquet").read_bytes()
+    match fault:
+        case "edited":
+            (trial / "flows.parquet").write_bytes(bytes(len(before)))
+        case "removed":
+            shutil.rmtree(trial)
+        case "replaced":
+            shutil.rmtree(trial)
+            shutil.copytree(trial.with_name("002"), trial)
+        case "no index":
+            index.unlink()
+        case _:
+            index.write_bytes(index.read_bytes()[:-10])
+    engine = FakeEngine()
+    run(tmp_path, engine)
+    assert engine.calls == (6 if fault == "no index" else 1)
+    assert (trial / "flows.parquet").read_bytes() == before
+    assert run(tmp_path, Refused()).reused == 6
+
+
+class Refused(FakeEngine):
+    def execute(self, _: Job) -> None:
+        raise AssertionError("no trial is missing")
+
+
+def test_the_index_stays_short_whatever_runs_again(tmp_path: Path) -> None:
+    run(tmp_path, FakeEngine())
+    index = tmp_path / "out" / INDEX
+    index.write_bytes(index.read_bytes() * 500)
+    run(tmp_path, FakeEngine())
+    assert len(index.read_bytes().splitlines()) <= 7
 
 
 def test_fresh_runs_all_trials_again(tmp_path: Path) -> None:

@@ -14,11 +14,9 @@ from plait.dataset.model import ALL_TABLES
 from plait.dataset.trial import read_trial, trial_folder
 from plait.errors import RequestError
 from plait.report.assemble import read_partly, summary_of
-from plait.report.figures.selection import wanted
 from plait.report.figures.study_figures import static_figures
 from plait.report.headline import headline, path_counts, sentences
 from plait.report.page.template import fill
-from plait.report.render.paper import COLUMN_MM, PAGE_MM
 from plait.report.render.render import Drawing, draw_all, standalone
 from plait.report.representatives import representatives
 from plait.report.table import rows
@@ -39,10 +37,9 @@ if TYPE_CHECKING:
 class Figure:
     """One figure, which a notebook displays: `svg`, `png`, `pdf`, and `spec` (Vega-Lite; None for a drawing)."""
 
-    def __init__(self, name: str, source: dict[str, Any] | str, width_mm: float = PAGE_MM) -> None:
+    def __init__(self, name: str, source: dict[str, Any] | str) -> None:
         self.name = name
         self._source = source
-        self._width_mm = width_mm
 
     @property
     def spec(self) -> dict[str, Any] | None:
@@ -51,7 +48,7 @@ class Figure:
 
     @cached_property
     def _drawn(self) -> Drawing:
-        return draw_all({self.name: self._source}, self._width_mm)[self.name]
+        return draw_all({self.name: self._source})[self.name]
 
     @property
     def svg(self) -> str:
@@ -194,11 +191,7 @@ class Study:
         """The figures by name, as in the folder's `figures/`; plait draws each figure when it is displayed."""
         shown = representatives(self._data, self.summary)
         sources = static_figures(self._data, self.summary, shown)
-        narrow = {figure.name for figure in wanted(self._data, self.summary) if figure.column}
-        return {
-            name: Figure(name, source, COLUMN_MM if name in narrow else PAGE_MM)
-            for name, source in sources.items()
-        }
+        return {name: Figure(name, source) for name, source in sources.items()}
 
     def explain(
         self, *, case: str | None = None, flow: str | None = None, trial: int | None = None

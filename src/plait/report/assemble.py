@@ -52,8 +52,7 @@ def _write_all(
     write(out, "summary.json", summary_text(summary).encode())
     shown = representatives(study, summary)
     asked = part("figures that the scenario asks for", lambda: wanted(study, summary), [])
-    narrow = [request.name for request in asked if request.column]
-    drawings = draw_all(static_figures(study, summary, shown, width_mm), width_mm, narrow, progress)
+    drawings = draw_all(static_figures(study, summary, shown, width_mm), width_mm, progress)
     data = part("data of figures", lambda: figure_data(drawings, study, summary, shown), {})
     empty = part("check for empty figures", lambda: _empty(asked, study, summary, shown), [])
     study = replace(study, cautions=(*study.cautions, *unmeasured(summary), *empty))

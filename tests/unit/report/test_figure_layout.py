@@ -58,7 +58,7 @@ def drawn(request: pytest.FixtureRequest) -> dict[str, Drawing]:
     data = study([{**figure, "width": request.param} for figure in FIGURES])
     summary = summarise(data.cases, scenario="phone", digest="", baseline=None)
     figures = static_figures(data, summary, ())
-    return draw_all(figures, 175.0, list(figures) if request.param == "column" else ())
+    return draw_all(figures)
 
 
 @pytest.mark.parametrize("name", [figure["name"] for figure in FIGURES])

@@ -97,8 +97,6 @@ class FigureKind(ABC):
     """One kind of figure."""
 
     name: KindName
-    has_own_colours = False
-    """Each panel has its own key of colours."""
 
     def selected(self, content: Content) -> list[FigureRequest]:  # noqa: ARG002 - of a kind that only scenarios ask for
         """Return the figures of this kind that follow from what varies."""

@@ -68,7 +68,7 @@ def wanted(study: StudyData, summary: Summary) -> list[FigureRequest]:
     content = content_of(study, summary)
     asked = asked_for(study)
     if asked:
-        return [_resolved(request, content) for request in asked]
+        return [resolved(request, content) for request in asked]
     groups = GROUPS.selected(content)
     ranks = {metric: rank for rank, (_, metric) in enumerate(content.measured())}
     others = [figure for kind in BY_CASE if kind is not GROUPS for figure in kind.selected(content)]
@@ -90,7 +90,7 @@ def asked_for(study: StudyData) -> list[FigureFields]:
         return []  # a later version's figures: those that follow from what varies are right, too
 
 
-def _resolved(asked: FigureFields, content: Content) -> FigureRequest:
+def resolved(asked: FigureFields, content: Content) -> FigureRequest:
     """Return what was asked for with full names, and what it leaves open filled in from what varies."""
     names = list(dict.fromkeys(key for case in content.rows for key in case.settings))
 

@@ -71,7 +71,7 @@ def static_figures(
     trials = part("figures of trials", lambda: _figures(of_trials(content), content), {})
     makers: dict[str, Callable[[], Spec | str]] = {
         **({"network": partial(_network_svg, drawn)} if drawn is not None else {}),
-        **{name: partial(_laid_out, figure, width_mm) for name, figure in {**cases, **trials}.items()},
+        **{name: partial(laid_out, figure, width_mm) for name, figure in {**cases, **trials}.items()},
     }
     made = {name: part(f"figure {name}", make, None) for name, make in makers.items()}
     return {name: figure for name, figure in made.items() if figure is not None}
@@ -93,13 +93,13 @@ def figure_data(
 
 def _figures(figures: Sequence[FigureRequest], content: Content) -> dict[str, DrawnFigure]:
     made = {
-        figure.name: part(f"figure {figure.name}", partial(_figure, figure, content.part(figure)), None)
+        figure.name: part(f"figure {figure.name}", partial(drawn_figure, figure, content.part(figure)), None)
         for figure in figures
     }
     return {name: figure for name, figure in made.items() if figure is not None}
 
 
-def _figure(wanted: FigureRequest, content: Content) -> DrawnFigure | None:
+def drawn_figure(wanted: FigureRequest, content: Content) -> DrawnFigure | None:
     """Return one figure; None when nothing was measured for it."""
     kind = KINDS[wanted.kind]
     panels = kind.panels(wanted, content)
@@ -109,13 +109,12 @@ def _figure(wanted: FigureRequest, content: Content) -> DrawnFigure | None:
     return DrawnFigure(wanted, with_description(panels, caption), caption)
 
 
-def _laid_out(figure: DrawnFigure, width_mm: float) -> Spec:
+def laid_out(figure: DrawnFigure, width_mm: float) -> Spec:
     """Return a figure as one specification for a file."""
     width = min(width_mm, COLUMN_MM) if figure.wanted.column else width_mm
     if len(figure.panels) == 1:
         return fitted(figure.panels[0], width)
-    own_colours = KINDS[figure.wanted.kind].has_own_colours
-    return together(SCHEMA, figure.panels, width, own_colours=own_colours)
+    return together(SCHEMA, figure.panels, width)
 
 
 def _network_svg(drawn: Representative) -> str:

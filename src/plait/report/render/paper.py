@@ -7,6 +7,7 @@ width; those of several panels are set out in as many columns as fit, and then s
 from __future__ import annotations
 
 import json
+import math
 import re
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,10 @@ _NAMES = re.compile(r"\((\{.*\})\)\[datum\.label\]")
 MOST_ENTRIES = 12
 _APART = 3
 """Least pixels between labels."""
+_BETWEEN = 6
+"""Least pixels between labels of numbers."""
+_INSIDE = 14
+"""Pixels between the ends of a scale and its first and last value (`padding` of figures of sweeps)."""
 _SYMBOL = 34
 """Pixels that the symbol of an entry takes, with its distance to the next one."""
 FEW_PANELS = 3
@@ -34,6 +39,8 @@ LOWER = 0.66
 """The part of its height that each of more panels has where they stand above each other."""
 NARROW_MM = 120.0
 """In a narrower figure no numbers stand beside the points: they would cover others."""
+_NEAR = 4
+"""Pixels by which a figure may differ from its width before it is scaled."""
 _BESIDE = 62
 """Pixels beside the axes of a panel: labels, title."""
 
@@ -42,18 +49,21 @@ def fitted(spec: Spec, width_mm: float) -> Spec:
     """Return one chart laid out to be `width_mm` wide, axes and labels included."""
     width = width_mm * PIXELS_PER_MM
     drawn = _with_turned_labels(_for_paper(spec, numbers=width_mm >= NARROW_MM), width - _BESIDE - 12)
+    drawn = _with_fitting_ticks(drawn, width - _BESIDE - 12)
     return {
         **_with_narrow_keys(drawn, width - _BESIDE - 12),
         "width": round(width),
         "autosize": {"type": "fit-x", "contains": "padding"},
+        "usermeta": {"width_mm": width_mm},
     }
 
 
-def together(schema: str, panels: Sequence[Spec], width_mm: float, *, own_colours: bool = False) -> Spec:
+def together(schema: str, panels: Sequence[Spec], width_mm: float) -> Spec:
     """Return several panels as one chart, in as many columns as fit into `width_mm`.
 
-    With `own_colours` each panel has its own key; else one key above serves all.
+    One key above serves all; panels that keep their colours to themselves (`resolve`) have a key each.
     """
+    own_colours = any("resolve" in panel for panel in panels)
     total = width_mm * PIXELS_PER_MM
     widths = [int(panel.get("width", 240)) for panel in panels]
     columns = max(1, min(len(panels), 3, int((total + 24) // (min(150, max(widths)) + _BESIDE))))
@@ -63,7 +73,10 @@ def together(schema: str, panels: Sequence[Spec], width_mm: float, *, own_colour
     panels = _with_shared_titles(panels, columns, inner)
     laid_out = [
         _with_narrow_keys(
-            {**_with_turned_labels(_for_paper(panel, inside=True), inner), "width": inner},
+            {
+                **_with_fitting_ticks(_with_turned_labels(_for_paper(panel, inside=True), inner), inner),
+                "width": inner,
+            },
             inner if own_colours else total - _BESIDE - 12,
         )
         for panel in panels
@@ -74,6 +87,7 @@ def together(schema: str, panels: Sequence[Spec], width_mm: float, *, own_colour
         "concat": laid_out,
         "columns": columns,
         "spacing": {"row": 24, "column": 24},
+        "usermeta": {"width_mm": width_mm},
         **({"resolve": resolve} if resolve else {}),
     }
 
@@ -89,7 +103,7 @@ def _with_shared_titles(panels: Sequence[Spec], columns: int, inner: int) -> lis
         if len(set(map(str, titles[1]))) == 1 and number % columns:
             _axis(copy, "y")["title"] = None
         if "title" in copy:
-            copy["title"] = _folded(copy["title"], inner + _BESIDE / 2)
+            copy["title"] = _folded(copy["title"], inner)
         if columns == 1 and len(panels) > FEW_PANELS and "y" in copy.get("encoding", {}) and "height" in copy:
             quantitative = copy["encoding"]["y"].get("type") == "quantitative"
             copy["height"] = round(copy["height"] * LOWER) if quantitative else copy["height"]
@@ -111,6 +125,27 @@ def _with_turned_labels(panel: Spec, width: float) -> Spec:
     return panel
 
 
+def _with_fitting_ticks(panel: Spec, width: float) -> Spec:
+    """Return a panel whose horizontal axis has only ticks that have room for their labels."""
+    axis, x = _axis(panel, "x"), panel.get("encoding", {}).get("x", {})
+    values = axis.get("values")
+    if not values or len(values) < 2:
+        return panel
+    is_log = (x.get("scale") or {}).get("type") == "log"
+    places = [math.log(value) if is_log else value for value in values]
+    step = (width - 2 * _INSIDE) / (places[-1] - places[0])
+    kept: list[float] = []
+    end = -math.inf
+    last = _INSIDE + (places[-1] - places[0]) * step - text_width(f"{values[-1]:g}", 11) / 2
+    for value, place in zip(values, places, strict=True):
+        middle, half = _INSIDE + (place - places[0]) * step, text_width(f"{value:g}", 11) / 2
+        if value == values[-1] or (middle - half >= end + _BETWEEN and middle + half + _BETWEEN <= last):
+            kept.append(value)
+            end = middle + half
+    axis["values"] = kept
+    return panel
+
+
 def _folded(title: Any, width: float) -> Any:
     """Return a title in as many lines as its panel, `width` pixels wide, needs: a wider one would widen the panel."""
     if isinstance(title, dict):
@@ -128,9 +163,30 @@ def _folded(title: Any, width: float) -> Any:
 
 
 def _axis(panel: Spec, channel: str) -> Spec:
-    """Return the axis of a channel that all layers share; an empty one without any."""
-    axis = panel.get("encoding", {}).get(channel, {}).get("axis")
-    return axis if isinstance(axis, dict) else {}
+    """Return the axis of a channel, of all layers or of the first that has one; an empty one without any."""
+    for node in (panel, *panel.get("layer", ())):
+        axis = node.get("encoding", {}).get(channel, {}).get("axis")
+        if isinstance(axis, dict):
+            return axis
+    return {}
+
+
+def refitted(spec: Spec, svg: str) -> Spec | None:
+    """Return a chart of several panels with panels as wide as its width leaves them; None if `svg` has that width.
+
+    How wide labels beside the axes are, only the drawing shows.
+    """
+    size = _SIZE.search(svg)
+    if size is None or "concat" not in spec:
+        return None
+    missing = spec["usermeta"]["width_mm"] * PIXELS_PER_MM - float(size[2])
+    if abs(missing) < _NEAR:
+        return None
+    change = missing / spec["columns"]
+    return {
+        **spec,
+        "concat": [{**panel, "width": max(40, int(panel["width"] + change))} for panel in spec["concat"]],
+    }
 
 
 def scaled(svg: str, width_mm: float) -> str:

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any
 from plait.analysis.gaps import part
 from plait.cache import ContentCache
 from plait.limits import DRAWING, require
-from plait.report.render.paper import COLUMN_MM, PAGE_MM, in_points, scaled
+from plait.report.render.paper import PAGE_MM, in_points, refitted, scaled
 from plait.report.render.theme import LIGHT, config, paint
 from plait.workers import shared_out
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Mapping
 
 PNG_PPI = 300.0
 """What journals ask for."""
-FORM = 5
+FORM = 6
 """Grows when the same figure is drawn otherwise: what an earlier version left in the cache is not used."""
 _GIVEN_NAME = re.compile(r"""(id="|url\(#|href="#)((clip|gradient_?)\d+)(["\)])""")
 _PATH = re.compile(r' d="[^"]*"')
@@ -46,16 +46,15 @@ class Drawing:
 def draw_all(
     figures: Mapping[str, dict[str, Any] | str],
     width_mm: float = PAGE_MM,
-    narrow: Collection[str] = (),
     progress: Callable[[int, int], None] = lambda _, __: None,
 ) -> dict[str, Drawing]:
-    """Return every figure drawn in the light theme, `width_mm` wide, those that are `narrow` at most as a column.
+    """Return every figure drawn in the light theme, as wide as it was laid out for, drawings `width_mm`.
 
     A figure is a Vega-Lite specification, or SVG already. Those that are not in the cache are drawn in several
     processes; `progress` is called with the number of figures done, and the number of all.
     """
     requests = {
-        name: (figure if isinstance(figure, str) else standalone(figure), _width(name, width_mm, narrow))
+        name: (figure if isinstance(figure, str) else standalone(figure), width_of(figure, width_mm))
         for name, figure in figures.items()
     }
     drawings: dict[str, Drawing] = {}
@@ -87,8 +86,10 @@ def draw_into_cache(request: list[Any]) -> bool:
     return True
 
 
-def _width(name: str, width_mm: float, narrow: Collection[str]) -> float:
-    return min(width_mm, COLUMN_MM) if name in narrow else width_mm
+def width_of(figure: dict[str, Any] | str, width_mm: float) -> float:
+    """Return the width in mm that a figure was laid out for; for one without, `width_mm`."""
+    laid_out = figure.get("usermeta", {}).get("width_mm") if isinstance(figure, dict) else None
+    return width_mm if laid_out is None else float(laid_out)
 
 
 def script() -> str:
@@ -109,7 +110,9 @@ def standalone(spec: dict[str, Any]) -> dict[str, Any]:
 
 def _draw(figure: dict[str, Any] | str, width_mm: float) -> Drawing:
     key = _figure_key(figure, width_mm)
-    drawn = figure if isinstance(figure, str) else _cached(key, ".svg", lambda: _svg(figure)).decode()
+    drawn = (
+        figure if isinstance(figure, str) else _cached(key, ".svg", lambda: svg_of(figure).encode()).decode()
+    )
     svg = scaled(drawn, width_mm)
     png = _cached(key, ".png", lambda: _png(svg))
     return Drawing(svg, png, _cached(key, ".pdf", lambda: _pdf(svg)))
@@ -127,10 +130,15 @@ def _figure_key(figure: dict[str, Any] | str, width_mm: float) -> str:
     return _key(f"{width_mm} {content}")
 
 
-def _svg(spec: dict[str, Any]) -> bytes:
+def svg_of(spec: dict[str, Any]) -> str:
+    """Return a specification with its colours as SVG, whose panels together have the width that it names."""
     import vl_convert
 
-    return short_paths(stable_names(vl_convert.vegalite_to_svg(spec))).encode()
+    svg = vl_convert.vegalite_to_svg(spec)
+    again = refitted(spec, svg)
+    if again is not None:
+        svg = vl_convert.vegalite_to_svg(again)
+    return short_paths(stable_names(svg))
 
 
 def short_paths(svg: str) -> str:

@@ -12,7 +12,7 @@ from plait.analysis.compare.factors import main_factor
 from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.published import is_of_goodput
 from plait.analysis.values import axis_title, scale_of, show
-from plait.analysis.wording import labels
+from plait.report.figures.axes import short_labels
 from plait.report.figures.case_values import trials_table
 from plait.report.figures.kind import FigureKind, FigureRequest
 from plait.report.figures.roles import panels_of
@@ -148,7 +148,7 @@ def cases_spec(  # noqa: PLR0917 - the last two belong together, and only panels
     several it has the labels of `entries` and an axis up to `top`, in base units, and no numbers beside the points.
     """
     rows, summaries = rows[:MOST_CASES], summaries[:MOST_CASES]
-    names = labels(summaries) if entries is None else entries.of
+    names = short_labels(summaries) if entries is None else entries.of
     values = [v for case in rows for row in case.rows if (v := row.metrics.get(metric)) is not None]
     if not values:
         return None

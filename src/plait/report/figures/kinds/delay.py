@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.values import scale_of
 from plait.analysis.wording import micros, percent
+from plait.report.figures.axes import short_label
 from plait.report.figures.kind import FigureKind, FigureRequest, number
 from plait.report.figures.kinds.ecdf import steps_spec
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from plait.report.figures.kind import Content, Spec, TableRows
     from plait.report.representatives import Representative
@@ -43,7 +44,12 @@ class DelayFigure(FigureKind):
     def panels(self, wanted: FigureRequest, content: Content) -> list[Spec]:
         """Return one panel."""
         having = _having(wanted.metric, content)
-        return [_spec(wanted.metric, having)] if having else []
+        settings = {case.name: case.settings for case in content.cases}
+        names = {
+            representative.case: short_label(representative.label, settings.get(representative.case, {}))
+            for representative in having
+        }
+        return [_spec(wanted.metric, having, names)] if having else []
 
     def table(self, wanted: FigureRequest, content: Content) -> TableRows:
         """Return the points of every line."""
@@ -72,12 +78,12 @@ def _having(delay: str, content: Content) -> list[Representative]:
     ]
 
 
-def _spec(name: str, shown: Sequence[Representative]) -> Spec:
+def _spec(name: str, shown: Sequence[Representative], names: Mapping[str, str]) -> Spec:
     largest = max(representative.distributions[name][-1][0] for representative in shown)
     divisor, unit = scale_of(f"{name}_us", largest)
     data = [
         {
-            "case": representative.label,
+            "case": names[representative.case],
             "x": delay_us / divisor,
             "share": share,
             "shown": micros(delay_us),
@@ -88,6 +94,6 @@ def _spec(name: str, shown: Sequence[Representative]) -> Spec:
     ]
     scale = {"zero": True, "nice": False}
     title = f"{TITLES[name]}, {unit}"
-    order = [representative.label for representative in shown]
+    order = [names[representative.case] for representative in shown]
     share_title = "Share with at most this delay"
     return steps_spec(data, order, scale, title=title, share_title=share_title, name="delay")

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.values import axis_title, scale_of, show
-from plait.analysis.wording import labels, percent
+from plait.analysis.wording import percent
+from plait.report.figures.axes import short_labels
 from plait.report.figures.kind import FigureKind, FigureRequest, number
 from plait.report.figures.kinds.cases import SCHEMA
 from plait.report.figures.roles import panels_of
@@ -118,7 +119,7 @@ def ecdf_spec(
     by_case = dict(list(distributed(cases, metric).items())[:MOST_LINES])
     if not by_case:
         return None
-    names = labels(cases) if roles is None else roles.x.of
+    names = short_labels(cases) if roles is None else roles.x.of
     least, most = span or (0.0, max(points[-1][0] for points in by_case.values()))
     divisor, unit = scale_of(metric, most)
     data = [

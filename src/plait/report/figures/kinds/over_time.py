@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plait.report.figures.axes import short_label
 from plait.report.figures.kind import FigureKind, FigureRequest, number
 from plait.report.figures.kinds.cases import SCHEMA
-from plait.report.figures.kinds.over_time_chart import KINDS, Frame, Panel, chart, frame_of, lines
+from plait.report.figures.kinds.over_time_chart import (
+    KINDS,
+    Frame,
+    Panel,
+    chart,
+    frame_of,
+    lines,
+    shared_key,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +40,6 @@ class OverTimeFigure(FigureKind):
     """A panel for each case; every study has one of each kind of chart (the metric of these figures)."""
 
     name = "over-time"
-    has_own_colours = True
 
     def selected(self, content: Content) -> list[FigureRequest]:
         """Return a figure of each kind of chart."""
@@ -44,13 +52,17 @@ class OverTimeFigure(FigureKind):
         return ""
 
     def panels(self, wanted: FigureRequest, content: Content) -> list[Spec]:
-        """Return a panel for each of the first cases."""
-        panels = []
+        """Return a panel for each of the first cases, with one key for all of them where their lines are the same."""
+        shown = content.shown[:SIDE_BY_SIDE]
         frames = frames_of(content.shown)
-        for representative, frame in list(zip(content.shown, frames, strict=True))[:SIDE_BY_SIDE]:
-            spec = chart(panel_of(representative), wanted.metric, frame, legend=True)
+        key = shared_key([panel_of(representative) for representative in shown], wanted.metric)
+        settings = {case.name: case.settings for case in content.cases}
+        panels = []
+        for representative, frame in zip(shown, frames, strict=False):
+            spec = chart(panel_of(representative), wanted.metric, frame, legend=True, key=key)
             if spec is not None:
-                title = {"text": representative.label, "subtitle": spec["title"]}
+                spec["layer"][1]["encoding"]["y"]["axis"]["title"] = spec["title"]
+                title = short_label(representative.label, settings.get(representative.case, {}))
                 panels.append({"$schema": SCHEMA, **spec, "title": title})
         return panels
 

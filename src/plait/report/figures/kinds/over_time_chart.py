@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.wording import significant
-from plait.report.render.theme import path_token
+from plait.report.render.theme import DASHES, path_token
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,11 +34,10 @@ KINDS = ("goodput", "rtt", "cwnd", "queue")
 
 @dataclass(frozen=True)
 class Line:
-    """One series as it is drawn: its label, colour token, whether it is dashed, and points in the unit shown."""
+    """One series as it is drawn: its label, colour token, and points in the unit shown."""
 
     label: str
     colour: str
-    dashed: bool
     points: Points
 
 
@@ -95,15 +94,41 @@ def lines(panel: Panel, kind: str, divisor: float = 1.0) -> list[Line]:
     for subflow in panel.series.subflows:
         points = {"goodput": subflow.goodput_bps, "rtt": subflow.rtt_us, "cwnd": subflow.cwnd_segments}[kind]
         scaled = tuple((t, value * scale) for t, value in points)
-        drawn.append(Line(subflow.label, path_token(subflow.colour), False, scaled))
+        drawn.append(Line(subflow.label, path_token(subflow.colour), scaled))
     return drawn
 
 
-def chart(panel: Panel, kind: str, frame: Frame, *, width: int = 420, legend: bool = False) -> Spec | None:
-    """Return one chart of one case; None when nothing of that kind was measured."""
+def shared_key(panels: Sequence[Panel], kind: str) -> tuple[tuple[str, str], ...] | None:
+    """Return label and colour of all lines of several charts, if one key can serve them all; else None."""
+    colours: dict[str, str] = {}
+    for panel in panels:
+        drawn = [line for line in lines(panel, kind) if line.points]
+        if len({line.label for line in drawn}) < len(drawn):
+            return None
+        for line in drawn:
+            if colours.setdefault(line.label, line.colour) != line.colour:
+                return None
+    return tuple(colours.items()) if len(set(colours.values())) == len(colours) else None
+
+
+def chart(
+    panel: Panel,
+    kind: str,
+    frame: Frame,
+    *,
+    legend: bool = False,
+    key: tuple[tuple[str, str], ...] | None = None,
+) -> Spec | None:
+    """Return one chart of one case; None when nothing of that kind was measured.
+
+    `key` has label and colour of all lines where several charts share one key.
+    """
     drawn = [line for line in lines(panel, kind, frame.goodput_divisor) if line.points]
     if not drawn:
         return None
+    if key is not None:
+        by_label = {line.label: line for line in drawn}
+        drawn = [by_label.get(label, Line(label, colour, ())) for label, colour in key]
     title = {
         "goodput": f"Goodput, {frame.goodput_unit}",
         "rtt": "Round-trip time, ms",
@@ -117,7 +142,7 @@ def chart(panel: Panel, kind: str, frame: Frame, *, width: int = 420, legend: bo
         layers.append(_ideal_layer(panel.ideal_bps / frame.goodput_divisor, frame))
     return {
         "title": title,
-        "width": width,
+        "width": 420,
         "height": HEIGHT,
         "data": _data(drawn, panel.series.duration_s if kind == "goodput" else None),
         "encoding": {
@@ -133,21 +158,17 @@ def chart(panel: Panel, kind: str, frame: Frame, *, width: int = 420, legend: bo
             }
         },
         "layer": layers,
-        "resolve": {"scale": {"color": "independent"}},
+        **({"resolve": {"scale": {"color": "independent"}}} if key is None else {}),
     }
 
 
 def _queue_lines(panel: Panel) -> list[Line]:
-    """Return a line per queue, in the colour of its path; a further queue of the same path is dashed."""
+    """Return a line per queue, in the colour of its path; queues of the same path differ in their dashes."""
     drawn: list[Line] = []
-    taken: set[str] = set()
     for number, queue in enumerate(panel.series.queues):
         colour = path_token(queue.colour if queue.colour is not None else number)
         points = tuple((t, value / 1e3) for t, value in queue.queue_bytes)
-        drawn.append(
-            Line(queue.label.replace("->", " \N{RIGHTWARDS ARROW} "), colour, colour in taken, points)
-        )
-        taken.add(colour)
+        drawn.append(Line(queue.label.replace("->", " \N{RIGHTWARDS ARROW} "), colour, points))
     return drawn
 
 
@@ -209,8 +230,10 @@ def _shape_layer(drawn: Sequence[Line], kind: str, top: float, *, legend: bool) 
         layer["encoding"]["strokeDash"] = {
             "field": "k",
             "type": "nominal",
-            "scale": {"domain": keys, "range": [[3, 3] if line.dashed else [1, 0] for line in drawn]},
-            "legend": None,
+            # In black and white, and for whoever sees no colours, lines differ in their dashes.
+            "sort": keys,
+            "scale": {"domain": keys, "range": [DASHES[n % len(DASHES)] for n in range(len(drawn))]},
+            "legend": colour["legend"],
         }
     return layer
 

@@ -1,0 +1,75 @@
+"""Studies of 1, 6 and 30 cases with trials and series, as every kind of figure can show them."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from itertools import product
+from typing import TYPE_CHECKING
+
+from fake_plans import FakePath, fake_plan
+from fake_tables import fake_tables
+from plait.analysis.compare.summary import summarise
+from plait.analysis.published import Published
+from plait.analysis.rows import CaseRows, TrialRow
+from plait.analysis.series import trial_series
+from plait.analysis.wording import labels
+from plait.report.figures.kind import Content
+from plait.report.representatives import Representative
+
+if TYPE_CHECKING:
+    from plait.plan.model.plan import Plan
+
+SCHEDULERS = ("default", "roundrobin", "redundant", "blest", "ecf")
+CONTROLS = ("cubic", "reno", "lia", "olia", "balia", "wvegas")
+
+
+def chosen(count: int) -> list[dict[str, object]]:
+    """Return the settings of 1, 6 or 30 cases in which names vary."""
+    if count == 1:
+        return [{}]
+    schedulers, controls = (SCHEDULERS, CONTROLS) if count == 30 else (SCHEDULERS[:2], CONTROLS[:3])
+    return [{"scheduler": s, "congestion_control": c} for s, c in product(schedulers, controls)]
+
+
+def stepped(count: int) -> list[dict[str, object]]:
+    """Return the settings of 1, 6 or 30 cases in which numbers vary."""
+    if count == 1:
+        return [{}]
+    delays, rates = ((5, 10, 20, 50, 100), (10, 50, 100)) if count == 30 else ((5, 20, 50), (10,))
+    return [
+        {"transport": transport, "network.links.h1-s1.delay": f"{delay}ms", "network.links.h1-s1.rate": f"{rate}mbit"}
+        for transport, delay, rate in product(("tcp", "mptcp"), delays, rates)
+    ]  # fmt: skip
+
+
+def content(settings: list[dict[str, object]]) -> Content:
+    """Return the content of figures of a study with these cases, of eight trials each."""
+    cases = []
+    for number, case in enumerate(settings):
+        chance = random.Random(number)
+        rows = tuple(
+            TrialRow(i, i, f"sha256:{i}", {
+                "page_load_s": 0.45 + 0.013 * (number % 7) + 0.05 * chance.random() + 0.1 * (i == 7),
+                "goodput_bps": 4e6 + 1e6 * (number % 5) + 3e5 * chance.random(),
+                "ideal_goodput_bps": 9.4e6,
+            })
+            for i in range(8)
+        )  # fmt: skip
+        name = ",".join(f"{key}={value}" for key, value in case.items()) or "all"
+        cases.append(CaseRows(name, dict(case), rows))
+    summary = summarise(tuple(cases), scenario="x", digest="", baseline=None)
+    names = labels(summary.cases)
+    plan, series = _trial()
+    delays = {"message_delay": tuple((6500.0 * (i + 1), (i + 1) / 40) for i in range(40))}
+    shown = tuple(
+        Representative(case.name, names[case.name], "g", 0, 8, plan, series, 23_500_000.0, (), delays)  # type: ignore[arg-type]
+        for case in cases[:12]
+    )
+    return Content(tuple(cases), summary, shown, Published())
+
+
+@cache
+def _trial() -> tuple[Plan, object]:
+    plan = fake_plan(paths=(FakePath(), FakePath(20_000_000, 15_000_000)))
+    return plan, trial_series(plan, fake_tables(plan))

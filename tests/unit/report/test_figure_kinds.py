@@ -1,0 +1,99 @@
+"""Every kind of figure at the widths of papers, of 1, 6 and 30 cases: no text covers another, none is cut."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+
+from figure_samples import chosen, content, stepped
+from plait.report.figures.kind import FigureRequest
+from plait.report.figures.selection import KINDS, FigureFields, resolved
+from plait.report.figures.study_figures import drawn_figure, laid_out
+from plait.report.render.paper import PIXELS_PER_MM
+from plait.report.render.render import standalone, svg_of
+from svg_boxes import clipped, overlaps, size_of, text_boxes
+
+if TYPE_CHECKING:
+    from plait.report.figures.kind import Content
+
+OF_TRIALS = {"over-time": "goodput", "delays": "message_delay"}
+NUMBERS = {"line", "scatter"}
+"""Kinds that need fields whose values are numbers."""
+NOT_OF_ONE = {"intervals", "heat-map", "line", "scatter"}
+"""Kinds that need a field that varies."""
+DRAWN = [
+    (kind, count, numbers)
+    for kind in KINDS
+    if kind != "groups"
+    for count in (1, 6, 30)
+    for numbers in (False, True)
+    if not (kind in NUMBERS and not numbers) and not (count == 1 and (kind in NOT_OF_ONE or numbers))
+]
+
+
+@cache
+def studied(count: int, numbers: bool) -> Content:
+    return content(stepped(count) if numbers else chosen(count))
+
+
+@cache
+def svg(kind: str, count: int, numbers: bool, width: float) -> str:
+    shown = studied(count, numbers)
+    metric = OF_TRIALS.get(kind, "page_load_s")
+    request = (
+        FigureRequest("f", "delays", metric)
+        if kind == "delays"
+        else resolved(FigureFields(name="f", kind=kind, metric=metric), shown)
+    )
+    figure = drawn_figure(replace(request, column=False), shown)
+    assert figure is not None, "the study has what this kind shows"
+    return svg_of(standalone(laid_out(figure, width)))
+
+
+@pytest.mark.parametrize(("kind", "count", "numbers"), DRAWN)
+@pytest.mark.parametrize("width", [85.0, 181.9])
+def test_no_text_covers_another_and_none_is_cut(kind: str, count: int, numbers: bool, width: float) -> None:
+    drawn = svg(kind, count, numbers, width)
+    assert overlaps(text_boxes(drawn)) == []
+    assert clipped(drawn) == []
+    assert [box.text for box in text_boxes(drawn) if "\N{HORIZONTAL ELLIPSIS}" in box.text] == []
+
+
+@pytest.mark.parametrize(("kind", "count", "numbers"), DRAWN)
+@pytest.mark.parametrize("width", [85.0, 181.9])
+def test_a_figure_is_laid_out_for_its_width_and_hardly_scaled(
+    kind: str, count: int, numbers: bool, width: float
+) -> None:
+    across, _ = size_of(svg(kind, count, numbers, width))
+    assert width * PIXELS_PER_MM / across == pytest.approx(1, abs=0.03)
+
+
+def test_every_tick_of_steps_has_its_label() -> None:
+    drawn = svg("line", 30, True, 85.0)
+    labels = re.search(r'aria-label="X-axis.*?</g></g></g>', drawn, re.DOTALL)
+    assert labels is not None
+    ticks = len(re.findall(r"<line transform", labels[0].split("role-axis-label")[0]))
+    words = re.findall(r">([\d.]+)</text>", labels[0].split("role-axis-title")[0])
+    assert ticks == len(words) >= 3
+
+
+@pytest.mark.parametrize("width", [85.0, 175.0])
+def test_charts_over_time_have_one_key_and_name_their_axis_once_in_a_row(width: float) -> None:
+    texts = [box.text for box in text_boxes(svg("over-time", 6, False, width))]
+    assert texts.count("h1-s1-h2") == 1
+    assert texts.count("Goodput, Mbit/s") == (6 if width == 85.0 else 2)
+    assert "default, cubic" in texts
+    assert not [text for text in texts if "congestion_control" in text]
+
+
+def test_lines_over_time_differ_in_their_dashes() -> None:
+    shown = studied(6, numbers=False)
+    figure = drawn_figure(FigureRequest("f", "over-time", "rtt"), shown)
+    assert figure is not None
+    drawn = svg_of(standalone(laid_out(figure, 175.0)))
+    dashes = set(re.findall(r'stroke-dasharray="([^"]*)"', drawn))
+    assert "6,3" in dashes

@@ -1,7 +1,8 @@
 //! The agent's time: nanoseconds of `CLOCK_MONOTONIC`, and microseconds from the trial's zero.
 //!
-//! In a guest the clock is virtual, and a thread wakes up exactly when it planned to. The clock of an
-//! ordinary process is real, so the agent reads it after each sleep.
+//! In a User-Mode Linux guest computing takes no time, and a thread wakes up exactly when it planned
+//! to. The clock of an ordinary process is real, and that of a machine counts instructions: there a
+//! thread can be late, so the agent reads the clock after each sleep.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
@@ -16,26 +17,26 @@ use crate::machine;
 const NS_PER_S: i64 = 1_000_000_000;
 const NS_PER_MS: i64 = 1_000_000;
 
-static REAL: AtomicBool = AtomicBool::new(false);
-/// Set together with the zero, for threads in real time.
+static COMPUTING_TAKES_TIME: AtomicBool = AtomicBool::new(false);
+/// Set together with the zero, for threads that can run before it.
 static ZERO_SET: Latch = Latch::new();
 static ZERO_NS: OnceLock<i64> = OnceLock::new();
 static REALTIME_ZERO_NS: OnceLock<i64> = OnceLock::new();
 
-/// Declare that the clock is real.
-pub fn use_real_time() {
-    REAL.store(true, Ordering::Relaxed);
+/// Declare that computing takes time, so threads can be late.
+pub fn let_computing_take_time() {
+    COMPUTING_TAKES_TIME.store(true, Ordering::Relaxed);
 }
 
-/// Whether the clock is real.
-pub fn is_real() -> bool {
-    REAL.load(Ordering::Relaxed)
+/// Whether computing takes time.
+fn computing_takes_time() -> bool {
+    COMPUTING_TAKES_TIME.load(Ordering::Relaxed)
 }
 
-/// Return when a thread acts that planned to wake up at `planned_us`, in us of the trial. In virtual
-/// time this is the planned time; in real time the thread may be late.
+/// Return when a thread acts that planned to wake up at `planned_us`, in us of the trial. If
+/// computing takes no time, this is the planned time.
 pub fn reached(planned_us: i64) -> i64 {
-    if is_real() { trial_us().max(planned_us) } else { planned_us }
+    if computing_takes_time() { trial_us().max(planned_us) } else { planned_us }
 }
 
 /// Return `CLOCK_MONOTONIC` in ns. Each call costs a system call and a little virtual time.
@@ -61,7 +62,7 @@ pub fn leave_first_second() -> Result<()> {
 /// At least one whole millisecond lies before it, so every thread can be asleep by then.
 pub fn set_zero() -> i64 {
     let zero_ns = *ZERO_NS.get_or_init(|| (monotonic_ns() / NS_PER_MS + 2) * NS_PER_MS);
-    if is_real() {
+    if computing_takes_time() {
         ZERO_SET.set(0);
     }
     zero_ns
@@ -71,7 +72,7 @@ pub fn set_zero() -> i64 {
 /// program sets that clock, so one reading suffices; call this early.
 pub fn realtime_zero_ns() -> i64 {
     *REALTIME_ZERO_NS.get_or_init(|| {
-        if is_real() {
+        if computing_takes_time() {
             ZERO_SET.wait(); // a packet can arrive before this machine's zero
         }
         // The two clocks differ by a constant. All readings cost the same, so the midpoint of the
@@ -114,10 +115,10 @@ pub fn sleep_until(t_us: i64) {
 
 /// Sleep until `t_ns` of the trial.
 ///
-/// A thread that starts before the zero is set first waits for that. In virtual time it cannot run
-/// before: the main thread sets the zero before it sleeps.
+/// A thread that starts before the zero is set first waits for that. If computing takes no time, no
+/// thread runs before: the main thread sets the zero before it sleeps.
 pub fn sleep_until_ns(t_ns: i64) {
-    if is_real() {
+    if computing_takes_time() {
         ZERO_SET.wait();
     }
     let until = deadline(t_ns);

@@ -60,6 +60,9 @@ fn run_guest() -> ! {
         status::console(&error.to_string());
         boot::power_off();
     }
+    if machine::is_this_one() {
+        clock::let_computing_take_time();
+    }
     let outcome = run();
     end(outcome.err().map(|error| error.to_string()).as_deref())
 }

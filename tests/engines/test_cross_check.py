@@ -94,6 +94,12 @@ def test_trials_part_at_the_first_sample_from_which_they_differ_for_good() -> No
     assert part is not None
     assert part.t_us == times[len(times) // 2]
     assert part.delivered[1] < part.delivered[0]
+    late = {
+        "connections": slower,
+        "subflows": tables["subflows"],
+    }  # of an engine on which computing takes time
+    later = {name: table.with_columns(pl.col("t_us") + 37) for name, table in late.items()}
+    assert divergence(plan, tables, {**tables, **later}, 0.02) == part
 
 
 class SlowEngine(FakeEngine):

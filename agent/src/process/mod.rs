@@ -66,7 +66,7 @@ use crate::{clock, job, status};
 /// Carry out the plan with `carry_out`, and end the process.
 pub fn run(arguments: Arguments, carry_out: impl FnOnce() -> Result<()>) -> ! {
     job::use_folder(arguments.job.clone());
-    clock::use_real_time();
+    clock::let_computing_take_time();
     let arguments = current::ARGUMENTS.get_or_init(|| arguments);
     if arguments.node.is_none() && arguments.parent.is_none() {
         let code = lineage::supervise().unwrap_or_else(|error| {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plait.analysis.by_flow import rows_of
 from plait.analysis.model import ClosedRecord
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _SEGMENTS = 4
 """Differences of fewer full segments are a matter of the moment of the sample."""
 _SEGMENT_BYTES = 1460
+_LATENESS = 0.02
+"""How late a sample may be, as a share of the sampling interval."""
 _STATE = ("cwnd_segments", "rtt_us", "retransmitted_segments", "congestion_state")
 
 
@@ -35,7 +37,7 @@ def divergence(
     plan: Plan, first: Mapping[str, pl.DataFrame], second: Mapping[str, pl.DataFrame], bound: float
 ) -> Divergence | None:
     """Return where the trials part by more than `bound` (relative); None if they never do."""
-    found = [part for flow in plan.flows if (part := _of_flow(flow, first, second, bound)) is not None]
+    found = [part for flow in plan.flows if (part := _of_flow(flow, first, second, bound, plan.sample_interval_us)) is not None]
     return min(found, key=lambda part: part.t_us, default=None)
 
 
@@ -44,32 +46,49 @@ def _of_flow(
     first: Mapping[str, pl.DataFrame],
     second: Mapping[str, pl.DataFrame],
     bound: float,
+    interval_us: int,
 ) -> Divergence | None:
-    acked = [_acked(tables, flow) for tables in (first, second)]
-    since: tuple[int, int, int] | None = None
-    for t_us in sorted(acked[0].keys() & acked[1].keys()):
-        one, other = acked[0][t_us], acked[1][t_us]
+    acked = [_acked(tables, flow, interval_us) for tables in (first, second)]
+    since: int | None = None
+    for number in sorted(acked[0].keys() & acked[1].keys()):
+        one, other = acked[0][number].bytes, acked[1][number].bytes
         apart = abs(one - other) > max(_SEGMENTS * _SEGMENT_BYTES, bound * max(one, other))
-        since = (since or (t_us, one, other)) if apart else None
+        since = (number if since is None else since) if apart else None
     if since is None:
         return None
-    t_us, one, other = since
-    states = _states(flow, first, second, t_us)
-    return Divergence(flow=flow.name, t_us=t_us, delivered=(one, other), states=states)
+    one_sample, other_sample = acked[0][since], acked[1][since]
+    states = _states(flow, first, second, (one_sample.t_us, other_sample.t_us))
+    delivered = (one_sample.bytes, other_sample.bytes)
+    return Divergence(flow=flow.name, t_us=one_sample.t_us, delivered=delivered, states=states)
 
 
-def _acked(tables: Mapping[str, pl.DataFrame], flow: Flow) -> dict[int, int]:
-    """Return the acknowledged bytes of a flow by the time of the sample."""
+class _Sample(NamedTuple):
+    t_us: int
+    bytes: int
+
+
+def _acked(tables: Mapping[str, pl.DataFrame], flow: Flow, interval_us: int) -> dict[int, _Sample]:
+    """Return the acknowledged bytes of a flow by the number of the sample.
+
+    An engine on which computing takes time samples a little after the planned moment. Rows that are further from one
+    are those of the end of a flow, and of samples that came late.
+    """
     rows = rows_of(tables, "connections", flow.carrier, flow.sender)
-    pairs = zip(rows["t_us"].to_list(), rows["acked_bytes"].to_list(), strict=True)
-    return {t_us: acked for t_us, acked in pairs if acked is not None}
+    samples: dict[int, _Sample] = {}
+    for t_us, acked in zip(rows["t_us"].to_list(), rows["acked_bytes"].to_list(), strict=True):
+        number = t_us // interval_us
+        if acked is not None and t_us - number * interval_us <= interval_us * _LATENESS:
+            samples.setdefault(number, _Sample(t_us, acked))
+    return samples
 
 
 def _states(
-    flow: Flow, first: Mapping[str, pl.DataFrame], second: Mapping[str, pl.DataFrame], t_us: int
+    flow: Flow, first: Mapping[str, pl.DataFrame], second: Mapping[str, pl.DataFrame], t_us: tuple[int, int]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the state of the subflow whose window differs most at `t_us`."""
-    one, other = (_subflows(tables, flow, t_us) for tables in (first, second))
+    """Return the state of the subflow whose window differs most at the times `t_us`."""
+    one, other = (
+        _subflows(tables, flow, moment) for tables, moment in zip((first, second), t_us, strict=True)
+    )
     both = sorted(one.keys() & other.keys())
     if not both:
         return {}, {}

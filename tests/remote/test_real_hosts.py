@@ -93,13 +93,14 @@ def test_a_transfer_gets_what_the_token_bucket_allows_and_leaves_nothing_behind(
     output, _ = run.communicate(timeout=180)
     assert run.returncode == 0, output
     summary = json.loads((hosts.folder / "out" / "summary.json").read_text())
-    goodput = summary["cases"][0]["metrics"]["goodput_bps"]["mean"]
-    # 1448 of the 1514 bytes of a frame are payload. A busy machine can slow a transfer in real time, but nothing lets
-    # it exceed the bucket; test_in_guest has the exact value.
-    assert 5e6 < goodput < 10e6 * 1448 / 1514 * 1.02, output
+    completion_s = summary["cases"][0]["metrics"]["completion_s"]["mean"]
     (path,) = (hosts.folder / "out" / "trials").glob("*/000/provenance.json")
-    provenance = json.loads(path.read_text())
-    assert provenance["host"]["h2.clock_error_us"] > 0
+    facts = json.loads(path.read_text())["host"]
+    error_s = (facts["h1.clock_error_us"] + facts["h2.clock_error_us"]) / 1e6
+    assert facts["h2.clock_error_us"] > 0
+    # 1448 of the 1514 bytes of a frame are payload. The full bucket of 5 kB passes at once, and no load of this machine
+    # makes the rest faster than its rate; that it is not slower shows test_in_guest, whose clock is virtual.
+    assert completion_s + error_s > (6e6 * 1514 / 1448 - 5000) * 8 / 10e6, output
     assert left(hosts) == []
     assert agents(hosts) == []
 

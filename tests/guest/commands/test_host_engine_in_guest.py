@@ -49,3 +49,24 @@ def test_host_and_virtual_agree_on_one_kernel(case: int, run_trial: RunTrial) ->
     flow = run_trial("two-paths", case=case, overrides=OVERRIDES).tables["flows"].row(0, named=True)
     virtual_bps = flow["received_bytes"] * 8e6 / (flow["end_us"] - flow["start_us"])
     assert result["goodput_bps"] == pytest.approx(virtual_bps, rel=0.02)
+
+
+@pytest.mark.guest
+def test_the_suite_of_all_engines_holds_for_host_in_the_laboratory_kernel() -> None:
+    variables = [f"PYTHONPATH={ENVIRONMENT['PYTHONPATH']}", "PLAIT_CACHE=/tmp/cache"]
+    tests = Path(__file__).parents[2] / "engines" / "test_engines.py"
+    pytest_command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-n0",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-k",
+        "host",
+        str(tests),
+    ]
+    done = run("--memory", "1GiB", "--", "env", *variables, *pytest_command, timeout_s=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "skipped" not in done.stdout

@@ -37,8 +37,8 @@ def divergence(
     plan: Plan, first: Mapping[str, pl.DataFrame], second: Mapping[str, pl.DataFrame], bound: float
 ) -> Divergence | None:
     """Return where the trials part by more than `bound` (relative); None if they never do."""
-    found = [part for flow in plan.flows if (part := _of_flow(flow, first, second, bound, plan.sample_interval_us)) is not None]
-    return min(found, key=lambda part: part.t_us, default=None)
+    parts = [_of_flow(flow, first, second, bound, plan.sample_interval_us) for flow in plan.flows]
+    return min((part for part in parts if part is not None), key=lambda part: part.t_us, default=None)
 
 
 def _of_flow(

@@ -16,12 +16,16 @@ __all__ = ["build"]
 
 
 def build(
-    study_dir: Path, *, width_mm: float = 175.0, progress: Progress = lambda _, __, ___: None
+    study_dir: Path,
+    *,
+    width_mm: float = 175.0,
+    column_mm: float = 85.0,
+    progress: Progress = lambda _, __, ___: None,
 ) -> tuple[Caution, ...]:
     """Rebuild summary.json, figures/ and report.html of the result folder `study_dir` from its data.
 
-    Files of figures are `width_mm` wide. `progress` is called with what plait does, how much of it is done,
-    and how much there is.
+    Files of figures are `width_mm` wide, those for a column at most `column_mm`. `progress` is called with what plait
+    does, how much of it is done, and how much there is.
 
     Returns what to check before trusting the result: cautions of the study, and those that the data give.
 
@@ -31,4 +35,4 @@ def build(
     # Imported here: a command that shows no report should not wait for the tables' library.
     from plait.report.assemble import assemble
 
-    return assemble(study_dir, width_mm, progress)
+    return assemble(study_dir, width_mm, column_mm, progress)

@@ -16,7 +16,7 @@ from plait.files import Folder
 from plait.report.figures.selection import wanted
 from plait.report.figures.study_figures import case_figures, figure_data, static_figures
 from plait.report.page.page import page
-from plait.report.render.paper import PAGE_MM
+from plait.report.render.paper import COLUMN_MM, PAGE_MM
 from plait.report.render.render import draw_all, script
 from plait.report.representatives import representatives
 from plait.results.read import read_study
@@ -35,24 +35,27 @@ if TYPE_CHECKING:
 
 
 def assemble(
-    study_dir: Path, width_mm: float = PAGE_MM, progress: Progress = lambda _, __, ___: None
+    study_dir: Path,
+    width_mm: float = PAGE_MM,
+    column_mm: float = COLUMN_MM,
+    progress: Progress = lambda _, __, ___: None,
 ) -> tuple[Caution, ...]:
     """See `plait.report.build`."""
     with making_sense(study_dir), collected() as gaps:
         study = read_study(study_dir, partial(progress, "reading trials"))
-        cautions = _write_all(study, width_mm, partial(progress, "drawing figures"))
+        cautions = _write_all(study, (width_mm, column_mm), partial(progress, "drawing figures"))
         return (*gaps.cautions, *cautions)
 
 
 def _write_all(
-    study: StudyData, width_mm: float, progress: Callable[[int, int], None]
+    study: StudyData, widths_mm: tuple[float, float], progress: Callable[[int, int], None]
 ) -> tuple[Caution, ...]:
     summary = summary_of(study)
     out = Folder(study.folder)
     write(out, "summary.json", summary_text(summary).encode())
     shown = representatives(study, summary)
     asked = part("figures that the scenario asks for", lambda: wanted(study, summary), [])
-    drawings = draw_all(static_figures(study, summary, shown, width_mm), width_mm, progress)
+    drawings = draw_all(static_figures(study, summary, shown, *widths_mm), widths_mm[0], progress)
     data = part("data of figures", lambda: figure_data(drawings, study, summary, shown), {})
     empty = part("check for empty figures", lambda: _empty(asked, study, summary, shown), [])
     study = replace(study, cautions=(*study.cautions, *unmeasured(summary), *empty))

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from figure_samples import chosen, content, stepped
+from plait.errors import RequestError
 from plait.report.figures.kind import FigureRequest
 from plait.report.figures.selection import KINDS, FigureFields, resolved
 from plait.report.figures.study_figures import drawn_figure, laid_out
-from plait.report.render.paper import PIXELS_PER_MM
-from plait.report.render.render import standalone, svg_of
+from plait.report.render.paper import PAPERS, PIXELS_PER_MM, width_in_mm
+from plait.report.render.render import standalone, svg_of, width_of
 from svg_boxes import clipped, overlaps, size_of, text_boxes
 
 if TYPE_CHECKING:
@@ -88,6 +89,34 @@ def test_charts_over_time_have_one_key_and_name_their_axis_once_in_a_row(width: 
     assert texts.count("Goodput, Mbit/s") == (6 if width == 85.0 else 2)
     assert "default, cubic" in texts
     assert not [text for text in texts if "congestion_control" in text]
+
+
+@pytest.mark.parametrize(
+    ("style", "column", "page"), [("ieee", 88.9, 181.9), ("acm", 84.7, 177.9), ("usenix", 84.6, 177.8)]
+)
+def test_a_publisher_decides_the_widths_of_a_figure(style: str, column: float, page: float) -> None:
+    shown = studied(30, numbers=False)
+    for width, expected in (("column", column), ("page", page)):
+        asked = FigureFields(name="f", kind="intervals", metric="page_load_s", width=width, style=style)
+        figure = drawn_figure(resolved(asked, shown), shown)
+        assert figure is not None
+        spec = standalone(laid_out(figure, 175.0))
+        assert width_of(spec, 175.0) == expected
+        drawn = svg_of(spec)
+        assert size_of(drawn)[0] == pytest.approx(expected * PIXELS_PER_MM, rel=0.03)
+        assert overlaps(text_boxes(drawn)) == []
+        assert clipped(drawn) == []
+
+
+@pytest.mark.parametrize(("text", "width"), [("page", 181.9), ("column", 88.9), ("120", 120.0)])
+def test_widths_have_names_or_millimetres(text: str, width: float) -> None:
+    assert width_in_mm(text, PAPERS["ieee"]) == width
+
+
+@pytest.mark.parametrize("text", ["wide", "nan", "inf", "12", "1000", ""])
+def test_other_widths_are_refused_with_what_to_write(text: str) -> None:
+    with pytest.raises(RequestError, match="write page, column, or a number from 40 to 400"):
+        width_in_mm(text, PAPERS["plain"])
 
 
 def test_lines_over_time_differ_in_their_dashes() -> None:

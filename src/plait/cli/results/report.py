@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from plait.cli.shared.options import ColumnsOption, ResultFolder, SummaryJson, column_names
+
+Style = Literal["plain", "ieee", "acm", "usenix"]
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
@@ -15,9 +17,11 @@ def command(
     folder: ResultFolder,
     *,
     width: Annotated[
-        float,
-        typer.Option(min=40, max=400, metavar="MM", help="Width of the figures: 175 (page), 85 (column)"),
-    ] = 175.0,
+        str, typer.Option(metavar="WIDTH", help="Width of the figures: page, column, or 40 to 400 (mm)")
+    ] = "page",
+    style: Annotated[
+        Style, typer.Option(help="Publisher whose widths of page and column the figures have")
+    ] = "plain",
     columns: ColumnsOption = None,
     json_output: SummaryJson = False,
 ) -> int:
@@ -28,9 +32,12 @@ def command(
     from plait.cautions import is_complete
     from plait.cli.shared.report import report_with_progress
     from plait.files import Folder
+    from plait.report.render.paper import PAPERS, width_in_mm
     from plait.report.terminal.summary import show
 
-    cautions = report_with_progress(folder, width_mm=width)
+    paper = PAPERS[style]
+    width_mm = width_in_mm(width, paper)
+    cautions = report_with_progress(folder, width_mm=width_mm, column_mm=paper.column_mm)
     if json_output:
         typer.echo(Folder(folder).read("summary.json").decode(), nl=False)
     else:

@@ -44,6 +44,8 @@ class FigureRequest:
     """The `caption` that the scenario's author gave it."""
     column: bool = False
     """Its files are as wide as a column of a paper."""
+    style: str | None = None
+    """The publisher whose widths it has; None: those of the report."""
     plain: bool = False
     """A heat map of the metric itself, not of its ratio to the case compared with."""
 

@@ -56,6 +56,7 @@ class FigureFields(BaseModel):
     only: dict[str, Any] = {}
     caption: str = ""
     width: Literal["column", "page"] = "page"
+    style: str | None = None
 
 
 def content_of(study: StudyData, summary: Summary, shown: Sequence[Representative] = ()) -> Content:
@@ -109,6 +110,7 @@ def resolved(asked: FigureFields, content: Content) -> FigureRequest:
         tuple((full(name) or name, _texts(value)) for name, value in asked.only.items()),
         asked.caption,
         column=asked.width == "column",
+        style=asked.style,
         plain=asked.metric is not None and asked.metric not in COMPARED,
     )
     part = content.part(figure)

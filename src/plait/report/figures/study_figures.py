@@ -18,7 +18,7 @@ from plait.report.figures.caption import caption_of, with_description
 from plait.report.figures.kinds.cases import SCHEMA
 from plait.report.figures.kinds.delay import DELAYS
 from plait.report.figures.selection import KINDS, content_of, of_trials, wanted
-from plait.report.render.paper import COLUMN_MM, PAGE_MM, fitted, together
+from plait.report.render.paper import COLUMN_MM, PAGE_MM, PAPERS, fitted, together
 from plait.report.render.theme import LIGHT
 
 if TYPE_CHECKING:
@@ -59,11 +59,16 @@ def delay_figures(
 
 
 def static_figures(
-    study: StudyData, summary: Summary, shown: Sequence[Representative], width_mm: float = PAGE_MM
+    study: StudyData,
+    summary: Summary,
+    shown: Sequence[Representative],
+    width_mm: float = PAGE_MM,
+    column_mm: float = COLUMN_MM,
 ) -> dict[str, Spec | str]:
     """Return the figures that are kept as files: Vega-Lite specifications, and the network as SVG.
 
-    They are laid out for `width_mm`, and those that the scenario wants as narrow as a column for that.
+    They are laid out for `width_mm`, and those that the scenario wants as narrow as a column for `column_mm`. Where
+    the scenario names a publisher for a figure, its widths count.
     """
     drawn = most_paths(shown)
     cases = part("figures of cases", lambda: case_figures(study, summary, shown), {})
@@ -71,7 +76,10 @@ def static_figures(
     trials = part("figures of trials", lambda: _figures(of_trials(content), content), {})
     makers: dict[str, Callable[[], Spec | str]] = {
         **({"network": partial(_network_svg, drawn)} if drawn is not None else {}),
-        **{name: partial(laid_out, figure, width_mm) for name, figure in {**cases, **trials}.items()},
+        **{
+            name: partial(laid_out, figure, width_mm, column_mm)
+            for name, figure in {**cases, **trials}.items()
+        },
     }
     made = {name: part(f"figure {name}", make, None) for name, make in makers.items()}
     return {name: figure for name, figure in made.items() if figure is not None}
@@ -109,9 +117,12 @@ def drawn_figure(wanted: FigureRequest, content: Content) -> DrawnFigure | None:
     return DrawnFigure(wanted, with_description(panels, caption), caption)
 
 
-def laid_out(figure: DrawnFigure, width_mm: float) -> Spec:
+def laid_out(figure: DrawnFigure, width_mm: float, column_mm: float = COLUMN_MM) -> Spec:
     """Return a figure as one specification for a file."""
-    width = min(width_mm, COLUMN_MM) if figure.wanted.column else width_mm
+    paper = PAPERS.get(figure.wanted.style or "")
+    if paper is not None:
+        width_mm, column_mm = paper.page_mm, paper.column_mm
+    width = min(width_mm, column_mm) if figure.wanted.column else width_mm
     if len(figure.panels) == 1:
         return fitted(figure.panels[0], width)
     return together(SCHEMA, figure.panels, width)

@@ -1,4 +1,4 @@
-"""Figures at the widths of a paper: a column (85 mm) or the page (175 mm), at type sizes that can be read in print.
+"""Figures at the widths of a paper: a column or the page of a publisher, at type sizes that can be read in print.
 
 A pixel of a specification is 1/96 inch, so that labels of 11 pixels have 8 points. Single charts are laid out for their
 width; those of several panels are set out in as many columns as fit, and then scaled to the width exactly.
@@ -10,8 +10,10 @@ import json
 import math
 import re
 from copy import deepcopy
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from plait.errors import RequestError
 from plait.report.render.text_width import text_width
 
 if TYPE_CHECKING:
@@ -19,8 +21,28 @@ if TYPE_CHECKING:
 
 Spec = dict[str, Any]
 
-PAGE_MM = 175.0
-COLUMN_MM = 85.0
+
+@dataclass(frozen=True)
+class Paper:
+    """The widths of one column and of the page (both columns), in mm."""
+
+    column_mm: float
+    page_mm: float
+
+
+PAPERS = {
+    "plain": Paper(85.0, 175.0),
+    # IEEE Author Center, "Resolution and Size": 3.5 and 7.16 inches.
+    "ieee": Paper(88.9, 181.9),
+    # acmart 2.x, format sigconf: columnwidth and textwidth are 241.15 and 506.30 points of 1/72.27 inch.
+    "acm": Paper(84.7, 177.9),
+    # USENIX templates (usenix2019_v3): two columns of 3.33 inches in 7 inches.
+    "usenix": Paper(84.6, 177.8),
+}
+"""The widths that `style` names."""
+PAGE_MM = PAPERS["plain"].page_mm
+COLUMN_MM = PAPERS["plain"].column_mm
+LEAST_MM, MOST_MM = 40.0, 400.0
 PIXELS_PER_MM = 96 / 25.4
 _SIZE = re.compile(r'(<svg[^>]*?) width="([\d.]+)(?:mm)?" height="([\d.]+)(mm|)"')
 _NAMES = re.compile(r"\((\{.*\})\)\[datum\.label\]")
@@ -43,6 +65,25 @@ _NEAR = 4
 """Pixels by which a figure may differ from its width before it is scaled."""
 _BESIDE = 62
 """Pixels beside the axes of a panel: labels, title."""
+
+
+def width_in_mm(text: str, paper: Paper) -> float:
+    """Return the width that a user names: `page`, `column`, or a number of mm.
+
+    Raises:
+        RequestError: it is neither.
+    """
+    named = {"page": paper.page_mm, "column": paper.column_mm}
+    try:
+        width = named[text] if text in named else float(text)
+    except ValueError:
+        width = math.nan
+    if not LEAST_MM <= width <= MOST_MM:
+        raise RequestError(
+            f"--width {text[:20]}: this is no width of a figure; write page, column, or a number from {LEAST_MM:g} to "
+            f"{MOST_MM:g} (mm)"
+        )
+    return width
 
 
 def fitted(spec: Spec, width_mm: float) -> Spec:

@@ -40,4 +40,6 @@ class FigureSpec(Part):
     """Cases to show: `{transport: mptcp}`; a list selects any of its values."""
     caption: Annotated[str, Field(max_length=2000)] = ""
     width: Literal["column", "page"] = "page"
-    """Width of the files: 85 mm for a column of a paper, 175 mm for a page."""
+    """Width of the files: a column of a paper, or a page."""
+    style: Literal["plain", "ieee", "acm", "usenix"] | None = None
+    """Publisher whose widths the files have. Default: that of `plait report`, else 85 mm and 175 mm."""

@@ -29,6 +29,8 @@ NEEDS = {
     "iperf3": ("iperf3",),
     "nginx-and-curl": ("nginx", "curl"),
     "bittorrent": ("node", "aria2c"),
+    "office-bond": ("ip", "sh"),
+    "phone": (),
     "vpn-bonding": ("vpncmd", "vpnserver", "mptcpize", "iperf3", "ping"),
 }
 """What a page needs of this machine; `tools/system-packages test` installs it."""

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 def judged_in(scenario: object) -> tuple[str, ...]:
     """Return the metrics that a scenario judges by; unknown names of a later version are not among them."""
     given = scenario.get("judge") if isinstance(scenario, dict) else None
-    names = [judged_metric(name) for name in given or () if isinstance(name, str)]
+    listed = given if isinstance(given, list) else []
+    names = [judged_metric(name) for name in listed if isinstance(name, str)]
     return tuple(dict.fromkeys(name for name in names if is_judged(name)))
 
 

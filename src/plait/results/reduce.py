@@ -98,6 +98,22 @@ def reduced(places: Sequence[TrialPlace], progress: Callable[[int, int], None]) 
     return [trials[number] for number in range(len(places))]
 
 
+def reduced_one(place: TrialPlace) -> ReducedTrial:
+    """Return one trial, reduced through the cache; metrics that an analysis cannot compute are missing.
+
+    Raises:
+        DataError: a file of the trial is missing or damaged.
+    """
+    kept = CACHE.get(name) if (name := _name(place)) is not None else None
+    if kept is not None:
+        return _decoded(json.loads(kept))
+    trial = reduce_into_cache([str(place.out), place.case, place.index])
+    if trial is not None:
+        return _decoded(trial)
+    with collected():
+        return reduce_trial(place)
+
+
 def reduce_into_cache(request: list[Any]) -> dict[str, Any] | None:
     """Return a trial, reduced and encoded, and keep it in the cache; None when an analysis failed on it.
 
@@ -160,7 +176,7 @@ def _name(place: TrialPlace) -> str | None:
 
     None when a file cannot be read: reducing the trial says why.
     """
-    content = hashlib.sha256(f"{_code()}\n{place.index}\n".encode())
+    content = hashlib.sha256(f"{code_of_rows()}\n{place.index}\n".encode())
     folder = place.folder
     try:
         for name in sorted(folder.names()):
@@ -173,7 +189,7 @@ def _name(place: TrialPlace) -> str | None:
 
 
 @cache
-def _code() -> str:
+def code_of_rows() -> str:
     """Return the hash of the code that reduces trials, and of the versions of its libraries."""
     package = Path(__file__).parents[1]
     files = sorted(path for name in _CODE for path in (package / name).rglob("*.py"))

@@ -12,17 +12,13 @@ import json
 import threading
 import time
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from plait.analysis.gaps import collected
-from plait.analysis.metrics.programs import with_connections
-from plait.analysis.metrics.trial import trial_metrics
 from plait.cache import cache_root
-from plait.dataset.trial import making_sense, read_trial, trial_folder, trial_numbers
+from plait.dataset.trial import read_trial, trial_numbers
 from plait.errors import DataError
 from plait.files import Folder, json_of
+from plait.results.reduce import TrialPlace, code_of_rows, reduced_one
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,13 +30,11 @@ KEPT_BYTES = 64 << 20
 KEPT_FILES = 200
 """Studies whose rows the cache keeps at most; the oldest go first."""
 SAVE_EVERY_S = 5.0
-TrialPlace = tuple[str, int]
-"""A case by name, and the number of one of its trials."""
 
 
 @dataclass(frozen=True)
 class ViewedTrial:
-    """One trial: its seed, its error or its metrics, and the digest that both hold for."""
+    """One trial: its seed, its metrics or why it has none, and the digest that both hold for."""
 
     seed: int
     error: str | None
@@ -82,7 +76,7 @@ class ReducedTrials:
         self._look_for(cases)
         while (place := self._next()) is not None:
             yield self.pending()
-            self._add(place)
+            self._add(*place)
         self._save()
 
     def of_case(self, case: str) -> dict[int, ViewedTrial]:
@@ -109,7 +103,7 @@ class ReducedTrials:
                 if waiting := {number: None for number in numbers if number not in known}:
                     self._waiting[case] = waiting
 
-    def _next(self) -> TrialPlace | None:
+    def _next(self) -> tuple[str, int] | None:
         with self._lock:
             if not self._waiting:
                 return None
@@ -119,15 +113,14 @@ class ReducedTrials:
     def _work(self) -> None:
         saved = time.monotonic()
         while not self._closed.is_set() and (place := self._next()) is not None:
-            self._add(place)
+            self._add(*place)
             if time.monotonic() - saved > SAVE_EVERY_S:
                 self._save()
                 saved = time.monotonic()
         self._save()
 
-    def _add(self, place: TrialPlace) -> None:
-        case, number = place
-        row = reduced(self._folder, case, number, self._kept)
+    def _add(self, case: str, number: int) -> None:
+        row = viewed(TrialPlace(self._folder, case, number), self._kept)
         with self._lock:
             self._rows.setdefault(case, {})[number] = row
             waiting = self._waiting.get(case, {})
@@ -153,23 +146,23 @@ class ReducedTrials:
             _prune()
 
 
-def reduced(folder: Path, case: str, number: int, kept: dict[str, Any]) -> ViewedTrial:
+def viewed(place: TrialPlace, kept: dict[str, Any]) -> ViewedTrial:
     """Return the row of a trial; damaged files are its error."""
     try:
-        trial = read_trial(trial_folder(folder, case, number))
-        record = trial.provenance
+        record = read_trial(place.folder).provenance
         if record.status == "failed":
-            return ViewedTrial(record.seed, record.error or "no reason was recorded", {}, "")
+            return ViewedTrial(record.seed, f"failed: {record.error or 'no reason was recorded'}", {}, "")
+        if record.excluded is not None:
+            return ViewedTrial(record.seed, f"left out of means: {record.excluded}", {}, "")
         key = record.digest or ""
-        entry = kept.get(f"{number} {case}")
+        entry = kept.get(f"{place.index} {place.case}")
         if entry and key and entry[0] == key and entry[1] == record.seed:
             return ViewedTrial(record.seed, None, entry[2], key)
-        with making_sense(trial.folder), collected():
-            metrics = trial_metrics(with_connections(trial.plan, trial.tables), trial.tables)
+        metrics = reduced_one(place).metrics or {}
     except DataError as error:
-        return ViewedTrial(0, str(error), {}, "")
+        return ViewedTrial(0, f"failed: {error}", {}, "")
     except OSError as error:
-        return ViewedTrial(0, f"{error.filename}: {error.strerror}", {}, "")
+        return ViewedTrial(0, f"failed: {error.filename}: {error.strerror}", {}, "")
     return ViewedTrial(record.seed, None, metrics, key)
 
 
@@ -194,18 +187,4 @@ def _prune() -> None:
 
 
 def _file_name(folder: Path) -> str:
-    return hashlib.sha256(f"{folder.resolve()}\n{_code()}".encode()).hexdigest()[:40] + ".json"
-
-
-@cache
-def _code() -> str:
-    """Return a hash of the code that reduces trials."""
-    total = hashlib.sha256()
-    waiting = [files("plait.analysis")]
-    while waiting:
-        for entry in sorted(waiting.pop().iterdir(), key=lambda entry: entry.name):
-            if entry.is_dir():
-                waiting.append(entry)
-            elif entry.name.endswith(".py"):
-                total.update(entry.read_bytes())
-    return total.hexdigest()
+    return hashlib.sha256(f"{folder.resolve()}\n{code_of_rows()}".encode()).hexdigest()[:40] + ".json"

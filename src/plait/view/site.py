@@ -13,6 +13,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from plait.analysis.judge import judged_in
 from plait.analysis.metrics.catalogue import COMPARED
 from plait.dataset.study_file import StudyFile, read_study_file
 from plait.errors import DataError, PlaitError
@@ -140,7 +141,8 @@ class StudySite:
     def case(self, study_id: str, case: int) -> dict[str, Any]:
         """Return the trials of a case with their metrics, as far as they were reduced."""
         study = self.study(study_id)
-        name = case_name(study.about(), case)
+        about = study.about()
+        name, judged = case_name(about, case), judged_in(about.scenario)
         self._want(study, [name], first=name)
         rows = study.trials.of_case(name)
         metrics = list(dict.fromkeys(metric for row in rows.values() for metric in row.metrics))
@@ -152,7 +154,9 @@ class StudySite:
             "metrics": {
                 metric: [rounded(row.metrics.get(metric)) for row in rows.values()] for metric in metrics
             },
-            "views": [study_data.metric_view(metric) for metric in study_data.ordered_metrics(metrics)[2]],
+            "views": [
+                study_data.metric_view(metric) for metric in study_data.ordered_metrics(metrics, judged)[2]
+            ],
             "pending": study.trials.pending(name),
         }
 

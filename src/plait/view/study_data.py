@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ValidationError
 
 from plait.analysis.compare.factors import main_factor
+from plait.analysis.judge import judged_in
 from plait.analysis.metrics import units
 from plait.analysis.metrics.catalogue import COMPARED, columns, heading_of, metric_of, title_of, unit_of
 from plait.analysis.model import Summary
@@ -156,10 +157,16 @@ def metric_view(name: str) -> dict[str, Any]:
     }
 
 
-def ordered_metrics(names: Sequence[str]) -> tuple[str, list[str], list[str]]:
-    """Return the primary metric, the metrics that have a column at first, and all of them in order."""
-    first = next((name for name in COMPARED if name in names), names[0] if names else "goodput_bps")
-    leading = [first, *columns(first)[: len(COMPARED[first].columns) if first in COMPARED else 0], *_USEFUL]
+def ordered_metrics(names: Sequence[str], judged: Sequence[str] = ()) -> tuple[str, list[str], list[str]]:
+    """Return the primary metric, the metrics that have a column at first, and all of them in order.
+
+    `judged` are the metrics that the scenario names, the most important first.
+    """
+    asked = [name for name in judged if name in names]
+    usual = next((name for name in COMPARED if name in names), names[0] if names else "goodput_bps")
+    first = asked[0] if asked else usual
+    companions = columns(first)[: len(COMPARED[first].columns)] if first in COMPARED else []
+    leading = [first, *asked, *companions, *_USEFUL]
     leading = [name for name in dict.fromkeys(leading) if name in names]
     rest = sorted(set(names) - set(leading), key=lambda name: ("." in name, name not in COMPARED, name))
     return first, leading, [*leading, *rest]
@@ -199,7 +206,7 @@ def cases_view(cases: Sequence[CaseFigures]) -> dict[str, Any]:
 def study_view(study_id: str, name: str, about: StudyFile, cases: Sequence[CaseFigures]) -> dict[str, Any]:
     """Return everything that the page of a study shows at once."""
     figures = cases_view(cases)
-    primary, leading, names = ordered_metrics(list(figures["metrics"]))
+    primary, leading, names = ordered_metrics(list(figures["metrics"]), judged_in(about.scenario))
     named = labels(about.cases)  # type: ignore[arg-type]  # names and settings are all that it reads
     return {
         "id": study_id,

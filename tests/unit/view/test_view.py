@@ -23,7 +23,7 @@ from plait.view.library import find_studies
 from plait.view.reduced import ReducedTrials
 from plait.view.server import serve
 from plait.view.site import StudySite
-from plait.view.study_data import case_so_far, cases_in_summary
+from plait.view.study_data import case_so_far, cases_in_summary, study_view
 from result_folders import FakeCase, two_paths, write_study
 
 if TYPE_CHECKING:
@@ -264,3 +264,39 @@ def test_an_export_has_every_page_figure_and_table_and_replaces_only_itself(
     (tmp_path / "mine" / "notes.txt").write_text("keep")
     with pytest.raises(RequestError, match="it holds other files"):
         export_site([results], tmp_path / "mine", lines.append)
+
+
+def test_the_page_leads_with_the_metric_that_the_scenario_judges_by(tmp_path: Path) -> None:
+    write_study(tmp_path, two_paths(), repeat=2)
+    about = read_study_file(tmp_path)
+    figures = [case_so_far(whole(tmp_path, about.cases[0].name), about.cases[0].name)]
+    plain = study_view("0" * 12, "x", about, figures)
+    assert plain["primary"] == "goodput_bps"
+    judged = about.model_copy(update={"scenario": {"judge": ["retransmits", "jain_index", 5, "nonsense"]}})
+    view = study_view("0" * 12, "x", judged, figures)
+    assert (view["primary"], view["leading"][0]) == ("retransmits", "retransmits")
+    assert set(view["metrics"][0]) == set(plain["metrics"][0])
+    strange = about.model_copy(update={"scenario": {"judge": 5}})
+    assert study_view("0" * 12, "x", strange, figures)["primary"] == "goodput_bps"
+
+
+def test_a_trial_that_the_report_leaves_out_is_left_out_of_the_means_here_too(tmp_path: Path) -> None:
+    write_study(tmp_path, two_paths(), repeat=2)
+    case = read_study_file(tmp_path).cases[0].name
+    (before, *_) = case_so_far(whole(tmp_path, case), case).metrics["goodput_bps"]
+    place = tmp_path / "trials" / case / "001" / "provenance.json"
+    record = json.loads(place.read_text()) | {"excluded": "the timers were late"}
+    place.write_text(json.dumps(record))
+    rows = whole(tmp_path, case)
+    assert rows.of_case(case)[1].error == "left out of means: the timers were late"
+    figures = case_so_far(rows, case)
+    (mean, low, high) = figures.metrics["goodput_bps"]
+    assert mean == rows.of_case(case)[0].metrics["goodput_bps"] != before
+    assert (low, high) == (None, None), "one trial has no interval"
+
+
+def whole(folder: Path, case: str) -> ReducedTrials:
+    trials = ReducedTrials(folder)
+    for _ in trials.finish([case]):
+        pass
+    return trials

@@ -19,12 +19,12 @@
     return table({
       name: "Trials", count: data.numbers.length,
       link: (i) => `#/s/${study.id}/c/${at}/t/${data.numbers[i]}`,
-      filterText: (i) => `${data.numbers[i]} seed ${data.seeds[i]} ${data.errors[i] === null ? "completed" : `failed ${data.errors[i]}`}`,
+      filterText: (i) => `${data.numbers[i]} seed ${data.seeds[i]} ${data.errors[i] === null ? "completed" : data.errors[i]}`,
       columns: [
         { title: "Trial", number: true, value: (i) => data.numbers[i], text: (i) => String(data.numbers[i]).padStart(3, "0") },
         ...views.map((view) => ({ title: view.heading, csv: view.name, hint: `Sort by ${view.title}`, number: true,
           value: (i) => data.metrics[view.name][i], text: (i) => format.show(view.unit, data.metrics[view.name][i]) })),
-        { title: "State", text: (i) => (data.errors[i] === null ? (i === middle ? "completed, median" : "completed") : `failed: ${data.errors[i]}`) },
+        { title: "State", text: (i) => (data.errors[i] === null ? (i === middle ? "completed, median" : "completed") : data.errors[i]) },
         { title: "Seed", number: true, value: (i) => data.seeds[i], text: (i) => String(data.seeds[i]) },
         { title: " ", stick: true, text: () => "side by side", value: () => null, node: (i) => h("button", { type: "button", class: "pick",
           "aria-label": `trial ${data.numbers[i]}: side by side`,

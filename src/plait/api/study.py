@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from plait.analysis.compare.studies import compare_studies
+from plait.analysis.judge import judged_in
 from plait.analysis.metrics.catalogue import COMPARED
 from plait.dataset.model import ALL_TABLES
 from plait.dataset.trial import read_trial, trial_folder
@@ -202,9 +203,14 @@ class Study:
         return explain_study(self.folder, case=case, flow=flow, trial=trial)
 
     def compare(
-        self, before: Study, *, metrics: tuple[str, ...] = tuple(COMPARED), tolerance: float = 0.0
+        self, before: Study, *, metrics: tuple[str, ...] = (), tolerance: float = 0.0
     ) -> StudiesComparison:
-        """Return how this study compares with an earlier one, as `plait compare BEFORE THIS` does."""
+        """Return how this study compares with an earlier one, as `plait compare BEFORE THIS` does.
+
+        Without `metrics`, those decide by which this study's scenario judges, or else all that represent a kind of
+        traffic.
+        """
+        metrics = metrics or judged_in(self._data.about.scenario) or tuple(COMPARED)
         return compare_studies(before._data.cases, self._data.cases, metrics=metrics, tolerance=tolerance)
 
     def _with_factors(self, frame: pl.DataFrame) -> pl.DataFrame:

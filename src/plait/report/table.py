@@ -43,11 +43,13 @@ class Row:
     """Least to greatest over the trials; empty when it would repeat the mean."""
     completion: str
     ratio: str
-    """Goodput against the baseline case, "1.92"."""
+    """The metric that the study is about, against the baseline case: "1.92"."""
     change: str
     """The same as a change, "+91.8 %"."""
     baseline: str
     """The label of the case compared with; empty for the baseline itself."""
+    compared_by: str
+    """The heading of the metric that `ratio` is of."""
     efficiency: str
     benefit: str
     shares: tuple[tuple[str, float], ...]
@@ -73,18 +75,16 @@ class Row:
 def rows(summary: Summary) -> list[Row]:
     """Return a row for every case."""
     names = labels(summary.cases)
-    compared = {
-        comparison.case: comparison for comparison in matched(summary) if comparison.metric == "goodput_bps"
-    }
+    first = primary_metric(summary)
+    compared = {comparison.case: comparison for comparison in matched(summary) if comparison.metric == first}
     groups = group_names(name for case in summary.cases for name in case.metrics)
     told_apart = levels(summary.cases)
-    first = primary_metric(summary)
     judged = [name for name in judged_metrics(summary) if name not in {"goodput_bps", "completion_s"}]
     front = list(dict.fromkeys((*(judged if summary.judged else ()), *_companions(first))))
     ordered, leading = list(dict.fromkeys((*front, *columns(first)))), len(front)
     more = [*ordered[:leading], *_reported_by_programs(summary), STEADY, *ordered[leading:]]
     return [
-        _row(case, names, compared.get(case.name), groups, more=more, leading=leading, at=at)
+        _row(case, names, compared.get(case.name), groups, more=more, leading=leading, at=at, first=first)
         for case, at in zip(
             summary.cases, told_apart or [(("Case", names[c.name]),) for c in summary.cases], strict=True
         )
@@ -121,6 +121,7 @@ def _row(
     more: Sequence[str],
     leading: int,
     at: tuple[tuple[str, str], ...],
+    first: str,
 ) -> Row:
     def mean(metric: str) -> float | None:
         stats = case.metrics.get(metric)
@@ -142,6 +143,7 @@ def _row(
         ratio=MISSING if ratio is None else significant(ratio.value),
         change=MISSING if ratio is None else change(ratio.value),
         baseline="" if against is None else names[against.baseline],
+        compared_by=heading_of(first),
         efficiency=show("efficiency", mean("efficiency")),
         benefit=MISSING if benefit is None else f"{benefit:.2f}".replace("-", "\N{MINUS SIGN}"),
         shares=_shares(case),

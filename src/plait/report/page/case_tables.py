@@ -84,7 +84,7 @@ def _columns(rows: Sequence[Row]) -> list[tuple[Column, Callable[[Row], Cell]]]:
         *groups,
         (metric_column("goodput_bps"), _goodput),
         *further[leading:],
-        (Column("Against baseline"), _against),
+        (Column(capital(f"{first.compared_by if first else ''} against baseline".strip())), _against),
         (metric_column("efficiency"), lambda row: Cell(row.efficiency)),
         (metric_column("aggregation_benefit"), lambda row: Cell(row.benefit)),
         (Column("Bytes by path, %"), _shares(rows)),

@@ -180,7 +180,7 @@ TERMS = {
     "Published": "What others measured in the same experiment, according to the scenario, and the difference of "
     "the mean here.",
     "95 % interval": "Student's t interval of the mean. One trial has none, nor do trials with equal values.",
-    "Against baseline": "Ratio of the mean goodputs over trials with the same seed.",
+    "Against baseline": "Ratio of the means over trials with the same seed.",
     "Aggregation benefit": "1: all capacity beyond the best path is used; 0: as good as the best path alone; below "
     "0: worse than the best path. A single path counts with what its links allow TCP.",
     "Round-trip time": "The kernel's smoothed estimate, sampled; the median is over samples of subflows that carry "

@@ -63,6 +63,7 @@ def main() -> None:
     """Run the command line and exit with its exit code."""
     try:
         ending.on_signals()
+        ending.refuse_old_processors()
         limits.require(limits.FILES, limits.ADDRESSES)
         limits.require_processes()
         code = app(standalone_mode=False)

@@ -12,6 +12,7 @@ import contextlib
 import os
 import signal
 import sys
+import warnings
 from typing import TYPE_CHECKING
 
 import typer
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 _SHOW_CURSOR = "\x1b[?25h"
 _BROKEN_PIPE = 128 + signal.SIGPIPE
+_OLD_PROCESSOR = "Missing required CPU features"
+"""How the warning of polars begins when the next of its functions would be an illegal instruction."""
 
 
 def notify(text: str) -> None:
@@ -37,6 +40,11 @@ def on_signals() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, _end)
+
+
+def refuse_old_processors() -> None:
+    """Make the import of polars raise its warning that this processor lacks features, which `code_of` explains."""
+    warnings.filterwarnings("error", message=_OLD_PROCESSOR, category=RuntimeWarning)
 
 
 def _end(number: int, _: FrameType | None) -> None:
@@ -65,6 +73,12 @@ def code_of(error: BaseException) -> int | None:
     elif isinstance(error, ImportError):
         notify(
             f"loading a library failed: {error}; install plait again, or raise the limit of addresses (ulimit -v)"
+        )
+    elif isinstance(error, RuntimeWarning) and str(error).startswith(_OLD_PROCESSOR):
+        features = next((line.strip() for line in str(error).splitlines() if line.startswith("    ")), "features")
+        notify(
+            f"loading polars failed: this processor lacks {features}; "
+            "install polars for older processors with `pip install 'polars[rtcompat]'`"
         )
     elif isinstance(error, MemoryError):
         notify("there is not enough memory; free some, or raise the limit of the process (ulimit -v)")

@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
+import re
 import shutil
 import subprocess
 import sys
@@ -31,6 +31,7 @@ COMPILERS = ("gcc", "cc", "clang", "make", "ld", "flex", "bison", "rustc", "carg
 SHORT = ("--repeat", "2", "--fresh", "--set", "traffic.0.bulk.duration=2s")
 """The study of the golden digest."""
 _WAIT_S = 900.0
+_TIMED = '"$@"; code=$?; times >&2; exit $code'
 _TEMPORARY = "/tmp"  # noqa: S108 - a folder in the root, in a namespace of its own
 
 
@@ -45,9 +46,10 @@ class Seconds:
         return f"{self.wall:.1f} s (processor {self.processor:.1f} s)"
 
 
-def _processor_s() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
+def _processor_s(times: str) -> float:
+    """Return the processor time of all children in the output of the shell's `times`, its last line."""
+    parts = re.findall(r"(\d+)m([\d.]+)s", times.strip().splitlines()[-1])
+    return sum(60 * int(minutes) + float(seconds) for minutes, seconds in parts)
 
 
 class Clean:
@@ -78,15 +80,19 @@ class Clean:
 
     def run(self, *command: str) -> tuple[Seconds, str]:
         """Run a command to its end; return its seconds and its standard output, or exit with its errors."""
-        started, processor = time.monotonic(), _processor_s()
+        started = time.monotonic()
         done = subprocess.run(
-            [*self._command, *command], capture_output=True, text=True, timeout=_WAIT_S, check=False
+            [*self._command, "sh", "-c", _TIMED, "sh", *command],
+            capture_output=True,
+            text=True,
+            timeout=_WAIT_S,
+            check=False,
         )
         if done.returncode != 0:
             sys.exit(
                 f"{self.root.name}: `{' '.join(command)}` ended with {done.returncode}:\n{done.stderr[-3000:]}"
             )
-        return Seconds(time.monotonic() - started, _processor_s() - processor), done.stdout
+        return Seconds(time.monotonic() - started, _processor_s(done.stderr)), done.stdout
 
 
 def measure(root: Path, wheels: Path, options: list[str], cpu: str | None) -> bool:

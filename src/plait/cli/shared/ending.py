@@ -75,7 +75,9 @@ def code_of(error: BaseException) -> int | None:
             f"loading a library failed: {error}; install plait again, or raise the limit of addresses (ulimit -v)"
         )
     elif isinstance(error, RuntimeWarning) and str(error).startswith(_OLD_PROCESSOR):
-        features = next((line.strip() for line in str(error).splitlines() if line.startswith("    ")), "features")
+        features = next(
+            (line.strip() for line in str(error).splitlines() if line.startswith("    ")), "features"
+        )
         notify(
             f"loading polars failed: this processor lacks {features}; "
             "install polars for older processors with `pip install 'polars[rtcompat]'`"

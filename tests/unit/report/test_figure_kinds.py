@@ -91,6 +91,52 @@ def test_charts_over_time_have_one_key_and_name_their_axis_once_in_a_row(width: 
     assert not [text for text in texts if "congestion_control" in text]
 
 
+ROLES = [
+    ("cases", False, {"x": "congestion_control", "color": "scheduler"}),
+    ("cases", False, {"color": "scheduler", "facets": "congestion_control"}),
+    ("distribution", False, {"color": "scheduler", "facets": "congestion_control"}),
+    ("intervals", False, {"x": "scheduler", "color": "congestion_control"}),
+    ("line", True, {"x": "delay", "color": "transport"}),
+    ("line", True, {"x": "delay", "color": "rate", "facets": "transport"}),
+    ("heat-map", True, {"x": "delay", "y": "rate", "facets": "transport"}),
+    ("heat-map", True, {"facets": "rate"}),
+    ("scatter", True, {"x": "delay", "color": "transport"}),
+    ("scatter", True, {"x": "delay", "color": "rate", "facets": "transport"}),
+]
+
+
+@pytest.mark.parametrize("width", ["column", "page"])
+@pytest.mark.parametrize(("kind", "numbers", "roles"), ROLES)
+def test_fields_have_the_roles_that_the_scenario_gives_them(
+    kind: str, numbers: bool, roles: dict[str, str], width: str
+) -> None:
+    shown = studied(30, numbers)
+    asked = FigureFields(name="f", kind=kind, metric="page_load_s", width=width, **roles)
+    figure = drawn_figure(resolved(asked, shown), shown)
+    assert figure is not None
+    if "facets" in roles:
+        field = roles["facets"]
+        values = {
+            str(value)
+            for case in shown.cases
+            for name, value in case.settings.items()
+            if name.endswith(field)
+        }
+        titles = {str(panel.get("title", "")) for panel in figure.panels}
+        named = {
+            value for value in values if any(value.removesuffix("mbit") in title.lower() for title in titles)
+        }
+        assert named == values, titles
+    drawn = svg_of(standalone(laid_out(figure, 175.0)))
+    assert overlaps(text_boxes(drawn)) == []
+    assert clipped(drawn) == []
+    assert [box.text for box in text_boxes(drawn) if "\N{HORIZONTAL ELLIPSIS}" in box.text] == []
+    if kind in {"line", "scatter"} and "color" in roles:
+        texts = [box.text for box in text_boxes(drawn)]
+        words = ("tcp", "mptcp") if roles["color"] == "transport" else ("Rate 10 Mbit/s", "Rate 100 Mbit/s")
+        assert all(texts.count(word) == 1 for word in words), "one key serves all panels"
+
+
 @pytest.mark.parametrize(
     ("style", "column", "page"), [("ieee", 88.9, 181.9), ("acm", 84.7, 177.9), ("usenix", 84.6, 177.8)]
 )

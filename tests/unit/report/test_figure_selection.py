@@ -202,7 +202,26 @@ figures:
     [
         ("{name: a, metric: godput_bps}", "6:15: figures.0.metric: there is no metric 'godput_bps'; did you mean"),
         ("{name: a, kind: line, x: rat}", "figures.0.x: 'rat' does not vary, or is ambiguous"),
-        ("{name: a, kind: line, y: rate}", "figures.0.y: a figure of kind line has no y; remove it"),
+        (
+            "{name: a, kind: line, y: rate}",
+            "figures.0.y: a figure of kind line has no y: its other axis is the metric; remove it",
+        ),
+        (
+            "{name: a, kind: distribution, x: rate}",
+            "figures.0.x: a figure of kind distribution has no x: that axis is the metric; write color or facets",
+        ),
+        (
+            "{name: a, kind: heat-map, color: rate}",
+            "figures.0.color: a figure of kind heat-map has no color: colours are the values of the metric",
+        ),
+        (
+            "{name: a, kind: over-time, facets: rate}",
+            "figures.0.facets: a figure of kind over-time has no facets: its panels are the median trials of cases",
+        ),
+        (
+            "{name: a, kind: line, x: rate, color: rate}",
+            "figures.0.color: 'rate' is the figure's x already; choose another field",
+        ),
         ("{name: network}", "figures.0.name: 'network' is the name of a figure that plait draws anyway"),
         ("{name: a, only: {loss: 1%}}", "figures.0.only.loss: 'loss' does not vary"),
         ("{name: A b}", "figures.0.name: "),

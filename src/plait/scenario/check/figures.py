@@ -18,6 +18,24 @@ if TYPE_CHECKING:
     from plait.scenario.mistakes import FieldMistake, Where
 
 
+NO_Y = {"y": "its other axis is the metric; remove it"}
+OF_MEDIANS = "its panels are the median trials of cases, which `only` chooses; remove it"
+NO_ROLE: dict[str | None, dict[str, str]] = {
+    "intervals": NO_Y,
+    "cases": NO_Y,
+    "line": NO_Y,
+    "scatter": NO_Y,
+    "distribution": {
+        "x": "that axis is the metric; write color or facets",
+        "y": "that axis is the share of trials",
+    },
+    "heat-map": {"color": "colours are the values of the metric; write facets"},
+    "over-time": dict.fromkeys(("x", "y", "facets", "color"), OF_MEDIANS),
+    None: {"color": "plait chooses its kind; write the kind, too"},
+}
+"""Why a kind of figure lacks a role."""
+
+
 def check_figures(figures: Sequence[FigureSpec], vary: dict[str, Any]) -> Iterator[FieldMistake]:
     """Yield every mistake: unknown metrics, fields that do not vary, duplicate names."""
     varied = list(dict.fromkeys(key for _, key, _ in varied_fields(vary)))
@@ -55,23 +73,29 @@ def _fields(figure: FigureSpec, here: Where, varied: Sequence[str]) -> Iterator[
     for name in figure.only:
         if field_named(varied, name) is None:
             yield (*here, "only", name), _not_varied(name, varied)
-    allowed = {
-        "intervals": ("x", "color", "facets"),
-        "cases": ("x", "facets"),
-        "distribution": ("color", "facets"),
-        "line": ("x", "facets"),
-        "heat-map": ("x", "y"),
-        "scatter": ("x",),
-        None: ("x", "y", "facets"),
-    }.get(figure.kind, ())
-    for part in ("x", "y", "facets", "color"):
-        if getattr(figure, part) is not None and part not in allowed:
-            yield (*here, part), f"a figure of kind {figure.kind} has no {part}; remove it"
+    yield from _roles(figure, here, varied)
     if figure.kind in {"intervals", "line", "heat-map", "scatter"} and not varied:
         yield (
             (*here, "kind"),
             f"a {figure.kind} needs a field that varies, and none does; add vary",
         )
+
+
+def _roles(figure: FigureSpec, here: Where, varied: Sequence[str]) -> Iterator[FieldMistake]:
+    """Yield roles that a kind of figure has no use for, and fields that have two roles."""
+    roles: dict[str, str] = {}
+    for part in ("x", "y", "facets", "color"):
+        name = getattr(figure, part)
+        if name is None:
+            continue
+        reason = NO_ROLE.get(figure.kind, {}).get(part)
+        field = field_named(varied, name)
+        if reason is not None:
+            yield (*here, part), f"a figure of kind {figure.kind} has no {part}: {reason}"
+        elif field is not None and field in roles:
+            yield (*here, part), f"'{name[:60]}' is the figure's {roles[field]} already; choose another field"
+        elif field is not None:
+            roles[field] = part
 
 
 def _not_varied(name: str, varied: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from plait.analysis.compare.factors import main_factor
 from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.published import is_of_goodput
 from plait.analysis.values import axis_title, scale_of, show
-from plait.report.figures.axes import short_labels
+from plait.report.figures.axes import factor_of, short_labels
 from plait.report.figures.case_values import trials_table
 from plait.report.figures.kind import FigureKind, FigureRequest
 from plait.report.figures.roles import panels_of
@@ -83,15 +83,16 @@ class CasesFigure(FigureKind):
         """
         published = content.published if is_of_goodput(wanted.metric) else None
         roles = panels_of(content.rows, wanted, MOST_ROWS)
+        hues = hues_of(content.rows, wanted.color)
         if roles is None:
-            spec = cases_spec(content.rows, content.cases, wanted.metric, published)
+            spec = cases_spec(content.rows, content.cases, wanted.metric, published, hues=hues)
             return [spec] if spec is not None else []
         panels = []
         top = _top(content.rows[:MOST_CASES], content.cases, wanted.metric)
         for label, names in roles.panels():
             rows = [case for case in content.rows if case.name in names]
             cases = [case for case in content.cases if case.name in names]
-            spec = cases_spec(rows, cases, wanted.metric, published, roles.x, top)
+            spec = cases_spec(rows, cases, wanted.metric, published, roles.x, top, hues)
             if spec is not None:
                 panels.append({**spec, "title": label, "width": 240})
         return panels
@@ -134,18 +135,28 @@ def choices(cases: Sequence[CaseRows | CaseSummary]) -> dict[str, int]:
     return numbers
 
 
-def cases_spec(  # noqa: PLR0917 - the last two belong together, and only panels have them
+def hues_of(cases: Sequence[CaseRows], setting: str | None) -> dict[str, int] | None:
+    """Return the number of each case's colour by a setting; None without one, or where it does not vary."""
+    factor = factor_of(cases, setting)
+    if factor is None:
+        return None
+    return {case.name: factor.order.index(text) for case, text in zip(cases, factor.texts, strict=True)}
+
+
+def cases_spec(  # noqa: PLR0917 - the last ones belong together, and only panels have them
     rows: Sequence[CaseRows],
     summaries: Sequence[CaseSummary],
     metric: str,
     published: Published | None = None,
     entries: CaseLabels | None = None,
     top: float | None = None,
+    hues: dict[str, int] | None = None,
 ) -> Spec | None:
     """Return the figure of `metric` ("goodput_bps", "completion_s") over cases; None when no trial has it.
 
     Of very many cases it shows the first ones; the table has all. Diamonds mark what was published. As a panel of
     several it has the labels of `entries` and an axis up to `top`, in base units, and no numbers beside the points.
+    `hues` has the number of each case's colour; without it, colours follow from what is compared.
     """
     rows, summaries = rows[:MOST_CASES], summaries[:MOST_CASES]
     names = short_labels(summaries) if entries is None else entries.of
@@ -161,7 +172,7 @@ def cases_spec(  # noqa: PLR0917 - the last two belong together, and only panels
     divisor, unit = scale_of(metric, largest)
     look = _Look(
         names,
-        choices(summaries) if entries is None else dict.fromkeys(names, 1),
+        hues or (choices(summaries) if entries is None else dict.fromkeys(names, 1)),
         metric,
         divisor,
         largest / divisor * 0.6,

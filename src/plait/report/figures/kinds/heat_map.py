@@ -47,7 +47,7 @@ class HeatMapFigure(FigureKind):
 
     def completed(self, wanted: FigureRequest, content: Content) -> FigureRequest:
         """Return the figure with both axes."""
-        grid = grid_of(factors(content.rows))
+        grid = grid_of([factor for factor in factors(content.rows) if factor.setting != wanted.facets])
         if grid is None:
             return wanted
         settings = [factor.setting for factor in grid]
@@ -61,7 +61,9 @@ class HeatMapFigure(FigureKind):
         cells = _cells(wanted, content)
         if cells is None or x is None or y is None:
             return []
-        return heat_map(content.summary, cells, x, y)
+        return heat_map(
+            content.summary, _ordered(cells, factor_of(content.rows, wanted.facets), content), x, y
+        )
 
     def table(self, wanted: FigureRequest, content: Content) -> TableRows:
         """Return the value of each case."""
@@ -79,6 +81,19 @@ class HeatMapFigure(FigureKind):
 
 
 HEAT_MAP = HeatMapFigure()
+
+
+def _ordered(cells: Cells, facets: Factor | None, content: Content) -> Cells:
+    """Return the cells with their panels in the order of the values of `facets`, whose name titles have."""
+    if facets is None:
+        return cells
+    of = dict(zip((case.name for case in content.rows), facets.texts, strict=True))
+    ranks = {text: rank for rank, text in enumerate(facets.order)}
+    names = sorted(cells.labels, key=lambda name: ranks[of[name]])
+    only = len(set(cells.labels.values())) == facets.steps
+    return replace(
+        cells, labels={name: facets.labelled(of[name]) if only else cells.labels[name] for name in names}
+    )
 
 
 def _cells(wanted: FigureRequest, content: Content) -> Cells | None:

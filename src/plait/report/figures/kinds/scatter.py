@@ -5,9 +5,10 @@ Every panel shows every case, at its value there, so that readers see which thin
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from plait.report.figures.axes import factors, steps
+from plait.report.figures.axes import factor_of, factors, steps
 from plait.report.figures.case_values import cells_of, cells_table
 from plait.report.figures.kind import FigureKind, FigureRequest
 from plait.report.figures.kinds.cases import SCHEMA
@@ -46,17 +47,29 @@ class ScatterFigure(FigureKind):
 
     def panels(self, wanted: FigureRequest, content: Content) -> list[Spec]:
         """Return a panel for each setting that varies."""
-        cells = points_of(content.summary, wanted.metric, plain=wanted.plain)
-        return scatter(content.summary, cells, axes_of(content.cases, wanted.x)) if cells is not None else []
+        cells = _points(wanted, content)
+        if cells is None:
+            return []
+        facets = factor_of(content.cases, wanted.facets)
+        axes = [axis for axis in axes_of(content.cases, wanted.x) if axis is not facets]
+        if facets is None:
+            return scatter(content.summary, cells, axes)
+        panels = []
+        for text in facets.order:
+            names = {case.name for case, own in zip(content.cases, facets.texts, strict=True) if own == text}
+            part = replace(cells, values={name: v for name, v in cells.values.items() if name in names})
+            title = facets.labelled(text)
+            panels += [{**panel, "title": title} for panel in scatter(content.summary, part, axes, cells)]
+        return panels[:MOST_PANELS]
 
     def table(self, wanted: FigureRequest, content: Content) -> TableRows:
         """Return the value of each case."""
-        cells = points_of(content.summary, wanted.metric, plain=wanted.plain)
+        cells = _points(wanted, content)
         return cells_table(cells, wanted.metric, content.summary) if cells is not None else []
 
     def caption(self, wanted: FigureRequest, content: Content) -> str:
         """Return what a point means."""
-        cells = points_of(content.summary, wanted.metric, plain=wanted.plain)
+        cells = _points(wanted, content)
         if cells is not None and cells.compared:
             return (
                 "Each point is the ratio of two cases' means over trials with the same seed, in the panel of each "
@@ -66,6 +79,21 @@ class ScatterFigure(FigureKind):
 
 
 SCATTER = ScatterFigure()
+
+
+def _points(wanted: FigureRequest, content: Content) -> Cells | None:
+    """Return the value of each case, and what colour and shape distinguish: the values of `color`, if it is given."""
+    colour = factor_of(content.cases, wanted.color)
+    if colour is None and wanted.facets is None:
+        return points_of(content.summary, wanted.metric, plain=wanted.plain)
+    cells = cells_of(content.summary, wanted.metric, steps(content.cases), plain=wanted.plain)
+    if cells is None:
+        return None
+    texts = {
+        case.name: (colour.labelled(text) if colour.numbers else text) if colour is not None else ""
+        for case, text in zip(content.cases, (colour or factors(content.cases)[0]).texts, strict=True)
+    }
+    return replace(cells, labels={name: texts[name] for name in cells.labels})
 
 
 def axes_of(cases: Sequence[HasSettings], x: str | None = None) -> list[Factor]:
@@ -82,10 +110,15 @@ def points_of(summary: Summary, metric: str, *, plain: bool = False) -> Cells | 
     return cells if cells is not None and len(set(cells.labels.values())) <= MOST_KINDS else None
 
 
-def scatter(summary: Summary, cells: Cells, axes: Sequence[Factor]) -> list[Spec]:
-    """Return a panel for each of `axes`, the summary's own factors, all on the same vertical scale."""
+def scatter(
+    summary: Summary, cells: Cells, axes: Sequence[Factor], scaled_for: Cells | None = None
+) -> list[Spec]:
+    """Return a panel for each of `axes`, the summary's own factors, all on the same vertical scale.
+
+    `scaled_for` has the cells of all panels where `cells` are those of some.
+    """
     kinds = list(dict.fromkeys(cells.labels.values()))
-    values = [value for value, _ in cells.values.values()]
+    values = [value for value, _ in (scaled_for or cells).values.values()]
     wide = min(values) > 0 and max(values) / min(values) >= LOGARITHMIC
     most = max(*values, 1.0) if cells.ratio else max(values)
     scale = {"type": "log"} if wide else {"domain": [min(0.0, *values), most * 1.05], "nice": True}

@@ -74,37 +74,31 @@ class SweepFigure(FigureKind):
         if wanted.x is not None:
             return wanted
         sweep = sweep_of(content.rows)
-        if sweep is not None and wanted.facets is None:
+        if sweep is not None and wanted.facets is None and wanted.color is None:
             return replace(wanted, x=sweep.setting)
-        left = [factor.setting for factor in steps(content.rows) if factor.setting != wanted.facets]
+        taken = {wanted.facets, wanted.color}
+        left = [factor.setting for factor in steps(content.rows) if factor.setting not in taken]
         return replace(wanted, x=next(iter(left), None))
 
     def panels(self, wanted: FigureRequest, content: Content) -> list[Spec]:
         """Return one panel; with facets, one for each value of another setting, on the same scales."""
-        facets = factor_of(content.rows, wanted.facets)
-        if facets is None:
+        if wanted.facets is None and wanted.color is None:
             sweep = sweep_of(content.rows, wanted.x)
             spec = (
                 sweep_spec(content.rows, content.cases, wanted.metric, sweep) if sweep is not None else None
             )
             return [spec] if spec is not None else []
-        groups = []
-        for value in facets.order[:MOST_FACETS]:
-            names = {
-                case.name for case, text in zip(content.rows, facets.texts, strict=True) if text == value
-            }
-            rows = [case for case in content.rows if case.name in names]
-            sweep = sweep_of(rows, wanted.x)
-            if sweep is not None:
-                groups.append((value, rows, [case for case in content.cases if case.name in names], sweep))
+        groups = _groups(wanted, content)
         shared = scale(content.rows, wanted.metric, [sweep for *_, sweep in groups])
         if shared is None:
             return []
         panels = []
-        for value, rows, cases, sweep in groups:
-            spec = sweep_spec(rows, cases, wanted.metric, sweep, shared, width=240)
+        for title, rows, cases, sweep in groups:
+            spec = sweep_spec(
+                rows, cases, wanted.metric, sweep, shared, width=240 if len(groups) > 1 else 520
+            )
             if spec is not None:
-                panels.append({**spec, "title": f"{facets.name} {value} {facets.unit}".rstrip()})
+                panels.append({**spec, "title": title} if len(groups) > 1 else spec)
         return panels
 
     def table(self, wanted: FigureRequest, content: Content) -> TableRows:
@@ -117,6 +111,45 @@ class SweepFigure(FigureKind):
 
 
 LINES = SweepFigure()
+Group = tuple[str, list["CaseRows"], list["CaseSummary"], "Sweep"]
+"""Title, trials, summaries and sweep of a panel."""
+
+
+def _groups(wanted: FigureRequest, content: Content) -> list[Group]:
+    """Return the panels: one for each value of `facets`; with `color`, of what neither the axis nor lines have."""
+    lines, x = factor_of(content.rows, wanted.color), factor_of(content.rows, wanted.x)
+    facets = factor_of(content.rows, wanted.facets)
+    varied = factors(content.rows)
+    if lines is not None and x is not None:
+        titles = {case.name: label_without(case, [x.setting, lines.setting], varied) for case in content.rows}
+    elif facets is not None:
+        titles = {
+            case.name: f"{facets.name} {text} {facets.unit}".rstrip()
+            for text in facets.order
+            for case, own in zip(content.rows, facets.texts, strict=True)
+            if own == text
+        }
+    else:
+        return []
+    groups: list[Group] = []
+    for title in list(dict.fromkeys(titles.values()))[:MOST_FACETS]:
+        rows = [case for case in content.rows if titles[case.name] == title]
+        cases = [case for case in content.cases if titles[case.name] == title]
+        if lines is not None and x is not None and x.numbers is not None:
+            named = dict(zip((case.name for case in content.rows), lines.texts, strict=True))
+            values = dict(zip((case.name for case in content.rows), x.numbers, strict=True))
+            own = {
+                case.name: lines.labelled(named[case.name]) if lines.numbers else named[case.name]
+                for case in rows
+            }
+            sweep: Sweep | None = Sweep(
+                x.setting, x.unit, x.title, {case.name: values[case.name] for case in rows}, own
+            )
+        else:
+            sweep = sweep_of(rows, wanted.x)
+        if sweep is not None:
+            groups.append((title, rows, cases, sweep))
+    return groups
 
 
 def sweep_of(cases: Sequence[CaseRows | CaseSummary], x: str | None = None) -> Sweep | None:

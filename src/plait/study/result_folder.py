@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plait.calibration.calibrate import FILE as CALIBRATION
 from plait.dataset.trial import TRIALS, trial_numbers
 from plait.errors import DataError, MachineError, RequestError
 from plait.files import Folder, UnfitError, json_of
@@ -80,7 +81,7 @@ def _refuse_foreign(out: Path, about: StudyFile) -> None:
             raise RequestError(
                 f"writing results to {out}: it holds the study `{previous}`, not `{about.name}`; give another --out"
             )
-    elif any(not name.startswith(".work-") for name in Folder(out).names()):
+    elif any(not name.startswith(".work-") and name != CALIBRATION for name in Folder(out).names()):
         raise RequestError(
             f"writing results to {out}: it holds files that are not a study; give another --out"
         )

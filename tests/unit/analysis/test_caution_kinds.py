@@ -39,13 +39,13 @@ def test_the_kind_that_harms_the_conclusion_most_is_first_and_its_widest_example
     assert [kind.is_loud for kind in kinds] == [True, True, False, False, False, False]
     assert kinds[2].example.message == "b"
     assert [other.message for other in kinds[2].others] == ["a"]
-    assert [one.message for one in ranked(mixed)][2:4] == ["b", "a"]
+    assert [listed.message for listed in ranked(mixed)][2:4] == ["b", "a"]
     assert by_kind([]) == ()
 
 
 def test_an_announcement_is_unused_only_if_the_connection_lasted_long_enough_to_join() -> None:
     plan = fake_plan(FakeFlow(), paths=(FakePath(), FakePath(delay_ns=50_000_000)))
-    told = {"flow": 0, "node": "h1", "event": "announced", "remote_address": "10.0.1.2", "t_us": 40_000}
+    announced = {"flow": 0, "node": "h1", "event": "announced", "remote_address": "10.0.1.2", "t_us": 40_000}
 
     def codes(lasted_us: int) -> list[str]:
         flow = {
@@ -55,7 +55,7 @@ def test_an_announcement_is_unused_only_if_the_connection_lasted_long_enough_to_
             "connected_us": 20_000,
             "end_us": 20_000 + lasted_us,
         }
-        return [seen.code for seen in findings(plan, make_tables({"flows": [flow], "events": [told]}))]
+        return [seen.code for seen in findings(plan, make_tables({"flows": [flow], "events": [announced]}))]
 
     assert codes(PATIENCE_US - 1) == []
     assert codes(PATIENCE_US) == ["ADD_ADDR_UNUSED"]

@@ -130,7 +130,7 @@ def measure(root: Path, wheels: Path, options: list[str], cpu: str | None) -> bo
 def made(suite: str, folder: Path) -> Path:
     """Return a root of `suite` that mmdebstrap has just made."""
     root = folder / suite
-    packages = "--include=python3,python3-venv,ca-certificates"
+    packages = "--include=python3,python3-venv,ca-certificates,libstdc++6"
     subprocess.run(["mmdebstrap", "--quiet", "--variant=minbase", packages, suite, str(root)], check=True)
     return root
 

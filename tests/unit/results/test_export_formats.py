@@ -181,7 +181,7 @@ def test_probes_are_the_ping_of_flent_and_a_download_is_one() -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--format", "parquet"], "binary file; name it with --out"),
+        (["--format", "parquet"], "no text; name a file or folder with --out"),
         (["--format", "perfetto", "--case", MPTCP, "--flow", "x"], "exports all flows"),
         (["--format", "csv", "--out", "{study}/study.json"], "the file exists"),
         (["--format", "csv", "--case", "nothing"], "there is no such case"),

@@ -25,15 +25,17 @@ class Format(Enum):
     iperf3 = "iperf3"
     flent = "flent"
     perfetto = "perfetto"
+    dataset = "dataset"
 
 
-_BINARY = (Format.parquet, Format.flent)
+_BINARY = (Format.parquet, Format.flent, Format.dataset)
 _SUFFIX = {
     Format.csv: "trials.csv",
     Format.parquet: "trials.parquet",
     Format.iperf3: "flow.json",
     Format.flent: "flow.flent.gz",
     Format.perfetto: "trace.json",
+    Format.dataset: "dataset",
 }
 
 
@@ -44,7 +46,8 @@ def command(
         Format,
         typer.Option(
             "--format",
-            help="csv, parquet: the metrics of all trials; iperf3, flent: a flow; perfetto: a trial",
+            help="csv, parquet: the metrics of all trials; dataset: their tables; iperf3, flent: a flow; perfetto: a "
+            "trial",
         ),
     ] = Format.iperf3,
     case: Annotated[
@@ -77,8 +80,10 @@ def command(
         raise RequestError(f"--flow {flow}: --format {kind.value} exports all flows; leave out --flow")
     if out is None and kind in _BINARY:
         raise RequestError(
-            f"--format {kind.value} is a binary file; name it with --out, such as --out {_SUFFIX[kind]}"
+            f"--format {kind.value} is no text; name a file or folder with --out, such as --out {_SUFFIX[kind]}"
         )
+    if kind is Format.dataset and out is not None:
+        return _write_dataset(folder, out, case, trial)
     if out is not None and out.exists():
         raise RequestError(f"writing {out}: the file exists; remove it, or choose another --out")
     content = _content(folder, kind, case, trial, flow)
@@ -93,6 +98,15 @@ def command(
     from plait.analysis.wording import size
 
     notify(f"wrote {out} ({size(len(content))})")
+    return 0
+
+
+def _write_dataset(folder: Path, out: Path, case: str | None, trial: int | None) -> int:
+    from plait.results.dataset import export_dataset
+
+    if case is not None or trial is not None:
+        raise RequestError("--format dataset has all cases and trials; leave out --case and --trial")
+    notify(f"wrote {out}: the tables of {export_dataset(folder, out)} trials")
     return 0
 
 

@@ -61,7 +61,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         patch.setenv("PLAIT_CACHE", str(cache))
         with (
             distributed.LocalCluster(
-                WORKERS, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, memory_limit="2GiB"
+                n_workers=WORKERS,
+                threads_per_worker=1,
+                host="127.0.0.1",
+                dashboard_address=None,
+                memory_limit="2GiB",
             ) as local,
             distributed.Client(local, set_as_default=False) as client,
         ):

@@ -22,6 +22,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import dask
 import distributed
 
 from plait.cache import cache_root
@@ -87,7 +88,10 @@ class Bench:
         command, environment = self.study(way)
         os.environ["PLAIT_CACHE"] = environment["PLAIT_CACHE"]
         with (
-            distributed.LocalCluster(4, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster,
+            dask.config.set({"distributed.deploy.lost-worker-timeout": "1 d"}),  # a busy machine starts them late
+            distributed.LocalCluster(
+                n_workers=4, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+            ) as cluster,
             distributed.Client(cluster, set_as_default=False) as client,
             subprocess.Popen(
                 [*command, "--cluster", str(cluster.scheduler_address)],
@@ -145,6 +149,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--trials", type=int, default=200)
     parser.add_argument("--work", type=Path, required=True, help="an empty folder")
+    parser.add_argument("--only", nargs="+", default=[""], help="parts of the titles of the ways to run")
     options = parser.parse_args()
     bench = Bench(options.work, options.trials)
     ways: dict[str, Callable[[str], str]] = {
@@ -157,6 +162,8 @@ def main() -> int:
     }
     digests = {}
     for title, run in ways.items():
+        if not any(part in title for part in options.only):
+            continue
         started = time.monotonic()
         digests[title] = run("".join(letter for letter in title.lower() if letter.isalnum()))
         print(f"{title:34} {time.monotonic() - started:6.0f} s  {digests[title][:23]}..", flush=True)

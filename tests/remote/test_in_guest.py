@@ -7,7 +7,9 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 import pytest
 
 from plait.scenario import load
@@ -23,7 +25,7 @@ pytestmark = [
 PROGRAM = Path(__file__).with_name("lines_in_guest.py")
 
 
-def in_guest(folder: Path, request: dict[str, object]) -> str:
+def in_guest(folder: Path, request: dict[str, Any]) -> str:
     """Run a command of plait between planted lines in a guest; return what it printed."""
     path = folder / "request.json"
     path.write_text(json.dumps(request), encoding="utf-8")
@@ -132,14 +134,10 @@ def loss_interval(text: str, name: str) -> tuple[float, float]:
     return float(low.removesuffix(" %")), float(high.removesuffix(" %"))
 
 
-def test_a_transfer_over_a_token_bucket_gets_what_the_bucket_allows(tmp_path: Path) -> None:
-    scenario = tmp_path / "scenario.yaml"
-    scenario.write_text(
-        "title: A file\nnetwork: {hosts: [h1, h2], links: {h1-h2: {}}}\n"
-        "traffic: [{transfer: {from: h1, to: h2, bytes: 4MB}}]\nrepeat: 1\n",
-        encoding="utf-8",
-    )
-    bucket = (1_000_000, 20)
+def run_scenario(folder: Path, text: str, lines: list[Any], *options: str) -> dict[str, Any]:
+    """Run a scenario over real sshd in a guest, and return the metrics of its first case."""
+    scenario = folder / "scenario.yaml"
+    scenario.write_text(text, encoding="utf-8")
     command = [
         "run",
         str(scenario),
@@ -151,12 +149,58 @@ def test_a_transfer_over_a_token_bucket_gets_what_the_bucket_allows(tmp_path: Pa
         "{ssh_config}",
     ]
     request = {
-        "lines": [["h1-h2", [netem(10), tbf(4, bucket=bucket)], [netem(10), tbf(20)]]],
+        "lines": lines,
         "limits": "rate: 100mbit, bytes: 1GB, time: 600s",
-        "command": [*command, "--out", "{folder}/out"],
+        "command": [*command, *options, "--out", "{folder}/out"],
     }
-    in_guest(tmp_path, request)
-    summary = json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))
-    completion_s = summary["cases"][0]["metrics"]["completion_s"]["mean"]
+    in_guest(folder, request)
+    summary = json.loads((folder / "out" / "summary.json").read_text(encoding="utf-8"))
+    metrics: dict[str, Any] = summary["cases"][0]["metrics"]
+    return metrics
+
+
+def test_mptcp_uses_two_lines_if_plait_may_configure_the_hosts(tmp_path: Path) -> None:
+    text = (
+        "title: Two lines\nnetwork: {hosts: [h1, h2], links: {h1-h2: {}, h1-h2#2: {}}}\n"
+        "traffic: [{transfer: {from: h1, to: h2, bytes: 6MB}}]\ntransport: mptcp\nrepeat: 1\n"
+    )
+    lines: list[Any] = [[name, [netem(10), tbf(8)], [netem(10), tbf(8)]] for name in ("h1-h2", "h1-h2#2")]
+    metrics = run_scenario(tmp_path, text, lines, "--configure")
+    shares = {name: value["mean"] for name, value in metrics.items() if name.endswith(".path_share")}
+    assert len(shares) == 2, metrics
+    assert all(0.4 < share < 0.6 for share in shares.values()), shares
+    goodput_bps = metrics["goodput_bps"]["mean"]
+    assert 1.5 * 8e6 < goodput_bps < 2 * 8e6 * 1448 / 1514
+
+
+def test_requests_and_pages_run_between_real_hosts(tmp_path: Path) -> None:
+    text = (
+        "title: Requests and a page\nnetwork: {hosts: [h1, h2], links: {h1-h2: {}}}\n"
+        "traffic:\n"
+        "  - request: {from: h1, to: h2, response: 20KB, every: 200ms, requests: 10}\n"
+        "  - page: {from: h1, to: h2, objects: [10KB, 20KB, 30KB], connections: 2}\n"
+        "transport: tcp\nrepeat: 1\n"
+    )
+    run_scenario(tmp_path, text, [["h1-h2", [netem(10), tbf(8)], [netem(10), tbf(8)]]])
+    (folder,) = (tmp_path / "out" / "trials").glob("*/000")
+    flows = pl.read_parquet(folder / "flows.parquet")
+    assert flows["completed"].all(), flows
+    assert flows["error"].null_count() == len(flows)
+    messages = pl.read_parquet(folder / "messages.parquet")
+    took_us = (messages["received_us"] - messages["sent_us"]).drop_nulls()
+    assert len(took_us) >= 10
+    assert took_us.min() >= 20_000, "a response takes a round trip at least"  # type: ignore[operator]
+
+
+def test_a_transfer_over_a_token_bucket_gets_what_the_bucket_allows(tmp_path: Path) -> None:
+    text = (
+        "title: A file\nnetwork: {hosts: [h1, h2], links: {h1-h2: {}}}\n"
+        "traffic: [{transfer: {from: h1, to: h2, bytes: 4MB}}]\nrepeat: 1\n"
+    )
+    bucket = (1_000_000, 20)
+    metrics = run_scenario(
+        tmp_path, text, [["h1-h2", [netem(10), tbf(4, bucket=bucket)], [netem(10), tbf(20)]]]
+    )
     # All frames but those that the bucket covers pass at the baseline.
-    assert completion_s == pytest.approx((4e6 * 1514 / 1448 - bucket[0]) * 8 / 4e6, rel=0.05)
+    expected_s = (4e6 * 1514 / 1448 - bucket[0]) * 8 / 4e6
+    assert metrics["completion_s"]["mean"] == pytest.approx(expected_s, rel=0.05)

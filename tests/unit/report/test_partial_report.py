@@ -149,7 +149,7 @@ def test_a_partial_report_ends_with_exit_code_1_and_says_why_on_the_terminal(
         "plait.analysis.metrics.trial.share_metrics", raising(ZeroDivisionError("division by zero"))
     )
     monkeypatch.setattr(
-        "plait.results.reduce._code", lambda: "another version"
+        "plait.results.reduce.code_of_rows", lambda: "another version"
     )  # or the cache has the metrics
     shown = CliRunner().invoke(app, arguments, standalone_mode=False)
     assert shown.return_value == 1

@@ -62,7 +62,7 @@ def test_a_changed_table_is_reduced_again(study: Path, monkeypatch: pytest.Monke
 def test_other_code_reduces_again(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = read_study(study)
     numbers = counted(monkeypatch)
-    monkeypatch.setattr(reduce, "_code", lambda: "another version")
+    monkeypatch.setattr(reduce, "code_of_rows", lambda: "another version")
     assert read_study(study) == first
     assert len(numbers) == 8
 
@@ -79,7 +79,7 @@ def test_a_damaged_cache_is_no_source(study: Path, tmp_path: Path, monkeypatch: 
 def test_several_processes_give_what_one_gives(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
     alone = read_study(study)
-    monkeypatch.setattr(reduce, "_code", lambda: "another version")
+    monkeypatch.setattr(reduce, "code_of_rows", lambda: "another version")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     monkeypatch.setattr(reduce, "EACH", 1)
     assert read_study(study) == alone

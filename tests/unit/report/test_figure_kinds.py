@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fake_plans import FakeFlow, fake_plan
+from fake_tables import fake_tables
 from figure_samples import chosen, content, stepped
+from plait.analysis.series import trial_series
 from plait.errors import RequestError
 from plait.report.figures.kind import FigureRequest
 from plait.report.figures.selection import KINDS, FigureFields, resolved
@@ -163,6 +166,40 @@ def test_widths_have_names_or_millimetres(text: str, width: float) -> None:
 def test_other_widths_are_refused_with_what_to_write(text: str) -> None:
     with pytest.raises(RequestError, match="write page, column, or a number from 40 to 400"):
         width_in_mm(text, PAPERS["plain"])
+
+
+@pytest.mark.parametrize("metric", ["goodput", "rtt"])
+@pytest.mark.parametrize("width", [85.0, 181.9])
+@pytest.mark.parametrize("flows", [3, 6])
+def test_charts_of_several_flows_have_one_legible_key(metric: str, width: float, flows: int) -> None:
+    """Of three flows one key serves all panels; with more lines than colours each panel has its own."""
+    shown = studied(6, numbers=False)
+    plan = fake_plan(*(FakeFlow(start_us=number) for number in range(flows)))
+    series = trial_series(plan, fake_tables(plan))
+    first, *others = series.subflows
+    turned = (*others, first)  # another case has the same lines in other colours
+    coloured = [
+        replace(line, label=f"page.c{n}: server-wifi-phone", colour=n) for n, line in enumerate(turned)
+    ]
+    other = "c" if flows == 3 else "d"
+    again = [
+        replace(line, label=f"page.{other}{n}: server-wifi-phone", colour=(n + 1) % 8)
+        for n, line in enumerate(coloured)
+    ]
+    several = tuple(
+        replace(drawn, series=replace(series, subflows=tuple(again if number % 2 else coloured)))
+        for number, drawn in enumerate(shown.shown)
+    )
+    figure = drawn_figure(FigureRequest("f", "over-time", metric), replace(shown, shown=several))
+    assert figure is not None
+    drawn = svg_of(standalone(laid_out(figure, width)))
+    boxes = text_boxes(drawn)
+    assert overlaps(boxes) == []
+    assert clipped(drawn) == []
+    assert [box.text for box in boxes if "\N{HORIZONTAL ELLIPSIS}" in box.text] == []
+    entries = [box.text for box in boxes if box.text.startswith("page.")]
+    assert len(entries) == (len(coloured) if flows == 3 else 6 * len(coloured))
+    assert width * PIXELS_PER_MM / size_of(drawn)[0] == pytest.approx(1, abs=0.03)
 
 
 def test_lines_over_time_differ_in_their_dashes() -> None:

@@ -50,6 +50,8 @@ _NAMES = re.compile(r"\((\{.*\})\)\[datum\.label\]")
 MOST_ENTRIES = 12
 _APART = 3
 """Least pixels between labels."""
+_TICK = 56
+"""Pixels of an axis in a panel for each tick."""
 _BETWEEN = 6
 """Least pixels between labels of numbers."""
 _INSIDE = 14
@@ -92,7 +94,7 @@ def fitted(spec: Spec, width_mm: float) -> Spec:
     drawn = _with_turned_labels(_for_paper(spec, numbers=width_mm >= NARROW_MM), width - _BESIDE - 12)
     drawn = _with_fitting_ticks(drawn, width - _BESIDE - 12)
     return {
-        **_with_narrow_keys(drawn, width - _BESIDE - 12),
+        **with_narrow_keys(drawn, width - _BESIDE - 12),
         "width": round(width),
         "autosize": {"type": "fit-x", "contains": "padding"},
         "usermeta": {"width_mm": width_mm},
@@ -111,9 +113,13 @@ def together(schema: str, panels: Sequence[Spec], width_mm: float) -> Spec:
     if len(panels) == 4:
         columns = min(columns, 2)
     inner = int((total - 24 * (columns - 1)) / columns - _BESIDE)
+    key = max(map(_widest_entry, panels)) if own_colours else 0.0
+    while columns > 1 and inner < key:
+        columns -= 1
+        inner = int((total - 24 * (columns - 1)) / columns - _BESIDE)
     panels = _with_shared_titles(panels, columns, inner)
     laid_out = [
-        _with_narrow_keys(
+        with_narrow_keys(
             {
                 **_with_fitting_ticks(_with_turned_labels(_for_paper(panel, inside=True), inner), inner),
                 "width": inner,
@@ -149,7 +155,7 @@ def _with_shared_titles(panels: Sequence[Spec], columns: int, inner: int) -> lis
             quantitative = copy["encoding"]["y"].get("type") == "quantitative"
             copy["height"] = round(copy["height"] * LOWER) if quantitative else copy["height"]
         if _axis(copy, "x").get("tickCount"):
-            _axis(copy, "x")["tickCount"] = 4
+            _axis(copy, "x")["tickCount"] = max(2, min(4, inner // _TICK))
         made.append(copy)
     return made
 
@@ -252,20 +258,16 @@ def _resized(svg: str, width: float, unit: str) -> str:
     return svg[: match.start()] + size + svg[match.end() :]
 
 
-def _with_narrow_keys(node: Any, width: float) -> Any:
+def with_narrow_keys(node: Any, width: float) -> Any:
     """Return a chart whose keys have no more columns than `width` pixels hold: more would leave the figure."""
     if isinstance(node, list):
-        return [_with_narrow_keys(item, width) for item in node]
+        return [with_narrow_keys(item, width) for item in node]
     if not isinstance(node, dict):
         return node
-    made = {
-        name: value if name == "data" else _with_narrow_keys(value, width) for name, value in node.items()
-    }
+    made = {name: value if name == "data" else with_narrow_keys(value, width) for name, value in node.items()}
     legend, domain = made.get("legend"), (made.get("scale") or {}).get("domain") if "scale" in made else None
     if isinstance(legend, dict) and isinstance(domain, list) and "gradientLength" not in legend:
-        names = _NAMES.match(legend.get("labelExpr", ""))
-        texts = list(json.loads(names[1]).values()) if names else [str(text) for text in domain]
-        entry = max((text_width(text, 11) for text in texts), default=0) + _SYMBOL
+        entry = _entry(legend, domain)
         columns = max(1, min(len(domain), int(width // entry)))
         made["legend"] = {
             **legend,
@@ -274,6 +276,26 @@ def _with_narrow_keys(node: Any, width: float) -> Any:
             "symbolLimit": MOST_ENTRIES,
         }
     return made
+
+
+def _entry(legend: Spec, domain: Sequence[Any]) -> float:
+    """Return the width of the widest entry of a key."""
+    names = _NAMES.match(legend.get("labelExpr", ""))
+    texts = list(json.loads(names[1]).values()) if names else [str(text) for text in domain]
+    return max((text_width(text, 11) for text in texts), default=0) + _SYMBOL
+
+
+def _widest_entry(panel: Spec) -> float:
+    """Return the width of the widest entry of the keys of a panel's layers."""
+    channels = [node.get("encoding", {}).get("color", {}) for node in (panel, *panel.get("layer", ()))]
+    return max(
+        (
+            _entry(channel["legend"], channel["scale"]["domain"])
+            for channel in channels
+            if isinstance(channel.get("legend"), dict) and "domain" in (channel.get("scale") or {})
+        ),
+        default=0.0,
+    )
 
 
 def _for_paper(spec: Spec, *, inside: bool = False, numbers: bool = True) -> Spec:

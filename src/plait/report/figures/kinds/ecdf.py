@@ -11,6 +11,7 @@ from plait.report.figures.axes import short_labels
 from plait.report.figures.kind import FigureKind, FigureRequest, number
 from plait.report.figures.kinds.cases import SCHEMA
 from plait.report.figures.roles import panels_of
+from plait.report.render.paper import with_narrow_keys
 from plait.report.render.theme import DASHES, case_token
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ LEAST = 5
 MOST_LINES = 6
 """In one panel; more would not be distinguishable."""
 MOST_POINTS = 400
+PANEL = 240
+"""Width of a panel on the page."""
 
 
 class EcdfFigure(FigureKind):
@@ -60,7 +63,9 @@ class EcdfFigure(FigureKind):
             rows = [case for case in content.rows if case.name in names]
             spec = ecdf_spec(rows, wanted.metric, roles, (least, most))
             if spec is not None:
-                panels.append({**spec, "title": label, "width": 240, "height": 150})
+                panels.append(
+                    {**with_narrow_keys(spec, PANEL), "title": label, "width": PANEL, "height": 150}
+                )
         return panels
 
     def table(self, wanted: FigureRequest, content: Content) -> TableRows:

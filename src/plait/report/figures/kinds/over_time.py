@@ -52,14 +52,14 @@ class OverTimeFigure(FigureKind):
         return ""
 
     def panels(self, wanted: FigureRequest, content: Content) -> list[Spec]:
-        """Return a panel for each of the first cases, with one key for all of them where their lines are the same."""
+        """Return a panel for each of the first cases, on the same scales, with one key if it is not too long."""
         shown = content.shown[:SIDE_BY_SIDE]
-        frames = frames_of(content.shown)
-        key = shared_key([panel_of(representative) for representative in shown], wanted.metric)
+        drawn = [panel_of(representative) for representative in shown]
+        frame, key = frame_of(drawn), shared_key(drawn, wanted.metric)
         settings = {case.name: case.settings for case in content.cases}
         panels = []
-        for representative, frame in zip(shown, frames, strict=False):
-            spec = chart(panel_of(representative), wanted.metric, frame, legend=True, key=key)
+        for representative, panel in zip(shown, drawn, strict=True):
+            spec = chart(panel, wanted.metric, frame, legend=True, key=key)
             if spec is not None:
                 spec["layer"][1]["encoding"]["y"]["axis"]["title"] = spec["title"]
                 title = short_label(representative.label, settings.get(representative.case, {}))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.wording import significant
-from plait.report.render.theme import DASHES, path_token
+from plait.report.render.theme import DASHES, PATHS, path_token
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,16 +99,21 @@ def lines(panel: Panel, kind: str, divisor: float = 1.0) -> list[Line]:
 
 
 def shared_key(panels: Sequence[Panel], kind: str) -> tuple[tuple[str, str], ...] | None:
-    """Return label and colour of all lines of several charts, if one key can serve them all; else None."""
-    colours: dict[str, str] = {}
-    for panel in panels:
-        drawn = [line for line in lines(panel, kind) if line.points]
-        if len({line.label for line in drawn}) < len(drawn):
-            return None
-        for line in drawn:
-            if colours.setdefault(line.label, line.colour) != line.colour:
-                return None
-    return tuple(colours.items()) if len(set(colours.values())) == len(colours) else None
+    """Return label and colour of all lines of several charts, if one key can serve them all; else None.
+
+    Lines that have different colours in some of the charts get new ones.
+    """
+    labels = [[line.label for line in lines(panel, kind) if line.points] for panel in panels]
+    if any(len(set(own)) < len(own) for own in labels):
+        return None
+    pairs = {(line.label, line.colour) for panel in panels for line in lines(panel, kind) if line.points}
+    order = list(dict.fromkeys(label for own in labels for label in own))
+    if len(order) > PATHS:
+        return None
+    if len(pairs) == len(order) == len({colour for _, colour in pairs}):
+        colours = dict(pairs)
+        return tuple((label, colours[label]) for label in order)
+    return tuple((label, path_token(number)) for number, label in enumerate(order))
 
 
 def chart(
@@ -158,7 +163,11 @@ def chart(
             }
         },
         "layer": layers,
-        **({"resolve": {"scale": {"color": "independent"}}} if key is None else {}),
+        **(
+            {"resolve": {"scale": {"color": "independent", "strokeDash": "independent"}}}
+            if key is None
+            else {}
+        ),
     }
 
 

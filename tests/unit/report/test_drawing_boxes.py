@@ -7,7 +7,6 @@ import re
 
 import pytest
 
-from drawn_shapes import covered
 from plait.plan.resolve import resolve
 from plait.report.drawing import overview
 from plait.report.drawing.layout import distinct_paths
@@ -17,7 +16,7 @@ from plait.report.render.theme import LIGHT
 from plait.scenario import load
 from plait.scenario.vary.cases import expand
 from scenario_samples import ISLANDS, MESH, plan_of
-from svg_boxes import clipped, text_boxes
+from svg_boxes import clipped, covered, text_boxes
 
 EVERYTHING = """\
 title: Every condition

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from case_samples import chosen, content, stepped
 from fake_plans import FakeFlow, fake_plan
 from fake_tables import fake_tables
-from figure_samples import chosen, content, stepped
 from plait.analysis.series import trial_series
 from plait.errors import RequestError
 from plait.report.figures.kind import FigureRequest

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from crossed_cases import crossed
+from case_samples import crossed
 from plait.analysis.compare.summary import summarise
 from plait.analysis.judge import judged_in, unmeasured
 from plait.analysis.metrics.catalogue import JUDGEABLE, compared_metric

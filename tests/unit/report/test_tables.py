@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from crossed_cases import crossed
+from case_samples import crossed
 from plait.analysis.compare.studies import compare_studies
 from plait.analysis.compare.summary import summarise
 from plait.errors import RequestError

@@ -21,10 +21,10 @@ def machine(tmp_path: Path) -> dict[str, str]:
     folder = tmp_path / "bin"
     folder.mkdir()
     for name in TOOLS:
-        found = shutil.which(name, path="/usr/bin:/bin:/usr/sbin:/sbin")
-        if found is None:
+        program = shutil.which(name, path="/usr/bin:/bin:/usr/sbin:/sbin")
+        if program is None:
             pytest.skip(f"this machine has no {name}")
-        (folder / name).symlink_to(found)
+        (folder / name).symlink_to(program)
     python = "#!/bin/sh\nexit 0\n"
     programs = {"id": "#!/bin/sh\necho 1000\n", "sudo": SUDO, "apt-get": python, "python3": python}
     for name, text in programs.items():

@@ -145,7 +145,7 @@ async def _local(distributed: Any, workers: int) -> Any:
         processes=True,
         host="127.0.0.1",
         memory_limit=memory // workers,
-        dashboard_address="127.0.0.1:0" if importlib.util.find_spec("bokeh") else None,
+        dashboard_address="127.0.0.1:0",  # None would mean port 8787 on all interfaces
         asynchronous=True,
     )
 

@@ -90,7 +90,7 @@ class Bench:
         with (
             dask.config.set({"distributed.deploy.lost-worker-timeout": "1 d"}),  # a busy machine starts them late
             distributed.LocalCluster(
-                n_workers=4, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+                n_workers=4, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
             ) as cluster,
             distributed.Client(cluster, set_as_default=False) as client,
             subprocess.Popen(

@@ -181,7 +181,7 @@ def scheduler(options: argparse.Namespace) -> None:
         tempfile.TemporaryDirectory() as folder,
         Workspace(Path(folder), ".work-") as work,
         distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=False, dashboard_address=None, protocol="tcp://",
+            n_workers=workers, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0", protocol="tcp://",
             host="127.0.0.1", memory_limit=0,
         ) as cluster,
         ClusterExecutor(str(cluster.scheduler_address)) as executor,

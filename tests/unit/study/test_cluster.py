@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import dask
 import distributed
 import pytest
 
@@ -60,11 +61,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLAIT_CACHE", str(cache))
         with (
+            dask.config.set(
+                {"distributed.deploy.lost-worker-timeout": "1 d"}
+            ),  # a busy machine starts them late
             distributed.LocalCluster(
                 n_workers=WORKERS,
                 threads_per_worker=1,
                 host="127.0.0.1",
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
                 memory_limit="2GiB",
             ) as local,
             distributed.Client(local, set_as_default=False) as client,

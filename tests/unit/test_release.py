@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
+CARGO = shutil.which("cargo") or shutil.which("cargo", path=str(Path.home() / ".cargo" / "bin"))
 CHANGES = (
     "# Changes\n\n## Unreleased\n\nNew.\n\n"
     "## 0.2.0 (2026-12-01)\n\n- One.\n\n### More\n\n- Two.\n\n## 0.1.0\n\n- Old.\n"
@@ -54,7 +56,11 @@ def test_a_changed_tree_and_a_used_version_are_refused(release: Any, tmp_path: P
         release.check(tmp_path, "0.2.0")
 
 
-def test_a_dry_run_leaves_all_files_with_their_sums_and_no_tag(tmp_path: Path) -> None:
+@pytest.mark.skipif(CARGO is None, reason="NOT TESTED: the list of crates needs cargo")
+def test_a_dry_run_leaves_all_files_with_their_sums_and_no_tag(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     before = git(ROOT, "tag", "--list")
     out = tmp_path / "dist"
     command = [sys.executable, ROOT / "tools/dist/release.py", "--dry-run", "--out", out, "--without-kernel"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import signal
 import sys
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from plait.cli.shared import complete
 from plait.cli.shared.ending import notify
 from plait.cli.shared.environment import environment_of
 from plait.cli.shared.kernel import build_with_progress, show_step
@@ -88,11 +90,13 @@ EngineOption = Annotated[
     ),
 ]
 StudyKernelOption = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--kernel",
         metavar="NAME",
-        help="Built kernel (`plait kernel list`); for the engine machine debian:6.12, or an image",
+        help="Built kernel (`plait kernel list`), for the engine machine debian:6.12 or an image; repeat the option "
+        "to compare kernels",
+        autocompletion=complete.kernels,
         show_default="that of the engine",
     ),
 ]
@@ -165,8 +169,9 @@ def command(
 
     executor, part = _elsewhere(cluster, shard)
     overrides = _with_engines(scenario, _with_pauses(overrides, pause), engine or [])
+    overrides, fixed_kernel = _with_kernels(scenario, overrides, kernel or [])
     limits = (trial_timeout, policy(disk, unconfined=unconfined), notify, show_step, host_settings)
-    request = EngineRequest(kernel, modules, *limits, build_with_progress, hosts, ssh_config, configure)
+    request = EngineRequest(fixed_kernel, modules, *limits, build_with_progress, hosts, ssh_config, configure)
     with requested_study(scenario, overrides, seed, repeat, verify=verify) as asked:
         command = _reproduce(scenario, asked.seed, asked.repeat, overrides)
         folder, outcome = perform(
@@ -256,6 +261,28 @@ def _with_engines(scenario: str, overrides: list[str], engines: list[str]) -> li
     if len(engines) == 1 and "engine" not in scenarios.load(scenario, tuple(overrides)).vary:
         return [*overrides, f"engine={engines[0]}"]
     return [*overrides, f"vary.engine=[{', '.join(dict.fromkeys(engines))}]"]
+
+
+def _with_kernels(scenario: str, overrides: list[str], kernels: list[str]) -> tuple[list[str], str | None]:
+    """Return the overrides with the kernels of the command line, which are a varied field if there are several.
+
+    The second value is a single kernel for engines of a scenario that names none; it is no part of the study.
+    """
+    from plait import scenario as scenarios
+    from plait.errors import RequestError
+    from plait.study.bundle.repeat import is_bundle
+
+    names = list(dict.fromkeys(kernels))
+    if not names or is_bundle(scenario):
+        if len(names) > 1:
+            raise RequestError(f"--kernel with {scenario}: a bundle repeats its study on one kernel")
+        return overrides, names[0] if names else None
+    loaded = scenarios.load(scenario, tuple(overrides))
+    if len(names) > 1 or "kernel" in loaded.vary:
+        return [*overrides, f"vary.kernel={json.dumps(names)}"], None
+    if loaded.kernel is not None:
+        return [*overrides, f"kernel={json.dumps(names[0])}"], None
+    return overrides, names[0]
 
 
 def _ask(trial: PausedTrial) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from plait.engine.host import engine as host
@@ -37,14 +37,24 @@ ENGINES: Mapping[str, EngineKind] = {
 }
 
 
+_OWN_KERNELS = ("host", "remote")
+"""Engines whose hosts have their kernels already."""
+
+
 def make_engine(name: str = "virtual", request: EngineRequest | None = None) -> Engine:
-    """Return the engine called `name`.
+    """Return the engine called `name`: `virtual`, or `virtual@KERNEL` for a kernel instead of that of the request.
 
     Raises RequestError for an unknown engine or an unsuitable request, MachineError if the engine cannot run here.
     """
+    name, _, kernel = name.partition("@")
     if name not in ENGINES:
         raise RequestError(f"--engine {name}: unknown engine; write one of: {', '.join(ENGINES)}")
-    return ENGINES[name].make(request or EngineRequest())
+    request = request or EngineRequest()
+    if kernel and name in _OWN_KERNELS:
+        raise RequestError(
+            f"the engine {name} runs on the kernels that its hosts have; leave out the kernel {kernel}"
+        )
+    return ENGINES[name].make(replace(request, kernel=kernel) if kernel else request)
 
 
 def engines_with(feature: Feature) -> list[str]:

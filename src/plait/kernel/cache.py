@@ -50,13 +50,17 @@ def list_built() -> list[tuple[Kernel, BuildRecord]]:
 
 
 def find(name: str) -> Kernel:
-    """Return the kernel called `name`: a version, an identity or its beginning, or both joined as `list` prints it.
+    """Return the kernel called `name`: its name, its version, its identity, or a beginning that only it has.
+
+    A version selects kernels without a name of their own only, so that 6.12 is not a patched kernel.
 
     Raises:
         RequestError: there is none, or more than one.
     """
     built = [kernel for kernel, _ in list_built()]
-    matching = [kernel for kernel in built if _is_called(kernel, name)]
+    matching = next(
+        (found for rule in _CALLED if (found := [kernel for kernel in built if rule(kernel, name)])), []
+    )
     if len(matching) == 1:
         if not _is_sound(matching[0]):
             raise RequestError(
@@ -66,11 +70,11 @@ def find(name: str) -> Kernel:
         return matching[0]
     if matching:
         names = ", ".join(kernel.name for kernel in matching)
-        raise RequestError(f"--kernel {name}: several kernels match: {names}; write one of these names")
+        raise RequestError(f"kernel {name}: several kernels match: {names}; write one of these names")
     if not built:
-        raise RequestError(f"--kernel {name}: no kernel is built yet; run `plait kernel build`")
+        raise RequestError(f"kernel {name}: no kernel is built yet; run `plait kernel build`")
     names = ", ".join(kernel.name for kernel in built)
-    raise RequestError(f"--kernel {name}: there is no such built kernel; there is: {names}")
+    raise RequestError(f"kernel {name}: there is no such built kernel; there is: {names}")
 
 
 def default(recipe_sha256: str, *, built_here: bool = False) -> Kernel | None:
@@ -190,7 +194,9 @@ def _read(folder: Path) -> tuple[Kernel, BuildRecord] | None:
             return None
     except (OSError, ValidationError):
         return None
-    return Kernel(record.identity, record.version, binary, record.binary_sha256, record.hz), record
+    return Kernel(
+        record.identity, record.version, binary, record.binary_sha256, record.hz, record.label
+    ), record
 
 
 def _is_sound(kernel: Kernel) -> bool:
@@ -204,8 +210,23 @@ def _is_sound(kernel: Kernel) -> bool:
 
 
 def _is_called(kernel: Kernel, name: str) -> bool:
-    by_identity = len(name) >= SHORTEST_PREFIX and kernel.identity.startswith(name)
-    return by_identity or name in (kernel.version, kernel.name)
+    return name in (kernel.label, kernel.identity, f"{kernel.version}-{kernel.identity[:8]}")
+
+
+def _has_version(kernel: Kernel, name: str) -> bool:
+    """Return whether `name` is the version, or its first numbers: 6.12 for 6.12.117."""
+    return kernel.label is None and f"{kernel.version}.".startswith(f"{name}.")
+
+
+def _starts_so(kernel: Kernel, name: str) -> bool:
+    """Return whether `name` is a beginning of the kernel's name or identity; 6.1 is none of 6.12.117."""
+    if kernel.name.startswith(name) and (kernel.label or "-" in name):
+        return True
+    return len(name) >= SHORTEST_PREFIX and kernel.identity.startswith(name)
+
+
+_CALLED = (_is_called, _has_version, _starts_so)
+"""The ways to name a kernel; plait uses the first that any kernel fits."""
 
 
 def _natural(version: str) -> tuple[int, ...]:

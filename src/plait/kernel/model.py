@@ -34,11 +34,13 @@ class Kernel:
     binary_sha256: str
     hz: int
     """Timer ticks per second."""
+    label: str | None = None
+    """The name that the user gave it."""
 
     @property
     def name(self) -> str:
-        """The name that selects the kernel: the version and the start of the identity."""
-        return f"{self.version}-{self.identity[:8]}"
+        """The name that selects the kernel: the user's, or the version and the start of the identity."""
+        return self.label or f"{self.version}-{self.identity[:8]}"
 
 
 class _Record(BaseModel):
@@ -75,6 +77,8 @@ class BuildRecord(_Record):
     build_s: float | None
     """None in the package, so that its bytes do not depend on the machine that made it; `jobs` likewise."""
     jobs: int | None
+    label: str | None = None
+    """The name that the user gave the kernel (`--name`)."""
     packaged: bool = False
     """Whether plait unpacked it from the package `plait-kernel`."""
 

@@ -49,8 +49,9 @@ class CasePlan:
 
     @property
     def engine(self) -> str:
-        """The name of the engine that runs its trials."""
-        return self.case.scenario.engine
+        """The engine that runs its trials: `virtual`, or `virtual@KERNEL` if the scenario names a kernel."""
+        scenario = self.case.scenario
+        return scenario.engine if scenario.kernel is None else f"{scenario.engine}@{scenario.kernel}"
 
     def plan(self, seed: int) -> Plan:
         """Return the plan of the trial with this seed. Raise RequestError for a seed out of range."""

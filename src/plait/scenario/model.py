@@ -18,6 +18,7 @@ from plait.scenario.fields.network import InputFile, NetworkSpec
 from plait.scenario.fields.parts import (
     EngineName,
     Interval,
+    KernelName,
     Length,
     Part,
     Pause,
@@ -55,6 +56,8 @@ class ScenarioModel(Part):
     """Nodes and links."""
     engine: EngineName = "virtual"
     """The engine that runs the trials: see docs/explanation/engines.md."""
+    kernel: KernelName | None = None
+    """The kernel that runs the trials, as `plait kernel list` names it. Default: that of the engine."""
     transport: Transport = "mptcp"
     """Transport of flows that set none."""
     mptcp: MptcpSettings = MptcpSettings()

@@ -9,11 +9,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from plait.dataset.study_file import EngineFacts, KernelFacts
+from plait.errors import RequestError, ScenarioError
+from plait.scenario.read.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from plait.engine.engine import Engine, EngineIdentity, Fact
+    from plait.errors import Mistake
     from plait.plan.case_plan import CasePlan
 
 
@@ -41,7 +44,7 @@ class StudyEngines:
 
     def title(self) -> str:
         """Return the names of the engines for study.json."""
-        return ", ".join(identity.engine for identity in self.identities.values())
+        return ", ".join(dict.fromkeys(identity.engine for identity in self.identities.values()))
 
     def kernel(self) -> KernelFacts:
         """Return the kernel of the study; with several, their versions."""
@@ -54,17 +57,35 @@ class StudyEngines:
     def facts(self) -> Iterator[EngineFacts]:
         """Yield what study.json records of each engine, if there are several."""
         if len(self.identities) > 1:
-            for identity in self.identities.values():
+            for name, identity in self.identities.items():
                 yield EngineFacts(
-                    name=identity.engine,
+                    name=name,
                     kernel=KernelFacts(identity=identity.kernel, version=identity.kernel_version),
                     agent_sha256=identity.agent_sha256,
                 )
 
 
 def make_engines(cases: Iterable[CasePlan], make_engine: Callable[[str], Engine]) -> Mapping[str, Engine]:
-    """Return the engines that the cases name, in the order of the cases (RequestError, MachineError)."""
-    return {name: make_engine(name) for name in dict.fromkeys(case.engine for case in cases)}
+    """Return the engines that the cases name, in the order of the cases.
+
+    Raises ScenarioError, with the place, for a kernel in the scenario that is none; RequestError; MachineError.
+    """
+    engines: dict[str, Engine] = {}
+    wrong: dict[str, Mistake] = {}
+    for case in cases:
+        if case.engine in engines or case.engine in wrong:
+            continue
+        try:
+            engines[case.engine] = make_engine(case.engine)
+        except RequestError as error:
+            if case.scenario.kernel is None:
+                raise
+            source = case.scenario.source or Source("")
+            where = case.case.place(case.scenario.place(("kernel",)))
+            wrong[case.engine] = source.mistake(where, str(error))
+    if wrong:
+        raise ScenarioError(list(wrong.values()))
+    return engines
 
 
 def host_facts() -> dict[str, Fact]:

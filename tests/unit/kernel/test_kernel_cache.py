@@ -21,7 +21,15 @@ def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "kernels"
 
 
-def add(kernels: Path, identity: str, version: str, *, default: bool = True, recipe: str = "r") -> Path:
+def add(
+    kernels: Path,
+    identity: str,
+    version: str,
+    *,
+    default: bool = True,
+    recipe: str = "r",
+    label: str | None = None,
+) -> Path:
     """Put a kernel of 5 bytes into the cache."""
     folder = kernels / identity
     folder.mkdir(parents=True)
@@ -30,7 +38,7 @@ def add(kernels: Path, identity: str, version: str, *, default: bool = True, rec
         schema_version=1, identity=identity, version=version, hz=1000, recipe_sha256=recipe, chosen_by_default=default,
         source=SourceRecord(kind="given", name="linux.tar.xz", content_sha256="c"), compiler="gcc",
         binary_sha256=sha256(b"linux").hexdigest(), binary_bytes=5,
-        built_at="2026-01-01T00:00:00+00:00", build_s=1.0, jobs=2,
+        built_at="2026-01-01T00:00:00+00:00", build_s=1.0, jobs=2, label=label,
     )  # fmt: skip
     cache.write_record(folder, record)
     return folder
@@ -48,14 +56,16 @@ def test_kernels_are_listed_by_version_as_numbers(kernels: Path) -> None:
     assert [kernel.version for kernel, _ in list_built()] == ["7.2.13", "6.12.117", "6.12.9"]
 
 
-@pytest.mark.parametrize("name", ["6.12.117", "abcd", "abcd" * 16, "6.12.117-abcdabcd"])
+@pytest.mark.parametrize(
+    "name", ["6.12", "6.12.117", "6.12.117-abc", "abcd", "abcd" * 16, "6.12.117-abcdabcd"]
+)
 def test_a_kernel_is_found_by_version_identity_prefix_or_both(kernels: Path, name: str) -> None:
     add(kernels, "abcd" * 16, "6.12.117")
     add(kernels, "ef01" * 16, "7.2.13")
     assert find(name).identity == "abcd" * 16
 
 
-@pytest.mark.parametrize("name", ["abc", "6.12", "nothing"])
+@pytest.mark.parametrize("name", ["abc", "6.1", "12", "nothing"])
 def test_an_unknown_name_is_refused_with_the_known_names(kernels: Path, name: str) -> None:
     add(kernels, "abcd" * 16, "6.12.117")
     with pytest.raises(RequestError, match=r"6\.12\.117-abcdabcd"):
@@ -67,6 +77,20 @@ def test_an_ambiguous_name_is_refused_with_the_candidates(kernels: Path) -> None
     add(kernels, "b" * 64, "6.12.117")
     with pytest.raises(RequestError, match=r"6\.12\.117-[ab]{8}, 6\.12\.117-[ab]{8}"):
         find("6.12.117")
+
+
+def test_a_kernel_with_a_name_is_found_by_it_and_not_by_its_version(kernels: Path) -> None:
+    add(kernels, "abcd" * 16, "6.12.117")
+    add(kernels, "ef01" * 16, "6.12.117", label="patched")
+    assert [find(name).name for name in ("6.12", "patched", "patch", "ef01")] == [
+        "6.12.117-abcdabcd", "patched", "patched", "patched"
+    ]  # fmt: skip
+
+
+def test_a_whole_name_wins_over_the_beginning_of_another(kernels: Path) -> None:
+    add(kernels, "a" * 64, "6.12.117", label="fix")
+    add(kernels, "b" * 64, "6.12.117", label="fix-2")
+    assert find("fix").identity == "a" * 64
 
 
 @pytest.mark.parametrize("damage", ["no record", "half a record", "half a binary", "no binary"])

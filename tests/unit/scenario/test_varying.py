@@ -19,6 +19,19 @@ def cases(vary: str) -> list[Case]:
     return expand(parse(TWO + f"vary:\n{vary}", "t.yaml"))
 
 
+def test_kernels_vary_by_name_although_a_version_looks_like_a_number() -> None:
+    varied = cases("  kernel: [6.12, patched, '6.10']")
+    assert [case.name for case in varied] == ["kernel=6.12", "kernel=patched", "kernel=6.10"]
+    assert [case.scenario.kernel for case in varied] == ["6.12", "patched", "6.10"]
+    assert varied[0].settings == {"kernel": "6.12"}
+
+
+def test_a_version_that_yaml_shortens_is_refused_with_its_place() -> None:
+    text = mistakes_as_text(TWO + "vary:\n  kernel: [6.12, 6.10]")
+    assert "vary.kernel.1" in text
+    assert "without quotes 6.10 is the number 6.1; write '6.10'" in text
+
+
 def points(text: str) -> list[int | float | str]:
     return read_range(text).points()
 

@@ -1,4 +1,4 @@
-"""What the shell's completion offers: shipped scenarios, cases and fields. A mistake in a file offers nothing."""
+"""What the shell completes: shipped scenarios, cases, fields, kernels. A mistake in a file offers nothing."""
 
 from __future__ import annotations
 
@@ -54,6 +54,13 @@ def cases_of_results(context: typer.Context, incomplete: str) -> list[str]:
     except (PlaitError, OSError):
         return []
     return _starting(names, incomplete)
+
+
+def kernels(incomplete: str) -> list[str]:
+    """Return the built kernels."""
+    from plait.kernel import list_built
+
+    return _starting([kernel.name for kernel, _ in list_built()], incomplete)
 
 
 def fields(context: typer.Context, incomplete: str) -> list[str]:

@@ -43,7 +43,12 @@ StudySeed = Annotated[
 ]
 KernelOption = Annotated[
     str | None,
-    typer.Option("--kernel", metavar="NAME", help="Kernel to use (`plait kernel list`)"),
+    typer.Option(
+        "--kernel",
+        metavar="NAME",
+        help="Kernel to use (`plait kernel list`)",
+        autocompletion=complete.kernels,
+    ),
 ]
 SummaryJson = Annotated[bool, typer.Option("--json", help="Print summary.json instead of the table")]
 _REMOTE = "Real hosts (--engine remote)"

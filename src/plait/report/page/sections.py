@@ -102,8 +102,8 @@ def header(about: StudyFile) -> Markup:
     if about.kernel.version:
         facts.append(f"Linux {about.kernel.version}")
     if about.engine:
-        several = len(about.engines) > 1
-        facts.append(f"{' and '.join(about.engine.split(', '))} engine{'s' * several}")
+        names = about.engine.split(", ")
+        facts.append(f"{' and '.join(names)} engine{'s' * (len(names) > 1)}")
     # Every second piece was between backticks.
     pieces = _CODE.split((about.description or "").strip())
     description = tuple((piece, number % 2 == 1) for number, piece in enumerate(pieces) if piece)

@@ -50,6 +50,13 @@ def _keyword(text: object) -> str:
     return text
 
 
+def _kernel(value: object) -> object:
+    """Return the name of a kernel as text; YAML reads 6.12 as a number."""
+    if isinstance(value, float) and (written := getattr(value, "text", repr(value))) != repr(value):
+        raise ValueError(f"without quotes {written} is the number {value!r}; write '{written}'")
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
 def listed(value: object) -> object:
     """Accept a single name without brackets."""
     return [value] if isinstance(value, str) else value
@@ -98,6 +105,11 @@ def _sysctls(value: object) -> object:
 
 NodeName = Annotated[str, BeforeValidator(_name)]
 Keyword = Annotated[str, BeforeValidator(_keyword)]
+KernelName = Annotated[
+    str,
+    BeforeValidator(_kernel, json_schema_input_type=str | float),
+    Field(min_length=1, max_length=400, pattern=r"^[!-~]+$"),
+]
 SysctlName = Annotated[str, Field(pattern=r"^net[./][a-z0-9_]+([./][A-Za-z0-9_-]+)+$", max_length=100)]
 Sysctls = Annotated[
     dict[SysctlName, Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[!-~][ -~\t]*$")]],

@@ -253,6 +253,19 @@ class _Reader:
             )
 
 
+class WrittenFloat(float):
+    """A number that remembers its text, because a name such as 6.10 can look like a number."""
+
+    text: str
+
+    @classmethod
+    def of(cls, text: str, number: str) -> WrittenFloat:
+        """Return the number that the text means."""
+        value = cls(number)
+        value.text = text
+        return value
+
+
 def plain(text: str) -> object:
     """Return the value of an unquoted word, by the core schema of YAML 1.2."""
     if text in _WORDS:
@@ -260,12 +273,13 @@ def plain(text: str) -> object:
     if _INT.fullmatch(text) and len(text) <= 100:
         return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
     if _FLOAT.fullmatch(text) and len(text) <= 100:
-        return float(
+        return WrittenFloat.of(
+            text,
             text.replace(".inf", "inf")
             .replace(".Inf", "inf")
             .replace(".INF", "inf")
             .replace(".n", "n")
-            .replace(".N", "n")
+            .replace(".N", "n"),
         )
     return text
 

@@ -64,7 +64,7 @@ def expand(scenario: Scenario) -> list[Case]:
     values: dict[str, dict[int, object]] = {}
     for row in combinations:
         for key, choice in row.items():
-            values.setdefault(key, {})[choice.number] = choice.value
+            values.setdefault(key, {})[choice.number] = _named(key, choice.value)
     short = _short_names(list(values))
     labels = {key: _labels(numbered) for key, numbered in values.items()}
     cases: list[Case] = []
@@ -75,10 +75,15 @@ def expand(scenario: Scenario) -> list[Case]:
         taken[name] += 1
         if taken[name] > 1:
             name = f"{name}+{taken[name]}"
-        settings = {key: choice.value for key, choice in row.items()}
+        settings = {key: _named(key, choice.value) for key, choice in row.items()}
         varied = tuple((Scenario.SHORTHANDS.get(key, key), choice.where) for key, choice in row.items())
         cases.append(Case(name, settings, _case_scenario(scenario, variants, row), varied))
     return _baseline_first(scenario, cases)
+
+
+def _named(key: str, value: object) -> object:
+    """Return a varied value as cases show it: a kernel is a name, even if its version looks like a number."""
+    return str(value) if key == "kernel" else value
 
 
 def _case_scenario(scenario: Scenario, variants: Variants, row: Row) -> Scenario:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
@@ -36,6 +37,17 @@ if TYPE_CHECKING:
     from plait.engine.engine import Job
     from plait.results.read import StudyData
     from plait.study.executors.executor import TrialExecutor
+
+
+@contextlib.contextmanager
+def default_interrupt() -> Iterator[None]:
+    """Let SIGINT raise KeyboardInterrupt, also if the caller of the tests ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
 
 KINDS = ("threads", "processes")
 
@@ -199,6 +211,23 @@ def test_a_file_that_was_damaged_on_its_way_is_not_kept(cache: Path, tmp_path: P
     assert kept.read_bytes() == b"kernel"
     kept.write_bytes(b"kernal")
     assert path_of(file) is None
+
+
+def test_a_trial_whose_guest_the_same_signal_ends_has_not_failed(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slurm sends SIGTERM to plait and to its guests at once."""
+
+    def terminate(job: Job) -> None:
+        if len(job.plan.flows[0].paths) > 1:
+            signal.raise_signal(signal.SIGINT)  # as Ctrl-C and SIGTERM do in `plait run`
+            raise TrialError("the guest ended without a report (exit code 143)")
+
+    monkeypatch.setattr("plait.study.executors.execution._SIGNAL_S", 60)
+    with default_interrupt():
+        study = run(tmp_path, LocalExecutor(1), FakeEngine(terminate))
+    assert [len(case.failed) for case in study.cases] == [0, 0]
+    assert sum(len(case.rows) for case in study.cases) < 8
 
 
 def test_a_parcel_comes_back_byte_for_byte_and_leaves_no_folder(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from plait.dataset.convert import convert
 from plait.dataset.digest import trial_digest
 from plait.dataset.provenance import Provenance
 from plait.dataset.trial import RUNNING_TRIAL
-from plait.engine.engine import Job
+from plait.engine.engine import Interrupted, Job
 from plait.errors import DataError, TrialError
 from plait.files import Folder, UnfitError, json_of
 from plait.plan.identity import plan_bytes
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from plait.engine.workspace import Workspace
     from plait.plan.model.plan import PauseAt
     from plait.study.executors.task import TrialTask
+
+_SIGNAL_S = 0.2
+"""How long a signal that ended a guest may take to reach plait: Slurm sends it to all processes of a job."""
 
 
 def execute(
@@ -60,6 +63,8 @@ def execute(
         engine.execute(Job(plan, files, folder, stop, progress, prompt, host.__setitem__, exclusions.append))
         digest = trial_digest(convert(folder / "data", result))
     except (TrialError, DataError) as failure:
+        if stop.wait(_SIGNAL_S):
+            raise Interrupted from failure
         error = str(failure)
     wall_s = time.monotonic() - started
     kept = Folder(result)

@@ -46,7 +46,7 @@ def on_standard_error(
     if as_json:
         yield _JsonLines(total, workers)
     elif not bar or not sys.stderr.isatty():
-        yield _TrialLines(total)
+        yield _TrialLines(total, workers)
     else:
         with progress_bar(total, Console(stderr=True), workers) as observer:
             yield observer
@@ -116,8 +116,7 @@ class _Bar:
             parts.append(f"{low} left" if low == high else f"{low} to {high or '?'} left")
         parts += [f"{meter.failed} failed"] if meter.failed else []
         if self._workers is not None:
-            count = self._workers()
-            parts.append(f"{count} worker{'s' * (count != 1)}")
+            parts.append(_count(self._workers()))
         return ", ".join(parts)
 
 
@@ -157,8 +156,9 @@ class _JsonLines:
 class _TrialLines:
     """An observer that writes one line to standard error when a trial ends."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, workers: Callable[[], int] | None) -> None:
         self._total = total
+        self._workers = workers
         self._ended = 0
         self._lock = threading.Lock()
 
@@ -170,7 +170,14 @@ class _TrialLines:
         with self._lock:
             self._ended += 1
             key = outcome.key
+            workers = "" if self._workers is None else f", {_count(self._workers())}"
             with suppress(OSError):  # the terminal or the pipe is closed; the study continues
                 sys.stderr.write(
-                    f"[{self._ended}/{self._total}] {key.case} #{key.index} {end} ({outcome.wall_s:.2f} s)\n"
+                    f"[{self._ended}/{self._total}] {key.case} #{key.index} {end} "
+                    f"({outcome.wall_s:.2f} s{workers})\n"
                 )
+
+
+def _count(workers: int) -> str:
+    """Return a number of workers as text."""
+    return f"{workers} worker{'s' * (workers != 1)}"

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
+import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -274,10 +277,43 @@ def test_the_cluster_is_free_again_after_a_study_that_was_stopped(cluster: Clust
     assert on_cluster(cluster, tmp_path, FakeEngine()).digest
 
 
+@pytest.mark.parametrize("library", [None, object()])
+def test_the_address_of_the_dashboard_is_printed_if_there_is_one(
+    library: object, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: library)
+    notices: list[str] = []
+    with ClusterExecutor(cluster.address, notices.append):
+        pass
+    assert len(notices) == (library is not None)
+    assert all(notice.startswith("dashboard of the cluster: http://127.0.0.1:") for notice in notices)
+
+
 def test_what_is_no_cluster_is_refused() -> None:
     for where in ("local:0", "localhost:8786", "tcp://host", "ssh", ""):
         with pytest.raises(RequestError, match="write the address of a Dask scheduler"):
             DaskConnection(where, lambda _: None)
+
+
+def test_the_library_for_slurm_does_not_change_how_signals_end_plait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "dask_jobqueue.py").write_text(
+        "import signal\nsignal.signal(signal.SIGINT, lambda *_: None)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    handler = signal.getsignal(signal.SIGINT)
+    with ThreadPoolExecutor(1) as thread, pytest.raises(RequestError, match="from the main thread"):
+        thread.submit(DaskConnection("slurm", lambda _: None).load).result()
+    DaskConnection("slurm", lambda _: None).load()
+    assert sys.modules.pop("dask_jobqueue").signal is signal
+    assert signal.getsignal(signal.SIGINT) == handler
+
+
+def test_no_library_for_slurm_is_reported_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
+    with pytest.raises(RequestError, match="pip install dask-jobqueue"):
+        ClusterExecutor("slurm").__enter__()
 
 
 def test_no_scheduler_is_reported_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:

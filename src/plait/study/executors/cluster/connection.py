@@ -11,6 +11,8 @@ import importlib
 import importlib.util
 import os
 import re
+import signal
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -56,9 +58,15 @@ class DaskConnection:
         """How long to wait for a worker; jobs wait in Slurm's queue."""
         return 86400.0 if self.where == "slurm" else 600.0
 
+    def load(self) -> None:
+        """Import what the cluster needs. Raise RequestError if it is not installed."""
+        _library("distributed", f"--cluster {self.where}: {_INSTALL}")
+        if self.where == "slurm":
+            _load_jobqueue()
+
     async def open(self) -> None:
-        """Connect, after starting the cluster if plait must. Raise RequestError or MachineError."""
-        distributed = _library("distributed", f"--cluster {self.where}: {_INSTALL}")
+        """Connect, after starting the cluster if plait must; after `load`. Raise RequestError or MachineError."""
+        distributed = importlib.import_module("distributed")
         local = _LOCAL.fullmatch(self.where)
         address: Any = self.where
         try:
@@ -152,11 +160,7 @@ async def _local(distributed: Any, workers: int) -> Any:
 
 async def _slurm() -> Any:
     """Start Dask's workers as jobs of Slurm, as the user has configured dask-jobqueue."""
-    jobqueue = _library(
-        "dask_jobqueue",
-        "--cluster slurm: it needs dask-jobqueue (pip install dask-jobqueue); or start the workers as jobs yourself "
-        "and give the address of their scheduler, or use --shard",
-    )
+    jobqueue = importlib.import_module("dask_jobqueue")
     try:
         cluster = await jobqueue.SLURMCluster(asynchronous=True)
     except (TypeError, ValueError) as error:
@@ -165,6 +169,28 @@ async def _slurm() -> Any:
         ) from error
     cluster.adapt(minimum=1, maximum=1000)
     return cluster
+
+
+def _load_jobqueue() -> None:
+    """Import dask-jobqueue. Raise RequestError if it is not installed, or if this is not the main thread.
+
+    It sets handlers of signals when it is imported, which would end plait at Ctrl-C without keeping anything.
+    """
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        _library(
+            "dask_jobqueue",
+            "--cluster slurm: it needs dask-jobqueue (pip install dask-jobqueue); or start the workers as jobs "
+            "yourself and give the address of their scheduler, or use --shard",
+        )
+    except ValueError as error:  # Python sets handlers of signals in the main thread alone
+        raise RequestError(
+            f"--cluster slurm: importing dask-jobqueue: {error}; call plait from the main thread"
+        ) from error
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
 
 
 def _library(name: str, message: str) -> Any:

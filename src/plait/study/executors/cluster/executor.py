@@ -58,6 +58,7 @@ class ClusterExecutor:
 
     def __enter__(self) -> Self:
         """Connect to the scheduler (RequestError, MachineError)."""
+        self._connection.load()
         self._loop = LoopThread()
         try:
             self._loop.wait(self._open())

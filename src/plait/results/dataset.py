@@ -1,10 +1,11 @@
 """Exports a study as one dataset: a folder for each table, hive-partitioned by case, that other tools open lazily.
 
     OUT/TABLE/case=CASE/trials-000000.parquet      the rows of consecutive trials, with their number in `trial`
+    OUT/TABLE/case=CASE/trial=N/rows.parquet       the rows of one trial, if the user asks for that
 
-A file has many trials, because a reader spends more time on opening a small file than on its rows. Row groups are
-sorted by trial and have statistics, so that a query of a few trials reads little. plait reads and checks each table as
-a report does, and holds one file's rows in memory at a time.
+By default a file has many trials, because a reader spends more time on opening a small file than on its rows
+(decision 26). Row groups are sorted by trial and have statistics, so that a query of a few trials reads little. plait
+reads and checks each table as a report does, and holds one file's rows in memory at a time.
 """
 
 from __future__ import annotations
@@ -30,12 +31,19 @@ MOST_ROWS = 1 << 20
 TRIALS = "trials"
 
 
-def export_dataset(folder: Path, out: Path, progress: Callable[[int, int], None] = lambda _, __: None) -> int:
+def export_dataset(
+    folder: Path,
+    out: Path,
+    progress: Callable[[int, int], None] = lambda _, __: None,
+    *,
+    by_trial: bool = False,
+) -> int:
     """Write the completed trials of the study in `folder` as the new folder `out`, and return their number.
 
     `out/trials` has a row for each trial: its number, its seed and a column for each factor. `progress` gets the number
-    of trials read so far, and of all. Raises RequestError if `out` exists or no trial is complete, DataError if a table
-    is damaged, MachineError if plait cannot write; no file stays then.
+    of trials read so far, and of all. With `by_trial`, each trial has a file of each table. Raises RequestError if
+    `out` exists or no trial is complete, DataError if a table is damaged, MachineError if plait cannot write; no file
+    stays then.
     """
     if out.exists():
         raise RequestError(f"writing {out}: it exists; remove it, or choose another --out")
@@ -46,7 +54,7 @@ def export_dataset(folder: Path, out: Path, progress: Callable[[int, int], None]
         with Workspace(out.absolute().parent, ".export-") as work:
             target = work.job()
             for case in about.cases:
-                parts = _Parts(target, case.name)
+                parts = _Parts(target, case.name, by_trial=by_trial)
                 for number in numbers[case.name]:
                     if _add(parts, folder, case.name, number, case.settings):
                         written += 1
@@ -81,8 +89,9 @@ def _add(parts: _Parts, folder: Path, case: str, number: int, settings: dict[str
 class _Parts:
     """The files of one case that are being filled, by table."""
 
-    def __init__(self, target: Path, case: str) -> None:
+    def __init__(self, target: Path, case: str, *, by_trial: bool) -> None:
         self._target = target
+        self._by_trial = by_trial
         self._case = quote(case, safe=" ,.;!@()[]{}+-_")  # as hive does: `=` and `/` have a meaning in paths
         self._frames: defaultdict[str, list[pl.DataFrame]] = defaultdict(list)
         self._rows: defaultdict[str, int] = defaultdict(int)
@@ -90,6 +99,9 @@ class _Parts:
 
     def add(self, table: str, number: int, frame: pl.DataFrame) -> None:
         """Add the rows of a trial to a table."""
+        if self._by_trial:
+            self._save(table, f"trial={number}", "rows.parquet", frame)
+            return
         self._frames[table].append(frame.select(pl.lit(number, pl.Int64).alias("trial"), pl.all()))
         self._rows[table] += frame.height
         if self._rows[table] >= MOST_ROWS:
@@ -102,14 +114,15 @@ class _Parts:
 
     def _write(self, table: str) -> None:
         frames = self._frames.pop(table)
-        folder = self._target / table / f"case={self._case}"
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"trials-{self._files[table]:06d}.parquet"
-        try:
-            pl.concat(frames).write_parquet(path, compression="zstd", row_group_size=1 << 16)
-        except READ_ERRORS as error:
-            raise DataError(
-                f"writing {path.name} of {table}: {first_line(error)}; check the space"
-            ) from error
+        self._save(table, "", f"trials-{self._files[table]:06d}.parquet", pl.concat(frames))
         self._rows[table] = 0
         self._files[table] += 1
+
+    def _save(self, table: str, below: str, name: str, frame: pl.DataFrame) -> None:
+        """Write a file of a table; raise DataError or OSError."""
+        folder = self._target / table / f"case={self._case}" / below
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            frame.write_parquet(folder / name, compression="zstd", row_group_size=1 << 16)
+        except READ_ERRORS as error:
+            raise DataError(f"writing {name} of {table}: {first_line(error)}; check the space") from error

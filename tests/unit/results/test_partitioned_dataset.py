@@ -58,9 +58,18 @@ def bytes_by_trial(study: Path) -> dict[tuple[str, int], int]:
     return received
 
 
-def test_polars_duckdb_and_pandas_see_all_trials_with_one_line(study: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("by_trial", [False, True])
+def test_polars_duckdb_and_pandas_see_all_trials_with_one_line(
+    by_trial: bool, study: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "dataset"
-    assert export_dataset(study, out) == 2 * REPEAT - 1
+    assert export_dataset(study, out, by_trial=by_trial) == 2 * REPEAT - 1
+    files = sorted(path.relative_to(out / "flows").as_posix() for path in out.glob("flows/**/*.parquet"))
+    if by_trial:
+        assert len(files) == 2 * REPEAT - 1
+        assert files[:2] == [f"case=transport%3Dmptcp/trial={number}/rows.parquet" for number in (0, 1)]
+    else:
+        assert files == [f"case=transport%3D{name}/trials-000000.parquet" for name in ("mptcp", "tcp")]
     expected = bytes_by_trial(study)
     lazy = pl.scan_parquet(out / "flows", hive_partitioning=True)
     assert isinstance(lazy, pl.LazyFrame)
@@ -74,8 +83,11 @@ def test_polars_duckdb_and_pandas_see_all_trials_with_one_line(study: Path, tmp_
     assert {(str(case), int(trial)): int(total) for (case, trial), total in sums.items()} == expected
 
 
-def test_a_query_of_one_trial_equals_the_trial_s_own_table(study: Path, tmp_path: Path) -> None:
-    export_dataset(study, tmp_path / "dataset")
+@pytest.mark.parametrize("by_trial", [False, True])
+def test_a_query_of_one_trial_equals_the_trial_s_own_table(
+    by_trial: bool, study: Path, tmp_path: Path
+) -> None:
+    export_dataset(study, tmp_path / "dataset", by_trial=by_trial)
     trial = read_trial(trial_folder(study, "transport=mptcp", 3))
     for table in trial.tables:
         lazy = pl.scan_parquet(tmp_path / "dataset" / table, hive_partitioning=True)

@@ -28,6 +28,13 @@ class Format(Enum):
     dataset = "dataset"
 
 
+class Partition(Enum):
+    """What `--by` takes."""
+
+    case = "case"
+    trial = "trial"
+
+
 _BINARY = (Format.parquet, Format.flent, Format.dataset)
 _SUFFIX = {
     Format.csv: "trials.csv",
@@ -67,6 +74,10 @@ def command(
         str | None,
         typer.Option(metavar="NAME", help="Flow, for iperf3 and flent", show_default="the only one"),
     ] = None,
+    by: Annotated[
+        Partition,
+        typer.Option(help="What has a folder of its own in a dataset: each case, or each trial of it as well"),
+    ] = Partition.case,
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="File to write", show_default="standard output, if it is text"),
@@ -83,7 +94,9 @@ def command(
             f"--format {kind.value} is no text; name a file or folder with --out, such as --out {_SUFFIX[kind]}"
         )
     if kind is Format.dataset and out is not None:
-        return _write_dataset(folder, out, case, trial)
+        return _write_dataset(folder, out, case, trial, by)
+    if by is not Partition.case:
+        raise RequestError(f"--by {by.value}: --format {kind.value} has no folders; use --format dataset")
     if out is not None and out.exists():
         raise RequestError(f"writing {out}: the file exists; remove it, or choose another --out")
     content = _content(folder, kind, case, trial, flow)
@@ -101,12 +114,13 @@ def command(
     return 0
 
 
-def _write_dataset(folder: Path, out: Path, case: str | None, trial: int | None) -> int:
+def _write_dataset(folder: Path, out: Path, case: str | None, trial: int | None, by: Partition) -> int:
     from plait.results.dataset import export_dataset
 
     if case is not None or trial is not None:
         raise RequestError("--format dataset has all cases and trials; leave out --case and --trial")
-    notify(f"wrote {out}: the tables of {export_dataset(folder, out)} trials")
+    trials = export_dataset(folder, out, by_trial=by is Partition.trial)
+    notify(f"wrote {out}: the tables of {trials} trials")
     return 0
 
 

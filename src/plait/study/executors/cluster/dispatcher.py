@@ -42,6 +42,9 @@ MOST_DEATHS = 3
 MOST_REFUSALS = 5
 """How many workers may fail to run a batch for a reason of their own, before the study ends."""
 _LOOK_S = 0.5
+"""How often to look for workers that came or went; less often where a look takes long, because there are many."""
+_LOOK_SHARE = 20
+_MOST_LOOK_S = 10.0
 _LOOK_AHEAD = 16
 """How many waiting batches `dispatch` considers when the first of them fits no worker now."""
 _GONE_S = 5.0
@@ -170,7 +173,7 @@ class Dispatcher:
                     self._spawn(member, self._welcome(member, info))
             self._check_hope(len(workers))
             self.dispatch()
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(min(_MOST_LOOK_S, max(_LOOK_S, _LOOK_SHARE * (time.monotonic() - asked_s))))
 
     def _spawn(self, member: _Member, work: Coroutine[Any, Any, None]) -> None:
         coroutine = asyncio.create_task(work)

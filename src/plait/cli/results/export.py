@@ -76,7 +76,9 @@ def command(
     ] = None,
     by: Annotated[
         Partition,
-        typer.Option(help="What has a folder of its own in a dataset: each case, or each trial of it as well"),
+        typer.Option(
+            help="What has a folder of its own in a dataset: each case, or each trial of it as well"
+        ),
     ] = Partition.case,
     out: Annotated[
         Path | None,

@@ -118,7 +118,7 @@ def use_everywhere(folder: Path, other: Path, scratch: Path) -> dict[str, Except
 
     attempt("report", lambda: build(folder))
     attempt("show", lambda: show(folder))
-    attempt("explain", lambda: show_explanation(explain_study(folder)))
+    attempt("explain", lambda: show_explanation(explain_study(folder), {}))
     attempt("export", lambda: export_flow(folder, case="transport=tcp"))
     attempt("compare", lambda: compare_folders(other, folder, metrics=("goodput_bps",), tolerance=0.0))
     attempt("merge", lambda: merge(scratch / "merged", [folder, other]))

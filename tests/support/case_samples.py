@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from fake_plans import FakePath, fake_plan
 from fake_tables import fake_tables
 from plait.analysis.compare.summary import summarise
+from plait.analysis.labels.cases import labels
 from plait.analysis.published import Published
 from plait.analysis.rows import CaseRows, TrialRow
 from plait.analysis.series import trial_series
-from plait.analysis.wording import labels
 from plait.report.figures.kind import Content
 from plait.report.representatives import Representative
 

@@ -47,7 +47,7 @@ MAY_IMPORT = {
     "testing": {"plan", "dataset", "explain", "kernel", "engine", "scenario"},
 }
 SERVES_ALL = {
-    *("binaries", "cache", "cautions", "errors", "files", "frames"),
+    *("binaries", "cache", "cautions", "errors", "files", "frames", "label_text"),
     *("limits", "metric_names", "seeds", "units", "version", "workers"),
 }
 PURE = ("scenario/scenario", "plan", "analysis", "explain")

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from plait.analysis.labels.study_labels import StudyLabels
+
 
 class ClosedRecord(BaseModel):
     """A closed, immutable record."""
@@ -63,6 +65,8 @@ class CaseSummary(ClosedRecord):
     metrics: dict[str, Statistics]
     published: PublishedGoodput | None = None
     """Null where the scenario has no published figures of this case."""
+    label: str | None = Field(default=None, exclude_if=lambda label: label is None)
+    """What people call it, if the scenario says so."""
 
 
 class Estimate(ClosedRecord):
@@ -145,6 +149,8 @@ class Summary(ClosedRecord):
     """Why effects of factors were not tested, a sentence each."""
     judged: tuple[str, ...] = ()
     """The metrics that the scenario judges by, the most important first; empty: the kind of traffic decides."""
+    labels: StudyLabels = Field(default=StudyLabels(), exclude_if=lambda labels: not labels)
+    """What people call links, paths and flows; metrics and cases keep their names."""
     published_source: str | None = None
     """Where published figures come from."""
 
@@ -168,6 +174,8 @@ class CaseComparison(ClosedRecord):
 
     case: str
     settings: dict[str, Any] = {}
+    label: str | None = Field(default=None, exclude_if=lambda label: label is None)
+    """What people call the case, if the scenario says so."""
     metric: str
     before: CaseTrials
     after: CaseTrials

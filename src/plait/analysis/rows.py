@@ -44,6 +44,8 @@ class CaseRows:
     rows: tuple[TrialRow, ...]
     failed: tuple[FailedTrial, ...] = ()
     excluded: tuple[ExcludedTrial, ...] = ()
+    label: str | None = None
+    """What people call it, if the scenario says so."""
 
     @property
     def trials(self) -> int:

@@ -1,21 +1,13 @@
-"""Numbers with their units, and names of cases, as a person reads them; the same everywhere they are shown."""
+"""Numbers with their units, and settings, as a person reads them; the same everywhere they are shown."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from plait.analysis.model import CaseSummary
-    from plait.analysis.rows import CaseRows
+from typing import Any
 
 MISSING = "\N{EN DASH}"
 """Shown for a value that was not measured."""
 
-LONGEST_VALUE = 28
 _PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 
 
@@ -98,27 +90,6 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def case_label(name: str, settings: Mapping[str, Any]) -> str:
-    """Return what to call a case in prose: "MPTCP" when only the transport varies, else its settings."""
-    if set(settings) == {"transport"}:
-        return _value(settings["transport"]).upper()
-    short = [short_name(key) for key in settings]
-    parts = [
-        _value(value).upper()
-        if key == "transport"
-        else f"{short_name(key, 2 if short.count(short_name(key)) > 1 else 1)} {_value(value)}"
-        for key, value in settings.items()
-    ]
-    return ", ".join(parts) or name
-
-
-def labels(cases: Sequence[CaseRows | CaseSummary]) -> dict[str, str]:
-    """Return a label for each case by name: short where that is unique."""
-    short = {case.name: case_label(case.name, case.settings) for case in cases}
-    taken = Counter(short.values())
-    return {name: label if taken[label] == 1 else name for name, label in short.items()}
-
-
 def short_name(setting: str, parts: int = 1) -> str:
     """Return the end of a setting's path: `network.links.*.rate` is "rate"; a number keeps the part before it."""
     names = setting.split(".")
@@ -135,12 +106,6 @@ def value_words(value: Any) -> str:
         separator = ", " if any(isinstance(inner, dict) for inner in value) else "/"
         return separator.join(map(value_words, value)) or "none"
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _value(value: Any) -> str:
-    """Return a setting's value, short enough for a label."""
-    text = value_words(value)
-    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def _scaled(value: float | None, unit: str) -> str:

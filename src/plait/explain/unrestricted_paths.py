@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from plait.analysis.labels.labelled import labelled_paths
 from plait.explain.attribution import UnrestrictedPaths
 from plait.plan.structure import structure, without_traces
 from plait.plan.traffic.flow_slots import slots
 
 if TYPE_CHECKING:
+    from plait.analysis.labels.study_labels import StudyLabels
     from plait.plan.model.plan import Plan
     from plait.scenario import Scenario
 
 
-def unrestricted_paths_of_case(scenario: object, case: str, plan: Plan) -> dict[int, UnrestrictedPaths]:
+def unrestricted_paths_of_case(
+    scenario: object, case: str, plan: Plan, labels: StudyLabels | None = None
+) -> dict[int, UnrestrictedPaths]:
     """Return `unrestricted_paths` for a case of the scenario in study.json; empty if nothing is restricted.
+
+    Paths and links have labels if `labels` are given, as in `analysis.labels.labelled`.
 
     Raises:
         pydantic.ValidationError: this version of plait does not accept the scenario.
@@ -28,7 +35,13 @@ def unrestricted_paths_of_case(scenario: object, case: str, plan: Plan) -> dict[
     from plait.scenario.vary.cases import expand
 
     cases = {expanded.name: expanded.scenario for expanded in expand(Scenario.model_validate(scenario))}
-    return unrestricted_paths(cases[case], plan) if case in cases else {}
+    by_flow = unrestricted_paths(cases[case], plan) if case in cases else {}
+    if not labels:
+        return by_flow
+    return {
+        flow: replace(further, paths=labelled_paths(further.paths, labels, plan=plan))
+        for flow, further in by_flow.items()
+    }
 
 
 def unrestricted_paths(scenario: Scenario, plan: Plan) -> dict[int, UnrestrictedPaths]:

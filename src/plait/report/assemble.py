@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from plait.analysis.compare.summary import summarise
 from plait.analysis.gaps import collected, noted, part
 from plait.analysis.judge import judged_in, unmeasured
+from plait.analysis.labels.study_labels import labels_in
 from plait.cautions import Caution
 from plait.dataset.trial import making_sense
 from plait.errors import DataError
@@ -125,6 +126,7 @@ def summary_of(study: StudyData) -> Summary:
         baseline=about.baseline,
         published=study.published,
         judged=judged_in(about.scenario),
+        labels=labels_in(about.scenario),
     )
 
 

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from plait.analysis.compare.factors import factor_names, level, main_factor, varied
+from plait.analysis.labels.cases import labels
 from plait.analysis.metrics.catalogue import COMPARED, judged_metrics, short_heading_of
 from plait.analysis.metrics.catalogue import columns as companions
 from plait.analysis.metrics.groups import group_names
 from plait.analysis.published import REPORTED
 from plait.analysis.values import in_one_unit, with_interval
-from plait.analysis.wording import MISSING, labels, significant
+from plait.analysis.wording import MISSING, significant
 from plait.errors import RequestError
 from plait.report.headline import matched
 from plait.report.table import STEADY, rows
@@ -63,7 +64,10 @@ class TextColumn:
 
 
 def factor_columns(cases: Sequence[HasSettings], names_of_cases: Sequence[str]) -> list[TextColumn]:
-    """Return a column for each factor that varies; of the cases' names if these do not tell the cases apart."""
+    """Return a column for each factor that varies; of the cases' names if these do not tell the cases apart.
+
+    Where each case has a label, `names_of_cases` has these, and they are the only column.
+    """
     factors = varied(cases)
     names = factor_names(factors)
     found = [
@@ -77,7 +81,8 @@ def factor_columns(cases: Sequence[HasSettings], names_of_cases: Sequence[str]) 
         for factor in factors
     ]
     told_apart = set(zip(*(column.cells for column in found), strict=True))
-    if len(told_apart) == len(set(names_of_cases)):
+    labelled = bool(cases) and all(getattr(case, "label", None) for case in cases)
+    if len(told_apart) == len(set(names_of_cases)) and not labelled:
         return found
     return [TextColumn("case", "case", tuple(names_of_cases), is_factor=True, folds=True)]
 
@@ -150,7 +155,9 @@ def _metric(summary: Summary, name: str) -> TextColumn:
     cells = tuple(MISSING if s is None else with_interval(name, s.mean, s.ci95) for s in stats)
     numbers, unit = in_one_unit(name, stats)
     owner = name.rpartition(".")[0]
-    heading = f"{owner}: {short_heading_of(name)}" if owner else short_heading_of(name)
+    heading = (
+        f"{summary.labels.metric_owner(owner)}: {short_heading_of(name)}" if owner else short_heading_of(name)
+    )
     return TextColumn(name, heading, cells, unit, tuple(numbers))
 
 
@@ -160,8 +167,11 @@ def _ratio(summary: Summary, metric: str, name: str) -> TextColumn:
     ratios = {comparison.case: comparison.ratio for comparison in compared}
     cases = {case.name: case for case in summary.cases}
     factor = main_factor(summary.cases)
-    levels = {level(cases[c.baseline], factor) for c in compared} if factor is not None else set()
-    of = levels.pop() if len(levels) == 1 else "baseline"
+    levels = {
+        cases[c.baseline].label or (level(cases[c.baseline], factor) if factor is not None else "")
+        for c in compared
+    }
+    of = (levels.pop() if len(levels) == 1 else "") or "baseline"
     cells = tuple(
         MISSING if (ratio := ratios.get(case.name)) is None else f"{TIMES}{significant(ratio.value)}"
         for case in summary.cases

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.analysis.compare.factors import main_factor, other_settings
+from plait.analysis.labels.cases import case_label, labels
 from plait.analysis.metrics.catalogue import COMPARED, compared_metric, heading_of, mean, primary_metric
 from plait.analysis.metrics.groups import group_names
 from plait.analysis.statistics.tests import ALPHA
 from plait.analysis.values import show
-from plait.analysis.wording import case_label, change, labels, number_word, significant
+from plait.analysis.wording import change, number_word, significant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +47,11 @@ def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
     if metric not in {"goodput_bps", "completion_s"}:
         phrases.append((f"{compared_metric(metric).title}: ", False))  # the unit alone is ambiguous
     for case in measured:
-        text = _with_paths(names[case.name] if case.settings else "", paths.get(case.name), metric)
+        text = _with_paths(
+            names[case.name] if case.settings or case.label else "",
+            paths.get(case.name) if case.label is None else None,
+            metric,
+        )
         text = text[0].upper() + text[1:] if not phrases else text
         phrases += [
             ("; " if phrases and case is not measured[0] else "", False),
@@ -216,7 +221,10 @@ def _baselines(summary: Summary) -> str:
     cases = {case.name: case for case in summary.cases}
     if factor is None:
         return "their baselines"
-    chosen = {case_label("", {factor: cases[c.baseline].settings.get(factor)}) for c in matched(summary)}
+    chosen = {
+        cases[c.baseline].label or case_label("", {factor: cases[c.baseline].settings.get(factor)})
+        for c in matched(summary)
+    }
     return chosen.pop() if len(chosen) == 1 else "their baselines"
 
 

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from plait.analysis.compare.factors import main_factor, other_settings
 from plait.analysis.delays import distributions
 from plait.analysis.gaps import part
+from plait.analysis.labels.cases import labels
+from plait.analysis.labels.labelled import labelled
 from plait.analysis.metrics.catalogue import primary_metric
 from plait.analysis.metrics.ideal import ideal_goodput_bps
 from plait.analysis.metrics.programs import with_connections, without_control
 from plait.analysis.metrics.trial import GREEDY
 from plait.analysis.series import TrialSeries, trial_series
-from plait.analysis.wording import labels
 from plait.dataset.trial import read_trial, trial_folder
 from plait.explain import explain_trial
 from plait.explain.unrestricted_paths import unrestricted_paths_of_case
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plait.analysis.delays import Points
+    from plait.analysis.labels.labelled import Tables
+    from plait.analysis.labels.study_labels import StudyLabels
     from plait.analysis.model import Summary
     from plait.analysis.rows import CaseRows, TrialRow
-    from plait.dataset.trial import Trial
     from plait.explain.model import FlowExplanation
     from plait.plan.model.plan import Plan
     from plait.results.read import StudyData
@@ -47,13 +49,19 @@ class Representative:
     of: int
     """Completed trials that the median was taken of."""
     plan: Plan
+    """With labels in place of the names of links, paths and flows."""
     series: TrialSeries
+    """With labels, too."""
     ideal_bps: float | None
     """Goodput that the links allow; None for several flows, for those with a rate of their own, and without a limit."""
     explained: tuple[FlowExplanation, ...]
     """Why its flows were not faster."""
     distributions: dict[str, Points]
     """Of the delays of its messages, by what they are of; empty when it has none."""
+    by_name: TrialSeries | None = None
+    """The series with names, for data that programs read; None where nothing has a label."""
+    labels: StudyLabels | None = None
+    """What people call nodes."""
 
 
 def representatives(study: StudyData, summary: Summary) -> list[Representative]:
@@ -77,8 +85,9 @@ def _representative(
 ) -> Representative:
     """Return the representative of a case by one of its trials."""
     trial = read_trial(trial_folder(study.folder, case.name, row.index))
-    plan = with_connections(trial.plan, trial.tables)
-    explained = _explained(study, case.name, trial)
+    called, tables = labelled(trial.plan, trial.tables, study.labels)
+    plan = with_connections(called, tables)
+    explained = _explained(study, case.name, trial.plan, called, tables)
     return Representative(
         case=case.name,
         label=label,
@@ -86,25 +95,29 @@ def _representative(
         index=row.index,
         of=len(case.rows),
         plan=without_control(plan),
-        series=_marked(trial_series(plan, trial.tables), explained),
+        series=_marked(trial_series(plan, tables), explained),
         explained=explained,
         ideal_bps=_ideal_bps(plan),
         distributions=part(
-            f"distributions of delays of case {case.name}", lambda: distributions(plan, trial.tables), {}
+            f"distributions of delays of case {case.name}", lambda: distributions(plan, tables), {}
         ),
+        by_name=trial_series(with_connections(trial.plan, trial.tables), trial.tables)
+        if study.labels
+        else None,
+        labels=study.labels,
     )
 
 
-def _explained(study: StudyData, case: str, trial: Trial) -> tuple[FlowExplanation, ...]:
-    """Return why the flows of a trial were not faster."""
+def _explained(
+    study: StudyData, case: str, plan: Plan, called: Plan, tables: Tables
+) -> tuple[FlowExplanation, ...]:
+    """Return why the flows of a trial were not faster, in terms of its plan with labels."""
     unrestricted = part(
         f"paths that case {case} leaves out",
-        lambda: unrestricted_paths_of_case(study.about.scenario, case, trial.plan),
+        lambda: unrestricted_paths_of_case(study.about.scenario, case, plan, study.labels),
         {},
     )
-    return part(
-        f"explanation of case {case}", lambda: explain_trial(trial.plan, trial.tables, unrestricted), ()
-    )
+    return part(f"explanation of case {case}", lambda: explain_trial(called, tables, unrestricted), ())
 
 
 def _marked(series: TrialSeries, explained: tuple[FlowExplanation, ...]) -> TrialSeries:

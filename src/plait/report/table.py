@@ -6,18 +6,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plait.analysis.compare.factors import factor_names, level, varied
+from plait.analysis.labels.cases import labels
 from plait.analysis.metrics.catalogue import COMPARED, columns, heading_of, judged_metrics, primary_metric
 from plait.analysis.metrics.groups import group_names
 from plait.analysis.model import PublishedGoodput
 from plait.analysis.published import REPORTED
 from plait.analysis.values import show, span, with_interval
-from plait.analysis.wording import MISSING, change, labels, significant
+from plait.analysis.wording import MISSING, change, significant
 from plait.report.headline import matched
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plait.analysis.compare.factors import HasSettings
+    from plait.analysis.labels.study_labels import StudyLabels
     from plait.analysis.model import CaseSummary, Comparison, Statistics, Summary
 
 SHARE = ".path_share"
@@ -84,7 +86,17 @@ def rows(summary: Summary) -> list[Row]:
     ordered, leading = list(dict.fromkeys((*front, *columns(first)))), len(front)
     more = [*ordered[:leading], *_reported_by_programs(summary), STEADY, *ordered[leading:]]
     return [
-        _row(case, names, compared.get(case.name), groups, more=more, leading=leading, at=at, first=first)
+        _row(
+            case,
+            names,
+            compared.get(case.name),
+            groups,
+            more=more,
+            leading=leading,
+            at=at,
+            first=first,
+            called=summary.labels,
+        )
         for case, at in zip(
             summary.cases, told_apart or [(("Case", names[c.name]),) for c in summary.cases], strict=True
         )
@@ -92,7 +104,12 @@ def rows(summary: Summary) -> list[Row]:
 
 
 def levels(cases: Sequence[HasSettings]) -> list[tuple[tuple[str, str], ...]]:
-    """Return each factor that varies and its level, for each case; nothing where these do not tell all cases apart."""
+    """Return each factor that varies and its level, for each case.
+
+    Nothing where these do not tell all cases apart, and where each case has a label.
+    """
+    if all(getattr(case, "label", None) for case in cases):
+        return []
     factors = varied(cases)
     names = factor_names(factors)
     found = [
@@ -122,6 +139,7 @@ def _row(
     leading: int,
     at: tuple[tuple[str, str], ...],
     first: str,
+    called: StudyLabels,
 ) -> Row:
     def mean(metric: str) -> float | None:
         stats = case.metrics.get(metric)
@@ -146,7 +164,7 @@ def _row(
         compared_by=heading_of(first),
         efficiency=show("efficiency", mean("efficiency")),
         benefit=MISSING if benefit is None else f"{benefit:.2f}".replace("-", "\N{MINUS SIGN}"),
-        shares=_shares(case),
+        shares=_shares(case, called),
         retransmits=show("retransmits", mean("retransmits")),
         rtt=show("rtt_us", mean("rtt_median_us")),
         jain=MISSING if jain is None else f"{jain:.3f}",
@@ -158,15 +176,15 @@ def _row(
             published.goodput_bps,
             mean("steady_goodput_bps") or mean("goodput_bps") or _reported_goodput(case),
         ),
-        more=tuple((column_title(metric), _interval(case, metric)) for metric in more),
+        more=tuple((column_title(metric, called), _interval(case, metric)) for metric in more),
         leading=leading,
     )
 
 
-def column_title(metric: str) -> str:
-    """Return the heading of a metric's column, behind the program that it is of."""
+def column_title(metric: str, labels: StudyLabels) -> str:
+    """Return the heading of a metric's column, behind the program, flow or path that it is of."""
     owner = metric.rpartition(".")[0]
-    return f"{owner}: {heading_of(metric)}" if owner else heading_of(metric)
+    return f"{labels.metric_owner(owner)}: {heading_of(metric)}" if owner else heading_of(metric)
 
 
 def _reported_goodput(case: CaseSummary) -> float | None:
@@ -175,11 +193,11 @@ def _reported_goodput(case: CaseSummary) -> float | None:
     return goodputs[0] if len(goodputs) == 1 else None
 
 
-def _shares(case: CaseSummary) -> tuple[tuple[str, float], ...]:
+def _shares(case: CaseSummary, labels: StudyLabels) -> tuple[tuple[str, float], ...]:
     """Return each path and its mean share (0 to 1). Empty for several flows, and for more than `MOST_SHARES` paths."""
     flows = tuple(f"{name.removesuffix(FLOW)}." for name in case.metrics if name.endswith(FLOW))
     shares = tuple(
-        (name.removesuffix(SHARE), stats.mean)
+        (labels.path(name.removesuffix(SHARE)), stats.mean)
         for name, stats in case.metrics.items()
         if name.endswith(SHARE) and stats.mean is not None and not name.startswith(flows)
     )
@@ -191,7 +209,10 @@ def flow_rows(summary: Summary) -> list[tuple[str, list[str]]]:
     names = dict.fromkeys(
         name.removesuffix(FLOW) for case in summary.cases for name in case.metrics if name.endswith(FLOW)
     )
-    return [(name, [_interval(case, f"{name}{FLOW}") for case in summary.cases]) for name in names]
+    return [
+        (summary.labels.flow(name), [_interval(case, f"{name}{FLOW}") for case in summary.cases])
+        for name in names
+    ]
 
 
 def _beside(published_bps: float | None, mean_bps: float | None) -> str:

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from plait.analysis.labels.cases import labels as case_labels
+from plait.analysis.labels.labelled import labelled
+from plait.analysis.labels.study_labels import StudyLabels, labels_in
 from plait.dataset.study_file import read_study_file
 from plait.dataset.trial import making_sense, read_trial, trial_folder, trial_numbers
 from plait.errors import DataError, RequestError
@@ -57,15 +60,21 @@ class RecordedScenario:
 
 
 def explain_study(
-    folder: Path, *, case: str | None = None, flow: str | None = None, trial: int | None = None
+    folder: Path,
+    *,
+    case: str | None = None,
+    flow: str | None = None,
+    trial: int | None = None,
+    with_labels: bool = False,
 ) -> StudyExplanation:
     """Return why the flows of a study were not faster, with one representative trial of each case.
 
     Args:
         folder: the result folder.
         case: explain only this case: its name, a part of it, or its number.
-        flow: explain only this flow.
+        flow: explain only this flow, by its name.
         trial: explain the trial with this number.
+        with_labels: call flows, paths and links by their labels, for people; otherwise by their names.
 
     Raises:
         DataError: the folder holds no study, or is damaged.
@@ -75,13 +84,17 @@ def explain_study(
     names = [trial_of_case.name for trial_of_case in about.cases]
     if case is not None:
         case = choose_case(case, names)
+    labels = labels_in(about.scenario) if with_labels else StudyLabels()
     cases, failed = [], []
     for name in names if case is None else [case]:
         completed, failures = _trials(folder, name, trial)
         failed += failures
-        explained = [_explain(index, trial_of_case, about, name) for index, trial_of_case in completed]
+        explained = [
+            _explain(index, trial_of_case, about, name, labels) for index, trial_of_case in completed
+        ]
         if explained:
-            cases.append(_representative(name, explained, flow))
+            flow_called = labels.flow(flow) if flow is not None else None
+            cases.append(_representative(name, explained, flow_called))
     if not cases:
         which = f"trial {trial} of " if trial is not None else ""
         raise RequestError(
@@ -92,10 +105,37 @@ def explain_study(
     return StudyExplanation(scenario=about.name or about.heading, cases=tuple(cases), failed=tuple(failed))
 
 
-def _explain(index: int, trial: Trial, about: StudyFile, case: str) -> _ExplainedTrial:
+def for_people(
+    folder: Path, explanation: StudyExplanation, flow: str | None = None
+) -> tuple[StudyExplanation, dict[str, str]]:
+    """Return an explanation with labels in place of names, and what to call each case, by name.
+
+    `flow` is the only flow that it explains.
+
+    Raises:
+        DataError: the folder is damaged.
+    """
+    about = read_study_file(folder)
+    labels = labels_in(about.scenario)
+    called = case_labels(about.cases, labels.cases)
+    if not labels:
+        return explanation, called
+    cases = []
+    for case in explanation.cases:
+        again = explain_study(folder, case=case.case, flow=flow, trial=case.trial, with_labels=True).cases[0]
+        flows = (
+            shown.model_copy(update={"tried": named.tried})
+            for shown, named in zip(again.flows, case.flows, strict=True)
+        )
+        cases.append(case.model_copy(update={"flows": tuple(flows)}))
+    return explanation.model_copy(update={"cases": tuple(cases)}), called
+
+
+def _explain(index: int, trial: Trial, about: StudyFile, case: str, labels: StudyLabels) -> _ExplainedTrial:
     with making_sense(trial.folder):
-        unrestricted = unrestricted_paths_of_case(about.scenario, case, trial.plan)
-        return _ExplainedTrial(index, trial, explain_trial(trial.plan, trial.tables, unrestricted))
+        unrestricted = unrestricted_paths_of_case(about.scenario, case, trial.plan, labels)
+        plan, tables = labelled(trial.plan, trial.tables, labels)
+        return _ExplainedTrial(index, trial, explain_trial(plan, tables, unrestricted))
 
 
 def _trials(folder: Path, case: str, only: int | None) -> tuple[list[tuple[int, Trial]], list[str]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.cautions.observations import REMEDIES, Observation, cautions
 from plait.analysis.judge import judged_in
+from plait.analysis.labels.study_labels import labels_in
 from plait.analysis.published import Published, published_in
 from plait.analysis.rows import CaseRows, ExcludedTrial, FailedTrial, TrialRow
 from plait.analysis.statistics.precision import wide
@@ -20,6 +21,8 @@ from plait.results.reduce import ReducedTrial, TrialPlace, reduced
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+
+    from plait.analysis.labels.study_labels import StudyLabels
 
 
 _MOST_REASONS = 3
@@ -35,6 +38,11 @@ class StudyData:
     cases: tuple[CaseRows, ...]
     digest: str
     cautions: tuple[Caution, ...]
+
+    @property
+    def labels(self) -> StudyLabels:
+        """What people call the parts of the study."""
+        return labels_in(self.about.scenario)
 
     @property
     def published(self) -> Published:
@@ -53,6 +61,7 @@ def read_study(folder: Path, progress: Callable[[int, int], None] = lambda _, __
         DataError: the folder is no result folder, or a file in it is damaged.
     """
     about = read_study_file(folder)
+    called = labels_in(about.scenario).cases
     cases: list[CaseRows] = []
     study_cautions = list(about.cautions)
     places = [
@@ -65,6 +74,7 @@ def read_study(folder: Path, progress: Callable[[int, int], None] = lambda _, __
         trials_of.setdefault(place.case, []).append(trial)
     for entry in about.cases:
         case, observed_in = _case(entry.name, entry.settings, trials_of.get(entry.name, ()))
+        case = replace(case, label=called.get(entry.name))
         cases.append(case)
         trials = case.trials
         if trials < about.repeat and about.shard is None:

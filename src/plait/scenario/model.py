@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 from pydantic import BeforeValidator, Field, PrivateAttr
 
 from plait.scenario.fields.events import EventSpec
-from plait.scenario.fields.figures import FigureSpec
+from plait.scenario.fields.figures import FigureSpec, LabelsSpec
 from plait.scenario.fields.monitors import MonitorsSpec
 from plait.scenario.fields.network import InputFile, NetworkSpec
 from plait.scenario.fields.parts import (
@@ -106,6 +106,8 @@ class ScenarioModel(Part):
     """Metrics that decide the result, the most important first. Default: those of the kind of traffic."""
     figures: Annotated[list[FigureSpec], Field(max_length=24)] = []
     """Figures of the study, instead of those that plait derives from `vary`."""
+    labels: LabelsSpec | None = None
+    """What figures, tables and sentences show instead of names."""
 
     _written: "Written | None" = PrivateAttr(default=None)
     _source: "Source | None" = PrivateAttr(default=None)  # private, so pydantic never resolves the type

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from plait.analysis.labels.labelled import labelled
+from plait.analysis.labels.study_labels import labels_in
 from plait.analysis.metrics.programs import with_connections, without_control
 from plait.analysis.series import trial_series
 from plait.dataset.model import ALL_TABLES
@@ -33,6 +35,7 @@ from plait.view.study_data import FIGURE_FILE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from plait.analysis.labels.study_labels import StudyLabels
     from plait.dataset.trial import Trial
     from plait.report.render.render import Drawing
 
@@ -133,7 +136,8 @@ def _of_trial(study: OpenStudy, case: int, number: int, stem: str, suffix: str) 
         if stem not in trial.tables:
             raise UnknownPageError
         return table_file(trial.tables[stem], suffix)
-    figures = trial_figures(trial, name, (stem,)) if suffix in FIGURE_TYPES else {}
+    labels = labels_in(study.about().scenario)
+    figures = trial_figures(trial, name, (stem,), labels) if suffix in FIGURE_TYPES else {}
     if stem not in figures:
         raise UnknownPageError
     return drawing_file(figures[stem], suffix)
@@ -144,14 +148,15 @@ def drawing_file(drawing: Drawing, suffix: str) -> bytes:
     return {"svg": drawing.svg.encode(), "png": drawing.png, "pdf": drawing.pdf}[suffix]
 
 
-def trial_figures(trial: Trial, case: str, names: Sequence[str]) -> dict[str, Drawing]:
-    """Return the figures of a trial as they are printed: `KINDS` over time, and the network.
+def trial_figures(trial: Trial, case: str, names: Sequence[str], labels: StudyLabels) -> dict[str, Drawing]:
+    """Return the figures of a trial as they are printed: `KINDS` over time, and the network, with these labels.
 
     Raises DataError and MachineError.
     """
     with making_sense(trial.folder):
-        plan = with_connections(trial.plan, trial.tables)
-        series = trial_series(plan, trial.tables)
+        called, tables = labelled(trial.plan, trial.tables, labels)
+        plan = with_connections(called, tables)
+        series = trial_series(plan, tables)
         panel = Panel(case, series, None)
         frame = frame_of([panel])
         sources: dict[str, dict[str, Any] | str] = {}
@@ -161,5 +166,7 @@ def trial_figures(trial: Trial, case: str, names: Sequence[str]) -> dict[str, Dr
                 sources[kind] = fitted({"$schema": SCHEMA, **spec}, PAGE_MM)
         if "network" in names:
             shown = Representative(case, case, "", 0, 1, without_control(plan), series, None, (), {})
-            sources["network"] = draw(shown.plan, coloured_paths(shown, LIGHT), LIGHT, legend=True)
+            sources["network"] = draw(
+                shown.plan, coloured_paths(shown, LIGHT), LIGHT, legend=True, called=labels
+            )
     return draw_all(sources)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from plait.analysis.labels.study_labels import labels_in
 from plait.dataset.trial import read_trial, trial_folder
 from plait.errors import DataError, MachineError, PlaitError, RequestError
 from plait.files import Folder
@@ -157,6 +158,7 @@ def _trial(site: StudySite, study: OpenStudy, at: _Place, out: _Out, *, failed: 
     for table in trial.tables:
         for suffix in ("csv", "parquet"):
             out.write(place, f"{table}.{suffix}", table_file(trial.tables[table], suffix))
-    for figure, drawing in trial_figures(trial, at.name, (*KINDS, "network")).items():
+    labels = labels_in(study.about().scenario)
+    for figure, drawing in trial_figures(trial, at.name, (*KINDS, "network"), labels).items():
         for suffix in ("svg", "pdf", "png"):
             out.write(place, f"{figure}.{suffix}", drawing_file(drawing, suffix))

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.judge import judged_in
+from plait.analysis.labels.study_labels import labels_in
 from plait.analysis.metrics.catalogue import COMPARED
 from plait.dataset.study_file import StudyFile, read_study_file
 from plait.errors import DataError, PlaitError
@@ -155,7 +156,8 @@ class StudySite:
                 metric: [rounded(row.metrics.get(metric)) for row in rows.values()] for metric in metrics
             },
             "views": [
-                study_data.metric_view(metric) for metric in study_data.ordered_metrics(metrics, judged)[2]
+                study_data.metric_view(metric, labels_in(about.scenario))
+                for metric in study_data.ordered_metrics(metrics, judged)[2]
             ],
             "pending": study.trials.pending(name),
         }

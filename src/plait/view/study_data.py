@@ -17,11 +17,13 @@ from pydantic import BaseModel, ValidationError
 
 from plait.analysis.compare.factors import main_factor
 from plait.analysis.judge import judged_in
+from plait.analysis.labels.cases import labels
+from plait.analysis.labels.study_labels import labels_in
 from plait.analysis.metrics import units
 from plait.analysis.metrics.catalogue import COMPARED, columns, heading_of, metric_of, title_of, unit_of
 from plait.analysis.model import Summary
 from plait.analysis.statistics.intervals import describe
-from plait.analysis.wording import labels, short_name, value_words
+from plait.analysis.wording import short_name, value_words
 from plait.cautions import LOUD, ranked
 from plait.dataset.provenance import explain
 from plait.dataset.trial import making_sense
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from plait.analysis.labels.study_labels import StudyLabels
     from plait.dataset.study_file import CaseEntry, StudyFile
     from plait.view.reduced import ReducedTrials
 
@@ -141,15 +144,15 @@ def case_so_far(trials: ReducedTrials, case: str) -> CaseFigures:
     )
 
 
-def metric_view(name: str) -> dict[str, Any]:
+def metric_view(name: str, labels: StudyLabels) -> dict[str, Any]:
     """Return how a page names a metric and shows its values."""
     record = metric_of(name)
     unit = unit_of(name)
-    owner = name.rpartition(".")[0]
-    heading = heading_of(name)
+    owner = labels.metric_owner(name.rpartition(".")[0])
+    heading = heading_of(name) if metric_of(name) is not None else title_of(name, labels)
     return {
         "name": name,
-        "title": title_of(name),
+        "title": title_of(name, labels),
         "heading": f"{owner}: {heading}" if owner and owner not in heading else heading,
         "unit": _KINDS.get(id(unit), "number"),
         "steps": [list(step) for step in unit.steps],
@@ -207,19 +210,21 @@ def study_view(study_id: str, name: str, about: StudyFile, cases: Sequence[CaseF
     """Return everything that the page of a study shows at once."""
     figures = cases_view(cases)
     primary, leading, names = ordered_metrics(list(figures["metrics"]), judged_in(about.scenario))
-    named = labels(about.cases)  # type: ignore[arg-type]  # names and settings are all that it reads
+    called = labels_in(about.scenario)
+    named = labels(about.cases, called.cases)
     return {
         "id": study_id,
         "folder": name,
         **facts_view(about),
         "cases": [case.name for case in about.cases],
         "labels": [named[case.name] or "all trials" for case in about.cases],
+        "labelled": bool(about.cases) and all(case.name in called.cases for case in about.cases),
         "factors": factors_view(about.cases),
         "main": main_factor(about.cases),
         "baseline": next((i for i, case in enumerate(about.cases) if case.name == about.baseline), 0),
         "primary": primary,
         "leading": leading,
-        "metrics": [metric_view(metric) for metric in names],
+        "metrics": [metric_view(metric, called) for metric in names],
         "figures": figures,
         "cautions": [
             {"text": c.summary, "code": c.code, "remedy": c.remedy or "", "loud": c.code in LOUD}

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from plait.analysis.gaps import collected, part
+from plait.analysis.labels.labelled import labelled
+from plait.analysis.labels.study_labels import labels_in
 from plait.analysis.metrics.ideal import ideal_goodput_bps
 from plait.analysis.metrics.programs import with_connections, without_control
 from plait.analysis.metrics.trial import GREEDY, trial_metrics
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from plait.analysis.labels.study_labels import StudyLabels
     from plait.analysis.series import Points
     from plait.dataset.study_file import StudyFile
     from plait.dataset.trial import Trial
@@ -79,32 +82,32 @@ def trial_view(folder: Path, about: StudyFile, case: str, number: int) -> dict[s
 
 
 def _contents(trial: Trial, about: StudyFile, case: str) -> dict[str, Any]:
-    plan = with_connections(trial.plan, trial.tables)
-    series = part(
-        "series over time", lambda: trial_series(plan, trial.tables), TrialSeries(0.0, 0.0, (), (), 0)
-    )
+    labels = labels_in(about.scenario)
+    called, tables = labelled(trial.plan, trial.tables, labels)
+    plan = with_connections(called, tables)
+    series = part("series over time", lambda: trial_series(plan, tables), TrialSeries(0.0, 0.0, (), (), 0))
     unrestricted = part(
         "paths that the case leaves out",
-        lambda: unrestricted_paths_of_case(about.scenario, case, trial.plan),
+        lambda: unrestricted_paths_of_case(about.scenario, case, trial.plan, labels),
         {},
     )
     explained: tuple[FlowExplanation, ...] = part(
-        "explanation", lambda: explain_trial(trial.plan, trial.tables, unrestricted), ()
+        "explanation", lambda: explain_trial(called, tables, unrestricted), ()
     )
-    metrics = trial_metrics(plan, trial.tables)
+    metrics = trial_metrics(with_connections(trial.plan, trial.tables), trial.tables)
     _, _, names = ordered_metrics([name for name, value in metrics.items() if value is not None])
     shown = without_control(plan)
     alone = len(plan.flows) == 1 and plan.flows[0].kind in GREEDY
     return {
-        "metrics": [[metric_view(name)["title"], show(name, metrics[name]), name] for name in names],
+        "metrics": [[metric_view(name, labels)["title"], show(name, metrics[name]), name] for name in names],
         "series": series_view(series),
         "ideal": rounded(ideal_goodput_bps(plan, plan.flows[0])) if alone else None,
         "explained": [_explanation(flow) for flow in _worst_first(explained)[:MOST_FLOWS]],
         "explainedLeftOut": max(0, len(explained) - MOST_FLOWS),
-        "network": part("drawing of the network", lambda: _network(shown, series, case), None),
-        "links": part("links", lambda: _links(plan, trial.tables["links"]), []),
-        "flows": _flows(trial.tables["flows"]),
-        "events": _events(trial.tables["events"]),
+        "network": part("drawing of the network", lambda: _network(shown, series, case, labels), None),
+        "links": part("links", lambda: _links(plan, tables["links"]), []),
+        "flows": _flows(tables["flows"]),
+        "events": _events(tables["events"]),
         "tables": [[name, trial.tables[name].height] for name in trial.tables],
     }
 
@@ -173,13 +176,13 @@ def _explanation(flow: FlowExplanation) -> dict[str, Any]:
     }
 
 
-def _network(plan: Plan, series: TrialSeries, case: str) -> dict[str, Any]:
+def _network(plan: Plan, series: TrialSeries, case: str, labels: StudyLabels) -> dict[str, Any]:
     """Return the drawing, in colours that the page sets by theme, and the key to the colours of paths."""
     colours = {name: f"var(--{name})" for name in LIGHT}
     drawn = Representative(case, case, "", 0, 1, plan, series, None, (), {})
     paths = [] if is_crowded(plan) else coloured_paths(drawn, colours)
     return {
-        "svg": draw(plan, paths, colours, legend=False),
+        "svg": draw(plan, paths, colours, legend=False, called=labels),
         "paths": [[path.label, path.facts, path.colour] for path in paths],
     }
 

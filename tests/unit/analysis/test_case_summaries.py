@@ -10,6 +10,7 @@ import pytest
 from plait.analysis import values, wording
 from plait.analysis.compare.cases import compare
 from plait.analysis.compare.summary import summarise
+from plait.analysis.labels.cases import case_label
 from plait.analysis.model import Comparison, Summary
 from plait.analysis.rows import CaseRows, FailedTrial, TrialRow
 from plait.analysis.statistics.intervals import describe, paired_difference, paired_ratio
@@ -238,7 +239,7 @@ def test_means_with_intervals_and_ranges_share_one_unit() -> None:
 
 
 def test_cases_are_called_by_what_they_set() -> None:
-    assert wording.case_label("x", {"transport": "mptcp"}) == "MPTCP"
-    assert wording.case_label("x", {"transport": "tcp", "network.links.*.rate": "5mbit"}) == "TCP, rate 5mbit"
-    assert wording.case_label("default", {}) == "default"
-    assert len(wording.case_label("x", {"endpoints": ["10.0.0.1"] * 30})) < 45
+    assert case_label("x", {"transport": "mptcp"}) == "MPTCP"
+    assert case_label("x", {"transport": "tcp", "network.links.*.rate": "5mbit"}) == "TCP, rate 5mbit"
+    assert case_label("default", {}) == "default"
+    assert len(case_label("x", {"endpoints": ["10.0.0.1"] * 30})) < 45

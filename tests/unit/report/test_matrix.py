@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import product
 
+from plait.analysis.labels.cases import case_label
 from plait.analysis.model import CaseSummary, Statistics, Summary
-from plait.analysis.wording import case_label
 from plait.report.page.matrix import crossed_settings, section
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from plait.analysis.compare.factors import main_factor, other_settings
+from plait.analysis.labels.cases import labels
 from plait.analysis.metrics.catalogue import COMPARED, compared_metric
 from plait.analysis.model import Comparison, Estimate
 from plait.analysis.statistics.intervals import paired_difference, paired_ratio
 from plait.analysis.statistics.tests import ALPHA, holm, paired_test
 from plait.analysis.values import show
-from plait.analysis.wording import case_label, change, change_interval, significant
+from plait.analysis.wording import change, change_interval, significant
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from plait.analysis.rows import CaseRows
 
@@ -25,6 +26,7 @@ def compare(cases: Sequence[CaseRows], baseline: str | None, judged: Sequence[st
     """
     metrics = list(dict.fromkeys((*judged, *COMPARED)))
     by_name = {case.name: case for case in cases}
+    words = labels(cases)
     first = by_name.get(baseline) if baseline is not None else None
     if first is None:
         return []
@@ -34,7 +36,7 @@ def compare(cases: Sequence[CaseRows], baseline: str | None, judged: Sequence[st
         if partner is case:
             continue
         comparisons += [
-            _compare(case, partner, metric) for metric in metrics if _measured(case, partner, metric)
+            _compare(case, partner, metric, words) for metric in metrics if _measured(case, partner, metric)
         ]
     return _corrected(comparisons)
 
@@ -78,7 +80,7 @@ def _measured(case: CaseRows, baseline: CaseRows, metric: str) -> bool:
     return any(row.metrics.get(metric) is not None for row in (*case.rows, *baseline.rows))
 
 
-def _compare(case: CaseRows, baseline: CaseRows, metric: str) -> Comparison:
+def _compare(case: CaseRows, baseline: CaseRows, metric: str, words: Mapping[str, str]) -> Comparison:
     """Return the comparison of one metric over the seeds for which both cases have it."""
     before = {row.seed: row.metrics.get(metric) for row in baseline.rows}
     pairs = [
@@ -102,7 +104,14 @@ def _compare(case: CaseRows, baseline: CaseRows, metric: str) -> Comparison:
         identical=identical,
         verdict=verdict,
         sentence=_sentence(
-            case, baseline, metric, len(pairs), difference, ratio, verdict, identical=identical
+            words[case.name],
+            words[baseline.name],
+            metric,
+            len(pairs),
+            difference,
+            ratio,
+            verdict,
+            identical=identical,
         ),
         test=tested.test if tested else None,
         p_value=tested.p_value if tested else None,
@@ -123,8 +132,8 @@ def _verdict(difference: Estimate | None) -> Literal["more", "less", "same", "un
 
 
 def _sentence(  # noqa: PLR0917 - the parts of one sentence
-    case: CaseRows,
-    baseline: CaseRows,
+    name: str,
+    other: str,
     metric: str,
     pairs: int,
     difference: Estimate | None,
@@ -134,7 +143,6 @@ def _sentence(  # noqa: PLR0917 - the parts of one sentence
     identical: bool,
 ) -> str:
     """Return the comparison in words."""
-    name, other = case_label(case.name, case.settings), case_label(baseline.name, baseline.settings)
     record = compared_metric(metric)
     verb, noun = record.verb, f"the {record.noun}"
     if difference is None:

@@ -7,6 +7,7 @@ import statistics
 from typing import TYPE_CHECKING
 
 from plait.analysis.compare.studies_wording import sentence, summing_up
+from plait.analysis.labels.cases import labels
 from plait.analysis.metrics.catalogue import compared_metric
 from plait.analysis.model import CaseComparison, CaseTrials, Estimate, StudiesComparison
 from plait.analysis.statistics.intervals import paired_difference, paired_ratio
@@ -32,17 +33,20 @@ def compare_studies(
     others = {_key(case): case for case in second}
     matched = [(case, others[_key(case)]) for case in first if _key(case) in others]
     keys = {_key(case) for case in first}
+    words = labels([case for case, _ in matched])
     comparisons: list[CaseComparison] = []
     for metric in metrics:
         rows = [_compare(before, after, metric) for before, after in matched]
         rows = [row for row in rows if row.before.measured or row.after.measured]
         corrected = holm([row.p_value for row in rows])
-        comparisons += [_judged(row, p, tolerance) for row, p in zip(rows, corrected, strict=True)]
+        comparisons += [
+            _judged(row, p, tolerance, words[row.case]) for row, p in zip(rows, corrected, strict=True)
+        ]
     worse = any(row.verdict in {"worse", "not measured"} for row in comparisons)
     return StudiesComparison(
         tolerance=tolerance,
         verdict="worse" if worse else "no worse",
-        sentence=summing_up([(row.case, row.verdict) for row in comparisons], tolerance),
+        sentence=summing_up([(words[row.case], row.verdict) for row in comparisons], tolerance),
         cases=tuple(comparisons),
         only_first=tuple(case.name for case in first if _key(case) not in others),
         only_second=tuple(case.name for case in second if _key(case) not in keys),
@@ -75,6 +79,7 @@ def _compare(before: CaseRows, after: CaseRows, metric: str) -> CaseComparison:
     return CaseComparison(
         case=before.name,
         settings=before.settings,
+        label=after.label or before.label,
         metric=metric,
         before=_side(before, xs),
         after=_side(after, ys),
@@ -107,11 +112,11 @@ def _apart(
     return Estimate(value=y - x, ci95=interval), Estimate(value=y / x) if x else None, welch_test(a, b)
 
 
-def _judged(row: CaseComparison, p_holm: float | None, tolerance: float) -> CaseComparison:
+def _judged(row: CaseComparison, p_holm: float | None, tolerance: float, called: str) -> CaseComparison:
     judged = row.model_copy(
         update={"p_holm": p_holm, "verdict": _verdict(row, p_holm, tolerance)},
     )
-    return judged.model_copy(update={"sentence": sentence(judged)})
+    return judged.model_copy(update={"sentence": sentence(judged, called)})
 
 
 def _verdict(row: CaseComparison, p_holm: float | None, tolerance: float) -> Verdict:

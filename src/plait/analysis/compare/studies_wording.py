@@ -33,9 +33,12 @@ _COUNTED = {
 }
 
 
-def sentence(row: CaseComparison) -> str:
-    """Return one comparison in words: what changed by how much, how sure that is, and by which test."""
-    name = f"{row.case}: {compared_metric(row.metric).noun}"
+def sentence(row: CaseComparison, called: str) -> str:
+    """Return one comparison in words: what changed by how much, how sure that is, and by which test.
+
+    `called` is what to call the case.
+    """
+    name = f"{called}: {compared_metric(row.metric).noun}"
     if row.verdict == "not measured":
         return (
             f"{name} was measured in {row.after.measured} of {row.after.trials} trials, "

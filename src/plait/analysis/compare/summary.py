@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from plait.analysis.compare.cases import compare
 from plait.analysis.compare.effects import effects
 from plait.analysis.gaps import part
+from plait.analysis.labels.study_labels import StudyLabels
 from plait.analysis.metrics.catalogue import judged_metrics
 from plait.analysis.model import CaseSummary, Exclusion, Statistics, Summary
 from plait.analysis.published import Published
@@ -26,6 +27,7 @@ def summarise(
     baseline: str | None,
     published: Published | None = None,
     judged: tuple[str, ...] = (),
+    labels: StudyLabels | None = None,
 ) -> Summary:
     """Return the summary of a study.
 
@@ -36,6 +38,7 @@ def summarise(
         baseline: the name of the case that the others are compared with.
         published: published results of the same experiment.
         judged: the metrics that the scenario judges by.
+        labels: what people call the parts of the study.
     """
     figures = published or Published()
     names = list(dict.fromkeys(name for case in cases for row in case.rows for name in row.metrics))
@@ -50,6 +53,7 @@ def summarise(
                 failed=len(case.failed),
                 excluded=tuple(Exclusion(trial=trial.index, reason=trial.reason) for trial in case.excluded),
                 published=figures.of_case(case.settings),
+                label=case.label,
                 metrics={
                     name: _described(name, [row.metrics.get(name) for row in case.rows])
                     for name in names
@@ -60,6 +64,7 @@ def summarise(
             for case in cases
         ),
         judged=judged,
+        labels=labels or StudyLabels(),
         published_source=figures.source or None,
         comparisons=tuple(part("comparisons of cases", lambda: compare(cases, baseline, judged), [])),
     )

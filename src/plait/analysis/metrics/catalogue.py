@@ -26,6 +26,7 @@ from plait.analysis.metrics.units import (
 from plait.analysis.wording import number_word
 
 if TYPE_CHECKING:
+    from plait.analysis.labels.study_labels import StudyLabels
     from plait.analysis.metrics.metric import Owner
     from plait.analysis.model import CaseSummary, Summary
 
@@ -275,9 +276,10 @@ def unit_of(name: str) -> Unit:
     return metric.unit if metric is not None else unit_by_ending(name)
 
 
-def title_of(name: str) -> str:
-    """Return what a metric is called; of a flow, a path or a program, with its name behind."""
+def title_of(name: str, labels: StudyLabels | None = None) -> str:
+    """Return what a metric is called; of a flow, a path or a program, with its name or label behind."""
     owner, _, last = name.rpartition(".")
+    owner = labels.metric_owner(owner) if labels and owner else owner
     metric = metric_of(name)
     title = metric.title if metric is not None else last
     return f"{title}, {owner}" if owner else title

@@ -54,7 +54,7 @@ def command(
 ) -> int:
     """Explain what limited each flow."""
     from plait.report.terminal.explanation import show_explanation
-    from plait.results.explain import explain_study
+    from plait.results.explain import explain_study, for_people
 
     explanation = explain_study(folder, case=case, flow=flow, trial=trial)
     if verify or what_if:
@@ -62,7 +62,7 @@ def command(
     if json_output:
         typer.echo(explanation.model_dump_json(indent=1))
     else:
-        show_explanation(explanation)
+        show_explanation(*for_people(folder, explanation, flow))
     return 0
 
 

@@ -35,13 +35,16 @@ class NodeBox:
 
     column: int = -1
     """Of a place that a line passes; such a box is not drawn."""
+    called: tuple[str, ...] = ()
+    """The labels of its nodes; without any, their names."""
 
     @property
     def label(self) -> str:
         """The first and the last name, and how many there are."""
-        if len(self.names) == 1:
-            return shortened(self.names[0])
-        return f"{shortened(self.names[0])} {ELLIPSIS} {shortened(self.names[-1])} ({len(self.names)})"
+        words = self.called or self.names
+        if len(words) == 1:
+            return shortened(words[0])
+        return f"{shortened(words[0])} {ELLIPSIS} {shortened(words[-1])} ({len(words)})"
 
     @property
     def width(self) -> float:
@@ -81,15 +84,15 @@ def boxes_of(plan: Plan, labels: LinkLabels) -> list[NodeBox]:
     near: dict[str, list[tuple[str, str]]] = {name: [] for name in role}
     for link in plan.links:
         a, b = link.directions[0].source, link.directions[0].target
-        near[a].append((b, labels.label(link)))
-        near[b].append((a, labels.label(link)))
+        near[a].append((b, f"{labels.name(link)} {labels.label(link)}"))
+        near[b].append((a, f"{labels.name(link)} {labels.label(link)}"))
     both = not has_sides(plan)
     alike: dict[object, list[str]] = {}
     for name, kind in role.items():
         side = both or (name in left, name in right)
         key = (side, tuple(sorted(near[name]))) if kind == "host" else name
         alike.setdefault(key, []).append(name)
-    return [NodeBox(tuple(names), role[names[0]]) for names in alike.values()]
+    return [_box(names, role, labels) for names in alike.values()]
 
 
 def classes_of(plan: Plan, labels: LinkLabels) -> list[NodeBox]:
@@ -114,7 +117,11 @@ def classes_of(plan: Plan, labels: LinkLabels) -> list[NodeBox]:
     groups: dict[int, list[str]] = {}
     for name in role:
         groups.setdefault(colour[name], []).append(name)
-    return [NodeBox(tuple(names), role[names[0]]) for names in groups.values()]
+    return [_box(names, role, labels) for names in groups.values()]
+
+
+def _box(names: Sequence[str], role: Mapping[str, str], labels: LinkLabels) -> NodeBox:
+    return NodeBox(tuple(names), role[names[0]], called=tuple(map(labels.called.node, names)))
 
 
 def _numbered(signs: Mapping[str, tuple[object, ...]]) -> dict[str, int]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from plait.analysis.labels.study_labels import StudyLabels
 from plait.analysis.wording import plain, rate, significant, size
 from plait.frames import DEFAULT_MTU
 from plait.plan.model.qdiscs import PlaitTrace
@@ -30,8 +31,13 @@ class LinkWords:
 class LinkLabels:
     """The labels of the links of one plan."""
 
-    def __init__(self, plan: Plan) -> None:
-        """Collect what the records of links leave to other records: traces, middleboxes, MTUs."""
+    def __init__(self, plan: Plan, called: StudyLabels | None = None) -> None:
+        """Collect what the records of links leave to other records: traces, middleboxes, MTUs.
+
+        Links of `plan` already have their labels as names; `called` says which do, and what to call nodes.
+        """
+        self.called = called or StudyLabels()
+        self._named = set(self.called.links.values())
         network = plan.network
         self._traces = {
             qdisc.ifname: qdisc.options.file.name
@@ -49,7 +55,19 @@ class LinkLabels:
         }
 
     def words(self, link: Link) -> LinkWords:
-        """Return what a link does in both directions, and what it does in only one."""
+        """Return a link's label, and what it does in both directions, and in only one."""
+        words = self._conditions(link)
+        name = self.name(link)
+        if not name:
+            return words
+        first, *others = words.common or ("",)
+        return replace(words, common=(f"{name}: {first}" if first else name, *others))
+
+    def name(self, link: Link) -> str:
+        """Return a link's label; empty without one."""
+        return link.name if link.name in self._named else ""
+
+    def _conditions(self, link: Link) -> LinkWords:
         forward, backward = (self._direction(direction) for direction in link.directions)
         return LinkWords(
             tuple(words for words in forward if words in backward),
@@ -59,11 +77,12 @@ class LinkLabels:
 
     def label(self, link: Link) -> str:
         """Return all conditions of a link as one text: "5 Mbit/s, 10 ms, queue 100 pkt"."""
-        words = self.words(link)
+        words = self._conditions(link)
         parts = [", ".join(words.common)]
         for direction, own in zip(link.directions, (words.forward, words.backward), strict=True):
             if own:
-                parts.append(f"{direction.source} {ARROW} {direction.target}: {', '.join(own)}")
+                ends = (self.called.node(direction.source), self.called.node(direction.target))
+                parts.append(f"{f' {ARROW} '.join(ends)}: {', '.join(own)}")
         return "; ".join(part for part in parts if part)
 
     def direction(self, direction: LinkDirection) -> str:

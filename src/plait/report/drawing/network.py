@@ -31,8 +31,9 @@ from plait.report.drawing.svg import (
 from plait.report.render.text_width import text_width
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from plait.analysis.labels.study_labels import StudyLabels
     from plait.plan.model.plan import Link, Plan
 
 LANE = 92.0
@@ -92,6 +93,8 @@ class _Geometry:
     width: float
     top: float
     lane: float
+    margin: float = MARGIN
+    """Half the width of the widest node at either end, at least."""
     boxes: dict[str, Box] = field(default_factory=dict)
 
     @property
@@ -106,30 +109,41 @@ class _Geometry:
 
     def centre_of(self, node: str) -> tuple[float, float]:
         """Return the centre of a node."""
-        x = MARGIN + self.layout.across[node] * (self.width - 2 * MARGIN)
+        x = self.margin + self.layout.across[node] * (self.width - 2 * self.margin)
         return x, self.top + self.layout.down[node] * self.lane
 
 
-def draw(plan: Plan, paths: Sequence[DrawnPath], colours: Mapping[str, str], *, legend: bool) -> str:
+def draw(
+    plan: Plan,
+    paths: Sequence[DrawnPath],
+    colours: Mapping[str, str],
+    *,
+    legend: bool,
+    called: StudyLabels | None = None,
+) -> str:
     """Return the drawing as SVG; `colours` gives "surface", "raised", "ink", "muted" and "grid" as CSS colours.
 
+    `called` says what people call nodes, and which links of `plan` have a label as their name.
     A network of many nodes is drawn as an overview, without paths.
     """
     if overview.is_crowded(plan):
-        return overview.draw(plan, colours)
-    labels = LinkLabels(plan)
+        return overview.draw(plan, colours, called)
+    labels = LinkLabels(plan, called)
     places = layout(plan)
     shown = [link for link in plan.links if all(node in places.across for node in _ends(link))]
     same = _common_label(shown, labels)
-    geometry = _geometry(shown, labels if same is None else None, places)
+    geometry = _geometry(shown, labels if same is None else None, places, _margin(plan, labels, places))
     drawn = _routed(shown, geometry, paths, labels, plan)
     room = Room(geometry.width, geometry.height, list(geometry.boxes.values()), [d.curve for d in drawn])
     parts = [_strokes(link, colours) for link in drawn]
     inline, numbered = _labels(drawn if same is None else [], geometry, room, colours)
-    parts += [_node(plan, name, box, colours) for name, box in geometry.boxes.items()]
+    parts += [
+        _node(plan, name, labels.called.node(name), box, colours) for name, box in geometry.boxes.items()
+    ]
     parts += inline
     notes = [f"every link: {same}"] if same is not None else []
-    notes += node_notes(plan)
+    notes += node_notes(plan, labels.called)
+    notes += _longer(labels.called.node(name) for name in geometry.boxes)
     if places.left_out:
         notes.append(f"{places.left_out} nodes that no path crosses are not drawn")
     y = geometry.height
@@ -142,19 +156,29 @@ def draw(plan: Plan, paths: Sequence[DrawnPath], colours: Mapping[str, str], *, 
     return drawing("".join(parts), geometry.width, y, colours)
 
 
-def _geometry(links: Sequence[Link], labels: LinkLabels | None, places: Layout) -> _Geometry:
+def _margin(plan: Plan, labels: LinkLabels, places: Layout) -> float:
+    """Return the room beside the centres of the outermost nodes."""
+    halves = [
+        node_size(shortened(labels.called.node(space.name)), space.role)[0] / 2
+        for space in plan.network.namespaces
+        if places.across.get(space.name) in {0, 1}
+    ]
+    return max(MARGIN, *(half + 4 for half in halves))
+
+
+def _geometry(links: Sequence[Link], labels: LinkLabels | None, places: Layout, margin: float) -> _Geometry:
     """Return the size of the drawing: columns as wide as labels need, and room for bends of parallel links."""
     blocks = [_block(labels.words(link), LONGEST[0]) for link in links] if labels is not None else []
     widest = max((text_width(line, TEXT) for lines in blocks for line in lines), default=0.0)
     tallest = max(map(len, blocks), default=0) * LINE
     columns = max(places.columns - 1, 1)
-    fitting = (WIDEST - 2 * MARGIN) / columns
+    fitting = (WIDEST - 2 * margin) / columns
     column = max(min(widest + 90, COLUMN[1], fitting), COLUMN[0])
     pairs = [frozenset(_ends(link)) for link in links]
     bulge = max((pairs.count(pair) - 1) / 2 * BEND for pair in pairs) if pairs else 0.0
     lane = (LANE if places.lanes <= FEW_LANES else CLOSE_LANE) + max(0.0, tallest - 2 * LINE)
     top = 30 + max(tallest, LINE) + max(bulge - BEND / 2, 0.0) * BULGE
-    return _Geometry(places, max(LEAST_WIDTH, 2 * MARGIN + column * columns), top, lane)
+    return _Geometry(places, max(LEAST_WIDTH, 2 * margin + column * columns), top, lane, margin)
 
 
 def _routed(
@@ -170,7 +194,7 @@ def _routed(
     for space in plan.network.namespaces:
         if space.name in geometry.layout.across:
             most = max((half[link.name] for link in links if space.name in _ends(link)), default=0.0)
-            width, height = node_size(shortened(space.name), space.role)
+            width, height = node_size(shortened(labels.called.node(space.name)), space.role)
             geometry.boxes[space.name] = Box.around(
                 *geometry.centre_of(space.name), width, max(height, 2 * most + 8)
             )
@@ -277,11 +301,16 @@ def _common_label(links: Sequence[Link], labels: LinkLabels) -> str | None:
     return ", ".join(shared.common) or "no limit"
 
 
-def _node(plan: Plan, name: str, box: Box, colours: Mapping[str, str]) -> str:
+def _longer(names: Iterable[str]) -> list[str]:
+    """Return the names that boxes have shortened, in full."""
+    return [f"{shortened(name)}: {name}" for name in names if shortened(name) != name]
+
+
+def _node(plan: Plan, name: str, called: str, box: Box, colours: Mapping[str, str]) -> str:
     role = next(space.role for space in plan.network.namespaces if space.name == name)
     x, y = (box.left + box.right) / 2, (box.top + box.bottom) / 2
     height = box.bottom - box.top
-    return node((x, y), shortened(name), role, colours, tooltip=f"{role} {name}", height=height)
+    return node((x, y), shortened(called), role, colours, tooltip=f"{role} {name}", height=height)
 
 
 def _ends(link: Link) -> tuple[str, str]:
@@ -294,5 +323,5 @@ def _legend(paths: Sequence[DrawnPath], top: float, colours: Mapping[str, str]) 
     for number, path in enumerate(paths):
         y = top + 22 * number + 8
         rows.append(stroke(f"M{MARGIN - 24} {y:.1f}h22", path.colour, 3))
-        rows.append(text(MARGIN + 8, y + 4, f"{path.label}   {path.facts}", colours["ink"], "start"))
+        rows.append(text(MARGIN + 8, y + 4, f"{path.label}: {path.facts}", colours["ink"], "start"))
     return "".join(rows)

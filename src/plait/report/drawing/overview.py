@@ -21,6 +21,7 @@ from plait.report.drawing.svg import badge, drawing, lines_of_text, node, stroke
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from plait.analysis.labels.study_labels import StudyLabels
     from plait.plan.model.plan import Plan
     from plait.report.drawing.grouping import BoxLine, NodeBox
 
@@ -51,20 +52,24 @@ def is_crowded(plan: Plan) -> bool:
     return nodes > FEW_NODES or len(distinct_paths(plan)) > FEW_PATHS
 
 
-def draw(plan: Plan, colours: Mapping[str, str]) -> str:
-    """Return the drawing as SVG; `colours` as for the drawing of a small network."""
-    labels = LinkLabels(plan)
+def draw(plan: Plan, colours: Mapping[str, str], called: StudyLabels | None = None) -> str:
+    """Return the drawing as SVG; `colours` and `called` as for the drawing of a small network."""
+    labels = LinkLabels(plan, called)
     for boxes in (boxes_of(plan, labels), classes_of(plan, labels)):
         columns, lines = columns_of(plan, boxes, lines_of(plan, boxes, labels))
         if max(map(len, columns)) <= MOST_ROWS and len(lines) <= MOST_LINES:
-            svg = _drawn(plan, columns, lines, colours)
+            svg = _drawn(plan, columns, lines, colours, labels.called)
             if svg is not None:
                 return svg
     return _in_words(plan, labels, colours)
 
 
 def _drawn(
-    plan: Plan, columns: Sequence[Sequence[NodeBox]], lines: Sequence[BoxLine], colours: Mapping[str, str]
+    plan: Plan,
+    columns: Sequence[Sequence[NodeBox]],
+    lines: Sequence[BoxLine],
+    colours: Mapping[str, str],
+    called: StudyLabels,
 ) -> str | None:
     """Return the drawing; None where the number of a line has no free place."""
     most = max(map(len, columns))
@@ -93,7 +98,7 @@ def _drawn(
             parts.append(badge(*centre, numbers[line.kinds], colours))
     rows += _multiplicities(lines)
     wide = max(width, LEAST_WIDTH)
-    below, bottom = lines_of_text([*rows, *node_notes(plan)], MARGIN, height, wide - MARGIN, colours)
+    below, bottom = lines_of_text([*rows, *node_notes(plan, called)], MARGIN, height, wide - MARGIN, colours)
     return drawing("".join(parts) + below, wide, bottom, colours)
 
 
@@ -179,7 +184,7 @@ def _in_words(plan: Plan, labels: LinkLabels, colours: Mapping[str, str]) -> str
         rows.append(f"rates: {plain(rate(min(rates)))} to {plain(rate(max(rates)))}")
     rows.append(f"delays: {plain(f'{min(delays):.3f} ms')} to {plain(f'{max(delays):.3f} ms')}")
     rows += _counted([labels.label(link) or "no limit" for link in plan.links])
-    below, bottom = lines_of_text([*rows, *node_notes(plan)], MARGIN, MARGIN, 640, colours)
+    below, bottom = lines_of_text([*rows, *node_notes(plan, labels.called)], MARGIN, MARGIN, 640, colours)
     return drawing(below, 640 + MARGIN, bottom + MARGIN, colours)
 
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.compare.factors import main_factor
-from plait.analysis.wording import capital, case_label, labels, short_name, value_words
+from plait.analysis.labels.cases import case_label
+from plait.analysis.wording import capital, short_name
 from plait.units import Duration, Packets, Rate, Ratio, Size
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from plait.analysis.compare.factors import HasSettings
     from plait.analysis.model import CaseSummary
@@ -109,27 +110,6 @@ def label_without(case: CaseRows | CaseSummary, settings: Sequence[str], varied:
     kept = {factor.setting for factor in varied} - set(settings)
     left = {name: value for name, value in case.settings.items() if name in kept}
     return case_label("", left) if left else ""
-
-
-def short_label(label: str, settings: Mapping[str, Any]) -> str:
-    """Return what a case is called in little room: its values, and the names of fields whose values are numbers.
-
-    `label` is for a case in which nothing varies.
-    """
-    values = [(name, str(value)) for name, value in settings.items()]
-    if len(values) < 2 or len({value for _, value in values}) < len(values):
-        return label
-    return ", ".join(
-        f"{short_name(name).replace('_', ' ')} {value}" if value[:1].isdigit() else value_words(value)
-        for name, value in values
-    )
-
-
-def short_labels(cases: Sequence[CaseRows | CaseSummary]) -> dict[str, str]:
-    """Return the short label of each case by name; the whole labels where short ones would not distinguish them."""
-    whole = labels(cases)
-    short = {case.name: short_label(whole[case.name], case.settings) for case in cases}
-    return short if len(set(short.values())) == len(short) else whole
 
 
 def numbers_of(given: Sequence[Any]) -> tuple[tuple[float, ...] | None, str]:

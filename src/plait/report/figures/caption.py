@@ -31,7 +31,8 @@ class Caption:
 def caption_of(kind: FigureKind, wanted: FigureRequest, content: Content) -> Caption:
     """Return the caption of a figure."""
     metric = kind.heading(wanted)
-    return Caption(title_of(metric) if metric else "", kind.caption(wanted, content), wanted.author_text)
+    title = title_of(metric, content.summary.labels) if metric else ""
+    return Caption(title, kind.caption(wanted, content), wanted.author_text)
 
 
 def with_description(panels: Sequence[Spec], caption: Caption) -> tuple[Spec, ...]:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.compare.factors import main_factor
+from plait.analysis.labels.cases import case_label
 from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.values import axis_title, scale_of
-from plait.analysis.wording import case_label, significant
+from plait.analysis.wording import significant
 from plait.report.figures.axes import Factor, factors, label_without
 from plait.report.figures.kind import number
 from plait.report.headline import matched

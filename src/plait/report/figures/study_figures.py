@@ -9,9 +9,10 @@ import csv
 import io
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from plait.analysis.gaps import part
+from plait.analysis.metrics.catalogue import title_of
 from plait.report.drawing.network import draw
 from plait.report.drawing.paths import coloured_paths, most_paths
 from plait.report.figures.caption import caption_of, with_description
@@ -113,8 +114,24 @@ def drawn_figure(wanted: FigureRequest, content: Content) -> DrawnFigure | None:
     panels = kind.panels(wanted, content)
     if not panels:
         return None
+    labels = content.summary.labels
+    if labels and "." in wanted.metric:
+        titles = title_of(wanted.metric), title_of(wanted.metric, labels)
+        panels = [_retitled(panel, *titles) for panel in panels]
     caption = caption_of(kind, wanted, content)
     return DrawnFigure(wanted, with_description(panels, caption), caption)
+
+
+def _retitled(spec: Any, old: str, new: str) -> Any:
+    """Return a specification in which titles that begin with `old` begin with `new`."""
+    if isinstance(spec, dict):
+        return {
+            key: new + value[len(old) :]
+            if key == "title" and isinstance(value, str) and value.startswith(old)
+            else _retitled(value, old, new)
+            for key, value in spec.items()
+        }
+    return [_retitled(inner, old, new) for inner in spec] if isinstance(spec, list) else spec
 
 
 def laid_out(figure: DrawnFigure, width_mm: float, column_mm: float = COLUMN_MM) -> Spec:
@@ -129,7 +146,8 @@ def laid_out(figure: DrawnFigure, width_mm: float, column_mm: float = COLUMN_MM)
 
 
 def _network_svg(drawn: Representative) -> str:
-    return draw(drawn.plan, coloured_paths(drawn, LIGHT), LIGHT, legend=True)
+    paths = coloured_paths(drawn, LIGHT)
+    return draw(drawn.plan, paths, LIGHT, legend=True, called=drawn.labels)
 
 
 def _data(figure: FigureRequest, content: Content) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from plait.analysis.labels.cases import case_label
 from plait.analysis.metrics.catalogue import mean, primary_metric, title_of
 from plait.analysis.values import show
-from plait.analysis.wording import MISSING, capital, case_label, short_name, value_words
+from plait.analysis.wording import MISSING, capital, short_name, value_words
 from plait.report.page.case_tables import TableSection
 from plait.report.page.tables import Cell, Column, Table
 from plait.report.page.template import fill

@@ -72,7 +72,7 @@ def network(shown: Sequence[Representative]) -> Markup | str:
     paths = coloured_paths(drawn, colours)
     view = NetworkSection(
         drawn.label if links_differ(shown) else "",
-        Markup(draw(drawn.plan, paths, colours, legend=False)),  # noqa: S704 - drawing.svg escapes its texts
+        Markup(draw(drawn.plan, paths, colours, legend=False, called=drawn.labels)),  # noqa: S704 - drawing.svg escapes its texts
         () if is_crowded(drawn.plan) else tuple(paths),
         " ".join(f"{line}." for line in renamed_interfaces(drawn.plan)[:MOST_INTERFACES]),
     )

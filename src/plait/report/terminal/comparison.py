@@ -158,7 +158,7 @@ def _columns(rows: Sequence[CaseComparison]) -> list[TextColumn]:
     }
     words = {"metric", "verdict"}
     return [
-        *factor_columns(rows, [row.case for row in rows]),
+        *factor_columns(rows, [row.label or row.case for row in rows]),
         *(
             TextColumn(
                 name, name, tuple(texts), folds=name == "verdict", is_words=name in words, styles=_COLOURS

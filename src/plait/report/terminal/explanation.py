@@ -12,7 +12,7 @@ from plait.explain.causes import CAUSES, HARMLESS
 from plait.report.terminal.summary import Screen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from plait.explain.model import Effect, FlowExplanation, Share, StudyExplanation, TrialExplanation
 
@@ -22,15 +22,20 @@ LEAST_SHARE = 0.005
 MAX_FLOWS = 12
 
 
-def show_explanation(explanation: StudyExplanation, file: IO[str] | None = None) -> None:
-    """Print an explanation to `file`, by default standard output; a terminal shows colours."""
+def show_explanation(
+    explanation: StudyExplanation, called: Mapping[str, str], file: IO[str] | None = None
+) -> None:
+    """Print an explanation to `file`, by default standard output; a terminal shows colours.
+
+    `called` says what to call each case, by name.
+    """
     screen = Screen(file)
     console = screen.console
     several = len(explanation.cases) > 1
     for number, case in enumerate(explanation.cases):
         if number:
             console.print()
-        for text in _case(case, named=several):
+        for text in _case(case, called.get(case.case, case.case) if several else ""):
             shown = screen.text(text.plain)
             words = text if shown == text.plain else Text(shown.replace("\N{FULL BLOCK}", "#"))
             indent = len(words.plain) - len(words.plain.lstrip())
@@ -39,9 +44,9 @@ def show_explanation(explanation: StudyExplanation, file: IO[str] | None = None)
         screen.line(f"Not explained, because the trial failed: {line}", style="yellow")
 
 
-def _case(case: TrialExplanation, *, named: bool) -> Iterator[Text]:
-    if named:
-        yield Text(f"Case {case.case}", style="bold")
+def _case(case: TrialExplanation, called: str) -> Iterator[Text]:
+    if called:
+        yield Text(f"Case {called}", style="bold")
     main = [flow for flow in case.flows if not flow.background] or list(case.flows)
     for number, flow in enumerate(main[:MAX_FLOWS]):
         if number:

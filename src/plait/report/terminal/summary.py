@@ -9,8 +9,9 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.text import Text
 
+from plait.analysis.labels.cases import labels
 from plait.analysis.model import Summary
-from plait.analysis.wording import MISSING, labels
+from plait.analysis.wording import MISSING
 from plait.cautions import by_kind
 from plait.dataset.provenance import explain
 from plait.dataset.trial import making_sense

@@ -1,6 +1,6 @@
-"""The figures of a scenario, which replace those that plait would choose: name, kind, axes, caption.
+"""The figures of a scenario, which replace those that plait would choose, and labels in place of names.
 
-Figures do not affect trials: plait draws other figures of finished trials without running any.
+Neither affects trials: plait draws other figures of finished trials without running any.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from plait.scenario.fields.parts import Part
+from plait.scenario.fields.parts import Label, Part
 
 Kind = Literal["intervals", "line", "heat-map", "scatter", "cases", "distribution", "over-time"]
 OVER_TIME = ("goodput", "rtt", "cwnd", "queue")
@@ -43,3 +43,21 @@ class FigureSpec(Part):
     """Width of the files: a column of a paper, or a page."""
     style: Literal["plain", "ieee", "acm", "usenix"] | None = None
     """Publisher whose widths the files have. Default: that of `plait report`, else 85 mm and 175 mm."""
+
+
+ByName = Annotated[dict[str, Label], Field(max_length=4096)]
+
+
+class LabelsSpec(Part):
+    """Labels of things that have no field `label` of their own: generated ones, paths, and cases."""
+
+    nodes: ByName = {}
+    """Labels of hosts, switches and routers by name."""
+    links: ByName = {}
+    """Labels of links by name: `{h1-s1: Wi-Fi}`."""
+    paths: ByName = {}
+    """Labels of paths by name, the nodes from the sender to the receiver: `{h1-s1-h2: via Wi-Fi}`."""
+    flows: ByName = {}
+    """Labels of flows by name: `{bulk1: Backup}`."""
+    cases: ByName = {}
+    """Labels of cases by name: `{transport=tcp: Today}`."""

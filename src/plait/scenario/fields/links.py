@@ -9,13 +9,15 @@ from pydantic import Field
 from plait.frames import DEFAULT_MTU, MAX_PACKET, MIN_MTU
 from plait.scenario.fields.conditions import Bucket, Conditions
 from plait.scenario.fields.middlebox import MiddleboxSpec
-from plait.scenario.fields.parts import Whole
+from plait.scenario.fields.parts import Label, Whole
 from plait.units import Queue, Rate
 
 
 class LinkSpec(Conditions):
     """A link; `forward` (from the first node of its name to the second) and `backward` override conditions."""
 
+    label: Label | None = None
+    """Text that figures, tables and sentences show instead of its name."""
     mtu: Annotated[Whole, Field(ge=MIN_MTU, le=MAX_PACKET)] = DEFAULT_MTU
     """MTU of the interfaces at both ends, in bytes."""
     forward: Conditions | None = None

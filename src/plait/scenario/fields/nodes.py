@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from plait.scenario.fields.links import SharedBucketSpec
-from plait.scenario.fields.parts import Keyword, Part, Sysctls, listed
+from plait.scenario.fields.parts import Keyword, Label, Part, Sysctls, listed
 
 Families = Literal["ipv4", "ipv6", "dual"]
 SCHEDULER, CONGESTION_CONTROL = "net.mptcp.scheduler", "net.ipv4.tcp_congestion_control"
@@ -32,6 +32,8 @@ class GivenRoute(Part):
 class Node(Part):
     """The fields of hosts and routers."""
 
+    label: Label | None = None
+    """Text that figures, tables and sentences show instead of its name."""
     addresses: dict[str, Addresses] = {}
     """Addresses by link of this node: `{h1-s1: 192.168.1.1/24}`, or a list with one of each family. plait derives
     the others."""
@@ -61,6 +63,8 @@ class Host(Node):
 class Switch(Part):
     """A switch: a Linux bridge without spanning tree, or an Open vSwitch datapath."""
 
+    label: Label | None = None
+    """Text that figures, tables and sentences show instead of its name."""
     openflow: Literal["learning", "multipath"] | None = None
     """Use an Open vSwitch datapath: `learning` forwards like a bridge; `multipath` has flow entries that use all best
     paths between switches, also in topologies with cycles."""

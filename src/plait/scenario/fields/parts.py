@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from plait.label_text import LABEL_MAX, label_problem
 from plait.scenario.names import check_node_name
 from plait.scenario.vary.text import MAX_SWEEP
 from plait.units import Duration, Size
@@ -34,6 +35,15 @@ def _name(text: object) -> str:
             f"{str(text)[:40]} is not a name; write text that begins with a letter, such as h1"
         )
     check_node_name(text)
+    return text
+
+
+def _label(text: object) -> str:
+    if not isinstance(text, str):
+        raise ValueError(f"{str(text)[:40]} is not text; put quotes around it")  # noqa: TRY004  # as in _name
+    problem = label_problem(text)
+    if problem is not None:
+        raise ValueError(problem)
     return text
 
 
@@ -104,6 +114,7 @@ def _sysctls(value: object) -> object:
 
 
 NodeName = Annotated[str, BeforeValidator(_name)]
+Label = Annotated[str, BeforeValidator(_label), Field(min_length=1, max_length=LABEL_MAX)]
 Keyword = Annotated[str, BeforeValidator(_keyword)]
 KernelName = Annotated[
     str,

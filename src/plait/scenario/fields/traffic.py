@@ -14,6 +14,7 @@ from plait.scenario.fields.parts import (
     GROUP,
     Buffer,
     Keyword,
+    Label,
     Length,
     Part,
     Start,
@@ -73,6 +74,8 @@ class FlowSpec(Part):
         Annotated[str, Field(min_length=1, max_length=60, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")] | None
     ) = None
     """Name of the flow. Default: its kind and number, `bulk1`."""
+    label: Label | None = None
+    """Text that figures, tables and sentences show instead of its name."""
     from_: str = Field(alias="from")
     """Sending host; for requests and pages the client."""
     to: str
@@ -131,6 +134,8 @@ class FlowSpec(Part):
             raise ValueError("spread needs users or a count; add one of them, or remove spread")
         if self.users is not None and self.name is not None:
             raise ValueError("users have the names user1, user2, ..; remove the name")
+        if self.users is not None and self.label is not None:
+            raise ValueError("users have the names user1, user2, ..; write their labels under labels.flows")
         if self.gap and self.repeat == 1:
             raise ValueError("gap needs repetitions; add repeat, or remove gap")
         if self.via is not None and (self.bind is not None or self.connect is not None):

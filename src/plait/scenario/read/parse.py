@@ -235,6 +235,8 @@ def _vary_mistakes(scenario: Scenario, invalid: Sequence[Where]) -> list[FieldMi
             path = Scenario.SHORTHANDS.get(key, key)
             if (field := path.split(".")[0]) in _NOT_VARIED:
                 mistakes.append((here, f"'{field}' belongs to the whole study and cannot vary; remove it"))
+            elif path.endswith(".label"):
+                mistakes.append((here, "a label belongs to the whole study and cannot vary; remove it"))
             elif not any(_fits(path, where) for where in invalid):
                 mistakes += _value_mistakes(variants, scenario.vary, here, path, values)
             if len(mistakes) > MAX_SHOWN:
@@ -280,7 +282,9 @@ def _first_mistake(variants: Variants, settings: dict[str, Any]) -> FieldMistake
     return None
 
 
-_NOT_VARIED = ("vary", "baseline", "figures", "repeat", "seed", "title", "description", "published", "pause")
+_NOT_VARIED = (
+    "vary", "baseline", "figures", "labels", "repeat", "seed", "title", "description", "published", "pause"
+)  # fmt: skip
 
 
 def _sorted(mistakes: list[Mistake]) -> list[Mistake]:

@@ -51,7 +51,7 @@ class Case:
 def expand(scenario: Scenario) -> list[Case]:
     """Return the cases of a scenario, the baseline first; the last field under `vary` changes fastest.
 
-    Raises ScenarioError for an invalid value, for a baseline that is not a case, and for too many cases.
+    Raises ScenarioError for an invalid value, for a baseline or a label of what is no case, and for too many cases.
     """
     combinations = rows(scenario)
     variants = Variants(scenario)
@@ -78,6 +78,7 @@ def expand(scenario: Scenario) -> list[Case]:
         settings = {key: _named(key, choice.value) for key, choice in row.items()}
         varied = tuple((Scenario.SHORTHANDS.get(key, key), choice.where) for key, choice in row.items())
         cases.append(Case(name, settings, _case_scenario(scenario, variants, row), varied))
+    _check_labels(scenario, [case.name for case in cases])
     return _baseline_first(scenario, cases)
 
 
@@ -107,6 +108,22 @@ def _varied_value(row: Row, where: Sequence[str | int]) -> tuple[str | int, ...]
         if Scenario.SHORTHANDS.get(key, key) == dotted:
             return choice.where
     return next(iter(row.values())).where if len(row) == 1 else ("vary",)
+
+
+def _check_labels(scenario: Scenario, names: list[str]) -> None:
+    """Raise ScenarioError for labels of cases that do not exist."""
+    labelled = scenario.labels.cases if scenario.labels is not None else {}
+    known = set(names)
+    wrong = [
+        (
+            ("labels", "cases", name),
+            f"there is no case '{name[:80]}'; {nearest(name, names) or f'the first case is {names[0]}'}",
+        )
+        for name in labelled
+        if name not in known
+    ]
+    if wrong:
+        raise error_at(scenario, wrong)
 
 
 def _baseline_first(scenario: Scenario, cases: list[Case]) -> list[Case]:

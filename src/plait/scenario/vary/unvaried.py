@@ -9,7 +9,10 @@ if TYPE_CHECKING:
 
 
 def without_unvaried(raw: dict[str, Any]) -> None:
-    """Remove published values of fields that no longer vary, in place, after `vary` replaced the file's own."""
+    """Remove published values and labels of cases that no longer exist, in place, after `vary` replaced the file's."""
+    labels = raw.get("labels")
+    if isinstance(labels, dict) and "cases" in labels:
+        raw["labels"] = {kind: texts for kind, texts in labels.items() if kind != "cases"}
     published, vary = raw.get("published"), raw.get("vary")
     if not isinstance(published, dict) or not isinstance(values := published.get("values"), list):
         return

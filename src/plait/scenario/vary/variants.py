@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from plait.scenario.generators.written import Written
     from plait.scenario.mistakes import FieldMistake
 
-WHOLE = ("vary", "baseline", "judge", "figures", "published")
+WHOLE = ("vary", "baseline", "judge", "figures", "labels", "published")
 """Fields of the whole study, which a case does not have."""
 MAX_PARTS = 120_000
 """Most parts of all variants together; each takes some 10 us if only it changes."""

@@ -51,6 +51,7 @@ plait.cases = (() => {
     const factors = study.factors.map((factor) => ({
       title: factor.name, hint: factor.key, csv: factor.key, text: (i) => factor.values[factor.of[i]] || format.MISSING,
     }));
+    if (study.labelled) factors.length = 0;
     const first = factors.length ? factors.shift() : { title: "Case", text: label };
     const columns = [
       first, ...factors,

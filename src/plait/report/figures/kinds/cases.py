@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.compare.factors import main_factor
+from plait.analysis.labels.cases import short_labels
 from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.published import is_of_goodput
 from plait.analysis.values import axis_title, scale_of, show
-from plait.report.figures.axes import factor_of, short_labels
+from plait.report.figures.axes import factor_of
 from plait.report.figures.case_values import trials_table
 from plait.report.figures.kind import FigureKind, FigureRequest
 from plait.report.figures.roles import panels_of

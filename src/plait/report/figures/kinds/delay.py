@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plait.analysis.labels.cases import short_label
 from plait.analysis.values import scale_of
 from plait.analysis.wording import micros, percent
-from plait.report.figures.axes import short_label
 from plait.report.figures.kind import FigureKind, FigureRequest, number
 from plait.report.figures.kinds.ecdf import steps_spec
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from plait.analysis.labels.cases import short_labels
 from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.values import axis_title, scale_of, show
 from plait.analysis.wording import percent
-from plait.report.figures.axes import short_labels
 from plait.report.figures.kind import FigureKind, FigureRequest, number
 from plait.report.figures.kinds.cases import SCHEMA
 from plait.report.figures.roles import panels_of

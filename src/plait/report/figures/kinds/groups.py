@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from plait.analysis.labels.cases import labels
 from plait.analysis.metrics.groups import group_names
 from plait.analysis.values import scale_of, show
-from plait.analysis.wording import labels
 from plait.report.figures.kind import FigureKind, FigureRequest, number
 from plait.report.figures.kinds.cases import MOST_CASES, SCHEMA, case_axis, height_of
 from plait.report.render.theme import path_token

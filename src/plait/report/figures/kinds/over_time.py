@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from plait.report.figures.axes import short_label
+from plait.analysis.labels.cases import short_label
 from plait.report.figures.kind import FigureKind, FigureRequest, number
 from plait.report.figures.kinds.cases import SCHEMA
 from plait.report.figures.kinds.over_time_chart import (
@@ -71,7 +72,10 @@ class OverTimeFigure(FigureKind):
         column, factor = _COLUMNS[wanted.metric]
         rows: TableRows = [["case", "trial", "t_s", "series", column]]
         for representative in content.shown[:SIDE_BY_SIDE]:
-            for line in lines(panel_of(representative), wanted.metric):
+            panel = panel_of(representative)
+            if representative.by_name is not None:
+                panel = replace(panel, series=representative.by_name)
+            for line in lines(panel, wanted.metric):
                 series = line.label.replace(" \N{RIGHTWARDS ARROW} ", "->")
                 rows += [
                     [representative.case, representative.index, number(t), series, number(v * factor)]

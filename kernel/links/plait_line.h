@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* A direction of a link: its queue, its line, and the packets on the way. plait_line.c has the model. */
+#ifndef PLAIT_LINE_H
+#define PLAIT_LINE_H
+
+#include <linux/hrtimer.h>
+#include <linux/netdevice.h>
+#include <linux/prandom.h>
+#include <linux/rbtree.h>
+#include <linux/skbuff.h>
+#include <net/netlink.h>
+#include <net/sch_generic.h>
+
+#include "plait_link.h"
+#include "plait_link_rules.h"
+
+/* One generator for each purpose: with jitter or without, the same packets are lost. */
+enum plait_draw {
+	PLAIT_DRAW_LOSS,
+	PLAIT_DRAW_DUPLICATE,
+	PLAIT_DRAW_CORRUPT,
+	PLAIT_DRAW_REORDER,
+	PLAIT_DRAW_JITTER,
+	PLAIT_DRAWS,
+};
+
+struct plait_conditions {
+	u64 rate;
+	u64 delay;
+	u32 jitter;
+	bool overtaking;
+	u32 loss;
+	struct plait_ge ge;
+	u32 duplicate;
+	u32 reorder;
+	u32 corrupt;
+	u32 queue_packets;
+	u32 queue_bytes;
+};
+
+struct plait_table {
+	u32 size;
+	s16 value[];
+};
+
+struct plait_line {
+	spinlock_t lock;
+	struct plait_conditions is;
+	struct plait_table *table;
+	struct plait_bucket bucket;
+	struct rnd_state draw[PLAIT_DRAWS];
+	bool bad;			/* the state of the loss model */
+
+	struct sk_buff_head queue;	/* drop-tail; empty if there is a qdisc */
+	struct Qdisc *qdisc;
+	struct netdev_queue *place;	/* where the qdisc is: it has the lock of a root, and no device runs it */
+
+	struct plait_instant free;	/* when the line has sent what was given to it */
+	struct sk_buff_head flight;	/* on the way, by arrival .. */
+	struct rb_root early;		/* .. and those that arrive before the last of `flight` */
+	u32 early_count;
+	u64 last_arrival;
+
+	struct hrtimer timer;
+	u64 armed;			/* U64_MAX: not */
+	struct net_device *from;
+	struct net_device __rcu *to;
+
+	u32 number;
+	struct plait_line_counters count;
+	u64 sojourn[PLAIT_SOJOURNS];
+};
+
+void plait_line_init(struct plait_line *line, struct net_device *from);
+/* Stops the timer and frees what is in the line; nothing sends any more. */
+void plait_line_free(struct plait_line *line);
+/* Takes a packet from the sender, under RCU with bottom halves off. */
+void plait_line_send(struct plait_line *line, struct sk_buff *skb);
+
+/* Netlink: sets what the attributes name (under RTNL); before, all packets are where they are at this instant. */
+int plait_line_change(struct plait_line *line, const struct nlattr *attr, struct netlink_ext_ack *extack);
+int plait_line_put(struct plait_line *line, struct sk_buff *skb, int type);
+int plait_line_put_counters(struct plait_line *line, struct sk_buff *skb);
+void plait_line_read(struct plait_line *line, struct plait_line_xstats *out);
+
+/* Brings the line to the present; the caller holds its lock. */
+void plait_line_advance(struct plait_line *line, u64 now);
+void plait_line_arm(struct plait_line *line);
+#endif

@@ -1,0 +1,1 @@
+"""The links of the laboratory kernel against a model of them."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from plait.analysis.cautions.observations import REMEDIES, Observation, cautions
 from plait.analysis.judge import judged_in
+from plait.analysis.labels.cases import labels as case_labels
 from plait.analysis.labels.study_labels import labels_in
 from plait.analysis.published import Published, published_in
 from plait.analysis.rows import CaseRows, ExcludedTrial, FailedTrial, TrialRow
@@ -62,6 +63,7 @@ def read_study(folder: Path, progress: Callable[[int, int], None] = lambda _, __
     """
     about = read_study_file(folder)
     called = labels_in(about.scenario).cases
+    words = case_labels(about.cases, called)
     cases: list[CaseRows] = []
     study_cautions = list(about.cautions)
     places = [
@@ -81,39 +83,39 @@ def read_study(folder: Path, progress: Callable[[int, int], None] = lambda _, __
             study_cautions.append(
                 Caution(
                     code="TRIALS_MISSING",
-                    message=f"{case.name}: {trials} of {about.repeat} trials exist",
+                    message=f"{words[entry.name]}: {trials} of {about.repeat} trials exist",
                     remedy=REMEDIES["TRIALS_MISSING"],
                 )
             )
-        study_cautions += cautions(case.name, trials, observed_in)
-        study_cautions += [_disturbed(case)] if case.excluded else []
-    study_cautions += _wide(about, cases)
+        study_cautions += cautions(words[entry.name], trials, observed_in)
+        study_cautions += [_disturbed(case, words[entry.name])] if case.excluded else []
+    study_cautions += _wide(about, cases, words)
     digest = study_digest((case.name, row.index, row.digest) for case in cases for row in case.rows)
     return StudyData(folder, about, tuple(cases), digest, ranked(study_cautions))
 
 
-def _disturbed(case: CaseRows) -> Caution:
+def _disturbed(case: CaseRows, called: str) -> Caution:
     """Return the caution about the trials that the means leave out."""
     trials = len(case.excluded)
     reasons = "; ".join(f"trial {trial.index:03d}: {trial.reason}" for trial in case.excluded[:_MOST_REASONS])
     more = f"; and {trials - _MOST_REASONS} more" if trials > _MOST_REASONS else ""
     return Caution(
         code=TRIALS_DISTURBED,
-        message=f"{case.name}: the machine disturbed {trials} of {case.trials} trials, so no figure counts them "
+        message=f"{called}: the machine disturbed {trials} of {case.trials} trials, so no figure counts them "
         f"({reasons}{more})",
         remedy=REMEDIES[TRIALS_DISTURBED],
         figures={"trials": trials},
     )
 
 
-def _wide(about: StudyFile, cases: list[CaseRows]) -> list[Caution]:
+def _wide(about: StudyFile, cases: list[CaseRows], words: Mapping[str, str]) -> list[Caution]:
     """Return a caution for each mean with a wider interval than requested."""
     if about.until is None:
         return []
     return [
         Caution(
             code="INTERVAL_WIDE",
-            message=f"{interval.case}: after {interval.n} trials {interval.metric} is known to "
+            message=f"{words[interval.case]}: after {interval.n} trials {interval.metric} is known to "
             f"{percent(interval.share, 2)}, not to {percent(about.until, 2)}",
             remedy=REMEDIES["INTERVAL_WIDE"],
         )

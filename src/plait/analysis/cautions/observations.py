@@ -84,7 +84,10 @@ def _of_flows(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> list[Observatio
 def cautions(
     case: str, trials: int, seen: Mapping[Observation, Sequence[tuple[int, int | None]]]
 ) -> list[Caution]:
-    """Return one caution per observation made in a case; `seen` holds for each the trials' numbers and times in us."""
+    """Return one caution per observation made in a case; `seen` holds for each the trials' numbers and times in us.
+
+    `case` is what people call it.
+    """
     return [
         Caution(
             code=observation.code,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plait.analysis.failures import failed_alike
+from plait.analysis.labels.cases import labels
 from plait.analysis.wording import capital, number_word
 from plait.cautions import by_kind
 from plait.report.page.template import fill
@@ -132,8 +133,9 @@ def cautions(noted: Sequence[Caution]) -> Markup | str:
 
 def failures(cases: Sequence[CaseRows]) -> Markup | str:
     """Return the trials that failed, with their reasons."""
+    words = labels(cases)
     failed = [
-        (f"{case.name}, trial {trial.index:03d}", trial.error) for case in cases for trial in case.failed
+        (f"{words[case.name]}, trial {trial.index:03d}", trial.error) for case in cases for trial in case.failed
     ]
     if not failed:
         return ""

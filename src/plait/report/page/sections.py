@@ -135,7 +135,9 @@ def failures(cases: Sequence[CaseRows]) -> Markup | str:
     """Return the trials that failed, with their reasons."""
     words = labels(cases)
     failed = [
-        (f"{words[case.name]}, trial {trial.index:03d}", trial.error) for case in cases for trial in case.failed
+        (f"{words[case.name]}, trial {trial.index:03d}", trial.error)
+        for case in cases
+        for trial in case.failed
     ]
     if not failed:
         return ""

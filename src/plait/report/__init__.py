@@ -20,11 +20,13 @@ def build(
     *,
     width_mm: float = 175.0,
     column_mm: float = 85.0,
+    style: str = "plain",
     progress: Progress = lambda _, __, ___: None,
 ) -> tuple[Caution, ...]:
     """Rebuild summary.json, figures/ and report.html of the result folder `study_dir` from its data.
 
-    Files of figures are `width_mm` wide, those for a column at most `column_mm`. `progress` is called with what plait
+    Files of figures are `width_mm` wide, those for a column at most `column_mm`. Their fonts are those of the
+    publisher that `style` names, if this machine has them. `progress` is called with what plait
     does, how much of it is done, and how much there is.
 
     Returns what to check before trusting the result: cautions of the study, and those that the data give.
@@ -35,4 +37,4 @@ def build(
     # Imported here: a command that shows no report should not wait for the tables' library.
     from plait.report.assemble import assemble
 
-    return assemble(study_dir, width_mm, column_mm, progress)
+    return assemble(study_dir, width_mm, column_mm, progress, style)

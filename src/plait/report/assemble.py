@@ -40,23 +40,26 @@ def assemble(
     width_mm: float = PAGE_MM,
     column_mm: float = COLUMN_MM,
     progress: Progress = lambda _, __, ___: None,
+    style: str = "plain",
 ) -> tuple[Caution, ...]:
     """See `plait.report.build`."""
     with making_sense(study_dir), collected() as gaps:
         study = read_study(study_dir, partial(progress, "reading trials"))
-        cautions = _write_all(study, (width_mm, column_mm), partial(progress, "drawing figures"))
+        cautions = _write_all(study, (width_mm, column_mm), style, partial(progress, "drawing figures"))
         return (*gaps.cautions, *cautions)
 
 
 def _write_all(
-    study: StudyData, widths_mm: tuple[float, float], progress: Callable[[int, int], None]
+    study: StudyData, widths_mm: tuple[float, float], style: str, progress: Callable[[int, int], None]
 ) -> tuple[Caution, ...]:
     summary = summary_of(study)
     out = Folder(study.folder)
     write(out, "summary.json", summary_text(summary).encode())
     shown = representatives(study, summary)
     asked = part("figures that the scenario asks for", lambda: wanted(study, summary), [])
-    drawings = draw_all(static_figures(study, summary, shown, *widths_mm), widths_mm[0], progress)
+    drawings = draw_all(
+        static_figures(study, summary, shown, *widths_mm, style=style), widths_mm[0], progress
+    )
     data = part("data of figures", lambda: figure_data(drawings, study, summary, shown), {})
     empty = part("check for empty figures", lambda: _empty(asked, study, summary, shown), [])
     study = replace(study, cautions=(*study.cautions, *unmeasured(summary), *empty))

@@ -20,7 +20,7 @@ def command(
         str, typer.Option(metavar="WIDTH", help="Width of the figures: page, column, or 40 to 400 (mm)")
     ] = "page",
     style: Annotated[
-        Style, typer.Option(help="Publisher whose widths of page and column the figures have")
+        Style, typer.Option(help="Publisher whose widths of page and column, and fonts, the figures have")
     ] = "plain",
     columns: ColumnsOption = None,
     json_output: SummaryJson = False,
@@ -30,14 +30,18 @@ def command(
     The report is summary.json, figures/ and report.html. Exit code 1: an error prevented part of the report.
     """
     from plait.cautions import is_complete
+    from plait.cli.shared.ending import notify
     from plait.cli.shared.report import report_with_progress
     from plait.files import Folder
+    from plait.report.render.fonts import fallback_note
     from plait.report.render.paper import PAPERS, width_in_mm
     from plait.report.terminal.summary import show
 
     paper = PAPERS[style]
     width_mm = width_in_mm(width, paper)
-    cautions = report_with_progress(folder, width_mm=width_mm, column_mm=paper.column_mm)
+    cautions = report_with_progress(folder, width_mm=width_mm, column_mm=paper.column_mm, style=style)
+    if (note := fallback_note(style)) is not None:
+        notify(note)
     if json_output:
         typer.echo(Folder(folder).read("summary.json").decode(), nl=False)
     else:

@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from plait.cautions import Caution
 
 
-def report_with_progress(folder: Path, **options: float) -> tuple[Caution, ...]:
+def report_with_progress(
+    folder: Path, *, width_mm: float = 175.0, column_mm: float = 85.0, style: str = "plain"
+) -> tuple[Caution, ...]:
     """Rebuild a report (see `plait.report.build`); show its progress on standard error if that is a terminal."""
     from plait.report import build
 
     with _bar() as progress:
-        return build(folder, progress=progress, **options)
+        return build(folder, progress=progress, width_mm=width_mm, column_mm=column_mm, style=style)
 
 
 @contextmanager

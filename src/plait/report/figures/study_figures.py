@@ -19,8 +19,9 @@ from plait.report.figures.caption import caption_of, with_description
 from plait.report.figures.kinds.cases import SCHEMA
 from plait.report.figures.kinds.delay import DELAYS
 from plait.report.figures.selection import KINDS, content_of, of_trials, wanted
+from plait.report.render.fonts import family_of, stack_of
 from plait.report.render.paper import COLUMN_MM, PAGE_MM, PAPERS, fitted, together
-from plait.report.render.theme import LIGHT
+from plait.report.render.theme import FONT, LIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -65,20 +66,22 @@ def static_figures(
     shown: Sequence[Representative],
     width_mm: float = PAGE_MM,
     column_mm: float = COLUMN_MM,
+    *,
+    style: str = "plain",
 ) -> dict[str, Spec | str]:
     """Return the figures that are kept as files: Vega-Lite specifications, and the network as SVG.
 
     They are laid out for `width_mm`, and those that the scenario wants as narrow as a column for `column_mm`. Where
-    the scenario names a publisher for a figure, its widths count.
+    the scenario names a publisher for a figure, its widths and fonts count, otherwise the fonts of `style`.
     """
     drawn = most_paths(shown)
     cases = part("figures of cases", lambda: case_figures(study, summary, shown), {})
     content = content_of(study, summary, shown)
     trials = part("figures of trials", lambda: _figures(of_trials(content), content), {})
     makers: dict[str, Callable[[], Spec | str]] = {
-        **({"network": partial(_network_svg, drawn)} if drawn is not None else {}),
+        **({"network": partial(_network_svg, drawn, style)} if drawn is not None else {}),
         **{
-            name: partial(laid_out, figure, width_mm, column_mm)
+            name: partial(laid_out, figure, width_mm, column_mm, style)
             for name, figure in {**cases, **trials}.items()
         },
     }
@@ -134,20 +137,25 @@ def _retitled(spec: Any, old: str, new: str) -> Any:
     return [_retitled(inner, old, new) for inner in spec] if isinstance(spec, list) else spec
 
 
-def laid_out(figure: DrawnFigure, width_mm: float, column_mm: float = COLUMN_MM) -> Spec:
+def laid_out(
+    figure: DrawnFigure, width_mm: float, column_mm: float = COLUMN_MM, style: str = "plain"
+) -> Spec:
     """Return a figure as one specification for a file."""
     paper = PAPERS.get(figure.wanted.style or "")
     if paper is not None:
         width_mm, column_mm = paper.page_mm, paper.column_mm
     width = min(width_mm, column_mm) if figure.wanted.column else width_mm
-    if len(figure.panels) == 1:
-        return fitted(figure.panels[0], width)
-    return together(SCHEMA, figure.panels, width)
+    spec = (
+        fitted(figure.panels[0], width) if len(figure.panels) == 1 else together(SCHEMA, figure.panels, width)
+    )
+    family = family_of(figure.wanted.style or style)
+    return spec if family is None else {**spec, "usermeta": {**spec["usermeta"], "font": family}}
 
 
-def _network_svg(drawn: Representative) -> str:
+def _network_svg(drawn: Representative, style: str) -> str:
     paths = coloured_paths(drawn, LIGHT)
-    return draw(drawn.plan, paths, LIGHT, legend=True, called=drawn.labels)
+    svg = draw(drawn.plan, paths, LIGHT, legend=True, called=drawn.labels)
+    return svg.replace(f'font-family="{FONT}"', f'font-family="{stack_of(style)}"', 1)
 
 
 def _data(figure: FigureRequest, content: Content) -> str:

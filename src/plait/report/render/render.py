@@ -18,7 +18,7 @@ from plait.analysis.gaps import part
 from plait.cache import ContentCache
 from plait.limits import DRAWING, require
 from plait.report.render.paper import PAGE_MM, in_points, refitted, scaled
-from plait.report.render.theme import LIGHT, config, paint
+from plait.report.render.theme import FONT, LIGHT, config, paint
 from plait.workers import shared_out
 
 if TYPE_CHECKING:
@@ -104,7 +104,9 @@ def warm() -> None:
 
 def standalone(spec: dict[str, Any]) -> dict[str, Any]:
     """Return the specification with the light theme's look and colours put in."""
-    painted: dict[str, Any] = paint({**spec, "config": config()}, LIGHT)
+    family = spec.get("usermeta", {}).get("font")
+    font = FONT if family is None else f"{family}, {FONT}"
+    painted: dict[str, Any] = paint({**spec, "config": config(font)}, LIGHT)
     return painted
 
 

@@ -42,7 +42,7 @@ class FigureSpec(Part):
     width: Literal["column", "page"] = "page"
     """Width of the files: a column of a paper, or a page."""
     style: Literal["plain", "ieee", "acm", "usenix"] | None = None
-    """Publisher whose widths the files have. Default: that of `plait report`, else 85 mm and 175 mm."""
+    """Publisher whose widths and fonts the files have. Default: that of `plait report`, else 85 mm and 175 mm."""
 
 
 ByName = Annotated[dict[str, Label], Field(max_length=4096)]

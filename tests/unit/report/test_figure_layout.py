@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from plait.analysis.compare.summary import summarise
 from plait.analysis.rows import CaseRows, TrialRow
 from plait.dataset.study_file import StudyFile
+from plait.report.figures.kinds.cases import CASES
+from plait.report.figures.selection import content_of, wanted
 from plait.report.figures.study_figures import static_figures
 from plait.report.render.render import draw_all
 from plait.report.render.theme import DARK, LIGHT, luminance
@@ -85,6 +88,42 @@ def test_letters_are_readable_at_the_printed_size(drawn: dict[str, Drawing], nam
     points_per_unit = float(match[1]) / 25.4 * 72 / float(match[2])
     least = min(float(size) for size in re.findall(r'font-size="([\d.]+)px"', svg))
     assert least * points_per_unit >= 5.9  # the intervals of heat maps; labels of axes have 8 points
+
+
+@pytest.mark.parametrize("width", [85.0, 175.0])
+def test_rows_of_groups_have_whole_labels_that_nothing_covers(width: float) -> None:
+    cases = []
+    for number, (scheduler, control) in enumerate(itertools.product(SCHEDULERS[:3], CONTROLS[:3])):
+        settings = {"scheduler": scheduler, "congestion_control": control}
+        rows = tuple(
+            TrialRow(i, i, f"sha256:{i}", {f"{group}.mean_goodput_bps": 4e6 + 1e5 * (number + i) * place
+                                            for place, group in enumerate(("multipath_users", "tcp_users"), 1)})
+            for i in range(6)
+        )  # fmt: skip
+        cases.append(CaseRows(f"scheduler={scheduler},congestion_control={control}", settings, rows))
+    data = replace(study([]), cases=tuple(cases))
+    summary = summarise(data.cases, scenario="phone", digest="", baseline=None)
+    svg = draw_all(static_figures(data, summary, (), width, width))["goodput-by-group"].svg
+    texts = [box.text for box in text_boxes(svg)]
+    assert overlaps(text_boxes(svg)) == []
+    assert clipped(svg) == []
+    assert {f"{scheduler}, {control}" for scheduler in SCHEDULERS[:3] for control in CONTROLS[:3]} <= set(
+        texts
+    )
+    assert {"multipath_users", "tcp_users"} <= set(texts)
+
+
+def test_the_axis_of_panels_with_boxes_begins_near_the_values_where_these_are_close() -> None:
+    near = study([{"name": "boxes", "kind": "cases"}])
+    summary = summarise(near.cases, scenario="phone", digest="", baseline=None)
+    content = content_of(near, summary, ())
+    (figure,) = [figure for figure in wanted(near, summary) if figure.name == "boxes"]
+    domains = [panel["encoding"]["x"]["scale"]["domain"] for panel in CASES.panels(figure, content)]
+    values = [row.metrics["page_load_s"] for case in near.cases for row in case.rows]
+    assert len({tuple(domain) for domain in domains}) == 1
+    unit = 1e3  # the axis has milliseconds
+    assert 0.8 * min(values) < domains[0][0] / unit <= min(values)
+    assert domains[0][1] / unit >= max(values)
 
 
 def contrast(first: str, second: str) -> float:

@@ -40,6 +40,8 @@ BOX = 5
 """Trials from which on a case has a box."""
 ROOM = 0.2
 """The part of a chart's width that a number takes."""
+FROM_ZERO = 0.5
+"""The axis of panels begins at zero unless all values are above this part of the greatest one."""
 GOLDEN = 0.618034
 """Multiples of the golden ratio spread points evenly without any that repeat."""
 
@@ -89,11 +91,11 @@ class CasesFigure(FigureKind):
             spec = cases_spec(content.rows, content.cases, wanted.metric, published, hues=hues)
             return [spec] if spec is not None else []
         panels = []
-        top = _top(content.rows[:MOST_CASES], content.cases, wanted.metric)
+        span = _span(content.rows[:MOST_CASES], content.cases, wanted.metric)
         for label, names in roles.panels():
             rows = [case for case in content.rows if case.name in names]
             cases = [case for case in content.cases if case.name in names]
-            spec = cases_spec(rows, cases, wanted.metric, published, roles.x, top, hues)
+            spec = cases_spec(rows, cases, wanted.metric, published, roles.x, span, hues)
             if spec is not None:
                 panels.append({**spec, "title": label, "width": 240})
         return panels
@@ -150,13 +152,13 @@ def cases_spec(  # noqa: PLR0917 - the last ones belong together, and only panel
     metric: str,
     published: Published | None = None,
     entries: CaseLabels | None = None,
-    top: float | None = None,
+    span: tuple[float, float] | None = None,
     hues: dict[str, int] | None = None,
 ) -> Spec | None:
     """Return the figure of `metric` ("goodput_bps", "completion_s") over cases; None when no trial has it.
 
     Of very many cases it shows the first ones; the table has all. Diamonds mark what was published. As a panel of
-    several it has the labels of `entries` and an axis up to `top`, in base units, and no numbers beside the points.
+    several it has the labels of `entries`, an axis over `span`, in base units, and no numbers beside the points.
     `hues` has the number of each case's colour; without it, colours follow from what is compared.
     """
     rows, summaries = rows[:MOST_CASES], summaries[:MOST_CASES]
@@ -169,7 +171,7 @@ def cases_spec(  # noqa: PLR0917 - the last ones belong together, and only panel
         {} if published is None else {case.name: published.goodput_bps(case.settings) for case in summaries}
     )
     others = {name: value for name, value in by_case.items() if value is not None}
-    largest = top or max([*values, *ideals.values(), *others.values()])
+    least, largest = span or (0.0, max([*values, *ideals.values(), *others.values()]))
     divisor, unit = scale_of(metric, largest)
     look = _Look(
         names,
@@ -189,7 +191,11 @@ def cases_spec(  # noqa: PLR0917 - the last ones belong together, and only panel
             "y": case_axis(order, label_limit=220, grid=False),
             "x": {
                 "type": "quantitative",
-                "scale": {"domain": [0, largest / divisor * 1.04], "nice": False},
+                "scale": {
+                    "domain": [least / divisor, (largest + 0.04 * (largest - least)) / divisor],
+                    "nice": False,
+                    "zero": False,
+                },
                 "axis": {"title": axis_title(metric, unit), "grid": True, "tickCount": 6},
             },
         },
@@ -241,11 +247,21 @@ def _published_layer(others: dict[str, float], look: _Look) -> Spec:
     }
 
 
-def _top(rows: Sequence[CaseRows], summaries: Sequence[CaseSummary], metric: str) -> float | None:
-    """Return the largest value that any panel shows; None without any."""
+def _span(
+    rows: Sequence[CaseRows], summaries: Sequence[CaseSummary], metric: str
+) -> tuple[float, float] | None:
+    """Return the least and the largest value on the axis of all panels, in base units; None without any value.
+
+    The axis begins at zero where values are far apart. Otherwise boxes of a few pixels would hide how they differ.
+    """
     values = [v for case in rows for row in case.rows if (v := row.metrics.get(metric)) is not None]
     ideals = _ideals(summaries).values() if metric == "goodput_bps" else ()
-    return max([*values, *ideals], default=None)
+    if not values:
+        return None
+    least, largest = min(values), max([*values, *ideals])
+    if least <= FROM_ZERO * largest or least == largest:
+        return min(0.0, least), largest
+    return least - 0.05 * (largest - least), largest
 
 
 def _ideals(summaries: Sequence[CaseSummary]) -> dict[str, float]:

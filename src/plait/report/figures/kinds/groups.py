@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plait.analysis.labels.cases import labels
+from plait.analysis.labels.cases import short_labels
 from plait.analysis.metrics.groups import group_names
 from plait.analysis.values import scale_of, show
 from plait.report.figures.kind import FigureKind, FigureRequest, number
@@ -75,7 +75,8 @@ def group_spec(
     if not groups or not values:
         return None
     divisor, unit = scale_of("goodput_bps", max(values))
-    order = [labels(summaries)[case.name] for case in summaries[:MOST_CASES]]
+    names = short_labels(summaries)
+    order = [names[case.name] for case in summaries[:MOST_CASES]]
     domain = list(groups)
     for mark in marks:
         mark["x"] = mark["goodput_bps"] / divisor
@@ -124,7 +125,7 @@ def observations(
 ) -> Iterator[dict[str, Any]]:
     """Yield, in bit/s, every trial's value of each group, their mean with its interval, and what was published."""
     groups = groups_of(summaries)
-    names = labels(summaries)
+    names = short_labels(summaries)
     for case, summary in zip(rows, summaries, strict=True):
         for place_number, (group, metric) in enumerate(groups.items()):
             place = APART * (2 * place_number / (len(groups) - 1) - 1) if len(groups) > 1 else 0.0

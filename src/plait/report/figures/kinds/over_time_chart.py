@@ -282,12 +282,19 @@ def _marks_layer(marks: Sequence[tuple[float, str]], *, named: bool) -> Spec:
     ]
     if named and len(marks) <= MOST_NAMED:
         mark = {"type": "text", "angle": 270, "align": "right", "baseline": "bottom", "dx": -2, "dy": -2}
-        layers.append(
-            {
-                "mark": mark | {"fontSize": 9.5, "color": "@muted", "limit": HEIGHT - 4},
-                "encoding": {"y": {"value": 0}, "text": {"field": "text"}},
-            }
-        )
+        words = mark | {"fontSize": 9.5, "limit": HEIGHT - 4}
+        # A halo keeps words readable over the areas of a stack.
+        halo = {
+            "stroke": "@surface",
+            "strokeWidth": 3,
+            "strokeJoin": "round",
+            "color": "@surface",
+            "opacity": 0.85,
+        }
+        layers += [
+            {"mark": words | look, "encoding": {"y": {"value": 0}, "text": {"field": "text"}}}
+            for look in (halo, {"color": "@ink"})
+        ]
     return {
         "data": {"values": [{"t": t, "text": words} for t, words in marks]},
         "encoding": {"tooltip": [{"field": "text", "title": "event"}]},

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::devices::Devices;
 use super::namespace::Namespace;
 use super::qdiscs::traces::PendingTrace;
 use crate::error::{Error, Result};
 use crate::netlink::Batch;
-use crate::plan::{Distribution, Network};
+use crate::plan::{Distribution, Plan};
 
 /// A network under construction: its namespaces, and the pending requests for each.
 pub struct Build {
@@ -16,10 +17,13 @@ pub struct Build {
     pub distributions: &'static [Distribution],
     /// Traces that start at the trial's zero.
     pub traces: Vec<PendingTrace>,
+    /// Links that are no chains.
+    pub devices: Devices,
 }
 
 impl Build {
-    pub fn new(network: &'static Network, namespaces: Vec<Namespace>) -> Result<Self> {
+    pub fn new(plan: &'static Plan, namespaces: Vec<Namespace>) -> Result<Self> {
+        let network = &plan.network;
         let mut by_name = BTreeMap::new();
         for (index, planned) in network.namespaces.iter().enumerate() {
             if by_name.insert(planned.name.as_str(), index).is_some() {
@@ -27,7 +31,14 @@ impl Build {
             }
         }
         let batches = namespaces.iter().map(|_| Batch::default()).collect();
-        Ok(Self { namespaces, batches, by_name, distributions: &network.distributions, traces: Vec::new() })
+        Ok(Self {
+            namespaces,
+            batches,
+            by_name,
+            distributions: &network.distributions,
+            traces: Vec::new(),
+            devices: Devices::of(plan),
+        })
     }
 
     pub fn index(&self, netns: &str) -> Result<usize> {

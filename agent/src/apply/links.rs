@@ -32,7 +32,8 @@ pub fn add_veths(build: &mut Build, veths: &'static [Veth], home: &impl AsFd) ->
     enter(home)?;
     let mut socket = Socket::open(Family::Route)?;
     let mut batch = Batch::default();
-    for veth in veths {
+    let veths: Vec<_> = veths.iter().filter(|veth| !build.devices.replace(&veth.b.ifname)).collect();
+    for veth in &veths {
         let mut request =
             rt_link::Request::new().set_create().set_excl().op_newlink_do(&header(build, &veth.a, UP)?);
         {
@@ -59,7 +60,7 @@ pub fn add_veths(build: &mut Build, veths: &'static [Veth], home: &impl AsFd) ->
         bring_up(build.batch(&end.netns)?, index, &end.ifname, &end.netns);
     }
     build.run()?;
-    settle(build, veths)
+    settle(build, &veths)
 }
 
 /// Make the first ends ready to send.
@@ -69,7 +70,7 @@ pub fn add_veths(build: &mut Build, veths: &'static [Veth], home: &impl AsFd) ->
 /// network of 50 links some devices would drop all packets until then. A request for a single
 /// interface makes the link watch handle that interface at once (`linkwatch_sync_dev` in
 /// `rtnl_getlink`).
-fn settle(build: &mut Build, veths: &'static [Veth]) -> Result<()> {
+fn settle(build: &mut Build, veths: &[&'static Veth]) -> Result<()> {
     let mut asked = vec![0_usize; build.namespaces.len()];
     for end in veths.iter().map(|veth| &veth.a) {
         let place = build.index(&end.netns)?;
@@ -88,7 +89,7 @@ fn settle(build: &mut Build, veths: &'static [Veth]) -> Result<()> {
 }
 
 /// Return the fixed part of a new interface: its number and its flags.
-fn header(build: &mut Build, end: &'static VethEnd, flags: u32) -> Result<Ifinfomsg> {
+pub(super) fn header(build: &mut Build, end: &'static VethEnd, flags: u32) -> Result<Ifinfomsg> {
     let index = build.namespace(&end.netns)?.number(&end.ifname)?;
     Ok(Ifinfomsg { ifi_index: index, ifi_flags: flags, ifi_change: flags, ..Default::default() })
 }
@@ -114,7 +115,7 @@ pub fn set_device(build: &mut Build, device: &'static SetDevice) -> Result<()> {
     add_addresses_to(build, netns, ifname, addresses)
 }
 
-fn push_end<P: Pusher>(
+pub(super) fn push_end<P: Pusher>(
     build: &mut Build,
     attributes: PushLinkAttrs<P>,
     end: &VethEnd,
@@ -194,8 +195,11 @@ pub fn add_ifbs(build: &mut Build, ifbs: &'static [Ifb]) -> Result<()> {
 
 /// Add the addresses of all veth ends.
 pub fn add_addresses(build: &mut Build, veths: &'static [Veth]) -> Result<()> {
-    for end in veths.iter().flat_map(|veth| [&veth.a, &veth.b]) {
-        add_addresses_to(build, &end.netns, &end.ifname, &end.addresses)?;
+    for veth in veths {
+        let ends = [Some(&veth.a), Some(&veth.b).filter(|end| !build.devices.replace(&end.ifname))];
+        for end in ends.into_iter().flatten() {
+            add_addresses_to(build, &end.netns, &end.ifname, &end.addresses)?;
+        }
     }
     Ok(())
 }

@@ -6,6 +6,7 @@
 mod addresses;
 mod build;
 pub mod datapath;
+mod devices;
 mod links;
 mod middlebox;
 mod mptcp;
@@ -20,6 +21,7 @@ mod sysctl;
 use std::os::fd::OwnedFd;
 
 pub use addresses::address_family;
+pub use devices::Devices;
 pub use links::bring_up_loopback;
 pub use namespace::{Namespace, enter};
 pub use qdiscs::ROOT;
@@ -45,6 +47,8 @@ pub struct Applied {
     pub events: Schedule,
     /// The Open vSwitch datapaths.
     pub switches: Vec<datapath::Switch>,
+    /// The links that are no chains.
+    pub devices: Devices,
 }
 
 impl Applied {
@@ -83,9 +87,10 @@ pub fn apply(plan: &'static Plan) -> Result<Applied> {
         });
     }
     enter(&home)?;
-    let mut build = Build::new(network, namespaces)?;
+    let mut build = Build::new(plan, namespaces)?;
 
     links::add_veths(&mut build, &network.veths, &home)?;
+    devices::add(&mut build, plan, &home)?;
     if !plan.machine.offloads {
         offloads::turn_off(&mut build, &network.veths)?;
     }
@@ -107,5 +112,6 @@ pub fn apply(plan: &'static Plan) -> Result<Applied> {
     enter(&home)?;
     let path_manager = mptcp::configure(&mut build, &network.mptcp)?;
     let events = Schedule::prepare(&mut build, &plan.events, path_manager.as_ref(), &home)?;
-    Ok(Applied { namespaces: build.namespaces, home, path_manager, events, switches })
+    let Build { namespaces, devices, .. } = build;
+    Ok(Applied { namespaces, home, path_manager, events, switches, devices })
 }

@@ -26,6 +26,17 @@ pub enum Hook {
     Egress,
 }
 
+/// What the engine makes of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LinksAs {
+    /// Two veth pairs, qdiscs, redirects: any kernel has them.
+    #[default]
+    Chain,
+    /// A `plait_link`, which only the laboratory kernel has.
+    Device,
+}
+
 records! {
     /// A kernel module that a user added. The engine has copied it into the trial's folder.
     Module {
@@ -49,6 +60,8 @@ records! {
         instruction_ns: u32,
         #[serde(default)]
         offloads: bool,
+        #[serde(default)]
+        links: LinksAs,
     }
 
     /// A network namespace.

@@ -12,7 +12,7 @@ use std::path::Path;
 use netlink_bindings::tc::{self, OpGetqdiscDump, Tcmsg};
 use netlink_bindings::traits::NetlinkRequest;
 
-use super::{Fields, cell, queues};
+use super::{Fields, cell, devices, queues};
 use crate::apply::{Applied, ROOT};
 use crate::error::{Attempt, Error, Result};
 use crate::netlink::{Socket, kernel_type};
@@ -24,6 +24,7 @@ pub struct Sampler {
     table: Table<Link>,
     queues: Option<queues::Sampler>,
     socket: Option<Socket>,
+    devices: Option<devices::Reader>,
     directions: Vec<Direction>,
     /// The index of a direction by the number of its interface.
     by_ifindex: BTreeMap<i32, usize>,
@@ -51,6 +52,7 @@ impl Sampler {
             table: Table::create(folder)?,
             queues: queues::Sampler::create(folder, plan)?,
             socket: None,
+            devices: None,
             directions: directions.collect(),
             by_ifindex: BTreeMap::new(),
             sampled_us: None,
@@ -67,11 +69,17 @@ impl Sampler {
             };
         };
         for (place, direction) in plan.links.iter().flat_map(|link| &link.directions).enumerate() {
+            if network.devices.replace(&direction.ifname) {
+                continue;
+            }
             let ifindex = wire.ifindex(&direction.ifname).attempt(|| format!("link {}", direction.name))?;
             self.by_ifindex.insert(ifindex, place);
         }
         if let Some(queues) = &mut self.queues {
-            queues.attach(&wire)?;
+            queues.attach(&wire, &network.devices)?;
+        }
+        if !network.devices.is_empty() {
+            self.devices = Some(devices::Reader::open(&network.home)?);
         }
         self.socket = Some(wire.route);
         Ok(())
@@ -83,8 +91,21 @@ impl Sampler {
             return Ok(());
         };
         self.sampled_us = Some(t_us);
-        let request = tc::Request::new().op_getqdisc_dump(&Tcmsg::default());
         let (directions, by_ifindex, queues) = (&mut self.directions, &self.by_ifindex, &mut self.queues);
+        if let Some(reader) = &mut self.devices {
+            reader.read(|reading| {
+                if let Some(direction) = directions.get_mut(reading.number) {
+                    direction.read_device(reading);
+                }
+                if let Some(queues) = queues {
+                    queues.read_device(reading);
+                }
+            })?;
+        }
+        if by_ifindex.is_empty() && self.devices.is_some() {
+            return self.push(t_us);
+        }
+        let request = tc::Request::new().op_getqdisc_dump(&Tcmsg::default());
         socket
             .ask(&request, kernel_type(&request), |payload| {
                 let (header, attributes) = OpGetqdiscDump::decode_reply(payload);
@@ -96,6 +117,10 @@ impl Sampler {
                 }
             })
             .attempt(|| "reading the qdiscs of the links")?;
+        self.push(t_us)
+    }
+
+    fn push(&mut self, t_us: i64) -> Result<()> {
         for direction in &mut self.directions {
             let row = std::mem::take(&mut direction.row);
             self.table.push(Link { t_us: Some(t_us), link: Some(direction.name.into()), ..row })?;
@@ -140,6 +165,22 @@ impl Direction {
         if let Some(aqm) = self.aqm.filter(|aqm| aqm.as_bytes() == kind) {
             let private = Fields(queues::xstats(payload));
             self.row.overflow_packets = queues::overflow(aqm, private, i64::from(queue.drops));
+        }
+    }
+
+    /// Read the counters of the direction's line.
+    fn read_device(&mut self, reading: &devices::Reading<'_>) {
+        let line = reading.line;
+        self.row.sent_packets = line.packets();
+        self.row.sent_bytes = line.bytes();
+        self.row.dropped_packets = line.dropped();
+        if self.limited {
+            self.row.overflow_packets = match (self.aqm, &reading.queue) {
+                (Some(aqm), Some(queue)) => queues::overflow(aqm, queue.private, queue.drops),
+                _ => line.overflow(),
+            };
+            self.row.queue_packets = line.queue_packets();
+            self.row.queue_bytes = line.queue_bytes();
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod counters;
 pub mod datapath_flows;
+mod devices;
 pub mod flows;
 pub mod links;
 pub mod mptcp_events;

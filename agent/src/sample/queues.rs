@@ -10,8 +10,9 @@ use std::path::Path;
 
 use netlink_bindings::tc::{self, Tcmsg};
 
+use super::devices::Reading;
 use super::{Fields, cell};
-use crate::apply::{Namespace, ROOT};
+use crate::apply::{Devices, Namespace, ROOT};
 use crate::error::{Attempt, Result};
 use crate::plan::Plan;
 use crate::tables::{Queue, Table};
@@ -29,6 +30,19 @@ pub struct Sampler {
     pub table: Table<Queue>,
     queues: Vec<Watched>,
     by_ifindex: BTreeMap<i32, usize>,
+    /// The places of those of devices, by the number of their direction.
+    by_number: BTreeMap<usize, usize>,
+}
+
+/// What a queue has counted.
+pub(super) struct QueueStats<'a> {
+    pub sent_bytes: Option<i64>,
+    pub sent_packets: Option<i64>,
+    pub queue_packets: i64,
+    pub queue_bytes: i64,
+    pub drops: i64,
+    /// The qdisc's own statistics.
+    pub private: Fields<'a>,
 }
 
 struct Watched {
@@ -48,15 +62,21 @@ impl Sampler {
         });
         let buckets = plan.buckets.iter().map(|bucket| Watched::new(&bucket.name, &bucket.ifname, BUCKET));
         let queues: Vec<_> = managed.chain(buckets).collect();
+        let numbers = plan.links.iter().flat_map(|link| &link.directions).enumerate();
+        let managed = numbers.filter(|(_, direction)| direction.aqm.is_some());
+        let by_number = managed.enumerate().map(|(place, (number, _))| (number, place)).collect();
         if queues.is_empty() {
             return Ok(None);
         }
-        Ok(Some(Self { table: Table::create(folder)?, queues, by_ifindex: BTreeMap::new() }))
+        Ok(Some(Self { table: Table::create(folder)?, queues, by_ifindex: BTreeMap::new(), by_number }))
     }
 
     /// Look up the interfaces.
-    pub fn attach(&mut self, wire: &Namespace) -> Result<()> {
+    pub fn attach(&mut self, wire: &Namespace, devices: &Devices) -> Result<()> {
         for (place, queue) in self.queues.iter().enumerate() {
+            if devices.replace(queue.ifname) {
+                continue;
+            }
             let ifindex = wire.ifindex(queue.ifname).attempt(|| format!("queue {}", queue.name))?;
             self.by_ifindex.insert(ifindex, place);
         }
@@ -71,6 +91,13 @@ impl Sampler {
         let is_managed = attributes.get_kind().is_ok_and(|kind| kind.to_bytes() == queue.kind.as_bytes());
         if is_managed || (queue.kind == BUCKET && header.parent == ROOT) {
             queue.read(attributes, Fields(xstats(payload)));
+        }
+    }
+
+    /// Read the managed queue of a device's direction.
+    pub fn read_device(&mut self, reading: &Reading<'_>) {
+        if let (Some(place), Some(stats)) = (self.by_number.get(&reading.number), &reading.queue) {
+            self.queues[*place].fill(stats);
         }
     }
 
@@ -97,15 +124,25 @@ impl Watched {
     fn read(&mut self, attributes: &tc::IterableAttrs<'_>, private: Fields<'_>) {
         let Ok(stats) = attributes.get_stats2() else { return };
         let Ok(queue) = stats.get_queue() else { return };
-        let drops = i64::from(queue.drops);
+        let basic = stats.get_basic().ok();
+        self.fill(&QueueStats {
+            sent_bytes: basic.as_ref().and_then(|basic| cell(basic.bytes)),
+            sent_packets: basic.and_then(|basic| cell(stats.get_pkt64().unwrap_or(u64::from(basic.packets)))),
+            queue_packets: i64::from(queue.qlen),
+            queue_bytes: i64::from(queue.backlog),
+            drops: i64::from(queue.drops),
+            private,
+        });
+    }
+
+    fn fill(&mut self, stats: &QueueStats<'_>) {
+        let QueueStats { private, drops, .. } = *stats;
         let sum = |a: usize, b: usize| Some(private.cell32(a)? + private.cell32(b)?);
         let row = &mut self.row;
-        if let Ok(basic) = stats.get_basic() {
-            row.sent_bytes = cell(basic.bytes);
-            row.sent_packets = cell(stats.get_pkt64().unwrap_or(u64::from(basic.packets)));
-        }
-        row.queue_bytes = Some(i64::from(queue.backlog));
-        row.queue_packets = Some(i64::from(queue.qlen));
+        row.sent_bytes = stats.sent_bytes;
+        row.sent_packets = stats.sent_packets;
+        row.queue_bytes = Some(stats.queue_bytes);
+        row.queue_packets = Some(stats.queue_packets);
         row.overflow_packets = overflow(self.kind, private, drops);
         // Offsets in tc_red_xstats, plait_red_xstats, tc_codel_xstats and tc_fq_codel_xstats.
         match self.kind {

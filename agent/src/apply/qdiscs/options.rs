@@ -32,6 +32,8 @@ const PLAIT_RED_IDLE_NS: u16 = 6;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Occasion {
     Add,
+    /// A new qdisc that makes the queue below it itself.
+    AddWhole,
     Change,
 }
 
@@ -52,7 +54,7 @@ pub fn push_options(
         QdiscOptions::Bfifo(fifo) => {
             attributes.nested_options_bfifo(&TcFifoQopt { limit: fifo.limit_bytes });
         }
-        QdiscOptions::Red(red) => push_red(attributes, red),
+        QdiscOptions::Red(red) => push_red(attributes, red, occasion),
         QdiscOptions::PlaitRed(red) => push_plait_red(attributes, red, occasion),
         QdiscOptions::Codel(codel) => push_codel(attributes, codel),
         QdiscOptions::FqCodel(codel) => push_fq_codel(attributes, codel),
@@ -77,7 +79,7 @@ fn push_netem<P: Pusher>(
     };
     let mut options =
         attributes.nested_options_netem(&fixed).push_latency64(netem.delay_ns).push_jitter64(netem.jitter_ns);
-    if occasion == Occasion::Add {
+    if occasion != Occasion::Change {
         options = options.push_prng_seed(netem.seed);
     }
     if let Some(name) = &netem.distribution {
@@ -137,11 +139,11 @@ fn kernel_rate(bps: u64) -> Result<(TcRatespec, u64)> {
     Ok((TcRatespec { linklayer: LINKLAYER_ETHERNET, rate, ..Default::default() }, bytes_ps))
 }
 
-fn push_red<P: Pusher>(attributes: PushAttrs<P>, red: &Red) {
+fn push_red<P: Pusher>(attributes: PushAttrs<P>, red: &Red, occasion: Occasion) {
     // Without a limit the kernel creates a queue of its own, also on a change, and replaces the
     // planned one.
     let fixed = TcRedQopt {
-        limit: 0,
+        limit: if occasion == Occasion::AddWhole { red.limit_bytes } else { 0 },
         qth_min: red.min_bytes,
         qth_max: red.max_bytes,
         Wlog: red.weight_log,
@@ -172,7 +174,7 @@ fn push_plait_red<P: Pusher>(attributes: PushAttrs<P>, red: &PlaitRed, occasion:
     push(PLAIT_RED_POINTS, &points.flat_map(u32::to_ne_bytes).collect::<Vec<_>>());
     push(PLAIT_RED_ECN, &u32::from(red.ecn).to_ne_bytes());
     push(PLAIT_RED_IDLE_NS, &red.idle_ns.to_ne_bytes());
-    if occasion == Occasion::Add {
+    if occasion != Occasion::Change {
         let [.., b4, b5, b6, b7] = red.seed.to_be_bytes();
         push(PLAIT_RED_SEED, &u32::from_be_bytes([b4, b5, b6, b7]).to_ne_bytes());
     }
@@ -201,7 +203,7 @@ fn push_fq_codel<P: Pusher>(attributes: PushAttrs<P>, codel: &FqCodel) {
 
 /// Convert a share into a threshold for a 32-bit random number, as `tc` does.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // between 0 and u32::MAX by construction
-fn threshold(ratio: f64) -> u32 {
+pub fn threshold(ratio: f64) -> u32 {
     (ratio.clamp(0.0, 1.0) * f64::from(u32::MAX)).round() as u32
 }
 

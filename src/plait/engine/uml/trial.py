@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from plait.engine.request import EngineRequest
     from plait.engine.support import Feature, Unsupported
     from plait.kernel import Kernel
-    from plait.plan.model.plan import Module, Plan
+    from plait.plan.model.plan import LinksAs, Module, Plan
 
 RESULT_NAMES = ("data", "pcap", "programs", "status.json", inventory.ANSWER)
 """The results of a trial in the guest's folder."""
@@ -76,8 +76,11 @@ class VirtualEngine:
         *,
         policy: Policy = DEFAULT_POLICY,
         warn: Callable[[str], None] = lambda _: None,
+        links: LinksAs = "chain",
     ) -> None:
         """`build` returns a module built for this kernel; the default knows the modules of `plait kernel add`.
+
+        `links` says what the agent makes of a link: a chain of veth pairs and qdiscs, or a device of its own.
 
         The engine calls `warn` once if this machine lacks layers of the sandbox.
         """
@@ -86,11 +89,15 @@ class VirtualEngine:
         self._policy = policy
         self._runner = GuestRunner(limits or TrialLimits(), warn)
         self._agent = agent
+        self._links: LinksAs = links
         self._initramfs, self._agent_sha256 = initramfs_of(agent)
 
     def identity(self) -> EngineIdentity:
         """Return the kernel's and the agent's identities."""
-        return EngineIdentity("virtual", self._kernel.identity, self._kernel.version, self._agent_sha256)
+        settings = () if self._links == "chain" else (f"links {self._links}",)
+        return EngineIdentity(
+            "virtual", self._kernel.identity, self._kernel.version, self._agent_sha256, settings
+        )
 
     def recipe(self) -> VirtualRecipe:
         """Return what another machine needs to make this engine (see `plait.engine.portable`)."""
@@ -102,6 +109,7 @@ class VirtualEngine:
             modules,
             self._runner.limits,
             self._policy,
+            self._links,
         )
 
     def unsupported(self, plan: Plan) -> list[Unsupported]:
@@ -110,6 +118,8 @@ class VirtualEngine:
 
     def execute(self, job: Job) -> None:
         """Run one trial (see Engine)."""
+        machine = job.plan.machine.model_copy(update={"links": self._links})
+        job = replace(job, plan=job.plan.model_copy(update={"machine": machine}))
         _fill(job, self._initramfs)
         self._add_modules(job)
         guest_folder = GuestFolder(job.folder / GUEST)
@@ -177,6 +187,7 @@ class VirtualRecipe:
     """The added modules, built for this kernel, by the SHA-256 of their source."""
     limits: TrialLimits
     policy: Policy
+    links: LinksAs = "chain"
 
     @property
     def files(self) -> tuple[ShippedFile, ...]:
@@ -193,7 +204,9 @@ class VirtualRecipe:
             return built[module.sha256]
 
         kernel = replace(self.kernel, binary=files[self.binary.sha256])
-        return VirtualEngine(kernel, files[self.agent.sha256], self.limits, build, policy=self.policy)
+        return VirtualEngine(
+            kernel, files[self.agent.sha256], self.limits, build, policy=self.policy, links=self.links
+        )
 
 
 def make(request: EngineRequest) -> VirtualEngine:

@@ -46,6 +46,10 @@ class Module(Record):
     sha256: str
 
 
+LinksAs = Literal["chain", "device"]
+"""What an engine makes of a link: two veth pairs with qdiscs and redirects, or a `plait_link`."""
+
+
 class Machine(Record):
     """The guest itself. These values affect results, so they are part of the plan."""
 
@@ -63,6 +67,8 @@ class Machine(Record):
     """Virtual time that each instruction of a processor takes, in ns, if processing takes time at all: a power of 2."""
     offloads: bool = Field(default=False, exclude_if=lambda value: not value)
     """The interfaces of hosts keep their segmentation offloads: one skb may be many frames until a link splits it."""
+    links: LinksAs = Field(default="chain", exclude_if=lambda value: value == "chain")
+    """What the agent makes of a link: veth pairs with qdiscs, or a `plait_link`. An engine chooses; plans leave it."""
 
 
 class Namespace(Record):

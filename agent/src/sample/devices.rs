@@ -1,0 +1,147 @@
+//! Links that are devices (`kernel/links`): one dump covers every direction of every link.
+//!
+//! The device counts as sent what arrived at the other end. It distinguishes losses by its model,
+//! packets that found its queue full, and those that its qdisc dropped.
+
+use std::os::fd::AsFd;
+
+use netlink_bindings::traits::{NetlinkRequest, Protocol};
+
+use super::queues::QueueStats;
+use super::{Fields, cell};
+use crate::apply::enter;
+use crate::error::{Attempt, Result};
+use crate::netlink::sock_diag::attributes_of;
+use crate::netlink::{Family, GenericFamily, Socket};
+
+/// `kernel/links/plait_link.h`.
+const FAMILY: &str = "plait_link";
+const GET: [u8; 4] = [1, 1, 0, 0];
+const NUMBER: u16 = 1;
+const LINE: u16 = 2;
+const QDISC: u16 = 3;
+const NLM_F_DUMP: u16 = 0x300;
+/// `linux/gen_stats.h`.
+const STATS_BASIC: u16 = 1;
+const STATS_QUEUE: u16 = 3;
+const STATS_APP: u16 = 4;
+
+/// The socket that reads all links.
+pub struct Reader {
+    socket: Socket,
+    family: u16,
+}
+
+/// The counters of one direction.
+pub struct Reading<'a> {
+    /// The place of the direction in the plan.
+    pub number: usize,
+    pub line: Line<'a>,
+    /// Of the qdisc in front of the line, if there is one.
+    pub(super) queue: Option<QueueStats<'a>>,
+}
+
+/// `struct plait_line_counters`.
+#[derive(Clone, Copy)]
+pub struct Line<'a>(Fields<'a>);
+
+impl Line<'_> {
+    pub fn packets(self) -> Option<i64> {
+        self.0.cell64(0)
+    }
+
+    pub fn bytes(self) -> Option<i64> {
+        self.0.cell64(8)
+    }
+
+    /// All packets that did not reach the other end.
+    pub fn dropped(self) -> Option<i64> {
+        Some(self.0.cell64(16)? + self.0.cell64(24)? + self.0.cell64(32)?)
+    }
+
+    pub fn overflow(self) -> Option<i64> {
+        self.0.cell64(24)
+    }
+
+    pub fn queue_packets(self) -> Option<i64> {
+        self.0.cell64(64)
+    }
+
+    pub fn queue_bytes(self) -> Option<i64> {
+        self.0.cell64(72)
+    }
+}
+
+impl Reader {
+    /// Open the socket in `home`, the namespace from which the agent made the links.
+    pub fn open(home: &impl AsFd) -> Result<Self> {
+        enter(home)?;
+        let mut socket = Socket::open(Family::Generic)?;
+        let family = GenericFamily::resolve(&mut socket, FAMILY)?.id;
+        Ok(Self { socket, family })
+    }
+
+    /// Pass the counters of every direction to `each`.
+    pub fn read(&mut self, mut each: impl FnMut(&Reading<'_>)) -> Result<()> {
+        self.socket
+            .ask(&Dump, self.family, |payload| {
+                if let Some(reading) = decode(payload) {
+                    each(&reading);
+                }
+            })
+            .attempt(|| "reading the counters of the links")
+    }
+}
+
+fn decode(payload: &[u8]) -> Option<Reading<'_>> {
+    let (mut number, mut line, mut queue) = (None, None, None);
+    for (kind, value) in attributes_of(payload.get(GET.len()..)?) {
+        match kind {
+            NUMBER => number = Fields(value).u32(0),
+            LINE => line = Some(Line(Fields(value))),
+            QDISC => queue = queue_stats(value),
+            _ => {}
+        }
+    }
+    Some(Reading { number: usize::try_from(number?).ok()?, line: line?, queue })
+}
+
+fn queue_stats(nested: &[u8]) -> Option<QueueStats<'_>> {
+    let (mut basic, mut queue, mut private) = (Fields(&[]), Fields(&[]), Fields(&[]));
+    for (kind, value) in attributes_of(nested) {
+        match kind {
+            STATS_BASIC => basic = Fields(value),
+            STATS_QUEUE => queue = Fields(value),
+            STATS_APP => private = Fields(value),
+            _ => {}
+        }
+    }
+    Some(QueueStats {
+        sent_bytes: basic.u64(0).and_then(cell),
+        sent_packets: basic.cell32(8),
+        queue_packets: queue.cell32(0)?,
+        queue_bytes: queue.cell32(4)?,
+        drops: queue.cell32(8)?,
+        private,
+    })
+}
+
+struct Dump;
+
+impl NetlinkRequest for Dump {
+    type ReplyType<'buf> = ();
+
+    fn protocol(&self) -> Protocol {
+        Protocol::Generic(FAMILY.as_bytes())
+    }
+
+    fn flags(&self) -> u16 {
+        NLM_F_DUMP
+    }
+
+    fn payload(&self) -> &[u8] {
+        &GET
+    }
+
+    fn decode_reply(_: &[u8]) -> Self::ReplyType<'_> {}
+}

@@ -1,0 +1,123 @@
+"""Trials whose links are devices: they give what trials with chains give, and always the same bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.links.link_module import build_module
+
+from plait import kernel as kernels
+from plait.binaries import AGENT
+from plait.dataset.convert import convert
+from plait.dataset.digest import trial_digest
+from plait.engine.engine import Job
+from plait.engine.uml.trial import VirtualEngine
+from plait.plan.model.plan import Module
+from plait.plan.resolve import resolve
+from plait.scenario import load, parse
+from plait.scenario.vary.cases import expand
+from plait.seeds import trial_seed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import polars as pl
+
+    from plait.plan.model.plan import LinksAs
+
+pytestmark = pytest.mark.guest
+
+Tables = dict[str, "pl.DataFrame"]
+LINE = """
+title: One link
+network:
+  hosts: [h1, h2]
+  links:
+    h1-h2: {LINK}
+traffic:
+  - bulk: {from: h1, to: h2, duration: 10s, transport: tcp}
+"""
+EVENTS = """
+events:
+  - {at: 3s, set: {h1-h2: {rate: 2mbit, delay: 30ms}}}
+  - {at: 5s, cut: h1-h2}
+  - {at: 6s, up: h1-h2}
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Tables]:
+    """Return a function that runs a case of a scenario, with links of one kind."""
+    kernel = kernels.ensure()
+    built = build_module(kernel, tmp_path_factory.mktemp("built") / "module")
+    module = Module(name="plait_links", sha256="0" * 64)
+
+    def run_case(scenario: str, links: LinksAs, *overrides: str, case: int = 0) -> Tables:
+        model = parse(scenario, "test.yaml", overrides) if "\n" in scenario else load(scenario, overrides)
+        plan = resolve(expand(model)[case].scenario, trial_seed(model.seed, 0))
+        machine = plan.machine.model_copy(update={"modules": (module,)})
+        folder = tmp_path_factory.mktemp("trial")
+        engine = VirtualEngine(kernel, AGENT, build=lambda _: built, links=links)
+        engine.execute(Job(plan.model_copy(update={"machine": machine}), {}, folder))
+        return convert(folder / "data", folder / "tables")
+
+    return run_case
+
+
+def goodput(tables: Tables) -> float:
+    """Return the bytes that all receivers got."""
+    last = tables["connections"].filter(tables["connections"]["side"] == "server").sort("t_us")
+    return float(last.group_by("flow").last()["received_bytes"].sum())
+
+
+def test_the_same_trial_gives_the_same_bytes(run: Callable[..., Tables]) -> None:
+    short = ("traffic.0.bulk.duration=2s",)
+    first, second = (trial_digest(run("two-paths", "device", *short, case=1)) for _ in range(2))
+    assert first == second
+    assert first != trial_digest(run("two-paths", "chain", *short, case=1))
+
+
+@pytest.mark.parametrize("case", [0, 1])
+def test_two_paths_carry_what_they_carry_as_chains(run: Callable[..., Tables], case: int) -> None:
+    device, chain = (goodput(run("two-paths", links, case=case)) for links in ("device", "chain"))
+    assert device == pytest.approx(chain, rel=0.005)
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "rate: 33mbit, delay: 5ms",
+        "rate: 10mbit, delay: 10ms, queue: 20pkt",
+        "rate: 10mbit, delay: 10ms, queue: 60kB",
+        "rate: 10mbit, delay: 10ms, jitter: 2ms",
+    ],
+)
+def test_a_link_carries_what_it_carries_as_a_chain(run: Callable[..., Tables], link: str) -> None:
+    scenario = LINE.replace("LINK", link)
+    device, chain = (goodput(run(scenario, links)) for links in ("device", "chain"))
+    assert device == pytest.approx(chain, rel=0.02)
+
+
+def test_a_first_packet_needs_its_own_transmission_time(run: Callable[..., Tables]) -> None:
+    tables = run(LINE.replace("LINK", "rate: 1mbit, delay: 10ms"), "device")
+    subflows = tables["subflows"].filter(tables["subflows"]["side"] == "client").sort("t_us")
+    # the last packet of the handshake and a full segment follow each other, and an acknowledgement comes back
+    expected_us = 20_000 + (66 + 1514 + 66) * 8
+    assert subflows["min_rtt_us"].drop_nulls()[-1] == pytest.approx(expected_us, abs=1)
+
+
+def test_events_change_cut_and_restore_a_device(run: Callable[..., Tables]) -> None:
+    tables = run(LINE.replace("LINK", "rate: 10mbit, delay: 10ms") + EVENTS, "device")
+    rows = tables["links"].filter(tables["links"]["link"] == "h1->h2").sort("t_us")
+
+    def carried(begin_s: float, end_s: float) -> float:
+        part = rows.filter((rows["t_us"] >= begin_s * 1e6) & (rows["t_us"] <= end_s * 1e6))
+        return float((part["sent_bytes"][-1] - part["sent_bytes"][0]) * 8 / (end_s - begin_s))
+
+    assert carried(1.5, 2.9) == pytest.approx(10e6, rel=0.02)
+    assert carried(4, 5) == pytest.approx(2e6, rel=0.02)
+    assert carried(5.8, 6) == 0  # what waited at the cut has left
+    assert carried(8, 10) == pytest.approx(2e6, rel=0.02)
+    dropped = rows.filter(rows["t_us"] == rows["t_us"].max())["dropped_packets"][0]
+    assert dropped > 0

@@ -60,8 +60,10 @@ def check_tools(otherwise: str = "") -> None:
         )
 
 
-def build(tree: Path, recipe: Recipe, log: Path, progress: Progress) -> Built:
+def build(tree: Path, recipe: Recipe, log: Path, progress: Progress, *, prepared: bool = False) -> Built:
     """Build the kernel in `tree` and return its files. All output goes to `log`.
+
+    `prepared`: the tree has plait's patches and sources, and make compiles only what changed since the last build.
 
     Raises:
         KernelBuildError: a step failed; the message has the last lines of the log.
@@ -69,18 +71,21 @@ def build(tree: Path, recipe: Recipe, log: Path, progress: Progress) -> Built:
     jobs = len(os.sched_getaffinity(0))
     with log.open("w", encoding="utf-8") as output:
         make = _Make(tree, jobs, log, output)
-        progress("patching", None)
-        for patch in recipe.patches:
-            make.run(["patch", "-p1", "--batch", "--forward", "--no-backup-if-mismatch", f"--input={patch}"])
-        _add(tree, recipe)
+        if not prepared:
+            progress("patching", None)
+            for patch in recipe.patches:
+                make.run(
+                    ["patch", "-p1", "--batch", "--forward", "--no-backup-if-mismatch", f"--input={patch}"]
+                )
+            _add(tree, recipe)
         progress("configuring", None)
         _configure(make, recipe)
-        make.compile(progress)
+        make.compile(progress, total=None if prepared and (tree / "vmlinux.symvers").exists() else STEPS)
         progress("linking", 1.0)
         make.run(["strip", "-o", "linux.stripped", "linux"])
         progress("packing the files that modules need", None)
         make.run(["make", "modules_prepare"])
-        kit.pack(tree, tree / kit.ARCHIVE)
+        kit.pack(tree, tree / kit.ARCHIVE, quick=prepared)
     return Built(tree / "linux.stripped", tree / ".config", tree / kit.ARCHIVE, _compiler(), jobs)
 
 
@@ -116,21 +121,30 @@ class _Make:
         self._jobs = jobs
         self._log = log
         self._output = output
-        self._environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", **recipes.PINNED}
+        self._environment = {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "LC_ALL": "C",
+            "LOCALVERSION": "",
+            **recipes.PINNED,
+        }
 
     def run(self, command: list[str]) -> None:
         """Run one command to its end (KernelBuildError if it fails)."""
         self._follow(command, lambda _line: None)
 
-    def compile(self, progress: Progress) -> None:
-        """Compile and link, and report the progress."""
+    def compile(self, progress: Progress, total: int | None) -> None:
+        """Compile and link, and report the progress: the file, and how many of about `total` there were."""
         done = 0
 
         def count(line: str) -> None:
             nonlocal done
             if line.startswith(("  CC ", "  AS ")):
                 done += 1
-                progress("compiling", min(done / STEPS, 0.99))
+                of = f"{done} of about {total} files" if total else f"file {done}"
+                progress(
+                    f"compiling, {of}: {line.rsplit(maxsplit=1)[-1]}",
+                    min(done / total, 0.99) if total else None,
+                )
 
         self._follow(["make", f"--jobs={self._jobs}", "linux"], count)
 

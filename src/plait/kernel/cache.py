@@ -5,6 +5,7 @@ kernels/
 .lock         held by the process that builds
 .building-*   a build in progress; stale unless the lock is held
 .kits/        unpacked kits, to build modules with
+.trees/       checkouts of git trees, with the products of their last build
 logs/         the output of failed builds
 sources/      archives downloaded for a build, until it succeeds
 """
@@ -17,6 +18,7 @@ import os
 import re
 import shutil
 import tempfile
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -114,6 +116,15 @@ def of_identity(identity: str, *, by_default: bool, built_here: bool = False) ->
     if by_default and not record.chosen_by_default:
         write_record(folder, record.model_copy(update={"chosen_by_default": True}))
     return kernel
+
+
+def label(kernel: Kernel, name: str) -> Kernel:
+    """Give a kernel in the cache a name, which another one loses, and return it."""
+    for other, record in list_built():
+        wanted = name if other.identity == kernel.identity else None if record.label == name else record.label
+        if wanted != record.label:
+            write_record(kernels_root() / other.identity, record.model_copy(update={"label": wanted}))
+    return replace(kernel, label=name)
 
 
 def write_record(folder: Path, record: BuildRecord) -> None:

@@ -35,8 +35,10 @@ _SOURCES = (".c", ".S")
 """Omitted, except for the programs of the build: a module includes only headers."""
 
 
-def pack(tree: Path, archive: Path) -> None:
+def pack(tree: Path, archive: Path, *, quick: bool = False) -> None:
     """Write the kit of the built `tree` to `archive`: the same bytes for the same content.
+
+    `quick`: compress it less (gzip), because a kernel developer builds often.
 
     Raises KernelBuildError if the tree lacks files that a module needs.
     """
@@ -45,7 +47,11 @@ def pack(tree: Path, archive: Path) -> None:
         raise KernelBuildError(
             f"packing the build kit: the built tree has no {', '.join(missing)}, which modules need"
         )
-    with tarfile.open(archive, "w:xz", preset=2, format=tarfile.PAX_FORMAT) as kit:
+    with (
+        tarfile.open(archive, "w:gz", compresslevel=1, format=tarfile.PAX_FORMAT)
+        if quick
+        else tarfile.open(archive, "w:xz", preset=2, format=tarfile.PAX_FORMAT)
+    ) as kit:
         for path in _kept(tree):
             kit.add(path, path.relative_to(tree).as_posix(), recursive=False, filter=_anonymous)
         kit.add(tree / _SYMBOLS, "Module.symvers", recursive=False, filter=_anonymous)

@@ -67,7 +67,7 @@ def ensure(
         KernelBuildError: there is no source, or a step of the build fails.
     """
     progress = progress or silent
-    _check_processor()
+    check_processor()
     if source is None:
         kernel = _ready(debug=debug) or (None if debug else _packaged(progress))
         if kernel is not None:
@@ -133,7 +133,8 @@ def _package_hint() -> str:
     )
 
 
-def _check_processor() -> None:
+def check_processor() -> None:
+    """Raise MachineError if this processor cannot run the kernel."""
     machine = platform.machine()
     if machine not in _PROCESSORS:
         raise MachineError(
@@ -186,16 +187,16 @@ def _build(source: _Source, progress: Progress, *, debug: bool) -> Kernel:
         identity = chosen.identity(content)
         kernel = cache.of_identity(identity, by_default=by_default, built_here=packaged.forced_build())
         if kernel is None:
-            built = _compile(tree, version, chosen, identity, progress)
+            built = compile_tree(tree, version, chosen, identity, progress)
             record = BuildRecord(
                 schema_version=1, identity=identity, version=version, hz=chosen.hz, recipe_sha256=chosen.sha256,
                 chosen_by_default=by_default,
                 source=SourceRecord(kind=source.kind, name=source.path.name, content_sha256=content),
                 compiler=built.compiler, binary_sha256=unpack.file_sha256(built.binary),
-                binary_bytes=built.binary.stat().st_size, built_at=_now(),
+                binary_bytes=built.binary.stat().st_size, built_at=utc_now(),
                 build_s=round(time.monotonic() - started, 1), jobs=built.jobs,
             )  # fmt: skip
-            kernel = cache.install(_finished(workplace / "finished", built, record), identity)
+            kernel = cache.install(finished_folder(workplace / "finished", built, record), identity)
     if source.path.parent == cache_root() / "sources":
         source.path.unlink(missing_ok=True)  # downloaded for this build
     return kernel
@@ -210,10 +211,16 @@ def _unpack(path: Path, tree: Path) -> str:
     return unpack.file_sha256(path)
 
 
-def _compile(tree: Path, version: str, chosen: Recipe, identity: str, progress: Progress) -> Built:
-    log = tree.parent / "build.log"
+def compile_tree(
+    tree: Path, version: str, chosen: Recipe, identity: str, progress: Progress, *, prepared: bool = False
+) -> Built:
+    """Build the kernel in `tree`; `prepared`: the tree has plait's patches, and products of an earlier build.
+
+    Raises KernelBuildError with the place of the whole log.
+    """
+    log = tree.parent / f"{tree.name}.log"
     try:
-        return build(tree, chosen, log, progress)
+        return build(tree, chosen, log, progress, prepared=prepared)
     except KernelBuildError as error:
         kept = cache.kernels_root() / "logs" / f"{identity[:16]}.log"
         kept.parent.mkdir(exist_ok=True)
@@ -221,7 +228,8 @@ def _compile(tree: Path, version: str, chosen: Recipe, identity: str, progress: 
         raise KernelBuildError(f"building Linux {version}: {error}\nthe whole log: {kept}") from error
 
 
-def _finished(folder: Path, built: Built, record: BuildRecord) -> Path:
+def finished_folder(folder: Path, built: Built, record: BuildRecord) -> Path:
+    """Make the folder of a built kernel for the cache, and return it."""
     folder.mkdir()
     shutil.copyfile(built.binary, folder / "linux")
     (folder / "linux").chmod(0o755)
@@ -231,5 +239,6 @@ def _finished(folder: Path, built: Built, record: BuildRecord) -> Path:
     return folder
 
 
-def _now() -> str:
+def utc_now() -> str:
+    """Return the time in UTC, ISO 8601."""
     return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plait.errors import KernelBuildError
+from plait.errors import KernelBuildError, RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +41,8 @@ PINNED = {
     "KBUILD_BUILD_VERSION": "1",
 }
 
+_INDEX = re.compile(rb"^index [0-9a-f]{40}\.\.[0-9a-f]{40} \d+\n", re.MULTILINE)
+"""Where git finds the file that a patch was made for; it does not change what the patch does."""
 _OPTION = re.compile(
     r"^(?P<line>(?P<name>CONFIG_\w+)=(?P<value>\S+)|# (?P<unset>CONFIG_\w+) is not set)"
     r"(?:\s+# (?P<condition>from|until) (?P<version>\d+\.\d+))?$"
@@ -86,21 +88,42 @@ class Recipe:
         return hashlib.sha256(f"plait kernel 1\n{source_sha256}\n{self.sha256}\n".encode()).hexdigest()
 
 
-def load(version: str = DEFAULT_SERIES, laboratory: Path | None = None, *, debug: bool = False) -> Recipe:
+@dataclass(frozen=True)
+class Changes:
+    """What the user changes in a recipe."""
+
+    fragments: tuple[Path, ...] = ()
+    """Files with options of the configuration; a later line replaces an earlier one."""
+    without: tuple[str, ...] = ()
+    """Patches of plait to leave out, by a beginning of their names."""
+    nearest: bool = False
+    """Use the patches of the nearest older series for a version that has none of its own."""
+
+
+def load(
+    version: str = DEFAULT_SERIES,
+    laboratory: Path | None = None,
+    *,
+    debug: bool = False,
+    changes: Changes = Changes(),
+) -> Recipe:
     """Return the recipe for a kernel of `version` (`6.12` or `6.12.117`); `debug`: for a debug kernel.
 
     Raises:
         KernelBuildError: there are no patches for that version, or a line of the configuration is invalid.
+        RequestError: `changes` name a patch that does not exist.
     """
     laboratory = laboratory or LABORATORY
     major, minor = _numbers(version)
-    folders = [_patches(laboratory / name, major, minor) for name in PATCH_FOLDERS]
+    folders = [_patches(laboratory / name, major, minor, nearest=changes.nearest) for name in PATCH_FOLDERS]
     patches = tuple(patch for folder in folders for patch in sorted(folder.glob("*.patch")))
+    patches = _without(patches, changes.without)
     additions = tuple(_additions(laboratory))
     options = _options(laboratory / "config" / "laboratory.config", (major, minor))
     if debug:
-        more = _options(laboratory / "config" / "debug.config", (major, minor))
-        options = tuple({option.name: option for option in (*options, *more)}.values())
+        options = _replaced(options, _options(laboratory / "config" / "debug.config", (major, minor)))
+    for fragment in changes.fragments:
+        options = _replaced(options, _options(fragment, (major, minor)))
     digest = hashlib.sha256(json.dumps(PINNED, sort_keys=True).encode())
     for patch in patches:
         digest.update(b"\n" + _change(patch))
@@ -113,7 +136,11 @@ def load(version: str = DEFAULT_SERIES, laboratory: Path | None = None, *, debug
 
 def makefile(folder: Path) -> str:
     """Return the Makefile that builds those folders of added sources in `folder` that have a Makefile."""
-    built = sorted(path.parent.name for path in folder.glob("*/Makefile"))
+    return makefile_of(sorted(path.parent.name for path in folder.glob("*/Makefile")))
+
+
+def makefile_of(built: list[str]) -> str:
+    """Return the Makefile that builds these folders."""
     return "".join(f"obj-y += {name}/\n" for name in built)
 
 
@@ -130,10 +157,28 @@ def _numbers(version: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def _patches(folder: Path, major: int, minor: int) -> Path:
+def _replaced(options: tuple[Option, ...], more: tuple[Option, ...]) -> tuple[Option, ...]:
+    """Return the options with `more`, whose lines win."""
+    return tuple({option.name: option for option in (*options, *more)}.values())
+
+
+def _without(patches: tuple[Path, ...], names: tuple[str, ...]) -> tuple[Path, ...]:
+    for name in names:
+        if not any(patch.name.startswith(name) for patch in patches):
+            known = ", ".join(patch.stem for patch in patches)
+            raise RequestError(f"--without {name}: plait has no such patch for this version; it has: {known}")
+    return tuple(patch for patch in patches if not patch.name.startswith(names)) if names else patches
+
+
+def _patches(folder: Path, major: int, minor: int, *, nearest: bool = False) -> Path:
     for name in (f"{major}.{minor}", f"{major}.x"):
         if (folder / name).is_dir():
             return folder / name
+    older = [
+        path for path in folder.iterdir() if _numbers(path.name.replace(".x", ".0")) < (major, minor)
+    ]  # fmt: skip
+    if nearest and older:
+        return max(older, key=lambda path: _numbers(path.name.replace(".x", ".0")))
     supported = ", ".join(sorted(path.name for path in folder.iterdir()))
     raise KernelBuildError(
         f"patching Linux {major}.{minor}: plait has no patches for it, but for {supported}; "
@@ -144,7 +189,7 @@ def _patches(folder: Path, major: int, minor: int) -> Path:
 def _change(patch: Path) -> bytes:
     """Return the change in a patch without its header, so that a new description does not change the identity."""
     header, separator, change = patch.read_bytes().partition(b"\n---\n")
-    return change if separator else header
+    return _INDEX.sub(b"", change if separator else header)
 
 
 def _additions(laboratory: Path) -> Iterator[tuple[Path, str]]:

@@ -33,6 +33,22 @@ LEFT_OUT = (
     *(f"*/arch/{name}/*{end}" for name in _OTHER_ARCHITECTURES for end in (".[chS]", ".dts*", "defconfig")),
 )
 
+LEFT_OUT_OF_CHECKOUT = (
+    "/*",
+    "!/Documentation/*/",
+    "!/tools/perf/",
+    "!/tools/testing/",
+    "!/sound/**/*.[chS]",
+    "!/samples/**/*.[chS]",
+    *(f"!/drivers/{name}/**/*.[chS]" for name in _DRIVERS),
+    *(
+        f"!/arch/{name}/**/*{end}"
+        for name in _OTHER_ARCHITECTURES
+        for end in (".[chS]", ".dts*", "defconfig")
+    ),
+)
+"""The same as patterns of git's sparse checkout."""
+
 # Files of a source tree that are no sources: its history, and the products of a build in it.
 _PRODUCTS = (
     "./.git", "./.config", "./.config.old", "./linux", "./vmlinux", "./Module.symvers", "./System.map",
@@ -86,6 +102,11 @@ def version(folder: Path) -> str:
         raise KernelBuildError(
             "the source is not a Linux source tree: it has no Makefile; give another with --source"
         ) from error
+    return version_of(text)
+
+
+def version_of(text: str) -> str:
+    """Return the version in the text of Linux's Makefile (KernelBuildError)."""
     fields = dict(
         re.findall(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)[ \t]*=[ \t]*(\S*)", text, re.MULTILINE)
     )

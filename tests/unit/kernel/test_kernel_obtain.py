@@ -210,7 +210,7 @@ def test_the_progress_names_the_steps_and_counts_compilations(tmp_path: Path) ->
         "unpacking linux",
         "patching",
         "configuring",
-        "compiling",
+        "compiling, 1 of about 930 files: one.o",
         "linking",
         "packing the files that modules need",
     ]

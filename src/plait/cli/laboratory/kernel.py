@@ -9,29 +9,63 @@ import typer
 
 from plait.binaries import AGENT
 from plait.cli.shared.ending import notify
-from plait.cli.shared.kernel import build_with_progress, chosen_kernel
-from plait.cli.shared.options import KernelOption
+from plait.cli.shared.kernel import build_with_progress, chosen_kernel, show_build
+from plait.cli.shared.options import KernelOption, TreeOption
 
 app = typer.Typer(help="Build laboratory kernels and add algorithms to them.", no_args_is_help=True)
 
 
 @app.command("build")
 def build(
+    *,
     source: Annotated[
         Path | None,
         typer.Option(
             metavar="PATH", help="Linux source tree or archive", show_default="the distribution's 6.12"
         ),
     ] = None,
+    tree: TreeOption = None,
+    ref: Annotated[
+        str | None, typer.Option(metavar="REV", help="Commit of --tree", show_default="the working files")
+    ] = None,
+    patch: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE", exists=True, dir_okay=False, help="Patch for --tree; repeat it for more"
+        ),
+    ] = None,
+    config: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE", exists=True, dir_okay=False, help="Options of the configuration for --tree"
+        ),
+    ] = None,
+    without: Annotated[
+        list[str] | None, typer.Option(metavar="PATCH", help="Leave a patch of plait out, for --tree")
+    ] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="Name of the kernel of --tree")] = None,
     debug: Annotated[
         bool,
         typer.Option("--debug", help="Build a debug kernel (KASAN, lockdep, leak detection); it is slow"),
     ] = False,
 ) -> None:
     """Build the laboratory kernel, unless the cache has it."""
+    from plait.errors import RequestError
+    from plait.kernel.from_tree import TreeRequest, build_tree
     from plait.report.render.render import warm
 
-    kernel = build_with_progress(source, debug=debug)
+    if tree is None:
+        if ref or patch or config or without or name:
+            raise RequestError(
+                "--ref, --patch, --config, --without and --name need --tree; name the git tree"
+            )
+        kernel = build_with_progress(source, debug=debug)
+    elif source is not None:
+        raise RequestError("--source and --tree: give one of them")
+    else:
+        patches = tuple(path.resolve() for path in patch or ())
+        request = TreeRequest(tree, ref, patches, tuple(config or ()), tuple(without or ()), name, debug)
+        kernel = show_build(lambda progress: build_tree(request, progress))
     warm()  # also once for a machine: it would delay the first study by 2 s
     typer.echo(f"{kernel.name}  {kernel.binary}")
 

@@ -6,9 +6,10 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-    from plait.kernel import Kernel
+    from plait.kernel import Kernel, Progress
 
 
 def chosen_kernel(name: str | None) -> Kernel:
@@ -22,10 +23,16 @@ def build_with_progress(source: Path | None = None, *, debug: bool = False) -> K
     """Return the kernel (see `plait.kernel.ensure`); show the progress of a build on standard error."""
     from plait.kernel import ensure
 
+    return show_build(lambda progress: ensure(source=source, progress=progress, debug=debug))
+
+
+def show_build(build: Callable[[Progress], Kernel]) -> Kernel:
+    """Return the kernel that `build` makes; show its progress on standard error."""
     if not sys.stderr.isatty():
-        return ensure(source=source, progress=_BuildLines(), debug=debug)
+        return build(_BuildLines())
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
 
     columns = (
         TextColumn("laboratory kernel: {task.description}"),
@@ -33,13 +40,13 @@ def build_with_progress(source: Path | None = None, *, debug: bool = False) -> K
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("searching", total=None, visible=False)
 
         def show(step: str, fraction: float | None) -> None:
             bar.update(task, description=step, total=1.0, completed=fraction or 0.0, visible=True)
 
-        return ensure(source=source, progress=show, debug=debug)
+        return build(show)
 
 
 def show_step(step: str, _fraction: float | None) -> None:
@@ -57,8 +64,8 @@ class _BuildLines:
     def __call__(self, step: str, fraction: float | None) -> None:
         """Write a line if the step or its tenth is new."""
         tenth = -1 if fraction is None else int(fraction * 10)
-        if (step, tenth) != self._last:
-            self._last = (step, tenth)
-            share = f" {tenth * 10} %" if tenth >= 0 else ""
-            sys.stderr.write(f"laboratory kernel: {step}{share}\n")
+        kind = step.partition(",")[0]
+        if (kind, tenth) != self._last:
+            self._last = (kind, tenth)
+            sys.stderr.write(f"laboratory kernel: {step}\n")
             sys.stderr.flush()

@@ -50,6 +50,10 @@ KernelOption = Annotated[
         autocompletion=complete.kernels,
     ),
 ]
+TreeOption = Annotated[
+    Path | None,
+    typer.Option("--tree", metavar="DIR", help="Git tree of Linux; plait builds it incrementally"),
+]
 SummaryJson = Annotated[bool, typer.Option("--json", help="Print summary.json instead of the table")]
 _REMOTE = "Real hosts (--engine remote)"
 HostsOption = Annotated[

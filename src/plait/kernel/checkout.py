@@ -1,0 +1,211 @@
+"""A private checkout of a kernel developer's git tree, in which plait builds incrementally.
+
+The checkout borrows the objects of the tree and copies none. plait never writes to the tree. Between two builds git
+replaces only the files that differ, so make compiles only what depends on them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plait.errors import KernelBuildError, MachineError, RequestError
+from plait.kernel.unpack import LEFT_OUT_OF_CHECKOUT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_TIMEOUT_S = 600
+_FAILED = re.compile(r"^error: patch failed: (?P<file>.+):(?P<line>\d+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class GitTree:
+    """A git tree of the user, which plait only reads."""
+
+    folder: Path
+
+    @classmethod
+    def at(cls, folder: Path) -> GitTree:
+        """Return the tree in `folder` (RequestError if it is none; MachineError without git)."""
+        if shutil.which("git") is None:
+            raise MachineError(
+                f"reading the tree {folder}: git is not installed; run `sudo apt-get install git`"
+            )
+        if not folder.is_dir():
+            raise RequestError(f"--tree {folder}: there is no such folder; correct the path")
+        done = _run(["git", "-C", str(folder), "rev-parse", "--show-toplevel"], {})
+        if done.returncode != 0:
+            raise RequestError(
+                f"--tree {folder}: this is no git tree; give a clone of Linux, or a plain folder with --source"
+            )
+        return cls(Path(done.stdout.strip()))
+
+    def commit(self, revision: str) -> str:
+        """Return the commit that `revision` names (RequestError if it names none)."""
+        done = self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        if done.returncode != 0:
+            raise RequestError(f"{self.folder}: git knows no commit {revision!r}; correct the revision")
+        return done.stdout.strip()
+
+    def tree(self, revision: str) -> str:
+        """Return the git tree of a commit (RequestError if `revision` names none)."""
+        return self._checked("rev-parse", f"{self.commit(revision)}^{{tree}}").strip()
+
+    def path(self, name: str) -> Path:
+        """Return the place of a file of the repository, such as `objects`."""
+        return Path(self._checked("rev-parse", "--path-format=absolute", "--git-path", name).strip())
+
+    def _checked(self, *arguments: str) -> str:
+        done = self._git(*arguments)
+        if done.returncode != 0:
+            raise KernelBuildError(f"reading the git tree {self.folder}: {_first_line(done.stderr)}")
+        return done.stdout
+
+    def _git(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return _run(["git", "-C", str(self.folder), *arguments], {})
+
+
+class Checkout:
+    """A folder that holds one state of a tree at a time, with the products of its last build."""
+
+    def __init__(self, folder: Path, tree: GitTree) -> None:
+        """Open the checkout in `folder`, and make it if there is none."""
+        self.folder = folder
+        self._tree = tree
+        objects = folder / ".git" / "objects" / "info" / "alternates"
+        if not objects.is_file():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            self._git(["init", "--quiet"])
+            for name, value in {"core.sparseCheckout": "true", "gc.auto": "0", "index.version": "4"}.items():
+                self._git(["config", name, value])
+            info = folder / ".git" / "info"
+            info.mkdir(exist_ok=True)
+            (info / "sparse-checkout").write_text("\n".join(LEFT_OUT_OF_CHECKOUT) + "\n", encoding="utf-8")
+            objects.write_text(f"{tree.path('objects')}\n", encoding="utf-8")
+
+    @property
+    def objects(self) -> Path:
+        """The folder of the checkout's own objects."""
+        return self.folder / ".git" / "objects"
+
+    def working_state(self) -> str:
+        """Return the git tree of the user's working files: the last commit with all uncommitted changes."""
+        index = self._tree.path("index")
+        with tempfile.TemporaryDirectory(dir=self.folder / ".git") as scratch:
+            copy = Path(scratch) / "index"
+            if index.is_file():
+                shutil.copyfile(index, copy)  # git then reads only the files that changed since
+            environment = {
+                "GIT_INDEX_FILE": str(copy),
+                "GIT_OBJECT_DIRECTORY": str(self.objects),
+                "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(self._tree.path("objects")),
+            }
+            self._git(["add", "--all", "."], environment, self._tree.folder)
+            return self._git(["write-tree"], environment, self._tree.folder).strip()
+
+    def with_patches(self, state: str, patches: Sequence[Path], *, removable: bool = False) -> str:
+        """Return the git tree `state` with patches applied; `removable`: they are plait's.
+
+        Raises KernelBuildError with the hunk that does not apply.
+        """
+        if not patches:
+            return state
+        with tempfile.TemporaryDirectory(dir=self.folder / ".git") as scratch:
+            index = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
+            self._git(["read-tree", state], index)
+            apply = ["git", "apply", "--3way", "--cached", "--whitespace=nowarn"]
+            if _run([*apply, *map(str, patches)], index, self.folder).returncode != 0:
+                self._git(["read-tree", "--reset", state], index)
+                for patch in patches:
+                    if _run([*apply, str(patch)], index, self.folder).returncode != 0:
+                        raise KernelBuildError(self._refused(patch, index, removable=removable))
+            return self._git(["write-tree"], index).strip()
+
+    def _refused(self, patch: Path, index: Mapping[str, str], *, removable: bool) -> str:
+        """Return the message for a patch that does not apply to the index, with its hunk."""
+        done = _run(["git", "apply", "--cached", "--check", str(patch)], index, self.folder)
+        match = _FAILED.search(done.stderr)
+        where = f" at {match['file']}:{match['line']}" if match else ""
+        hunk = f", hunk {_hunk(patch, match['file'], match['line'])}" if match else ""
+        reason = "" if match else f": {_first_line(done.stderr) or 'it conflicts with the tree'}"
+        remedy = f"leave it out with --without {patch.stem}" if removable else "rebase the patch on this tree"
+        return f"applying {patch.name}: the tree differs{where}{hunk}{reason}; {remedy}"
+
+    def with_files(self, state: str, files: Mapping[str, bytes]) -> str:
+        """Return the git tree `state` with added files."""
+        with tempfile.TemporaryDirectory(dir=self.folder / ".git") as scratch:
+            index = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
+            self._git(["read-tree", state], index)
+            lines = []
+            for path, content in files.items():
+                source = Path(scratch) / "file"
+                source.write_bytes(content)
+                blob = self._git(["hash-object", "-w", "--no-filters", str(source)]).strip()
+                lines.append(f"100644 {blob}\t{path}\n")
+            self._git(["update-index", "--add", "--index-info"], index, text="".join(lines))
+            return self._git(["write-tree"], index).strip()
+
+    def switch(self, state: str) -> None:
+        """Write the files of a git tree to the folder; the products of earlier builds stay."""
+        self._git(["read-tree", "--reset", "-u", state])
+
+    def version_text(self, state: str) -> str:
+        """Return the Makefile of a git tree (KernelBuildError if it has none)."""
+        done = _run(["git", "cat-file", "blob", f"{state}:Makefile"], {}, self.folder)
+        if done.returncode != 0:
+            raise KernelBuildError(
+                f"{self._tree.folder} is not a Linux source tree: it has no Makefile; give another with --tree"
+            )
+        return done.stdout
+
+    def _git(
+        self,
+        arguments: list[str],
+        environment: Mapping[str, str] | None = None,
+        folder: Path | None = None,
+        text: str | None = None,
+    ) -> str:
+        done = _run(["git", *arguments], environment or {}, folder or self.folder, text)
+        if done.returncode != 0:
+            raise KernelBuildError(
+                f"`git {arguments[0]}` in the checkout of {self._tree.folder}: {_first_line(done.stderr)}; if the disk "
+                f"is not full, remove {self.folder}"
+            )
+        return done.stdout
+
+
+def _hunk(patch: Path, file: str, line: str) -> str:
+    """Return the head of the hunk that starts at this line of the file."""
+    current = ""
+    for text in patch.read_text(encoding="utf-8", errors="replace").splitlines():
+        if text.startswith(("--- a/", "+++ b/")):
+            current = text[6:].split("\t")[0]
+        if current == file and text.startswith((f"@@ -{line},", f"@@ -{line} ")):
+            return text
+    return f"@@ -{line} @@"
+
+
+def _run(
+    command: list[str], environment: Mapping[str, str], folder: Path | None = None, text: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run git without the user's configuration, and return what it printed."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    clean |= {"GIT_CONFIG_GLOBAL": os.devnull, "LC_ALL": "C", "GIT_CONFIG_COUNT": "1"}
+    clean |= {"GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*", **environment}
+    return subprocess.run(
+        command, cwd=folder, env=clean, input=text or "", capture_output=True, text=True, errors="replace",
+        check=False, timeout=_TIMEOUT_S,
+    )  # fmt: skip
+
+
+def _first_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[0] if lines else ""

@@ -1,0 +1,130 @@
+"""A kernel of a git tree: commits and working files, patches that apply or name their hunk, and a tree left alone."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kernel_fakes import make_laboratory, make_tree
+from plait.errors import KernelBuildError, RequestError
+from plait.kernel import cache, recipe
+from plait.kernel.from_tree import TreeRequest, build_tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BAD = "--- a/other.c\n+++ b/other.c\n@@ -1 +1 @@ int f(void)\n-absent\n+new\n"
+
+
+def git(tree: Path, *arguments: str) -> str:
+    identity = ["-c", "maintenance.auto=false", "-c", "user.name=Dev", "-c", "user.email=dev@example.org"]
+    done = subprocess.run(
+        ["git", *identity, *arguments], cwd=tree, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A git tree of two commits; the second one changes other.c."""
+    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(recipe, "LABORATORY", make_laboratory(tmp_path / "laboratory"))
+    tree = make_tree(tmp_path / "linux")
+    (tree / "other.c").write_text("one\n")
+    git(tree, "init", "-q", "-b", "main")
+    git(tree, "add", "-A")
+    git(tree, "commit", "-qm", "one")
+    (tree / "other.c").write_text("two\n")
+    git(tree, "commit", "-qam", "two")
+    return tree
+
+
+def checkout() -> Path:
+    return next((cache.kernels_root() / ".trees").glob("*/"))
+
+
+def test_a_commit_is_built_from_git_and_found_by_its_name(tree: Path) -> None:
+    kernel = build_tree(TreeRequest(tree, "HEAD~1", label="before"))
+    assert (checkout() / "other.c").read_text() == "one\n"
+    assert (checkout() / "file.c").read_text() == "after\n"
+    assert cache.find("before").identity == kernel.identity
+
+
+def test_without_a_commit_the_uncommitted_changes_are_built(tree: Path) -> None:
+    committed = build_tree(TreeRequest(tree, "HEAD"))
+    assert build_tree(TreeRequest(tree)).identity == committed.identity
+    (tree / "other.c").write_text("three\n")
+    (tree / "new.c").write_text("new\n")
+    assert build_tree(TreeRequest(tree)).identity != committed.identity
+    assert (checkout() / "other.c").read_text() == "three\n"
+    assert (checkout() / "new.c").read_text() == "new\n"
+
+
+def test_the_tree_is_never_written_to(tree: Path) -> None:
+    (tree / "other.c").write_text("three\n")
+    before = {path: path.stat().st_mtime_ns for path in sorted(tree.rglob("*"))}
+    build_tree(TreeRequest(tree))
+    assert {path: path.stat().st_mtime_ns for path in sorted(tree.rglob("*"))} == before
+
+
+def test_products_of_the_last_build_stay_and_only_changed_files_are_written(tree: Path) -> None:
+    build_tree(TreeRequest(tree, "HEAD~1"))
+    product, unchanged = checkout() / "linux", (checkout() / "file.c").stat().st_mtime_ns
+    product.with_name("old.o").write_text("object")
+    build_tree(TreeRequest(tree, "HEAD"))
+    assert product.with_name("old.o").exists()
+    assert (checkout() / "file.c").stat().st_mtime_ns == unchanged
+
+
+def test_a_patch_of_the_user_is_built_in(tree: Path, tmp_path: Path) -> None:
+    patch = tmp_path / "mine.patch"
+    patch.write_text(BAD.replace("absent", "two"))
+    assert build_tree(TreeRequest(tree, patches=(patch,))).identity != build_tree(TreeRequest(tree)).identity
+
+
+def test_a_patch_that_does_not_apply_is_refused_with_its_hunk(tree: Path, tmp_path: Path) -> None:
+    patch = tmp_path / "mine.patch"
+    patch.write_text(BAD)
+    with pytest.raises(
+        KernelBuildError, match=r"mine\.patch: the tree differs at other\.c:1, hunk @@ -1 \+1 @@"
+    ):
+        build_tree(TreeRequest(tree, patches=(patch,)))
+
+
+def test_a_patch_of_plait_that_does_not_apply_can_be_left_out(tree: Path) -> None:
+    (tree / "file.c").write_text("rewritten\n")
+    with pytest.raises(KernelBuildError, match="leave it out with --without 0001-change"):
+        build_tree(TreeRequest(tree))
+    build_tree(TreeRequest(tree, without=("0001-change",)))
+    assert (checkout() / "file.c").read_text() == "rewritten\n"
+
+
+def test_a_fragment_changes_the_configuration_and_the_identity(tree: Path, tmp_path: Path) -> None:
+    fragment = tmp_path / "more.config"
+    fragment.write_text("# CONFIG_MPTCP is not set\n")
+    plain = build_tree(TreeRequest(tree))
+    changed = build_tree(TreeRequest(tree, fragments=(fragment,)))
+    assert plain.identity != changed.identity
+    assert "# CONFIG_MPTCP is not set" in (changed.binary.parent / "config").read_text()
+
+
+@pytest.mark.parametrize(
+    ("request_of", "message"),
+    [
+        (lambda tree: TreeRequest(tree / "none"), "there is no such folder"),
+        (lambda tree: TreeRequest(tree.parent), "this is no git tree"),
+        (lambda tree: TreeRequest(tree, "v9.9"), "git knows no commit 'v9.9'"),
+        (lambda tree: TreeRequest(tree, "--all"), "git knows no commit '--all'"),
+        (lambda tree: TreeRequest(tree, without=("0007",)), "it has: 0001-change"),
+        (lambda tree: TreeRequest(tree, label="6.12"), "looks like a version"),
+        (lambda tree: TreeRequest(tree, label="a/b"), "this is no name"),
+    ],
+)
+def test_a_wrong_request_is_refused_before_anything_is_built(
+    tree: Path, request_of: object, message: str
+) -> None:
+    with pytest.raises(RequestError, match=message):
+        build_tree(request_of(tree))  # type: ignore[operator]
+    assert cache.list_built() == []

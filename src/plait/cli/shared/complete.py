@@ -63,6 +63,13 @@ def kernels(incomplete: str) -> list[str]:
     return _starting([kernel.name for kernel, _ in list_built()], incomplete)
 
 
+def suites(incomplete: str) -> list[str]:
+    """Return upstream's suites of MPTCP."""
+    from plait.testing.selftest.suites import SUITES
+
+    return _starting(list(SUITES), incomplete)
+
+
 def fields(context: typer.Context, incomplete: str) -> list[str]:
     """Return the fields that the scenario on the command line has, and the top-level ones of all scenarios."""
     from plait import scenario as scenario_files

@@ -1,0 +1,118 @@
+"""`plait selftest`: runs upstream's own tests of MPTCP in virtual time, over seeds."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from plait.cli.shared import complete
+from plait.cli.shared.ending import notify
+from plait.cli.shared.environment import environment_of
+from plait.cli.shared.kernel import chosen_kernel
+from plait.cli.shared.options import KernelOption
+
+if TYPE_CHECKING:
+    from plait.testing.selftest.run import ShardResult
+    from plait.testing.selftest.tap import Subtest
+
+_SHOWN = 40
+"""Most subtests that did not always pass in the table; --junit and --tap have all."""
+
+
+def command(
+    suites: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="SUITE",
+            help="Suites to run: simult_flows",
+            show_default="all of the tree",
+            autocompletion=complete.suites,
+        ),
+    ] = None,
+    *,
+    tree: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Source tree with the suites", show_default="the distribution's 6.12"
+        ),
+    ] = None,
+    kernel: KernelOption = None,
+    seeds: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Number of seeds")] = 1,
+    seed: Annotated[int, typer.Option(metavar="S", min=0, help="First seed")] = 1,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Guests at once", show_default="number of CPUs")
+    ] = None,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write JUnit XML")] = None,
+    tap: Annotated[bool, typer.Option("--tap", help="Print TAP instead of the table")] = False,
+    logs: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Also write the output of each suite and seed")
+    ] = None,
+) -> int:
+    """Run upstream's selftests of MPTCP, unmodified, in virtual time.
+
+    A subtest that fails for some seeds is a flake that the same seed repeats. Exit code 1: a subtest failed.
+    """
+    from plait.testing.selftest import tap as formats
+    from plait.testing.selftest.run import run
+    from plait.testing.selftest.suites import prepare
+
+    prepared = prepare(tree)
+    shards = prepared.shards(tuple(suites or ()))
+    numbers = range(seed, seed + seeds)
+    notify(f"{len(shards)} guests for each of {seeds} seed{'s' * (seeds != 1)}")
+    booted = chosen_kernel(kernel)
+    environment = environment_of([], terminal=False)
+    at_once = jobs or len(os.sched_getaffinity(0))
+    results = run(prepared, shards, numbers, booted, environment, jobs=at_once, done=_report)
+    subtests = [subtest for result in results for subtest in result.subtests]
+    if logs is not None:
+        _write_logs(logs, results)
+    if junit is not None:
+        junit.write_bytes(formats.as_junit(subtests))
+    if tap:
+        sys.stdout.write(formats.as_tap(subtests))
+    else:
+        _show(subtests)
+    return 1 if any(subtest.verdict == "fail" for subtest in subtests) else 0
+
+
+def _report(result: ShardResult) -> None:
+    failed = sum(subtest.verdict == "fail" for subtest in result.subtests)
+    passed = sum(subtest.verdict == "pass" for subtest in result.subtests)
+    notify(
+        f"{result.shard.title}, seed {result.seed}: {passed} passed, {failed} failed, "
+        f"{len(result.subtests) - passed - failed} skipped ({result.wall_s:.0f} s)"
+    )
+
+
+def _write_logs(folder: Path, results: list[ShardResult]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for result in results:
+        name = f"{result.shard.title.replace(' ', '')}-seed{result.seed}.log"
+        (folder / name).write_text(result.output, encoding="utf-8")
+
+
+def _show(subtests: list[Subtest]) -> None:
+    """Print a line for each suite, a line for each subtest that did not always pass, and how to repeat a failure."""
+    by_suite: dict[str, dict[str, list[Subtest]]] = {}
+    for subtest in subtests:
+        by_suite.setdefault(subtest.suite, {}).setdefault(subtest.name, []).append(subtest)
+    troubled = []
+    for suite, named in by_suite.items():
+        always = sum(all(s.verdict == "pass" for s in runs) for runs in named.values())
+        typer.echo(f"{suite:<24} {always} of {len(named)} subtests passed with every seed")
+        troubled += [runs for runs in named.values() if any(s.verdict != "pass" for s in runs)]
+    for runs in troubled[:_SHOWN]:
+        passed = sum(s.verdict == "pass" for s in runs)
+        failed = [s.seed for s in runs if s.verdict == "fail"]
+        state = f"failed with seed {', '.join(map(str, failed[:8]))}" if failed else "skipped"
+        typer.echo(f"  {runs[0].suite}: {runs[0].name[:60]}\n    {passed}/{len(runs)} passed; {state}")
+    if len(troubled) > _SHOWN:
+        typer.echo(f"  and {len(troubled) - _SHOWN} more; --tap lists all")
+    first = next((s for s in subtests if s.verdict == "fail"), None)
+    if first is not None:
+        typer.echo(f"To repeat: plait selftest {first.suite} --seed {first.seed} --logs DIR")

@@ -1,0 +1,1 @@
+"""Upstream's own tests of MPTCP (tools/testing/selftests/net/mptcp), unmodified, in virtual time and over seeds."""

@@ -1,0 +1,122 @@
+"""Run upstream's suites in guests, several at once: one guest for each shard and seed."""
+
+from __future__ import annotations
+
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plait.binaries import AGENT
+from plait.cache import cache_root
+from plait.engine.interactive import END, STDERR, STDOUT, ProgramStart
+from plait.engine.uml.boot_inputs import EMPTY_PLAN
+from plait.engine.uml.session import Session, SessionRequest
+from plait.engine.workspace import Workspace
+from plait.errors import TrialError
+from plait.testing.selftest import tap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from plait.kernel import Kernel
+    from plait.testing.selftest.suites import Shard, Suites
+
+MEMORY_MIB = 1024
+SYSTEM_CALL_NS = 7000
+"""The virtual time of a system call, as in `plait exec`."""
+_LIMIT_US = 2 * 3600 * 1_000_000
+_WALL_S = 3600.0
+_OUTPUT_BYTES = 16 << 20
+_SKIPPED = 4
+"""The exit code with which a suite of the kernel says that it cannot run here."""
+
+
+@dataclass(frozen=True)
+class ShardResult:
+    """The result of one shard for one seed."""
+
+    shard: Shard
+    seed: int
+    subtests: list[tap.Subtest]
+    output: str
+    """What the suite printed."""
+    wall_s: float
+
+
+def run(
+    suites: Suites,
+    shards: Sequence[Shard],
+    seeds: Sequence[int],
+    kernel: Kernel,
+    environment: Sequence[tuple[str, str]],
+    *,
+    jobs: int,
+    done: Callable[[ShardResult], None],
+) -> list[ShardResult]:
+    """Run every shard with every seed, `jobs` at once; call `done` with each result.
+
+    A suite that cannot run or ends without results counts as one failed or skipped subtest.
+    """
+
+    def one(work: tuple[int, Shard]) -> ShardResult:
+        result = _run(suites, work[1], work[0], kernel, environment)
+        done(result)
+        return result
+
+    with ThreadPoolExecutor(jobs) as pool:
+        return list(pool.map(one, [(seed, shard) for shard in shards for seed in seeds]))
+
+
+def _run(
+    suites: Suites, shard: Shard, seed: int, kernel: Kernel, environment: Sequence[tuple[str, str]]
+) -> ShardResult:
+    argv = ["/bin/bash", f"./{shard.suite}.sh", *(() if shard.letter is None else (f"-{shard.letter}",))]
+    start = ProgramStart(1, argv, environment, directory=str(suites.folder), merged=True)
+    machine = EMPTY_PLAN.machine.model_copy(update={"memory_mib": MEMORY_MIB, "syscall_ns": SYSTEM_CALL_NS})
+    plan = EMPTY_PLAN.model_copy(update={"seed": seed, "machine": machine})
+    began = time.monotonic()
+    code: int | None = None
+    pieces: list[bytes] = []
+    try:
+        with (
+            Workspace(cache_root() / "exec", ".work-") as workspace,
+            Session(
+                kernel, AGENT, workspace.job(), plan, SessionRequest(start=start, time_limit_us=_LIMIT_US)
+            ) as session,
+        ):
+            code = _follow(session, pieces, began)
+    except TrialError as error:
+        pieces.append(f"\nplait: {error}\n".encode())
+    output = b"".join(pieces).decode(errors="replace")
+    subtests = tap.read(shard.suite, seed, output)
+    if code != 0 and all(subtest.verdict != "fail" for subtest in subtests):
+        verdict: tap.Verdict = "skip" if code == _SKIPPED else "fail"
+        subtests.append(tap.Subtest(shard.suite, f"{shard.title} as a whole", seed, verdict))
+    return ShardResult(shard, seed, subtests, output, time.monotonic() - began)
+
+
+def _follow(session: Session, pieces: list[bytes], began: float) -> int | None:
+    """Collect the output until the suite's end, and return its exit code (TrialError if the guest exceeds a bound)."""
+    while time.monotonic() - began < _WALL_S:
+        session.wait()
+        gone = session.has_ended()
+        for content, end in _contents(session):
+            if end:
+                code = json.loads(content)["code"]
+                return code if isinstance(code, int) else None
+            pieces.append(content)
+        session.check_disk()
+        if sum(map(len, pieces)) > _OUTPUT_BYTES:
+            raise TrialError(f"the suite printed more than {_OUTPUT_BYTES >> 20} MiB")
+        if gone:
+            session.explain_end()
+            return None
+    raise TrialError(f"the suite did not end within {_WALL_S:.0f} s of wall time")
+
+
+def _contents(session: Session) -> Iterator[tuple[bytes, bool]]:
+    for frame in session.frames():
+        if frame.kind in (STDOUT, STDERR, END):
+            yield frame.content, frame.kind == END

@@ -1,0 +1,135 @@
+"""Prepare upstream's suites: copy them from a source tree, and compile their helpers, once for each content."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plait.cache import cache_root
+from plait.errors import MachineError, RequestError
+from plait.kernel.fetch import PACKAGE
+from plait.kernel.unpack import extract
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SUITES = (
+    "simult_flows", "mptcp_join", "mptcp_connect", "mptcp_connect_mmap", "mptcp_connect_sendfile",
+    "mptcp_connect_checksum", "pm_netlink", "userspace_pm", "mptcp_sockopt", "diag",
+)  # fmt: skip
+_NET = "tools/testing/selftests/net"
+_NEEDED = (f"{_NET}/*.sh", f"{_NET}/lib/sh/*.sh", f"{_NET}/mptcp/*", "include/uapi/linux/mptcp*.h")
+_INSTALLED = Path("/usr/src")
+_LETTERS = re.compile(r"^\s+(?P<letter>[A-Za-z0-9])@(?P<name>\w+)$", re.MULTILINE)
+_COMPILE_S = 120
+
+
+@dataclass(frozen=True)
+class Shard:
+    """What one guest runs: a suite, or the group of its subtests that a letter selects."""
+
+    suite: str
+    letter: str | None = None
+
+    @property
+    def title(self) -> str:
+        """The suite, with its letter if there is one."""
+        return self.suite if self.letter is None else f"{self.suite} -{self.letter}"
+
+
+@dataclass(frozen=True)
+class Suites:
+    """A folder with the suites of a tree and their compiled helpers."""
+
+    folder: Path
+
+    def shards(self, names: tuple[str, ...]) -> list[Shard]:
+        """Return what to run for these suites; all of them without names (RequestError for an unknown one)."""
+        known = [name for name in SUITES if (self.folder / f"{name}.sh").is_file()]
+        for name in names:
+            if name not in known:
+                raise RequestError(f"selftest {name}: the tree has no such suite; it has: {', '.join(known)}")
+        return [shard for name in names or known for shard in self._shards_of(name)]
+
+    def _shards_of(self, name: str) -> Iterator[Shard]:
+        text = (self.folder / f"{name}.sh").read_text(encoding="utf-8", errors="replace")
+        letters = [match["letter"] for match in _LETTERS.finditer(text)]
+        yield from (Shard(name, letter) for letter in letters) if letters else (Shard(name),)
+
+
+def prepare(tree: Path | None) -> Suites:
+    """Return the suites of a source tree; without one, those of the distribution's installed source.
+
+    Raises:
+        RequestError: the tree has no suites.
+        MachineError: gcc or the distribution's source is not installed, or a helper does not compile.
+    """
+    if shutil.which("gcc") is None:
+        raise MachineError(
+            "compiling the helpers of the selftests: gcc is not installed; run `sudo apt-get install gcc libc6-dev`"
+        )
+    root = cache_root() / "selftests"
+    root.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=root, prefix=".preparing-") as scratch:
+        copy = Path(scratch) / "tree"
+        copy.mkdir()
+        if tree is None:
+            _from_distribution(copy)
+        else:
+            _from_tree(tree, copy)
+        content = hashlib.sha256()
+        for path in sorted(path for path in copy.rglob("*") if path.is_file()):
+            content.update(f"{path.relative_to(copy)}\0".encode() + path.read_bytes())
+        place = root / content.hexdigest()[:32]
+        if not place.is_dir():
+            _compile(copy)
+            copy.rename(place)
+    return Suites(place / _NET / "mptcp")
+
+
+def _from_tree(tree: Path, copy: Path) -> None:
+    sources = sorted({path for pattern in _NEEDED for path in tree.glob(pattern)})
+    if not any(path.name == "mptcp_lib.sh" for path in sources):
+        raise RequestError(f"--tree {tree}: it has no {_NET}/mptcp; give a source tree of Linux")
+    for path in sources:
+        if path.is_file() and not path.is_symlink() and path.suffix in (".sh", ".c", ".h"):
+            target = copy / path.relative_to(tree)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, target)
+
+
+def _from_distribution(copy: Path) -> None:
+    archives = sorted(_INSTALLED.glob(f"{PACKAGE}.tar.*"))
+    if not archives:
+        raise MachineError(
+            f"reading upstream's selftests: {PACKAGE} is not installed; run `sudo apt-get install {PACKAGE}`, or give "
+            "a source tree with --tree"
+        )
+    wanted = [f"*/{pattern}" for pattern in _NEEDED]
+    extract(archives[-1], copy, "--strip-components=1", "--wildcards", *wanted)
+
+
+def _compile(copy: Path) -> None:
+    """Compile every C file of the suites, with the headers of their own tree."""
+    folder = copy / _NET / "mptcp"
+    headers = copy / "hdr" / "linux"
+    headers.mkdir(parents=True)
+    for header in (copy / "include" / "uapi" / "linux").glob("mptcp*.h"):
+        shutil.copy(header, headers)
+    for source in sorted(folder.glob("*.c")):
+        command = ["gcc", "-O2", f"-I{headers.parent}", "-I..", "-o", source.stem, source.name]
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, check=False, timeout=_COMPILE_S
+        )
+        if done.returncode != 0:
+            errors = [line for line in done.stderr.splitlines() if "error" in line] or ["gcc failed"]
+            raise MachineError(
+                f"compiling the selftests' helper {source.name}: {errors[0]}; `sudo apt-get install libc6-dev` brings "
+                "the C library's headers"
+            )

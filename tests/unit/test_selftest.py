@@ -1,0 +1,101 @@
+"""Upstream's suites are prepared from a tree once, sharded by their letters, and their TAP is read with bounds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from plait.errors import MachineError, RequestError
+from plait.testing.selftest import suites, tap
+from plait.testing.selftest.suites import Shard, prepare
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OUTPUT = """noise
+TAP version 13
+1..4
+ok 1 - mptcp_join: signal address time=12ms
+not ok 2 - mptcp_join: link failure
+ok 3 - mptcp_join: fastclose # SKIP no match
+ok 4 - mptcp_join: link failure
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "linux/tools/testing/selftests/net/mptcp"
+    folder.mkdir(parents=True)
+    (folder / "mptcp_lib.sh").write_text("")
+    (folder / "diag.sh").write_text("exit 0\n")
+    (folder / "mptcp_join.sh").write_text("all_tests_sorted=(\n\tf@subflows_tests\n\t6@ipv6_tests\n)\n")
+    (folder / "helper.c").write_text(
+        "#include <linux/mptcp.h>\nint main(void) { return MPTCP_OF_THE_TREE; }\n"
+    )
+    header = tmp_path / "linux/include/uapi/linux/mptcp.h"
+    header.parent.mkdir(parents=True)
+    header.write_text("#define MPTCP_OF_THE_TREE 0\n")
+    return tmp_path / "linux"
+
+
+def test_results_are_read_by_name_with_skips_and_repeated_names() -> None:
+    assert [(s.name, s.verdict) for s in tap.read("mptcp_join", 7, OUTPUT)] == [
+        ("signal address time=12ms", "pass"),
+        ("link failure", "fail"),
+        ("fastclose", "skip"),
+        ("link failure (2)", "pass"),
+    ]
+
+
+def test_hostile_output_is_bounded_and_without_control_characters() -> None:
+    text = "".join(f"ok {n} - \x1b[31m{'x' * 9000}{n}\n" for n in range(tap.MOST_SUBTESTS + 5))
+    subtests = tap.read("diag", 1, text)
+    assert len(subtests) == tap.MOST_SUBTESTS
+    assert all(s.name.isprintable() and len(s.name) < 300 for s in subtests)
+
+
+def test_written_tap_has_the_same_results() -> None:
+    subtests = tap.read("mptcp_join", 7, OUTPUT)
+    again = tap.read("mptcp_join", 7, tap.as_tap(subtests))
+    assert [s.verdict for s in again] == [s.verdict for s in subtests]
+
+
+def test_junit_counts_failures_and_skips() -> None:
+    text = tap.as_junit(tap.read("mptcp_join", 7, OUTPUT)).decode()
+    assert '<testsuite name="mptcp_join seed 7" tests="4" failures="1" skipped="1">' in text
+
+
+def test_helpers_are_compiled_with_the_headers_of_their_tree_once(tree: Path) -> None:
+    prepared = prepare(tree)
+    helper = prepared.folder / "helper"
+    changed = helper.stat().st_mtime_ns
+    assert prepare(tree) == prepared
+    assert helper.stat().st_mtime_ns == changed
+
+
+def test_a_suite_that_selects_its_subtests_by_letters_is_sharded(tree: Path) -> None:
+    assert prepare(tree).shards(()) == [Shard("mptcp_join", "f"), Shard("mptcp_join", "6"), Shard("diag")]
+
+
+def test_an_unknown_suite_is_refused_with_the_known_ones(tree: Path) -> None:
+    with pytest.raises(RequestError, match="it has: mptcp_join, diag"):
+        prepare(tree).shards(("join",))
+
+
+def test_a_tree_without_suites_is_refused(tree: Path) -> None:
+    with pytest.raises(RequestError, match="give a source tree of Linux"):
+        prepare(tree / "include")
+
+
+def test_a_missing_source_is_named_with_its_package(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suites, "_INSTALLED", tree)
+    with pytest.raises(MachineError, match=r"apt-get install linux-source-6\.12"):
+        prepare(None)
+
+
+def test_a_missing_compiler_is_named(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tree))
+    with pytest.raises(MachineError, match="gcc is not installed"):
+        prepare(tree)

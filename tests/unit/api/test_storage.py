@@ -24,9 +24,11 @@ from plait.api.storage import (
     without_needed,
 )
 from plait.cli import app
+from plait.engine.portable import shipped_file
 from plait.engine.workspace import Workspace
 from plait.errors import RequestError
 from plait.results.read import read_study
+from plait.study.executors.shipped import keep, path_of, prune
 from plait.study.perform import Options, perform
 from plait.study.progress import silent
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from plait.engine.engine import Job
+    from plait.engine.portable import ShippedFile
 
 DAY = 86400.0
 
@@ -167,3 +170,45 @@ def test_use_makes_a_trial_young_again(cache: Path, tmp_path: Path) -> None:
     assert all(entry.used_s == 0 for entry in entries(cache))
     run(tmp_path / "second", FakeEngine())
     assert all(entry.used_s > time.time() - DAY for entry in entries(cache) if entry.part.name == "trials")
+
+
+def kept_file(tmp_path: Path, name: str, days: float) -> ShippedFile:
+    """Return a file that this machine has only because a study sent it, and that was used `days` ago."""
+    path = tmp_path / name
+    path.write_bytes(name.encode() * 1000)
+    file = shipped_file(path)
+    keep(file, path.read_bytes())
+    path.unlink()
+    kept = path_of(file)
+    assert kept is not None
+    used = time.time() - days * DAY
+    os.utime(kept, (used, used))
+    return file
+
+
+def test_prune_takes_old_files_of_other_machines_and_a_study_brings_them_again(
+    cache: Path, tmp_path: Path
+) -> None:
+    old, new = kept_file(tmp_path, "old", 40), kept_file(tmp_path, "new", 1)
+    assert "shipped           2" in ended("list")[1]
+    code, shown = ended("prune", "--older-than", "30d")
+    assert (code, path_of(old)) == (0, None)
+    assert "Removed 1 entries" in shown
+    assert path_of(new) is not None
+    keep(old, b"old" * 1000)
+    assert path_of(old) is not None
+    assert ended("prune", "--part", "shipped", "--older-than", "0h")[0] == 0
+    assert path_of(old) is path_of(new) is None
+
+
+def test_a_worker_keeps_what_it_uses_and_the_latest_up_to_a_limit(cache: Path, tmp_path: Path) -> None:
+    files = [kept_file(tmp_path, f"file-{days}", days) for days in (0, 10, 20, 30)]
+
+    def there() -> list[bool]:
+        return [f"shipped/{file.sha256[:2]}/{file.sha256}" in names(cache) for file in files]
+
+    in_use = {files[3].sha256}
+    prune(in_use, most=13_000)  # the others have 20 000 bytes
+    assert there() == [True, True, False, True]
+    prune(in_use, most=0)
+    assert there() == [True, False, False, True], "what was used within a day may be in use elsewhere"

@@ -23,7 +23,7 @@ from plait.errors import MachineError, RequestError
 from plait.results.read import read_study
 from plait.seeds import trial_seed
 from plait.study.executors import shipment
-from plait.study.executors.cluster.admission import MEMORY, grant
+from plait.study.executors.cluster.admission import MEMORY, WORKER_MIB, grant
 from plait.study.executors.cluster.connection import DaskConnection
 from plait.study.executors.cluster.dispatcher import Dispatcher
 from plait.study.executors.cluster.executor import ClusterExecutor
@@ -123,14 +123,15 @@ class Mortal(FakeEngine):
 
 
 class Deviating(FakeEngine):
-    """An engine that gives other data in another process."""
+    """An engine that gives other data in one process, or in all processes but this one."""
 
-    def __init__(self) -> None:
+    def __init__(self, process: int | None = None) -> None:
         super().__init__()
-        self.home = os.getpid()
+        self.home, self.process = os.getpid(), process
 
     def execute(self, job: Job) -> None:
-        seed = job.plan.seed + (not is_at_home(self.home))
+        other = not is_at_home(self.home) and self.process in (None, os.getpid())
+        seed = job.plan.seed + other
         super().execute(replace(job, plan=job.plan.model_copy(update={"seed": seed})))
 
 
@@ -226,13 +227,31 @@ def test_workers_whose_sentinel_differs_run_nothing(cluster: Cluster, tmp_path: 
     assert not list((tmp_path / "out").glob("trials/*/*"))
 
 
+def test_a_worker_whose_sentinel_differs_runs_nothing_and_is_named(cluster: Cluster, tmp_path: Path) -> None:
+    other, fit = cluster.workers()
+    (process,) = cluster.client.run(os.getpid, workers=[other]).values()
+    expected = run(tmp_path / "expected", LocalExecutor(1), FakeEngine())
+    study = on_cluster(cluster, tmp_path, Deviating(process))
+    assert study.digest == expected.digest, "a trial ran on the worker that gives other data"
+    (caution,) = (caution for caution in study.cautions if caution.code == "WORKER_REFUSED")
+    assert other in caution.message
+    assert "the same trial gave other data there" in caution.message
+    assert fit not in caution.message
+
+
+def test_the_scheduler_learns_the_memory_of_guests(cluster: Cluster, tmp_path: Path) -> None:
+    on_cluster(cluster, tmp_path, FakeEngine())
+    known = cluster.client.scheduler_info(n_workers=-1)["workers"].values()
+    assert [worker["resources"][MEMORY] for worker in known] == [2048 - WORKER_MIB] * WORKERS
+
+
 def test_a_trial_larger_than_every_worker_is_named(cluster: Cluster, tmp_path: Path) -> None:
     cluster.client.run(grant, {MEMORY: 100.0})
     try:
         with pytest.raises(MachineError, match="MiB, and the largest worker has 100 MiB"):
             on_cluster(cluster, tmp_path, FakeEngine())
     finally:
-        cluster.client.run(grant, {MEMORY: 1600.0})
+        cluster.client.run(grant, {MEMORY: 2048.0 - WORKER_MIB})
 
 
 def test_an_error_of_the_dispatcher_ends_the_study(

@@ -6,10 +6,10 @@ import contextlib
 import json
 import os
 import signal
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,6 +19,7 @@ from plait.errors import DataError, MachineError, RequestError, TrialError
 from plait.files import Folder
 from plait.results.read import read_study
 from plait.seeds import trial_seed
+from plait.study.executors import choice
 from plait.study.executors import shipment as shipping
 from plait.study.executors.batches import BATCH_S, MOST, Batches
 from plait.study.executors.futures import FuturesExecutor
@@ -115,6 +116,24 @@ def test_finished_trials_come_from_the_store(kind: str, cache: Path, tmp_path: P
     with executor_of(kind) as executor:
         study = run(tmp_path, executor, Refusing(), fresh=False)
     assert study.digest == read_study(tmp_path / "first").digest
+
+
+class Direct(Executor):
+    """An executor of another library, which says nothing about its workers and keeps the caller waiting."""
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+def test_any_executor_of_python_runs_a_study(cache: Path, tmp_path: Path) -> None:
+    expected = run(tmp_path, LocalExecutor(1), FakeEngine(), "expected")
+    executor = choice.executor_of(Direct())
+    assert executor is not None
+    study = run(tmp_path, executor, FakeEngine())
+    assert study.digest == expected.digest
+    assert executor.title == "Direct"
 
 
 class Refusing(FakeEngine):

@@ -14,6 +14,7 @@ import contextlib
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -42,7 +43,7 @@ def report(template: Path, out: Path, trials: int) -> None:
     """Write the report of a study of `trials` trials into `out`."""
     about = json.loads((template / "study.json").read_text())
     about["repeat"] = trials // len(about["cases"])
-    out.mkdir(exist_ok=True)
+    out.mkdir(parents=True, exist_ok=True)
     (out / "study.json").write_text(json.dumps(about))
 
     def rows(places: Sequence[TrialPlace], _: object) -> list[ReducedTrial]:
@@ -97,7 +98,9 @@ def measure(template: Path, out: Path, trials: int) -> None:
     own = below = 0.0
     command = [sys.executable, __file__, "--child", str(template), str(out), "--trials", str(trials)]
     before = os.times()
-    with subprocess.Popen(command) as child:
+    shutil.rmtree(out, ignore_errors=True)
+    cache = out / "cache"  # figures of an earlier run would need no memory
+    with subprocess.Popen(command, env={**os.environ, "PLAIT_CACHE": str(cache)}) as child:
         while child.poll() is None:
             own = max(own, mib(child.pid, "VmHWM"))
             below = max(below, sum(mib(pid, "VmRSS") for pid in children(child.pid)))

@@ -17,6 +17,7 @@ import contextlib
 import json
 import logging
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -53,6 +54,9 @@ EACH = 250
 """Workers in a process."""
 ON_A_HOST = 10
 """Workers with the same address, like those of one machine."""
+AT_ONCE = 25
+"""Workers of a process that start at the same time."""
+HEARTBEAT_S = 60.0
 QUIET: dict[str, Any] = {
     # A worker looks at its event loop 50 times per second, and at itself 10 times: too often for hundreds in one.
     "distributed.admin.tick.interval": "60 s",
@@ -80,14 +84,34 @@ async def farm(scheduler: str, first: int, workers: int, seconds: float) -> None
 
     worker.carry_out = sleep_through  # type: ignore[assignment]
     with tempfile.TemporaryDirectory() as folder:
-        for number in range(first, first + workers):
-            host = number // ON_A_HOST
-            await distributed.Worker(
-                scheduler, nthreads=1, memory_limit=0, dashboard=False, local_directory=folder,
-                host=f"127.{1 + host // 250}.{host % 250}.1",
-            )  # fmt: skip
+        for begin in range(first, first + workers, AT_ONCE):
+            numbers = range(begin, min(begin + AT_ONCE, first + workers))
+            await asyncio.gather(*(_worker(scheduler, number, folder) for number in numbers))
         print("up", flush=True)
         await asyncio.Event().wait()
+
+
+async def _worker(scheduler: str, number: int, folder: str) -> distributed.Worker:
+    """Return a worker that has started."""
+    host = number // ON_A_HOST
+    return await RareWorker(
+        scheduler, nthreads=1, memory_limit=0, dashboard=False, local_directory=folder,
+        host=f"127.{1 + host // 250}.{host % 250}.1",
+    )  # fmt: skip
+
+
+class RareWorker(distributed.Worker):
+    """A worker that reports to the scheduler every HEARTBEAT_S, because 1000 in a few processes have no time for more.
+
+    Real ones of 1000 report every 6 s.
+    """
+
+    _reported_s = 0.0
+
+    async def heartbeat(self) -> None:
+        if time.monotonic() - self._reported_s > HEARTBEAT_S:
+            self._reported_s = time.monotonic()
+            await super().heartbeat()
 
 
 # --- the measurement ----------------------------------------------------------------------------------------------
@@ -207,6 +231,7 @@ def main() -> None:
     )
     parser.add_argument("--farm", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that no process of the cluster stays
     with dask.config.set(QUIET):
         if options.farm:
             logging.disable()

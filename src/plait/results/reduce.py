@@ -170,7 +170,9 @@ def _encoded(trial: ReducedTrial) -> dict[str, Any]:
 def _decoded(trial: dict[str, Any]) -> ReducedTrial:
     observed = tuple(Observation(*seen) for seen in trial["observed"])
     metrics = trial["metrics"]
-    if metrics is not None:  # thousands of rows share the names of their metrics, which are half of their memory
+    if (
+        metrics is not None
+    ):  # thousands of rows share the names of their metrics, which are half of their memory
         metrics = {sys.intern(name): value for name, value in metrics.items()}
     return ReducedTrial(**{**trial, "observed": observed, "metrics": metrics})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -339,6 +340,14 @@ def test_no_scheduler_is_reported_with_the_remedy(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("plait.study.executors.cluster.connection.CONNECT_S", 0.5)
     with pytest.raises(MachineError, match="check that the scheduler runs"):
         ClusterExecutor("tcp://127.0.0.1:9").__enter__()
+
+
+def test_a_server_that_is_no_scheduler_is_reported_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plait.study.executors.cluster.connection.CONNECT_S", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent_server:
+        where = f"tcp://127.0.0.1:{silent_server.getsockname()[1]}"
+        with pytest.raises(MachineError, match="8787 is that of its dashboard"):
+            ClusterExecutor(where).__enter__()
 
 
 def test_an_engine_without_files_is_pickled() -> None:

@@ -28,7 +28,10 @@ RECONNECT_S = 600
 """How long plait waits for a scheduler that went away."""
 _LOOK_S = 0.5
 _CLOSE_S = 15
-_START = "check that the scheduler runs (`dask scheduler`) and that this machine reaches it"
+_START = (
+    "check that the scheduler runs (`dask scheduler`) and that this machine reaches it; its port is 8786 by default, "
+    "and 8787 is that of its dashboard"
+)
 _START_LOCAL = (
     "its workers are processes that import the program again, so a script of your own must call plait below "
     "`if __name__ == '__main__':`"
@@ -128,18 +131,29 @@ async def workers_of(client: Any) -> dict[str, Any]:
 
 def reason(error: BaseException) -> str:
     """Return the first line of an error, or its name."""
+    if isinstance(error, TimeoutError) and not str(error):
+        return "it did not answer in time"
     lines = str(error).splitlines()
     return lines[0][:200] if lines else type(error).__name__
 
 
 async def _client(distributed: Any, address: Any, *, direct: bool = False) -> Any:
-    return await distributed.Client(
+    """Return a connected client. Raise OSError or TimeoutError."""
+    client = distributed.Client(
         address,
         timeout=CONNECT_S,
         set_as_default=False,
         asynchronous=True,
         direct_to_workers=direct,  # elsewhere a firewall may let plait reach the scheduler alone
     )
+    try:
+        async with asyncio.timeout(2 * CONNECT_S):  # Dask waits for ever for a server of another protocol
+            return await client
+    except BaseException:
+        with contextlib.suppress(OSError, TimeoutError, RuntimeError):
+            async with asyncio.timeout(_CLOSE_S):
+                await client.close()
+        raise
 
 
 async def _local(distributed: Any, workers: int) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from plait.analysis.wording import short_name, value_words
@@ -40,21 +41,30 @@ def labels(cases: Sequence[NamedCase], given: Mapping[str, str] | None = None) -
 
 def case_label(name: str, settings: Mapping[str, Any]) -> str:
     """Return a case in prose by its levels: `MPTCP, rate 5mbit`, `redundant with cubic`; `name` if nothing varies."""
-    words = {key: _level(key, value) for key, value in settings.items()}
-    short = [short_name(key) for key in settings]
-    speaking = [key for key in settings if short_name(key) in SPEAKING and not words[key][:1].isdigit()]
-    if len({words[key] for key in speaking}) < len(speaking) or list(settings) == speaking[:1] != [
-        "transport"
-    ]:
-        speaking = []
+    fields = _fields(tuple(settings))
+    words = [_level(key, value) for key, value in settings.items()]
+    speaks = [may and not word[:1].isdigit() for (_, may), word in zip(fields, words, strict=True)]
+    levels = [word for word, speaking in zip(words, speaks, strict=True) if speaking]
+    if len(set(levels)) < len(levels):
+        speaks, levels = [False] * len(words), []
     named = [
-        f"{short_name(key, 2 if short.count(short_name(key)) > 1 else 1).replace('_', ' ')} {words[key]}"
-        for key in settings
-        if key not in speaking
+        f"{field} {word}"
+        for (field, _), word, speaking in zip(fields, words, speaks, strict=True)
+        if not speaking
     ]
-    levels = [words[key] for key in speaking]
     whole = " with ".join(levels[:2]) + "".join(f" and {word}" for word in levels[2:])
     return ", ".join(part for part in (whole, *named) if part) or name
+
+
+@lru_cache(maxsize=64)
+def _fields(keys: tuple[str, ...]) -> tuple[tuple[str, bool], ...]:
+    """Return the name of each field in words, and whether its values can stand without it."""
+    ends = [short_name(key) for key in keys]
+    alone = len(keys) == 1 and keys != ("transport",)
+    return tuple(
+        (short_name(key, 2 if ends.count(end) > 1 else 1).replace("_", " "), end in SPEAKING and not alone)
+        for key, end in zip(keys, ends, strict=True)
+    )
 
 
 def short_labels(cases: Sequence[NamedCase], given: Mapping[str, str] | None = None) -> dict[str, str]:

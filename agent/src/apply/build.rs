@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::devices::Devices;
+use super::devices::choice::Devices;
 use super::namespace::Namespace;
 use super::qdiscs::traces::PendingTrace;
 use crate::error::{Error, Result};

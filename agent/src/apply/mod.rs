@@ -21,7 +21,7 @@ mod sysctl;
 use std::os::fd::OwnedFd;
 
 pub use addresses::address_family;
-pub use devices::Devices;
+pub use devices::choice::Devices;
 pub use links::bring_up_loopback;
 pub use namespace::{Namespace, enter};
 pub use qdiscs::ROOT;

@@ -7,7 +7,6 @@ use std::os::fd::AsFd;
 
 use netlink_bindings::traits::{NetlinkRequest, Protocol};
 
-use super::queues::QueueStats;
 use super::{Fields, cell};
 use crate::apply::enter;
 use crate::error::{Attempt, Result};
@@ -39,6 +38,17 @@ pub struct Reading<'a> {
     pub line: Line<'a>,
     /// Of the qdisc in front of the line, if there is one.
     pub(super) queue: Option<QueueStats<'a>>,
+}
+
+/// What a queue has counted.
+pub(super) struct QueueStats<'a> {
+    pub sent_bytes: Option<i64>,
+    pub sent_packets: Option<i64>,
+    pub queue_packets: i64,
+    pub queue_bytes: i64,
+    pub drops: i64,
+    /// The qdisc's own statistics.
+    pub private: Fields<'a>,
 }
 
 /// `struct plait_line_counters`.

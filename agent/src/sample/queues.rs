@@ -10,7 +10,7 @@ use std::path::Path;
 
 use netlink_bindings::tc::{self, Tcmsg};
 
-use super::devices::Reading;
+use super::devices::{QueueStats, Reading};
 use super::{Fields, cell};
 use crate::apply::{Devices, Namespace, ROOT};
 use crate::error::{Attempt, Result};
@@ -32,17 +32,6 @@ pub struct Sampler {
     by_ifindex: BTreeMap<i32, usize>,
     /// The places of those of devices, by the number of their direction.
     by_number: BTreeMap<usize, usize>,
-}
-
-/// What a queue has counted.
-pub(super) struct QueueStats<'a> {
-    pub sent_bytes: Option<i64>,
-    pub sent_packets: Option<i64>,
-    pub queue_packets: i64,
-    pub queue_bytes: i64,
-    pub drops: i64,
-    /// The qdisc's own statistics.
-    pub private: Fields<'a>,
 }
 
 struct Watched {

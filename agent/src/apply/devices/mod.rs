@@ -5,21 +5,23 @@
 //! device. A link with a middlebox, a shared bucket or a replayed trace stays a chain.
 
 mod attributes;
+pub mod choice;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 
 use netlink_bindings::rt_link::{self, Ifinfomsg, PushLinkAttrs};
 use netlink_bindings::utils::{Pusher, finalize_nested_header, push_header, push_nested_header};
 
 use self::attributes::push_conditions;
+use self::choice::Pair;
 use super::build::Build;
 use super::links::{header, push_end};
 use super::namespace::enter;
 use super::qdiscs::Occasion;
 use crate::error::Result;
 use crate::netlink::{Batch, Family, Socket};
-use crate::plan::{Hook, LinksAs, Plan, Qdisc, QdiscOptions, Veth, VethEnd};
+use crate::plan::{Plan, Qdisc, VethEnd};
 
 const UP: u32 = libc::IFF_UP as u32;
 /// `IFLA_INFO_DATA` of `IFLA_LINKINFO`.
@@ -29,75 +31,6 @@ const PEER: u16 = 1;
 const OUT: u16 = 2;
 const IN: u16 = 3;
 const NUMBER: u16 = 1;
-
-/// The links of a plan that are devices.
-#[derive(Default)]
-pub struct Devices {
-    pairs: Vec<Pair>,
-    /// The end from which a direction leaves, by the interface in `wire` that would shape it.
-    senders: BTreeMap<&'static str, &'static VethEnd>,
-    /// The interfaces in `wire` that do not exist.
-    absent: BTreeSet<&'static str>,
-}
-
-struct Pair {
-    a: &'static Veth,
-    b: &'static Veth,
-}
-
-impl Devices {
-    /// Choose the links of `plan` that are devices.
-    pub fn of(plan: &'static Plan) -> Self {
-        let mut chosen = Self::default();
-        if plan.machine.links != LinksAs::Device {
-            return chosen;
-        }
-        let network = &plan.network;
-        let veths: BTreeMap<_, _> = network.veths.iter().map(|veth| (veth.b.ifname.as_str(), veth)).collect();
-        let targets: BTreeMap<_, _> = network
-            .redirects
-            .iter()
-            .filter(|redirect| redirect.hook == Hook::Ingress)
-            .map(|redirect| (redirect.source.as_str(), redirect.target.as_str()))
-            .collect();
-        let mut kept: BTreeSet<_> = network
-            .redirects
-            .iter()
-            .filter(|redirect| redirect.hook == Hook::Egress)
-            .map(|redirect| redirect.source.as_str())
-            .collect();
-        let traced = network.qdiscs.iter().filter(|q| matches!(q.options, QdiscOptions::PlaitTrace(_)));
-        kept.extend(traced.map(|qdisc| qdisc.ifname.as_str()));
-        for (source, target) in &targets {
-            let (Some(a), Some(b)) = (veths.get(source), veths.get(target)) else { continue };
-            let both = targets.get(target) == Some(source);
-            if !both || source >= target || kept.contains(source) || kept.contains(target) {
-                continue;
-            }
-            chosen.absent.extend([*source, *target]);
-            // The qdiscs of an interface of `wire` treat what leaves towards its node.
-            chosen.senders.insert(target, &a.a);
-            chosen.senders.insert(source, &b.a);
-            chosen.pairs.push(Pair { a, b });
-        }
-        chosen
-    }
-
-    /// Return the end from which the direction leaves that `ifname` in `wire` would shape.
-    pub fn sender(&self, ifname: &str) -> Option<&'static VethEnd> {
-        self.senders.get(ifname).copied()
-    }
-
-    /// Whether `ifname` is an interface in `wire` that does not exist.
-    pub fn replace(&self, ifname: &str) -> bool {
-        self.absent.contains(ifname)
-    }
-
-    /// Whether the plan has no such link.
-    pub fn is_empty(&self) -> bool {
-        self.pairs.is_empty()
-    }
-}
 
 /// Create all links that are devices, with their conditions, in the order of the plan.
 pub fn add(build: &mut Build, plan: &'static Plan, home: &impl AsFd) -> Result<()> {

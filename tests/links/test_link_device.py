@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.links.link_model import ALL, Conditions, Model
-from tests.links.link_module import build_module
 
 from plait import kernel as kernels
 from plait.plan.links.distributions import table
@@ -32,7 +31,6 @@ GUEST = Path(__file__).with_name("link_guest.py")
 INIT = """#!/bin/sh
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 mount -t proc none /proc; mount -t sysfs none /sys; mount -t hostfs -o {folder} none {folder}
-insmod {folder}/module/plait_links.ko
 exec {python} {guest} {folder}/cases.json {folder}/results.json
 """
 
@@ -102,6 +100,8 @@ def case(name: str, link: Conditions, load_bps: int, **more: Any) -> dict[str, A
     } | more  # fmt: skip
 
 
+CODEL = ("codel", [(1, 10**8), (2, 10_000), (3, 10**8)])
+"""CoDel with a target of 100 s and 10 000 packets, so that it drops nothing."""
 CHANGES = {
     "a slower line with packets waiting": (
         replace(DSL, queue_packets=200), replace(DSL, rate=1_000_000, queue_packets=200)
@@ -118,6 +118,7 @@ CHANGES = {
 def all_cases() -> list[dict[str, Any]]:
     out = [case(name, link, load) for name, (link, load) in CASES.items()]
     out.append(case("mtu", FAST, 900_000_000, mtu=65_535, packets=traffic("mtu", 900_000_000, 65_000)[:500]))
+    out.append(case("codel", DSL, 9_000_000, qdisc=CODEL))
     for name, (before, after) in CHANGES.items():
         change = {"after": PACKETS // 2, "link": asdict(after)}
         out.append(case(name, before, 6_000_000, change=change))
@@ -129,7 +130,6 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[dict[st
     """Return each case and what the guest saw, by name."""
     cases = all_cases()
     folder = tmp_path_factory.mktemp("links")
-    build_module(kernels.ensure(), folder / "module")
     results_of = run_guest(folder, cases)
     return {case["name"]: (case, result) for case, result in zip(cases, results_of, strict=True)}
 
@@ -184,7 +184,7 @@ def modelled(case: dict[str, Any], result: dict[str, Any]) -> Model:
     return model
 
 
-@pytest.mark.parametrize("name", [*CASES, "mtu", *CHANGES])
+@pytest.mark.parametrize("name", [*CASES, "mtu", "codel", *CHANGES])
 def test_every_packet_arrives_at_the_nanosecond_of_the_model(
     name: str, results: dict[str, tuple[dict[str, Any], dict[str, Any]]]
 ) -> None:

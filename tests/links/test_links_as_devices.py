@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.links.link_module import build_module
 
 from plait import kernel as kernels
 from plait.binaries import AGENT
@@ -13,7 +12,6 @@ from plait.dataset.convert import convert
 from plait.dataset.digest import trial_digest
 from plait.engine.engine import Job
 from plait.engine.uml.trial import VirtualEngine
-from plait.plan.model.plan import Module
 from plait.plan.resolve import resolve
 from plait.scenario import load, parse
 from plait.scenario.vary.cases import expand
@@ -50,16 +48,12 @@ events:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Tables]:
     """Return a function that runs a case of a scenario, with links of one kind."""
     kernel = kernels.ensure()
-    built = build_module(kernel, tmp_path_factory.mktemp("built") / "module")
-    module = Module(name="plait_links", sha256="0" * 64)
 
     def run_case(scenario: str, links: LinksAs, *overrides: str, case: int = 0) -> Tables:
         model = parse(scenario, "test.yaml", overrides) if "\n" in scenario else load(scenario, overrides)
         plan = resolve(expand(model)[case].scenario, trial_seed(model.seed, 0))
-        machine = plan.machine.model_copy(update={"modules": (module,)})
         folder = tmp_path_factory.mktemp("trial")
-        engine = VirtualEngine(kernel, AGENT, build=lambda _: built, links=links)
-        engine.execute(Job(plan.model_copy(update={"machine": machine}), {}, folder))
+        VirtualEngine(kernel, AGENT, links=links).execute(Job(plan, {}, folder))
         return convert(folder / "data", folder / "tables")
 
     return run_case
@@ -91,6 +85,8 @@ def test_two_paths_carry_what_they_carry_as_chains(run: Callable[..., Tables], c
         "rate: 10mbit, delay: 10ms, queue: 20pkt",
         "rate: 10mbit, delay: 10ms, queue: 60kB",
         "rate: 10mbit, delay: 10ms, jitter: 2ms",
+        "rate: 10mbit, delay: 10ms, queue: 200pkt, aqm: codel",
+        "rate: 10mbit, delay: 10ms, queue: 200pkt, aqm: fq_codel",
     ],
 )
 def test_a_link_carries_what_it_carries_as_a_chain(run: Callable[..., Tables], link: str) -> None:

@@ -23,7 +23,7 @@ LABORATORY = Path(__file__).parent / "laboratory"
 PATCH_FOLDERS = ("patches", "schedulers/patches")
 """Folders of the laboratory with patches, in their order; each has a folder for each series of kernels."""
 
-ADDITIONS: tuple[str, ...] = ("include", "congestion", "schedulers", "queues")
+ADDITIONS: tuple[str, ...] = ("include", "congestion", "schedulers", "queues", "links")
 """Folders whose sources and headers plait copies to `ADDED`; the kernel builds those with a Makefile in."""
 
 ADDED = "net/plait"

@@ -15,6 +15,7 @@ from plait.binaries import AGENT
 from plait.dataset.convert import convert
 from plait.dataset.digest import trial_digest
 from plait.engine.engine import Job
+from plait.engine.request import links_of_environment
 from plait.engine.uml.trial import VirtualEngine
 from plait.plan.resolve import resolve
 from plait.scenario import load, parse
@@ -56,7 +57,7 @@ RunTrial = Callable[..., Ran]
 @pytest.fixture(scope="session")
 def engine() -> VirtualEngine:
     """Return the engine that `plait run` uses, with the kernel that `make kernel` built."""
-    return VirtualEngine(kernels.ensure(), AGENT)
+    return VirtualEngine(kernels.ensure(), AGENT, links=links_of_environment())
 
 
 @pytest.fixture(scope="session")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from plait import kernel as kernels
 from plait.engine.uml.containment import DEFAULT_POLICY
+from plait.errors import RequestError
 from plait.kernel.model import silent
 
 if TYPE_CHECKING:
@@ -15,6 +17,15 @@ if TYPE_CHECKING:
 
     from plait.engine.uml.containment import Policy
     from plait.kernel import Kernel, Progress
+    from plait.plan.model.plan import LinksAs
+
+
+def links_of_environment() -> LinksAs:
+    """Return what the variable PLAIT_LINKS asks links to be; by default chains (RequestError for an unknown word)."""
+    asked = os.environ.get("PLAIT_LINKS", "chain")
+    if asked not in ("chain", "device"):
+        raise RequestError(f"PLAIT_LINKS={asked}: links are `chain` or `device`; write one of these words")
+    return "device" if asked == "device" else "chain"
 
 
 @dataclass(frozen=True)
@@ -42,3 +53,5 @@ class EngineRequest:
     """A configuration file for ssh instead of the user's own."""
     configure: bool = False
     """Whether the engine may change settings of real hosts as root, which it restores."""
+    links: LinksAs = field(default_factory=links_of_environment)
+    """What the engine `virtual` makes of a link."""

@@ -107,7 +107,7 @@ def _contents(trial: Trial, about: StudyFile, case: str) -> dict[str, Any]:
         "network": part("drawing of the network", lambda: _network(shown, series, case, labels), None),
         "links": part("links", lambda: _links(plan, tables["links"]), []),
         "flows": _flows(tables["flows"]),
-        "events": _events(tables["events"], labels),
+        "events": _events(tables["events"]),
         "tables": [[name, trial.tables[name].height] for name in trial.tables],
     }
 
@@ -264,7 +264,7 @@ def _flows(flows: pl.DataFrame) -> list[dict[str, Any]]:
     return views
 
 
-def _events(events: pl.DataFrame, labels: StudyLabels) -> dict[str, Any]:
+def _events(events: pl.DataFrame) -> dict[str, Any]:
     """Return the events in columns; `left` counts those beyond the bound."""
     shown = events.head(MOST_EVENTS)
     kept = [
@@ -274,9 +274,6 @@ def _events(events: pl.DataFrame, labels: StudyLabels) -> dict[str, Any]:
     ]
     return {
         "columns": kept,
-        "values": [
-            [labels.node(node) for node in shown[name].to_list()] if name == "node" else shown[name].to_list()
-            for name in kept
-        ],
+        "values": [shown[name].to_list() for name in kept],
         "left": max(0, events.height - MOST_EVENTS),
     }

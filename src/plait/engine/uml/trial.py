@@ -213,7 +213,7 @@ def make(request: EngineRequest) -> VirtualEngine:
     """Return the engine with the requested kernel (RequestError, MachineError)."""
     kernel = kernels.find(request.kernel) if request.kernel else request.build()
     limits = TrialLimits(total_s=request.trial_timeout_s)
-    return VirtualEngine(kernel, AGENT, limits, policy=request.policy, warn=request.warn)
+    return VirtualEngine(kernel, AGENT, limits, policy=request.policy, warn=request.warn, links=request.links)
 
 
 def _fill(job: Job, archive: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from plait.errors import MachineError, RequestError
 from plait.testing.selftest import suites, tap
-from plait.testing.selftest.suites import Shard, prepare
+from plait.testing.selftest.suites import SuiteShard, prepare
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,7 +76,11 @@ def test_helpers_are_compiled_with_the_headers_of_their_tree_once(tree: Path) ->
 
 
 def test_a_suite_that_selects_its_subtests_by_letters_is_sharded(tree: Path) -> None:
-    assert prepare(tree).shards(()) == [Shard("mptcp_join", "f"), Shard("mptcp_join", "6"), Shard("diag")]
+    assert prepare(tree).shards(()) == [
+        SuiteShard("mptcp_join", "f"),
+        SuiteShard("mptcp_join", "6"),
+        SuiteShard("diag"),
+    ]
 
 
 def test_an_unknown_suite_is_refused_with_the_known_ones(tree: Path) -> None:

@@ -43,7 +43,7 @@ MAY_IMPORT = {
     "prompt": {"scenario", "plan", "engine", "study"},
     "importers": {"scenario"},
     "api": STAGES,
-    "cli": {*STAGES, "api", "prompt", "importers", "view"},
+    "cli": {*STAGES, "api", "prompt", "importers", "view", "testing"},
     "testing": {"plan", "dataset", "explain", "kernel", "engine", "scenario"},
 }
 SERVES_ALL = {

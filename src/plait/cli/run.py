@@ -168,10 +168,9 @@ def command(
     from plait.study.perform import Options, perform
 
     executor, part = _elsewhere(cluster, shard)
-    overrides = _with_engines(scenario, _with_pauses(overrides, pause), engine or [])
-    overrides, fixed_kernel = _with_kernels(scenario, overrides, kernel or [])
+    overrides, kernel_name = _with_choices(scenario, _with_pauses(overrides, pause), engine, kernel)
     limits = (trial_timeout, policy(disk, unconfined=unconfined), notify, show_step, host_settings)
-    request = EngineRequest(fixed_kernel, modules, *limits, build_with_progress, hosts, ssh_config, configure)
+    request = EngineRequest(kernel_name, modules, *limits, build_with_progress, hosts, ssh_config, configure)
     with requested_study(scenario, overrides, seed, repeat, verify=verify) as asked:
         command = _reproduce(scenario, asked.seed, asked.repeat, overrides)
         folder, outcome = perform(
@@ -242,6 +241,13 @@ def _show(folder: Path, *, as_json: bool) -> bool:
 
 def _with_pauses(overrides: list[str] | None, pauses: list[str] | None) -> list[str]:
     return [*(overrides or ()), *([f"pause=[{', '.join(pauses)}]"] if pauses else ())]
+
+
+def _with_choices(
+    scenario: str, overrides: list[str], engines: list[str] | None, kernels: list[str] | None
+) -> tuple[list[str], str | None]:
+    """Return the overrides with the engines and kernels of the command line (see `_with_kernels`)."""
+    return _with_kernels(scenario, _with_engines(scenario, overrides, engines or []), kernels or [])
 
 
 def _with_engines(scenario: str, overrides: list[str], engines: list[str]) -> list[str]:

@@ -6,6 +6,7 @@ kernels/
 .building-*   a build in progress; stale unless the lock is held
 .kits/        unpacked kits, to build modules with
 .trees/       checkouts of git trees, with the products of their last build
+.bisect/      values and state of bisections
 logs/         the output of failed builds
 sources/      archives downloaded for a build, until it succeeds
 """

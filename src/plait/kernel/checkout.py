@@ -40,7 +40,7 @@ class GitTree:
             )
         if not folder.is_dir():
             raise RequestError(f"--tree {folder}: there is no such folder; correct the path")
-        done = _run(["git", "-C", str(folder), "rev-parse", "--show-toplevel"], {})
+        done = run_git(["-C", str(folder), "rev-parse", "--show-toplevel"], {})
         if done.returncode != 0:
             raise RequestError(
                 f"--tree {folder}: this is no git tree; give a clone of Linux, or a plain folder with --source"
@@ -69,7 +69,7 @@ class GitTree:
         return done.stdout
 
     def _git(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return _run(["git", "-C", str(self.folder), *arguments], {})
+        return run_git(["-C", str(self.folder), *arguments], {})
 
 
 class Checkout:
@@ -121,17 +121,17 @@ class Checkout:
         with tempfile.TemporaryDirectory(dir=self.folder / ".git") as scratch:
             index = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
             self._git(["read-tree", state], index)
-            apply = ["git", "apply", "--3way", "--cached", "--whitespace=nowarn"]
-            if _run([*apply, *map(str, patches)], index, self.folder).returncode != 0:
+            apply = ["apply", "--3way", "--cached", "--whitespace=nowarn"]
+            if run_git([*apply, *map(str, patches)], index, self.folder).returncode != 0:
                 self._git(["read-tree", "--reset", state], index)
                 for patch in patches:
-                    if _run([*apply, str(patch)], index, self.folder).returncode != 0:
+                    if run_git([*apply, str(patch)], index, self.folder).returncode != 0:
                         raise KernelBuildError(self._refused(patch, index, removable=removable))
             return self._git(["write-tree"], index).strip()
 
     def _refused(self, patch: Path, index: Mapping[str, str], *, removable: bool) -> str:
         """Return the message for a patch that does not apply to the index, with its hunk."""
-        done = _run(["git", "apply", "--cached", "--check", str(patch)], index, self.folder)
+        done = run_git(["apply", "--cached", "--check", str(patch)], index, self.folder)
         match = _FAILED.search(done.stderr)
         where = f" at {match['file']}:{match['line']}" if match else ""
         hunk = f", hunk {_hunk(patch, match['file'], match['line'])}" if match else ""
@@ -159,7 +159,7 @@ class Checkout:
 
     def version_text(self, state: str) -> str:
         """Return the Makefile of a git tree (KernelBuildError if it has none)."""
-        done = _run(["git", "cat-file", "blob", f"{state}:Makefile"], {}, self.folder)
+        done = run_git(["cat-file", "blob", f"{state}:Makefile"], {}, self.folder)
         if done.returncode != 0:
             raise KernelBuildError(
                 f"{self._tree.folder} is not a Linux source tree: it has no Makefile; give another with --tree"
@@ -173,7 +173,7 @@ class Checkout:
         folder: Path | None = None,
         text: str | None = None,
     ) -> str:
-        done = _run(["git", *arguments], environment or {}, folder or self.folder, text)
+        done = run_git([*arguments], environment or {}, folder or self.folder, text)
         if done.returncode != 0:
             raise KernelBuildError(
                 f"`git {arguments[0]}` in the checkout of {self._tree.folder}: {_first_line(done.stderr)}; if the disk "
@@ -193,15 +193,15 @@ def _hunk(patch: Path, file: str, line: str) -> str:
     return f"@@ -{line} @@"
 
 
-def _run(
-    command: list[str], environment: Mapping[str, str], folder: Path | None = None, text: str | None = None
+def run_git(
+    arguments: list[str], environment: Mapping[str, str], folder: Path | None = None, text: str | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run git without the user's configuration, and return what it printed."""
+    """Run git in `folder` without the user's configuration, and return what it printed."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     clean |= {"GIT_CONFIG_GLOBAL": os.devnull, "LC_ALL": "C", "GIT_CONFIG_COUNT": "1"}
     clean |= {"GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*", **environment}
     return subprocess.run(
-        command, cwd=folder, env=clean, input=text or "", capture_output=True, text=True, errors="replace",
+        ["git", *arguments], cwd=folder, env=clean, input=text or "", capture_output=True, text=True, errors="replace",
         check=False, timeout=_TIMEOUT_S,
     )  # fmt: skip
 

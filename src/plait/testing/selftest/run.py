@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from plait.kernel import Kernel
-    from plait.testing.selftest.suites import Shard, Suites
+    from plait.testing.selftest.suites import SuiteShard, Suites
 
 MEMORY_MIB = 1024
 SYSTEM_CALL_NS = 7000
@@ -37,7 +37,7 @@ _SKIPPED = 4
 class ShardResult:
     """The result of one shard for one seed."""
 
-    shard: Shard
+    shard: SuiteShard
     seed: int
     subtests: list[tap.Subtest]
     output: str
@@ -47,7 +47,7 @@ class ShardResult:
 
 def run(
     suites: Suites,
-    shards: Sequence[Shard],
+    shards: Sequence[SuiteShard],
     seeds: Sequence[int],
     kernel: Kernel,
     environment: Sequence[tuple[str, str]],
@@ -60,7 +60,7 @@ def run(
     A suite that cannot run or ends without results counts as one failed or skipped subtest.
     """
 
-    def one(work: tuple[int, Shard]) -> ShardResult:
+    def one(work: tuple[int, SuiteShard]) -> ShardResult:
         result = _run(suites, work[1], work[0], kernel, environment)
         done(result)
         return result
@@ -70,7 +70,7 @@ def run(
 
 
 def _run(
-    suites: Suites, shard: Shard, seed: int, kernel: Kernel, environment: Sequence[tuple[str, str]]
+    suites: Suites, shard: SuiteShard, seed: int, kernel: Kernel, environment: Sequence[tuple[str, str]]
 ) -> ShardResult:
     argv = ["/bin/bash", f"./{shard.suite}.sh", *(() if shard.letter is None else (f"-{shard.letter}",))]
     start = ProgramStart(1, argv, environment, directory=str(suites.folder), merged=True)

@@ -31,7 +31,7 @@ _COMPILE_S = 120
 
 
 @dataclass(frozen=True)
-class Shard:
+class SuiteShard:
     """What one guest runs: a suite, or the group of its subtests that a letter selects."""
 
     suite: str
@@ -49,7 +49,7 @@ class Suites:
 
     folder: Path
 
-    def shards(self, names: tuple[str, ...]) -> list[Shard]:
+    def shards(self, names: tuple[str, ...]) -> list[SuiteShard]:
         """Return what to run for these suites; all of them without names (RequestError for an unknown one)."""
         known = [name for name in SUITES if (self.folder / f"{name}.sh").is_file()]
         for name in names:
@@ -57,10 +57,10 @@ class Suites:
                 raise RequestError(f"selftest {name}: the tree has no such suite; it has: {', '.join(known)}")
         return [shard for name in names or known for shard in self._shards_of(name)]
 
-    def _shards_of(self, name: str) -> Iterator[Shard]:
+    def _shards_of(self, name: str) -> Iterator[SuiteShard]:
         text = (self.folder / f"{name}.sh").read_text(encoding="utf-8", errors="replace")
         letters = [match["letter"] for match in _LETTERS.finditer(text)]
-        yield from (Shard(name, letter) for letter in letters) if letters else (Shard(name),)
+        yield from (SuiteShard(name, letter) for letter in letters) if letters else (SuiteShard(name),)
 
 
 def prepare(tree: Path | None) -> Suites:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from plait.kernel import Kernel
-    from plait.testing.selftest.suites import SuiteShard, Suites
+    from plait.testing.selftest.suites import Suites, SuiteShard
 
 MEMORY_MIB = 1024
 SYSTEM_CALL_NS = 7000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from enum import Enum
-from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -46,44 +46,48 @@ _SUFFIX = {
 }
 
 
+FormatOption = Annotated[
+    Format,
+    typer.Option(
+        "--format",
+        help="csv, parquet: the metrics of all trials; dataset: their tables; iperf3, flent: a flow; perfetto: a trial",
+    ),
+]
+CaseOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CASE",
+        help="Case: name, part of it, or number",
+        show_default="all in tables, else the only one",
+        autocompletion=complete.cases_of_results,
+    ),
+]
+TrialOption = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=0, help="Trial of the case", show_default="all in tables, else 0"),
+]
+FlowOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Flow, for iperf3 and flent", show_default="the only one")
+]
+PartitionOption = Annotated[
+    Partition,
+    typer.Option(help="What has a folder of its own in a dataset: each case, or each trial of it as well"),
+]
+FileOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="File to write", show_default="standard output, if it is text"),
+]
+
+
 def command(
     folder: ResultFolder,
     *,
-    kind: Annotated[
-        Format,
-        typer.Option(
-            "--format",
-            help="csv, parquet: the metrics of all trials; dataset: their tables; iperf3, flent: a flow; perfetto: a "
-            "trial",
-        ),
-    ] = Format.iperf3,
-    case: Annotated[
-        str | None,
-        typer.Option(
-            metavar="CASE",
-            help="Case: name, part of it, or number",
-            show_default="all in tables, else the only one",
-            autocompletion=complete.cases_of_results,
-        ),
-    ] = None,
-    trial: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=0, help="Trial of the case", show_default="all in tables, else 0"),
-    ] = None,
-    flow: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Flow, for iperf3 and flent", show_default="the only one"),
-    ] = None,
-    by: Annotated[
-        Partition,
-        typer.Option(
-            help="What has a folder of its own in a dataset: each case, or each trial of it as well"
-        ),
-    ] = Partition.case,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="File to write", show_default="standard output, if it is text"),
-    ] = None,
+    kind: FormatOption = Format.iperf3,
+    case: CaseOption = None,
+    trial: TrialOption = None,
+    flow: FlowOption = None,
+    by: PartitionOption = Partition.case,
+    out: FileOption = None,
 ) -> int:
     """Convert a study, a trial or a flow to the format of another tool.
 

@@ -20,8 +20,12 @@ from plait.report.headline import matched
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.analysis.model import Summary
+    from plait.analysis.model import CaseSummary, Summary
+    from plait.analysis.rows import CaseRows
     from plait.report.figures.kind import Content, TableRows
+
+FROM_ZERO = 0.5
+"""The axis of panels begins at zero unless all values are above this part of the greatest one."""
 
 
 @dataclass(frozen=True)
@@ -123,3 +127,28 @@ def trials_table(content: Content, metric: str, most: int | None = None) -> Tabl
             low, high = stats.ci95 or (None, None)
             rows.append([*head, "mean", "", "", number(stats.mean), number(low), number(high)])
     return rows
+
+
+def span_of(
+    rows: Sequence[CaseRows], summaries: Sequence[CaseSummary], metric: str
+) -> tuple[float, float] | None:
+    """Return the least and the largest value on the axis of all panels, in base units; None without any value.
+
+    The axis begins at zero where values are far apart. Otherwise boxes of a few pixels would hide how they differ.
+    """
+    values = [v for case in rows for row in case.rows if (v := row.metrics.get(metric)) is not None]
+    ideals = ideals_of(summaries).values() if metric == "goodput_bps" else ()
+    if not values:
+        return None
+    least, largest = min(values), max([*values, *ideals])
+    if least <= FROM_ZERO * largest or least == largest:
+        return min(0.0, least), largest
+    return least - 0.05 * (largest - least), largest
+
+
+def ideals_of(summaries: Sequence[CaseSummary]) -> dict[str, float]:
+    """Return the goodput that the links allow in each case that has one, in bit/s, by name."""
+    ideals = {case.name: case.metrics.get("ideal_goodput_bps") for case in summaries}
+    return {
+        name: stats.mean for name, stats in ideals.items() if stats is not None and stats.mean is not None
+    }

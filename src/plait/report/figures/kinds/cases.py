@@ -14,7 +14,7 @@ from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.published import is_of_goodput
 from plait.analysis.values import axis_title, scale_of, show
 from plait.report.figures.axes import factor_of
-from plait.report.figures.case_values import trials_table
+from plait.report.figures.case_values import ideals_of, span_of, trials_table
 from plait.report.figures.kind import FigureKind, FigureRequest
 from plait.report.figures.roles import panels_of
 from plait.report.render.theme import case_token
@@ -40,8 +40,6 @@ BOX = 5
 """Trials from which on a case has a box."""
 ROOM = 0.2
 """The part of a chart's width that a number takes."""
-FROM_ZERO = 0.5
-"""The axis of panels begins at zero unless all values are above this part of the greatest one."""
 GOLDEN = 0.618034
 """Multiples of the golden ratio spread points evenly without any that repeat."""
 
@@ -91,7 +89,7 @@ class CasesFigure(FigureKind):
             spec = cases_spec(content.rows, content.cases, wanted.metric, published, hues=hues)
             return [spec] if spec is not None else []
         panels = []
-        span = _span(content.rows[:MOST_CASES], content.cases, wanted.metric)
+        span = span_of(content.rows[:MOST_CASES], content.cases, wanted.metric)
         for label, names in roles.panels():
             rows = [case for case in content.rows if case.name in names]
             cases = [case for case in content.cases if case.name in names]
@@ -166,13 +164,14 @@ def cases_spec(  # noqa: PLR0917 - the last ones belong together, and only panel
     values = [v for case in rows for row in case.rows if (v := row.metrics.get(metric)) is not None]
     if not values:
         return None
-    ideals = _ideals(summaries) if metric == "goodput_bps" else {}
+    ideals = ideals_of(summaries) if metric == "goodput_bps" else {}
     by_case = (
         {} if published is None else {case.name: published.goodput_bps(case.settings) for case in summaries}
     )
     others = {name: value for name, value in by_case.items() if value is not None}
     least, largest = span or (0.0, max([*values, *ideals.values(), *others.values()]))
     divisor, unit = scale_of(metric, largest)
+    domain = [least / divisor, (largest + 0.04 * (largest - least)) / divisor]
     look = _Look(
         names,
         hues or (choices(summaries) if entries is None else dict.fromkeys(names, 1)),
@@ -191,11 +190,7 @@ def cases_spec(  # noqa: PLR0917 - the last ones belong together, and only panel
             "y": case_axis(order, label_limit=220, grid=False),
             "x": {
                 "type": "quantitative",
-                "scale": {
-                    "domain": [least / divisor, (largest + 0.04 * (largest - least)) / divisor],
-                    "nice": False,
-                    "zero": False,
-                },
+                "scale": {"domain": domain, "nice": False, "zero": False},
                 "axis": {"title": axis_title(metric, unit), "grid": True, "tickCount": 6},
             },
         },
@@ -244,30 +239,6 @@ def _published_layer(others: dict[str, float], look: _Look) -> Spec:
             "x": {"field": "x"},
             "tooltip": [{"field": "case", "title": "case"}, {"field": "shown", "title": "published"}],
         },
-    }
-
-
-def _span(
-    rows: Sequence[CaseRows], summaries: Sequence[CaseSummary], metric: str
-) -> tuple[float, float] | None:
-    """Return the least and the largest value on the axis of all panels, in base units; None without any value.
-
-    The axis begins at zero where values are far apart. Otherwise boxes of a few pixels would hide how they differ.
-    """
-    values = [v for case in rows for row in case.rows if (v := row.metrics.get(metric)) is not None]
-    ideals = _ideals(summaries).values() if metric == "goodput_bps" else ()
-    if not values:
-        return None
-    least, largest = min(values), max([*values, *ideals])
-    if least <= FROM_ZERO * largest or least == largest:
-        return min(0.0, least), largest
-    return least - 0.05 * (largest - least), largest
-
-
-def _ideals(summaries: Sequence[CaseSummary]) -> dict[str, float]:
-    ideals = {case.name: case.metrics.get("ideal_goodput_bps") for case in summaries}
-    return {
-        name: stats.mean for name, stats in ideals.items() if stats is not None and stats.mean is not None
     }
 
 

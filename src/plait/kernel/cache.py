@@ -55,7 +55,8 @@ def list_built() -> list[tuple[Kernel, BuildRecord]]:
 def find(name: str) -> Kernel:
     """Return the kernel called `name`: its name, its version, its identity, or a beginning that only it has.
 
-    A version selects kernels without a name of their own only, so that 6.12 is not a patched kernel.
+    A version selects kernels without a name of their own only, so that 6.12 is not a patched kernel. Of several
+    matches, the default kernel counts.
 
     Raises:
         RequestError: there is none, or more than one.
@@ -64,6 +65,10 @@ def find(name: str) -> Kernel:
     matching = next(
         (found for rule in _CALLED if (found := [kernel for kernel in built if rule(kernel, name)])), []
     )
+    by_default = {kernel.identity for kernel, record in list_built() if record.chosen_by_default}
+    if name not in {kernel.identity for kernel in matching}:
+        chosen = [kernel for kernel in matching if kernel.identity in by_default]
+        matching = chosen if len(chosen) == 1 else matching
     if len(matching) == 1:
         if not _is_sound(matching[0]):
             raise RequestError(

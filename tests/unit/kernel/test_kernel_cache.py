@@ -87,6 +87,12 @@ def test_a_kernel_with_a_name_is_found_by_it_and_not_by_its_version(kernels: Pat
     ]  # fmt: skip
 
 
+def test_a_version_selects_the_default_kernel_of_several(kernels: Path) -> None:
+    add(kernels, "a" * 64, "6.12.117")
+    add(kernels, "b" * 64, "6.12.117", default=False)
+    assert find("6.12").identity == "a" * 64
+
+
 def test_a_whole_name_wins_over_the_beginning_of_another(kernels: Path) -> None:
     add(kernels, "a" * 64, "6.12.117", label="fix")
     add(kernels, "b" * 64, "6.12.117", label="fix-2")

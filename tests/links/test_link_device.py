@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.links.link_model import ALL, Conditions, Model
+from .link_model import ALL, Conditions, Model
 
 from plait import kernel as kernels
 from plait.plan.links.distributions import table

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from .link_model import ALL, Conditions, Model
 
 from plait import kernel as kernels
 from plait.plan.links.distributions import table
+
+from .link_model import ALL, Conditions, Model
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

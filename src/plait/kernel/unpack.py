@@ -148,7 +148,8 @@ def _patterns(patterns: tuple[str, ...]) -> list[str]:
 def _tar(
     arguments: list[str], target: Path, source: Path, reader: subprocess.Popen[bytes] | None = None
 ) -> None:
-    command = ["tar", *arguments, f"--directory={target}", "--no-same-owner"]
+    # the folder first: tar applies it to what follows it
+    command = ["tar", f"--directory={target}", "--no-same-owner", *arguments]
     stdin = reader.stdout if reader is not None else subprocess.DEVNULL
     done = subprocess.run(command, stdin=stdin, capture_output=True, check=False)
     if done.returncode != 0:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tarfile
 from typing import TYPE_CHECKING
 
 import pytest
 
 from plait.errors import MachineError, RequestError
+from plait.kernel import Kernel
+from plait.kernel.obtain import Sources
 from plait.testing.selftest import suites, tap
 from plait.testing.selftest.suites import SuiteShard, prepare
 
@@ -93,10 +96,24 @@ def test_a_tree_without_suites_is_refused(tree: Path) -> None:
         prepare(tree / "include")
 
 
-def test_a_missing_source_is_named_with_its_package(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suites, "_INSTALLED", tree)
-    with pytest.raises(MachineError, match=r"apt-get install linux-source-6\.12"):
-        prepare(None)
+def test_a_missing_source_is_named_with_its_package(tree: Path) -> None:
+    with pytest.raises(MachineError, match=r"apt-get install linux-source-6\.12(.|\n)*--tree"):
+        prepare(None, sources=Sources(installed=(tree,), fetched=()))
+
+
+def test_suites_of_the_distribution_are_read_from_its_archive_once(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = tmp_path / "linux-source-6.12.tar.xz"
+    with tarfile.open(archive, "w:xz") as target:
+        target.add(tree, "linux-source-6.12")
+    kernel = Kernel("a" * 64, "6.12.1", tmp_path / "linux", "b" * 64, 1000)
+    monkeypatch.setattr(suites, "built_by_default", lambda: kernel)
+    first = prepare(None, sources=Sources(installed=(tmp_path,), fetched=()))
+    archive.unlink()
+    again = prepare(None, sources=Sources(installed=(tmp_path,), fetched=()))
+    assert again == first
+    assert again.shards(("diag",)) == [SuiteShard("diag")]
 
 
 def test_a_missing_compiler_is_named(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:

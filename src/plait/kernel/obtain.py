@@ -6,7 +6,8 @@ import datetime as dt
 import platform
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -133,6 +134,20 @@ def _package_hint() -> str:
     )
 
 
+@contextmanager
+def source_archive(progress: Progress | None = None, sources: Sources | None = None) -> Iterator[Path]:
+    """Yield the archive of a source tree of Linux: the installed one, or one that is downloaded and then removed.
+
+    Raises:
+        KernelBuildError: there is no source.
+    """
+    path = _any_source(sources or Sources(), progress or silent).path
+    try:
+        yield path
+    finally:
+        _remove_download(path)
+
+
 def check_processor() -> None:
     """Raise MachineError if this processor cannot run the kernel."""
     machine = platform.machine()
@@ -197,9 +212,13 @@ def _build(source: _Source, progress: Progress, *, debug: bool) -> Kernel:
                 build_s=round(time.monotonic() - started, 1), jobs=built.jobs,
             )  # fmt: skip
             kernel = cache.install(finished_folder(workplace / "finished", built, record), identity)
-    if source.path.parent == cache_root() / "sources":
-        source.path.unlink(missing_ok=True)  # downloaded for this build
+    _remove_download(source.path)
     return kernel
+
+
+def _remove_download(archive: Path) -> None:
+    if archive.parent == cache_root() / "sources":
+        archive.unlink(missing_ok=True)
 
 
 def _unpack(path: Path, tree: Path) -> str:

@@ -28,7 +28,7 @@ def command(
         list[str] | None,
         typer.Argument(
             metavar="SUITE",
-            help="Suites to run: simult_flows",
+            help="Suites to run, such as simult_flows",
             show_default="all of the tree",
             autocompletion=complete.suites,
         ),
@@ -60,7 +60,7 @@ def command(
     from plait.testing.selftest.run import run
     from plait.testing.selftest.suites import prepare
 
-    prepared = prepare(tree)
+    prepared = prepare(tree, lambda step, _: notify(f"selftests: {step}"))
     shards = prepared.shards(tuple(suites or ()))
     numbers = range(seed, seed + seeds)
     notify(f"{len(shards)} guests for each of {seeds} seed{'s' * (seeds != 1)}")

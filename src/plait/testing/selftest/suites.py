@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait.cache import cache_root
-from plait.errors import MachineError, RequestError
-from plait.kernel.fetch import PACKAGE
+from plait.errors import KernelBuildError, MachineError, RequestError
+from plait.kernel import built_by_default
+from plait.kernel.obtain import Sources, source_archive
 from plait.kernel.unpack import extract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from plait.kernel import Progress
 
 SUITES = (
     "simult_flows", "mptcp_join", "mptcp_connect", "mptcp_connect_mmap", "mptcp_connect_sendfile",
@@ -25,7 +28,6 @@ SUITES = (
 )  # fmt: skip
 _NET = "tools/testing/selftests/net"
 _NEEDED = (f"{_NET}/*.sh", f"{_NET}/lib/sh/*.sh", f"{_NET}/mptcp/*", "include/uapi/linux/mptcp*.h")
-_INSTALLED = Path("/usr/src")
 _LETTERS = re.compile(r"^\s+(?P<letter>[A-Za-z0-9])@(?P<name>\w+)$", re.MULTILINE)
 _COMPILE_S = 120
 
@@ -63,12 +65,14 @@ class Suites:
         yield from (SuiteShard(name, letter) for letter in letters) if letters else (SuiteShard(name),)
 
 
-def prepare(tree: Path | None) -> Suites:
-    """Return the suites of a source tree; without one, those of the distribution's installed source.
+def prepare(tree: Path | None, progress: Progress | None = None, sources: Sources | None = None) -> Suites:
+    """Return the suites of a source tree; without one, those of the distribution's source.
+
+    Suites of the distribution's source are kept for the default kernel, so that another call reads no archive.
 
     Raises:
         RequestError: the tree has no suites.
-        MachineError: gcc or the distribution's source is not installed, or a helper does not compile.
+        MachineError: gcc is not installed, there is no source, or a helper does not compile.
     """
     if shutil.which("gcc") is None:
         raise MachineError(
@@ -76,24 +80,32 @@ def prepare(tree: Path | None) -> Suites:
         )
     root = cache_root() / "selftests"
     root.mkdir(parents=True, exist_ok=True)
+    default = built_by_default() if tree is None else None
+    kept = None if default is None else root / f"of-{default.identity}"
+    if kept is not None and kept.is_dir():
+        return Suites(kept.resolve() / _NET / "mptcp")
     with tempfile.TemporaryDirectory(dir=root, prefix=".preparing-") as scratch:
         copy = Path(scratch) / "tree"
         copy.mkdir()
-        if tree is None:
-            _from_distribution(copy)
-        else:
-            _from_tree(tree, copy)
-        content = hashlib.sha256()
-        for path in sorted(path for path in copy.rglob("*") if path.is_file()):
-            content.update(f"{path.relative_to(copy)}\0".encode() + path.read_bytes())
-        place = root / content.hexdigest()[:32]
+        _copy(tree or _unpacked(Path(scratch) / "source", progress, sources), copy)
+        place = root / _content(copy)
         if not place.is_dir():
             _compile(copy)
             copy.rename(place)
+    if kept is not None:
+        kept.unlink(missing_ok=True)
+        kept.symlink_to(place.name)
     return Suites(place / _NET / "mptcp")
 
 
-def _from_tree(tree: Path, copy: Path) -> None:
+def _content(folder: Path) -> str:
+    content = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        content.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
+    return content.hexdigest()[:32]
+
+
+def _copy(tree: Path, copy: Path) -> None:
     sources = sorted({path for pattern in _NEEDED for path in tree.glob(pattern)})
     if not any(path.name == "mptcp_lib.sh" for path in sources):
         raise RequestError(f"--tree {tree}: it has no {_NET}/mptcp; give a source tree of Linux")
@@ -104,15 +116,22 @@ def _from_tree(tree: Path, copy: Path) -> None:
             shutil.copy(path, target)
 
 
-def _from_distribution(copy: Path) -> None:
-    archives = sorted(_INSTALLED.glob(f"{PACKAGE}.tar.*"))
-    if not archives:
+def _unpacked(folder: Path, progress: Progress | None, sources: Sources | None) -> Path:
+    """Unpack the network selftests of the distribution's source into a new folder, and return it."""
+    folder.mkdir()
+    wanted = (
+        f"*/{_NET}/*.sh",
+        f"*/{_NET}/mptcp/*",
+        "*/include/uapi/linux/mptcp*.h",
+    )  # `*` also matches a slash
+    try:
+        with source_archive(progress, sources) as archive:
+            extract(archive, folder, "--strip-components=1", "--wildcards", *wanted)
+    except KernelBuildError as error:
         raise MachineError(
-            f"reading upstream's selftests: {PACKAGE} is not installed; run `sudo apt-get install {PACKAGE}`, or give "
-            "a source tree with --tree"
-        )
-    wanted = [f"*/{pattern}" for pattern in _NEEDED]
-    extract(archives[-1], copy, "--strip-components=1", "--wildcards", *wanted)
+            f"reading upstream's selftests: {error}\nFor the selftests, a source tree with --tree serves too"
+        ) from error
+    return folder
 
 
 def _compile(copy: Path) -> None:

@@ -46,3 +46,18 @@ def test_the_patches_apply_to_the_distributions_source_one_after_another(tmp_pat
         done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{patch.name}: {done.stdout}"
         assert "fuzz" not in done.stdout, f"{patch.name}: {done.stdout}"
+
+
+@pytest.mark.parametrize("patch", recipe.load("6.12").patches, ids=lambda patch: patch.name)
+def test_a_patch_names_what_it_changes_so_that_git_can_merge_it(patch: Path) -> None:
+    """Without the names of the files' contents, `git apply --3way` only applies what fits exactly."""
+    changes = re.split(r"^diff --git ", patch.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    nameless = [
+        change.splitlines()[0]
+        for change in changes
+        if not re.search(
+            r"^index [0-9a-f]{40}\.\.[0-9a-f]{40} 100\d{3}$|^new file mode ", change, re.MULTILINE
+        )
+    ]
+    assert changes
+    assert not nameless

@@ -232,12 +232,11 @@ def test_a_byte_order_mark_is_no_mistake() -> None:
     assert [m.path for m in mistakes("\ufeff" + TWO + "repeat: 0\n")] == ["repeat"]
 
 
-def test_ten_thousand_links_are_refused_with_the_reason_in_little_time() -> None:
-    links = "".join(f"    h{i}-s{i}: {{rate: 5mbit, delay: 10ms}}\n" for i in range(10_000))
-    text = f"title: x\nnetwork:\n  hosts: [a, b]\n  links:\n{links}"
-    began = time.process_time()
-    assert "network.links: there are more than 4096 entries here" in mistakes_as_text(text)
-    assert time.process_time() - began < 2
+def test_links_beyond_the_limit_are_not_read() -> None:
+    links = "".join(f"    h{i}-s{i}: {{rate: 5mbit, delay: 10ms}}\n" for i in range(5000))
+    text = f"title: x\nnetwork:\n  hosts: [a, b]\n  links:\n{links}    h5000-s5000: {{rate: [\n"
+    (mistake,) = mistakes(text)
+    assert str(mistake).endswith(":4101:5: network.links: there are more than 4096 entries here; use fewer")
 
 
 @pytest.mark.parametrize(

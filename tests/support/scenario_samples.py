@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from plait.errors import Mistake
     from plait.plan.model.plan import Plan
 
+WORK_S = 15.0
+"""Most processor time of what a limit refuses: on a busy machine it takes some 3 s, and without the limit minutes.
+`bench/fuzz.py` measures the seconds of a quiet machine."""
+
 TWO = """\
 title: Two paths
 network:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plait.plan.traffic.maxflow import maximum_flow
-from scenario_samples import ISLANDS, MESH, TWO, direct, mistakes_as_text, plan_of
+from scenario_samples import ISLANDS, MESH, TWO, WORK_S, direct, mistakes_as_text, plan_of
 
 if TYPE_CHECKING:
     from plait.plan.model.plan import Plan
@@ -181,7 +181,7 @@ def islands(pairs: int) -> str:
 def test_large_networks_are_resolved_in_little_time(text: str) -> None:
     began = time.process_time()
     plan_of(text)
-    assert time.process_time() - began < 5
+    assert time.process_time() - began < WORK_S
 
 
 def test_networks_that_need_too_many_routes_are_refused() -> None:

@@ -63,6 +63,8 @@ def test_the_suite_of_all_engines_holds_for_host_in_the_laboratory_kernel() -> N
         "-q",
         "-p",
         "no:cacheprovider",
+        # Without it pytest shares a directory with the root of this machine, who may have run tests too.
+        "--basetemp=/tmp/host-engine-in-guest",
         "-k",
         "host",
         str(tests),

@@ -1,0 +1,174 @@
+"""`plait bisect` judges commits by the median over seeds, on fake kernels whose goodput is in their tree."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+from fake_engine import FakeEngine
+from fake_tables import fake_tables
+from plait.api import bisection
+from plait.cli import app
+from plait.errors import KernelBuildError, TrialError
+from plait.kernel import Kernel
+from result_folders import write_arrow
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from plait.engine.engine import EngineIdentity, Job
+    from plait.engine.request import EngineRequest
+    from plait.kernel.from_tree import TreeRequest
+
+COMMITS = 24
+PLANTED, BROKEN, FAILING = 9, 12, 11
+SCENARIO = ("two-paths", "--set", "vary.transport=[mptcp]")
+
+
+@dataclass
+class Work:
+    """What a bisection did."""
+
+    built: list[int]
+    stop_after: int | None = None
+    """Interrupt the build after so many."""
+
+
+class SlowedEngine(FakeEngine):
+    """An engine whose kernel's goodput is 4 % lower from the planted commit on, and far off with one seed in seven."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(self._fail)
+        self._number = number
+
+    def _fail(self, _: Job) -> None:
+        if self._number == FAILING:
+            raise TrialError("the guest's kernel panicked")
+
+    def identity(self) -> EngineIdentity:
+        """Return an identity of this kernel alone."""
+        return replace(super().identity(), kernel=f"{self._number:064x}")
+
+    def execute(self, job: Job) -> None:
+        """Write the tables again, with the received bytes of this kernel."""
+        super().execute(job)
+        outlier = 0.5 if job.plan.seed % 7 == self._number % 7 else 1.0
+        share = (0.96 if self._number >= PLANTED else 1.0) * outlier
+        tables = fake_tables(job.plan)
+        flows = tables["flows"]
+        received = (flows["received_bytes"] * share).cast(flows.schema["received_bytes"])
+        write_arrow(job.folder / "data", {**tables, "flows": flows.with_columns(received)})
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A tree of 24 commits, whose file has the number of its commit."""
+    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "linux"
+    folder.mkdir()
+    subprocess.run(["git", "init", "-q", "-b", "main"], cwd=folder, check=True)
+    stream = "".join(
+        f"commit refs/heads/main\ncommitter D <d@example.org> {n} +0000\ndata 1\nc\n"
+        f"M 100644 inline number\ndata {len(str(n))}\n{n}\n"
+        for n in range(COMMITS)
+    )
+    subprocess.run(["git", "fast-import", "--quiet"], cwd=folder, input=stream.encode(), check=True)
+    return folder
+
+
+@pytest.fixture
+def work(tree: Path, monkeypatch: pytest.MonkeyPatch) -> Work:
+    """Kernels of the tree are built in no time, and run on the fake engine."""
+    work = Work([])
+
+    def build(request: TreeRequest, _: object) -> Kernel:
+        if work.stop_after is not None and len(work.built) >= work.stop_after:
+            raise KeyboardInterrupt
+        number = number_of(tree, request.ref or "")
+        work.built.append(number)
+        if number == BROKEN:
+            raise KernelBuildError("net/mptcp/protocol.c:1: error")
+        return Kernel(f"{number:064x}", "6.12.1", tree / "linux", "b" * 64, 1000)
+
+    def engine(_: str, *, request: EngineRequest) -> FakeEngine:
+        return SlowedEngine(int(request.kernel or "", 16))
+
+    monkeypatch.setattr(bisection, "build_tree", build)
+    monkeypatch.setattr(bisection, "make_engine", engine)
+    return work
+
+
+def number_of(tree: Path, commit: str) -> int:
+    command = ["git", "show", f"{commit}:number"]
+    return int(subprocess.run(command, cwd=tree, capture_output=True, text=True, check=True).stdout)
+
+
+def bisect(tree: Path, *more: str, scenario: tuple[str, ...] = SCENARIO) -> tuple[int, str, str]:
+    words = (
+        "bisect",
+        *scenario,
+        "--tree",
+        str(tree),
+        "--good",
+        f"HEAD~{COMMITS - 1}",
+        "--bad",
+        "HEAD",
+        *more,
+    )
+    result = CliRunner().invoke(app, words, standalone_mode=False)
+    if result.exception is not None:
+        raise result.exception
+    return int(result.return_value or 0), result.stdout, result.stderr
+
+
+def test_the_commit_is_found_in_spite_of_outliers_and_commits_that_do_not_build_or_run(
+    tree: Path, work: Work
+) -> None:
+    code, out, err = bisect(tree, "--seeds", "7")
+    first = out.splitlines()[0]
+    assert code == 0
+    assert first.endswith("is the first bad commit")
+    assert number_of(tree, first.split()[0]) == PLANTED
+    assert "over 7 seeds" in out
+    assert "; the commit before: " in out
+    assert f"plait run {shlex.join(SCENARIO)} --repeat 7 --kernel before --kernel after" in out
+    for number in {BROKEN, FAILING} & set(work.built):
+        assert "skip: it does not build or its trials fail" in err, number
+    assert {BROKEN, FAILING} & set(work.built), "the search passes a commit that it must skip"
+
+
+def test_the_same_command_continues_after_an_interrupt(tree: Path, work: Work) -> None:
+    work.stop_after = 3
+    assert bisect(tree)[0] == 130
+    work.stop_after = None
+    _, out, _ = bisect(tree)
+    assert number_of(tree, out.split()[0]) == PLANTED
+    assert len(work.built) == len(set(work.built)), "no commit is measured twice"
+
+
+@pytest.mark.usefixtures("work")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--metric", "speed"), "plait knows no such metric"),
+        (("--worse-by", "2"), "--worse-by 2: "),
+        (("--worse-by", "30%"), "choose other commits, more seeds or a lower --worse-by"),
+        (("--metric", "udp_loss_ratio"), "does not measure it"),
+    ],
+)
+def test_a_request_that_cannot_be_judged_is_refused(tree: Path, words: tuple[str, ...], message: str) -> None:
+    with pytest.raises(Exception, match=message) as refused:
+        bisect(tree, *words)
+    assert getattr(refused.value, "exit_code", None) == 2
+
+
+@pytest.mark.usefixtures("work")
+def test_a_scenario_of_several_cases_is_refused_with_the_remedy(tree: Path) -> None:
+    with pytest.raises(Exception, match=r"it has 2 cases.*--set vary\.transport=\[mptcp\]"):
+        bisect(tree, scenario=("two-paths",))

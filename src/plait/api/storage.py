@@ -40,7 +40,9 @@ class CachePart:
     cheap: bool = True
     """Whether plait makes it again by itself, without the network; else `prune` removes it only by its name."""
     needed: bool = False
-    """Whether a running guest or worker needs it by its path."""
+    """Whether a running guest, worker or build needs it by its path."""
+    folder: tuple[str, ...] = ()
+    """Its folder below the cache, if that is not its name."""
 
 
 PARTS = (
@@ -53,6 +55,9 @@ PARTS = (
     CachePart("shipped", "files of studies of other machines", levels=2, needed=True),
     CachePart("initramfs", "root file systems of guests", cheap=False, needed=True),
     CachePart("kernels", "laboratory kernels", cheap=False, needed=True),
+    CachePart("trees", "checkouts of git trees", cheap=False, needed=True, folder=("kernels", ".trees")),
+    CachePart("bisections", "values of bisections", cheap=False, needed=True, folder=("kernels", ".bisect")),
+    CachePart("selftests", "upstream's selftests", cheap=False, needed=True),
     CachePart("sources", "sources of kernels", cheap=False, needed=True),
     CachePart("stock", "stock kernels", cheap=False, needed=True),
     CachePart("emulator", "the emulator of the engine machine", cheap=False, needed=True),
@@ -76,7 +81,7 @@ class CacheEntry:
 def entries(cache: Path, parts: Iterable[CachePart] = PARTS) -> Iterator[CacheEntry]:
     """Yield all entries of these parts, without those that appear or disappear meanwhile."""
     for part in parts:
-        for path in _paths(cache, (part.name,), part.levels):
+        for path in _paths(cache, part.folder or (part.name,), part.levels):
             with contextlib.suppress(OSError):
                 yield CacheEntry(part, path, *_size_and_time(cache.joinpath(*path)))
 
@@ -176,19 +181,26 @@ def without_needed(cache: Path, parts: Sequence[CachePart], *, named: bool) -> t
 
 
 def is_in_use(cache: Path) -> bool:
-    """Return whether a plait runs that uses this cache: it holds a lock on its working folder there."""
+    """Return whether a plait runs that uses this cache: it holds a lock on its working folder, or that of a build."""
+    if _is_locked(cache / "kernels" / ".lock", 0):
+        return True
     for place in ("trials", "exec"):
         folder = Folder(cache) / place
         for name in folder.names():
-            if name.startswith(_WORKING):
-                with contextlib.suppress(OSError):
-                    descriptor = os.open(folder.path / name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-                    try:
-                        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    except BlockingIOError:
-                        return True
-                    finally:
-                        os.close(descriptor)
+            if name.startswith(_WORKING) and _is_locked(folder.path / name, os.O_DIRECTORY):
+                return True
+    return False
+
+
+def _is_locked(path: Path, flags: int) -> bool:
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | flags)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
     return False
 
 

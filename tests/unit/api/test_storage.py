@@ -27,6 +27,7 @@ from plait.cli import app
 from plait.engine.portable import shipped_file
 from plait.engine.workspace import Workspace
 from plait.errors import RequestError
+from plait.kernel.cache import building
 from plait.results.read import read_study
 from plait.study.executors.shipped import keep, path_of, prune
 from plait.study.perform import Options, perform
@@ -116,6 +117,22 @@ def test_prune_takes_the_old_of_what_is_cheap_and_leaves_kernels(cache: Path) ->
     assert (cache / "additions/mine.c").exists()
     ended("prune", "--older-than", "30d", "--part", "kernels")
     assert names(cache) == {f"trials/ab/{'ac' * 32}"}
+
+
+def test_checkouts_and_bisections_go_only_by_their_names_and_not_during_a_build(cache: Path) -> None:
+    fill(cache, "kernels/.trees/0123/linux", 100, days=40)
+    fill(cache, "kernels/.bisect/4567/values.json", 100, days=40)
+    fill(cache, "selftests/abcd/diag", 100, days=40)
+    present = {"kernels/.trees/0123", "kernels/.bisect/4567", "selftests/abcd"}
+    ended("prune", "--older-than", "30d")
+    assert names(cache) == present
+    with (
+        building(lambda *_: None),
+        pytest.raises(RequestError, match="plait runs on this machine and may need it"),
+    ):
+        ended("prune", "--older-than", "30d", "--part", "trees")
+    ended("prune", "--older-than", "30d", "--part", "trees", "--part", "bisections")
+    assert names(cache) == {"selftests/abcd"}
 
 
 def test_prune_needs_a_limit(cache: Path) -> None:

@@ -144,14 +144,17 @@ def command_line(options: MachineOptions) -> list[str]:
 
     With `icount` a clock in QEMU counts instructions, and jumps ahead while all processors wait. Without
     `ioeventfd=off`, another thread of QEMU would handle what the guest sends, after a number of instructions that
-    differs each time.
+    differs each time. QEMU records for a replay, because only then its main loop and the processor take turns.
+    Otherwise the main loop may take a processor that is just halting for one that waits: it moves the clock ahead from
+    before the instructions that the processor has executed last. No one replays what it records.
     """
     shift = options.instruction_ns.bit_length() - 1
     kernel = "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable random.trust_cpu=on rdinit=/init"
     return [
         *("--library-path", f"{FOLDER}/lib", f"{FOLDER}/qemu"),
         *("-L", f"{FOLDER}/firmware", "-nodefaults", "-no-user-config", "-no-reboot"),
-        *("-accel", "tcg,thread=single", "-icount", f"shift={shift},sleep=off,align=off"),
+        *("-accel", "tcg,thread=single"),
+        *("-icount", f"shift={shift},sleep=off,align=off,rr=record,rrfile=/dev/null"),
         *("-seed", str(options.seed), "-rtc", f"base={_DATE},clock=vm"),
         *("-cpu", "max", "-smp", str(options.processors), "-m", str(options.memory_mib)),
         *("-display", "none", "-monitor", "none"),

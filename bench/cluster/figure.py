@@ -41,6 +41,7 @@ def drawing(values: list[dict[str, Any]]) -> dict[str, Any]:
     measured = [name.endswith("measured") for name in names]
     colors = iter(("#0072b2", "#d55e00", "#009e73", "#cc79a7"))
     scale = {"domain": names, "range": ["#000000" if own else next(colors) for own in measured]}
+    shapes = {"domain": names, "range": ["square", "circle", "triangle-up", "diamond", "cross"][: len(names)]}
     legend = {"title": None, "orient": "bottom", "columns": 2, "labelLimit": 300, "symbolSize": 70}
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
@@ -58,18 +59,21 @@ def drawing(values: list[dict[str, Any]]) -> dict[str, Any]:
                 "scale": {"domain": [0, 1]}, "axis": {"format": "%"},
             },
             "color": {"field": "trial", "type": "nominal", "scale": scale, "legend": legend},
-            "shape": {
-                "field": "trial", "type": "nominal", "legend": legend,
-                "scale": {"domain": names, "range": ["square" if own else "circle" for own in measured]},
-            },
-            "strokeDash": {
-                "field": "trial", "type": "nominal", "legend": legend,
-                "scale": {"domain": names, "range": [[1, 0] if own else [6, 3] for own in measured]},
-            },
         },
         "layer": [
-            {"mark": {"type": "line"}},
-            {"mark": {"type": "point", "filled": True, "size": 60}},
+            {
+                "mark": {"type": "line"},
+                "encoding": {
+                    "strokeDash": {
+                        "field": "trial", "type": "nominal", "legend": legend,
+                        "scale": {"domain": names, "range": [[1, 0] if own else [6, 3] for own in measured]},
+                    },
+                },
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 90, "opacity": 0.8},
+                "encoding": {"shape": {"field": "trial", "type": "nominal", "legend": legend, "scale": shapes}},
+            },
         ],
         "config": {"font": "Liberation Sans", "view": {"stroke": None}},
     }  # fmt: skip

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import random
 
+import numpy as np
 import pytest
 from scipy import stats
 
 from plait.analysis.statistics.bootstrap import bootstrap_interval, skewed
+from plait.analysis.statistics.resampling import FLIPS, SEED, sign_flip_p
 from plait.analysis.statistics.student import t_two_sided
 from plait.analysis.statistics.tests import (
     PAIRED_T,
@@ -101,3 +103,16 @@ def test_holms_correction_agrees_with_pencil_arithmetic() -> None:
     assert holm([0.01, 0.04, None, 0.03, 0.005]) == pytest.approx([0.03, 0.06, None, 0.06, 0.02])
     assert holm([0.9, 0.8]) == [1, 1]
     assert holm([]) == []
+
+
+@pytest.mark.parametrize("blocks", [13, 40, 150])
+def test_signs_drawn_in_pieces_give_the_p_value_of_signs_drawn_one_block_at_a_time(blocks: int) -> None:
+    values = np.random.default_rng(blocks).exponential(size=(blocks, 2)) - 0.8
+    generator = np.random.RandomState(SEED)
+    seen = (values.sum(axis=0) ** 2).sum()
+    extreme = sum(
+        float((((2 * generator.randint(0, 2, size=blocks) - 1) @ values) ** 2).sum()) >= seen
+        for _ in range(FLIPS)
+    )
+    assert 0 < extreme < FLIPS
+    assert sign_flip_p(values) == (extreme + 1) / (FLIPS + 1)

@@ -6,6 +6,8 @@ import math
 import statistics
 from typing import TYPE_CHECKING
 
+from plait.analysis.statistics.resampling import RESAMPLES, resampled_means
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -13,9 +15,6 @@ FEWEST = 8
 """Values from which on a shape can be judged at all."""
 SKEWED = 2.576
 """Standard errors (1 % of normal samples have more) from which on values count as skewed."""
-RESAMPLES = 4000
-SEED = 8684
-_CHUNK = 1_000_000
 
 
 def skewed(values: Sequence[float]) -> bool:
@@ -47,14 +46,7 @@ def bootstrap_interval(values: Sequence[float]) -> tuple[float, float]:
 
     data = np.asarray(values, dtype=float)
     n, mean = len(data), float(data.mean())
-    generator = np.random.RandomState(SEED)  # its stream is frozen; that of newer ones may change
-    rows = max(1, _CHUNK // n)
-    means = np.concatenate(
-        [
-            data[generator.randint(0, n, size=(min(rows, RESAMPLES - at), n))].mean(axis=1)
-            for at in range(0, RESAMPLES, rows)
-        ]
-    )
+    means = resampled_means(data)
     normal = statistics.NormalDist()
     below = (float((means < mean).sum()) + float((means == mean).sum()) / 2) / RESAMPLES
     bias = normal.inv_cdf(min(max(below, 1 / RESAMPLES), 1 - 1 / RESAMPLES))

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from plait.analysis.statistics.bootstrap import SEED, skewed
+from plait.analysis.statistics.bootstrap import skewed
+from plait.analysis.statistics.resampling import sign_flip_p
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
 
 REPEATED_ANOVA = "repeated-measures ANOVA"
 SIGN_FLIP_ANOVA = "sign-flip test of the ANOVA's contrasts"
-_EXACT = 12
-_FLIPS = 9999
-_EQUAL = 1e-9
 _NO_SPREAD = 1e-12
 
 
@@ -80,7 +78,7 @@ def _tested(values: Array, axes: tuple[int, ...]) -> EffectTest | None:
     epsilon = min(1.0, max(1 / d, spread**2 / (d * float((covariance**2).sum()))))
     degrees = (d * epsilon, d * (n - 1) * epsilon)
     leaning = any(skewed(list(map(float, column))) for column in contrasts.T)
-    p = _sign_flip(contrasts) if leaning else float(special.fdtrc(*degrees, statistic))
+    p = sign_flip_p(contrasts) if leaning else float(special.fdtrc(*degrees, statistic))
     share = statistic / (statistic + n - 1)
     return EffectTest(
         axes, SIGN_FLIP_ANOVA if leaning else REPEATED_ANOVA, statistic, degrees, epsilon, p, share
@@ -107,21 +105,3 @@ def _helmert(levels: int) -> Array:
         columns[:k, k - 1] = 1 / np.sqrt(k * (k + 1))
         columns[k, k - 1] = -k / np.sqrt(k * (k + 1))
     return columns
-
-
-def _sign_flip(contrasts: Array) -> float:
-    """Return the share of sign patterns of blocks with as large a mean: of all patterns, or 9999 of very many."""
-    import numpy as np
-
-    n = len(contrasts)
-    seen = float((contrasts.sum(axis=0) ** 2).sum()) * (1 - _EQUAL)
-    if n <= _EXACT:
-        bits = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
-        sums = (2 * bits - 1) @ contrasts
-        return float(((sums**2).sum(axis=1) >= seen).mean())
-    generator = np.random.RandomState(SEED)
-    extreme = 0
-    for _ in range(_FLIPS):
-        signs = 2 * generator.randint(0, 2, size=n) - 1
-        extreme += float(((signs @ contrasts) ** 2).sum()) >= seen
-    return (extreme + 1) / (_FLIPS + 1)

@@ -7,7 +7,8 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plait.analysis.statistics.bootstrap import SEED, skewed
+from plait.analysis.statistics.bootstrap import skewed
+from plait.analysis.statistics.resampling import sign_flip_p
 from plait.analysis.statistics.student import t_two_sided
 
 if TYPE_CHECKING:
@@ -24,10 +25,6 @@ ASSUMES = {
     WELCH: "trials are independent, and the mean of each side is normal; spreads may differ",
 }
 """What each test takes for granted."""
-
-_EXACT = 12
-_FLIPS = 9999
-_EQUAL = 1e-9
 
 
 @dataclass(frozen=True)
@@ -53,7 +50,9 @@ def paired_test(baseline: Sequence[float], case: Sequence[float]) -> TestResult 
     if stdev == 0:
         return None
     if skewed(differences):
-        return TestResult(SIGN_FLIP, _sign_flip(differences), mean / stdev)
+        import numpy as np
+
+        return TestResult(SIGN_FLIP, sign_flip_p(np.array(differences)[:, None]), mean / stdev)
     t = mean / stdev * math.sqrt(len(differences))
     return TestResult(PAIRED_T, t_two_sided(t, len(differences) - 1), mean / stdev)
 
@@ -95,20 +94,3 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
         least = max(least, min(1.0, p * (len(ranked) - rank)))
         corrected[i] = least
     return corrected
-
-
-def _sign_flip(differences: Sequence[float]) -> float:
-    """Return the share of sign patterns whose mean is as far from zero: all patterns, or 9999 of very many."""
-    import numpy as np
-
-    data = np.asarray(differences, dtype=float)
-    n, seen = len(data), abs(float(data.sum())) * (1 - _EQUAL)
-    if n <= _EXACT:
-        bits = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
-        sums = np.abs(((2 * bits - 1) * data).sum(axis=1))
-        return float((sums >= seen).mean())
-    generator = np.random.RandomState(SEED)
-    extreme = sum(
-        abs(float(((2 * generator.randint(0, 2, size=n) - 1) * data).sum())) >= seen for _ in range(_FLIPS)
-    )
-    return (extreme + 1) / (_FLIPS + 1)

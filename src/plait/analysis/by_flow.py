@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import polars as pl
+
+if TYPE_CHECKING:
+    from plait.plan.model.plan import Flow
 
 
 class DividedTables(Mapping[str, pl.DataFrame]):
@@ -26,10 +31,48 @@ class DividedTables(Mapping[str, pl.DataFrame]):
     def rows(self, table: str, flow: int, side: str) -> pl.DataFrame:
         """Return the rows of one side of a flow in a table that has the columns `flow` and `side`, in their order."""
         if table not in self._parts:
-            self._parts[table] = self._tables[table].partition_by("flow", "side", as_dict=True)
-        return self._parts[table].get((flow, side), self._tables[table].clear())
+            parts = self._tables[table].partition_by("flow", "side")
+            self._parts[table] = {(part["flow"][0], part["side"][0]): part for part in parts}
+        rows = self._parts[table].get((flow, side))
+        return self._tables[table].clear() if rows is None else rows
 
 
 def rows_of(tables: Mapping[str, pl.DataFrame], table: str, flow: int, side: str) -> pl.DataFrame:
     """Return the rows of one side of a flow in a table; for many flows, pass `DividedTables`."""
     return (tables if isinstance(tables, DividedTables) else DividedTables(tables)).rows(table, flow, side)
+
+
+@dataclass
+class SenderSubflow:
+    """A subflow of the sending side of a flow: its addresses, and its greatest counters until the flow ended."""
+
+    local_address: str
+    remote_address: str
+    remote_port: int
+    acked_bytes: int | None = None
+    retransmitted_segments: int | None = None
+
+
+def sender_subflows(
+    tables: Mapping[str, pl.DataFrame], flow: Flow, end_us: int | None
+) -> list[SenderSubflow]:
+    """Return the subflows of the sending side of `flow`."""
+    # These are few rows: plain lists are faster than calls of polars.
+    rows = rows_of(tables, "subflows", flow.carrier, flow.sender)
+    names = ("local_address", "remote_address", "remote_port")
+    columns = [rows[name].to_list() for name in ("t_us", "subflow", "acked_bytes", "retransmitted_segments")]
+    subflows: dict[int, SenderSubflow] = {}
+    for place, (t_us, number, acked, segments) in enumerate(zip(*columns, strict=True)):
+        if end_us is not None and (t_us is None or t_us > end_us):
+            continue
+        if number not in subflows:
+            subflows[number] = SenderSubflow(*(rows[name][place] for name in names))
+        subflow = subflows[number]
+        subflow.acked_bytes = _greater(subflow.acked_bytes, acked)
+        subflow.retransmitted_segments = _greater(subflow.retransmitted_segments, segments)
+    return list(subflows.values())
+
+
+def _greater(one: int | None, other: int | None) -> int | None:
+    """Return the greater number; the known one where the other is not."""
+    return other if one is None else one if other is None else max(one, other)

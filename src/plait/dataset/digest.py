@@ -24,6 +24,7 @@ import polars.selectors as cs
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+_KNOWN = "\0known"
 _KINDS: dict[pl.DataType, str] = {pl.Int64(): "int64", pl.Boolean(): "bool", pl.String(): "string"}
 
 
@@ -37,10 +38,11 @@ def trial_digest(tables: Mapping[str, pl.DataFrame]) -> str:
     for name in sorted(tables):
         frame = tables[name]
         digest.update(f"plait-table 1\n{name}\n{frame.height}\n".encode())
-        filled = _without_nulls(frame)
-        for original, column in zip(frame.get_columns(), filled.get_columns(), strict=True):
-            digest.update(_header(column))
-            digest.update(_presence(original))
+        headers = [_header(column) for column in frame.get_columns()]
+        filled, known = _without_nulls(frame)
+        for header, column in zip(headers, filled, strict=True):
+            digest.update(header)
+            digest.update(_presence(known.get(column.name), frame.height))
             if column.dtype == pl.Boolean:
                 digest.update(_bits(column))
             elif column.dtype == pl.String:
@@ -68,23 +70,29 @@ def _header(column: pl.Series) -> bytes:
     return f"{column.name}\n{kind}\n".encode()
 
 
-def _without_nulls(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the table with 0, false or an empty text for null; in one call, which costs more than these few rows."""
-    if not any(column.null_count() for column in frame.get_columns()):
-        return frame
-    return frame.with_columns(
+def _without_nulls(frame: pl.DataFrame) -> tuple[list[pl.Series], dict[str, pl.Series]]:
+    """Return the columns with 0, false or an empty text for null, and by name which rows of those with nulls are known.
+
+    It is one call of polars, which costs more than these few rows.
+    """
+    partial = [column.name for column in frame.get_columns() if column.null_count()]
+    if not partial:
+        return frame.get_columns(), {}
+    made = frame.select(
         cs.by_dtype(pl.Int64).fill_null(0),
         cs.by_dtype(pl.Boolean).fill_null(value=False),
         cs.by_dtype(pl.String).fill_null(""),
+        pl.struct(pl.col(partial).is_not_null()).alias(_KNOWN),
     )
+    known = made.drop_in_place(_KNOWN).struct.unnest()
+    return [made[name] for name in frame.columns], {name: known[name] for name in partial}
 
 
-def _presence(column: pl.Series) -> bytes:
-    """Return for each row whether it has a value, as bits."""
-    missing = column.null_count()
-    if missing in (0, len(column)):
-        return np.packbits(np.full(len(column), missing == 0), bitorder="little").tobytes()
-    return _bits(column.is_not_null())
+def _presence(known: pl.Series | None, rows: int) -> bytes:
+    """Return for each row whether it has a value, as bits; all have one where `known` is missing."""
+    if known is None:
+        return np.packbits(np.ones(rows, dtype=bool), bitorder="little").tobytes()
+    return _bits(known)
 
 
 def _integers(column: pl.Series) -> bytes:

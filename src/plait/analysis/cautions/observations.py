@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from plait.analysis.by_flow import DividedTables
+from plait.analysis.by_flow import DividedTables, sender_subflows
 from plait.analysis.cautions.join_time import had_time_to_join
 from plait.analysis.cautions.mptcp import findings
 from plait.analysis.gaps import part
-from plait.analysis.metrics.trial import GREEDY, SYN_AND_FIN, sender_subflows
+from plait.analysis.metrics.trial import GREEDY, SYN_AND_FIN
 from plait.cautions import TRIALS_DISTURBED, Caution
 
 if TYPE_CHECKING:
@@ -115,11 +115,11 @@ def _when(made: Sequence[tuple[int, int | None]]) -> str:
 def _idle_paths(flow: Flow, row: Mapping[str, Any], tables: Mapping[str, pl.DataFrame]) -> list[Observation]:
     """Return an observation when fewer subflows carried data than the flow has paths that it had time to join."""
     rows = sender_subflows(tables, flow, row["end_us"])
-    acked = rows["acked_bytes"].drop_nulls()
-    if acked.is_empty():
+    acked = [subflow.acked_bytes for subflow in rows if subflow.acked_bytes is not None]
+    if not acked:
         return []
     used = max(
-        int((acked > SYN_AND_FIN).sum()), 1
+        sum(count > SYN_AND_FIN for count in acked), 1
     )  # the last sample of a very short flow can precede its data
     regular = [path for path in flow.paths if not path.backup]
     joinable = [

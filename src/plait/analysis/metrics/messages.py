@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from plait.plan.model.plan import Flow, Plan
 
 Metrics = dict[str, float | None]
+Messages = dict[int, pl.DataFrame]
+"""The rows of the table of messages by flow."""
 
 PERCENTILES = ((0.5, "p50"), (0.95, "p95"), (0.99, "p99"))
 PREFIX = {"stream": "message_delay", "on_off": "message_delay", "request": "request_latency"}
@@ -30,7 +32,7 @@ def message_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     messages = tables.get("messages")
     if messages is None:
         return {}
-    arrived = _arrived(messages)
+    arrived = {part["flow"][0]: part for part in messages.partition_by("flow")}
     rows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
     done = {number for number, row in rows.items() if row["completed"]}
     flows = [flow for flow in plan.flows if not flow.background]
@@ -46,7 +48,7 @@ def message_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     if pages:
         complete = len(measured) == len(loads)
         metrics["page_load_s"] = sum(measured) / len(measured) if complete else None
-        metrics["page_load_p95_s"] = nearest_rank(pl.Series(measured), 0.95) if complete else None
+        metrics["page_load_p95_s"] = nearest_rank(sorted(measured), 0.95) if complete else None
         metrics["page_load_max_s"] = max(measured) if complete else None
     if len(plan.flows) > 1:
         metrics |= _by_flow(plan, arrived, done)
@@ -60,12 +62,15 @@ def delays_us(messages: pl.DataFrame, flows: Sequence[Flow]) -> pl.Series:
     return (mine["received_us"] - mine["sent_us"]).drop_nulls()
 
 
-def nearest_rank(values: pl.Series, share: float) -> float | None:
-    """Return the least value that at least `share` of all do not exceed (the nearest-rank percentile); None of none."""
-    if values.is_empty():
+def nearest_rank(values: Sequence[float], share: float) -> float | None:
+    """Return the least value that at least `share` of all do not exceed (the nearest-rank percentile); None of none.
+
+    `values` are in ascending order.
+    """
+    if not values:
         return None
-    rank = math.ceil(share * values.len() - 1e-9)  # 0.95 * 60 is a little more than 57
-    return float(values.sort()[max(rank, 1) - 1])
+    rank = math.ceil(share * len(values) - 1e-9)  # 0.95 * 60 is a little more than 57
+    return float(values[max(rank, 1) - 1])
 
 
 def probe_metrics(tables: Mapping[str, pl.DataFrame]) -> Metrics:
@@ -73,7 +78,7 @@ def probe_metrics(tables: Mapping[str, pl.DataFrame]) -> Metrics:
     probes = tables.get("probes")
     if probes is None or probes.is_empty():
         return {}
-    times = probes["rtt_us"].drop_nulls()
+    times = sorted(probes["rtt_us"].drop_nulls().to_list())
     return {
         "probe_rtt_p50_us": nearest_rank(times, 0.5),
         "probe_rtt_p95_us": nearest_rank(times, 0.95),
@@ -81,11 +86,13 @@ def probe_metrics(tables: Mapping[str, pl.DataFrame]) -> Metrics:
     }
 
 
-def _arrived(messages: pl.DataFrame) -> pl.DataFrame:
-    return messages.with_columns(delay_us=pl.col("received_us") - pl.col("sent_us"))
+def _delays_us(flows: Sequence[Flow], arrived: Messages) -> list[int | None]:
+    """Return the delay of each message of the flows; None of those that did not arrive."""
+    parts = [arrived[flow.id] for flow in flows if flow.id in arrived]
+    return [delay for part in parts for delay in (part["received_us"] - part["sent_us"]).to_list()]
 
 
-def _by_flow(plan: Plan, arrived: pl.DataFrame, done: set[int]) -> Metrics:
+def _by_flow(plan: Plan, arrived: Messages, done: set[int]) -> Metrics:
     """Return the metrics of every flow by itself, those in the background included, named after it."""
     metrics: Metrics = {}
     for flow in plan.flows:
@@ -98,29 +105,29 @@ def _by_flow(plan: Plan, arrived: pl.DataFrame, done: set[int]) -> Metrics:
 
 
 def _percentiles(
-    prefix: str, flows: Sequence[Flow], arrived: pl.DataFrame, done: set[int], *, lossy: bool = False
+    prefix: str, flows: Sequence[Flow], arrived: Messages, done: set[int], *, lossy: bool = False
 ) -> Metrics:
     """Return percentiles and maximum; nothing when no such flow has messages, null when some of them are missing."""
-    rows = arrived.filter(pl.col("flow").is_in([flow.id for flow in flows]))
-    if rows.is_empty():
+    delays = _delays_us(flows, arrived)
+    if not delays:
         return {}
     names = [*(name for _, name in PERCENTILES), "max"]
-    delays = rows["delay_us"].drop_nulls()
-    whole = lossy or delays.len() == rows.height
-    if delays.is_empty() or not whole or not all(flow.id in done for flow in flows):
+    known = sorted(delay for delay in delays if delay is not None)
+    whole = lossy or len(known) == len(delays)
+    if not known or not whole or not all(flow.id in done for flow in flows):
         return {f"{prefix}_{name}_us": None for name in names}
-    values = [nearest_rank(delays, share) for share, _ in PERCENTILES]
+    values = [nearest_rank(known, share) for share, _ in PERCENTILES]
     return {
-        f"{prefix}_{name}_us": value
-        for name, value in zip(names, [*values, float(max(delays.to_list()))], strict=True)
+        f"{prefix}_{name}_us": value for name, value in zip(names, [*values, float(known[-1])], strict=True)
     }
 
 
-def _udp(flows: Sequence[Flow], arrived: pl.DataFrame, done: set[int]) -> Metrics:
+def _udp(flows: Sequence[Flow], arrived: Messages, done: set[int]) -> Metrics:
     """Return loss, delays and jitter of UDP packets; delays are of those that arrived."""
-    rows = arrived.filter(pl.col("flow").is_in([flow.id for flow in flows]))
-    if rows.is_empty():
+    parts = [arrived[flow.id] for flow in flows if flow.id in arrived]
+    if not parts:
         return {}
+    rows = pl.concat(parts)
     complete = all(flow.id in done for flow in flows)
     lost = rows["received_us"].null_count()
     return {
@@ -137,16 +144,17 @@ def _jitter_us(rows: pl.DataFrame) -> float | None:
     covers the whole flow.
     """
     in_order = rows.drop_nulls("received_us").sort("flow", "received_us", "index")
-    steps = in_order.select(pl.col("delay_us").diff().over("flow").abs()).to_series().drop_nulls()
+    delay = pl.col("received_us") - pl.col("sent_us")
+    steps = in_order.select(delay.diff().over("flow").abs()).to_series().drop_nulls()
     return None if steps.is_empty() else float(steps.sum()) / steps.len()
 
 
-def _page_load_s(page: Flow, arrived: pl.DataFrame, row: Mapping[str, object] | None) -> float | None:
+def _page_load_s(page: Flow, arrived: Messages, row: Mapping[str, object] | None) -> float | None:
     """Return the time from the first connect() of a page to the last byte of its last object."""
-    objects = arrived.filter(pl.col("flow") == page.id)
+    objects = arrived.get(page.id)
     start_us = row["start_us"] if row is not None else None
     asked = len(page.application.objects) if isinstance(page.application, Page) else 0
-    ends = objects["received_us"].drop_nulls().to_list()
+    ends = [] if objects is None else [end for end in objects["received_us"].to_list() if end is not None]
     if len(ends) < asked or not ends or not isinstance(start_us, int):
         return None
     return float(max(ends) - start_us) / 1e6

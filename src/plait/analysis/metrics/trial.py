@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from plait.analysis.by_flow import DividedTables, rows_of
+from plait.analysis.by_flow import DividedTables, rows_of, sender_subflows
 from plait.analysis.gaps import part
 from plait.analysis.metrics.capped_ideal import capped_goodput_bps
 from plait.analysis.metrics.groups import group_metrics
@@ -24,8 +24,9 @@ from plait.analysis.metrics.windows import second_subflow_s, steady_goodput_bps
 from plait.plan.model.applications import Connection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from plait.analysis.by_flow import SenderSubflow
     from plait.plan.model.plan import Flow, Plan
 
 Metrics = dict[str, float | None]
@@ -192,17 +193,6 @@ def jain_index(goodputs: Sequence[float | None]) -> float | None:
     return sum(values) ** 2 / (len(values) * squares)
 
 
-def sender_subflows(tables: Mapping[str, pl.DataFrame], flow: Flow, end_us: int | None) -> pl.DataFrame:
-    """Return one row per subflow of the sending side of `flow`: greatest counters until it ended, and addresses."""
-    rows = rows_of(tables, "subflows", flow.carrier, flow.sender)
-    if end_us is not None:
-        rows = rows.filter(pl.col("t_us") <= end_us)
-    return rows.group_by("subflow", maintain_order=True).agg(
-        pl.col("local_address", "remote_address", "remote_port").first(),
-        pl.col("acked_bytes", "retransmitted_segments").max(),
-    )
-
-
 def _subflow_metrics(
     plan: Plan, tables: Mapping[str, pl.DataFrame], flows: Mapping[int, Mapping[str, object]]
 ) -> Metrics:
@@ -218,7 +208,7 @@ def _subflow_metrics(
         end = flows.get(flow.id, {}).get("end_us")
         rows = sender_subflows(tables, flow, end if isinstance(end, int) else None)
         if not flow.background:
-            retransmits.append(_column_sum(rows, "retransmitted_segments"))
+            retransmits.append(_known_sum(row.retransmitted_segments for row in rows))
         if (flow.transport == "mptcp" or not multipath) and not flow.background:
             used.append(_used(rows))
         by_path = _bytes_by_path(flow, rows)
@@ -252,20 +242,20 @@ def _in_plans_order(plan: Plan, counts: Mapping[str, int]) -> list[tuple[str, in
     return sorted(counts.items(), key=lambda item: names.index(item[0]) if item[0] in names else len(names))
 
 
-def _used(rows: pl.DataFrame) -> float | None:
+def _used(rows: Sequence[SenderSubflow]) -> float | None:
     """Return how many subflows carried data."""
-    acked = rows["acked_bytes"].drop_nulls()
-    return None if acked.is_empty() else float((acked > SYN_AND_FIN).sum())
+    acked = [row.acked_bytes for row in rows if row.acked_bytes is not None]
+    return float(sum(count > SYN_AND_FIN for count in acked)) if acked else None
 
 
-def _bytes_by_path(flow: Flow, rows: pl.DataFrame) -> dict[str, int]:
+def _bytes_by_path(flow: Flow, rows: Sequence[SenderSubflow]) -> dict[str, int]:
     """Return acknowledged payload bytes by path, planned paths first, those that carried nothing included."""
-    if rows["acked_bytes"].drop_nulls().is_empty():
+    if all(row.acked_bytes is None for row in rows):
         return {}
     counts = {path.name: 0 for path in flow.paths}
-    for row in rows.iter_rows(named=True):
-        name = path_name(flow, flow.sender, row["local_address"], row["remote_address"], row["remote_port"])
-        acked = row["acked_bytes"] or 0
+    for row in rows:
+        name = path_name(flow, flow.sender, row.local_address, row.remote_address, row.remote_port)
+        acked = row.acked_bytes or 0
         counts[name] = counts.get(name, 0) + (acked if acked > SYN_AND_FIN else 0)
     return counts
 
@@ -296,20 +286,17 @@ def _reinjected(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> float | None:
 
 def _queue_metrics(links: pl.DataFrame) -> Metrics:
     """Return the fullest queue (by its mean over the samples) and all drops."""
-    queues = links.filter(pl.col("queue_bytes").is_not_null())
-    by_link = queues.group_by("link", maintain_order=True).agg(
-        pl.col("queue_bytes").mean().alias("mean"), pl.col("queue_bytes").max().alias("max")
+    by_link = links.group_by("link", maintain_order=True).agg(
+        pl.col("queue_bytes").mean().alias("mean"),
+        pl.col("queue_bytes").max().alias("max"),
+        pl.col("dropped_packets").max(),
     )
-    drops = links.group_by("link", maintain_order=True).agg(pl.col("dropped_packets").max())
-    if by_link.is_empty():
-        mean, most = None, None
-    else:
-        fullest = by_link.sort("mean", descending=True, maintain_order=True).row(0, named=True)
-        mean, most = float(fullest["mean"]), float(fullest["max"])
+    queues = [row for row in by_link.iter_rows(named=True) if row["mean"] is not None]
+    fullest = max(queues, key=lambda row: float(row["mean"]), default=None)
     return {
-        "queue_mean_bytes": mean,
-        "queue_max_bytes": most,
-        "dropped_packets": _column_sum(drops, "dropped_packets"),
+        "queue_mean_bytes": None if fullest is None else float(fullest["mean"]),
+        "queue_max_bytes": None if fullest is None else float(fullest["max"]),
+        "dropped_packets": _known_sum(by_link["dropped_packets"].to_list()),
     }
 
 
@@ -321,10 +308,10 @@ def _duration_s(flow: Flow, row: Mapping[str, object] | None) -> float | None:
     return (end - start) / 1e6 if isinstance(start, int) and isinstance(end, int) else None
 
 
-def _column_sum(frame: pl.DataFrame, column: str) -> float | None:
-    """Return the sum of a column, None when it has no values."""
-    values = frame[column].drop_nulls()
-    return None if values.is_empty() else float(values.sum())
+def _known_sum(values: Iterable[int | None]) -> float | None:
+    """Return the sum of the known values, None when there are none."""
+    known = [value for value in values if value is not None]
+    return float(sum(known)) if known else None
 
 
 def _sum(values: Sequence[float | None]) -> float | None:

@@ -27,6 +27,7 @@ STAGES = {
 }
 MAY_IMPORT = {
     "scenario": set(),
+    "prototype": set(),
     "hosts": {"scenario"},
     "plan": {"scenario"},
     "dataset": {"plan"},

@@ -1,0 +1,101 @@
+"""The program of a prototype flow in the guest: it reads its settings, runs the connection, and reports."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Any
+
+from plait.prototype.application import Application
+from plait.prototype.choice import SchedulerError, load_scheduler
+from plait.prototype.path import SendingPath
+from plait.prototype.receiver import Receiver
+from plait.prototype.reports import Reporter
+from plait.prototype.schedulers import SCHEDULERS
+from plait.prototype.sender import Sender
+from plait.prototype.sockets import Sockets
+
+if TYPE_CHECKING:
+    from plait.prototype.scheduler import Scheduler
+
+FAILED = 3
+"""The exit code of a flow whose scheduler failed."""
+
+
+def main() -> None:
+    """Run the flow of `settings.json` in the program's directory."""
+    settings = json.loads(FilePath("settings.json").read_text(encoding="utf-8"))
+    reports, sys.stdout = sys.stdout, sys.stderr  # what a scheduler prints is no report
+    try:
+        run(settings, reports)
+    except SchedulerError as error:
+        sys.stderr.write(f"scheduler error: {error}\n")
+        sys.stderr.flush()
+        os._exit(FAILED)  # a scheduler's threads do not keep the process
+
+
+def run(settings: dict[str, Any], reports: Any) -> None:
+    """Run a flow. Raise SchedulerError."""
+    job = settings["job"]
+    random.seed(job["seed"])
+    scheduler, trusted = _scheduler(job)
+    paths = [
+        SendingPath(index, path["name"], backup=path["backup"])
+        for index, path in enumerate(settings["paths"])
+    ]
+    ends = [(path["client"], path["server"]) for path in settings["paths"]]
+    zero_ns = int(os.environ["PLAIT_ZERO_NS"])
+    sockets = Sockets(ends, settings["port"], f"/run/netns/{settings['server_node']}", zero_ns)
+    application = Application(job)
+    connection = settings["connection"]
+    sender = Sender(
+        paths, scheduler, coupling=job["coupling"], connection=connection, seed=job["seed"], trusted=trusted
+    )
+    reporter = Reporter(reports, sockets.ports)
+    receiver = Receiver(len(paths), job["receive_window_bytes"], connection, application.receive)
+    _watch(sender)
+    sockets.run(sender, receiver, application, reporter, settings["sample_us"] / 1e6)
+    now = sockets.now()
+    _report_end(application, sender, receiver, reporter, now)
+
+
+def _report_end(
+    application: Application, sender: Sender, receiver: Receiver, reporter: Reporter, now: float
+) -> None:
+    end = application.end_time()
+    if end is None:
+        end = application.last_at or now
+    reporter.sample(sender, receiver, now)
+    for number, due in enumerate(application.due):
+        reporter.message(due, application.arrived[number] if number < len(application.arrived) else None)
+    if application.first_at is not None:
+        reporter.event("first_byte", application.first_at)
+    reporter.event("ended", end, sent_bytes=sender.taken, received_bytes=application.received, completed=True)
+    reporter.flush()
+
+
+def _scheduler(job: dict[str, Any]) -> tuple[Scheduler, bool]:
+    """Return the scheduler, and whether it is one of plait's."""
+    name = job["scheduler"]
+    if job["source"] is None:
+        return SCHEDULERS[name](), True
+    file, _, kind = name.rpartition(":")
+    return load_scheduler(file, kind, job["source"]), False
+
+
+def _watch(sender: Sender) -> None:
+    """End a scheduler that sleeps: look every 10 virtual seconds whether it is still in the same call."""
+    seen = [-1]
+
+    def look(_number: int, _frame: Any) -> None:
+        calls = sender.calls_in_progress()
+        if calls is not None and calls == seen[0]:
+            raise TimeoutError("it did not return for 10 s")
+        seen[0] = -1 if calls is None else calls
+
+    signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, 10, 10)

@@ -1,0 +1,129 @@
+"""What a connection reports to the agent: one JSON object per line, with the columns of the trial's tables."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from plait.prototype.path import SendingPath
+    from plait.prototype.receiver import Arrivals, Receiver
+    from plait.prototype.sender import Sender
+
+
+def microseconds(seconds: float) -> int:
+    """Return a time in whole us."""
+    return round(seconds * 1e6)
+
+
+class Reporter:
+    """Writes reports to a stream. It keeps the numbers of subflows: the order in which paths joined."""
+
+    def __init__(self, stream: TextIO, ports: list[int]) -> None:
+        self._stream = stream
+        self._ports = ports
+        self._joined: list[int] = []
+
+    def event(self, kind: str, now: float, **values: int | bool) -> None:
+        """Report an event of the flow."""
+        self._write({"report": kind, "t_us": microseconds(now), **values})
+
+    def message(self, sent: float, received: float | None) -> None:
+        """Report a message: when it was due, and when it arrived."""
+        at = None if received is None else microseconds(received)
+        self._write({"report": "message", "sent_us": microseconds(sent), "received_us": at})
+
+    def joins(self, sender: Sender, now: float) -> None:
+        """Report the paths that have been established since the last call."""
+        if len(self._joined) == len(sender.paths):
+            return
+        for path in sender.paths:
+            if path.established and path.index not in self._joined:
+                if not self._joined:
+                    self.event("connected", now)
+                self._joined.append(path.index)
+                self.event("joined", now, path=path.index, local_port=self._ports[path.index])
+
+    def sample(self, sender: Sender, receiver: Receiver, now: float) -> None:
+        """Report both sides of the connection and of each path."""
+        at = microseconds(now)
+        resent = sum(path.resent_bytes for path in sender.paths)
+        established = len(self._joined)
+        self._write(
+            {
+                "report": "side",
+                "t_us": at,
+                "side": "client",
+                "subflows": established,
+                "sent_bytes": sender.taken,
+                "retransmitted_bytes": resent,
+                "acked_bytes": sender.acked,
+                "received_bytes": 0,
+                "send_window_bytes": sender.window_left,
+                "unsent_bytes": sender.unsent,
+            }
+        )
+        for number, index in enumerate(self._joined):
+            self._write(self._sending(sender.paths[index], number, at))
+        buffer = receiver.buffer
+        self._write(
+            {
+                "report": "side",
+                "t_us": at,
+                "side": "server",
+                "subflows": established,
+                "sent_bytes": 0,
+                "received_bytes": buffer.next,
+                "receive_window_bytes": buffer.window,
+                "receive_memory_bytes": buffer.held_bytes,
+            }
+        )
+        for number, index in enumerate(self._joined):
+            self._write(self._receiving(receiver.paths[index], index, number, at))
+
+    def _sending(self, path: SendingPath, number: int, at: int) -> dict[str, object]:
+        return {
+            "report": "path",
+            "t_us": at,
+            "side": "client",
+            "path": path.index,
+            "subflow": number,
+            "local_port": self._ports[path.index],
+            "rtt_us": microseconds(path.srtt),
+            "rttvar_us": microseconds(path.rttvar),
+            "min_rtt_us": None if path.min_rtt is None else microseconds(path.min_rtt),
+            "cwnd_segments": int(path.cwnd),
+            "ssthresh_segments": None if path.ssthresh is None else int(path.ssthresh),
+            "mss_bytes": path.mss,
+            "sent_bytes": path.sent_bytes,
+            "retransmitted_bytes": path.resent_bytes,
+            "retransmitted_segments": path.resent_segments,
+            "acked_bytes": path.acked_bytes,
+            "received_bytes": 0,
+            "unacked_segments": path.in_flight,
+            "lost_segments": path.lost_segments,
+            "notsent_bytes": path.backlog,
+            "delivery_rate_bps": None if path.delivery_rate is None else round(path.delivery_rate),
+            "recovering": path.recovering,
+            "alive": path.alive,
+        }
+
+    def _receiving(self, arrivals: Arrivals, index: int, number: int, at: int) -> dict[str, object]:
+        return {
+            "report": "path",
+            "t_us": at,
+            "side": "server",
+            "path": index,
+            "subflow": number,
+            "local_port": self._ports[index],
+            "sent_bytes": 0,
+            "received_bytes": arrivals.bytes,
+            "out_of_order_segments": arrivals.out_of_order,
+        }
+
+    def _write(self, report: dict[str, object]) -> None:
+        self._stream.write(json.dumps(report, separators=(",", ":")) + "\n")
+
+    def flush(self) -> None:
+        """Pass all reports on."""
+        self._stream.flush()

@@ -7,7 +7,8 @@ VENV := .venv
 PYTHON ?= python3
 PLAIT := $(VENV)/bin/plait
 BINARIES := src/plait/_bin/plait-agent src/plait/_bin/plait-contain
-SOURCES := $(shell find agent contain -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
+SOURCES := $(shell find agent contain -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock \
+	$(shell find src/plait/prototype -name '*.py')
 
 .PHONY: demo setup kernel peers test check format bench docs dist gallery clean
 

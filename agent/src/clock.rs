@@ -97,6 +97,11 @@ pub fn seconds(t_us: i64) -> f64 {
     t_us as f64 / 1e6
 }
 
+/// Return the trial's zero in ns of `CLOCK_MONOTONIC`; 0 before it is set.
+pub fn zero_ns() -> i64 {
+    ZERO_NS.get().copied().unwrap_or_default()
+}
+
 /// Return the time since the trial's zero in ns.
 pub fn trial_ns() -> i64 {
     ZERO_NS.get().map_or(0, |zero| monotonic_ns() - zero)

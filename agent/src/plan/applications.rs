@@ -1,7 +1,7 @@
 //! What the two sides of a flow do with their sockets. `src/plait/plan/model/applications.py`
 //! documents each field.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::record::records;
 
@@ -17,6 +17,7 @@ pub enum Application {
     Page(Page),
     PageConnection(PageConnection),
     Udp(Udp),
+    Prototype(Prototype),
     #[serde(rename = "program")]
     #[allow(dead_code)] // `parse` refuses a plan with one
     Connection(Connection),
@@ -34,6 +35,7 @@ impl Application {
             Self::Page(_) => "page",
             Self::PageConnection(_) => "page_connection",
             Self::Udp(_) => "udp",
+            Self::Prototype(_) => "prototype",
             Self::Connection(_) => "program",
         }
     }
@@ -43,6 +45,7 @@ impl Application {
         match self {
             Self::Bulk(_) | Self::Transfer(_) | Self::Connection(_) => false,
             Self::OnOff(job) => job.message_bytes.is_some(),
+            Self::Prototype(job) => job.message_bytes.is_some(),
             Self::Stream(_) | Self::Request(_) | Self::Page(_) | Self::PageConnection(_) | Self::Udp(_) => {
                 true
             }
@@ -57,6 +60,8 @@ pub enum Transport {
     Tcp,
     Mptcp,
     Udp,
+    /// The multipath transport of `plait.prototype`, over UDP.
+    Prototype,
 }
 
 impl Transport {
@@ -66,6 +71,7 @@ impl Transport {
             Self::Tcp => "tcp",
             Self::Mptcp => "mptcp",
             Self::Udp => "udp",
+            Self::Prototype => "prototype",
         }
     }
 }
@@ -171,6 +177,28 @@ records! {
         interval_ns: i64,
         count: u64,
         drain_us: i64,
+    }
+
+    /// What a prototype connection carries, and how.
+    #[derive(Serialize)]
+    Prototype {
+        scheduler: String,
+        #[serde(default)]
+        source: Option<String>,
+        coupling: String,
+        receive_window_bytes: u64,
+        #[serde(default)]
+        duration_us: Option<i64>,
+        #[serde(default)]
+        bytes: Option<u64>,
+        #[serde(default)]
+        message_bytes: Option<u64>,
+        #[serde(default)]
+        interval_us: Option<i64>,
+        #[serde(default)]
+        count: Option<u64>,
+        #[serde(default)]
+        seed: u64,
     }
 
     /// Socket options of a flow.

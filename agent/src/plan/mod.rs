@@ -71,6 +71,9 @@ fn consistent(plan: &Plan, place: usize, flow: &Flow) -> std::result::Result<(),
     if matches!(flow.application, Application::Udp(_)) != (flow.transport == Transport::Udp) {
         return Err("the application udp requires the transport udp, and the other way round");
     }
+    if matches!(flow.application, Application::Prototype(_)) != (flow.transport == Transport::Prototype) {
+        return Err("the application prototype requires the transport prototype, and the other way round");
+    }
     match &flow.application {
         Application::Connection(_) => Err("a plan cannot contain connections of programs"),
         Application::Bulk(bulk) if bulk.duration_us.is_some_and(|us| us < 1) => {

@@ -71,6 +71,8 @@ records! {
         transport: Transport,
         #[serde(default)]
         result: Option<ResultKind>,
+        #[serde(default)]
+        flow: Option<i64>,
     }
 }
 

@@ -39,8 +39,18 @@ fn python_records() -> BTreeMap<String, BTreeSet<String>> {
 #[test]
 fn both_sides_of_the_contract_have_the_same_fields() {
     let mut python = python_records();
-    let applications =
-        ["Bulk", "Transfer", "Stream", "OnOff", "Request", "Page", "PageConnection", "Udp", "Connection"];
+    let applications = [
+        "Bulk",
+        "Transfer",
+        "Stream",
+        "OnOff",
+        "Request",
+        "Page",
+        "PageConnection",
+        "Udp",
+        "Prototype",
+        "Connection",
+    ];
     let qdisc_kinds = ["Netem", "Tbf", "Pfifo", "Bfifo", "Red", "PlaitRed", "Codel", "FqCodel", "PlaitTrace"];
     let actions = [
         "ChangeQdisc",

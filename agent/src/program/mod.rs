@@ -9,7 +9,9 @@ pub mod devices;
 mod figures;
 mod files;
 mod log;
+mod prototype;
 mod ready;
+mod reports;
 pub mod root;
 mod running;
 
@@ -60,6 +62,7 @@ impl Programs {
     /// start.
     pub fn start(
         planned: &'static [Program],
+        sample_us: i64,
         names: &[HostName],
         network: &Applied,
         traffic: &Arc<Traffic>,
@@ -82,6 +85,9 @@ impl Programs {
                 write_sysctl(REPLACE_TCP, "1").attempt(context)?;
             }
             files::write(plan).attempt(context)?;
+            if let Some(flow) = plan.flow {
+                prototype::write(plan, traffic.flow(flow).plan, sample_us).attempt(context)?;
+            }
             programs.running.push(Arc::new(Running {
                 plan,
                 group: Group::create(&plan.name).attempt(context)?,

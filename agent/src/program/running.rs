@@ -4,21 +4,21 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use super::confine::{self, Group};
 use super::log::{self, Log};
-use super::{devices, ready, root};
+use super::{devices, prototype, ready, reports, root};
 use crate::apply::enter;
 use crate::clock::{self, Latch};
 use crate::error::{Attempt, Error, Result, describe};
 use crate::plan::Program;
 use crate::sys;
 use crate::tables::{self, Event};
-use crate::traffic::Traffic;
+use crate::traffic::{self, Traffic};
 
 /// The shell's offset of the exit code of a program that a signal ended.
 const SIGNALLED: i64 = 128;
@@ -75,6 +75,11 @@ impl Running {
         let Program { name, netns, argv, .. } = self.plan;
         let command: String = argv.join(" ").chars().take(120).collect();
         let printed = self.log.tail();
+        if self.plan.flow.is_some()
+            && let Some(error) = prototype::located_error(&printed)
+        {
+            return format!("prototype {name}: {error}");
+        }
         let mut why = why.to_owned();
         if self.group.was_full() {
             let limit = confine::PROCESSES;
@@ -96,8 +101,11 @@ impl Running {
 /// Run one program, from its start to its end.
 pub fn follow(running: &Arc<Running>, namespace: &OwnedFd, traffic: &Arc<Traffic>) {
     let plan = running.plan;
-    let ready_us = traffic.wait_for_programs(&plan.after).unwrap_or(0);
-    clock::sleep_until(ready_us + plan.start_us);
+    let flow = plan.flow.map(|id| traffic.flow(id));
+    clock::sleep_until(match flow {
+        Some(flow) => traffic::wait_to_begin(traffic, flow),
+        None => traffic.wait_for_programs(&plan.after).unwrap_or(0) + plan.start_us,
+    });
     if running.stopping.load(Ordering::SeqCst) {
         return;
     }
@@ -122,6 +130,9 @@ pub fn follow(running: &Arc<Running>, namespace: &OwnedFd, traffic: &Arc<Traffic
         }
     };
     stop_in_time(running);
+    if let (Some(flow), Some(reports)) = (flow, child.stdout.take()) {
+        reports::follow(traffic, flow, reports);
+    }
     if let Some(ready) = &plan.ready {
         match ready::wait(ready, &running.log, &mut child) {
             Ok(()) => traffic.program_is_ready(&plan.name, clock::trial_us()),
@@ -136,6 +147,9 @@ pub fn follow(running: &Arc<Running>, namespace: &OwnedFd, traffic: &Arc<Traffic
     event("program_end", code);
     clock::sleep_until(clock::trial_us() + SETTLING_US);
     judge(running, code);
+    if let Some(flow) = flow {
+        reports::end(traffic, flow);
+    }
     running.ended.set(ended_us);
     if plan.ready.is_none() {
         traffic.program_is_ready(&plan.name, ended_us);
@@ -188,8 +202,15 @@ fn spawn(running: &Running) -> Result<Child> {
     let mut command = Command::new(program);
     command.args(arguments).env_clear().envs(plan.environment.iter().map(|(name, value)| (name, value)));
     command.env("PWD", &plan.directory);
+    if plan.flow.is_some() {
+        command.env(prototype::ZERO, clock::zero_ns().to_string());
+    }
     let nothing = File::open(format!("{}/dev/null", root::ROOT)).attempt(context)?;
-    command.stdin(nothing).stdout(output).stderr(errors).process_group(0);
+    command.stdin(nothing).stderr(errors).process_group(0);
+    match plan.flow {
+        Some(_) => command.stdout(Stdio::piped()),
+        None => command.stdout(output),
+    };
     sys::run_confined(&mut command, root::ROOT, &plan.directory, running.group.door().attempt(context)?);
     command.spawn().map_err(|error| match rustix::io::Errno::from_io_error(&error) {
         Some(rustix::io::Errno::NOENT) => Error::because(

@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::netlink::closed::Closed;
 use crate::plan::{Flow, SideName, Transport};
 use crate::sys::{self, FullInfo, TCP_INFO_BYTES};
+pub use crate::tables::with_ends;
 use crate::tables::{Connection, Event, Subflow, Table};
 use crate::traffic::{Priorities, Traffic};
 
@@ -268,18 +269,6 @@ fn place(name: SideName) -> usize {
 
 fn labelled(row: Subflow, t_us: i64, flow: i64, side: SideName) -> Subflow {
     Subflow { t_us: Some(t_us), flow: Some(flow), side: Some(side.name().into()), ..row }
-}
-
-/// Complete a subflow's row with its number and its two ends.
-pub fn with_ends(row: Subflow, number: usize, local: SocketAddr, remote: SocketAddr) -> Subflow {
-    Subflow {
-        subflow: i64::try_from(number).ok(),
-        local_address: Some(local.ip().to_string().into()),
-        local_port: Some(i64::from(local.port())),
-        remote_address: Some(remote.ip().to_string().into()),
-        remote_port: Some(i64::from(remote.port())),
-        ..row
-    }
 }
 
 fn ends(socket: &OwnedFd) -> std::result::Result<(SocketAddr, SocketAddr), Errno> {

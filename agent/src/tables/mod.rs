@@ -3,9 +3,11 @@
 //! `schema.rs` lists the columns. `table.rs` converts rows into record batches and writes them.
 
 mod column;
+mod ends;
 mod schema;
 mod table;
 
+pub use ends::with_ends;
 pub use schema::{
     Connection, Counter, CounterChange, Event, Flow, Interface, Link, Message, Probe, Program, ProgramFigure,
     ProgramFlow, Queue, Subflow,

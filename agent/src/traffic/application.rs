@@ -79,7 +79,7 @@ pub fn connect(traffic: &Arc<Traffic>, flow: &FlowState, client: Client) {
 }
 
 /// Wait for everything that the flow follows, and return when it starts, in µs of the trial.
-fn wait_to_begin(traffic: &Traffic, flow: &FlowState) -> i64 {
+pub fn wait_to_begin(traffic: &Traffic, flow: &FlowState) -> i64 {
     let plan = flow.plan;
     if let Application::PageConnection(job) = &plan.application {
         return traffic.flow(job.page).loading.document.wait();
@@ -206,7 +206,7 @@ fn send(traffic: &Traffic, flow: &FlowState, socket: &OwnedFd) {
             Application::Page(page) => request::answer(page.request_bytes, socket, &mut sent),
             _ => Ok(()),
         },
-        Application::Udp(_) | Application::Connection(_) => Ok(()),
+        Application::Udp(_) | Application::Prototype(_) | Application::Connection(_) => Ok(()),
     };
     flow.progress().sent_bytes = Some(sent);
     match result {
@@ -269,9 +269,10 @@ fn receive(traffic: &Arc<Traffic>, flow: &FlowState, socket: &OwnedFd) {
             }
             _ => Ok(None),
         },
-        Application::Bulk(_) | Application::Udp(_) | Application::Connection(_) => {
-            receive_anything(flow, None, socket, &mut received)
-        }
+        Application::Bulk(_)
+        | Application::Udp(_)
+        | Application::Prototype(_)
+        | Application::Connection(_) => receive_anything(flow, None, socket, &mut received),
     };
     end_receiving(traffic, flow, received, result);
 }
@@ -329,7 +330,7 @@ fn receive_to_the_end(flow: &FlowState, socket: &OwnedFd, received: &mut u64) ->
 
 /// Record the first failure of a flow, unless the main thread has ended the flow, and wake the main
 /// thread.
-fn fail(traffic: &Traffic, flow: &FlowState, why: String) {
+pub fn fail(traffic: &Traffic, flow: &FlowState, why: String) {
     {
         let now = clock::trial_us();
         let mut progress = flow.progress();

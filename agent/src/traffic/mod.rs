@@ -21,10 +21,11 @@ mod udp;
 
 use std::sync::{Arc, Mutex};
 
+pub use application::{fail, wait_to_begin};
 pub use flow::FlowState;
 pub use priority::Priorities;
 pub use sockets::{Prepared, prepare};
-pub use state::{Begun, Traffic};
+pub use state::{Begun, Reported, ReportedRow, Traffic};
 
 use sockets::Sockets;
 use threads::spawn;
@@ -43,6 +44,7 @@ pub fn start(prepared: Vec<Prepared>, programs: &'static [Program]) -> Result<Ar
         priorities: Mutex::default(),
         closed: Mutex::default(),
         begun: Mutex::default(),
+        reported: Mutex::default(),
         programs: programs.iter().map(|program| (program.name.as_str(), Latch::default())).collect(),
         program_nodes: programs.iter().map(|program| program.netns.as_str()).collect(),
     });
@@ -69,7 +71,7 @@ pub fn start(prepared: Vec<Prepared>, programs: &'static [Program]) -> Result<Ar
                     })?;
                 }
             }
-            Sockets::Shared => {}
+            Sockets::Shared | Sockets::OfProgram => {}
         }
     }
     Ok(traffic)

@@ -31,6 +31,8 @@ pub enum Sockets {
     Datagrams { receiver: Option<OwnedFd>, sender: Option<OwnedFd> },
     /// The flow shares the sockets of another flow.
     Shared,
+    /// A program opens its own sockets.
+    OfProgram,
 }
 
 /// The socket of a client.
@@ -73,6 +75,7 @@ pub fn prepare(plan: &'static Plan, network: &Applied) -> Result<Vec<Prepared>> 
         }
         let sockets = match flow.transport {
             _ if flow.connection.is_some() => Sockets::Shared,
+            Transport::Prototype => Sockets::OfProgram,
             Transport::Udp => {
                 let answered = plan.flows.iter().any(|other| other.connection == Some(flow.id));
                 datagrams(flow, network, answered).attempt(context)?
@@ -273,7 +276,7 @@ fn open(transport: Transport, side: &Side) -> Result<OwnedFd> {
     let (kind, protocol) = match transport {
         Transport::Tcp => (SocketType::STREAM, ipproto::TCP),
         Transport::Mptcp => (SocketType::STREAM, ipproto::MPTCP),
-        Transport::Udp => (SocketType::DGRAM, ipproto::UDP),
+        Transport::Udp | Transport::Prototype => (SocketType::DGRAM, ipproto::UDP),
     };
     socket_with(family, kind, SocketFlags::CLOEXEC, Some(protocol))
         .attempt(|| format!("creating a {} socket in {}", transport.name(), side.netns))

@@ -8,7 +8,7 @@ use super::flow::FlowState;
 use super::priority::Priorities;
 use crate::clock::{Bell, Latch};
 use crate::netlink::closed::Closed;
-use crate::plan::Transport;
+use crate::plan::{SideName, Transport};
 use crate::tables;
 
 /// What the threads of all flows share with the main thread.
@@ -25,6 +25,8 @@ pub struct Traffic {
     pub closed: Mutex<Vec<Closed>>,
     /// New MPTCP connections of nodes with programs, which the main thread has not read yet.
     pub begun: Mutex<Vec<Begun>>,
+    /// Samples that prototypes reported, which the main thread has not written yet.
+    pub reported: Mutex<Vec<Reported>>,
     /// By program name: set when the program is ready, or when it has ended if the plan defines no
     /// readiness.
     pub programs: BTreeMap<&'static str, Latch>,
@@ -98,6 +100,16 @@ impl Traffic {
         std::mem::take(&mut *self.begun.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Add a sample that a prototype reported.
+    pub fn push_reported(&self, sample: Reported) {
+        self.reported.lock().unwrap_or_else(PoisonError::into_inner).push(sample);
+    }
+
+    /// Take all samples that prototypes reported.
+    pub fn take_reported(&self) -> Vec<Reported> {
+        std::mem::take(&mut *self.reported.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Whether an MPTCP flow has an end in namespace `netns`.
     pub fn has_mptcp(&self, netns: &str) -> bool {
         let mut flows = self.flows.iter().map(|flow| flow.plan);
@@ -111,6 +123,20 @@ impl Traffic {
     pub fn take_events(&self) -> Vec<tables::Event> {
         std::mem::take(&mut *self.events.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// A sample that a prototype reported of one side.
+pub struct Reported {
+    pub flow: i64,
+    pub t_us: i64,
+    pub side: SideName,
+    pub row: ReportedRow,
+}
+
+/// The row of a sample, for the table of subflows or of connections.
+pub enum ReportedRow {
+    Subflow(Box<tables::Subflow>),
+    Connection(Box<tables::Connection>),
 }
 
 /// A new MPTCP connection or subflow, as one end reports it.

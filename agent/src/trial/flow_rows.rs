@@ -33,7 +33,11 @@ fn flow_row(flow: &FlowState, end: Option<End>, tables: &Tables) -> tables::Flow
         SideName::Client => &progress.client,
         SideName::Server => &progress.server,
     };
-    let congestion_control = sender.as_ref().and_then(|socket| sockopt::tcp_congestion(&**socket).ok());
+    let congestion_control = match &plan.application {
+        Application::Prototype(job) if job.coupling == "none" => Some("reno".to_owned()),
+        Application::Prototype(job) => Some(job.coupling.clone()),
+        _ => sender.as_ref().and_then(|socket| sockopt::tcp_congestion(&**socket).ok()),
+    };
     let fallback = [SideName::Client, SideName::Server]
         .into_iter()
         .filter_map(|side| tables.samples.side(flow.carrier(), side).fallback)

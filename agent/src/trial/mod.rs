@@ -27,7 +27,7 @@ use crate::sample::mptcp_events;
 use crate::status::{self, Progress};
 use crate::sys;
 use crate::tables;
-use crate::traffic::{self, Prepared, Traffic};
+use crate::traffic::{self, Prepared, Reported, ReportedRow, Traffic};
 
 /// The number of samples in one record batch of each table.
 const SAMPLES_PER_BATCH: u32 = 64;
@@ -64,7 +64,7 @@ pub fn run(
     tables.monitors.attach(network)?;
     let traffic = traffic::start(prepared, &plan.programs)?;
     mptcp_events::watch(network, &traffic)?;
-    let programs = Programs::start(&plan.programs, &plan.names, network, &traffic)?;
+    let programs = Programs::start(&plan.programs, plan.sample_interval_us, &plan.names, network, &traffic)?;
     if let Some(program_tables) = &mut tables.programs {
         program_tables.attach(plan, network)?;
     }
@@ -202,6 +202,20 @@ impl Trial<'_> {
         Ok(())
     }
 
+    /// Write the samples that prototypes have reported.
+    fn write_reported(&mut self) -> Result<()> {
+        for sample in self.traffic.take_reported() {
+            let Reported { flow, t_us, side, row } = sample;
+            match row {
+                ReportedRow::Subflow(row) => self.tables.samples.push_subflow(*row, t_us, flow, side)?,
+                ReportedRow::Connection(row) => {
+                    self.tables.samples.push_connection(&row, t_us, flow, side)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Whether all flows, and all programs that the trial waits for, have ended. If there are
     /// neither, the trial ends at its planned time.
     fn is_over(&self) -> bool {
@@ -229,8 +243,8 @@ impl Trial<'_> {
 
     fn sample_flow(&mut self, index: usize, t_us: i64) -> Result<()> {
         let flow = &self.traffic.flows[index];
-        if flow.plan.transport == Transport::Udp {
-            return Ok(()); // it has no connection
+        if matches!(flow.plan.transport, Transport::Udp | Transport::Prototype) {
+            return Ok(()); // the kernel has no connection of it
         }
         self.tables.samples.sample(flow.carrier(), &self.traffic, t_us)
     }
@@ -244,6 +258,7 @@ impl Trial<'_> {
     /// Stop the programs, and collect their output.
     fn end_programs(&mut self) -> Result<()> {
         self.programs.stop(&self.traffic);
+        self.write_reported()?;
         self.note_closed()?;
         let Some(program_tables) = &mut self.tables.programs else { return Ok(()) };
         self.programs.collect(&self.traffic, &mut program_tables.programs, &mut program_tables.figures)
@@ -254,6 +269,7 @@ impl Trial<'_> {
         for index in self.live() {
             self.sample_flow(index, t_us)?;
         }
+        self.write_reported()?;
         self.limits.check(t_us, self.tables.samples.sent_bytes())?;
         self.sample_programs(t_us)?;
         self.tables.links.sample(t_us)?;

@@ -228,7 +228,7 @@ def _paths(
 ) -> tuple[PathFacts, ...]:
     """Return the flow's paths in the order of the plan, then those that only subflows show."""
     planned = {path.name: path for path in view.paths}
-    usable = view.paths if view.transport == "mptcp" else view.paths[:1]
+    usable = view.paths if view.transport in {"mptcp", "prototype"} else view.paths[:1]
     # An unused backup path does not count as capacity.
     names = [path.name for path in usable if not path.backup or path.name in subflows]
     paths = []

@@ -28,7 +28,8 @@ from plait.plan.traffic.flow_slots import slots, total
 from plait.plan.traffic.flows import MAX_FLOWS, flows
 from plait.plan.traffic.monitors import RING_MIB, monitors
 from plait.plan.traffic.path_subflows import check_subflows
-from plait.plan.traffic.programs import end_us, host_names, memory_mib, programs, system_call_ns
+from plait.plan.traffic.programs import ENVIRONMENT, end_us, host_names, memory_mib, programs, system_call_ns
+from plait.plan.traffic.prototypes import prototype_programs
 from plait.scenario.check.references import MAX_LINKS
 from plait.scenario.fields.nodes import Host
 from plait.scenario.read.located import error_at
@@ -121,7 +122,7 @@ def without_seed(scenario: Scenario) -> tuple[Plan, list[list[MissingSubflow]]]:
         flows=planned_flows,
         measure=_measure(scenario),
         monitors=watched,
-        programs=programs(scenario),
+        programs=(*programs(scenario), *prototype_programs(planned_flows, sorted(ENVIRONMENT.items()))),
         names=host_names(net),
         peers=tuple(program_pairs.peers()),
         pause=tuple(at for at in get_args(PauseAt) if at in scenario.pause),

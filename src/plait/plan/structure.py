@@ -64,7 +64,7 @@ def structure(scenario: Scenario) -> Structure:
     routing = Routing(net, addressing.assign(net))
     entries = [Entry(i, traffic, net, routing) for i, traffic in enumerate(scenario.traffic)]
     program_pairs = ProgramPairs(net, routing)
-    initials = [entry.initial for entry in entries if entry.uses_mptcp]
+    initials = [entry.initial for entry in entries if entry.multipath]
     manager = PathManager(net, routing, [*initials, *program_pairs.mptcp_initials()])
     return Structure(net, routing, entries, program_pairs, manager)
 

@@ -32,7 +32,8 @@ from plait.scenario.fields.parts import (
 from plait.scenario.fields.programs import MachineSpec, Memory, ProgramSpec
 from plait.scenario.fields.published import PublishedSpec
 from plait.scenario.fields.settings import MptcpSettings, TcpSettings
-from plait.scenario.fields.traffic import MeasureSpec, Traffic
+from plait.scenario.fields.spans import MeasureSpec
+from plait.scenario.fields.traffic import Traffic
 from plait.scenario.vary.repeat import Repeat
 from plait.scenario.vary.text import read_vary
 

@@ -237,7 +237,10 @@ def _trial_s(work: Work) -> float:
 
 
 def _with_programs(study: PlannedStudy) -> bool:
-    return any(case.scenario.programs for case in study.cases)
+    return any(
+        case.scenario.programs or any(entry.prototype for entry in case.scenario.traffic)
+        for case in study.cases
+    )
 
 
 def _median(values: tuple[float, ...]) -> float:

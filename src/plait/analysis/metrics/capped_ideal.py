@@ -27,7 +27,7 @@ def capped_goodput_bps(plan: Plan, flow: Flow) -> float | None:
     extra = _extra(plan, flow)
     rates = [path.rate_bps for path in flow.paths if not path.backup]
     crossed = [name for path in flow.paths for name in path.forward]
-    if flow.transport != "mptcp" or extra is None or len(rates) < 2 or None in rates:
+    if not flow.multipath or extra is None or len(rates) < 2 or None in rates:
         return None
     if len(set(crossed)) < len(crossed):
         return None

@@ -39,7 +39,7 @@ def share_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     values: dict[str, list[float]] = {}
     names: set[str] = set()
     for flow in foreground(plan):
-        if flow.transport != "mptcp" or flow.id not in flows:
+        if not flow.multipath or flow.id not in flows:
             continue
         shares = _of_flow(flow, flows[flow.id], tables)
         names |= shares.keys()

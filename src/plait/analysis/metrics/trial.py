@@ -106,9 +106,7 @@ def _windows(
                 f"{flow.name}.steady_goodput_bps": steady_goodput_bps(plan.measure, [flow], tables, flows)
                 for flow in _planned(plan)
             }
-    begun = [
-        second_subflow_s(flow, tables, flows.get(flow.id)) for flow in asked if flow.transport == "mptcp"
-    ]
+    begun = [second_subflow_s(flow, tables, flows.get(flow.id)) for flow in asked if flow.multipath]
     measured = [seconds for seconds in begun if seconds is not None]
     metrics["second_subflow_s"] = sum(measured) / len(measured) if measured else None
     return metrics
@@ -160,7 +158,7 @@ def aggregation_benefit(plan: Plan, flow: Flow, goodput_bps: float | None) -> fl
     unlimited paths, and when the paths together allow no more than the best alone.
     """
     singles = single_path_goodputs_bps(plan, flow)
-    if flow.transport != "mptcp" or goodput_bps is None or singles is None or flow.ideal_rate_bps is None:
+    if not flow.multipath or goodput_bps is None or singles is None or flow.ideal_rate_bps is None:
         return None
     best = max(singles)
     best_rate = max(path.rate_bps or 0 for path in flow.paths)
@@ -176,7 +174,7 @@ def best_path_ratio(plan: Plan, flow: Flow, goodput_bps: float | None) -> float 
     None for TCP and where a path has no limit.
     """
     singles = single_path_goodputs_bps(plan, flow)
-    if flow.transport != "mptcp" or goodput_bps is None or singles is None:
+    if not flow.multipath or goodput_bps is None or singles is None:
         return None
     return goodput_bps / max(singles)
 
@@ -201,7 +199,7 @@ def _subflow_metrics(
     used: list[float | None] = []
     carried: dict[str, dict[str, int]] = {}
     largest: list[float] = []
-    multipath = any(flow.transport == "mptcp" for flow in plan.flows)
+    multipath = any(flow.multipath for flow in plan.flows)
     for flow in plan.flows:
         if flow.transport == "udp":
             continue
@@ -209,11 +207,11 @@ def _subflow_metrics(
         rows = sender_subflows(tables, flow, end if isinstance(end, int) else None)
         if not flow.background:
             retransmits.append(_known_sum(row.retransmitted_segments for row in rows))
-        if (flow.transport == "mptcp" or not multipath) and not flow.background:
+        if (flow.multipath or not multipath) and not flow.background:
             used.append(_used(rows))
         by_path = _bytes_by_path(flow, rows)
         total = sum(by_path.values())
-        if total == 0 or is_control(flow) or (multipath and flow.transport != "mptcp"):
+        if total == 0 or is_control(flow) or (multipath and not flow.multipath):
             continue
         if not flow.background:
             largest.append(max(by_path.values()) / total)

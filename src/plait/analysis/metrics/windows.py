@@ -93,7 +93,7 @@ def second_subflow_s(
     never pauses, otherwise late by at most one sample. None for TCP, and if no additional subflow has sent data.
     """
     start = row["start_us"] if row is not None else None
-    if flow.transport != "mptcp" or not isinstance(start, int):
+    if not flow.multipath or not isinstance(start, int):
         return None
     rows = rows_of(tables, "subflows", flow.carrier, flow.sender)
     columns = (rows[name].to_list() for name in ("t_us", "subflow", "sent_bytes", "busy_us"))

@@ -144,6 +144,28 @@ class Udp(Record):
     drain_us: Micros
 
 
+class Prototype(Record):
+    """A connection of the multipath transport of `plait.prototype`, which one program runs over UDP.
+
+    It sends `bytes`, or for `duration_us`, or `count` messages: one every `interval_us`, or each when the receiver
+    has acknowledged the one before.
+    """
+
+    kind: Literal["prototype"] = "prototype"
+    scheduler: str
+    """A scheduler that plait ships, or `FILE:CLASS` of `source`."""
+    source: str | None = None
+    """The content of the scheduler's file."""
+    coupling: Literal["none", "lia", "olia"]
+    receive_window_bytes: Count
+    duration_us: Count | None = None
+    bytes: Count | None = None
+    message_bytes: Count | None = None
+    interval_us: Count | None = None
+    count: Count | None = None
+    seed: int = Field(default=0, ge=0, lt=2**53)
+
+
 class Connection(Record):
     """What programs send over a connection of their own. No plan contains it: the analysis adds what it observes."""
 
@@ -154,7 +176,7 @@ class Connection(Record):
 
 
 Application = Annotated[
-    Bulk | Transfer | Stream | OnOff | Request | Page | PageConnection | Udp | Connection,
+    Bulk | Transfer | Stream | OnOff | Request | Page | PageConnection | Udp | Prototype | Connection,
     Field(discriminator="kind"),
 ]
 

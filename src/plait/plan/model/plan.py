@@ -338,7 +338,7 @@ class Flow(Record):
     id: int = Field(ge=0)
     name: str
     application: Application
-    transport: Literal["tcp", "mptcp", "udp"]
+    transport: Literal["tcp", "mptcp", "udp", "prototype"]
     client: Side
     server: Side
     sender: Literal["client", "server"]
@@ -370,6 +370,11 @@ class Flow(Record):
     def kind(self) -> str:
         """Return the kind of the application, as the tables name it."""
         return self.application.kind
+
+    @property
+    def multipath(self) -> bool:
+        """Return whether its data may take several paths."""
+        return self.transport in {"mptcp", "prototype"}
 
     @property
     def carrier(self) -> int:

@@ -72,3 +72,6 @@ class Program(Record):
     """The transport of sockets for which programs in its namespace request TCP."""
     result: Literal["iperf3"] | None = None
     """The format of its log, for the table `program_figures`."""
+    flow: int | None = Field(default=None, exclude_if=lambda value: value is None)
+    """The prototype flow that it runs: it starts when the flow begins. The agent writes its code and its settings, and
+    reads what it prints as reports."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.plan.model import applications as plan
+from plait.plan.traffic.prototypes import prototype
 from plait.scenario.fields import traffic
 from plait.scenario.read.located import error_at
 from plait.seeds import derived
@@ -44,6 +45,9 @@ def application(scenario: Scenario, slot: Slot, first: int, start_us: int, seed:
             return _on_off(spec, start_us, derived(seed, "on_off", slot.entry, slot.copy, slot.turn))
         case traffic.RequestSpec():
             return _request(spec, start_us, derived(seed, "request", slot.entry, slot.copy, slot.turn))
+        case traffic.PrototypeSpec():
+            drawn = derived(seed, "prototype", slot.entry, slot.copy, slot.turn)
+            return prototype(scenario, slot.entry, spec, start_us, drawn)
         case traffic.PageSpec() if slot.part:
             return plan.PageConnection(page=first)
         case traffic.PageSpec():
@@ -113,6 +117,8 @@ def messages(flow: Flow) -> int:
             return count
         case plan.Page(objects=objects):
             return len(objects)
+        case plan.Prototype(count=int(count)):
+            return count
         case plan.OnOff(duration_us=lasts, interval_ns=int(interval)):
             return lasts * 1000 // interval + 1
         case plan.Request(count=int(count)):
@@ -150,5 +156,12 @@ def length_us(flow: Flow, flows: Sequence[Flow]) -> int:
             return PATIENCE_US + int(sum(objects) * 8_000_000 / rate)
         case plan.PageConnection(page=page):
             return length_us(flows[page], flows)
+        case plan.Prototype(duration_us=int(lasts)):
+            return lasts
+        case plan.Prototype(bytes=size, message_bytes=message, count=count, interval_us=interval):
+            sent = size or (message or 0) * (count or 0)
+            rtt = max(path.base_rtt_us for path in flow.paths)
+            each = int(10 * rtt) if interval is None else interval
+            return PATIENCE_US + int(sent * 8_000_000 / rate) + each * (count or 0)
         case plan.Connection():
             return 0  # no plan contains it

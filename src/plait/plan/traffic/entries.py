@@ -45,6 +45,11 @@ class Entry:
             return False
         return "mptcp" in [transport or self.scenario.transport for transport in self.spec.transports]
 
+    @property
+    def multipath(self) -> bool:
+        """Return whether any of its flows may take several paths."""
+        return self.kind == "prototype" or self.uses_mptcp
+
     def carried(self, slot: Slot) -> bool:
         """Return whether the flow of `slot` is the second direction of another flow's connection."""
         return slot.part > 0 and not isinstance(self.spec, PageSpec)

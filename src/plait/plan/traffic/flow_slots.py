@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plait.scenario.fields.traffic import BulkSpec, ConnectionSpec, PageSpec, TransferSpec, UdpSpec
+from plait.scenario.fields.traffic import (
+    BulkSpec,
+    ConnectionSpec,
+    PageSpec,
+    PrototypeSpec,
+    TransferSpec,
+    UdpSpec,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,6 +77,8 @@ def total(scenario: Scenario) -> int:
 def transport_of(scenario: Scenario, slot: Slot) -> str:
     """Return the transport of a flow: its own, the one of its turn, or the scenario's."""
     spec = scenario.traffic[slot.entry].flow
+    if isinstance(spec, PrototypeSpec):
+        return "prototype"
     if not isinstance(spec, ConnectionSpec):
         return "udp"
     return spec.transports[slot.copy % len(spec.transports)] or scenario.transport

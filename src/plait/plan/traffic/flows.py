@@ -61,7 +61,7 @@ def flows(entries: list[Entry], topology: Topology, routing: Routing, manager: P
             id=number,
             name=slot.name,
             application=job,
-            transport=transport,  # type: ignore[arg-type]  # one of the three
+            transport=transport,  # type: ignore[arg-type]  # one of the four
             client=Side(netns=entry.initial.client, address=str(c0.ip), port=0),
             server=Side(
                 netns=entry.initial.server,
@@ -191,7 +191,8 @@ class Ways:
         """Return the paths of a flow of an entry, and the rate that the links allow it in bit/s (None: no limit)."""
         key = (entry.index, transport, sender)
         if key not in self._computed:
-            pairs = self._manager.pairs(entry.initial) if transport == "mptcp" else [entry.initial.pair]
+            wide = transport in {"mptcp", "prototype"}
+            pairs = self._manager.pairs(entry.initial) if wide else [entry.initial.pair]
             several = pairs if len(pairs) > 1 else ()
             backups = [pair for pair in several if self._manager.is_backup(entry.initial, pair)]
             counted = [pair for pair in pairs if pair not in backups] or pairs

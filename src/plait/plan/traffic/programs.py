@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from plait.plan.model.plan import HostName
 from plait.plan.model.programs import Program, ProgramFile, Ready, Stop
+from plait.plan.traffic.flow_slots import copies
 from plait.scenario.check.programs import program_name
 from plait.scenario.read.located import error_at
 
@@ -107,9 +108,12 @@ def host_names(net: Topology) -> tuple[HostName, ...]:
 
 def memory_mib(scenario: Scenario) -> int:
     """Return the memory for programs beyond that of flows and nodes, also for those at a prompt."""
-    if not scenario.programs and not scenario.pause:
+    running = len(scenario.programs) + sum(
+        copies(entry.prototype) for entry in scenario.traffic if entry.prototype is not None
+    )
+    if not running and not scenario.pause:
         return 0
-    return MEMORY_MIB + MEMORY_MIB_EACH * len(scenario.programs)
+    return MEMORY_MIB + MEMORY_MIB_EACH * running
 
 
 def end_us(scenario: Scenario) -> int:
@@ -122,4 +126,5 @@ def system_call_ns(scenario: Scenario) -> int:
     """Return the virtual cost of a system call: the configured one, or a default if the scenario runs programs."""
     if scenario.system_call is not None:
         return int(scenario.system_call)
-    return SYSTEM_CALL_NS if scenario.programs else 0
+    prototypes = any(entry.prototype is not None for entry in scenario.traffic)
+    return SYSTEM_CALL_NS if scenario.programs or prototypes else 0

@@ -45,3 +45,5 @@ class InputFile:
     sha256: str
     trace: Trace | None = None
     """Its content, if it is a trace."""
+    text: str | None = None
+    """Its content, if it is the file of a scheduler."""

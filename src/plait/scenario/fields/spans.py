@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pydantic import Field, model_validator
+
+from plait.scenario.fields.parts import Part
 from plait.units import Duration, Text
 
 if TYPE_CHECKING:
@@ -94,3 +97,22 @@ class FlowMoment(_Span):
 
     def __str__(self) -> str:
         return f"-{self.offset}" if self.before_end else str(self.offset)
+
+
+class MeasureSpec(Part):
+    """The window of each flow over which plait measures its steady goodput."""
+
+    from_: FlowMoment = Field(default=FlowMoment(Duration(0)), alias="from")
+    """Start of the window: `5s` is 5 s after the flow's start."""
+    to: FlowMoment = FlowMoment(Duration(0), before_end=True)
+    """End of the window: `-1s` is 1 s before the flow's end."""
+
+    @model_validator(mode="after")
+    def _check_order(self) -> MeasureSpec:
+        same_side = self.from_.before_end == self.to.before_end
+        later = (
+            self.from_.offset > self.to.offset if self.to.before_end else self.from_.offset < self.to.offset
+        )
+        if same_side and not later:
+            raise ValueError("the window ends before it starts; write a later to")
+        return self

@@ -22,7 +22,8 @@ from plait.scenario.fields.parts import (
     Transport,
     Whole,
 )
-from plait.scenario.fields.spans import FlowMoment, PauseLength
+from plait.scenario.fields.programs import Prototyped
+from plait.scenario.fields.spans import PauseLength
 from plait.units import Duration, Rate, Size
 
 REQUEST_LEAST = 8
@@ -286,6 +287,35 @@ class Paced(Lasting):
         return max(1, size * 8 * 10**9 // int(self.rate))
 
 
+class PrototypeSpec(Prototyped, Lasting):
+    """Send over the multipath transport in user space, to try a packet scheduler; complete when all data arrived."""
+
+    interval: Pause | None = None
+    """Time between messages. Default: the receiver's acknowledgement of the message before."""
+
+    def _has_other_end(self) -> bool:
+        return self.bytes is not None or self.messages is not None
+
+    def _ends(self) -> str:
+        return "the flow ends after a number of bytes or messages, after a duration, or at a time (stop)"
+
+    @model_validator(mode="after")
+    def _one_content(self) -> PrototypeSpec:
+        timed = self.duration is not None or self.stop is not None
+        if (self.bytes is not None) + (self.messages is not None) + timed != 1:
+            raise ValueError(f"{self._ends()}; write exactly one of them, for example duration: 10s")
+        if self.message is None and (self.messages is not None or self.interval is not None):
+            raise ValueError(
+                "messages and interval need the size of a message; write for example message: 10KB"
+            )
+        if self.message is not None and self.messages is None:
+            raise ValueError("message needs the number of messages; write for example messages: 100")
+        for field in ("send_buffer", "receive_buffer", "mark", "dscp"):
+            if getattr(self, field) is not None:
+                raise ValueError(f"the prototype does not set {field}; remove it")
+        return self
+
+
 class StreamSpec(OneWay, Paced):
     """Send messages at a constant rate, and measure the delay of each at the receiver."""
 
@@ -379,7 +409,7 @@ class PageSpec(ConnectionSpec):
     """Size of a request for an object."""
 
 
-Kind = Literal["bulk", "transfer", "stream", "request", "on_off", "page", "udp"]
+Kind = Literal["bulk", "transfer", "stream", "request", "on_off", "page", "udp", "prototype"]
 
 
 class Traffic(Part):
@@ -392,6 +422,7 @@ class Traffic(Part):
     on_off: OnOffSpec | None = None
     page: PageSpec | None = None
     udp: UdpSpec | None = None
+    prototype: PrototypeSpec | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -416,22 +447,3 @@ class Traffic(Part):
         """The field that is set."""
         spec: FlowSpec = getattr(self, self.kind)
         return spec
-
-
-class MeasureSpec(Part):
-    """The window of each flow over which plait measures its steady goodput."""
-
-    from_: FlowMoment = Field(default=FlowMoment(Duration(0)), alias="from")
-    """Start of the window: `5s` is 5 s after the flow's start."""
-    to: FlowMoment = FlowMoment(Duration(0), before_end=True)
-    """End of the window: `-1s` is 1 s before the flow's end."""
-
-    @model_validator(mode="after")
-    def _check_order(self) -> MeasureSpec:
-        same_side = self.from_.before_end == self.to.before_end
-        later = (
-            self.from_.offset > self.to.offset if self.to.before_end else self.from_.offset < self.to.offset
-        )
-        if same_side and not later:
-            raise ValueError("the window ends before it starts; write a later to")
-        return self

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 MAX_FILE_BYTES = 2**40
+MAX_SCHEDULER_BYTES = 65_536
 
 
 def input_files(
@@ -57,9 +58,8 @@ def _listed(reference: str, places: Mapping[str, Path]) -> Path:
 
 def _named(scenario: Scenario) -> Iterator[tuple[Where, str, TraceSpec | None]]:
     """Yield (field, path in the scenario, trace specification or None) for each input file."""
-    for i, entry in enumerate(scenario.traffic):
-        if entry.transfer is not None and entry.transfer.file is not None:
-            yield ("traffic", i, "transfer", "file"), entry.transfer.file, None
+    for where, reference in _sent_or_scheduling(scenario):
+        yield where, reference, None
     for i, program in enumerate(scenario.programs):
         for path, content in program.files.items():
             if isinstance(content, InputContent):
@@ -74,6 +74,17 @@ def _named(scenario: Scenario) -> Iterator[tuple[Where, str, TraceSpec | None]]:
             spec = _varied(path, value)
             if spec is not None:
                 yield place or where, spec.file, spec
+            elif path.endswith(".prototype.scheduler") and isinstance(value, str) and ".py:" in value:
+                yield place or where, value.rpartition(":")[0], None
+
+
+def _sent_or_scheduling(scenario: Scenario) -> Iterator[tuple[Where, str]]:
+    """Yield the files that transfers send, and those of schedulers."""
+    for i, entry in enumerate(scenario.traffic):
+        if entry.transfer is not None and entry.transfer.file is not None:
+            yield ("traffic", i, "transfer", "file"), entry.transfer.file
+        if entry.prototype is not None and entry.prototype.scheduler_file is not None:
+            yield ("traffic", i, "prototype", "scheduler"), entry.prototype.scheduler_file
 
 
 def _varied(path: str, value: Any) -> TraceSpec | None:
@@ -100,8 +111,11 @@ def _read(path: Path, trace: TraceSpec | None, used_names: set[str]) -> InputFil
         content = read_trace(_text(path), trace.kind, loop=trace.loop)
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
+    text = None
+    if path.suffix == ".py" and size <= MAX_SCHEDULER_BYTES:
+        text = _text(path)
     name = path.name if path.name not in used_names else f"{len(used_names)}-{path.name}"
-    return InputFile(name=name, path=path.resolve(), bytes=size, sha256=digest, trace=content)
+    return InputFile(name=name, path=path.resolve(), bytes=size, sha256=digest, trace=content, text=text)
 
 
 def _text(path: Path) -> str:

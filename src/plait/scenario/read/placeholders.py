@@ -21,6 +21,7 @@ _FLOWS: dict[str, dict[str, Any]] = {
     "on_off": {"on": "1s", "off": "1s", "duration": "1s"},
     "page": {"objects": ["1KB"]},
     "udp": {"packet": "1KB", "rate": "1mbit", "duration": "1s"},
+    "prototype": {"bytes": "1KB"},
 }
 """The required fields of each kind of flow, without its ends."""
 _ENDS = ("from", "to")

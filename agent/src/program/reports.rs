@@ -1,0 +1,245 @@
+//! What the program of a prototype flow reports: one JSON object per line, which the agent checks
+//! and turns into the flow's progress and rows of the tables.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::{IpAddr, SocketAddr};
+
+use serde::Deserialize;
+
+use crate::plan::{Flow, SideName};
+use crate::tables::{self, Connection, Subflow, with_ends};
+use crate::traffic::{FlowState, Reported, ReportedRow, Traffic, fail};
+
+/// Limits on what one program reports.
+const LINE_BYTES: u64 = 4096;
+const LINES: usize = 4_000_000;
+
+/// A line of a report.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "report", rename_all = "snake_case", deny_unknown_fields)]
+enum Report {
+    Started { t_us: i64 },
+    Connected { t_us: i64 },
+    FirstByte { t_us: i64 },
+    Joined { t_us: i64, path: usize, local_port: u16 },
+    Message { sent_us: i64, received_us: Option<i64> },
+    Path(PathReport),
+    Side(SideReport),
+    Ended { t_us: i64, sent_bytes: u64, received_bytes: u64, completed: bool },
+}
+
+/// A sample of one side of a path.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PathReport {
+    t_us: i64,
+    side: SideName,
+    path: usize,
+    subflow: usize,
+    local_port: u16,
+    rtt_us: Option<i64>,
+    rttvar_us: Option<i64>,
+    min_rtt_us: Option<i64>,
+    cwnd_segments: Option<i64>,
+    ssthresh_segments: Option<i64>,
+    mss_bytes: Option<i64>,
+    sent_bytes: Option<i64>,
+    retransmitted_bytes: Option<i64>,
+    retransmitted_segments: Option<i64>,
+    acked_bytes: Option<i64>,
+    received_bytes: Option<i64>,
+    unacked_segments: Option<i64>,
+    lost_segments: Option<i64>,
+    notsent_bytes: Option<i64>,
+    out_of_order_segments: Option<i64>,
+    delivery_rate_bps: Option<i64>,
+    recovering: Option<bool>,
+    alive: Option<bool>,
+}
+
+/// A sample of one side of the connection.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SideReport {
+    t_us: i64,
+    side: SideName,
+    subflows: i64,
+    sent_bytes: Option<i64>,
+    retransmitted_bytes: Option<i64>,
+    acked_bytes: Option<i64>,
+    received_bytes: Option<i64>,
+    send_window_bytes: Option<i64>,
+    receive_window_bytes: Option<i64>,
+    unsent_bytes: Option<i64>,
+    receive_memory_bytes: Option<i64>,
+}
+
+/// Read the reports of the flow's program until it closes its output.
+pub fn follow(traffic: &Traffic, flow: &FlowState, output: impl Read) {
+    let mut reader = BufReader::new(output);
+    let mut line = Vec::new();
+    for _ in 0..LINES {
+        line.clear();
+        match reader.by_ref().take(LINE_BYTES).read_until(b'\n', &mut line) {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(error) => return fail(traffic, flow, format!("reading what the prototype reports: {error}")),
+        }
+        let done = serde_json::from_slice(&line)
+            .map_err(|error| error.to_string())
+            .and_then(|report| take(traffic, flow, report));
+        if let Err(why) = done {
+            let text: String = String::from_utf8_lossy(&line).chars().take(100).collect();
+            let why = format!("the prototype printed {text:?}, which is no report ({why}); print to stderr");
+            return fail(traffic, flow, why);
+        }
+    }
+    fail(traffic, flow, format!("the prototype reported more than {LINES} lines"));
+}
+
+/// Let a flow fail whose program has ended before it reported the flow's end.
+pub fn end(traffic: &Traffic, flow: &FlowState) {
+    let ended = flow.progress().stream_ended;
+    if !ended {
+        fail(traffic, flow, "the prototype ended before its flow".to_owned());
+    }
+}
+
+fn take(traffic: &Traffic, flow: &FlowState, report: Report) -> std::result::Result<(), String> {
+    match report {
+        Report::Started { t_us } => {
+            flow.progress().start_us = Some(t_us);
+            traffic.event(t_us, flow, "flow_start");
+        }
+        Report::Connected { t_us } => {
+            flow.progress().connected_us = Some(t_us);
+            traffic.event(t_us, flow, "flow_connected");
+        }
+        Report::FirstByte { t_us } => flow.progress().first_byte_us = Some(t_us),
+        Report::Joined { t_us, path, local_port } => {
+            let (local, remote) = ends(flow.plan, path, local_port).ok_or("there is no such path")?;
+            traffic.push_event(tables::Event {
+                t_us: Some(t_us),
+                node: Some(flow.plan.client.netns.as_str().into()),
+                event: Some("sub_established".into()),
+                flow: Some(flow.plan.id),
+                local_address: Some(local.ip().to_string().into()),
+                local_port: Some(i64::from(local.port())),
+                remote_address: Some(remote.ip().to_string().into()),
+                remote_port: Some(i64::from(remote.port())),
+                backup: flow.plan.paths.get(path).map(|path| path.backup),
+                ..Default::default()
+            });
+        }
+        Report::Message { sent_us, received_us } => {
+            let mut messages = flow.messages();
+            let number = messages.sent(sent_us, message_bytes(flow.plan))?;
+            if let Some(t_us) = received_us {
+                messages.received(number, t_us);
+            }
+        }
+        Report::Path(report) => {
+            let (t_us, side) = (report.t_us, report.side);
+            let row = path_row(flow.plan, &report).ok_or("there is no such path")?;
+            traffic.push_reported(Reported { flow: flow.plan.id, t_us, side, row });
+        }
+        Report::Side(report) => {
+            let row = ReportedRow::Connection(Box::new(connection(&report)));
+            let (t_us, side) = (report.t_us, report.side);
+            traffic.push_reported(Reported { flow: flow.plan.id, t_us, side, row });
+        }
+        Report::Ended { t_us, sent_bytes, received_bytes, completed } => {
+            if !completed {
+                return Err("the flow did not complete".to_owned());
+            }
+            {
+                let mut progress = flow.progress();
+                progress.sent_bytes = Some(sent_bytes);
+                progress.received_bytes = Some(received_bytes);
+                progress.last_byte_us = Some(t_us);
+                progress.stream_ended = true;
+            }
+            traffic.bell.ring();
+        }
+    }
+    Ok(())
+}
+
+/// Return the row of one side of a path.
+fn path_row(flow: &Flow, report: &PathReport) -> Option<ReportedRow> {
+    let (local, remote) = ends(flow, report.path, report.local_port)?;
+    let (local, remote) = if report.side == SideName::Client { (local, remote) } else { (remote, local) };
+    let number = report.subflow;
+    Some(ReportedRow::Subflow(Box::new(with_ends(subflow(report), number, local, remote))))
+}
+
+fn message_bytes(flow: &Flow) -> u64 {
+    match &flow.application {
+        crate::plan::Application::Prototype(job) => job.message_bytes.unwrap_or_default(),
+        _ => 0,
+    }
+}
+
+/// Return the two ends of a path, the client's first.
+fn ends(flow: &Flow, path: usize, local_port: u16) -> Option<(SocketAddr, SocketAddr)> {
+    let path = flow.paths.get(path)?;
+    let address = |text: &str| text.parse::<IpAddr>().ok();
+    let local = SocketAddr::new(address(&path.client_address)?, local_port);
+    Some((local, SocketAddr::new(address(&path.server_address)?, flow.server.port)))
+}
+
+fn subflow(report: &PathReport) -> Subflow {
+    let state = report.alive.map(|alive| if alive { "ESTABLISHED" } else { "STALE" });
+    let recovery = report.recovering.map(|recovering| if recovering { "Recovery" } else { "Open" });
+    Subflow {
+        state: state.map(Into::into),
+        stale: report.alive.map(|alive| !alive),
+        rtt_us: report.rtt_us,
+        rttvar_us: report.rttvar_us,
+        min_rtt_us: report.min_rtt_us,
+        cwnd_segments: report.cwnd_segments,
+        ssthresh_segments: report.ssthresh_segments,
+        mss_bytes: report.mss_bytes,
+        sent_bytes: report.sent_bytes,
+        retransmitted_bytes: report.retransmitted_bytes,
+        retransmitted_segments: report.retransmitted_segments,
+        acked_bytes: report.acked_bytes,
+        received_bytes: report.received_bytes,
+        unacked_segments: report.unacked_segments,
+        lost_segments: report.lost_segments,
+        notsent_bytes: report.notsent_bytes,
+        out_of_order_segments: report.out_of_order_segments,
+        delivery_rate_bps: report.delivery_rate_bps,
+        congestion_state: recovery.map(Into::into),
+        ..Default::default()
+    }
+}
+
+fn connection(report: &SideReport) -> Connection {
+    Connection {
+        subflows: Some(report.subflows),
+        sent_bytes: report.sent_bytes,
+        retransmitted_bytes: report.retransmitted_bytes,
+        acked_bytes: report.acked_bytes,
+        received_bytes: report.received_bytes,
+        send_window_bytes: report.send_window_bytes,
+        receive_window_bytes: report.receive_window_bytes,
+        unsent_bytes: report.unsent_bytes,
+        receive_memory_bytes: report.receive_memory_bytes,
+        ..Default::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_have_no_unknown_fields() {
+        let parse = |text: &str| serde_json::from_str::<Report>(text).map(|_| ()).map_err(|e| e.to_string());
+        assert_eq!(parse(r#"{"report": "started", "t_us": 5}"#), Ok(()));
+        assert!(parse(r#"{"report": "started", "t_us": 5, "x": 1}"#).is_err());
+        assert!(parse(r#"{"report": "path", "t_us": 5, "side": "client"}"#).is_err());
+        assert!(parse("hello").is_err());
+    }
+}

@@ -1,0 +1,63 @@
+"""Prototype flows run over the guest's sockets: they fill their paths, repeat, and fail alone with the line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from conftest import run_plan
+from plait.errors import TrialError
+from plait.plan.resolve import resolve
+from plait.scenario.read.load import load
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conftest import Ran
+    from plait.engine.uml.trial import VirtualEngine
+
+pytestmark = pytest.mark.guest
+
+NETWORK = """\
+title: Prototype
+network: {hosts: [h1, h2], links: {h1-h2#1: {rate: 4mbit, delay: 5ms}, h1-h2#2: {rate: 2mbit, delay: 20ms}}}
+traffic:
+  - prototype: """
+
+
+def run(engine: VirtualEngine, folder: Path, flow: str, name: str = "job") -> Ran:
+    scenario = folder / "scenario.yaml"
+    scenario.write_text(NETWORK + flow, encoding="utf-8")
+    job = folder / name
+    job.mkdir()
+    return run_plan(engine, resolve(load(scenario), 1), job)
+
+
+def test_a_transfer_uses_both_paths_and_repeats_to_the_byte(engine: VirtualEngine, tmp_path: Path) -> None:
+    flow = "{from: h1, to: h2, bytes: 1MB, scheduler: minrtt}"
+    first, second = (run(engine, tmp_path, flow, name) for name in ("a", "b"))
+    row = first.tables["flows"].row(0, named=True)
+    goodput = row["received_bytes"] * 8e6 / (row["end_us"] - row["start_us"])
+    assert 0.75 * 6e6 < goodput < 6e6
+    sent = (
+        first.tables["subflows"]
+        .filter(pl.col("side") == "client")
+        .group_by("subflow")
+        .agg(pl.max("sent_bytes"))
+    )
+    assert sent.height == 2
+    assert sent["sent_bytes"].min() > 200_000
+    for name in ("flows", "subflows", "connections", "events"):
+        assert first.tables[name].equals(second.tables[name])
+
+
+def test_a_scheduler_of_the_user_fails_with_its_file_and_line(engine: VirtualEngine, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from plait.prototype import Scheduler\n\n\nclass Mine(Scheduler):\n"
+        "    def pick(self, paths, segment):\n        return paths[7]\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(TrialError, match=r"mine\.py:6: pick\(\) of Mine raised IndexError"):
+        run(engine, tmp_path, "{from: h1, to: h2, bytes: 1MB, scheduler: 'mine.py:Mine'}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import random
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class MemoryNetwork:
         self._free = [0.0] * len(lines)
         self._random = random.Random(seed)  # noqa: S311 - a simulation
         self._events: list[tuple[float, int, bool, int, bytes]] = []
+        self._carried = count()
+        """Numbers that keep datagrams of one time in order."""
 
     def run(self, application: Application, until: float = 3600.0) -> float:
         """Run the application to its end, at most `until`, and return the time of its end."""
@@ -77,7 +80,7 @@ class MemoryNetwork:
             if (begin - at) / takes > line.queue or self._random.random() < line.loss:
                 return
             at = self._free[path] = begin + takes
-        heapq.heappush(self._events, (at + line.delay, len(self._events), forward, path, datagram))
+        heapq.heappush(self._events, (at + line.delay, next(self._carried), forward, path, datagram))
 
     def _arrive(self) -> None:
         while self._events and self._events[0][0] <= self.now:

@@ -23,7 +23,7 @@ OPEN_PATIENCE = 1.0
 MAX_OPENS = 8
 ASK_AGAIN = 0.01
 MOST_WAIT = 1.0
-"""The time for which a scheduler may choose no path with nothing in flight."""
+"""The time for which a scheduler may choose no path with nothing in flight on a path that answers."""
 _BLOCK = bytes(range(251)) * 12
 """The data: byte i of the stream is i modulo 251."""
 
@@ -295,7 +295,7 @@ class Sender:
         """Ask again later; a scheduler that never chooses ends the connection."""
         self._note_window(now, limited=False)
         self._ask = now + ASK_AGAIN
-        if any(path.in_flight for path in self.paths):
+        if any(path.in_flight for path in self.paths if path.alive):
             self._waits_since = None
         elif self._waits_since is None:
             self._waits_since = now

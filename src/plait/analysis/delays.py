@@ -33,7 +33,9 @@ def distributions(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str, P
         return {}
     points = {}
     for name in [*dict.fromkeys(PREFIX.values()), "udp_delay"]:
-        flows = [flow for flow in foreground(plan) if PREFIX.get(flow.kind, f"{flow.kind}_delay") == name]
+        flows = [
+            flow for flow in foreground(plan) if PREFIX.get(flow.measured_as, f"{flow.kind}_delay") == name
+        ]
         delays = np.sort(delays_us(messages, flows).to_numpy())
         if delays.size:
             points[name] = _ecdf(delays)

@@ -141,7 +141,7 @@ def _ideal_bps(plan: Plan) -> float | None:
 
     The flow's kind must be one of `GREEDY`, because goodputs of other kinds do not measure the links.
     """
-    alone = len(plan.flows) == 1 and plan.flows[0].kind in GREEDY
+    alone = len(plan.flows) == 1 and plan.flows[0].measured_as in GREEDY
     return ideal_goodput_bps(plan, plan.flows[0]) if alone else None
 
 

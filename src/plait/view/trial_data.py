@@ -97,7 +97,7 @@ def _contents(trial: Trial, about: StudyFile, case: str) -> dict[str, Any]:
     metrics = trial_metrics(with_connections(trial.plan, trial.tables), trial.tables)
     _, _, names = ordered_metrics([name for name, value in metrics.items() if value is not None])
     shown = without_control(plan)
-    alone = len(plan.flows) == 1 and plan.flows[0].kind in GREEDY
+    alone = len(plan.flows) == 1 and plan.flows[0].measured_as in GREEDY
     return {
         "metrics": [[metric_view(name, labels)["title"], show(name, metrics[name]), name] for name in names],
         "series": series_view(series),

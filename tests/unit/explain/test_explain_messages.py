@@ -122,6 +122,7 @@ def test_every_kind_of_flow_has_a_primary_metric() -> None:
     assert {kind for kind, metric in spoken.items() if metric == "goodput_bps"} == {
         "bulk",
         "page_connection",
+        "prototype",
         Connection.model_fields["kind"].default,
     }
 

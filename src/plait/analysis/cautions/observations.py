@@ -67,12 +67,7 @@ def _of_flows(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> list[Observatio
             reason = "it left no record" if row is None else row["error"] or "no reason is given"
             observations.append(Observation("FLOW_FAILED", f"flow {flow.name} did not complete ({reason})"))
             continue
-        if (
-            flow.transport == "mptcp"
-            and not row["fallback"]
-            and flow.kind in GREEDY
-            and flow.connection is None
-        ):
+        if flow.multipath and not row["fallback"] and flow.measured_as in GREEDY and flow.connection is None:
             observations += _idle_paths(flow, row, tables)
         if row["sent_sha256"] is not None and row["sent_sha256"] != row["received_sha256"]:
             observations.append(

@@ -97,7 +97,7 @@ _METRICS = (
         "goodput_bps", "Goodput", RATE, ALL, "users.goodput_bps",
         better="more", owners=("trial", "FLOW", "PROGRAM"), heading="goodput",
         verb="gives", superlative="highest", figure="goodput",
-        speaks_for=("bulk", "page_connection", "program"),
+        speaks_for=("bulk", "page_connection", "program", "prototype"),
     ),
     Metric(
         "steady_goodput_bps", "Steady goodput", RATE, ALL, "windows.steady_goodput_bps",

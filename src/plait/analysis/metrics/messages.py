@@ -39,7 +39,7 @@ def message_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     metrics: Metrics = {}
     for prefix in dict.fromkeys(PREFIX.values()):
         metrics |= _percentiles(
-            prefix, [flow for flow in flows if PREFIX.get(flow.kind) == prefix], arrived, done
+            prefix, [flow for flow in flows if PREFIX.get(flow.measured_as) == prefix], arrived, done
         )
     metrics |= _udp([flow for flow in flows if flow.kind == "udp"], arrived, done)
     pages = [flow for flow in flows if flow.kind == "page"]
@@ -96,7 +96,7 @@ def _by_flow(plan: Plan, arrived: Messages, done: set[int]) -> Metrics:
     """Return the metrics of every flow by itself, those in the background included, named after it."""
     metrics: Metrics = {}
     for flow in plan.flows:
-        prefix = PREFIX.get(flow.kind)
+        prefix = PREFIX.get(flow.measured_as)
         of_flow = _percentiles(prefix, [flow], arrived, done) if prefix is not None else {}
         if flow.kind == "udp":
             of_flow = _udp([flow], arrived, done)

@@ -62,7 +62,7 @@ def _goodputs(plan: Plan, flows: Mapping[int, Mapping[str, object]]) -> Metrics:
     """Return what all flows together get, and how that compares with what the links allow."""
     asked = foreground(plan)
     goodput = goodput_bps(asked, flows)
-    alone = plan.flows[0] if len(plan.flows) == 1 and plan.flows[0].kind in GREEDY else None
+    alone = plan.flows[0] if len(plan.flows) == 1 and plan.flows[0].measured_as in GREEDY else None
     ideal = ideal_goodput_bps(plan, alone) if alone is not None else None
     if len(plan.flows) > 1:
         ideal = joint_goodput_bps(plan)
@@ -132,7 +132,7 @@ def completion_s(asked: Sequence[Flow], flows: Mapping[int, Mapping[str, object]
 
     None when there is no transfer, and when any transfer did not complete.
     """
-    rows = [flows.get(flow.id) for flow in asked if flow.kind == "transfer"]
+    rows = [flows.get(flow.id) for flow in asked if flow.measured_as == "transfer"]
     starts, ends = [], []
     for row in rows:
         if row is None or not row["completed"]:
@@ -300,7 +300,7 @@ def _queue_metrics(links: pl.DataFrame) -> Metrics:
 
 def _duration_s(flow: Flow, row: Mapping[str, object] | None) -> float | None:
     """Return the completion time of one transfer in seconds; None for other flows and unfinished ones."""
-    if flow.kind != "transfer" or row is None or not row["completed"]:
+    if flow.measured_as != "transfer" or row is None or not row["completed"]:
         return None
     start, end = row["start_us"], row["end_us"]
     return (end - start) / 1e6 if isinstance(start, int) and isinstance(end, int) else None

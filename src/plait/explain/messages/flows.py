@@ -53,7 +53,9 @@ def with_messages(
     summary = delivery(messages, facts.start_us)
     if not summary.kept_pace:
         with_delivery = explanation.model_copy(update={"delivery": summary})
-        return with_delivery.model_copy(update={"sentences": paragraph(with_delivery, facts.view.flow.kind)})
+        return with_delivery.model_copy(
+            update={"sentences": paragraph(with_delivery, facts.view.flow.measured_as)}
+        )
     path_uses = _path_uses(plan, tables, facts, times)
     shares = _shares(LateMessages(facts.network, messages, path_uses), facts.network, facts)
     return _explained_by_messages(
@@ -77,7 +79,7 @@ def _explained_by_messages(
             "moments": (),
         }
     )
-    return explained.model_copy(update={"sentences": paragraph(explained, flow.kind)})
+    return explained.model_copy(update={"sentences": paragraph(explained, flow.measured_as)})
 
 
 def _shares(late: LateMessages, network: NetworkTimeline, facts: FlowFacts | None) -> tuple[Share, ...]:

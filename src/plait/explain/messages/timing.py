@@ -137,7 +137,7 @@ def delivery(messages: Messages, start_us: float) -> Delivery:
         for share in (0.5, 0.95, 1.0)
     )
     return Delivery(
-        metric=speaks_for(messages.flow.kind),
+        metric=speaks_for(messages.flow.measured_as),
         messages=len(messages.sent),
         lost=int(messages.lost.sum()),
         late=int(messages.late.sum()),

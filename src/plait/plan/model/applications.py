@@ -165,6 +165,13 @@ class Prototype(Record):
     count: Count | None = None
     seed: int = Field(default=0, ge=0, lt=2**53)
 
+    @property
+    def measured_as(self) -> str:
+        """Return the kind of flow whose metrics it has."""
+        if self.message_bytes is not None:
+            return "stream"
+        return "bulk" if self.bytes is None else "transfer"
+
 
 class Connection(Record):
     """What programs send over a connection of their own. No plan contains it: the analysis adds what it observes."""

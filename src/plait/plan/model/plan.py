@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from plait.frames import DEFAULT_MTU
-from plait.plan.model.applications import Application, SocketOptions
+from plait.plan.model.applications import Application, Prototype, SocketOptions
 from plait.plan.model.forwarding import Datapath, Nat, Nexthop  # pydantic needs them at run time
 from plait.plan.model.monitors import Monitors
 from plait.plan.model.mptcp import (
@@ -370,6 +370,12 @@ class Flow(Record):
     def kind(self) -> str:
         """Return the kind of the application, as the tables name it."""
         return self.application.kind
+
+    @property
+    def measured_as(self) -> str:
+        """Return the kind of flow whose metrics it has: its own, or that of what a prototype carries."""
+        application = self.application
+        return application.measured_as if isinstance(application, Prototype) else application.kind
 
     @property
     def multipath(self) -> bool:

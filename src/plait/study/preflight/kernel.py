@@ -113,9 +113,9 @@ def _with_default_interface(path: str) -> str:
 def _algorithms(
     fields: Iterable[Field], settings: Iterable[tuple[Where, str, str]]
 ) -> Iterator[tuple[Where, str, str]]:
-    """Yield the place, kind and name of every algorithm in the scenario."""
+    """Yield the place, kind and name of every algorithm of the kernel in the scenario."""
     for where, value in fields:
-        if where[-1] in _KINDS and isinstance(value, str):
+        if where[-1] in _KINDS and isinstance(value, str) and "prototype" not in where:
             yield where, str(where[-1]), value
     for where, path, value in settings:
         if path in _ALGORITHM_SYSCTLS:

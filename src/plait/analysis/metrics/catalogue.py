@@ -30,8 +30,18 @@ if TYPE_CHECKING:
     from plait.analysis.metrics.metric import Owner
     from plait.analysis.model import CaseSummary, Summary
 
-TCP = ("bulk", "transfer", "stream", "on_off", "request", "page", "page_connection", "program")
-ALL = (*TCP, "udp")
+CONNECTIONS = (
+    "bulk",
+    "transfer",
+    "stream",
+    "on_off",
+    "request",
+    "page",
+    "page_connection",
+    "program",
+    "prototype",
+)
+ALL = (*CONNECTIONS, "udp")
 GREEDY = ("bulk", "transfer")
 TIMED = ("stream", "on_off")
 PROGRAM: tuple[Owner, ...] = ("PROGRAM",)
@@ -132,60 +142,60 @@ _METRICS = (
         better="more", heading="fairness (Jain)", short="fairness", prose="Jain's index",
     ),
     Metric(
-        "second_subflow_s", "First data on a second subflow", SECONDS, TCP, "windows.second_subflow_s",
+        "second_subflow_s", "First data on a second subflow", SECONDS, CONNECTIONS, "windows.second_subflow_s",
         better="less", prose="time to first data on a second subflow",
     ),
     Metric(
-        "path_share", "Share of the path", PERCENT, TCP, "acknowledged bytes of the path / those of all paths",
+        "path_share", "Share of the path", PERCENT, CONNECTIONS, "acknowledged bytes of the path / those of all paths",
         owners=("PATH",),
     ),
     Metric(
-        "path_share_max", "Largest share of a path", PERCENT, TCP, "the greatest share of a path",
+        "path_share_max", "Largest share of a path", PERCENT, CONNECTIONS, "the greatest share of a path",
         heading="largest share of a path",
     ),
     Metric(
-        "path_share_window_max", "Largest share of a path in any second", PERCENT, TCP, "path_shares.largest_share",
+        "path_share_window_max", "Largest share of a path in any second", PERCENT, CONNECTIONS, "path_shares.largest_share",
         heading="largest share in any second",
     ),
     Metric(
-        "observed_Npath_share", "Share of the stream on N paths", PERCENT, TCP,
+        "observed_Npath_share", "Share of the stream on N paths", PERCENT, CONNECTIONS,
         "bytes that arrived on the N best paths / bytes of the stream", heading="observed on N paths",
     ),
     Metric(
-        "path_switches_per_s", "Path switches", PER_SECOND, TCP, "path_shares.switches_per_s",
+        "path_switches_per_s", "Path switches", PER_SECOND, CONNECTIONS, "path_shares.switches_per_s",
         heading="path switches per s, at least",
     ),
     Metric(
-        "path_run_max_bytes", "Longest run on one path", BYTES, TCP, "path_shares.longest_run",
+        "path_run_max_bytes", "Longest run on one path", BYTES, CONNECTIONS, "path_shares.longest_run",
         heading="longest run on one path, at least",
     ),
     Metric(
-        "reinjected_bytes", "Reinjected bytes", BYTES, TCP, "bytes that MPTCP sent again on another subflow",
+        "reinjected_bytes", "Reinjected bytes", BYTES, CONNECTIONS, "bytes that MPTCP sent again on another subflow",
         better="less", heading="reinjected", prose="reinjected data",
     ),
     Metric(
-        "duplicate_bytes", "Bytes that arrived twice", BYTES, TCP, "path_shares.share_metrics",
+        "duplicate_bytes", "Bytes that arrived twice", BYTES, CONNECTIONS, "path_shares.share_metrics",
         heading="arrived twice",
     ),
     Metric(
-        "out_of_order_max_bytes", "Largest out-of-order queue", BYTES, TCP, "path_shares.share_metrics",
+        "out_of_order_max_bytes", "Largest out-of-order queue", BYTES, CONNECTIONS, "path_shares.share_metrics",
         heading="out-of-order queue, largest",
     ),
     Metric(
-        "out_of_order_mean_bytes", "Mean out-of-order queue", BYTES, TCP, "path_shares.share_metrics",
+        "out_of_order_mean_bytes", "Mean out-of-order queue", BYTES, CONNECTIONS, "path_shares.share_metrics",
         heading="out-of-order queue, mean",
     ),
-    Metric("subflows_used", "Subflows that carried data", COUNT, TCP, "subflows with more than SYN and FIN acked"),
+    Metric("subflows_used", "Subflows that carried data", COUNT, CONNECTIONS, "subflows with more than SYN and FIN acked"),
     Metric(
-        "retransmits", "Retransmitted segments", COUNT, TCP, "tcpi_total_retrans, summed over the senders' subflows",
+        "retransmits", "Retransmitted segments", COUNT, CONNECTIONS, "tcpi_total_retrans, summed over the senders' subflows",
         better="less", heading="retransmitted segments",
     ),
     Metric(
-        "rtt_median_us", "Median round-trip time", MICROSECONDS, TCP, "over the samples of sending subflows",
+        "rtt_median_us", "Median round-trip time", MICROSECONDS, CONNECTIONS, "over the samples of sending subflows",
         better="less", heading="median RTT", prose="median RTT",
     ),
     Metric(
-        "rtt_max_us", "Largest round-trip time", MICROSECONDS, TCP, "over the samples of sending subflows",
+        "rtt_max_us", "Largest round-trip time", MICROSECONDS, CONNECTIONS, "over the samples of sending subflows",
         better="less", heading="largest RTT", prose="largest RTT",
     ),
     Metric(

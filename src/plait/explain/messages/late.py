@@ -205,7 +205,7 @@ class LateMessages:
     def _nagle(self, _: slice, excess: float) -> Attribution | None:
         """Return Nagle's algorithm: a partial segment waits until earlier data is acknowledged, or for more data."""
         flow = self._messages.flow
-        if flow.transport == "udp" or flow.socket.nodelay or self._answers:
+        if flow.transport not in {"tcp", "mptcp"} or flow.socket.nodelay or self._answers:
             return None
         longest = max(path_use.path.base_rtt_us for path_use in self._path_uses)
         return (Cause.NAGLE, (flow.sender,)) if excess <= longest + DELAYED_ACK_US else None

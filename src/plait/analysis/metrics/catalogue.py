@@ -154,7 +154,8 @@ _METRICS = (
         heading="largest share of a path",
     ),
     Metric(
-        "path_share_window_max", "Largest share of a path in any second", PERCENT, CONNECTIONS, "path_shares.largest_share",
+        "path_share_window_max", "Largest share of a path in any second", PERCENT, CONNECTIONS,
+        "path_shares.largest_share",
         heading="largest share in any second",
     ),
     Metric(
@@ -185,9 +186,13 @@ _METRICS = (
         "out_of_order_mean_bytes", "Mean out-of-order queue", BYTES, CONNECTIONS, "path_shares.share_metrics",
         heading="out-of-order queue, mean",
     ),
-    Metric("subflows_used", "Subflows that carried data", COUNT, CONNECTIONS, "subflows with more than SYN and FIN acked"),
     Metric(
-        "retransmits", "Retransmitted segments", COUNT, CONNECTIONS, "tcpi_total_retrans, summed over the senders' subflows",
+        "subflows_used", "Subflows that carried data", COUNT, CONNECTIONS,
+        "subflows with more than SYN and FIN acked",
+    ),
+    Metric(
+        "retransmits", "Retransmitted segments", COUNT, CONNECTIONS,
+        "tcpi_total_retrans, summed over the senders' subflows",
         better="less", heading="retransmitted segments",
     ),
     Metric(

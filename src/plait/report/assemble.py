@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from plait.analysis.model import Summary
     from plait.report.figures.kind import FigureRequest
+    from plait.report.figures.study_figures import DrawnFigure
     from plait.report.render.render import Drawing
-    from plait.report.representatives import Representative
     from plait.results.read import StudyData
 
     Progress = Callable[[str, int, int], None]
@@ -57,13 +57,14 @@ def _write_all(
     write(out, "summary.json", summary_text(summary).encode())
     shown = representatives(study, summary)
     asked = part("figures that the scenario asks for", lambda: wanted(study, summary), [])
+    cases = part("figures of cases", lambda: case_figures(study, summary, shown), {})
     drawings = draw_all(
-        static_figures(study, summary, shown, *widths_mm, style=style), widths_mm[0], progress
+        static_figures(study, summary, shown, *widths_mm, style=style, cases=cases), widths_mm[0], progress
     )
     data = part("data of figures", lambda: figure_data(drawings, study, summary, shown), {})
-    empty = part("check for empty figures", lambda: _empty(asked, study, summary, shown), [])
+    empty = part("check for empty figures", lambda: _empty(asked, cases), [])
     study = replace(study, cautions=(*study.cautions, *unmeasured(summary), *empty))
-    write(out, "report.html", page(study, summary, shown, script()).encode())
+    write(out, "report.html", page(study, summary, shown, script(), cases).encode())
     _write_figures(out / "figures", drawings, data)
     return study.cautions
 
@@ -91,11 +92,8 @@ def _remove_others(figures: Folder, drawn: set[str]) -> None:
         ) from error
 
 
-def _empty(
-    asked: Sequence[FigureRequest], study: StudyData, summary: Summary, shown: Sequence[Representative]
-) -> list[Caution]:
+def _empty(asked: Sequence[FigureRequest], drawn: Mapping[str, DrawnFigure]) -> list[Caution]:
     """Return the figures that the scenario asks for and for which there are no data."""
-    drawn = case_figures(study, summary, shown)
     failed = " ".join(caution.message for caution in noted())
     return [
         Caution(

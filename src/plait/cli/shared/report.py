@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -12,15 +13,32 @@ if TYPE_CHECKING:
 
     from plait.cautions import Caution
 
+_THREADS = "POLARS_MAX_THREADS"
+
 
 def report_with_progress(
     folder: Path, *, width_mm: float = 175.0, column_mm: float = 85.0, style: str = "plain"
 ) -> tuple[Caution, ...]:
     """Rebuild a report (see `plait.report.build`); show its progress on standard error if that is a terminal."""
+    limit_polars()
     from plait.report import build
 
     with _bar() as progress:
         return build(folder, progress=progress, width_mm=width_mm, column_mm=column_mm, style=style)
+
+
+def limit_polars() -> None:
+    """Let polars have one thread, if this process has not used it yet; programs that it starts are not concerned.
+
+    Tables of a trial are small, and each core has a process: further threads would only wait, which costs time.
+    """
+    if _THREADS in os.environ:
+        return
+    os.environ[_THREADS] = "1"
+    import polars as pl
+
+    pl.thread_pool_size()  # it reads the variable now
+    del os.environ[_THREADS]
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from plait.report.render.paper import COLUMN_MM, PAGE_MM, PAPERS, fitted, togeth
 from plait.report.render.theme import FONT, LIGHT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from plait.analysis.model import Summary
     from plait.report.figures.caption import Caption
@@ -68,14 +68,18 @@ def static_figures(
     column_mm: float = COLUMN_MM,
     *,
     style: str = "plain",
+    cases: Mapping[str, DrawnFigure] | None = None,
 ) -> dict[str, Spec | str]:
     """Return the figures that are kept as files: Vega-Lite specifications, and the network as SVG.
+
+    `cases` are the figures of cases if they were made already.
 
     They are laid out for `width_mm`, and those that the scenario wants as narrow as a column for `column_mm`. Where
     the scenario names a publisher for a figure, its widths and fonts count, otherwise the fonts of `style`.
     """
     drawn = most_paths(shown)
-    cases = part("figures of cases", lambda: case_figures(study, summary, shown), {})
+    if cases is None:
+        cases = part("figures of cases", lambda: case_figures(study, summary, shown), {})
     content = content_of(study, summary, shown)
     trials = part("figures of trials", lambda: _figures(of_trials(content), content), {})
     makers: dict[str, Callable[[], Spec | str]] = {

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from plait.analysis.gaps import noted, part
-from plait.report.figures.study_figures import case_figures, delay_figures
+from plait.report.figures.study_figures import delay_figures
 from plait.report.headline import headline, path_counts, sentences
 from plait.report.page import case_tables, matrix, sections, split_table
 from plait.report.page.calibration import calibration
@@ -56,9 +56,17 @@ class ReportPage:
     """The page's own JavaScript."""
 
 
-def page(study: StudyData, summary: Summary, shown: Sequence[Representative], script: str) -> str:
-    """Return the whole page; `script` is the JavaScript of the charts' library."""
-    cases = part("figures of cases", lambda: case_figures(study, summary, shown), {})
+def page(
+    study: StudyData,
+    summary: Summary,
+    shown: Sequence[Representative],
+    script: str,
+    cases: Mapping[str, DrawnFigure],
+) -> str:
+    """Return the whole page.
+
+    `script` is the JavaScript of the charts' library, and `cases` are the figures of cases.
+    """
     delays = part("figures of delays", lambda: delay_figures(study, summary, shown), {})
     charts, over_time_figures = part("figures over time", lambda: over_time(shown), ("", {}))
     about = study.about

@@ -66,12 +66,21 @@ def draw_all(
             drawings[name] = drawing
         progress(len(drawings), len(figures))
 
-    missing = [name for name, request in requests.items() if not _is_kept(*request)]
-    asked = [requests[name] for name in missing]
+    # Those over time come last in a report and take longest: first of all, so that no process waits for another.
+    missing = [name for name, request in requests.items() if not _is_kept(*request)][::-1]
+    asked = [*([] if CACHE.get(f"{_key('script')}.js") else [None]), *(requests[name] for name in missing)]
+    names = [*([None] * (len(asked) - len(missing))), *missing]
+
+    def draw_or_bundle(name: str | None) -> None:
+        if name is None:
+            script()
+        else:
+            draw(name)
+
     target = "plait.report.render.render:draw_into_cache"
-    for at, was_drawn in shared_out(target, asked, lambda at: draw(missing[at])):
+    for at, was_drawn in shared_out(target, asked, lambda at: draw_or_bundle(names[at])):
         if was_drawn:  # by another process
-            draw(missing[at])
+            draw_or_bundle(names[at])
     for name in requests:
         if name not in missing:
             draw(name)
@@ -80,9 +89,15 @@ def draw_all(
     return {name: drawings[name] for name in figures if name in drawings}
 
 
-def draw_into_cache(request: list[Any]) -> bool:
-    """Draw a figure, [the painted specification or SVG, the width in mm], into the cache."""
-    _draw(request[0], request[1])
+def draw_into_cache(request: list[Any] | None) -> bool:
+    """Draw a figure, [the painted specification or SVG, the width in mm], into the cache; for None put `script` there.
+
+    Always returns true.
+    """
+    if request is None:
+        script()
+    else:
+        _draw(request[0], request[1])
     return True
 
 

@@ -53,11 +53,9 @@ class EcdfFigure(FigureKind):
         if roles is None:
             spec = ecdf_spec(content.rows, wanted.metric)
             return [spec] if spec is not None else []
-        most = max(
-            (value for points in distributed(content.rows, wanted.metric).values() for value, _ in points),
-            default=0,
-        )
-        least = min((points[0][0] for points in distributed(content.rows, wanted.metric).values()), default=0)
+        lines = distributed(content.rows, wanted.metric).values()
+        most = max((points[-1][0] for points in lines), default=0)
+        least = min((points[0][0] for points in lines), default=0)
         panels = []
         for label, names in roles.panels():
             rows = [case for case in content.rows if case.name in names]
@@ -98,7 +96,8 @@ def distributed(cases: Sequence[CaseRows], metric: str) -> dict[str, Points]:
 
 def _observations(metrics: dict[str, float | None], metric: str) -> list[float]:
     """Return the metric of each flow, where a trial has several, else that of the trial."""
-    of_flows = [value for name, value in metrics.items() if name.endswith(f".{metric}") and value is not None]
+    end = f".{metric}"
+    of_flows = [value for name, value in metrics.items() if value is not None and name.endswith(end)]
     whole = metrics.get(metric)
     return of_flows or ([whole] if whole is not None else [])
 

@@ -21,9 +21,9 @@
  * that wait. A device that goes down loses nothing of what it has sent; what arrives at a device that is down is gone.
  *
  * Time. With a drop-tail queue and without reordering, nobody sees when a packet starts: the starts up to now are
- * computed when something happens (plait_line_advance), and the timer runs for arrivals only, one per packet. Otherwise it
- * also runs when the line is free. It is a soft timer: what it delivers runs in softirq, like a packet from a network
- * card. What arrives at once (no rate, no delay) goes through the backlog of the receiver.
+ * computed when something happens (plait_line_advance), and events are for arrivals only. Otherwise there is also one
+ * when the line is free. Events run in softirq (plait_agenda.c), like a packet from a network card. What arrives at once
+ * (no rate, no delay) goes through the backlog of the receiver.
  *
  * The skb is orphaned as it enters, as on a wire: TCP's small queues see a network card that has sent it.
  *
@@ -218,39 +218,29 @@ void plait_line_advance(struct plait_line *line, u64 now)
 	}
 }
 
-/* Sets the timer to what happens next. */
+/* Asks for an event when something happens next. */
 void plait_line_arm(struct plait_line *line)
 {
 	struct sk_buff *first = plait_next_arrival(line);
-	u64 next = first ? plait_cb(first)->at : U64_MAX;
+	u64 next = first ? plait_cb(first)->at : PLAIT_NEVER;
 
 	if (plait_waiting(line) && (line->qdisc || line->is.overtaking || line->is.reorder || !first))
 		next = min(next, line->free.ns);
-	if (next == line->armed)
-		return;
-	line->armed = next;
-	if (next != U64_MAX)
-		hrtimer_start(&line->timer, ns_to_ktime(next), HRTIMER_MODE_ABS_SOFT);
+	if (next != line->next.at)
+		plait_agenda_set(line, next);
 }
 
-static enum hrtimer_restart plait_line_event(struct hrtimer *timer)
+void plait_line_event(struct plait_line *line, u64 now)
 {
-	struct plait_line *line = container_of(timer, struct plait_line, timer);
 	struct sk_buff_head arrived;
-	u64 now;
 
 	__skb_queue_head_init(&arrived);
-	rcu_read_lock();
 	spin_lock(&line->lock);
-	line->armed = U64_MAX;
-	now = ktime_get_ns();
 	plait_line_advance(line, now);
 	plait_arrivals(line, now, &arrived);
 	plait_line_arm(line);
 	spin_unlock(&line->lock);
 	plait_deliver(line, &arrived, false);
-	rcu_read_unlock();
-	return HRTIMER_NORESTART;
 }
 
 /* --- Into the queue --------------------------------------------------------------------------------------------- */
@@ -338,7 +328,7 @@ void plait_line_send(struct plait_line *line, struct sk_buff *skb)
 	__skb_queue_head_init(&arrived);
 	skb_orphan(skb);
 	spin_lock(&line->lock);
-	now = ktime_get_ns();
+	now = plait_agenda_now();
 	plait_line_advance(line, now);
 	if (plait_loses(line)) {
 		line->count.lost++;
@@ -357,8 +347,8 @@ void plait_line_send(struct plait_line *line, struct sk_buff *skb)
 	plait_enter(line, skb, now);
 	if (copy)
 		plait_enter(line, copy, now);
-	/* at once; not while the timer is due for earlier ones */
-	if (line->armed > now)
+	/* at once; not while an event is due for earlier ones */
+	if (line->next.at > now)
 		plait_arrivals(line, now, &arrived);
 out:
 	plait_line_arm(line);
@@ -368,27 +358,21 @@ out:
 
 /* --- Life --------------------------------------------------------------------------------------------------------- */
 
-void plait_line_init(struct plait_line *line, struct net_device *from)
+int plait_line_init(struct plait_line *line, struct net_device *from)
 {
 	spin_lock_init(&line->lock);
 	__skb_queue_head_init(&line->queue);
 	__skb_queue_head_init(&line->flight);
 	line->early = RB_ROOT;
 	line->from = from;
-	line->armed = U64_MAX;
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)
-	hrtimer_setup(&line->timer, plait_line_event, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
-#else
-	hrtimer_init(&line->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
-	line->timer.function = plait_line_event;
-#endif
+	return plait_agenda_join(line);
 }
 
 void plait_line_free(struct plait_line *line)
 {
 	struct sk_buff *skb;
 
-	hrtimer_cancel(&line->timer);
+	plait_agenda_leave(line);
 	__skb_queue_purge(&line->queue);
 	__skb_queue_purge(&line->flight);
 	while ((skb = plait_first_early(line))) {

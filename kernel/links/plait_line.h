@@ -3,7 +3,6 @@
 #ifndef PLAIT_LINE_H
 #define PLAIT_LINE_H
 
-#include <linux/hrtimer.h>
 #include <linux/netdevice.h>
 #include <linux/prandom.h>
 #include <linux/rbtree.h>
@@ -11,6 +10,7 @@
 #include <net/netlink.h>
 #include <net/sch_generic.h>
 
+#include "plait_agenda.h"
 #include "plait_link.h"
 #include "plait_link_rules.h"
 
@@ -61,8 +61,7 @@ struct plait_line {
 	u32 early_count;
 	u64 last_arrival;
 
-	struct hrtimer timer;
-	u64 armed;			/* U64_MAX: not */
+	struct plait_entry next;	/* when something happens to the line */
 	struct net_device *from;
 	struct net_device __rcu *to;
 
@@ -71,8 +70,8 @@ struct plait_line {
 	u64 sojourn[PLAIT_SOJOURNS];
 };
 
-void plait_line_init(struct plait_line *line, struct net_device *from);
-/* Stops the timer and frees what is in the line; nothing sends any more. */
+int plait_line_init(struct plait_line *line, struct net_device *from);
+/* Frees what is in the line; nothing sends any more. */
 void plait_line_free(struct plait_line *line);
 /* Takes a packet from the sender, under RCU with bottom halves off. */
 void plait_line_send(struct plait_line *line, struct sk_buff *skb);
@@ -83,6 +82,8 @@ int plait_line_put(struct plait_line *line, struct sk_buff *skb, int type);
 int plait_line_put_counters(struct plait_line *line, struct sk_buff *skb);
 void plait_line_read(struct plait_line *line, struct plait_line_xstats *out);
 
+/* What happens to the line at `now`; for the agenda, in softirq and under RCU. */
+void plait_line_event(struct plait_line *line, u64 now);
 /* Brings the line to the present; the caller holds its lock. */
 void plait_line_advance(struct plait_line *line, u64 now);
 void plait_line_arm(struct plait_line *line);

@@ -101,9 +101,8 @@ static int plait_init(struct net_device *dev)
 	struct plait_end *end = plait_end(dev);
 
 	INIT_LIST_HEAD(&end->list);
-	plait_line_init(&end->out, dev);
 	netdev_lockdep_set_classes(dev);
-	return 0;
+	return plait_line_init(&end->out, dev);
 }
 
 /* Nothing sends any more, and no peer is left that could. */
@@ -421,8 +420,10 @@ static struct genl_family plait_family __ro_after_init = {
 
 static int __init plait_link_register(void)
 {
-	int err = genl_register_family(&plait_family);
+	int err;
 
+	plait_agenda_start();
+	err = genl_register_family(&plait_family);
 	if (err)
 		return err;
 	err = rtnl_link_register(&plait_link_ops);
@@ -435,6 +436,7 @@ static void __exit plait_link_unregister(void)
 {
 	rtnl_link_unregister(&plait_link_ops);
 	genl_unregister_family(&plait_family);
+	plait_agenda_stop();
 }
 
 module_init(plait_link_register);

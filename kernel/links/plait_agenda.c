@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0
+/* plait_agenda: one timer for all lines.
+ *
+ * The agenda is a binary heap of the lines that have something to do, by instant, and by the order in which they asked
+ * for the same instant. The timer is due at the first of them. It calls the lines of one instant one after the other, in
+ * softirq, where they deliver packets like a network card.
+ *
+ * In virtual time the timer is an event of User-Mode Linux itself (arch/um/kernel/time.c), which needs neither a clock
+ * event nor an interrupt; it is as exact as a timer of high resolution. Elsewhere, and in a module, it is such a timer.
+ *
+ * Locking: plait_agenda.lock is below those of lines. The caller of plait_agenda_set holds the line's, with bottom
+ * halves off. No event holds a lock of the agenda.
+ */
+
+#include <linux/hrtimer.h>
+#include <linux/interrupt.h>
+#include <linux/ktime.h>
+#include <linux/mm.h>
+#include <linux/rtnetlink.h>
+#include <linux/version.h>
+
+#include "plait_line.h"
+
+#if defined(CONFIG_UML_TIME_TRAVEL_SUPPORT) && !defined(MODULE)
+#include <linux/time-internal.h>
+#define PLAIT_VIRTUAL	(time_travel_mode == TT_MODE_INFCPU)
+#else
+#define PLAIT_VIRTUAL	false
+#endif
+
+struct plait_asked {
+	u64 at;
+	u64 order;
+	struct plait_line *line;
+};
+
+static struct {
+	spinlock_t lock;
+	struct plait_asked *heap;
+	u32 count;
+	u32 room;
+	u32 lines;
+	u64 order;
+	u64 armed;			/* what the timer is set to */
+	struct plait_line *running;	/* in an event now .. */
+	u64 now;			/* .. of that instant; PLAIT_NEVER: none */
+	struct hrtimer timer;
+#if defined(CONFIG_UML_TIME_TRAVEL_SUPPORT) && !defined(MODULE)
+	struct time_travel_event event;
+	struct tasklet_struct tasklet;
+#endif
+} agenda = { .lock = __SPIN_LOCK_UNLOCKED(agenda.lock), .armed = PLAIT_NEVER, .now = PLAIT_NEVER };
+
+/* --- The heap ----------------------------------------------------------------------------------------------------- */
+
+static bool plait_is_before(const struct plait_asked *a, const struct plait_asked *b)
+{
+	return a->at < b->at || (a->at == b->at && a->order < b->order);
+}
+
+static void plait_put(u32 index, struct plait_asked asked)
+{
+	agenda.heap[index] = asked;
+	asked.line->next.index = index;
+}
+
+static void plait_sift_up(u32 index, struct plait_asked asked)
+{
+	while (index) {
+		u32 above = (index - 1) / 2;
+
+		if (!plait_is_before(&asked, &agenda.heap[above]))
+			break;
+		plait_put(index, agenda.heap[above]);
+		index = above;
+	}
+	plait_put(index, asked);
+}
+
+static void plait_sift_down(u32 index, struct plait_asked asked)
+{
+	for (;;) {
+		u32 below = 2 * index + 1;
+
+		if (below >= agenda.count)
+			break;
+		if (below + 1 < agenda.count && plait_is_before(&agenda.heap[below + 1], &agenda.heap[below]))
+			below++;
+		if (!plait_is_before(&agenda.heap[below], &asked))
+			break;
+		plait_put(index, agenda.heap[below]);
+		index = below;
+	}
+	plait_put(index, asked);
+}
+
+static void plait_place(u32 index, struct plait_asked asked)
+{
+	if (index && plait_is_before(&asked, &agenda.heap[(index - 1) / 2]))
+		plait_sift_up(index, asked);
+	else
+		plait_sift_down(index, asked);
+}
+
+static void plait_enlist(struct plait_line *line, u64 at)
+{
+	struct plait_asked asked = { .at = at, .order = agenda.order++, .line = line };
+	u64 was = line->next.at;
+
+	line->next.at = at;
+	if (was == PLAIT_NEVER && at != PLAIT_NEVER)
+		plait_sift_up(agenda.count++, asked);
+	else if (at != PLAIT_NEVER)
+		plait_place(line->next.index, asked);
+	else if (was != PLAIT_NEVER && --agenda.count != line->next.index)
+		plait_place(line->next.index, agenda.heap[agenda.count]);
+}
+
+/* --- The timer ---------------------------------------------------------------------------------------------------- */
+
+#if defined(CONFIG_UML_TIME_TRAVEL_SUPPORT) && !defined(MODULE)
+
+static void plait_arm_event(u64 at, u64 now)
+{
+	time_travel_del_event(&agenda.event);
+	time_travel_add_event_rel(&agenda.event, at - now);
+}
+
+static void plait_event_is_due(struct time_travel_event *event)
+{
+	tasklet_hi_schedule(&agenda.tasklet);
+}
+
+static void plait_agenda_run(void);
+
+static void plait_run_tasklet(struct tasklet_struct *tasklet)
+{
+	plait_agenda_run();
+}
+
+static void plait_start_event(void)
+{
+	time_travel_set_event_fn(&agenda.event, plait_event_is_due);
+	tasklet_setup(&agenda.tasklet, plait_run_tasklet);
+}
+
+#else
+
+static void plait_arm_event(u64 at, u64 now)
+{
+}
+
+static void plait_start_event(void)
+{
+}
+
+#endif
+
+/* Sets the timer to the first line, unless it is due earlier anyway. */
+static void plait_arm(void)
+{
+	u64 now, first = agenda.count ? agenda.heap[0].at : PLAIT_NEVER;
+
+	if (first >= agenda.armed)
+		return;
+	agenda.armed = first;
+	if (!PLAIT_VIRTUAL) {
+		hrtimer_start(&agenda.timer, ns_to_ktime(first), HRTIMER_MODE_ABS_SOFT);
+		return;
+	}
+	now = ktime_get_ns();
+	plait_arm_event(max(first, now), now);
+}
+
+/* Calls all lines that have something to do up to now. */
+static void plait_agenda_run(void)
+{
+	u64 now = ktime_get_ns();
+
+	rcu_read_lock();
+	spin_lock(&agenda.lock);
+	agenda.armed = PLAIT_NEVER;
+	agenda.now = PLAIT_VIRTUAL ? now : PLAIT_NEVER;
+	while (agenda.count && agenda.heap[0].at <= now) {
+		agenda.running = agenda.heap[0].line;
+		spin_unlock(&agenda.lock);
+		plait_line_event(agenda.running, now);
+		spin_lock(&agenda.lock);
+	}
+	agenda.running = NULL;
+	agenda.now = PLAIT_NEVER;
+	plait_arm();
+	spin_unlock(&agenda.lock);
+	rcu_read_unlock();
+}
+
+static enum hrtimer_restart plait_timer_is_due(struct hrtimer *timer)
+{
+	plait_agenda_run();
+	return HRTIMER_NORESTART;
+}
+
+/* --- For lines ------------------------------------------------------------------------------------------------------ */
+
+void plait_agenda_set(struct plait_line *line, u64 at)
+{
+	spin_lock(&agenda.lock);
+	plait_enlist(line, at);
+	if (!agenda.running)
+		plait_arm();
+	spin_unlock(&agenda.lock);
+}
+
+u64 plait_agenda_now(void)
+{
+	u64 now = READ_ONCE(agenda.now);
+
+	return now == PLAIT_NEVER ? ktime_get_ns() : now;
+}
+
+int plait_agenda_join(struct plait_line *line)
+{
+	struct plait_asked *heap, *old = NULL;
+	u32 room;
+
+	ASSERT_RTNL();
+	line->next.at = PLAIT_NEVER;
+	if (agenda.lines == agenda.room) {
+		room = agenda.room ? 2 * agenda.room : 64;
+		heap = kvmalloc_array(room, sizeof(*heap), GFP_KERNEL);
+		if (!heap)
+			return -ENOMEM;
+		spin_lock_bh(&agenda.lock);
+		memcpy(heap, agenda.heap, agenda.count * sizeof(*heap));
+		old = agenda.heap;
+		agenda.heap = heap;
+		agenda.room = room;
+		spin_unlock_bh(&agenda.lock);
+		kvfree(old);
+	}
+	agenda.lines++;
+	return 0;
+}
+
+void plait_agenda_leave(struct plait_line *line)
+{
+	bool is_running;
+
+	ASSERT_RTNL();
+	do {
+		spin_lock_bh(&agenda.lock);
+		plait_enlist(line, PLAIT_NEVER);
+		is_running = agenda.running == line;
+		spin_unlock_bh(&agenda.lock);
+		cpu_relax();
+	} while (is_running);
+	agenda.lines--;
+}
+
+void plait_agenda_start(void)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)
+	hrtimer_setup(&agenda.timer, plait_timer_is_due, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+#else
+	hrtimer_init(&agenda.timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	agenda.timer.function = plait_timer_is_due;
+#endif
+	plait_start_event();
+}
+
+/* No line is left. */
+void plait_agenda_stop(void)
+{
+	hrtimer_cancel(&agenda.timer);
+	kvfree(agenda.heap);
+	agenda.heap = NULL;
+}

@@ -8,6 +8,7 @@ import pytest
 
 from plait import kernel as kernels
 from plait.binaries import AGENT
+from plait.calibration.calibrate import calibrate
 from plait.dataset.convert import convert
 from plait.dataset.digest import trial_digest
 from plait.engine.engine import Job
@@ -19,6 +20,7 @@ from plait.seeds import trial_seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     import polars as pl
 
@@ -101,6 +103,20 @@ def test_a_first_packet_needs_its_own_transmission_time(run: Callable[..., Table
     # the last packet of the handshake and a full segment follow each other, and an acknowledgement comes back
     expected_us = 20_000 + (66 + 1514 + 66) * 8
     assert subflows["min_rtt_us"].drop_nulls()[-1] == pytest.approx(expected_us, abs=1)
+
+
+def test_the_calibration_measures_devices_as_configured(tmp_path: Path) -> None:
+    """Frames of 9000 bytes at 1 Mbit/s need 72 ms of their own, which are no delay of the link."""
+    link = "mtu: 9000, rate: 1mbit, delay: 10ms, backward: {rate: 20mbit, loss: 2%, jitter: 5ms, delay: 20ms}"
+    plan = resolve(parse(LINE.replace("LINK", link), "test.yaml"), 1)
+    engine = VirtualEngine(kernels.ensure(), AGENT, links="device")
+    done = calibrate([("", plan)], engine, engine.identity(), tmp_path, jobs=1, fresh=True)
+    assert done.measured == 2
+    figures = [
+        figure for measured in done.figures.values() for figure in measured if figure.name == "delay_us"
+    ]
+    assert [figure.configured for figure in figures] == [10_000, 20_000]
+    assert figures[0].measured == pytest.approx(10_000, abs=2)
 
 
 def test_events_change_cut_and_restore_a_device(run: Callable[..., Tables]) -> None:

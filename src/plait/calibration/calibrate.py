@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from plait.plan.model.plan import Plan
 
 SCHEMA = 1
-METHOD = 2
+METHOD = 3
 """Increases when the method of measurement changes, so that cached figures are not used."""
 FILE = "calibration.json"
 _MAX_LINES = 8
@@ -132,7 +132,7 @@ def calibrate(
         MachineError: a figure is out of tolerance.
         TrialError: a guest failed.
     """
-    settings = settings_of(plans)
+    settings = settings_of(plans, engine.emulated_links or "chain")
     cached = {} if fresh else {setting: _read_cached(cache, setting, identity) for setting in settings}
     figures = {setting: measured for setting, measured in cached.items() if measured is not None}
     unknown = [setting for setting in settings if setting not in figures]

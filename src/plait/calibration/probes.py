@@ -9,6 +9,9 @@ Jitter that preserves the packet order delays the packets behind a late one; if 
 passes less than its rate. Reordering and loss have the same effect, less often. Such a link behaves as configured, so
 the rate limiter and its queue are measured behind a constant delay.
 
+A host looks up its neighbour's address only once. Otherwise, every minute or so, that small packet would take the place
+of a full one in a short queue.
+
 All settings of a plan are measured at once, each in its own namespaces; their links are separate.
 """
 
@@ -40,6 +43,7 @@ LONG_ENOUGH_NS = 4_000_000
 """Saturation lasts at least this long, if that takes at most `MOST_SATURATING` packets."""
 WARM_UP_PACKETS = 8
 _UDP_IPV4_BYTES = 28
+_KEEP_ADDRESSES = ("net/ipv4/neigh/default/base_reachable_time_ms", "1000000000")
 _LEAST_GAP_NS = 20_000
 
 
@@ -76,7 +80,10 @@ def measurement_plan(settings: Sequence[Setting]) -> tuple[Plan, list[SettingPro
         for flow, packets in zip(plan.flows, flows, strict=True)
     )
     ends = max(packets.end_us for packets in flows)
-    return _shaped(plan.model_copy(update={"flows": exact, "end_us": ends + 1_000_000}), chains), probes
+    sysctls = (*plan.machine.sysctls, _KEEP_ADDRESSES)
+    machine = plan.machine.model_copy(update={"sysctls": sysctls})
+    exact_plan = plan.model_copy(update={"machine": machine, "flows": exact, "end_us": ends + 1_000_000})
+    return _shaped(exact_plan, chains), probes
 
 
 @dataclass(frozen=True)
@@ -141,9 +148,16 @@ def loss_ratio(setting: Setting) -> float:
     else:
         bad = model.p / (model.p + model.r) if model.p + model.r else 0.0
         drawn = bad * model.loss_bad + (1 - bad) * model.loss_good
-    return float(
-        drawn * (1 - netem.duplicate_ratio)
-    )  # a loss takes one of the two copies of a duplicated packet
+    return float(drawn * lost_share(setting))
+
+
+def lost_share(setting: Setting) -> float:
+    """Return the share of losses after which no copy arrives.
+
+    In a chain a loss takes one of the two copies of a duplicated packet. A device duplicates what it has not lost.
+    """
+    netem = setting.netem
+    return 1.0 if netem is None or setting.links == "device" else 1 - netem.duplicate_ratio
 
 
 def _shaped(plan: Plan, chains: Sequence[Setting]) -> Plan:

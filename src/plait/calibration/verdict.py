@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from plait.calibration.probes import WARM_UP_PACKETS, loss_ratio
+from plait.calibration.probes import WARM_UP_PACKETS, loss_ratio, lost_share
 from plait.plan.links.distributions import NETEM_SCALE, deviation_ns, table
 
 if TYPE_CHECKING:
@@ -85,7 +85,9 @@ def figures(probe: SettingProbe, messages: pl.DataFrame) -> list[MeasuredFigure]
 
 
 def _delay(setting: Setting, probe: pl.DataFrame) -> MeasuredFigure:
-    """Return the one-way delay of packets that met no queue: the median, or the mean with jitter.
+    """Return the one-way delay of packets that met no queue, without their transmission.
+
+    The delay is the median, or the mean with jitter.
 
     On lossy links a packet may wait until its host has resolved an address again. That is no delay of the link, and it
     does not change the median.
@@ -102,8 +104,9 @@ def _delay(setting: Setting, probe: pl.DataFrame) -> MeasuredFigure:
     if netem.jitter_ns:
         measured = arrived.mean()
         tolerance += _mean_within_us(netem, len(arrived))
+    delay = float(measured) - setting.transmission_ns / 1000  # type: ignore[arg-type]  # delays are numbers
     low, high = configured - tolerance, configured + tolerance
-    return MeasuredFigure("delay_us", configured, float(measured), low, high, len(arrived))  # type: ignore[arg-type]  # delays are numbers
+    return MeasuredFigure("delay_us", configured, delay, low, high, len(arrived))
 
 
 def _mean_within_us(netem: Netem, packets: int) -> float:
@@ -165,7 +168,7 @@ def _distribution(setting: Setting, sent: int) -> np.ndarray:
     ratios = (0.0 if netem is None else netem.loss_ratio,) * 2
     if model is not None:
         ratios = (model.loss_good, model.loss_bad)
-    lost = np.array(ratios)[:, None] * (1 - (0.0 if netem is None else netem.duplicate_ratio))
+    lost = np.array(ratios)[:, None] * lost_share(setting)
     moves = np.array([[1 - p, p], [r, 1 - r]])
     probability = np.zeros((2, sent + 1))
     probability[:, 0] = np.linalg.matrix_power(moves, WARM_UP_PACKETS)[0]

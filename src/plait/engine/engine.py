@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from plait.engine.interactive import PromptedGuest
     from plait.engine.inventory import Inventory, Setting
     from plait.engine.support import Unsupported
-    from plait.plan.model.plan import PauseAt, Plan
+    from plait.plan.model.plan import LinksAs, PauseAt, Plan
 
 Clock = Literal["virtual", "real"]
 Fact = str | int | float | None
@@ -76,8 +76,9 @@ class Engine(Protocol):
     """What the times in the tables count: virtual time, or that of this machine or of real hosts."""
     max_jobs: int | None
     """How many trials may run at once; None: any number. Other trials disturb a trial in real time."""
-    emulates_links: bool
-    """Whether the engine emulates the links, so that a calibration can compare them with their configured values."""
+    emulated_links: LinksAs | None
+    """What the engine emulates links with, so that a calibration can compare them with their configured values; None:
+    it does not emulate them."""
 
     def identity(self) -> EngineIdentity:
         """Return what determines outcomes besides the plan (MachineError if this machine cannot run trials)."""

@@ -158,7 +158,7 @@ def _calibrations(
 ) -> Iterator[Calibration]:
     """Yield the calibration of the links of each engine that emulates them, if the options ask for it."""
     for name, engine in engines.by_name.items() if options.calibrate else ():
-        if engine.emulates_links:
+        if engine.emulated_links is not None:
             plans = (
                 (title, case.plan(trial_seed(study.seed, 0)))
                 for title, case in _named_cases(study)

@@ -132,10 +132,9 @@ def test_no_valid_link_is_refused(engine: VirtualEngine, tmp_path: Path) -> None
 class Tampered:
     """The engine, with a kernel that does something else than it is asked to."""
 
-    emulates_links = True
-
     def __init__(self, engine: VirtualEngine, change: Callable[[object], dict[str, object]]) -> None:
         self.engine = engine
+        self.emulated_links = engine.emulated_links
         self.change = change
 
     def execute(self, job: Job) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from plait.engine.inventory import Inventory, Setting
     from plait.engine.request import EngineRequest
     from plait.engine.support import Feature, Unsupported
-    from plait.plan.model.plan import Plan
+    from plait.plan.model.plan import LinksAs, Plan
 
 LACKS: Mapping[Feature, str] = {
     "traces": "has no queue that replays a trace, because that queue is a module of plait's kernel",
@@ -50,7 +50,7 @@ class HostEngine:
     repeatable = False
     clock: Clock = "real"
     max_jobs: int | None = 1
-    emulates_links = False
+    emulated_links: LinksAs | None = None
     """The kernel applies the links, but a calibration in real time would measure the moment, not the engine."""
 
     def __init__(

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from plait.engine.request import EngineRequest
     from plait.engine.support import Feature, Unsupported
     from plait.kernel.stock import StockKernel
-    from plait.plan.model.plan import Plan
+    from plait.plan.model.plan import LinksAs, Plan
 
 LACKS: Mapping[Feature, str] = {
     "traces": "has a stock kernel, without the queue that replays traces (plait_trace)",
@@ -65,7 +65,7 @@ class MachineEngine:
     repeatable = True
     clock: Clock = "virtual"
     max_jobs: int | None = None
-    emulates_links = False
+    emulated_links: LinksAs | None = None
     """A calibration would find every delay too long, by the time that the processor takes for a packet."""
 
     def __init__(

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from plait.engine.request import EngineRequest
     from plait.engine.support import Unsupported
     from plait.hosts.model import HostsFile
-    from plait.plan.model.plan import Plan
+    from plait.plan.model.plan import LinksAs, Plan
 
 
 class RemoteEngine:
@@ -48,7 +48,7 @@ class RemoteEngine:
     repeatable = False
     clock: Clock = "real"
     max_jobs: int | None = 1
-    emulates_links = False
+    emulated_links: LinksAs | None = None
 
     def __init__(
         self,

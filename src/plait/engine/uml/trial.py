@@ -65,7 +65,6 @@ class VirtualEngine:
     repeatable = True
     clock: Clock = "virtual"
     max_jobs: int | None = None
-    emulates_links = True
 
     def __init__(
         self,
@@ -89,6 +88,7 @@ class VirtualEngine:
         self._policy = policy
         self._runner = GuestRunner(limits or TrialLimits(), warn)
         self._agent = agent
+        self.emulated_links: LinksAs | None = links
         self._links: LinksAs = links
         self._initramfs, self._agent_sha256 = initramfs_of(agent)
 

@@ -14,7 +14,7 @@ from plait import limits
 from plait.cli import crosscheck, import_, lint, measure, new, plan, run, store
 from plait.cli import help as help_verb
 from plait.cli import list as list_verb
-from plait.cli.laboratory import bisect, doctor, kernel, selftest, shell
+from plait.cli.laboratory import bisect, doctor, hunt, kernel, selftest, shell
 from plait.cli.laboratory import exec as exec_verb
 from plait.cli.results import bundle, compare, explain, export, merge, report, view
 from plait.cli.shared import ending
@@ -48,6 +48,7 @@ app.command("export")(export.command)
 app.command("measure")(measure.command)
 app.command("selftest")(selftest.command)
 app.command("bisect")(bisect.command)
+app.command("hunt")(hunt.command)
 app.command("doctor")(doctor.command)
 app.add_typer(kernel.app, name="kernel")
 app.add_typer(store.app, name="store")

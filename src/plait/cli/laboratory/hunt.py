@@ -1,0 +1,106 @@
+"""`plait hunt`: searches a kernel's MPTCP for faults, and writes the smallest case of each to a file."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from plait.binaries import AGENT
+from plait.cli.shared.ending import notify
+from plait.cli.shared.environment import environment_of
+from plait.cli.shared.kernel import chosen_kernel
+from plait.cli.shared.options import KernelOption
+
+if TYPE_CHECKING:
+    from plait.testing.hunt.run import CaseResult
+    from plait.testing.hunt.search import Fault, HuntTotals
+
+
+def command(
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="Repeat the case in this file", show_default="search"),
+    ] = None,
+    *,
+    kernel: KernelOption = None,
+    minutes: Annotated[float, typer.Option(metavar="M", min=0.01, max=10_000, help="Search so long")] = 10,
+    seed: Annotated[int, typer.Option(metavar="S", min=0, help="First seed")] = 1,
+    faults: Annotated[
+        int, typer.Option(metavar="N", min=1, max=100, help="End after N different faults")
+    ] = 1,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Guests at once", show_default="number of CPUs")
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the files of faults")] = Path("faults"),
+) -> int:
+    """Search a kernel's MPTCP for faults with random networks, connections and events.
+
+    plait checks that all bytes arrive once and intact, connections make progress, no socket is left, counters add up,
+    and the kernel prints no warning. It makes the case of a fault smaller, and writes it to a file that repeats it.
+    Exit code 1: there is a fault.
+    """
+    from plait.engine.uml.trial import VirtualEngine
+    from plait.testing.hunt.case import load_case
+    from plait.testing.hunt.run import play, require_programs
+    from plait.testing.hunt.search import Hunt, HuntLimits
+
+    require_programs()
+    case = None if file is None else load_case(file)
+    booted = chosen_kernel(kernel)
+    environment = environment_of([], terminal=False)
+    if case is not None:
+        return _show_result(play(case, booted, environment))
+    inventory = VirtualEngine(booted, AGENT).inventory()
+    limits = HuntLimits(minutes, faults, jobs or len(os.sched_getaffinity(0)))
+    notify(f"hunting in {booted.name} for {minutes:g} min from seed {seed}, {limits.jobs} guests at once")
+    totals = Hunt(inventory, limits, lambda drawn: play(drawn, booted, environment), notify).run(seed)
+    for fault in totals.faults:
+        _write(out, fault, kernel)
+    _show(totals)
+    return 1 if totals.faults else 0
+
+
+def _show_result(result: CaseResult) -> int:
+    for violation in result.violations:
+        typer.echo(f"{violation.kind}: {violation.text}")
+    if not result.violations:
+        typer.echo(f"no fault: {result.received_bytes} bytes arrived, {result.joined} subflows joined")
+    return 1 if result.violations else 0
+
+
+def _write(out: Path, fault: Fault, kernel: str | None) -> None:
+    """Write the case and the kernel's log, and say so."""
+    from plait.files import Folder
+    from plait.testing.hunt.case import as_text
+
+    out.mkdir(parents=True, exist_ok=True)
+    name = f"{fault.violation.kind}-seed{fault.seed}"
+    option = f" --kernel {shlex.quote(kernel)}" if kernel else ""
+    repeat = f"plait hunt {shlex.quote(str(out / name))}.yaml{option}"
+    comment = f"{fault.violation.kind}: {fault.violation.text}\n{repeat}"
+    folder = Folder(out)
+    folder.write(f"{name}.yaml", as_text(fault.case, comment).encode())
+    folder.write(f"{name}.log", fault.log.encode())
+    before, after = fault.drawn, fault.case
+    typer.echo(f"{fault.violation.kind}: {fault.violation.text}")
+    typer.echo(
+        f"  seed {fault.seed}, after {fault.found_s:.0f} s; made smaller in {fault.attempts} attempts: "
+        f"{len(before.events)} -> {len(after.events)} events, {len(before.connections)} -> "
+        f"{len(after.connections)} connections"
+    )
+    typer.echo(f"  to repeat: {repeat}")
+
+
+def _show(totals: HuntTotals) -> None:
+    if totals.unrepeated:
+        seeds = ", ".join(map(str, totals.unrepeated[:10]))
+        typer.echo(f"failures that did not happen again: seed {seeds}")
+    typer.echo(
+        f"{totals.cases} cases, {totals.subflows} subflows joined, {totals.received_bytes / 1e6:.0f} MB arrived in "
+        f"{totals.virtual_s / 60:.0f} min of virtual time: {len(totals.faults) or 'no'} fault"
+        f"{'s' * (len(totals.faults) > 1)}"
+    )

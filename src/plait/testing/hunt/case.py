@@ -1,0 +1,130 @@
+"""The case of a hunt: links, endpoints, connections and events between two hosts, as a file that repeats it.
+
+Hosts `client` and `server` share every link. Link 0 carries the initial subflow of every connection.
+"""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from ruamel.yaml import YAML
+
+from plait.errors import DataError
+from plait.files import Folder
+from plait.scenario.read.document import Refused, read
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Side = Literal["client", "server"]
+_Name = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,15}$")]
+_Moment = Annotated[int, Field(ge=0, le=60_000)]
+_Number = Annotated[int, Field(ge=0, le=7)]
+MOST_EVENTS = 64
+
+
+OF_CONNECTIONS = ("close", "reset", "shutdown", "destroy")
+"""Events that happen to a connection."""
+OF_LINKS = ("destroy", "link_down", "remove_endpoint", "add_endpoint")
+"""Events that happen to a link, or to something on it."""
+
+
+class _HuntPart(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class HuntLink(_HuntPart):
+    """A link, alike in both directions."""
+
+    rate_mbit: int = Field(ge=1, le=1000)
+    delay_ms: int = Field(ge=0, le=500)
+    loss_percent: int = Field(default=0, ge=0, le=3)
+    queue_packets: int = Field(default=100, ge=4, le=10_000)
+    mtu: int = Field(default=1500, ge=576, le=9000)
+    endpoint: Literal["subflow", "subflow fullmesh", "subflow backup", "none"] = "subflow"
+    """The client's endpoint; link 0 has none."""
+    signal: bool = False
+    """Whether the server announces its address."""
+
+
+class HuntConnection(_HuntPart):
+    """A connection that the client opens. A side ends its stream once it has sent and received all, unless it holds."""
+
+    start_ms: _Moment = 0
+    up_bytes: int = Field(default=0, ge=0, le=20_000_000)
+    down_bytes: int = Field(default=0, ge=0, le=20_000_000)
+    early_end: bool = False
+    """A side ends its stream as soon as it has sent its bytes."""
+    hold: bool = False
+    """Both sides keep their streams open until the end of the case, unless an event ends them."""
+
+
+class HuntEvent(_HuntPart):
+    """Something that happens; `connection`, `link` and `side` say to what."""
+
+    at_ms: _Moment
+    do: Literal[
+        "close", "reset", "shutdown", "destroy", "link_down", "remove_endpoint", "add_endpoint", "flush"
+    ]
+    connection: _Number = 0
+    side: Side = "client"
+    link: _Number = 0
+    """Of the subflow to destroy, the link that goes down, or the endpoint."""
+    for_ms: Annotated[int, Field(ge=0, le=3000)] = 0
+    """How long the link is down."""
+
+
+class HuntCase(_HuntPart):
+    """What one guest plays."""
+
+    hunt: Literal[1] = 1
+    """The version of the format."""
+    seed: int = Field(default=1, ge=0, le=2**31)
+    """Of the guest's random numbers."""
+    scheduler: _Name = "default"
+    congestion_control: _Name = "cubic"
+    receive_buffer: int = Field(default=6 << 20, ge=16_384, le=64 << 20)
+    send_buffer: int = Field(default=4 << 20, ge=16_384, le=64 << 20)
+    links: tuple[HuntLink, ...] = Field(min_length=1, max_length=4)
+    connections: tuple[HuntConnection, ...] = Field(min_length=1, max_length=8)
+    events: tuple[HuntEvent, ...] = Field(default=(), max_length=MOST_EVENTS)
+
+    @model_validator(mode="after")
+    def _refers_to_what_is_there(self) -> HuntCase:
+        for event in self.events:
+            if event.link >= len(self.links) or event.connection >= len(self.connections):
+                raise ValueError(
+                    f"the event at {event.at_ms} ms refers to a link or connection that is not there"
+                )
+        return self
+
+
+def as_text(case: HuntCase, comment: str = "") -> str:
+    """Return the case as YAML without defaults, below lines of comment."""
+    text = StringIO()
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = None
+    yaml.width = 100
+    # ruamel declares this option without its type
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    yaml.dump({"hunt": 1, **case.model_dump(mode="json", exclude_defaults=True)}, text)
+    return "".join(f"# {line}\n" for line in comment.splitlines()) + text.getvalue()
+
+
+def load_case(path: Path) -> HuntCase:
+    """Return the case in a file (DataError if it has none)."""
+    try:
+        text = Folder(path.resolve().parent).read(path.name, 1 << 16).decode()
+        return HuntCase.model_validate(read(text).value)
+    except OSError as error:
+        raise DataError(f"reading {path}: {error.strerror}; name a file that `plait hunt` wrote") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"reading {path}: it is no text; name a file that `plait hunt` wrote") from error
+    except Refused as error:
+        raise DataError(f"reading {path}: {error}; name a file that `plait hunt` wrote") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the file"
+        raise DataError(f"reading {path}: {where}: {first['msg']}; correct the file") from error

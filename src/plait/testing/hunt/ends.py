@@ -1,0 +1,117 @@
+"""The guest's side of a hunt: both ends of a connection, which check each byte. It needs the standard library alone."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+from dataclasses import dataclass
+
+BLOCK = 65_521
+"""The length of the block of random bytes that a stream repeats; a prime, so that no segment has this period."""
+
+
+@dataclass
+class End:
+    """One end of a connection."""
+
+    side: str
+    number: int
+    out: bytes
+    """The block that repeats in what it sends, twice."""
+    into: bytes
+    """The block that repeats in what it receives, twice."""
+    to_send: int
+    expected: int
+    """Bytes that it receives before it ends its stream."""
+    hold: bool
+    socket: socket.socket | None = None
+    connected: bool = False
+    sent: int = 0
+    received: int = 0
+    ended: bool = False
+    """It has ended its stream."""
+    closed: bool = False
+    saw_end: bool = False
+    error: str | None = None
+
+    def connect(self) -> None:
+        """Note that the connection stands; raise OSError if it failed."""
+        assert self.socket is not None
+        code = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            raise OSError(code, os.strerror(code))
+        self.connected = True
+
+    def write(self) -> bool:
+        """Send what the socket takes; return whether it took any."""
+        assert self.socket is not None
+        moved = False
+        while self.sent < self.to_send:
+            at = self.sent % BLOCK
+            piece = self.out[at : at + min(BLOCK, self.to_send - self.sent)]
+            try:
+                count = self.socket.send(piece)
+            except BlockingIOError:
+                return moved
+            self.sent += count
+            moved = True
+        if self.ends_now():
+            self.ended = True
+            self.socket.shutdown(socket.SHUT_WR)
+        return moved
+
+    def read(self) -> str | None:
+        """Read what there is; return what is wrong with it."""
+        assert self.socket is not None
+        for _ in range(64):
+            try:
+                data = self.socket.recv(BLOCK)
+            except BlockingIOError:
+                return None
+            if not data:
+                self.saw_end = True
+                return None
+            at = self.received % BLOCK
+            if data != self.into[at : at + len(data)]:
+                return f"wrong content within {len(data)} bytes from byte {self.received}"
+            self.received += len(data)
+        return None
+
+    def ends_now(self) -> bool:
+        """Return whether it has nothing more to send, and has received what it waits for."""
+        done = self.sent == self.to_send and (self.received >= self.expected or self.saw_end)
+        return done and not self.ended and not self.hold
+
+    def wants(self) -> int:
+        """Return the events of poll(2) that it waits for."""
+        events = 0 if self.saw_end else select.POLLIN
+        unfinished = not self.connected or self.sent < self.to_send or self.ends_now()
+        return events | (select.POLLOUT if unfinished and not self.ended else 0)
+
+
+@dataclass
+class Played:
+    """A connection of the case, both ends."""
+
+    client: End
+    server: End
+    start_s: float
+    moved_s: float = 0.0
+    disturbed: bool = False
+    """An event closed, reset or destroyed something of it."""
+
+    def ends(self) -> tuple[End, End]:
+        """Return both ends."""
+        return self.client, self.server
+
+    def unfinished(self) -> bool:
+        """Return whether bytes or the end of a stream are on their way or still to be sent."""
+        for sender, receiver in ((self.client, self.server), (self.server, self.client)):
+            if receiver.closed or receiver.error or receiver.saw_end or sender.error:
+                continue
+            if not sender.closed and sender.sent < sender.to_send:
+                return True
+            if receiver.received < sender.sent or sender.ended or not (sender.closed or sender.hold):
+                return True
+        return False

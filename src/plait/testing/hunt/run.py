@@ -1,0 +1,218 @@
+"""Plays a case in a guest, and judges what it reports by the invariants.
+
+    bytes     what a side receives is what the other one sent, once and in order
+    progress  a connection with a usable subflow does not stand still for 30 s after the last event
+    error     a connection fails only if an event happened
+    sockets   no socket is left half an hour after the last one was closed
+    counters  counters of both sides add up
+    kernel    the kernel prints no warning, and no report of lockdep, KASAN or RCU
+    guest     the guest ends by itself
+
+What the guest reports is untrusted: it is bounded and validated.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from plait.binaries import AGENT
+from plait.cache import cache_root
+from plait.engine.interactive import END, STDERR, STDOUT, ProgramStart
+from plait.engine.uml.boot_inputs import EMPTY_PLAN
+from plait.engine.uml.session import Session, SessionRequest
+from plait.engine.workspace import Workspace
+from plait.errors import MachineError, TrialError, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.kernel import Kernel
+    from plait.testing.hunt.case import HuntCase
+
+Kind = Literal["bytes", "progress", "error", "sockets", "counters", "kernel", "guest"]
+COMPLAINTS = re.compile(
+    r"BUG:|WARNING:|KASAN|UBSAN|INFO: .*(?:lock|task|rcu)|possible .*deadlock|suspicious RCU"
+    r"|Kernel panic|ODEBUG|Oops|refcount_t|Object .*corrupt|inconsistent lock state|sleeping function"
+)
+"""Lines of the kernel's log that report a fault."""
+_AT_MOST = {
+    "MPTcpExtMPJoinAckRx": "MPTcpExtMPJoinSynAckRx",
+    "MPTcpExtMPCapableACKRX": "MPTcpExtMPCapableSYNACKRX",
+}
+"""Counters of the server, and those of the client that they cannot exceed."""
+_BEYOND_WINDOW = 20
+"""Segments beyond the window that are no fault: on 6.12.117 with plait's patches there is one now and then."""
+_PLAYER = Path(__file__).with_name("player.py")
+_MEMORY_MIB = 512
+_SYSTEM_CALL_NS = 7000
+_LIMIT_US = 2 * 3600 * 1_000_000
+_WALL_S = 300.0
+_OUTPUT_BYTES = 2 << 20
+_LONGEST_TEXT = 300
+
+
+@dataclass(frozen=True)
+class Violation:
+    """An invariant that does not hold."""
+
+    kind: Kind
+    text: str
+
+    def is_like(self, other: Violation) -> bool:
+        """Return whether both are probably the same fault."""
+        return self.kind == other.kind and (
+            self.kind != "kernel" or _without_numbers(self) == _without_numbers(other)
+        )
+
+
+class _Seen(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    kind: Literal["bytes", "progress", "error"]
+    text: Annotated[str, Field(max_length=2000)]
+
+
+class _PlayerReport(BaseModel):
+    """What the guest's side prints."""
+
+    model_config = ConfigDict(extra="forbid", strict=False)
+    violations: Annotated[list[_Seen], Field(max_length=8)]
+    left: dict[Literal["client", "server"], int]
+    counters: dict[Literal["client", "server"], dict[str, int]]
+    log: str
+    received: int
+    virtual_s: int
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """The result of one case."""
+
+    violations: tuple[Violation, ...]
+    received_bytes: int
+    virtual_s: int
+    joined: int
+    """Subflows that the server accepted beyond the initial ones."""
+    log: str
+    """The kernel's log."""
+
+
+def require_programs() -> None:
+    """Raise MachineError if this machine lacks a program that the guest runs."""
+    for name in ("ip", "tc"):
+        if shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin") is None:
+            raise MachineError(f"hunting: {name} is not installed; run `sudo apt-get install iproute2`")
+
+
+def play(case: HuntCase, kernel: Kernel, environment: Sequence[tuple[str, str]]) -> CaseResult:
+    """Play the case in a guest of its own.
+
+    Raises TrialError if the guest's side of plait itself fails, for instance without a program.
+    """
+    argv = [sys.executable, "-s", "-S", str(_PLAYER)]
+    start = ProgramStart(1, argv, environment, input="file")
+    machine = EMPTY_PLAN.machine.model_copy(update={"memory_mib": _MEMORY_MIB, "syscall_ns": _SYSTEM_CALL_NS})
+    plan = EMPTY_PLAN.model_copy(update={"seed": case.seed, "machine": machine})
+    request = SessionRequest(start=start, time_limit_us=_LIMIT_US)
+    out: dict[int, list[bytes]] = {STDOUT: [], STDERR: [], END: []}
+    died: str | None = None
+    with Workspace(cache_root() / "exec", ".work-") as workspace:
+        folder = workspace.job()
+        (folder / "input").mkdir()
+        (folder / "input" / "stdin").write_text(case.model_dump_json(), encoding="utf-8")
+        with Session(kernel, AGENT, folder, plan, request) as session:
+            try:
+                _collect(session, out)
+            except TrialError as error:
+                died = str(error)
+            log = "\n".join(session.console())
+    if not out[STDOUT] or died is not None:
+        said = b"".join(out[STDERR]).decode(errors="replace").strip()
+        if died is None:
+            raise TrialError(f"playing the case of seed {case.seed}: {printable(said[-800:]) or 'no report'}")
+        return CaseResult((Violation("guest", _first_line(died)),), 0, 0, 0, f"{died}\n{log}")
+    return judge(b"".join(out[STDOUT]), case)
+
+
+def _collect(session: Session, out: dict[int, list[bytes]]) -> None:
+    """Collect the output until the program's end (TrialError if the guest dies or exceeds a bound)."""
+    deadline, size = time.monotonic() + _WALL_S, 0
+    while time.monotonic() < deadline:
+        session.wait()
+        gone = session.has_ended()
+        for frame in session.frames():
+            if frame.kind in out:
+                out[frame.kind].append(frame.content)
+                size += len(frame.content)
+            if frame.kind == END:
+                return
+        session.check_disk()
+        if size > _OUTPUT_BYTES:
+            raise TrialError(f"the guest printed more than {_OUTPUT_BYTES >> 20} MiB")
+        if gone:
+            session.explain_end()
+            raise TrialError("the guest ended before its program")
+    raise TrialError(f"the guest did not end within {_WALL_S:.0f} s of wall time: its kernel hangs")
+
+
+def judge(output: bytes, case: HuntCase) -> CaseResult:
+    """Return what the guest's report of a case means (TrialError if it is damaged)."""
+    try:
+        report = _PlayerReport.model_validate_json(output)
+    except ValidationError as error:
+        raise TrialError(
+            f"playing the case of seed {case.seed}: the report is damaged: {error.errors()[0]}"
+        ) from error
+    violations = [Violation(seen.kind, printable(seen.text)[:_LONGEST_TEXT]) for seen in report.violations]
+    if any(report.left.values()):
+        left = ", ".join(f"{count} of the {side}" for side, count in sorted(report.left.items()) if count)
+        violations.append(Violation("sockets", f"sockets are left half an hour after the last close: {left}"))
+    violations += [Violation("counters", text) for text in _odd_counters(report.counters, case.scheduler)]
+    complaints = [line for line in report.log.splitlines() if COMPLAINTS.search(line)]
+    if complaints:
+        violations.append(Violation("kernel", printable(complaints[0])[:_LONGEST_TEXT]))
+    joined = report.counters.get("server", {}).get("MPTcpExtMPJoinAckRx", 0)
+    return CaseResult(tuple(violations), report.received, report.virtual_s, joined, printable(report.log))
+
+
+def _odd_counters(counters: dict[Literal["client", "server"], dict[str, int]], scheduler: str) -> list[str]:
+    """Return what does not add up once all connections are gone."""
+    texts = []
+    for side, values in sorted(counters.items()):
+        texts += [
+            f"{name} of the {side} is {values[name]} after the last connection"
+            for name in ("TcpCurrEstab", "MPTcpExtMPCurrEstab")
+            if values.get(name, 0) != 0
+        ]
+        beyond = values.get("MPTcpExtNoDSSInWindow", 0)
+        if beyond > _BEYOND_WINDOW and scheduler != "default":
+            texts.append(
+                f"the {side} dropped {beyond} segments beyond the window that it had offered, "
+                f"and {scheduler} keeps within it"
+            )
+    client, server = counters.get("client", {}), counters.get("server", {})
+    for name, most in (
+        ("MPTcpExtMPJoinAckRx", "MPTcpExtMPJoinSynAckRx"),
+        ("MPTcpExtMPCapableACKRX", "MPTcpExtMPCapableSYNACKRX"),
+    ):
+        if server.get(name, 0) > client.get(most, 0):
+            texts.append(
+                f"{name} of the server ({server[name]}) exceeds {most} of the client ({client.get(most, 0)})"
+            )
+    return texts
+
+
+def _first_line(text: str) -> str:
+    return printable(text.splitlines()[0])[:_LONGEST_TEXT]
+
+
+def _without_numbers(violation: Violation) -> str:
+    """Return the text without time, processor and addresses."""
+    return re.sub(r"0x[0-9a-f]+|\[ *[0-9.]+\]|[0-9]+", "", violation.text)

@@ -1,0 +1,68 @@
+"""A hunt plays its cases in guests: a clean kernel gives no fault, a case repeats, and wrong bytes would be seen."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+from plait import kernel as kernels
+from plait.cli import app
+from plait.cli.shared.environment import environment_of
+from plait.testing.hunt.case import HuntCase, HuntConnection, HuntEvent, HuntLink, as_text
+from plait.testing.hunt.run import play
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [
+    pytest.mark.guest,
+    pytest.mark.skipif(
+        any(shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin") is None for name in ("ip", "tc")),
+        reason="the guest uses this machine's iproute2",
+    ),
+]
+
+LINK = HuntLink(rate_mbit=10, delay_ms=5)
+BUSY = HuntCase(
+    links=(LINK, LINK.model_copy(update={"loss_percent": 1, "mtu": 1400})),
+    connections=(
+        HuntConnection(up_bytes=1_000_000, down_bytes=3000),
+        HuntConnection(up_bytes=3000, hold=True),
+        HuntConnection(down_bytes=1_000_000),
+    ),
+    events=(
+        HuntEvent(at_ms=300, do="link_down", link=1, for_ms=300),
+        HuntEvent(at_ms=1000, do="destroy", connection=1),
+        HuntEvent(at_ms=1500, do="close", connection=1),
+        HuntEvent(at_ms=2000, do="flush"),
+    ),
+)
+
+
+def test_all_bytes_arrive_over_several_subflows_and_nothing_is_left() -> None:
+    result = play(BUSY, kernels.ensure(), environment_of([], terminal=False))
+    assert result.violations == ()
+    assert result.received_bytes == 2_006_000
+    assert result.joined >= 3
+    assert result == play(BUSY, kernels.ensure(), environment_of([], terminal=False))
+
+
+def test_a_file_repeats_its_case(tmp_path: Path) -> None:
+    (tmp_path / "case.yaml").write_text(as_text(BUSY))
+    result = CliRunner().invoke(app, ["hunt", str(tmp_path / "case.yaml")], standalone_mode=False)
+    assert result.return_value == 0, result.output
+    assert "no fault: 2006000 bytes arrived" in result.stdout
+
+
+def test_a_connection_without_its_only_subflow_is_no_standstill() -> None:
+    case = HuntCase(
+        links=(LINK,),
+        connections=(HuntConnection(up_bytes=3_000_000),),
+        events=(HuntEvent(at_ms=500, do="destroy"),),
+    )
+    result = play(case, kernels.ensure(), environment_of([], terminal=False))
+    assert result.violations == ()
+    assert 0 < result.received_bytes < 3_000_000

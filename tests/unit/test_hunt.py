@@ -1,0 +1,203 @@
+"""A hunt draws valid cases, judges reports of guests with bounds, makes failing cases smaller, and writes them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from plait.engine.inventory import Inventory
+from plait.errors import DataError, TrialError
+from plait.testing.hunt.case import HuntCase, HuntConnection, HuntEvent, HuntLink, as_text, load_case
+from plait.testing.hunt.draw import draw
+from plait.testing.hunt.run import CaseResult, Violation, judge
+from plait.testing.hunt.search import Hunt, HuntLimits
+from plait.testing.hunt.shrink import MOST_ATTEMPTS, shrink
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+SCHEDULERS, CONTROLS = ("default", "minrtt"), ("cubic", "reno")
+SMALL = HuntCase(links=(HuntLink(rate_mbit=10, delay_ms=5),), connections=(HuntConnection(up_bytes=1),))
+INVENTORY = Inventory(congestion_controls=CONTROLS, schedulers=SCHEDULERS, sysctls={}, shared_sysctls={})
+CLEAN = CaseResult((), 1000, 2, 1, "")
+LEAK = CaseResult((Violation("sockets", "sockets are left"),), 0, 0, 0, "log of the kernel")
+
+
+def drawn(seed: int) -> HuntCase:
+    return draw(seed, SCHEDULERS, CONTROLS)
+
+
+def leaks(case: HuntCase) -> bool:
+    """Return whether a connection loses its first subflow, is closed, and then loses an endpoint."""
+    for number in range(len(case.connections)):
+        wanted = ["destroy", "close", "flush"]
+        for event in case.events:
+            concerned = event.do == "flush" or event.connection == number
+            if wanted and event.do == wanted[0] and concerned and (event.do != "destroy" or event.link == 0):
+                wanted.pop(0)
+        if not wanted:
+            return True
+    return False
+
+
+def report(**changes: Any) -> bytes:
+    values = {
+        "violations": [], "left": {"client": 0, "server": 0}, "counters": {"client": {}, "server": {}},
+        "log": "", "received": 5, "virtual_s": 1,
+    }  # fmt: skip
+    return json.dumps({**values, **changes}).encode()
+
+
+def kinds(output: bytes, case: HuntCase = SMALL) -> list[str]:
+    return [violation.kind for violation in judge(output, case).violations]
+
+
+def test_a_seed_always_draws_the_same_case_and_seeds_differ() -> None:
+    cases = [drawn(seed) for seed in range(100)]
+    assert cases == [drawn(seed) for seed in range(100)]
+    assert len({case.model_dump_json() for case in cases}) == 100
+    assert {event.do for case in cases for event in case.events} == {
+        *("close", "reset", "shutdown", "destroy", "link_down", "remove_endpoint", "add_endpoint", "flush")
+    }
+
+
+def test_a_written_case_is_read_back(tmp_path: Path) -> None:
+    for seed in range(60):
+        (tmp_path / "case.yaml").write_text(as_text(drawn(seed), "sockets: left\nplait hunt case.yaml"))
+        assert load_case(tmp_path / "case.yaml") == drawn(seed)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hunt: 1\nlinks: []\n", "links: .*correct the file"),
+        ("hunt: 2\n", "hunt: "),
+        ("title: a scenario\n", "links: .*correct the file"),
+        (as_text(SMALL) + "events: [{at_ms: 5, do: close, connection: 3}]\n", "not there; correct the file"),
+        (as_text(SMALL) + "scheduler: a b\n", "scheduler: "),
+        ("[", "name a file that `plait hunt` wrote"),
+    ],
+)
+def test_a_damaged_file_is_refused_with_the_place(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "case.yaml").write_text(text)
+    with pytest.raises(DataError, match=message):
+        load_case(tmp_path / "case.yaml")
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 7])
+def test_a_failing_case_shrinks_to_the_events_that_matter(at_once: int) -> None:
+    failing = [case for case in map(drawn, range(3000)) if leaks(case) and len(case.events) > 10][:10]
+    assert len(failing) == 10
+
+    def first_failing(cases: Sequence[HuntCase]) -> int | None:
+        assert len(cases) <= at_once
+        return next((index for index, case in enumerate(cases) if leaks(case)), None)
+
+    for case in failing:
+        smallest, attempts = shrink(case, first_failing, at_once)
+        assert leaks(smallest)
+        assert [event.do for event in smallest.events] == ["destroy", "close", "flush"]
+        assert (len(smallest.connections), len(smallest.links)) == (1, 1)
+        assert smallest.connections[0] == HuntConnection()
+        assert attempts <= MOST_ATTEMPTS + at_once
+
+
+def test_a_clean_report_is_no_fault() -> None:
+    assert kinds(report()) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({"left": {"client": 2, "server": 0}}, "sockets"),
+        ({"counters": {"client": {}, "server": {"MPTcpExtMPCurrEstab": 1}}}, "counters"),
+        ({"counters": {"client": {}, "server": {"MPTcpExtMPJoinAckRx": 1}}}, "counters"),
+        ({"log": "[1.0] WARNING: CPU: 0 PID: 1 at net/ipv4/af_inet.c:156 inet_sock_destruct"}, "kernel"),
+        ({"log": "[1.0] BUG: KASAN: slab-use-after-free in mptcp_close"}, "kernel"),
+        ({"violations": [{"kind": "bytes", "text": "wrong content"}]}, "bytes"),
+    ],
+)
+def test_each_invariant_is_judged(changes: dict[str, Any], kind: str) -> None:
+    assert kinds(report(**changes)) == [kind]
+
+
+def test_segments_beyond_the_window_count_only_for_schedulers_that_keep_within_it() -> None:
+    counters = {"counters": {"client": {}, "server": {"MPTcpExtNoDSSInWindow": 300}}}
+    assert kinds(report(**counters)) == []
+    assert kinds(report(**counters), SMALL.model_copy(update={"scheduler": "blest"})) == ["counters"]
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        b"", b"[]", b"{", report(left={"elsewhere": 1}), report(received="x"), report(more=1),
+        report(violations=[{"kind": "bytes", "text": "x" * 3000}]),
+        report(violations=[{"kind": "bytes", "text": "x"}] * 9),
+    ],
+)  # fmt: skip
+def test_a_damaged_report_is_refused(output: bytes) -> None:
+    with pytest.raises(TrialError, match="the report is damaged"):
+        judge(output, SMALL)
+
+
+def test_what_a_guest_reports_has_no_control_characters() -> None:
+    text = judge(report(violations=[{"kind": "bytes", "text": "\x1b[31m"}], log="WARNING: \x07"), SMALL)
+    assert all(violation.text.isprintable() for violation in text.violations)
+
+
+def test_warnings_at_one_place_are_one_fault() -> None:
+    first = Violation(
+        "kernel", "[    5.1] WARNING: CPU: 0 PID: 91 at net/ipv4/af_inet.c:156 destruct+0x42e/0x500"
+    )
+    again = Violation(
+        "kernel", "[   77.2] WARNING: CPU: 0 PID: 17 at net/ipv4/af_inet.c:156 destruct+0x42e/0x500"
+    )
+    other = Violation(
+        "kernel", "[    5.1] WARNING: CPU: 0 PID: 91 at net/mptcp/protocol.c:9 mptcp_close+0x4/0x5"
+    )
+    assert first.is_like(again)
+    assert not first.is_like(other)
+
+
+def test_a_hunt_ends_with_the_first_fault_in_its_smallest_case() -> None:
+    lines: list[str] = []
+    hunt = Hunt(INVENTORY, HuntLimits(5, 1, 2), lambda case: LEAK if leaks(case) else CLEAN, lines.append)
+    totals = hunt.run(first_seed=1)
+    (fault,) = totals.faults
+    assert leaks(fault.drawn)
+    assert len(fault.case.events) == 3
+    assert fault.log == "log of the kernel"
+    assert f"seed {fault.seed} after" in lines[0]
+
+
+def test_a_failure_that_does_not_happen_again_is_no_fault() -> None:
+    played: set[str] = set()
+
+    def once(case: HuntCase) -> CaseResult:
+        new = case.seed == 3 and case.model_dump_json() not in played
+        played.add(case.model_dump_json())
+        return LEAK if new else CLEAN
+
+    totals = Hunt(INVENTORY, HuntLimits(0.02, 1, 1), once, lambda _: None).run(1)
+    assert totals.faults == []
+    assert totals.unrepeated == [3]
+
+
+def test_a_hunt_without_a_working_guest_ends_soon() -> None:
+    def failing(_: HuntCase) -> CaseResult:
+        raise TrialError("the guest has no ip")
+
+    lines: list[str] = []
+    with pytest.raises(TrialError, match="no ip"):
+        Hunt(INVENTORY, HuntLimits(5, 1, 2), failing, lines.append).run(1)
+    assert len(lines) == 5
+
+
+def test_an_event_of_something_that_is_not_there_is_refused() -> None:
+    with pytest.raises(ValueError, match="not there"):
+        HuntCase(
+            links=SMALL.links, connections=SMALL.connections, events=(HuntEvent(at_ms=1, do="close", link=1),)
+        )

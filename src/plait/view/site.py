@@ -131,7 +131,7 @@ class StudySite:
         summarised = figures is not None
         if figures is None:
             self._want(study, names)
-            figures = [study.figures(name) for name in names]
+            figures = study_data.cases_view([study.figures(name) for name in names])
         view = study_data.study_view(study_id, study.found.name, about, figures)
         return {**view, "running": running, "summarised": summarised, "drawn": drawn}
 

@@ -7,6 +7,7 @@ runs, or that has no summary, are computed from the trials that exist.
 from __future__ import annotations
 
 import gc
+import hashlib
 import json
 import re
 from contextlib import contextmanager
@@ -24,12 +25,14 @@ from plait.analysis.metrics.catalogue import COMPARED, columns, heading_of, metr
 from plait.analysis.model import Summary
 from plait.analysis.statistics.intervals import describe
 from plait.analysis.wording import short_name, value_words
+from plait.cache import ContentCache
 from plait.cautions import LOUD, ranked
 from plait.dataset.provenance import explain
 from plait.dataset.trial import making_sense
 from plait.errors import DataError
 from plait.files import MOST_BYTES, Folder
 from plait.report.headline import headline, path_counts, sentences
+from plait.version import __version__
 from plait.view.encode import rounded_column
 
 if TYPE_CHECKING:
@@ -42,6 +45,10 @@ if TYPE_CHECKING:
 
 SUMMARY_BYTES = 4 << 20
 """Headlines are made of summaries up to this size when studies are listed."""
+FIGURES = ContentCache("views", most=200)
+"""The figures of all cases under the hash of summary.json: to parse it takes seconds for 10 000 cases."""
+FORM = 1
+"""Grows when `cases_view` has another form."""
 _KINDS = {
     id(units.RATE): "rate",
     id(units.MICROSECONDS): "micros",
@@ -88,22 +95,38 @@ class CaseFigures:
     metrics: dict[str, Interval]
 
 
-def cases_in_summary(folder: Path, about: StudyFile) -> list[CaseFigures] | None:
-    """Return the cases as summary.json has them; None if it does not exist or is of other cases (DataError)."""
+def cases_in_summary(folder: Path, about: StudyFile) -> dict[str, Any] | None:
+    """Return the figures of all cases as summary.json has them (see `cases_view`), through the cache.
+
+    Returns None if it does not exist or is of other cases.
+
+    Raises:
+        DataError: it is damaged.
+    """
     try:
         content = Folder(folder).read("summary.json", MOST_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise DataError(f"{error.filename}: cannot be read ({error.strerror}); run `plait report`") from error
+    names = [entry.name for entry in about.cases]
+    key = hashlib.sha256(json.dumps([__version__, FORM, names]).encode())
+    key.update(content)
+    kept = FIGURES.get(key.hexdigest())
+    if kept is not None:
+        figures: dict[str, Any] = json.loads(kept)
+        return figures
     try:
         with _without_cycle_search():
             cases = _SummarisedCases.model_validate_json(content).cases
     except ValidationError as error:
         raise DataError(f"{folder / 'summary.json'}: {explain(error)}; run `plait report`") from error
-    if [case.name for case in cases] != [entry.name for entry in about.cases]:
+    if [case.name for case in cases] != names:
         return None
-    return [CaseFigures(case.trials, case.failed, _means(case.metrics)) for case in cases]
+    figures = cases_view([CaseFigures(case.trials, case.failed, _means(case.metrics)) for case in cases])
+    FIGURES.put(key.hexdigest(), json.dumps(figures).encode())
+    FIGURES.prune()
+    return figures
 
 
 @contextmanager
@@ -206,9 +229,8 @@ def cases_view(cases: Sequence[CaseFigures]) -> dict[str, Any]:
     }
 
 
-def study_view(study_id: str, name: str, about: StudyFile, cases: Sequence[CaseFigures]) -> dict[str, Any]:
-    """Return everything that the page of a study shows at once."""
-    figures = cases_view(cases)
+def study_view(study_id: str, name: str, about: StudyFile, figures: dict[str, Any]) -> dict[str, Any]:
+    """Return everything that the page of a study shows at once; `figures` are those of `cases_view`."""
     primary, leading, names = ordered_metrics(list(figures["metrics"]), judged_in(about.scenario))
     called = labels_in(about.scenario)
     named = labels(about.cases, called.cases)

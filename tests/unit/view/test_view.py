@@ -23,7 +23,7 @@ from plait.view.library import find_studies
 from plait.view.reduced import ReducedTrials
 from plait.view.server import serve
 from plait.view.site import StudySite
-from plait.view.study_data import case_so_far, cases_in_summary, study_view
+from plait.view.study_data import case_so_far, cases_in_summary, cases_view, study_view
 from result_folders import FakeCase, two_paths, write_study
 
 if TYPE_CHECKING:
@@ -190,7 +190,15 @@ def test_cases_of_a_study_that_runs_agree_with_the_summary_of_the_finished_one(r
     trials = ReducedTrials(folder)
     for _ in trials.finish([case.name for case in about.cases]):
         pass
-    assert [case_so_far(trials, case.name) for case in about.cases] == cases_in_summary(folder, about)
+    figures = cases_view([case_so_far(trials, case.name) for case in about.cases])
+    assert figures == cases_in_summary(folder, about)
+    assert figures == cases_in_summary(folder, about)  # from the cache
+    summary = json.loads((folder / "summary.json").read_text())
+    summary["cases"][0]["failed"] = 5
+    (folder / "summary.json").write_text(json.dumps(summary))
+    changed = cases_in_summary(folder, about)
+    assert changed is not None
+    assert changed["failed"] == [5, 0]
 
 
 def test_reduced_trials_are_kept_and_an_entry_of_other_data_is_not_used(results: Path) -> None:
@@ -269,7 +277,7 @@ def test_an_export_has_every_page_figure_and_table_and_replaces_only_itself(
 def test_the_page_leads_with_the_metric_that_the_scenario_judges_by(tmp_path: Path) -> None:
     write_study(tmp_path, two_paths(), repeat=2)
     about = read_study_file(tmp_path)
-    figures = [case_so_far(whole(tmp_path, about.cases[0].name), about.cases[0].name)]
+    figures = cases_view([case_so_far(whole(tmp_path, about.cases[0].name), about.cases[0].name)])
     plain = study_view("0" * 12, "x", about, figures)
     assert plain["primary"] == "goodput_bps"
     judged = about.model_copy(update={"scenario": {"judge": ["retransmits", "jain_index", 5, "nonsense"]}})

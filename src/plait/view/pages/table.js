@@ -129,7 +129,8 @@ plait.table = (() => {
     });
 
     head.replaceChildren(...columns.map((column, number) => h("th", { scope: "col", class: shape(column) },
-      h("button", {
+      // A column of buttons or bars has no name, and no order of its own.
+      column.title.trim() === "" ? null : h("button", {
         type: "button", title: column.hint ?? `Sort by ${column.title}`,
         onclick: () => {
           const own = state.sort && state.sort[0] === number;

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
@@ -87,18 +88,31 @@ class Visitor:
         return str(self.driver.find_element(By.CSS_SELECTOR, selector).text)
 
     def press(self, *keys: str) -> None:
-        self.driver.switch_to.active_element.send_keys(*keys)
+        """Press keys as a person does: they go to whatever has the focus."""
+        ActionChains(self.driver).send_keys(*keys).perform()
 
     def tab_to(self, words: str, most: int = 60) -> None:
         """Press Tab until the focus is on an element with these words."""
         for _ in range(most):
             self.press(Keys.TAB)
             focused = self.run(
-                "const e = document.activeElement; return `${e.textContent} ${e.ariaLabel ?? ''}`"
+                "const e = document.activeElement;"
+                "return e.matches('body, main') ? '' : `${e.textContent} ${e.ariaLabel ?? ''}`"
             )
             if words in focused:
                 return
         pytest.fail(f"Tab does not reach {words!r}")
+
+    def focus_is_visible(self) -> bool:
+        """Return whether the focused element lies in the window, uncovered, and has an outline."""
+        return bool(
+            self.run(
+                "const e = document.activeElement, r = e.getBoundingClientRect(), look = getComputedStyle(e);"
+                "const top = document.elementFromPoint(r.left + Math.min(r.width / 2, 8), r.top + r.height / 2);"
+                "return r.top >= 0 && r.bottom <= innerHeight && look.outlineStyle !== 'none' && "
+                "parseFloat(look.outlineWidth) > 0 && (e.contains(top) || top.contains(e))"
+            )
+        )
 
     def messages(self) -> list[str]:
         log = self.driver.execute("getLog", {"type": "browser"})["value"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import urllib.request
 from typing import TYPE_CHECKING
 
@@ -207,6 +208,38 @@ def test_the_five_questions_of_the_guide_take_at_most_five_clicks(address: str, 
         >= 2
     )
     marked = ask(cell, median, (".jump button", "Events"), ("#events .grid button", "10.000000"))
+    assert marked.until("return document.querySelector('.announce').textContent").startswith("Marked 10")
+
+
+def test_the_five_questions_of_the_guide_need_only_the_keyboard(address: str, chromium: Chrome) -> None:
+    def ask(*stops: tuple[str, str]) -> Visitor:
+        """Press Enter on the elements with these words, each of which leads to a page with this address."""
+        visitor = Visitor(chromium, address)
+        for words, page in (("A grid", "^s/[0-9a-f]+$"), *stops):
+            visitor.until(f"return document.body.outerHTML.includes({json.dumps(words, ensure_ascii=False)})")
+            visitor.tab_to(words, most=120)
+            assert visitor.focus_is_visible(), words
+            visitor.press(Keys.ENTER)
+            visitor.shown(page)
+        return visitor
+
+    trial = (("TCP, rate 2mbit, delay 50ms:", "/c/[0-9]+$"), ("Open the median trial", "/t/[0-9]+$"))
+    best = ask()
+    assert "Mbit/s" in best.until("return document.querySelector('.heat')?.textContent")
+    why = ask(*trial, ("Why it was not faster", "/t/"))
+    assert "reached" in why.text("#why")
+    assert why.run("return document.querySelector('#why').getBoundingClientRect().top < innerHeight / 2")
+    carried = ask(*trial, ("Network", "/t/"), ("h1\N{RIGHTWARDS ARROW}s1", "/t/"))
+    assert "throughput" in carried.text("#network figure")
+    compared = ask(("TCP, rate 2mbit, delay 5ms: side by side", "^s/"))
+    compared.tab_to("MPTCP, rate 2mbit, delay 5ms: side by side", most=120)
+    assert compared.focus_is_visible()
+    compared.press(Keys.ENTER)  # the focus moves to `Show`
+    assert compared.focus_is_visible()
+    compared.press(Keys.ENTER)
+    compared.shown("^compare/")
+    assert compared.drawn() >= 2
+    marked = ask(*trial, ("Events", "/t/"), ("10.000000", "/t/"))
     assert marked.until("return document.querySelector('.announce').textContent").startswith("Marked 10")
 
 

@@ -24,7 +24,13 @@ def draw(seed: int, schedulers: Sequence[str], congestion_controls: Sequence[str
     chance = Random(seed)  # noqa: S311 - it chooses experiments
     links = tuple(_link(chance) for _ in range(chance.choice((2, 2, 3, 4))))
     connections = tuple(_connection(chance) for _ in range(chance.choice((1, 2, 4))))
-    events = [_event(chance, len(links), len(connections)) for _ in range(chance.choice((0, 4, 8, 16)))]
+    concerned = len(connections)
+    if (
+        chance.random() < 0.5
+    ):  # everything happens to one open connection, so that orders of closing are tried
+        concerned = 1
+        connections = (HuntConnection(up_bytes=3000, hold=True), *connections[1:2])
+    events = [_event(chance, len(links), concerned) for _ in range(chance.choice((0, 4, 8, 16)))]
     return HuntCase(
         seed=seed % 2**31,
         scheduler="default" if chance.random() < 0.4 else chance.choice(sorted(schedulers)),

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 MOST_LINES = 100_000
 """Lines that one call of a scheduler may execute. No clock bounds it, because computing takes no virtual time."""
 
-
 MOST_SOURCE = 65_536
 """Bytes of a scheduler's file."""
 
@@ -29,18 +28,63 @@ class SchedulerError(Exception):
 
 
 class _TooLongError(BaseException):
-    """A call executed too many lines. `except Exception` of a scheduler does not catch it."""
+    """A call executed too many lines."""
 
 
-def load_scheduler(file: str, name: str, source: str) -> Scheduler:
+def _raise_overrun(_: str) -> None:
+    """End the call. A scheduler that catches BaseException goes on, so the guest ends the process instead."""
+    raise _TooLongError
+
+
+class LineBudget:
+    """Counts the lines that a stranger's code executes, as a context manager.
+
+    Above `MOST_LINES` it calls `overrun` with the line and what happened.
+    """
+
+    def __init__(self, file: str, overrun: Callable[[str], None] = _raise_overrun) -> None:
+        self._file = file
+        self._overrun = overrun
+        self._lines = 0
+
+    def __enter__(self) -> None:
+        self._lines = 0
+        sys.settrace(self._trace)
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(None)
+
+    def _trace(self, frame: FrameType, _event: str, _argument: object) -> Callable[..., Any] | None:
+        self._lines += 1
+        if self._lines > MOST_LINES:
+            inside: FrameType | None = frame
+            while inside is not None and inside.f_code.co_filename != self._file:
+                inside = inside.f_back
+            line, name = (1, "<module>") if inside is None else (inside.f_lineno, inside.f_code.co_name)
+            called = "the file" if name == "<module>" else f"{name}()"
+            self._overrun(f"{_short(self._file)}:{line}: {called} {TOO_LONG}")
+        return self._trace
+
+
+TOO_LONG = f"executed more than {MOST_LINES} lines"
+
+
+def load_scheduler(
+    file: str, name: str, source: str, overrun: Callable[[str], None] | None = None
+) -> Scheduler:
     """Return an instance of class `name` of a scheduler's file. Raise SchedulerError."""
+    budget = LineBudget(file, overrun or _raise_overrun)
     # Not with its folder's modules: the file is all that the trial's identity covers.
     space: dict[str, Any] = {"__name__": "scheduler", "__file__": file}
     try:
-        exec(compile(source, file, "exec", dont_inherit=True), space)  # noqa: S102 - in the guest, contained
-    except SyntaxError as error:
-        raise SchedulerError(f"{_short(file)}:{error.lineno}: {error.msg}") from None
-    except Exception as error:  # noqa: BLE001 - a stranger's code
+        code = compile(source, file, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None) or 1
+        raise SchedulerError(f"{_short(file)}:{line}: {getattr(error, 'msg', error)}") from None
+    try:
+        with budget:
+            exec(code, space)  # noqa: S102 - in the guest, contained
+    except BaseException as error:  # noqa: BLE001 - a stranger's code
         raise SchedulerError(_raised(error, file, "the file", None)) from None
     found = space.get(name)
     if not isinstance(found, type) or not issubclass(found, Scheduler):
@@ -50,27 +94,42 @@ def load_scheduler(file: str, name: str, source: str) -> Scheduler:
     if found.pick is Scheduler.pick:
         raise SchedulerError(f"{_short(file)}:1: class {name} has no method pick(self, paths, segment)")
     try:
-        made: Scheduler = found()
-    except Exception as error:  # noqa: BLE001
+        with budget:
+            made: Scheduler = found()
+    except BaseException as error:  # noqa: BLE001
         raise SchedulerError(_raised(error, file, "__init__()", name)) from None
     return made
 
 
-def _raised(error: Exception, file: str, what: str, name: str | None) -> str:
+def _raised(error: BaseException, file: str, what: str, name: str | None) -> str:
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     line = frames[-1].lineno if frames else 1
     of = "" if name is None else f" of {name}"
-    return f"{_short(file)}:{line}: {what}{of} raised {type(error).__name__}: {str(error)[:300]}"
+    return f"{_short(file)}:{line}: {what}{of} {_why(error)}"
+
+
+def _why(error: BaseException) -> str:
+    """Return what an exception of a scheduler says."""
+    if isinstance(error, _TooLongError):
+        return TOO_LONG
+    return f"raised {type(error).__name__}: {str(error)[:300]}"
 
 
 class Choices:
     """A scheduler whose calls are bounded and checked."""
 
-    def __init__(self, scheduler: Scheduler, connection: ConnectionView, *, trusted: bool = False) -> None:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        connection: ConnectionView,
+        *,
+        trusted: bool = False,
+        overrun: Callable[[str], None] | None = None,
+    ) -> None:
         self._scheduler = scheduler
         self._trusted = trusted
         """Whether it is one of plait's, whose lines need no count."""
-        self._lines = 0
+        self._budget = LineBudget(_file(scheduler), overrun or _raise_overrun)
         self.calls = 0
         """How many calls have begun; `busy` while one is in progress."""
         self.busy = False
@@ -112,38 +171,32 @@ class Choices:
             f"chose no path for {seconds:g} s, although data wait and nothing is in flight; choose a path with room"
         )
 
+    def broke_transport(self, error: Exception) -> SchedulerError:
+        """Return the error of a scheduler that left paths or segments in a state that the transport cannot use."""
+        return self._wrong(
+            f"changed a path or a segment: the transport raised {type(error).__name__}: {str(error)[:300]}; "
+            "only read them"
+        )
+
     def _call(self, method: Callable[..., Any], *arguments: object) -> Any:
         if self._trusted:
             return method(*arguments)
-        self._lines = 0
         self.calls += 1
         self.busy = True
-        sys.settrace(self._trace)
         try:
-            return method(*arguments)
-        except _TooLongError:
-            sys.settrace(None)
-            raise SchedulerError(
-                self._located(sys.exc_info()[1], f"executed more than {MOST_LINES} lines")
-            ) from None
-        except Exception as error:  # noqa: BLE001
-            sys.settrace(None)
-            why = f"raised {type(error).__name__}: {str(error)[:300]}"
-            raise SchedulerError(self._located(error, why)) from None
+            with self._budget:
+                return method(*arguments)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - also SystemExit
+            raise SchedulerError(self._located(error, _why(error))) from None
         finally:
-            sys.settrace(None)
             self.busy = False
 
-    def _trace(self, _frame: FrameType, _event: str, _argument: object) -> Callable[..., Any] | None:
-        self._lines += 1
-        if self._lines > MOST_LINES:
-            raise _TooLongError
-        return self._trace
-
-    def _located(self, error: BaseException | None, why: str) -> str:
+    def _located(self, error: BaseException, why: str) -> str:
         """Return `FILE:LINE: METHOD() of CLASS WHY` for the innermost line of the scheduler's file."""
         file = _file(self._scheduler)
-        frames = traceback.extract_tb(None if error is None else error.__traceback__)
+        frames = traceback.extract_tb(error.__traceback__)
         inside = [frame for frame in frames if frame.filename == file] or frames
         name = type(self._scheduler).__name__
         return f"{_short(file)}:{inside[-1].lineno}: {inside[-1].name}() of {name} {why}"

@@ -8,7 +8,7 @@ import random
 import signal
 import sys
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from plait.prototype.application import Application
 from plait.prototype.choice import SchedulerError, load_scheduler
@@ -33,9 +33,13 @@ def main() -> None:
     try:
         run(settings, reports)
     except SchedulerError as error:
-        sys.stderr.write(f"scheduler error: {error}\n")
-        sys.stderr.flush()
-        os._exit(FAILED)  # a scheduler's threads do not keep the process
+        fail(str(error))
+
+
+def fail(error: str) -> NoReturn:
+    """End the process at once: neither a scheduler's threads nor its `except` keep it."""
+    os.write(2, f"scheduler error: {error}\n".encode())
+    os._exit(FAILED)
 
 
 def run(settings: dict[str, Any], reports: Any) -> None:
@@ -53,12 +57,23 @@ def run(settings: dict[str, Any], reports: Any) -> None:
     application = Application(job)
     connection = settings["connection"]
     sender = Sender(
-        paths, scheduler, coupling=job["coupling"], connection=connection, seed=job["seed"], trusted=trusted
+        paths,
+        scheduler,
+        coupling=job["coupling"],
+        connection=connection,
+        seed=job["seed"],
+        trusted=trusted,
+        overrun=fail,
     )
     reporter = Reporter(reports, sockets.ports)
     receiver = Receiver(len(paths), job["receive_window_bytes"], connection, application.receive)
     _watch(sender)
-    sockets.run(sender, receiver, application, reporter, settings["sample_us"] / 1e6)
+    try:
+        sockets.run(sender, receiver, application, reporter, settings["sample_us"] / 1e6)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        if trusted:
+            raise
+        raise sender.blame(error) from None
     now = sockets.now()
     _report_end(application, sender, receiver, reporter, now)
 
@@ -84,7 +99,7 @@ def _scheduler(job: dict[str, Any]) -> tuple[Scheduler, bool]:
     if job["source"] is None:
         return SCHEDULERS[name](), True
     file, _, kind = name.rpartition(":")
-    return load_scheduler(file, kind, job["source"]), False
+    return load_scheduler(file, kind, job["source"], fail), False
 
 
 def _watch(sender: Sender) -> None:

@@ -13,8 +13,9 @@ from plait.prototype.scheduler import ConnectionView
 from plait.prototype.segment import StreamSegment
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from plait.prototype.choice import SchedulerError
     from plait.prototype.scheduler import Scheduler
     from plait.prototype.segment import SentPacket
 
@@ -46,7 +47,9 @@ class Sender:
         connection: int = 1,
         seed: int = 0,
         trusted: bool = False,
+        overrun: Callable[[str], None] | None = None,
     ) -> None:
+        """Trust a scheduler of plait's. `overrun` takes the error of a call that executes too many lines."""
         self.paths = list(paths)
         self.view = ConnectionView(seed)
         self.written = 0
@@ -57,7 +60,7 @@ class Sender:
         self.window_limited = 0.0
         """Seconds for which the receiver's window held data back while a path had room."""
         self._id = connection
-        self._choices = Choices(scheduler, self.view, trusted=trusted)
+        self._choices = Choices(scheduler, self.view, trusted=trusted, overrun=overrun)
         self._control = COUPLINGS[coupling](self.paths)
         self._next = 0
         self._limit = 0
@@ -109,6 +112,10 @@ class Sender:
             self._fill(now)
         out, self._out = self._out, []
         return out
+
+    def blame(self, error: Exception) -> SchedulerError:
+        """Return the error of a scheduler after which the transport raised `error`."""
+        return self._choices.broke_transport(error)
 
     def calls_in_progress(self) -> int | None:
         """Return the number of the scheduler's call in progress; None if there is none."""

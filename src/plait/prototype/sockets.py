@@ -57,7 +57,7 @@ class Sockets:
         for opened, (_, address) in zip(self._clients, paths, strict=True):
             opened.connect((address, port))
         enter(server)
-        servers = {address: bound(address, port) for _, address in paths}
+        servers = {address: bound(address, port) for address in dict.fromkeys(end for _, end in paths)}
         self._servers = [servers[address] for _, address in paths]
         self._peers: list[tuple[str, int] | None] = [None] * len(paths)
         self._all = [*self._clients, *servers.values()]

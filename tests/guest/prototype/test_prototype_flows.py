@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.guest
 
+SWALLOWS = """\
+while True:
+            try:
+                len(paths)
+            except BaseException:
+                pass"""
 NETWORK = """\
 title: Prototype
 network: {hosts: [h1, h2], links: {h1-h2#1: {rate: 4mbit, delay: 5ms}, h1-h2#2: {rate: 2mbit, delay: 20ms}}}
@@ -53,11 +59,40 @@ def test_a_transfer_uses_both_paths_and_repeats_to_the_byte(engine: VirtualEngin
         assert first.tables[name].equals(second.tables[name])
 
 
-def test_a_scheduler_of_the_user_fails_with_its_file_and_line(engine: VirtualEngine, tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(
-        "from plait.prototype import Scheduler\n\n\nclass Mine(Scheduler):\n"
-        "    def pick(self, paths, segment):\n        return paths[7]\n",
+def test_two_paths_to_one_address_of_the_server_carry_a_transfer(
+    engine: VirtualEngine, tmp_path: Path
+) -> None:
+    scenario = tmp_path / "scenario.yaml"
+    scenario.write_text(
+        "title: One server address\n"
+        "network: {hosts: [h1, h2], routers: [r], links: {h1-r#1: {rate: 4mbit}, h1-r#2: {rate: 4mbit}, r-h2: {}}}\n"
+        "traffic:\n  - prototype: {from: h1, to: h2, bytes: 500KB}\n",
         encoding="utf-8",
     )
-    with pytest.raises(TrialError, match=r"mine\.py:6: pick\(\) of Mine raised IndexError"):
+    (tmp_path / "job").mkdir()
+    ran = run_plan(engine, resolve(load(scenario), 1), tmp_path / "job")
+    row = ran.tables["flows"].row(0, named=True)
+    assert (row["received_bytes"], row["completed"]) == (500_000, True)
+    assert ran.tables["subflows"]["subflow"].n_unique() == 2
+
+
+WRONG = {
+    "return paths[7]": r"mine\.py:7: pick\(\) of Mine raised IndexError",
+    "raise SystemExit(0)": r"mine\.py:7: pick\(\) of Mine raised SystemExit: 0",
+    "time.sleep(1000)": r"mine\.py:7: pick\(\) of Mine raised TimeoutError: it did not return for 10 s",
+    "paths[0].cwnd = 'many'": r"mine\.py:6: pick\(\) of Mine changed a path or a segment",
+    SWALLOWS: r"mine\.py:\d+: pick\(\) executed more than 100000 lines",
+}
+
+
+@pytest.mark.parametrize("body", WRONG, ids=lambda body: body.split("\n")[0])
+def test_a_scheduler_of_the_user_fails_with_its_file_and_line(
+    engine: VirtualEngine, tmp_path: Path, body: str
+) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from plait.prototype import Scheduler\nimport time\n\n\nclass Mine(Scheduler):\n"
+        f"    def pick(self, paths, segment):\n        {body}\n        return paths[0]\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(TrialError, match=WRONG[body]):
         run(engine, tmp_path, "{from: h1, to: h2, bytes: 1MB, scheduler: 'mine.py:Mine'}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path as FilePath
 
 import pytest
@@ -103,6 +104,7 @@ def test_scenarios_know_the_shipped_schedulers() -> None:
 
 
 PICKS = {
+    "exits": ("    raise SystemExit(0)", r"mine\.py:4: pick\(\) of Mine raised SystemExit: 0"),
     "raises": ("    return paths[7]", r"mine\.py:4: pick\(\) of Mine raised IndexError"),
     "nonsense": ("    return 'fast'", r"mine\.py:3: pick\(\) of Mine returned 'fast'; return a path"),
     "closed": (
@@ -140,6 +142,7 @@ def test_a_wrong_scheduler_ends_in_an_error_with_its_file_and_line(name: str) ->
     [
         ("class Mine(:\n", r"mine\.py:1: invalid syntax"),
         ("import nothing_of_this_name\n", r"mine\.py:1: the file raised ModuleNotFoundError"),
+        ("x = 1\nwhile True: x += 1\n", r"mine\.py:2: the file executed more than 100000 lines"),
         ("class Other: pass\n", r"mine\.py:1: there is no class Mine that inherits"),
         (
             "from plait.prototype import Scheduler\nclass Mine(Scheduler): pass\n",
@@ -178,3 +181,24 @@ def test_the_reorder_buffer_holds_no_more_than_its_window() -> None:
     assert buffer.held_bytes == 1000
     assert b"".join(buffer.insert(0, b"a" * 1000)) == b"a" * 1000 + b"b" * 1000
     assert (buffer.next, buffer.held_bytes, buffer.limit) == (2000, 0, 5000)
+
+
+def test_a_driver_can_end_the_process_of_a_scheduler_that_loops() -> None:
+    errors: list[str] = []
+
+    def end(error: str) -> None:
+        errors.append(error)
+        raise ProcessLookupError
+
+    body = "    while True:\n            len(paths)"
+    with pytest.raises(SchedulerError):
+        Run(EQUAL, load_scheduler("mine.py", "Mine", mine(body)), overrun=end)
+    assert len(errors) == 1
+    assert re.fullmatch(r"mine\.py:[45]: pick\(\) executed more than 100000 lines", errors[0])
+
+
+def test_a_scheduler_that_changes_a_path_is_blamed_for_the_error_of_the_transport() -> None:
+    run = Run(EQUAL, SCHEDULERS["minrtt"](), 10_000)
+    error = run.sender.blame(ValueError("no number"))
+    assert "minrtt.py" in str(error)
+    assert "changed a path or a segment: the transport raised ValueError: no number" in str(error)

@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 SUMMARY_BYTES = 4 << 20
 """Headlines are made of summaries up to this size when studies are listed."""
 FIGURES = ContentCache("views", most=200)
-"""The figures of all cases under the hash of summary.json: to parse it takes seconds for 10 000 cases."""
+"""Figures of all cases and headlines under the hash of summary.json: to parse it takes seconds for 10 000 cases."""
 FORM = 1
-"""Grows when `cases_view` has another form."""
+"""Grows when `cases_view`, or the headline, has another form."""
 _KINDS = {
     id(units.RATE): "rate",
     id(units.MICROSECONDS): "micros",
@@ -295,12 +295,24 @@ def figure_names(folder: Path) -> list[dict[str, Any]]:
 def result_view(folder: Path, most_bytes: int = MOST_BYTES) -> dict[str, Any] | None:
     """Return the headline and the sentences below it from summary.json; None without one, or if it is too large."""
     try:
-        summary = Summary.model_validate_json(Folder(folder).read("summary.json", most_bytes))
-    except (OSError, ValidationError):
+        content = Folder(folder).read("summary.json", most_bytes)
+    except OSError:
+        return None
+    key = hashlib.sha256(json.dumps([__version__, FORM, "result"]).encode())
+    key.update(content)
+    kept = FIGURES.get(key.hexdigest())
+    if kept is not None:
+        view: dict[str, Any] = json.loads(kept)
+        return view
+    try:
+        summary = Summary.model_validate_json(content)
+    except ValidationError:
         return None
     with making_sense(folder / "summary.json"):
-        return {
+        view = {
             "headline": [[text, stressed] for text, stressed in headline(summary, path_counts(summary))],
             "sentences": sentences(summary),
             "digest": summary.digest,
         }
+    FIGURES.put(key.hexdigest(), json.dumps(view).encode())
+    return view

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from plait.engine.request import links_of_environment
+
 if TYPE_CHECKING:
     from conftest import Ran, RunTrial
 
@@ -16,6 +18,13 @@ HEADERS = 14 + 20 + 8
 """Ethernet, IPv4, UDP."""
 FULL = 1514 - HEADERS
 ERRORS = 3.5
+DEVICES = links_of_environment() == "device"
+"""Whether links are devices: PLAIT_LINKS selects them for all tests."""
+
+
+def transmission_us(frames_bytes: int, rate_bps: float) -> float:
+    """Return the time that frames need on an idle link: on a device their own, on a chain none, as it has tokens."""
+    return frames_bytes * 8e6 / rate_bps if DEVICES else 0.0
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from probes import FULL, Arrivals, Probe, binomial, measured
+from probes import FULL, Arrivals, Probe, binomial, measured, transmission_us
 
 if TYPE_CHECKING:
     from conftest import Ran, RunTrial
@@ -107,7 +107,7 @@ def test_burst_and_baseline_hold_with_loss_and_a_managed_queue(
     there = combined[0]
     assert passed_bps(there, 40_000, 500_000) == pytest.approx(8e6, rel=0.01)
     assert passed_bps(there, 600_000, 4_000_000) == pytest.approx(4e6, rel=0.01)
-    assert there.delays[0] == pytest.approx(20_000, abs=10)
+    assert there.delays[0] == pytest.approx(20_000 + transmission_us(1514, 8e6), abs=10)
 
 
 def test_each_cause_of_loss_is_counted_on_its_own(combined: tuple[Arrivals, Arrivals, Ran]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
-from probes import FULL, Arrivals, Probe, binomial, measured
+from probes import DEVICES, FULL, Arrivals, Probe, binomial, measured
 
 from plait import kernel as kernels
 
@@ -37,16 +37,18 @@ def bursts(run_trial: RunTrial) -> tuple[dict[str, Arrivals], Ran]:
 
 
 @pytest.mark.parametrize(
-    ("name", "number", "fit"),
+    ("name", "number", "tokens", "queued"),
     [
-        ("packets", 1, 2 + 20),  # the bucket holds two full frames, the queue twenty packets
-        ("bytes", 2, 5 + 55),  # frames of 542 bytes: 5 in 3028, 55 in 30 280
-        ("bdp", 3, 2 + 40),  # twice 10 Mbit/s * 24.224 ms = 30 280 bytes, 20 full frames
+        ("packets", 1, 2, 20),  # the bucket of a chain holds two full frames, the queue twenty packets
+        ("bytes", 2, 5, 55),  # frames of 542 bytes: 5 in 3028, 55 in 30 280
+        ("bdp", 3, 2, 40),  # twice 10 Mbit/s * 24.224 ms = 30 280 bytes, 20 full frames
     ],
 )
 def test_a_queue_overflows_at_the_right_packet(
-    bursts: tuple[dict[str, Arrivals], Ran], name: str, number: int, fit: int
+    bursts: tuple[dict[str, Arrivals], Ran], name: str, number: int, tokens: int, queued: int
 ) -> None:
+    """The queue of a device holds what its limit says, beside the one packet that the line is sending."""
+    fit = queued + (1 if DEVICES else tokens)
     arrivals, ran = bursts
     received = [not lost for lost in arrivals[name].lost]
     assert received == [True] * fit + [False] * (len(received) - fit)

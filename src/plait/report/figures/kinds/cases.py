@@ -15,6 +15,7 @@ from plait.analysis.published import is_of_goodput
 from plait.analysis.values import axis_title, scale_of, show
 from plait.report.figures.axes import factor_of
 from plait.report.figures.case_values import ideals_of, span_of, trials_table
+from plait.report.figures.dots import what_dots_are, with_dots
 from plait.report.figures.kind import FigureKind, FigureRequest
 from plait.report.figures.roles import panels_of
 from plait.report.render.theme import case_token
@@ -105,7 +106,7 @@ class CasesFigure(FigureKind):
     def caption(self, wanted: FigureRequest, content: Content) -> str:
         """Return what the marks mean that the figure has."""
         metrics = [case.metrics.get(wanted.metric) for case in content.cases]
-        caption = "Each dot is a trial, the vertical mark the mean"
+        caption = f"{what_dots_are(content.rows)}, the vertical mark the mean"
         if any(stats is not None and stats.ci95 is not None for stats in metrics):
             caption += ", the bar its 95 % interval"
         if any(stats is not None and stats.n >= BOX for stats in metrics):
@@ -316,8 +317,7 @@ def _trial_layer(rows: Sequence[CaseRows], look: _Look) -> Spec:
             "colour": look.colour(case.name),
         }
         for case in rows
-        for row in case.rows
-        if (value := row.metrics.get(look.metric)) is not None
+        for row, value in with_dots(case, look.metric)
     ]
     return {
         "data": {"values": data},

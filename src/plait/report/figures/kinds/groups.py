@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any
 from plait.analysis.labels.cases import short_labels
 from plait.analysis.metrics.groups import group_names
 from plait.analysis.values import scale_of, show
+from plait.report.figures.dots import measured, what_dots_are, with_dots
 from plait.report.figures.kind import FigureKind, FigureRequest, number
 from plait.report.figures.kinds.cases import MOST_CASES, SCHEMA, case_axis, height_of
 from plait.report.render.theme import path_token
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from plait.analysis.model import CaseSummary
     from plait.analysis.published import Published
-    from plait.analysis.rows import CaseRows
+    from plait.analysis.rows import CaseRows, TrialRow
     from plait.report.figures.kind import Content, Spec, TableRows
 
 Values = list[dict[str, Any]]
@@ -49,7 +50,7 @@ class GroupsFigure(FigureKind):
         head = ["case", *settings, "group", "what", "trial", "seed", "goodput_bps", "ci95_low", "ci95_high"]
         given = {case.name: [case.settings.get(name, "") for name in settings] for case in content.cases}
         rows: TableRows = [head]
-        for mark in observations(content.rows, content.cases, content.published):
+        for mark in observations(content.rows, content.cases, content.published, measured):
             value = [number(mark.get(name)) for name in ("goodput_bps", "low", "high")]
             trial = [mark.get(name, "") for name in ("trial", "seed")]
             rows.append([mark["case"], *given[mark["case"]], mark["group"], mark["what"], *trial, *value])
@@ -59,7 +60,9 @@ class GroupsFigure(FigureKind):
         """Return what the marks mean."""
         source = content.published.source
         diamonds = f"; diamonds are the published figures ({source})" if source else ""
-        return f"Each dot is a trial, the vertical mark the mean over the flows of a group{diamonds}."
+        return (
+            f"{what_dots_are(content.rows)}, the vertical mark the mean over the flows of a group{diamonds}."
+        )
 
 
 GROUPS = GroupsFigure()
@@ -70,7 +73,7 @@ def group_spec(
 ) -> Spec | None:
     """Return the figure; None when no flow has a group, or nothing was measured."""
     groups = groups_of(summaries)
-    marks = list(observations(rows[:MOST_CASES], summaries[:MOST_CASES], published))
+    marks = list(observations(rows[:MOST_CASES], summaries[:MOST_CASES], published, with_dots))
     values = [mark["goodput_bps"] for mark in marks]
     if not groups or not values:
         return None
@@ -121,30 +124,30 @@ def groups_of(summaries: Sequence[CaseSummary]) -> dict[str, str]:
 
 
 def observations(
-    rows: Sequence[CaseRows], summaries: Sequence[CaseSummary], published: Published
+    rows: Sequence[CaseRows],
+    summaries: Sequence[CaseSummary],
+    published: Published,
+    trials_of: Callable[[CaseRows, str], Sequence[tuple[TrialRow, float]]],
 ) -> Iterator[dict[str, Any]]:
-    """Yield, in bit/s, every trial's value of each group, their mean with its interval, and what was published."""
+    """Yield, in bit/s, trials' values of each group, their mean with its interval, and what was published.
+
+    `trials_of` returns the trials of a case that count for a metric.
+    """
     groups = groups_of(summaries)
     names = short_labels(summaries)
     for case, summary in zip(rows, summaries, strict=True):
         for place_number, (group, metric) in enumerate(groups.items()):
             place = APART * (2 * place_number / (len(groups) - 1) - 1) if len(groups) > 1 else 0.0
             base = {"case": case.name, "label": names[case.name], "group": group, "place": place}
-            for row in case.rows:
-                if (value := row.metrics.get(metric)) is not None:
-                    yield {
-                        **base,
-                        "what": "trial",
-                        "trial": row.index,
-                        "seed": row.seed,
-                        "goodput_bps": value,
-                    }
+            for row, value in trials_of(case, metric):
+                trial = {"what": "trial", "trial": row.index, "seed": row.seed}
+                yield {**base, **trial, "goodput_bps": value}
             stats = summary.metrics.get(metric)
             if stats is not None and stats.mean is not None:
                 low, high = stats.ci95 or (stats.mean, stats.mean)
                 yield {**base, "what": "mean", "goodput_bps": stats.mean, "low": low, "high": high}
-            if (value := published.goodput_bps(case.settings, group)) is not None:
-                yield {**base, "what": "published", "goodput_bps": value}
+            if (other := published.goodput_bps(case.settings, group)) is not None:
+                yield {**base, "what": "published", "goodput_bps": other}
 
 
 def _layers(parts: dict[str, Values], source: str) -> list[Spec]:

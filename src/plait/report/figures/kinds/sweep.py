@@ -9,6 +9,7 @@ from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.values import axis_title, scale_of, show
 from plait.report.figures.axes import Factor, factor_of, factors, label_without, steps
 from plait.report.figures.case_values import trials_table
+from plait.report.figures.dots import what_dots_are, with_dots
 from plait.report.figures.kind import FigureKind, FigureRequest
 from plait.report.figures.kinds.cases import SCHEMA
 from plait.report.figures.kinds.heat_map import crossed
@@ -105,9 +106,9 @@ class SweepFigure(FigureKind):
         """Return every trial's value, and the means."""
         return trials_table(content, wanted.metric)
 
-    def caption(self, wanted: FigureRequest, content: Content) -> str:  # noqa: ARG002 - it is always the same
+    def caption(self, wanted: FigureRequest, content: Content) -> str:  # noqa: ARG002 - it is the same for each metric
         """Return what the marks mean."""
-        return "Each dot is a trial; lines join the means; vertical bars are 95 % intervals."
+        return f"{what_dots_are(content.rows)}; lines join the means; vertical bars are 95 % intervals."
 
 
 LINES = SweepFigure()
@@ -257,8 +258,7 @@ def _trials(rows: Sequence[CaseRows], metric: str, divisor: float, sweep: Sweep)
             "trial": f"{row.index:03d}",
         }
         for case in rows
-        for row in case.rows
-        if (value := row.metrics.get(metric)) is not None
+        for row, value in with_dots(case, metric)
     ]
     return {
         "data": {"values": data},

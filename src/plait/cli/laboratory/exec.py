@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -75,6 +76,13 @@ WithOption = Annotated[
         "--with", metavar="SERVICE", help="Start a service before the program: `ovs` (Open vSwitch)"
     ),
 ]
+TraceOption = Annotated[
+    str | None,
+    typer.Option(metavar="EVENTS", help="Collect trace events, such as mptcp:*,tcp:* (see --trace-to)"),
+]
+TraceToOption = Annotated[
+    Path, typer.Option(metavar="FILE", help="Parquet file for the trace events, with virtual times")
+]
 OutputOption = Annotated[
     str, typer.Option("--output-limit", metavar="SIZE", help="Maximum output of the program")
 ]
@@ -94,6 +102,8 @@ def command(
     env: EnvOption = None,
     with_: WithOption = None,
     kernel: KernelOption = None,
+    trace: TraceOption = None,
+    trace_to: TraceToOption = Path("trace.parquet"),
     output: OutputOption = "1GiB",
     disk: DiskOption = DISK,
     unconfined: UnconfinedOption = False,
@@ -122,7 +132,37 @@ def command(
     )
     output_bytes = bytes_of("--output-limit", output)
     limits = SessionLimits(_wall_s(wall_timeout), plan.machine.memory_mib, processes, real_time, output_bytes)
-    return _boot(kernel, plan, request, limits, policy(disk, unconfined=unconfined))
+    sandbox = policy(disk, unconfined=unconfined)
+    if trace is not None:
+        return _boot_traced(kernel, plan, request, limits, sandbox, (trace, trace_to))
+    return _boot(kernel, plan, request, limits, sandbox)
+
+
+def _boot_traced(  # noqa: PLR0917 - it passes them on
+    kernel: str | None,
+    plan: Plan,
+    request: SessionRequest,
+    limits: SessionLimits,
+    sandbox: Policy,
+    trace: tuple[str, Path],
+) -> int:
+    """Boot the guest with trace events, and write their table."""
+    from plait.cache import cache_root
+    from plait.engine.uml.tracing import read_trace, require_events, traced
+    from plait.errors import RequestError
+
+    events, target = trace
+    require_events(chosen_kernel(kernel))
+    if not target.parent.is_dir():
+        raise RequestError(f"--trace-to {target}: there is no folder {target.parent}; create it first")
+    root = cache_root() / "exec"
+    root.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=root, prefix="trace-") as folder:
+        code = _boot(kernel, plan, traced(request, events, Path(folder)), limits, sandbox)
+        table, lost = read_trace(Path(folder))
+    table.write_parquet(target)
+    _report(f"{len(table)} trace events in {target}" + (f"; {lost} older ones were lost" if lost else ""))
+    return code
 
 
 def _wall_s(text: str) -> float:

@@ -48,23 +48,28 @@ def build(
         bool,
         typer.Option("--debug", help="Build a debug kernel (KASAN, lockdep, leak detection); it is slow"),
     ] = False,
+    tracing: Annotated[
+        bool, typer.Option("--tracing", help="Build --tree with trace events, for `plait exec --trace`")
+    ] = False,
 ) -> None:
     """Build the laboratory kernel, unless the cache has it."""
     from plait.errors import RequestError
     from plait.kernel.from_tree import TreeRequest, build_tree
+    from plait.kernel.recipe import LABORATORY
     from plait.report.render.render import warm
 
     if tree is None:
-        if ref or patch or config or without or name:
+        if ref or patch or config or without or name or tracing:
             raise RequestError(
-                "--ref, --patch, --config, --without and --name need --tree; name the git tree"
+                "--ref, --patch, --config, --without, --name and --tracing need --tree; name the git tree"
             )
         kernel = build_with_progress(source, debug=debug)
     elif source is not None:
         raise RequestError("--source and --tree: give one of them")
     else:
         patches = tuple(path.resolve() for path in patch or ())
-        request = TreeRequest(tree, ref, patches, tuple(config or ()), tuple(without or ()), name, debug)
+        fragments = (*([LABORATORY / "config" / "tracing.config"] if tracing else []), *(config or ()))
+        request = TreeRequest(tree, ref, patches, fragments, tuple(without or ()), name, debug)
         kernel = show_build(lambda progress: build_tree(request, progress))
     warm()  # also once for a machine: it would delay the first study by 2 s
     typer.echo(f"{kernel.name}  {kernel.binary}")

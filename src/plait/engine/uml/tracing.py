@@ -1,0 +1,105 @@
+"""Trace events of the guest's kernel during a session, as a table with virtual times.
+
+Steps before the program mount tracefs and enable the events; a shell around the program writes the trace to a folder at
+its end. The guest writes that file, so it is untrusted: plait reads it with bounds and through `plait.files`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from plait.engine.uml.session import Service
+from plait.errors import DataError, RequestError, TrialError, printable
+from plait.files import Folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from plait.engine.uml.session import SessionRequest
+    from plait.kernel import Kernel
+
+TRACE = pl.Schema(
+    {
+        # one row per event, in the kernel's order
+        "t_us": pl.Int64,  # virtual time since the guest's boot
+        "event": pl.String,  # "mptcp_subflow_get_send"
+        "task": pl.String,  # the task that ran
+        "pid": pl.Int64,
+        "text": pl.String,  # the event's fields as the kernel prints them
+    }
+)
+MOST_BYTES = 512 << 20
+_NAME = "trace"
+_TRACEFS = "/sys/kernel/tracing"
+_BUFFER_KIB = 65_536
+_EVENTS = re.compile(r"[A-Za-z0-9_*]{1,64}(:[A-Za-z0-9_*]{1,64})?")
+_LINE = re.compile(
+    r"^ *(?P<task>.{1,16}?)-(?P<pid>\d{1,10}) +\[\d{1,4}\] +\S+ +(?P<s>\d{1,9})\.(?P<us>\d{6}): (?P<event>\w{1,64}): ?"
+    r"(?P<text>.*)$",
+    re.ASCII,
+)
+_COUNTS = re.compile(r"^# entries-in-buffer/entries-written: (?P<kept>\d{1,18})/(?P<written>\d{1,18})")
+_AROUND = f'"$@"; code=$?; cat {_TRACEFS}/trace > "$0/{_NAME}"; exit $code'
+
+
+def require_events(kernel: Kernel) -> None:
+    """Raise RequestError if the kernel has no trace events."""
+    try:
+        config = Folder(kernel.binary.parent).read("config").decode(errors="replace")
+    except OSError:
+        config = ""
+    if "CONFIG_EVENT_TRACING=y\n" not in config:
+        raise RequestError(
+            f"--trace: the kernel {kernel.name} has no trace events; build one with "
+            "`plait kernel build --tree DIR --tracing --name traced`, and boot it with --kernel traced"
+        )
+
+
+def traced(request: SessionRequest, events: str, folder: Path) -> SessionRequest:
+    """Return the session with trace events (`mptcp:*,tcp:*`), whose trace comes to `folder` (RequestError)."""
+    names = [name.strip() for name in events.split(",")]
+    for name in names:
+        if not _EVENTS.fullmatch(name):
+            raise RequestError(
+                f"--trace {events}: {name!r} names no events; write SYSTEM:EVENT, such as mptcp:*"
+            )
+    assert request.start is not None
+    environment = request.start.environment
+    steps = [
+        ("mount", "-t", "tracefs", "tracefs", _TRACEFS),
+        ("sh", "-c", f"echo mono > {_TRACEFS}/trace_clock && echo {_BUFFER_KIB} > {_TRACEFS}/buffer_size_kb"),
+        *(("sh", "-c", f"echo '{name}' >> {_TRACEFS}/set_event") for name in names),
+    ]
+    before = [*request.before, *(Service("trace", step, environment) for step in steps)]
+    argv = ["sh", "-c", _AROUND, str(folder), *request.start.argv]
+    return replace(
+        request,
+        start=replace(request.start, argv=argv),
+        writable=[*request.writable, folder],
+        before=before,
+    )
+
+
+def read_trace(folder: Path) -> tuple[pl.DataFrame, int]:
+    """Return the table of events, and the number of older events that the kernel's buffer lost (TrialError)."""
+    try:
+        text = Folder(folder).read(_NAME, MOST_BYTES).decode(errors="replace")
+    except (OSError, DataError) as error:
+        raise TrialError(f"reading the guest's trace: {error}; did the program end by itself?") from error
+    columns: dict[str, list[int | str]] = {name: [] for name in TRACE}
+    lost = 0
+    for line in text.splitlines():
+        match = _LINE.match(line)
+        if match is not None:
+            columns["t_us"].append(int(match["s"]) * 1_000_000 + int(match["us"]))
+            columns["event"].append(match["event"])
+            columns["task"].append(printable(match["task"]))
+            columns["pid"].append(int(match["pid"]))
+            columns["text"].append(printable(match["text"]))
+        elif (counts := _COUNTS.match(line)) is not None:
+            lost = max(0, int(counts["written"]) - int(counts["kept"]))
+    return pl.DataFrame(columns, schema=TRACE), lost

@@ -43,6 +43,12 @@ _LINE = re.compile(
     re.ASCII,
 )
 _COUNTS = re.compile(r"^# entries-in-buffer/entries-written: (?P<kept>\d{1,18})/(?P<written>\d{1,18})")
+_ENABLE = f"""\
+{{ echo "$1" >> {_TRACEFS}/set_event; }} 2> /dev/null && exit
+echo "this kernel has no events $1; these commands list what it has:" >&2
+echo "  mount -t tracefs tracefs {_TRACEFS}; cat {_TRACEFS}/available_events" >&2
+exit 1
+"""
 _AROUND = f'"$@"; code=$?; cat {_TRACEFS}/trace > "$0/{_NAME}"; exit $code'
 
 
@@ -68,11 +74,12 @@ def traced(request: SessionRequest, events: str, folder: Path) -> SessionRequest
                 f"--trace {events}: {name!r} names no events; write SYSTEM:EVENT, such as mptcp:*"
             )
     assert request.start is not None
+    (folder / "enable-events").write_text(_ENABLE, encoding="utf-8")
     environment = request.start.environment
     steps = [
         ("mount", "-t", "tracefs", "tracefs", _TRACEFS),
         ("sh", "-c", f"echo mono > {_TRACEFS}/trace_clock && echo {_BUFFER_KIB} > {_TRACEFS}/buffer_size_kb"),
-        *(("sh", "-c", f"echo '{name}' >> {_TRACEFS}/set_event") for name in names),
+        *(("sh", str(folder / "enable-events"), name) for name in names),
     ]
     before = [*request.before, *(Service("trace", step, environment) for step in steps)]
     argv = ["sh", "-c", _AROUND, str(folder), *request.start.argv]

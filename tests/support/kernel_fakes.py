@@ -72,3 +72,22 @@ def make_archive(tree: Path) -> Path:
     archive = tree.with_name("linux-source-6.12.tar.xz")
     subprocess.run(["tar", "-cJf", str(archive), "-C", str(tree.parent), tree.name], check=True)
     return archive
+
+
+def make_numbered_commits(folder: Path, commits: int) -> Path:
+    """Make a git tree with `commits` commits on its branch main; each has its number, from 0, in the file `number`."""
+    folder.mkdir()
+    subprocess.run(["git", "init", "-q", "-b", "main"], cwd=folder, check=True)
+    stream = "".join(
+        f"commit refs/heads/main\ncommitter D <d@example.org> {n} +0000\ndata 1\n{n % 10}\n"
+        f"M 100644 inline number\ndata {len(str(n))}\n{n}\n"
+        for n in range(commits)
+    )
+    subprocess.run(["git", "fast-import", "--quiet"], cwd=folder, input=stream.encode(), check=True)
+    return folder
+
+
+def number_in(tree: Path, commit: str) -> int:
+    """Return the number of a commit that `make_numbered_commits` made."""
+    command = ["git", "show", f"{commit}:number"]
+    return int(subprocess.run(command, cwd=tree, capture_output=True, text=True, check=True).stdout)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kernel_fakes import make_numbered_commits, number_in
 from plait.errors import RequestError
 from plait.kernel.bisect import Bisection, Question
 from plait.kernel.checkout import GitTree
@@ -24,25 +25,10 @@ QUESTION = Question("first", "HEAD", "goodput", 0.02, less_is_better=False)
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitTree:
     """A tree of 64 commits, whose file has the number of its commit."""
     monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
-    folder = tmp_path / "linux"
-    folder.mkdir()
-    subprocess.run(["git", "init", "-q", "-b", "main"], cwd=folder, check=True)
-    stream = "".join(
-        f"commit refs/heads/main\ncommitter D <d@example.org> {n} +0000\ndata 1\n{n % 10}\n"
-        f"M 100644 inline number\ndata {len(str(n))}\n{n}\n"
-        for n in range(COMMITS)
-    )
-    subprocess.run(["git", "fast-import", "--quiet"], cwd=folder, input=stream.encode(), check=True)
+    folder = make_numbered_commits(tmp_path / "linux", COMMITS)
     first = f"HEAD~{COMMITS - 1}"
     subprocess.run(["git", "tag", "first", first], cwd=folder, check=True)
     return GitTree(folder)
-
-
-def number_of(tree: GitTree, commit: str) -> int:
-    done = subprocess.run(
-        ["git", "show", f"{commit}:number"], cwd=tree.folder, capture_output=True, text=True, check=True
-    )
-    return int(done.stdout)
 
 
 def measuring(
@@ -51,7 +37,7 @@ def measuring(
     """Return a measurement that loses 3 % from the commit `planted` on, with noise of 0.5 %."""
 
     def measure(commit: str) -> float | None:
-        number = number_of(tree, commit)
+        number = number_in(tree.folder, commit)
         if seen is not None:
             seen.append(number)
         if number in broken:
@@ -65,20 +51,20 @@ def measuring(
 def test_the_planted_commit_is_found_in_the_logarithm_of_steps(tree: GitTree, planted: int) -> None:
     answer = Bisection(tree, QUESTION).run(measuring(tree, planted), lambda *_: None)
     assert answer.first_bad is not None
-    assert number_of(tree, answer.first_bad) == planted
+    assert number_in(tree.folder, answer.first_bad) == planted
     assert len(answer.values) <= 10
 
 
 def test_commits_that_do_not_build_are_skipped(tree: GitTree) -> None:
     answer = Bisection(tree, QUESTION).run(measuring(tree, 40, broken=(31, 32, 47)), lambda *_: None)
     assert answer.first_bad is not None
-    assert number_of(tree, answer.first_bad) == 40
+    assert number_in(tree.folder, answer.first_bad) == 40
 
 
 def test_skipped_commits_beside_the_bad_one_are_named_as_candidates(tree: GitTree) -> None:
     answer = Bisection(tree, QUESTION).run(measuring(tree, 40, broken=(38, 39)), lambda *_: None)
     assert answer.first_bad is None
-    assert sorted(number_of(tree, commit) for commit in answer.candidates) == [38, 39, 40]
+    assert sorted(number_in(tree.folder, commit) for commit in answer.candidates) == [38, 39, 40]
 
 
 def test_an_interrupted_bisection_measures_no_commit_again(tree: GitTree) -> None:
@@ -93,7 +79,7 @@ def test_an_interrupted_bisection_measures_no_commit_again(tree: GitTree) -> Non
     with pytest.raises(KeyboardInterrupt):
         Bisection(tree, QUESTION).run(interrupted, lambda *_: None)
     answer = Bisection(tree, QUESTION).run(measure, lambda *_: None)
-    assert number_of(tree, answer.first_bad or "") == 40
+    assert number_in(tree.folder, answer.first_bad or "") == 40
     assert len(seen) == len(set(seen))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import subprocess
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from typer.testing import CliRunner
 
 from fake_engine import FakeEngine
 from fake_tables import fake_tables
+from kernel_fakes import make_numbered_commits, number_in
 from plait.api import bisection
 from plait.cli import app
 from plait.errors import KernelBuildError, TrialError
@@ -36,7 +36,7 @@ class Work:
 
     built: list[int]
     stop_after: int | None = None
-    """Interrupt the build after so many."""
+    """The number of builds after which the user interrupts."""
 
 
 class SlowedEngine(FakeEngine):
@@ -70,16 +70,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A tree of 24 commits, whose file has the number of its commit."""
     monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
-    folder = tmp_path / "linux"
-    folder.mkdir()
-    subprocess.run(["git", "init", "-q", "-b", "main"], cwd=folder, check=True)
-    stream = "".join(
-        f"commit refs/heads/main\ncommitter D <d@example.org> {n} +0000\ndata 1\nc\n"
-        f"M 100644 inline number\ndata {len(str(n))}\n{n}\n"
-        for n in range(COMMITS)
-    )
-    subprocess.run(["git", "fast-import", "--quiet"], cwd=folder, input=stream.encode(), check=True)
-    return folder
+    return make_numbered_commits(tmp_path / "linux", COMMITS)
 
 
 @pytest.fixture
@@ -90,7 +81,7 @@ def work(tree: Path, monkeypatch: pytest.MonkeyPatch) -> Work:
     def build(request: TreeRequest, _: object) -> Kernel:
         if work.stop_after is not None and len(work.built) >= work.stop_after:
             raise KeyboardInterrupt
-        number = number_of(tree, request.ref or "")
+        number = number_in(tree, request.ref or "")
         work.built.append(number)
         if number == BROKEN:
             raise KernelBuildError("net/mptcp/protocol.c:1: error")
@@ -102,11 +93,6 @@ def work(tree: Path, monkeypatch: pytest.MonkeyPatch) -> Work:
     monkeypatch.setattr(bisection, "build_tree", build)
     monkeypatch.setattr(bisection, "make_engine", engine)
     return work
-
-
-def number_of(tree: Path, commit: str) -> int:
-    command = ["git", "show", f"{commit}:number"]
-    return int(subprocess.run(command, cwd=tree, capture_output=True, text=True, check=True).stdout)
 
 
 def bisect(tree: Path, *more: str, scenario: tuple[str, ...] = SCENARIO) -> tuple[int, str, str]:
@@ -134,7 +120,7 @@ def test_the_commit_is_found_in_spite_of_outliers_and_commits_that_do_not_build_
     first = out.splitlines()[0]
     assert code == 0
     assert first.endswith("is the first bad commit")
-    assert number_of(tree, first.split()[0]) == PLANTED
+    assert number_in(tree, first.split()[0]) == PLANTED
     assert "over 7 seeds" in out
     assert "; the commit before: " in out
     assert f"plait run {shlex.join(SCENARIO)} --repeat 7 --kernel before --kernel after" in out
@@ -148,7 +134,7 @@ def test_the_same_command_continues_after_an_interrupt(tree: Path, work: Work) -
     assert bisect(tree)[0] == 130
     work.stop_after = None
     _, out, _ = bisect(tree)
-    assert number_of(tree, out.split()[0]) == PLANTED
+    assert number_in(tree, out.split()[0]) == PLANTED
     assert len(work.built) == len(set(work.built)), "no commit is measured twice"
 
 

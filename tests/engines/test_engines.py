@@ -28,6 +28,7 @@ from plait.scenario import parse
 from plait.scenario.fields.parts import EngineName
 from plait.scenario.vary.cases import expand
 from real_hosts import SSHD, PlantedLine, RealHosts
+from scenario_samples import ONE_LINE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,16 +78,6 @@ ON_A_KERNEL = [
     pytest.param("remote", marks=[pytest.mark.users, _NEEDS_ROOT]),
 ]
 
-LINE = """\
-title: One line
-network:
-  hosts: [a, b]
-  links:
-    a-b: {rate: 10mbit, delay: 5ms, loss: 0.2%}
-traffic:
-  - bulk: {from: a, to: b, duration: 2s}
-transport: tcp
-"""
 RATE_BPS = 10e6
 
 
@@ -109,7 +100,7 @@ def building_engine(real_engine: Engine) -> Engine:
     return real_engine
 
 
-def plan_of(text: str = LINE, seed: int = 1) -> Plan:
+def plan_of(text: str = ONE_LINE, seed: int = 1) -> Plan:
     return resolve(expand(parse(text, "line.yaml"))[0].scenario, seed)
 
 
@@ -170,7 +161,7 @@ def test_a_repeatable_engine_gives_the_same_bytes_for_one_seed_only(engine: Engi
 
 
 def test_a_line_carries_its_rate_and_not_more(real_engine: Engine, tmp_path: Path) -> None:
-    flow = run(real_engine, plan_of(LINE.replace(", loss: 0.2%", "")), tmp_path / "job")["flows"].row(
+    flow = run(real_engine, plan_of(ONE_LINE.replace(", loss: 0.2%", "")), tmp_path / "job")["flows"].row(
         0, named=True
     )
     received_bits = flow["received_bytes"] * 8
@@ -215,7 +206,7 @@ def test_a_trial_ends_at_once_when_the_user_stops_the_study(engine: Engine, tmp_
     stop = threading.Event()
     stop.set()
     with pytest.raises(Interrupted):
-        engine.execute(Job(plan_of(LINE.replace("2s", "500s")), {}, tmp_path, stop))
+        engine.execute(Job(plan_of(ONE_LINE.replace("2s", "500s")), {}, tmp_path, stop))
 
 
 def test_a_trial_fails_with_what_its_kernel_refused(building_engine: Engine, tmp_path: Path) -> None:
@@ -229,7 +220,7 @@ def test_a_trial_fails_with_what_its_kernel_refused(building_engine: Engine, tmp
 
 def test_an_engine_reports_the_features_that_it_lacks(engine: Engine) -> None:
     """Of what a plan uses, `unsupported` names at least what the registry says that the engine never has."""
-    text = LINE.replace("loss: 0.2%", "aqm: {red: {points: {5pkt: 0%, 50pkt: 10%}}}")
+    text = ONE_LINE.replace("loss: 0.2%", "aqm: {red: {points: {5pkt: 0%, 50pkt: 10%}}}")
     for plan in (plan_of(), plan_of(text + "pause: before\n")):
         refused = {missing.use for missing in engine.unsupported(plan)}
         lacks = REGISTRY[engine.name].lacks if engine.name in REGISTRY else {}

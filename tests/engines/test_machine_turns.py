@@ -13,26 +13,17 @@ import pytest
 
 from plait.engine.engine import Job
 from plait.engine.factory import make_engine
-from plait.engine.machine.qemu import FOLDER, RESULTS, MachineOptions, command_line
-from plait.engine.machine.trial import MachineEngine
+from plait.engine.machine.qemu import FOLDER, RESULTS, command_line
+from plait.engine.machine.trial import MachineEngine, machine_options
 from plait.engine.uml.containment import GUEST
 from plait.plan.resolve import resolve
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand
+from scenario_samples import ONE_LINE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-TEXT = """\
-title: One line
-network:
-  hosts: [a, b]
-  links:
-    a-b: {rate: 10mbit, delay: 5ms, loss: 0.2%}
-traffic:
-  - bulk: {from: a, to: b, duration: 1s}
-transport: tcp
-"""
 IMPATIENT = """\
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -65,10 +56,9 @@ def results(folder: Path, preload: str) -> bytes:
     folder.mkdir()
     engine = make_engine("machine")
     assert isinstance(engine, MachineEngine)
-    plan = resolve(expand(parse(TEXT, "t.yaml"))[0].scenario, 1)
+    plan = resolve(expand(parse(ONE_LINE.replace("2s", "1s"), "line.yaml"))[0].scenario, 1)
     engine._fill(Job(plan, {}, folder))
-    options = MachineOptions(plan.seed, plan.machine.memory_mib + 192, plan.machine.processors, 1)
-    program = [str(engine._emulator.loader), *command_line(options)]
+    program = [str(engine._emulator.loader), *command_line(machine_options(plan))]
     environment = {"QEMU_MODULE_DIR": str(folder / FOLDER / "modules")} | (
         {"LD_PRELOAD": preload} if preload else {}
     )

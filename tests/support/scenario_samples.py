@@ -33,6 +33,17 @@ traffic:
   - bulk: {from: h1, to: h2, duration: 10s}
 """
 
+ONE_LINE = """\
+title: One line
+network:
+  hosts: [a, b]
+  links:
+    a-b: {rate: 10mbit, delay: 5ms, loss: 0.2%}
+traffic:
+  - bulk: {from: a, to: b, duration: 2s}
+transport: tcp
+"""
+
 MESH = """\
 title: Two by two interfaces over a router
 network:

@@ -96,7 +96,7 @@ def load_scheduler(
     try:
         with budget:
             made: Scheduler = found()
-    except BaseException as error:  # noqa: BLE001
+    except BaseException as error:  # noqa: BLE001 - a stranger's code
         raise SchedulerError(_raised(error, file, "__init__()", name)) from None
     return made
 

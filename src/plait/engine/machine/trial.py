@@ -141,13 +141,9 @@ class MachineEngine:
         return self._loaded[key]
 
     def _run(self, job: Job) -> None:
-        machine = job.plan.machine
-        options = MachineOptions(
-            job.plan.seed, machine.memory_mib + _KERNEL_MIB, machine.processors, machine.instruction_ns
-        )
         sandbox = Sandbox(
             self._emulator.loader,
-            command_line(options),
+            command_line(machine_options(job.plan)),
             job.folder,
             (IMAGE, ROOT, FOLDER),
             emulator=True,
@@ -159,6 +155,13 @@ class MachineEngine:
         GuestFolder(job.folder / GUEST).remove()
         received.rename(job.folder / GUEST)
         judge(job.folder, *ended)
+
+
+def machine_options(plan: Plan) -> MachineOptions:
+    """Return the machine that a plan asks for."""
+    machine = plan.machine
+    memory = machine.memory_mib + _KERNEL_MIB
+    return MachineOptions(plan.seed, memory, machine.processors, machine.instruction_ns)
 
 
 def make(request: EngineRequest) -> MachineEngine:

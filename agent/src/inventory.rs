@@ -1,5 +1,5 @@
 //! An inventory of the kernel, taken before the engine makes a plan: its algorithms, its sysctls,
-//! and which of given settings it refuses. The engine boots a guest only for this.
+//! its trace events, and which of given settings it refuses. The engine boots a guest only for this.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::apply::{enter, namespace, write_sysctl};
 use crate::error::{Attempt, Error, Result};
 use crate::job;
+use crate::monitor::available_trace_events;
+use crate::process;
 use crate::sys;
 
 /// The request, in the job's folder; a trial has none.
@@ -35,6 +37,8 @@ struct Inventory {
     /// The sysctls that only the first namespace has, because one value holds for all.
     shared_sysctls: BTreeMap<String, Sysctl>,
     refused: Vec<Refusal>,
+    /// The trace events, `SYSTEM:EVENT`; none if the kernel cannot trace.
+    trace_events: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -75,6 +79,8 @@ pub fn answer() -> Result<()> {
         shared_sysctls: shared.into_iter().filter(|(path, _)| !private.contains_key(path)).collect(),
         refused: request.settings.iter().filter_map(refusal).collect(),
         sysctls: private,
+        // An ordinary process must not mount file systems of its host's kernel.
+        trace_events: if process::is_ordinary() { Vec::new() } else { available_trace_events() },
     };
     enter(&home)?;
     let context = || format!("writing {ANSWER}");

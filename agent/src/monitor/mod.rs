@@ -1,16 +1,19 @@
 //! Measurements that the agent makes only if the plan asks for them: interfaces, counters over
-//! time, probes, captures.
+//! time, probes, captures, trace events.
 
 mod capture;
 mod interfaces;
 mod pcapng;
 mod probes;
+mod trace;
 
 use std::path::Path;
 
 use capture::Captures;
 use interfaces::Interfaces;
 use probes::Probes;
+use trace::Trace;
+pub use trace::available as available_trace_events;
 
 use crate::apply::Applied;
 use crate::error::Result;
@@ -24,6 +27,7 @@ pub struct Monitors {
     counters: Option<(Series, &'static CounterMonitor, i64)>,
     probes: Option<Probes>,
     captures: (Captures, i64),
+    trace: Option<Trace>,
 }
 
 impl Monitors {
@@ -36,7 +40,9 @@ impl Monitors {
         let counters = counters.map(|plan| Ok((Series::create(&data)?, plan, 0))).transpose()?;
         let probes = (!asked.probes.is_empty()).then(|| Probes::create(&data)).transpose()?;
         let captures = Captures::create(&folder.join("pcap"), &asked.captures)?;
-        Ok(Self { plan, interfaces: interfaces.map(|it| (it, 0)), counters, probes, captures: (captures, 0) })
+        let trace = (!asked.trace.is_empty()).then(|| Trace::create(&data, &asked.trace)).transpose()?;
+        let captures = (captures, 0);
+        Ok(Self { plan, interfaces: interfaces.map(|it| (it, 0)), counters, probes, captures, trace })
     }
 
     /// Prepare for the trial's zero.
@@ -47,7 +53,8 @@ impl Monitors {
         if let Some(probes) = &mut self.probes {
             probes.attach(&self.plan.monitors.probes, network)?;
         }
-        self.captures.0.attach(network)
+        self.captures.0.attach(network)?;
+        self.trace.as_mut().map_or(Ok(()), Trace::attach)
     }
 
     /// Return when the next reading is due.
@@ -121,6 +128,7 @@ impl Monitors {
             probes.finish()?;
         }
         let mut captures = self.captures.0;
-        captures.flush()
+        captures.flush()?;
+        self.trace.map_or(Ok(()), Trace::finish)
     }
 }

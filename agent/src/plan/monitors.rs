@@ -47,5 +47,7 @@ records! {
         probes: Vec<Probe>,
         #[serde(default)]
         captures: Vec<Capture>,
+        #[serde(default)]
+        trace: Vec<String>,
     }
 }

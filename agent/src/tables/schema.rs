@@ -227,6 +227,17 @@ row! {
 }
 
 row! {
+    /// A trace event of the kernel.
+    TraceEvent = "trace" {
+        t_us: i64,
+        event: Text,
+        task: Text,
+        pid: i64,
+        text: Text,
+    }
+}
+
+row! {
     /// The outcome of a program.
     Program = "programs" {
         program: Text,
@@ -306,6 +317,7 @@ mod tests {
         assert_same::<Interface>();
         assert_same::<Probe>();
         assert_same::<CounterChange>();
+        assert_same::<TraceEvent>();
         assert_same::<Program>();
         assert_same::<ProgramFigure>();
         assert_same::<ProgramFlow>();

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
+    from plait.cli.shared.bundles import RequestedStudy
     from plait.scenario import Scenario
     from plait.study.executors.executor import TrialExecutor
     from plait.study.pauses import PausedTrial
@@ -66,6 +67,14 @@ _CHECKS = "Checks before the first trial"
 PauseOption = Annotated[
     list[str] | None,
     typer.Option(metavar="before|after", help="Halt each trial for a prompt in its network"),
+]
+StudyTraceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--trace",
+        metavar="EVENTS",
+        help="Collect trace events of the kernel, such as mptcp:*,tcp:*, in the table trace of each trial",
+    ),
 ]
 TrialTimeout = Annotated[
     float, typer.Option(min=1, metavar="SECONDS", help="Wall time after which plait ends a trial")
@@ -139,6 +148,7 @@ def command(
     jobs: JobsOption = None,
     overrides: SetOption = None,
     pause: PauseOption = None,
+    trace: StudyTraceOption = None,
     cluster: ClusterOption = None,
     shard: ShardOption = None,
     progress: ProgressOption = "bar",
@@ -162,13 +172,13 @@ def command(
 
     plait reuses the trials that are in the store. Exit code 1: a trial failed or differs, or the report lacks a part.
     """
-    from plait.cli.shared.bundles import requested_study, show_repeat
+    from plait.cli.shared.bundles import requested_study
     from plait.engine.factory import make_engine
     from plait.engine.request import EngineRequest
     from plait.study.perform import Options, perform
 
     executor, part = _elsewhere(cluster, shard)
-    overrides, kernel_name = _with_choices(scenario, _with_pauses(overrides, pause), engine, kernel)
+    overrides, kernel_name = _with_choices(scenario, _with_pauses(overrides, pause, trace), engine, kernel)
     limits = (trial_timeout, policy(disk, unconfined=unconfined), notify, show_step, host_settings)
     request = EngineRequest(kernel_name, modules, *limits, build_with_progress, hosts, ssh_config, configure)
     with requested_study(scenario, overrides, seed, repeat, verify=verify) as asked:
@@ -188,8 +198,14 @@ def command(
     if outcome.interrupted or part is not None:
         return _end_without_report(outcome, folder)
     complete = _show(folder, as_json=json_output) or not asked.scenario.traffic
-    same = asked.bundle is None or not verify or show_repeat(scenario, asked.bundle, folder)
-    return 0 if complete and same and not outcome.failed else 1
+    return 0 if _is_same(scenario, asked, folder, verify=verify) and complete and not outcome.failed else 1
+
+
+def _is_same(scenario: str, asked: RequestedStudy, folder: Path, *, verify: bool) -> bool:
+    """Return whether the trials are those of the bundle to verify, if there is one; print what differs."""
+    from plait.cli.shared.bundles import show_repeat
+
+    return asked.bundle is None or not verify or show_repeat(scenario, asked.bundle, folder)
 
 
 def _elsewhere(cluster: str | None, shard: str | None) -> tuple[TrialExecutor | None, Shard | None]:
@@ -239,8 +255,15 @@ def _show(folder: Path, *, as_json: bool) -> bool:
     return bool(measured_cases(read_summary(folder))) and is_complete(cautions)
 
 
-def _with_pauses(overrides: list[str] | None, pauses: list[str] | None) -> list[str]:
-    return [*(overrides or ()), *([f"pause=[{', '.join(pauses)}]"] if pauses else ())]
+def _with_pauses(overrides: list[str] | None, pauses: list[str] | None, trace: str | None) -> list[str]:
+    """Return the overrides with the pauses and the trace events of the command line."""
+    return [*(overrides or ()), *([f"pause=[{', '.join(pauses)}]"] if pauses else ()), *_trace(trace)]
+
+
+def _trace(events: str | None) -> list[str]:
+    """Return the override that asks for trace events, if there are any."""
+    names = [name.strip() for name in (events or "").split(",")]
+    return [] if events is None else [f"monitors.trace={json.dumps(names)}"]
 
 
 def _with_choices(

@@ -183,6 +183,19 @@ COUNTER_SERIES = pl.Schema(
     }
 )
 
+TRACE = pl.Schema(
+    {
+        # one row per trace event of the kernel (monitors.trace), in the kernel's order, from shortly before the zero to
+        # the end of all sockets
+        "t_us": _I,  # when it happened; null for a row that is no event
+        "event": _S,  # "mptcp_subflow_get_send"; lost_events: the buffer was full, and lost the first events; null: the
+        # row continues the previous one
+        "task": _S,  # the task that ran
+        "pid": _I,
+        "text": _S,  # the event's fields as the kernel prints them; for lost_events their number
+    }
+)
+
 QUEUES = pl.Schema(
     {
         # one row per managed queue (a link direction with an aqm) or shared token bucket, and sample; the table exists
@@ -270,6 +283,7 @@ MONITOR_TABLES: dict[str, pl.Schema] = {
     "interfaces": INTERFACES,
     "probes": PROBES,
     "counter_series": COUNTER_SERIES,
+    "trace": TRACE,
     "programs": PROGRAMS,
     "program_figures": PROGRAM_FIGURES,
     "program_flows": PROGRAM_FLOWS,

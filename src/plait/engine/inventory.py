@@ -1,4 +1,4 @@
-"""What a kernel has: its algorithms, its sysctls, and which settings it refuses. The kernel itself reports it.
+"""What a kernel has: its algorithms, sysctls and trace events, and which settings it refuses. The kernel reports it.
 
 plait boots a guest to ask each pair of kernel and agent once (some 0.2 s), and keeps the answer in the cache.
 `plait.study.preflight.kernel` uses it to refuse a scenario before anything runs.
@@ -52,7 +52,7 @@ class Refusal(_InventoryRecord):
 
 
 class Inventory(_InventoryRecord):
-    """The algorithms and sysctls of one kernel."""
+    """The algorithms, sysctls and trace events of one kernel."""
 
     congestion_controls: tuple[str, ...]
     schedulers: tuple[str, ...]
@@ -63,6 +63,8 @@ class Inventory(_InventoryRecord):
     """The sysctls that all namespaces share."""
     refused: tuple[Refusal, ...] = ()
     """The refused ones of the settings that plait tried."""
+    trace_events: tuple[str, ...] = ()
+    """The kernel's trace events, `SYSTEM:EVENT`; empty: it has none."""
 
 
 def take(identity: str, settings: Iterable[Setting], boot: Boot) -> Inventory:

@@ -28,6 +28,7 @@ Feature = Literal[
     "pauses",
     "captures",
     "probes",
+    "trace events",
     "link events",
     "node events",
     "shared sysctls",
@@ -82,6 +83,8 @@ def uses(plan: Plan) -> Iterator[Use]:
         yield Use("captures", "monitors", capture.file)
     for probe in plan.monitors.probes:
         yield Use("probes", "monitors", probe.path)
+    if plan.monitors.trace:
+        yield Use("trace events", "monitors")
     if plan.pause:
         yield Use("pauses", "pause")
     yield from _machine(plan)

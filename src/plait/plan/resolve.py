@@ -26,7 +26,7 @@ from plait.plan.traffic.applications import application, length_us, messages
 from plait.plan.traffic.flow_paths import directed, spread
 from plait.plan.traffic.flow_slots import slots, total
 from plait.plan.traffic.flows import MAX_FLOWS, flows
-from plait.plan.traffic.monitors import RING_MIB, monitors
+from plait.plan.traffic.monitors import buffers_mib, monitors
 from plait.plan.traffic.path_subflows import check_subflows
 from plait.plan.traffic.programs import ENVIRONMENT, end_us, host_names, memory_mib, programs, system_call_ns
 from plait.plan.traffic.prototypes import prototype_programs
@@ -84,7 +84,7 @@ def without_seed(scenario: Scenario) -> tuple[Plan, list[list[MissingSubflow]]]:
     planned_links = tuple(links.link(wired, rtts) for wired in net.wires)
     _refuse_too_many_messages(scenario, planned_flows)
     watched = monitors(net, planned_flows)
-    memory = _memory_mib(scenario, planned_flows, len(watched.captures) * RING_MIB)
+    memory = _memory_mib(scenario, planned_flows, buffers_mib(watched))
     shared = buckets(net, rtts)
     namespaces = _namespaces(net)
     qdiscs = (*_link_qdiscs(net, rtts), *shared.qdiscs)

@@ -36,6 +36,7 @@ LACKS: Mapping[Feature, str] = {
     "plait_red": "has no plait_red, which is a module of plait's kernel",
     "modules": "loads no kernel modules into this machine's kernel",
     "programs": "runs no programs, because they would run as your processes without a guest around them",
+    "trace events": "traces no kernel that others use",
     "pauses": "cannot halt a trial, because its time is real",
     "system call time": "cannot let system calls take a stated time, because its time is real",
 }

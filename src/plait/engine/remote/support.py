@@ -25,6 +25,7 @@ LACKS: Map[Feature, str] = {
     "pauses": "has no prompt in a trial",
     "captures": _NO_ROOT,
     "probes": _NO_ROOT,
+    "trace events": _NO_ROOT,
     "link events": _NO_NETWORK,
     "node events": _NO_ROOT,
     "system call time": "runs in real time",

@@ -53,3 +53,5 @@ class Monitors(Record):
     counters: CounterMonitor | None = None
     probes: tuple[Probe, ...] = ()
     captures: tuple[Capture, ...] = ()
+    trace: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Trace events of the kernel, `SYSTEM:EVENT` with wildcards."""

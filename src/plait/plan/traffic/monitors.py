@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 RING_MIB = 8
 """The agent's memory for each captured interface."""
+_TRACE_MIB = 64
+"""The kernel's buffer for trace events."""
 
 
 def monitors(net: Topology, flows: Iterable[Flow]) -> Monitors:
@@ -26,7 +28,13 @@ def monitors(net: Topology, flows: Iterable[Flow]) -> Monitors:
         counters=None if asked.counters is None else CounterMonitor(interval_us=asked.counters.every.us),
         probes=tuple(_probes(asked, flows)),
         captures=tuple(_captures(asked, net)),
+        trace=tuple(dict.fromkeys(asked.trace)),
     )
+
+
+def buffers_mib(watched: Monitors) -> int:
+    """Return the memory of the guest in MiB that the monitors need."""
+    return len(watched.captures) * RING_MIB + (_TRACE_MIB if watched.trace else 0)
 
 
 def _interfaces(asked: MonitorsSpec, net: Topology) -> InterfaceMonitor | None:

@@ -5,9 +5,10 @@ Only probes affect flows, because their packets share the links.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from plait.frames import MAX_PACKET
 from plait.scenario.fields.parts import NodeName, Part, Whole, listed
@@ -71,6 +72,16 @@ def _given(kind: type[Part]) -> BeforeValidator:
     return BeforeValidator(_every, json_schema_input_type=str | dict[str, Any] | kind)
 
 
+def _trace_event(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_*]{1,64}:[A-Za-z0-9_*]{1,64}", name):
+        raise ValueError("this names no trace events; write SYSTEM:EVENT, such as mptcp:*")
+    return name
+
+
+TraceEvents = Annotated[str, AfterValidator(_trace_event)]
+"""The name of a trace event, `SYSTEM:EVENT`, in which `*` matches any characters."""
+
+
 class MonitorsSpec(Part):
     """Optional measurements."""
 
@@ -81,3 +92,9 @@ class MonitorsSpec(Part):
         Annotated[CaptureSpec, BeforeValidator(_on, json_schema_input_type=str | list[str] | CaptureSpec)]
         | None
     ) = None
+    trace: Annotated[
+        list[TraceEvents],
+        Field(max_length=64),
+        BeforeValidator(listed, json_schema_input_type=str | list[str]),
+    ] = []
+    """Trace events of the kernel, such as `mptcp:*`; the kernel must be built with `--tracing`."""

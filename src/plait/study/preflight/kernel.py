@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from plait.errors import ScenarioError
@@ -32,6 +33,10 @@ _ALGORITHM_SYSCTLS = {
 }
 """Sysctls whose value is the name of an algorithm, and the kind of algorithm."""
 _MAX_LISTED = 24
+_NO_TRACE = (
+    "this kernel has no trace events; build one with `plait kernel build --tree DIR --tracing --name traced`, "
+    "and run with --kernel traced"
+)
 
 
 def refuse_what_is_missing(cases: Sequence[Case], ask: Ask) -> None:
@@ -46,6 +51,8 @@ def refuse_what_is_missing(cases: Sequence[Case], ask: Ask) -> None:
     tries: dict[Setting, tuple[Case, Where]] = {}
     for case in cases:
         for where, reason in missing_programs(case.scenario.programs):
+            _add(mistakes, case, where, reason)
+        for where, reason in _trace_problems(base, case.scenario.monitors.trace):
             _add(mistakes, case, where, reason)
         fields = list(_walk(_case_fields(case)))
         settings = list(_settings(fields))
@@ -130,6 +137,22 @@ def _algorithm_problem(base: Inventory, kind: str, name: str) -> str | None:
     close = closest(name, names)
     guess = f"did you mean '{close}'? " if close is not None else ""
     return f"this kernel has no {title} '{name}'; {guess}there is: {', '.join(sorted(names))}"
+
+
+def _trace_problems(base: Inventory, names: Sequence[str]) -> Iterator[tuple[Where, str]]:
+    """Yield the place of each trace event that the kernel lacks, and why."""
+    if names and not base.trace_events:
+        yield ("monitors", "trace"), _NO_TRACE
+        return
+    for i, name in enumerate(names):
+        if not any(fnmatchcase(event, name) for event in base.trace_events):
+            close = closest(name, base.trace_events)
+            system = name.partition(":")[0]
+            beside = [event for event in base.trace_events if event.partition(":")[0] == system]
+            hint = f"did you mean '{close}'?" if close is not None else "leave it out"
+            if 0 < len(beside) <= _MAX_LISTED:
+                hint = f"there is: {', '.join(beside)}"
+            yield ("monitors", "trace", i), f"this kernel has no trace event '{name}'; {hint}"
 
 
 def _sysctl_problem(base: Inventory, path: str, value: str) -> str | None:

@@ -11,12 +11,15 @@ use crate::error::{Attempt, Error, Result};
 use crate::job;
 use crate::machine;
 use crate::plan::{self, Plan};
+use crate::process;
 use crate::{status, sys};
 
 /// The folder with the names of the network namespaces.
 const NETNS: &str = "/run/netns";
 /// `fs.nr_open`, the default maximum of the kernel.
 const DESCRIPTORS: u64 = 1 << 20;
+/// The level below which the kernel writes messages to the console.
+const LOG_LEVEL: &str = "/proc/sys/kernel/printk";
 
 /// Prepare the guest: mounts, limits, and exact timers.
 pub fn prepare() -> Result<()> {
@@ -25,6 +28,7 @@ pub fn prepare() -> Result<()> {
     }
     sys::share_one_heap();
     mount_at("proc", "proc", "/proc", c"")?;
+    log_below("5")?;
     mount_at("sysfs", "sysfs", "/sys", c"")?;
     if machine::is_this_one() {
         machine::prepare()?;
@@ -43,6 +47,20 @@ pub fn prepare() -> Result<()> {
     // machines.
     rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))
         .attempt(|| "setting the timer slack")
+}
+
+/// Let the kernel write everything to the console from now on, which the host keeps. It writes only
+/// warnings before, because each device of a network has several messages.
+pub fn log_everything() -> Result<()> {
+    if process::is_ordinary() { Ok(()) } else { log_below("8") }
+}
+
+/// Set the level. The console of a machine is a serial line, which would take processor time.
+fn log_below(level: &str) -> Result<()> {
+    if machine::is_this_one() {
+        return Ok(());
+    }
+    std::fs::write(LOG_LEVEL, level).attempt(|| format!("writing {level} to {LOG_LEVEL}"))
 }
 
 /// Mount the trial's folder. Without it the agent has no plan and cannot report.

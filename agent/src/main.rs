@@ -99,6 +99,7 @@ fn run_trial(
     if !plan.programs.is_empty() || !plan.pause.is_empty() {
         clock::leave_first_second()?;
     }
+    boot::log_everything()?;
     let mut pauses = session::Pauses::prepare(plan)?;
     pauses.hold(PauseAt::Before, &network)?;
     enter_phase("traffic");

@@ -12,7 +12,7 @@ from plait.dataset.digest import trial_digest
 from plait.dataset.provenance import Provenance
 from plait.dataset.trial import RUNNING_TRIAL
 from plait.engine.engine import Interrupted, Job
-from plait.errors import DataError, TrialError
+from plait.errors import DataError, TrialError, printable
 from plait.files import Folder, UnfitError, json_of
 from plait.plan.identity import plan_bytes
 from plait.study.engines import host_facts
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from plait.plan.model.plan import PauseAt
     from plait.study.executors.task import TrialTask
 
+CONSOLE = "console.log"
+_MOST_LOG_BYTES = 1 << 20
 _SIGNAL_S = 0.2
 """How long a signal that ended a guest may take to reach plait: Slurm sends it to all processes of a job."""
 
@@ -95,11 +97,13 @@ def execute(
 def _keep_files(job: Folder, result: Folder) -> list[UnfitError]:
     """Keep what a trial leaves beside its tables. Return an error for each file that plait discards. Raise OSError."""
     unfit = []
-    for name in ("console.log", "status.json", "pcap", "programs"):
+    for name in (CONSOLE, "status.json", "pcap", "programs"):
         try:
             if not job.has(name):
                 continue
-            if name.endswith((".log", ".json")):
+            if name == CONSOLE:
+                _keep_log(job, result / "logs")
+            elif name.endswith(".json"):
                 job.copy_file(name, result / "logs")
             else:
                 (job / name).files()  # raises UnfitError for links, devices and too much data
@@ -107,6 +111,14 @@ def _keep_files(job: Folder, result: Folder) -> list[UnfitError]:
         except UnfitError as error:
             unfit.append(error)
     return unfit
+
+
+def _keep_log(job: Folder, target: Folder) -> None:
+    """Copy the end of the console's log as text that a terminal can show. Raise OSError."""
+    end = job.tail(CONSOLE, _MOST_LOG_BYTES + 1)
+    if len(end) > _MOST_LOG_BYTES:
+        end = b"[plait: earlier lines are left out]\n" + end.partition(b"\n")[2]
+    target.write(CONSOLE, printable(end.decode(errors="replace").replace("\r\n", "\n")).encode())
 
 
 def _virtual_s(job: Folder) -> float | None:

@@ -1,8 +1,9 @@
 """Further processes of plait that share work with this one: reading trials, drawing figures.
 
-A worker is `python -P -m plait.workers MODULE:FUNCTION`. It reads one request a line (JSON), calls the function with
-it, and prints one answer a line. Trials and figures are independent of each other, so a request that a worker could not
-answer is computed here instead, where an error of it is raised.
+A worker is `python -P -m plait.workers MODULE...`, which imports these modules. It reads one request a line (JSON):
+`MODULE:FUNCTION` and an argument. It calls the function and prints one answer a line. Trials and figures are
+independent of each other, so a request that a worker could not answer is computed here instead, where an error of it is
+raised. `kept` lets the same workers serve several pieces of work, because the start of one takes a second.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +28,145 @@ PATIENCE_S = 300.0
 """How long plait waits for an answer of any worker before it computes the rest itself."""
 MOST_WORKERS = 8
 _ENDS_S = 10.0
+
+
+class Worker:
+    """One further process; it answers one request at a time, whoever asks."""
+
+    def __init__(self, modules: Sequence[str] = ()) -> None:
+        """Start the process, which imports these modules (OSError)."""
+        package = str(Path(__file__).parents[1])
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])]),
+            "POLARS_MAX_THREADS": "1",  # every core has a process
+        }
+        self._asking = threading.Lock()
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "plait.workers", *modules],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            text=True,
+            encoding="utf-8",
+            start_new_session=True,  # Ctrl-C ends them through their parent
+        )
+
+    def answer(self, target: str, request: object) -> Any:
+        """Return the answer to a request (OSError or ValueError: the worker has ended)."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with self._asking:
+            self._process.stdin.write(json.dumps([target, request]) + "\n")
+            self._process.stdin.flush()
+            return json.loads(self._process.stdout.readline())
+
+    def try_to_answer(self, target: str, request: object) -> None:
+        """Let the worker answer a request if it can."""
+        with contextlib.suppress(OSError, ValueError):
+            self.answer(target, request)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process still runs."""
+        return self._process.poll() is None
+
+    def kill(self) -> None:
+        """End the process, whatever it does."""
+        self._process.kill()
+
+    def wait(self) -> None:
+        """Wait for the end of the process, which `kill` caused."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_ENDS_S)
+
+
+class Workers:
+    """Workers that serve several pieces of work, one after the other."""
+
+    def __init__(self) -> None:
+        self._workers: list[Worker] = []
+        self._ahead: list[threading.Thread] = []
+
+    def ready(self, number: int, modules: Sequence[str] = ()) -> list[Worker]:
+        """Return the workers that run, after the start of some up to `number`, or as many as the machine permits."""
+        self._workers = [worker for worker in self._workers if worker.is_alive]
+        with contextlib.suppress(OSError):
+            while len(self._workers) < min(number, _spare_cores()):
+                self._workers.append(Worker(modules))
+        return list(self._workers)
+
+    def begin(self, target: str, request: object) -> None:
+        """Let a worker answer a request while this process does something else.
+
+        The answer is of no interest: the function keeps its result in a cache.
+        """
+        for worker in self.ready(1)[:1]:
+            with contextlib.suppress(RuntimeError):  # no further thread may start
+                thread = threading.Thread(target=worker.try_to_answer, args=(target, request), daemon=True)
+                thread.start()
+                self._ahead.append(thread)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a worker still answers what `begin` asked."""
+        return any(thread.is_alive() for thread in self._ahead)
+
+    def finish(self) -> None:
+        """Wait for the answers to what `begin` asked."""
+        for thread in self._ahead:
+            thread.join(PATIENCE_S)
+        self._ahead.clear()
+
+    def end(self) -> None:
+        """End all workers."""
+        for worker in self._workers:
+            worker.kill()
+        for thread in self._ahead:
+            thread.join(_ENDS_S)
+        for worker in self._workers:
+            worker.wait()
+        self._workers.clear()
+
+
+_KEPT: ContextVar[Workers | None] = ContextVar("kept workers", default=None)
+
+
+@contextlib.contextmanager
+def kept() -> Iterator[Workers]:
+    """Yield workers that serve all work of this block."""
+    workers = Workers()
+    token = _KEPT.set(workers)
+    try:
+        yield workers
+    finally:
+        _KEPT.reset(token)
+        workers.end()
+
+
+def kept_workers() -> Workers | None:
+    """Return the workers of the block; None outside of `kept`."""
+    return _KEPT.get()
+
+
+@contextlib.contextmanager
+def _available() -> Iterator[Workers]:
+    """Yield the workers of the block, or some that end with their work."""
+    workers = _KEPT.get()
+    if workers is not None:
+        yield workers
+        return
+    workers = Workers()
+    try:
+        yield workers
+    finally:
+        workers.end()
+
+
+def _spare_cores() -> int:
+    """Return how many processes besides this one can run at once, `MOST_WORKERS` at most."""
+    return min(len(os.sched_getaffinity(0)) - 1, MOST_WORKERS)
 
 
 def shared_out(
@@ -43,24 +184,31 @@ def shared_out(
     """
     waiting = deque(enumerate(requests))
     answers: queue.SimpleQueue[tuple[int, Any] | None] = queue.SimpleQueue()
-    number = min(len(os.sched_getaffinity(0)) - 1, len(requests) // max(1, each) - 1, MOST_WORKERS)
-    workers = _started(target, number)
-    threads: list[threading.Thread] = []
-    try:
-        with contextlib.suppress(RuntimeError):  # no further thread may start
-            for worker in workers:
-                thread = threading.Thread(target=_feed, args=(worker, waiting, answers), daemon=True)
-                thread.start()
-                threads.append(thread)
-        yield from _collected(waiting, answers, workers[: len(threads)], own)
-    finally:
-        _end(workers, threads)
+    with _available() as pool:
+        workers = pool.ready(len(requests) // max(1, each) - 1)[: max(0, len(requests) - 1)]
+        threads: list[threading.Thread] = []
+        is_done = False
+        try:
+            with contextlib.suppress(RuntimeError):  # no further thread may start
+                for worker in workers:
+                    thread = threading.Thread(
+                        target=_feed, args=(worker, target, waiting, answers), daemon=True
+                    )
+                    thread.start()
+                    threads.append(thread)
+            yield from _collected(waiting, answers, workers[: len(threads)], own)
+            is_done = True
+        finally:
+            if not is_done:
+                pool.end()
+            for thread in threads:
+                thread.join(_ENDS_S)
 
 
 def _collected(
     waiting: deque[tuple[int, Any]],
     answers: queue.SimpleQueue[tuple[int, Any] | None],
-    workers: Sequence[subprocess.Popen[str]],
+    workers: Sequence[Worker],
     own: Callable[[int], Any],
 ) -> Iterator[tuple[int, Any]]:
     """Yield answers of the workers and of this process until every request has one."""
@@ -81,76 +229,41 @@ def _collected(
                 worker.kill()
 
 
-def _end(workers: Sequence[subprocess.Popen[str]], threads: Sequence[threading.Thread]) -> None:
-    for worker in workers:
-        worker.kill()
-    for thread in threads:
-        thread.join(_ENDS_S)
-    for worker in workers:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            worker.wait(_ENDS_S)
-
-
 def _feed(
-    worker: subprocess.Popen[str],
+    worker: Worker,
+    target: str,
     waiting: deque[tuple[int, Any]],
     answers: queue.SimpleQueue[tuple[int, Any] | None],
 ) -> None:
     """Exchange requests and answers with a worker; a request that it does not answer goes back."""
-    assert worker.stdin is not None
-    assert worker.stdout is not None
     while True:
         try:
             place, request = waiting.popleft()
         except IndexError:
             break
         try:
-            worker.stdin.write(json.dumps(request) + "\n")
-            worker.stdin.flush()
-            answer = json.loads(worker.stdout.readline())
+            answer = worker.answer(target, request)
         except (OSError, ValueError):
+            worker.kill()
             waiting.append((place, request))
             break
         answers.put((place, answer))
     answers.put(None)
 
 
-def _started(target: str, number: int) -> list[subprocess.Popen[str]]:
-    """Return `number` workers, or as many as the machine lets plait start."""
-    package = str(Path(__file__).parents[1])
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])]),
-        "POLARS_MAX_THREADS": "1",  # every core has a process
-    }
-    workers: list[subprocess.Popen[str]] = []
-    with contextlib.suppress(OSError):
-        for _ in range(number):
-            workers.append(  # noqa: PERF401 - those that started before an error count
-                subprocess.Popen(
-                    [sys.executable, "-P", "-m", "plait.workers", target],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
-                    env=environment,
-                    text=True,
-                    encoding="utf-8",
-                    start_new_session=True,  # Ctrl-C ends them through their parent
-                )
-            )
-    return workers
-
-
-def work(target: str) -> None:
+def work() -> None:
     """Answer requests on standard input until it ends; the first error ends the worker."""
-    module, _, name = target.partition(":")
-    function = getattr(importlib.import_module(module), name)
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever a library prints is no answer
     for line in sys.stdin:
-        answers.write(json.dumps(function(json.loads(line))) + "\n")
+        target, request = json.loads(line)
+        module, _, name = target.partition(":")
+        answer = getattr(importlib.import_module(module), name)(request)
+        answers.write(json.dumps(answer) + "\n")
         answers.flush()
 
 
 if __name__ == "__main__":
-    work(sys.argv[1])
+    for preloaded in sys.argv[1:]:
+        importlib.import_module(preloaded)
+    work()

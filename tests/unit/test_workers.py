@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from plait import workers
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SQUARES = "operator:abs"
 """A function that workers can import; what this process computes itself is told apart by its sign."""
@@ -57,3 +60,44 @@ def test_an_error_of_this_process_is_raised() -> None:
 
     with pytest.raises(ValueError, match="no"):
         dict(workers.shared_out(SQUARES, [1], fail))
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_kept_workers_serve_several_pieces_of_work_and_end_with_the_block() -> None:
+    with workers.kept() as pool:
+        first = pool.ready(1)
+        for _ in range(2):
+            assert len(answers([1, 2])) == 2
+            assert pool.ready(1) == first
+            assert first[0].is_alive
+    assert not first[0].is_alive
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_an_error_among_kept_workers_ends_them_and_later_work_has_others() -> None:
+    def fail(_: int) -> None:
+        raise ValueError("no")
+
+    with workers.kept() as pool:
+        (first,) = pool.ready(1)
+        with pytest.raises(ValueError, match="no"):
+            dict(workers.shared_out(SQUARES, [1, 2], fail))
+        assert not first.is_alive
+        assert len(answers([1, 2, 3])) == 3
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_what_a_worker_began_is_done_when_it_is_waited_for(tmp_path: Path) -> None:
+    with workers.kept() as pool:
+        pool.begin("os:mkdir", str(tmp_path / "made"))
+        pool.finish()
+        assert not pool.has_begun
+        assert (tmp_path / "made").is_dir()
+
+
+def test_without_spare_cores_nothing_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+    with workers.kept() as pool:
+        pool.begin("time:sleep", 3600)
+        assert not pool.has_begun
+        assert answers([1, 2]) == {0: -1, 1: -2}

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
+
+from plait.files import Folder
+from plait.workers import MOST_WORKERS, kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -13,6 +17,11 @@ if TYPE_CHECKING:
     Progress = Callable[[str, int, int], None]
 
 __all__ = ["build"]
+
+_TRIALS_EACH = 12
+"""Trials that take about as long as the start of a worker."""
+_MODULES = ("plait.results.reduce", "plait.report.render.render")
+"""What workers of a report import."""
 
 
 def build(
@@ -34,7 +43,22 @@ def build(
     Raises:
         DataError: the folder is no result folder, or a file in it is damaged.
     """
-    # Imported here: a command that shows no report should not wait for the tables' library.
-    from plait.report.assemble import assemble
+    with kept() as workers:
+        # They import their modules while this process does.
+        workers.ready(_trials_in(study_dir) // _TRIALS_EACH - 1, _MODULES)
+        # Imported here: a command that shows no report should not wait for the tables' library.
+        from plait.report.assemble import assemble
 
-    return assemble(study_dir, width_mm, column_mm, progress, style)
+        return assemble(study_dir, width_mm, column_mm, progress, style)
+
+
+def _trials_in(study_dir: Path) -> int:
+    """Return how many trials a result folder has, or that it has more than any number of workers needs."""
+    cases = Folder(study_dir) / "trials"
+    count = 0
+    with contextlib.suppress(OSError):  # whoever reads the trials says why
+        for case in cases.folders():
+            count += len((cases / case).folders())
+            if count > _TRIALS_EACH * MOST_WORKERS:
+                break
+    return count

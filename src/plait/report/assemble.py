@@ -18,7 +18,7 @@ from plait.report.figures.selection import wanted
 from plait.report.figures.study_figures import case_figures, figure_data, static_figures
 from plait.report.page.page import page
 from plait.report.render.paper import COLUMN_MM, PAGE_MM
-from plait.report.render.render import draw_all, script
+from plait.report.render.render import begin, draw_all, script
 from plait.report.representatives import representatives
 from plait.results.read import read_study
 
@@ -52,6 +52,7 @@ def assemble(
 def _write_all(
     study: StudyData, widths_mm: tuple[float, float], style: str, progress: Callable[[int, int], None]
 ) -> tuple[Caution, ...]:
+    begin()
     summary = summary_of(study)
     out = Folder(study.folder)
     write(out, "summary.json", summary_text(summary).encode())

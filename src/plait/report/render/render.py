@@ -19,7 +19,7 @@ from plait.cache import ContentCache
 from plait.limits import DRAWING, require
 from plait.report.render.paper import PAGE_MM, in_points, refitted, scaled
 from plait.report.render.theme import FONT, LIGHT, config, paint
-from plait.workers import shared_out
+from plait.workers import kept_workers, shared_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,6 +32,7 @@ _GIVEN_NAME = re.compile(r"""(id="|url\(#|href="#)((clip|gradient_?)\d+)(["\)])"
 _PATH = re.compile(r' d="[^"]*"')
 _LONG_NUMBER = re.compile(r"(\d\.\d\d)\d+")
 CACHE = ContentCache("figures", most=2_000)
+_TARGET = "plait.report.render.render:draw_into_cache"
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,9 @@ def draw_all(
 
     # Those over time come last in a report and take longest: first of all, so that no process waits for another.
     missing = [name for name, request in requests.items() if not _is_kept(*request)][::-1]
-    asked = [*([] if CACHE.get(f"{_key('script')}.js") else [None]), *(requests[name] for name in missing)]
+    workers = kept_workers()
+    bundled = _has_script() or (workers is not None and workers.has_begun)
+    asked = [*([] if bundled else [None]), *(requests[name] for name in missing)]
     names = [*([None] * (len(asked) - len(missing))), *missing]
 
     def draw_or_bundle(name: str | None) -> None:
@@ -77,13 +80,14 @@ def draw_all(
         else:
             draw(name)
 
-    target = "plait.report.render.render:draw_into_cache"
-    for at, was_drawn in shared_out(target, asked, lambda at: draw_or_bundle(names[at])):
+    for at, was_drawn in shared_out(_TARGET, asked, lambda at: draw_or_bundle(names[at])):
         if was_drawn:  # by another process
             draw_or_bundle(names[at])
     for name in requests:
         if name not in missing:
             draw(name)
+    if workers is not None:
+        workers.finish()
     if missing:
         CACHE.prune()
     return {name: drawings[name] for name in figures if name in drawings}
@@ -110,6 +114,17 @@ def width_of(figure: dict[str, Any] | str, width_mm: float) -> float:
 def script() -> str:
     """Return the JavaScript of Vega, Vega-Lite and vega-embed in one piece; they are set on `window`."""
     return _cached(_key("script"), ".js", _bundle).decode()
+
+
+def begin() -> None:
+    """Let a worker bundle the script while this process computes what figures show."""
+    workers = kept_workers()
+    if workers is not None and not _has_script():
+        workers.begin(_TARGET, None)
+
+
+def _has_script() -> bool:
+    return CACHE.get(f"{_key('script')}.js") is not None
 
 
 def warm() -> None:

@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-import polars.selectors as cs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-_KNOWN = "\0known"
+    from numpy.typing import NDArray
+
+_MOST_EXACT = 2.0**53
+"""Below it, float64 holds every integer exactly."""
 _KINDS: dict[pl.DataType, str] = {pl.Int64(): "int64", pl.Boolean(): "bool", pl.String(): "string"}
 
 
@@ -38,19 +40,10 @@ def trial_digest(tables: Mapping[str, pl.DataFrame]) -> str:
     for name in sorted(tables):
         frame = tables[name]
         digest.update(f"plait-table 1\n{name}\n{frame.height}\n".encode())
-        headers = [_header(column) for column in frame.get_columns()]
-        filled, known = _without_nulls(frame)
-        for header, column in zip(headers, filled, strict=True):
-            digest.update(header)
-            digest.update(_presence(known.get(column.name), frame.height))
-            if column.dtype == pl.Boolean:
-                digest.update(_bits(column))
-            elif column.dtype == pl.String:
-                texts = [text.encode() for text in column.to_list()]
-                digest.update(np.fromiter(map(len, texts), "<i8", len(texts)).tobytes())
-                digest.update(b"".join(texts))
-            else:
-                digest.update(_integers(column))
+        for column in frame.get_columns():
+            digest.update(_header(column))
+            for content in _content(column):
+                digest.update(content)
     return f"sha256:{digest.hexdigest()}"
 
 
@@ -70,36 +63,35 @@ def _header(column: pl.Series) -> bytes:
     return f"{column.name}\n{kind}\n".encode()
 
 
-def _without_nulls(frame: pl.DataFrame) -> tuple[list[pl.Series], dict[str, pl.Series]]:
-    """Return the columns with 0, false or an empty text for null, and by name which rows of those with nulls are known.
+def _content(column: pl.Series) -> tuple[bytes, ...]:
+    """Return which rows of a column have a value, and the values.
 
-    It is one call of polars, which costs more than these few rows.
+    Tables are small, so a call of polars for each column would cost more than its rows: numpy and lists do the work.
     """
-    partial = [column.name for column in frame.get_columns() if column.null_count()]
-    if not partial:
-        return frame.get_columns(), {}
-    made = frame.select(
-        cs.by_dtype(pl.Int64).fill_null(0),
-        cs.by_dtype(pl.Boolean).fill_null(value=False),
-        cs.by_dtype(pl.String).fill_null(""),
-        pl.struct(pl.col(partial).is_not_null()).alias(_KNOWN),
-    )
-    known = made.drop_in_place(_KNOWN).struct.unnest()
-    return [made[name] for name in frame.columns], {name: known[name] for name in partial}
+    if column.dtype == pl.Int64:
+        known, integers = _integers(column)
+        return _bits(known), integers.astype("<i8", copy=False).tobytes()
+    values = column.to_list()
+    known = np.fromiter((value is not None for value in values), bool, len(values))
+    if column.dtype == pl.Boolean:
+        return _bits(known), _bits(np.fromiter((value is True for value in values), bool, len(values)))
+    texts = [b"" if text is None else text.encode() for text in values]
+    lengths = np.fromiter(map(len, texts), "<i8", len(texts)).tobytes()
+    return _bits(known), lengths, b"".join(texts)
 
 
-def _presence(known: pl.Series | None, rows: int) -> bytes:
-    """Return for each row whether it has a value, as bits; all have one where `known` is missing."""
-    if known is None:
-        return np.packbits(np.ones(rows, dtype=bool), bitorder="little").tobytes()
-    return _bits(known)
+def _integers(column: pl.Series) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Return which rows of an Int64 column have a value, and the values with 0 for null."""
+    if not column.null_count():
+        return np.ones(len(column), dtype=bool), column.to_numpy()
+    floats = column.to_numpy()  # float64, NaN for null
+    known = ~np.isnan(floats)
+    filled = np.where(known, floats, 0.0)
+    if np.abs(filled).max(initial=0.0) >= _MOST_EXACT:
+        return known, column.fill_null(0).to_numpy()
+    return known, filled.astype(np.int64)
 
 
-def _integers(column: pl.Series) -> bytes:
-    """Return an Int64 column without nulls as little-endian bytes."""
-    return column.to_numpy().astype("<i8", copy=False).tobytes()
-
-
-def _bits(column: pl.Series) -> bytes:
-    """Return a Boolean column without nulls as bits, the first row in the least significant one."""
-    return np.packbits(column.to_numpy(), bitorder="little").tobytes()
+def _bits(values: NDArray[np.bool_]) -> bytes:
+    """Return truth values as bits, the first row in the least significant one."""
+    return np.packbits(values, bitorder="little").tobytes()

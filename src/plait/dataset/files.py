@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -12,7 +11,7 @@ from plait.dataset.model import ALL_TABLES
 from plait.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from plait.files import Folder
@@ -71,10 +70,7 @@ def read_table(folder: Folder, table: str) -> pl.DataFrame:
     """
     path = folder.path / f"{table}.parquet"
     try:
-        content = folder.read(path.name, MOST_TABLE_BYTES)
-        _check_schema(pl.read_parquet_schema(io.BytesIO(content)), table, path)
-        # Reading from bytes takes half the time of reading from a path, as these files are small.
-        frame = pl.read_parquet(content, use_statistics=False, n_rows=most_rows(table) + 1)
+        frame = _lazy(folder, table).collect()
     except FileNotFoundError as error:
         raise DataError(f"{path}: the table `{table}` is missing; {RERUN}") from error
     except READ_ERRORS as error:
@@ -83,6 +79,33 @@ def read_table(folder: Folder, table: str) -> pl.DataFrame:
         ) from error
     _check_height(frame, table, path)
     return frame
+
+
+def read_tables(folder: Folder, tables: Sequence[str]) -> dict[str, pl.DataFrame]:
+    """Return several tables of the trial in `folder` as `read_table` does, in one pass.
+
+    A pass costs more than the few rows of a table, so that one pass for all takes half the time.
+
+    Raises:
+        DataError: as `read_table`.
+    """
+    try:
+        frames = pl.collect_all([_lazy(folder, table) for table in tables])
+    except READ_ERRORS:  # one of them names its file
+        return {table: read_table(folder, table) for table in tables}
+    for table, frame in zip(tables, frames, strict=True):
+        _check_height(frame, table, folder.path / f"{table}.parquet")
+    return dict(zip(tables, frames, strict=True))
+
+
+def _lazy(folder: Folder, table: str) -> pl.LazyFrame:
+    """Return a table that is not decoded yet; its columns are those of the contract (DataError, or READ_ERRORS)."""
+    path = folder.path / f"{table}.parquet"
+    # Reading from bytes takes half the time of reading from a path, as these files are small.
+    content = folder.read(path.name, MOST_TABLE_BYTES)
+    lazy = pl.scan_parquet(content, use_statistics=False, n_rows=most_rows(table) + 1, parallel="none")
+    _check_schema(lazy.collect_schema(), table, path)
+    return lazy
 
 
 def _check_height(frame: pl.DataFrame, table: str, path: Path) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from polars.exceptions import PanicException
 from pydantic import ValidationError
 
-from plait.dataset.files import first_line, read_table
+from plait.dataset.files import first_line, read_table, read_tables
 from plait.dataset.model import MONITOR_TABLES, TABLES
 from plait.dataset.provenance import Provenance, explain, read_provenance
 from plait.errors import DataError, PlaitError
@@ -50,6 +50,12 @@ class Tables(Mapping[str, "pl.DataFrame"]):
         if table not in self._frames:
             self._frames[table] = read_table(self._folder, table)
         return self._frames[table]
+
+    def read_all(self) -> None:
+        """Read all tables now, which takes less time than one after the other (DataError)."""
+        self._frames |= read_tables(
+            self._folder, [name for name in self._names() if name not in self._frames]
+        )
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names())

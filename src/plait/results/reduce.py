@@ -142,6 +142,7 @@ def reduce_trial(place: TrialPlace) -> ReducedTrial:
         return ReducedTrial(place.index, provenance.seed, provenance.error or "no reason was recorded")
     if provenance.excluded is not None:
         return ReducedTrial(place.index, provenance.seed, excluded=provenance.excluded)
+    trial.tables.read_all()
     with making_sense(trial.folder):
         digest = trial_digest(trial.tables)
         plan = with_connections(trial.plan, trial.tables)

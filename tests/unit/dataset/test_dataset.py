@@ -126,6 +126,21 @@ def test_a_trial_reads_back(tmp_path: Path) -> None:
     assert trial_digest(trial.tables) == trial_digest(DATA) == trial.provenance.digest
 
 
+def test_all_tables_at_once_are_those_that_single_reads_give(tmp_path: Path) -> None:
+    write_trial(tmp_path, PLAN, DATA)
+    together, single = read_trial(tmp_path).tables, read_trial(tmp_path).tables
+    together.read_all()
+    assert all(together[name].equals(single[name], null_equal=True) for name in single)
+
+
+def test_of_all_tables_the_damaged_one_is_named(tmp_path: Path) -> None:
+    write_trial(tmp_path, PLAN, DATA)
+    damaged = next(tmp_path.rglob("links.parquet"))
+    damaged.write_bytes(damaged.read_bytes()[:-20])
+    with pytest.raises(DataError, match=r"links\.parquet: this is not a readable Parquet file"):
+        read_trial(tmp_path).tables.read_all()
+
+
 def test_a_failed_trial_needs_no_tables(tmp_path: Path) -> None:
     write_trial(tmp_path, PLAN, None, "the guest panicked")
     trial = read_trial(tmp_path)
@@ -228,6 +243,13 @@ def test_the_encoding_of_the_digest_is_what_it_was() -> None:
         }
     )
     assert trial_digest(tables) == "sha256:1de6bac5da4da0bb81556cb2a4265617f836033b7e0714071f3b888de3ceb8a6"
+
+
+def test_beside_a_null_the_digest_tells_integers_apart_that_float64_does_not() -> None:
+    def digest(count: int) -> str:
+        return trial_digest(make_tables({"flows": [{"sent_bytes": count}, {"sent_bytes": None}]}))
+
+    assert len({digest(2**53), digest(2**53 + 1), digest(-(2**53) - 1), digest(2**62 + 1)}) == 4
 
 
 def test_a_study_digest_covers_case_number_and_data_in_any_order() -> None:

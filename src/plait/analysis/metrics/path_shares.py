@@ -9,7 +9,7 @@ from bisect import bisect_right
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from plait.analysis.by_flow import rows_of
+from plait.analysis.by_flow import columns_of
 from plait.analysis.metrics.paths import path_name
 from plait.analysis.metrics.users import foreground
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from plait.analysis.by_flow import SideColumns
     from plait.plan.model.plan import Flow, Plan
 
 Metrics = dict[str, float | None]
@@ -60,8 +61,10 @@ def _of_flow(flow: Flow, row: Mapping[str, object], tables: Mapping[str, pl.Data
     times, sent = by_path(flow, flow.sender, tables, "sent_bytes", until)
     arrived_at, arrived = by_path(flow, receiver, tables, "received_bytes", until)
     first = start if isinstance(start, int) else 0
-    taken = _counted(rows_of(tables, "connections", flow.carrier, receiver), "received_bytes", until)
-    again = _counted(rows_of(tables, "connections", flow.carrier, flow.sender), "retransmitted_bytes", until)
+    taken = _counted(columns_of(tables, "connections", flow.carrier, receiver), "received_bytes", until)
+    again = _counted(
+        columns_of(tables, "connections", flow.carrier, flow.sender), "retransmitted_bytes", until
+    )
     metrics: Metrics = {
         "path_share_window_max": largest_share(times, list(sent.values()), first + WINDOW_US),
         "path_switches_per_s": switches_per_s(times, list(sent.values())),
@@ -71,9 +74,9 @@ def _of_flow(flow: Flow, row: Mapping[str, object], tables: Mapping[str, pl.Data
     return metrics | _held_back(arrived_at, arrived, taken, again)
 
 
-def _counted(rows: pl.DataFrame, column: str, until: int) -> dict[int, int]:
+def _counted(rows: SideColumns, column: str, until: int) -> dict[int, int]:
     """Return a counter by time up to `until`."""
-    pairs = zip(rows["t_us"].to_list(), rows[column].to_list(), strict=True)
+    pairs = zip(rows["t_us"], rows[column], strict=True)
     return {t_us: count for t_us, count in pairs if count is not None and t_us is not None and t_us <= until}
 
 
@@ -84,10 +87,9 @@ def by_path(
 
     A subflow that is gone keeps its last value. Every planned path is there, with zeros if it carried nothing.
     """
-    # These are few rows: plain lists are faster than a call of polars for each subflow.
-    rows = rows_of(tables, "subflows", flow.carrier, side)
-    at: list[int] = rows["t_us"].to_list()
-    numbers: list[int] = rows["subflow"].to_list()
+    rows = columns_of(tables, "subflows", flow.carrier, side)
+    at: list[int] = rows["t_us"]
+    numbers: list[int] = rows["subflow"]
     known_times = (row for row, t_us in enumerate(at) if t_us is not None and t_us <= until)
     order = sorted(known_times, key=lambda row: (at[row], numbers[row]))
     times = list(dict.fromkeys(at[row] for row in order))
@@ -96,7 +98,7 @@ def by_path(
     """By subflow, the numbers of its rows."""
     for row in order:
         samples.setdefault(numbers[row], []).append(row)
-    values = rows[column].to_list()
+    values = rows[column]
     counts: Counts = {path.name: [0] * len(times) for path in flow.paths}
     for own in samples.values():
         local, remote, port = (
@@ -173,7 +175,7 @@ def _observed(flow: Flow, receiver: str, tables: Mapping[str, pl.DataFrame]) -> 
     All that arrived counts, also after the sender's end.
     """
     _, arrived = by_path(flow, receiver, tables, "received_bytes")
-    taken = rows_of(tables, "connections", flow.carrier, receiver)["received_bytes"].to_list()
+    taken = columns_of(tables, "connections", flow.carrier, receiver)["received_bytes"]
     stream = max((count for count in taken if count is not None), default=0)
     totals = sorted((path[-1] for path in arrived.values() if path), reverse=True)
     return {

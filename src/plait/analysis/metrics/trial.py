@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from plait.analysis.by_flow import DividedTables, rows_of, sender_subflows
+from plait.analysis.by_flow import DividedTables, columns_of, sender_subflows
 from plait.analysis.gaps import part
 from plait.analysis.metrics.capped_ideal import capped_goodput_bps
 from plait.analysis.metrics.groups import group_metrics
@@ -263,8 +263,8 @@ def _round_trips(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     sending = {(flow.carrier, flow.sender) for flow in foreground(plan)}
     samples: list[int] = []
     for carrier, side in sending:
-        rows = rows_of(tables, "subflows", carrier, side)
-        pairs = zip(rows["rtt_us"].to_list(), rows["acked_bytes"].to_list(), strict=True)
+        rows = columns_of(tables, "subflows", carrier, side)
+        pairs = zip(rows["rtt_us"], rows["acked_bytes"], strict=True)
         samples += [rtt for rtt, acked in pairs if None not in (rtt, acked) and acked > SYN_AND_FIN]
     if not samples:
         return {"rtt_median_us": None, "rtt_max_us": None}
@@ -276,8 +276,8 @@ def _reinjected(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> float | None:
     counts: list[float | None] = []
     for flow in plan.flows:
         if flow.transport == "mptcp" and not flow.background:
-            rows = rows_of(tables, "connections", flow.carrier, flow.sender)
-            values = [count for count in rows["retransmitted_bytes"].to_list() if count is not None]
+            rows = columns_of(tables, "connections", flow.carrier, flow.sender)
+            values = [count for count in rows["retransmitted_bytes"] if count is not None]
             counts.append(float(max(values)) if values else None)
     return _sum(counts)
 

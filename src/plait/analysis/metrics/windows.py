@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from plait.analysis.by_flow import rows_of
+from plait.analysis.by_flow import columns_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,8 +56,8 @@ def _window(
     if high <= low:
         return None
     if flow.transport != "udp":
-        last = _samples(flow, tables)["t_us"].max()
-        if not isinstance(last, int) or high > last:
+        samples = _samples(flow, tables)
+        if not samples or high > samples[-1][0]:
             return None  # the samples end before the window does
     return low, high
 
@@ -71,16 +71,20 @@ def _received(flow: Flow, tables: Mapping[str, pl.DataFrame], row: Mapping[str, 
     samples = _samples(flow, tables)
     start = row["start_us"]
     assert isinstance(start, int)  # or the flow had no window
-    times = np.concatenate(([start], samples["t_us"].to_numpy()))
-    counts = np.concatenate(([0], samples["received_bytes"].to_numpy()))
+    times, counts = zip((start, 0), *samples, strict=True)
     first, last = np.interp(span, times, counts)
     return float(last - first)
 
 
-def _samples(flow: Flow, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+def _samples(flow: Flow, tables: Mapping[str, pl.DataFrame]) -> list[tuple[int, int]]:
+    """Return the times of the receiver's samples in ascending order, each with the bytes received so far."""
     receiver = "server" if flow.sender == "client" else "client"
-    samples = rows_of(tables, "connections", flow.carrier, receiver)
-    return samples.select("t_us", "received_bytes").drop_nulls().sort("t_us")
+    rows = columns_of(tables, "connections", flow.carrier, receiver)
+    pairs = zip(rows["t_us"], rows["received_bytes"], strict=True)
+    return sorted(
+        ((t_us, count) for t_us, count in pairs if t_us is not None and count is not None),
+        key=lambda sample: sample[0],
+    )
 
 
 def second_subflow_s(
@@ -95,8 +99,8 @@ def second_subflow_s(
     start = row["start_us"] if row is not None else None
     if not flow.multipath or not isinstance(start, int):
         return None
-    rows = rows_of(tables, "subflows", flow.carrier, flow.sender)
-    columns = (rows[name].to_list() for name in ("t_us", "subflow", "sent_bytes", "busy_us"))
+    rows = columns_of(tables, "subflows", flow.carrier, flow.sender)
+    columns = (rows[name] for name in ("t_us", "subflow", "sent_bytes", "busy_us"))
     firsts: dict[int, tuple[int, int]] = {}
     for t_us, subflow, sent, busy_us in zip(*columns, strict=True):
         if subflow and sent and (subflow not in firsts or t_us < firsts[subflow][0]):

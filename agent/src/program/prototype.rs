@@ -26,6 +26,7 @@ sources![
     "coupling.py",
     "main.py",
     "packets.py",
+    "parity.py",
     "path.py",
     "receiver.py",
     "reorder.py",
@@ -41,6 +42,7 @@ sources![
     "schedulers/capped.py",
     "schedulers/ecf.py",
     "schedulers/minrtt.py",
+    "schedulers/parity.py",
     "schedulers/redundant.py",
     "schedulers/roundrobin.py",
 ];

@@ -134,25 +134,37 @@ class Choices:
         """How many calls have begun; `busy` while one is in progress."""
         self.busy = False
         base = type(scheduler)
+        self.repairs = base.repair is not Scheduler.repair
+        """Whether the scheduler asks for parities."""
         self.hears_acks = base.on_ack is not Scheduler.on_ack
         self.hears_losses = base.on_loss is not Scheduler.on_loss
         scheduler.connection = connection
 
     def pick(self, paths: list[SendingPath], segment: StreamSegment) -> Sequence[SendingPath]:
         """Return the chosen paths, none to wait. Raise SchedulerError."""
-        offered = list(paths)
-        chosen = self._call(self._scheduler.pick, offered, segment)
+        return self._chosen(self._scheduler.pick, paths, segment)
+
+    def repair(self, paths: list[SendingPath], block: tuple[StreamSegment, ...]) -> Sequence[SendingPath]:
+        """Return the paths of a parity, none for no parity. Raise SchedulerError."""
+        return self._chosen(self._scheduler.repair, paths, block)
+
+    def _chosen(
+        self, method: Callable[..., Any], paths: list[SendingPath], about: object
+    ) -> Sequence[SendingPath]:
+        chosen = self._call(method, list(paths), about)
         if chosen is None:
             return ()
         if isinstance(chosen, SendingPath):
             chosen = (chosen,)
         if not isinstance(chosen, (list, tuple)) or not all(isinstance(each, SendingPath) for each in chosen):
-            raise self._wrong(f"returned {_shown(chosen)}; return a path of `paths`, a list of them, or None")
+            problem = f"returned {_shown(chosen)}; return a path of `paths`, a list of them, or None"
+            raise self._wrong(problem, method)
         if len(set(chosen)) != len(chosen):
-            raise self._wrong("returned the same path twice")
+            raise self._wrong("returned the same path twice", method)
         for path in chosen:
             if path not in paths:
-                raise self._wrong(f"returned path {path.name}, which is not in `paths`: it is closed or dead")
+                problem = f"returned path {path.name}, which is not in `paths`: it is closed or dead"
+                raise self._wrong(problem, method)
         return chosen
 
     def on_ack(self, path: SendingPath, segment: StreamSegment) -> None:
@@ -168,14 +180,16 @@ class Choices:
     def never_picks(self, seconds: float) -> SchedulerError:
         """Return the error of a scheduler that has waited with nothing in flight."""
         return self._wrong(
-            f"chose no path for {seconds:g} s, although data wait and nothing is in flight; choose a path with room"
+            f"chose no path for {seconds:g} s, although data wait and nothing is in flight; choose a path with room",
+            self._scheduler.pick,
         )
 
     def broke_transport(self, error: Exception) -> SchedulerError:
         """Return the error of a scheduler that left paths or segments in a state that the transport cannot use."""
         return self._wrong(
             f"changed a path or a segment: the transport raised {type(error).__name__}: {str(error)[:300]}; "
-            "only read them"
+            "only read them",
+            self._scheduler.pick,
         )
 
     def _call(self, method: Callable[..., Any], *arguments: object) -> Any:
@@ -201,10 +215,11 @@ class Choices:
         name = type(self._scheduler).__name__
         return f"{_short(file)}:{inside[-1].lineno}: {inside[-1].name}() of {name} {why}"
 
-    def _wrong(self, why: str) -> SchedulerError:
-        code = type(self._scheduler).pick.__code__
+    def _wrong(self, why: str, method: Callable[..., Any]) -> SchedulerError:
+        code = getattr(type(self._scheduler), method.__name__).__code__
         name = type(self._scheduler).__name__
-        return SchedulerError(f"{_short(code.co_filename)}:{code.co_firstlineno}: pick() of {name} {why}")
+        place = f"{_short(code.co_filename)}:{code.co_firstlineno}"
+        return SchedulerError(f"{place}: {code.co_name}() of {name} {why}")
 
 
 def _file(scheduler: Scheduler) -> str:

@@ -66,7 +66,9 @@ def run(settings: dict[str, Any], reports: Any) -> None:
         overrun=fail,
     )
     reporter = Reporter(reports, sockets.ports)
-    receiver = Receiver(len(paths), job["receive_window_bytes"], connection, application.receive)
+    receiver = Receiver(
+        len(paths), job["receive_window_bytes"], connection, application.receive, repairs=sender.repairs
+    )
     _watch(sender)
     try:
         sockets.run(sender, receiver, application, reporter, settings["sample_us"] / 1e6)

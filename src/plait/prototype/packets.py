@@ -3,8 +3,10 @@
     OPEN, OPENED   kind 1, path 1, port 0 (2), connection 4, time 8
     DATA           kind 1, path 1, length 2, connection 4, number 4, sequence 8, then the data
     ACK            kind 1, path 1, ranges 2, connection 4, delay 4, next 8, limit 8, then (first 4, last 4) by range
+    REPAIR         kind 1, path 1, length 2, connection 4, number 4, sequence 8, covers 4, then the parity
 
-`number` counts the packets of one path from 0; `sequence` is an offset in the stream. `delay` (us) is the time between
+`number` counts the packets of one path from 0; `sequence` is an offset in the stream. A parity is the XOR of the
+segments in `covers` bytes of the stream, all but the last of full size. `delay` (us) is the time between
 the arrival of the packet with the largest number and the ACK; `next` is the first byte that the receiver lacks, and
 `limit` the end of its window. An empty DATA is a probe. `plait-prototype.lua` dissects this format in Wireshark.
 """
@@ -14,16 +16,19 @@ from __future__ import annotations
 from struct import Struct
 from typing import NamedTuple
 
-OPEN, OPENED, DATA, ACK = 1, 2, 3, 4
+OPEN, OPENED, DATA, ACK, REPAIR = 1, 2, 3, 4, 5
 SEGMENT_BYTES = 1428
 """Data in a full packet: as much as a segment of MPTCP over IPv4 with time stamps and a DSS option."""
 MAX_RANGES = 32
+MOST_BLOCK = 64
+"""Segments that one parity covers."""
 MAX_DATAGRAM = 65_507
 
 _OPEN = Struct("!BBHId")
 _DATA = Struct("!BBHIIQ")
 _ACK = Struct("!BBHIIQQ")
 _RANGE = Struct("!II")
+_REPAIR = Struct("!BBHIIQI")
 
 
 class Open(NamedTuple):
@@ -43,6 +48,17 @@ class Data(NamedTuple):
     number: int
     sequence: int
     data: memoryview
+
+
+class Repair(NamedTuple):
+    """A parity of consecutive segments."""
+
+    path: int
+    connection: int
+    number: int
+    sequence: int
+    covers: int
+    data: bytes | memoryview
 
 
 class Ack(NamedTuple):
@@ -66,6 +82,12 @@ def encode_data(path: int, connection: int, number: int, sequence: int, data: by
     return _DATA.pack(DATA, path, len(data), connection, number, sequence) + data
 
 
+def encode_repair(packet: Repair) -> bytes:
+    """Return the datagram of a REPAIR packet."""
+    path, connection, number, sequence, covers, data = packet
+    return _REPAIR.pack(REPAIR, path, len(data), connection, number, sequence, covers) + data
+
+
 def encode_ack(ack: Ack) -> bytes:
     """Return the datagram of an ACK. Raise ValueError if it has more than `MAX_RANGES` ranges."""
     if len(ack.ranges) > MAX_RANGES:
@@ -74,7 +96,7 @@ def encode_ack(ack: Ack) -> bytes:
     return head + b"".join(_RANGE.pack(*one) for one in ack.ranges)
 
 
-def decode(datagram: bytes) -> Open | Data | Ack | None:
+def decode(datagram: bytes) -> Open | Data | Repair | Ack | None:
     """Return the packet in a datagram; None if it is not one of this format."""
     kind = datagram[0] if datagram else 0
     size = len(datagram)
@@ -88,10 +110,21 @@ def decode(datagram: bytes) -> Open | Data | Ack | None:
             ranges = list(_RANGE.iter_unpack(memoryview(datagram)[_ACK.size :]))
             if _descending(ranges):
                 return Ack(path, connection, delay, after, limit, ranges)
+    elif kind == REPAIR and size >= _REPAIR.size:
+        return _repair(datagram)
     elif kind in {OPEN, OPENED} and size == _OPEN.size:
         _, path, _, connection, time = _OPEN.unpack(datagram)
         return Open(kind, path, connection, time)
     return None
+
+
+def _repair(datagram: bytes) -> Repair | None:
+    _, path, length, connection, number, sequence, covers = _REPAIR.unpack_from(datagram)
+    if not 0 < covers <= MOST_BLOCK * SEGMENT_BYTES or length != min(covers, SEGMENT_BYTES):
+        return None
+    if length != len(datagram) - _REPAIR.size:
+        return None
+    return Repair(path, connection, number, sequence, covers, memoryview(datagram)[_REPAIR.size :])
 
 
 def _descending(ranges: list[tuple[int, int]]) -> bool:

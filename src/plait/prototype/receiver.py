@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.prototype.packets import MAX_RANGES, OPEN, OPENED, Ack, Data, Open, decode, encode_ack, encode_open
+from plait.prototype.packets import (
+    MAX_RANGES,
+    OPEN,
+    OPENED,
+    Ack,
+    Data,
+    Open,
+    Repair,
+    decode,
+    encode_ack,
+    encode_open,
+)
+from plait.prototype.parity import Recovery
 from plait.prototype.path import MAX_ACK_DELAY
 from plait.prototype.reorder import ReorderBuffer
 
@@ -84,7 +96,17 @@ class Arrivals:
 class Receiver:
     """The receiving end. Drivers pass it datagrams and times, and send what it returns."""
 
-    def __init__(self, paths: int, window: int, connection: int, deliver: Deliver | None = None) -> None:
+    def __init__(
+        self,
+        paths: int,
+        window: int,
+        connection: int,
+        deliver: Deliver | None = None,
+        *,
+        repairs: bool = False,
+    ) -> None:
+        """Keep segments for parities if `repairs`: if the sender's scheduler asks for them."""
+        self.recovery = Recovery() if repairs else None
         self.buffer = ReorderBuffer(window)
         self.paths = [Arrivals() for _ in range(paths)]
         self._connection = connection
@@ -96,13 +118,13 @@ class Receiver:
         packet = decode(datagram)
         if packet is None or packet.connection != self._connection or packet.path != path:
             return
-        if isinstance(packet, Data):
+        if isinstance(packet, (Data, Repair)):
             self._data(path, packet, now)
         elif isinstance(packet, Open) and packet.kind == OPEN:
             answer = encode_open(Open(OPENED, path, self._connection, packet.time))
             self._answers.append((path, answer))
 
-    def _data(self, path: int, packet: Data, now: float) -> None:
+    def _data(self, path: int, packet: Data | Repair, now: float) -> None:
         arrivals = self.paths[path]
         if not arrivals.add(packet.number, now):
             return
@@ -111,9 +133,21 @@ class Receiver:
         if not packet.data:
             arrivals.due = now  # a probe
             return
-        for data in self.buffer.insert(packet.sequence, packet.data):
-            if self._deliver is not None:
-                self._deliver(data, now)
+        for sequence, received in self._segments(packet):
+            for data in self.buffer.insert(sequence, received):
+                if self._deliver is not None:
+                    self._deliver(data, now)
+
+    def _segments(self, packet: Data | Repair) -> list[tuple[int, bytes | memoryview]]:
+        """Return the segments (offset, data) that a packet brings: its own, and what it recovers."""
+        out: list[tuple[int, bytes | memoryview]] = []
+        if isinstance(packet, Data):
+            out.append((packet.sequence, packet.data))
+            if self.recovery is not None:
+                out += self.recovery.take_segment(packet.sequence, packet.data)
+        elif self.recovery is not None:
+            out += self.recovery.take_repair(packet)
+        return out
 
     def datagrams_to_send(self, now: float) -> list[tuple[int, bytes]]:
         """Return (path, datagram) of all that is due."""

@@ -49,6 +49,18 @@ class Scheduler:
         """
         raise NotImplementedError
 
+    def repair(
+        self,
+        paths: list[SendingPath],  # noqa: ARG002 - no parities unless a scheduler asks for them
+        block: tuple[StreamSegment, ...],  # noqa: ARG002
+    ) -> SendingPath | Sequence[SendingPath] | None:
+        """Return the path of a parity of `block`, several paths, or None: no parity now.
+
+        plait calls it after each new segment. `block` are the segments since the last parity; at most one of them can
+        be recovered. A block ends with a segment that is shorter than the others, or with its 64th.
+        """
+        return None
+
     def on_ack(self, path: SendingPath, segment: StreamSegment) -> None:
         """Note that the receiver acknowledged `segment` on `path`."""
 

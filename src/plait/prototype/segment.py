@@ -20,6 +20,11 @@ class StreamSegment:
         self.delivered = False
         """Whether the receiver has it."""
 
+    @property
+    def end(self) -> int:
+        """Offset in the stream behind it."""
+        return self.sequence + self.length
+
 
 class SentPacket:
     """A packet in flight on one path. `segment` is None for a probe."""

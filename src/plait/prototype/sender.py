@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING
 
 from plait.prototype.choice import Choices
 from plait.prototype.coupling import COUPLINGS
-from plait.prototype.packets import OPEN, OPENED, SEGMENT_BYTES, Ack, Open, decode, encode_data, encode_open
+from plait.prototype.packets import (
+    OPEN,
+    OPENED,
+    SEGMENT_BYTES,
+    Ack,
+    Open,
+    Repair,
+    decode,
+    encode_data,
+    encode_open,
+    encode_repair,
+)
+from plait.prototype.parity import RepairSegment, block_is_full, offsets, parity
 from plait.prototype.path import DEAD, SendingPath
 from plait.prototype.scheduler import ConnectionView
 from plait.prototype.segment import StreamSegment
@@ -66,6 +78,8 @@ class Sender:
         self._limit = 0
         self._lost: deque[StreamSegment] = deque()
         self._fresh: StreamSegment | None = None
+        self._block: tuple[StreamSegment, ...] = ()
+        """New segments since the last parity."""
         self._out: list[tuple[int, bytes]] = []
         self._opens: dict[int, tuple[int, float]] = {}
         self._ask: float | None = None
@@ -88,6 +102,11 @@ class Sender:
     def window_left(self) -> int:
         """Bytes that the receiver still admits."""
         return self._limit - self._next
+
+    @property
+    def repairs(self) -> bool:
+        """Whether the scheduler asks for parities."""
+        return self._choices.repairs
 
     def open(self, now: float) -> None:
         """Begin: open the first path; the others follow when the receiver has answered."""
@@ -177,7 +196,7 @@ class Sender:
         if path.timeouts == DEAD:
             self._control.on_timeout(path)
             self._lose(path, path.give_up(), now, reduce=False)
-            self._lost.extend(path.queue)
+            self._lost.extend(segment for segment in path.queue if not isinstance(segment, RepairSegment))
             for segment in path.queue:
                 segment.copies -= 1
             path.queue.clear()
@@ -201,7 +220,8 @@ class Sender:
             segments += 1
             segment.copies -= 1
             segment.delivered = True
-            self._choices.on_ack(path, segment)
+            if not isinstance(segment, RepairSegment):
+                self._choices.on_ack(path, segment)
         self._lose(path, lost, now)
         if segments:
             self._control.on_ack(path, segments, in_flight)
@@ -216,6 +236,8 @@ class Sender:
             if segment is None:
                 continue
             segment.copies -= 1
+            if isinstance(segment, RepairSegment):
+                continue
             self._choices.on_loss(path, segment)
             if not segment.copies and not self._has(segment):
                 segment.losses += 1
@@ -223,7 +245,7 @@ class Sender:
 
     def _has(self, segment: StreamSegment) -> bool:
         """Return whether the receiver has a segment."""
-        return segment.delivered or segment.sequence + segment.length <= self.acked
+        return segment.delivered or segment.end <= self.acked
 
     def _fill(self, now: float) -> None:
         """Ask the scheduler for paths while data wait and a path has room."""
@@ -241,7 +263,7 @@ class Sender:
             if segment is None:
                 self._note_window(now, limited=self.written > self._next)
                 return
-            view.waiting = self.written - self._next + sum(each.length for each in self._lost)
+            view.waiting = self._untaken()
             view.window = self._limit - self.acked
             view.window_left = self._limit - self._next
             chosen = self._choices.pick(paths, segment)
@@ -250,6 +272,10 @@ class Sender:
                 return
             self._waits_since = None
             self._place(segment, chosen, now)
+
+    def _untaken(self) -> int:
+        """Return the bytes that no path carries: new ones, and lost ones."""
+        return self.written - self._next + sum(each.length for each in self._lost)
 
     def _note_window(self, now: float, *, limited: bool) -> None:
         """Add up the time for which the receiver's window held data back."""
@@ -277,15 +303,33 @@ class Sender:
         return self._fresh
 
     def _place(self, segment: StreamSegment, chosen: Sequence[SendingPath], now: float) -> None:
-        if segment is self._fresh:
-            self._fresh = None
-            self._next += segment.length
-        else:
+        if not segment.losses:
+            for path in chosen:
+                path.assigned += segment.length
+        if segment is not self._fresh:
             self._lost.popleft()
+            self._give(segment, chosen, now)
+            return
+        self._fresh = None
+        self._next += segment.length
+        self._give(segment, chosen, now)
+        if self.repairs:
+            self._repair(segment, now)
+
+    def _repair(self, segment: StreamSegment, now: float) -> None:
+        """Ask the scheduler whether a parity follows a new segment."""
+        self._block = (*self._block, segment)
+        self.view.waiting = self._untaken()
+        chosen = self._choices.repair(self._usable(), self._block)
+        if chosen:
+            self._give(RepairSegment(self._block), chosen, now)
+        if chosen or block_is_full(self._block):
+            self._block = ()
+
+    def _give(self, segment: StreamSegment, chosen: Sequence[SendingPath], now: float) -> None:
+        """Send a segment on paths; where there is no room, it waits."""
         for path in chosen:
             segment.copies += 1
-            if not segment.losses:
-                path.assigned += segment.length
             if not path.queue and path.in_flight < int(path.cwnd):
                 self._send(path, segment, now)
             else:
@@ -293,10 +337,18 @@ class Sender:
 
     def _send(self, path: SendingPath, segment: StreamSegment | None, now: float) -> None:
         number = path.send(segment, now)
+        if isinstance(segment, RepairSegment):
+            self._out.append((path.index, self._repair_datagram(path.index, number, segment)))
+            return
         sequence, length = (0, 0) if segment is None else (segment.sequence, segment.length)
         self._out.append(
             (path.index, encode_data(path.index, self._id, number, sequence, content(sequence, length)))
         )
+
+    def _repair_datagram(self, path: int, number: int, segment: RepairSegment) -> bytes:
+        first, covers, end = segment.sequence, segment.covers, segment.end
+        block = [content(at, min(SEGMENT_BYTES, end - at)) for at in offsets(first, covers)]
+        return encode_repair(Repair(path, self._id, number, first, covers, parity(block, segment.length)))
 
     def _wait(self, now: float) -> None:
         """Ask again later; a scheduler that never chooses ends the connection."""

@@ -8,10 +8,22 @@ import subprocess
 from pathlib import Path
 
 from plait.prototype import packets
-from plait.prototype.packets import Ack, Open, encode_ack, encode_data, encode_open
+from plait.prototype.packets import Ack, Open, Repair, encode_ack, encode_data, encode_open, encode_repair
 
 DISSECTOR = Path(packets.__file__).with_name("plait-prototype.lua")
-SHOWN = ("kind", "path", "connection", "number", "sequence", "length", "next", "limit", "first", "last")
+SHOWN = (
+    "kind",
+    "path",
+    "connection",
+    "number",
+    "sequence",
+    "length",
+    "covers",
+    "next",
+    "limit",
+    "first",
+    "last",
+)
 
 
 def capture(datagrams: list[bytes]) -> bytes:
@@ -31,6 +43,7 @@ def test_tshark_decodes_each_kind_of_packet_and_leaves_others_alone(tmp_path: Pa
         encode_open(Open(1, 2, 7, 0.5)),
         encode_data(2, 7, 3, 2**33, b"abc"),
         encode_ack(Ack(2, 7, 300, 10, 2**34, [(5, 9), (0, 2)])),
+        encode_repair(Repair(1, 7, 4, 2**33, 2000, b"x" * 1428)),
         b"\x03" * 40,
     ]
     file.write_bytes(capture(datagrams))
@@ -48,8 +61,9 @@ def test_tshark_decodes_each_kind_of_packet_and_leaves_others_alone(tmp_path: Pa
     ]
     done = subprocess.run([*command, *fields], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.splitlines() == [
-        "1;2;7;;;;;;;",
-        f"3;2;7;3;{2**33};3;;;;",
-        f"4;2;7;;;;10;{2**34};5,0;9,2",
-        ";;;;;;;;;",
+        "1;2;7;;;;;;;;",
+        f"3;2;7;3;{2**33};3;;;;;",
+        f"4;2;7;;;;;10;{2**34};5,0;9,2",
+        f"5;1;7;4;{2**33};1428;2000;;;;",
+        ";;;;;;;;;;",
     ]

@@ -147,7 +147,7 @@ class ProgramSpec(Part):
     """Format of its output: the JSON of `iperf3 -J`, whose results the report shows beside plait's."""
 
 
-SCHEDULERS = ("balanced", "bandit", "blest", "capped", "ecf", "minrtt", "redundant", "roundrobin")
+SCHEDULERS = ("balanced", "bandit", "blest", "capped", "ecf", "minrtt", "parity", "redundant", "roundrobin")
 """The schedulers of `plait.prototype.schedulers`."""
 _FILE = r"[^\x00:]{1,1000}\.py:[A-Za-z_][A-Za-z0-9_]{0,59}"
 

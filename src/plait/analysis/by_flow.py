@@ -6,9 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from plait.plan.model.plan import Flow
 
 
@@ -96,6 +99,16 @@ def columns_of(tables: Mapping[str, pl.DataFrame], table: str, flow: int, side: 
 def rows_of(tables: Mapping[str, pl.DataFrame], table: str, flow: int, side: str) -> pl.DataFrame:
     """Return the rows of one side of a flow in a table; for many flows, pass `DividedTables`."""
     return (tables if isinstance(tables, DividedTables) else DividedTables(tables)).rows(table, flow, side)
+
+
+def known_samples(frame: pl.DataFrame, column: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the times in us and the values of an integer column where both are known, in the order of rows.
+
+    Integers from 2^53 are rounded to float64. Calls of polars that drop the nulls take ten times as long.
+    """
+    times_us, values = (frame[name].to_numpy().astype(float, copy=False) for name in ("t_us", column))
+    known = ~(np.isnan(times_us) | np.isnan(values))  # polars converts null to NaN
+    return (times_us, values) if known.all() else (times_us[known], values[known])
 
 
 @dataclass

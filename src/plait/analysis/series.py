@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from plait.analysis.by_flow import known_samples
 from plait.analysis.metrics.paths import path_name
 from plait.analysis.metrics.programs import without_control
 from plait.plan.model.applications import Connection
@@ -184,11 +185,9 @@ def subflow_ends(flow: Flow, side: str, part: pl.DataFrame) -> tuple[str, int | 
 
 def _rates(counter: pl.DataFrame, edges: np.ndarray, interval_us: int) -> Points:
     """Return bits per second in each bin from a cumulative byte counter, interpolated at the edges."""
-    measured = counter.drop_nulls()
-    if measured.is_empty() or len(edges) < 2:
+    times, counts = known_samples(counter, "count")
+    if not len(times) or len(edges) < 2:
         return ()
-    times = measured["t_us"].to_numpy().astype(float)
-    counts = measured["count"].to_numpy().astype(float)
     # Before its first sample a subflow did not exist for longer than one interval.
     times = np.concatenate(([times[0] - interval_us], times))
     counts = np.concatenate(([0.0], counts))
@@ -204,13 +203,13 @@ def _samples(part: pl.DataFrame, column: str, span: tuple[int, int], interval_us
     The bins are the same for all series of a trial, so that their times agree.
     """
     start_us, end_us = span
-    measured = part.select("t_us", column).drop_nulls()
-    times, values = measured["t_us"].to_list(), measured[column].to_list()
+    pairs = zip(part["t_us"].to_list(), part[column].to_list(), strict=True)
+    measured = [(t, value) for t, value in pairs if t is not None and value is not None]
     width = interval_us * -(-(end_us - start_us) // (interval_us * POINTS))
     if width <= interval_us:
-        return tuple(((t - start_us) / 1e6, float(value)) for t, value in zip(times, values, strict=True))
+        return tuple(((t - start_us) / 1e6, float(value)) for t, value in measured)
     bins: dict[int, list[float]] = {}
-    for t, value in zip(times, values, strict=True):
+    for t, value in measured:
         bins.setdefault((t - start_us) // width, []).append(value)
     return tuple(((at + 0.5) * width / 1e6, sum(vs) / len(vs)) for at, vs in bins.items())
 

@@ -10,7 +10,7 @@ import numpy as np
 from plait.analysis.metrics.ideal import payload_ratio
 from plait.analysis.metrics.programs import with_connections
 from plait.explain import evidence, missing
-from plait.explain.capacity import capacity_bps
+from plait.explain.capacity import LinkSamples, capacity_bps
 from plait.explain.causes import HARMLESS, Cause
 from plait.explain.facts import PathFacts, flow_facts
 from plait.explain.flow_view import explained_flow
@@ -59,6 +59,7 @@ def explain_trial(
     """
     plan = with_tunnels(with_connections(plan, tables), tables)
     explanations: list[FlowExplanation] = []
+    links = LinkSamples(tables["links"])
     for flow in plan.flows:
         if flow.transport == "udp" and (explanation := explain_datagrams(plan, tables, flow)) is not None:
             explanations.append(explanation)
@@ -66,7 +67,7 @@ def explain_trial(
             continue
         view = explained_flow(flow)
         ratio = payload_ratio(plan, view.flow, transport=view.transport)
-        facts = flow_facts(plan, tables, view, ratio)
+        facts = flow_facts(plan, tables, links, view, ratio)
         if facts is not None:
             further = (unrestricted or {}).get(view.flow_id, UnrestrictedPaths())
             explanations.append(_explain(plan, tables, _with_missing(plan, facts, further), further))

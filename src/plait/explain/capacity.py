@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
+from plait.analysis.by_flow import known_samples
 from plait.plan.model.plan import ChangeQdisc
 from plait.plan.model.qdiscs import Tbf
 from plait.plan.network.framing import longest_frames
@@ -24,16 +26,36 @@ EMPTY_FRAMES = 4
 """.. or below this many of the longest frames."""
 
 
+class LinkSamples:
+    """The table `links` of a trial, divided by link direction once for all flows."""
+
+    def __init__(self, table: pl.DataFrame) -> None:
+        self.table = table
+        self._samples: dict[tuple[str, str], tuple[Array, Array]] = {}
+
+    @cached_property
+    def _parts(self) -> dict[str, pl.DataFrame]:
+        parts = self.table.partition_by("link", as_dict=True)
+        return {str(name[0]): part for name, part in parts.items()}
+
+    def samples(self, direction: str, column: str) -> tuple[Array, Array]:
+        """Return the times in us and the known values of a column of one link direction; both may be empty."""
+        key = (direction, column)
+        if key not in self._samples:
+            part = self._parts.get(direction)
+            self._samples[key] = known_samples(self.table.clear() if part is None else part, column)
+        return self._samples[key]
+
+
 class NetworkTimeline:
     """The links of a plan over a time grid: `edges` in us, n + 1 edges around n slices."""
 
-    def __init__(self, plan: Plan, links: pl.DataFrame, edges: Array) -> None:
+    def __init__(self, plan: Plan, links: LinkSamples, edges: Array) -> None:
         self.edges = edges
         self.plan = plan
         self.directions = {direction.name: direction for link in plan.links for direction in link.directions}
         self._links = links
         self._counters: dict[tuple[str, str], Array | None] = {}
-        self._parts: dict[str, pl.DataFrame] | None = None
         self._changes = _rate_changes(plan, self.directions)
         self._down = _down_times(plan)
         self._frames = longest_frames(plan)
@@ -43,18 +65,8 @@ class NetworkTimeline:
         """Return a column of the table `links`, interpolated at the edges; None if it was not measured."""
         key = (direction, column)
         if key not in self._counters:
-            if self._parts is None:
-                parts = self._links.partition_by("link", as_dict=True)
-                self._parts = {str(name[0]): part for name, part in parts.items()}
-            part = self._parts.get(direction)
-            samples = part.select("t_us", column).drop_nulls() if part is not None else None
-            self._counters[key] = (
-                None
-                if samples is None or samples.is_empty()
-                else np.interp(
-                    self.edges, samples["t_us"].to_numpy(), samples[column].to_numpy().astype(float)
-                )
-            )
+            times_us, values = self._links.samples(direction, column)
+            self._counters[key] = np.interp(self.edges, times_us, values) if len(times_us) else None
         return self._counters[key]
 
     def sent(self, direction: str) -> Array | None:
@@ -102,7 +114,7 @@ class NetworkTimeline:
 
     def _bucket_is_empty(self, members: Sequence[str], baseline: float, burst: float) -> Array:
         """Compute a bucket's level from the bytes that passed since the trial began: tbf does not report it."""
-        samples = self._links.filter(pl.col("link").is_in(list(members)))
+        samples = self._links.table.filter(pl.col("link").is_in(list(members)))
         total = samples.group_by("t_us").agg(pl.col("sent_bytes").sum()).sort("t_us")
         times, passed = total["t_us"].to_numpy().astype(float), total["sent_bytes"].to_numpy().astype(float)
         level, levels = burst, []

@@ -7,21 +7,25 @@ are interpolated; a state is that of the latest sample. NaN means unknown, or th
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
+from plait.analysis.by_flow import known_samples
 from plait.analysis.metrics.paths import path_name
 from plait.explain.capacity import NetworkTimeline, capacity_bps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from plait.explain.capacity import LinkSamples
     from plait.explain.flow_view import ExplainedFlow
     from plait.plan.model.plan import Path, Plan
 
     Tables = Mapping[str, pl.DataFrame]
+    Event = Mapping[str, Any]
+    """A row of the table `events`, or a sample."""
 
 Array = np.ndarray
 COUNTERS = (
@@ -116,8 +120,10 @@ class FlowFacts:
         return len(self.edges) - 1
 
 
-def flow_facts(plan: Plan, tables: Tables, view: ExplainedFlow, payload_ratio: float) -> FlowFacts | None:
-    """Return the facts of one flow; None if its sender was never sampled."""
+def flow_facts(
+    plan: Plan, tables: Tables, links: LinkSamples, view: ExplainedFlow, payload_ratio: float
+) -> FlowFacts | None:
+    """Return the facts of one flow; None if its sender was never sampled. `links` is the table of that name."""
     row = next((row for row in tables["flows"].iter_rows(named=True) if row["flow"] == view.flow_id), {})
     of_carrier = pl.col("flow") == view.carrier
     connections = tables["connections"].filter(of_carrier)
@@ -146,7 +152,7 @@ def flow_facts(plan: Plan, tables: Tables, view: ExplainedFlow, payload_ratio: f
         end_us=end,
         connected_us=connected,
         edges=edges,
-        network=NetworkTimeline(plan, tables["links"], edges),
+        network=NetworkTimeline(plan, links, edges),
         paths=_paths(plan, view, _subflows_by_path(view, sender_subflows, events, edges, connected)),
         unsent=_state(sender_samples, "unsent_bytes", edges),
         in_flight=np.maximum(_counter(sender_samples, "sent_bytes", edges) - acked_bytes, 0),
@@ -170,19 +176,16 @@ def _number(value: object, otherwise: float) -> float:
 
 
 def _counter(frame: pl.DataFrame, column: str, edges: Array) -> Array:
-    samples = frame.select("t_us", column).drop_nulls()
-    if samples.is_empty():
-        return np.full(len(edges), np.nan)
-    return np.asarray(np.interp(edges, samples["t_us"].to_numpy(), samples[column].to_numpy().astype(float)))
+    times_us, counts = known_samples(frame, column)
+    return np.interp(edges, times_us, counts) if len(times_us) else np.full(len(edges), np.nan)
 
 
 def _state(frame: pl.DataFrame, column: str, edges: Array) -> Array:
     """Return the latest value at each edge; edges before the first sample get its value."""
-    samples = frame.select("t_us", column).drop_nulls()
-    if samples.is_empty():
+    times_us, values = known_samples(frame, column)
+    if not len(times_us):
         return np.full(len(edges), np.nan)
-    latest = np.searchsorted(samples["t_us"].to_numpy(), edges, side="right") - 1
-    values = samples[column].to_numpy().astype(float)
+    latest = np.searchsorted(times_us, edges, side="right") - 1
     return np.asarray(values[np.maximum(latest, 0)])
 
 
@@ -244,37 +247,44 @@ def _subflows_by_path(
 ) -> dict[str, list[SubflowFacts]]:
     """Return the subflows by the name of their path."""
     by_path: dict[str, list[SubflowFacts]] = {}
+    happened = events.rows(named=True)
     for part in sender_subflows.sort("t_us").partition_by("subflow", maintain_order=True):
         first = part.row(0, named=True)
-        if _was_never_established(part, first, events):
+        own_events = [event for event in happened if _has_ends_of(event, first)]
+        if _was_never_established(part, first, own_events):
             continue
         name = path_name(
             view, view.sender, first["local_address"], first["remote_address"], first["remote_port"]
         )
-        by_path.setdefault(name, []).append(_subflow_facts(part, first, events, edges, connected))
+        by_path.setdefault(name, []).append(_subflow_facts(part, first, own_events, edges, connected))
     return by_path
 
 
-def _was_never_established(part: pl.DataFrame, first: Mapping[str, object], events: pl.DataFrame) -> bool:
+def _was_never_established(part: pl.DataFrame, first: Event, own_events: Sequence[Event]) -> bool:
     """Return whether the subflow never carried data and has no event that it was established."""
     if first["subflow"] == 0 or (part["sent_bytes"].max() or 0) or (part["received_bytes"].max() or 0):
         return False
-    return events.filter((pl.col("event") == "sub_established") & _same_ends(first)).is_empty()
+    return not any(event["event"] == "sub_established" for event in own_events)
 
 
-def _same_ends(first: Mapping[str, object]) -> pl.Expr:
+def _has_ends_of(event: Event, first: Event) -> bool:
+    """Return whether an event is about the ends of a subflow, as far as its first sample shows them."""
     names = ("local_address", "local_port", "remote_address", "remote_port")
-    return pl.all_horizontal([pl.col(name) == first[name] for name in names if first[name] is not None])
+    return all(event[name] == first[name] for name in names if first[name] is not None)
+
+
+def _times_us(own_events: Sequence[Event], event: str) -> list[int]:
+    """Return the times of the events of one kind."""
+    return [own["t_us"] for own in own_events if own["event"] == event and own["t_us"] is not None]
 
 
 def _subflow_facts(
-    part: pl.DataFrame, first: Mapping[str, object], events: pl.DataFrame, edges: Array, connected: float
+    part: pl.DataFrame, first: Event, own_events: Sequence[Event], edges: Array, connected: float
 ) -> SubflowFacts:
     first_sample_us = float(part["t_us"][0])
     number = int(str(first["subflow"]))
-    own_events = events.filter(_same_ends(first))
-    established = own_events.filter(pl.col("event") == "sub_established")["t_us"].drop_nulls().to_list()
-    closed = own_events.filter(pl.col("event") == "sub_closed")["t_us"].drop_nulls().to_list()
+    established = _times_us(own_events, "sub_established")
+    closed = _times_us(own_events, "sub_closed")
     step = float(np.median(np.diff(edges))) if len(edges) > 2 else 0.0
     established_us = (
         connected
@@ -286,9 +296,7 @@ def _subflow_facts(
     closed_us = float(closed[0]) if closed and closed[0] < edges[-1] else np.inf
     values: dict[str, Array] = {}
     for name in COUNTERS:
-        samples = part.select("t_us", name).drop_nulls()
-        times_us = samples["t_us"].to_numpy().astype(float)
-        counts = samples[name].to_numpy().astype(float)
+        times_us, counts = known_samples(part, name)
         if len(times_us) and times_us[0] > established_us:
             # The counter is 0 when the subflow is established.
             times_us, counts = np.concatenate(([established_us], times_us)), np.concatenate(([0.0], counts))

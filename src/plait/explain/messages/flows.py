@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from plait.analysis.by_flow import known_samples
 from plait.analysis.metrics.paths import path_name
 from plait.explain import evidence
-from plait.explain.capacity import NetworkTimeline, capacity_bps
+from plait.explain.capacity import LinkSamples, NetworkTimeline, capacity_bps
 from plait.explain.causes import HARMLESS, Cause
 from plait.explain.messages.late import LateMessages, PathUse
 from plait.explain.messages.timing import delivery, messages_of
@@ -129,10 +130,9 @@ def _path_uses(plan: Plan, tables: Tables, facts: FlowFacts, times: Sequence[Pat
 
 def _growth(part: pl.DataFrame, column: str, edges: Array) -> Array:
     """Return the growth of a subflow's counter in each slice; it is 0 before the first sample."""
-    samples = part.select("t_us", column).drop_nulls()
-    if samples.is_empty():
+    times_us, counts = known_samples(part, column)
+    if not len(times_us):
         return np.zeros(len(edges) - 1)
-    times_us, counts = samples["t_us"].to_numpy().astype(float), samples[column].to_numpy().astype(float)
     return np.asarray(np.diff(np.interp(edges, times_us, counts, left=0.0)))
 
 
@@ -144,7 +144,10 @@ def explain_datagrams(plan: Plan, tables: Tables, flow: Flow) -> FlowExplanation
         return None
     start = float(messages.sent[0])
     end = float(np.nanmax([messages.sent[-1] + messages.base[-1], *messages.received]))
-    (path, *_), network = flow.paths, NetworkTimeline(plan, tables["links"], _edges(tables, start, end))
+    (path, *_), network = (
+        flow.paths,
+        NetworkTimeline(plan, LinkSamples(tables["links"]), _edges(tables, start, end)),
+    )
     version = 6 if ":" in path.server_address else 4
     frames = messages.size + UDP_HEADERS[version]
     own_bytes, _ = np.histogram(messages.sent, network.edges, weights=frames)

@@ -12,7 +12,7 @@ import numpy as np
 from plait.analysis.metrics.programs import is_control, udp_figures
 from plait.analysis.wording import micros, percent, rate
 from plait.explain import evidence
-from plait.explain.capacity import NetworkTimeline
+from plait.explain.capacity import LinkSamples, NetworkTimeline
 from plait.explain.causes import CAUSES, Cause
 from plait.explain.messages.flows import WORTH_NAMING_MESSAGES
 from plait.explain.messages.late import FULL
@@ -84,7 +84,7 @@ def _cause_of_loss(
     times = tables["links"]["t_us"].unique().sort().to_numpy().astype(float)
     inside = times[(times > span[0]) & (times < span[1])]
     network = NetworkTimeline(
-        plan, tables["links"], np.concatenate(([span[0]], inside, [span[1]])).astype(float)
+        plan, LinkSamples(tables["links"]), np.concatenate(([span[0]], inside, [span[1]])).astype(float)
     )
     dropped = {name: float(network.dropped(name).sum()) for name in network.directions}
     worst = max(dropped, key=lambda name: dropped[name], default="")

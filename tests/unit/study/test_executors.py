@@ -261,6 +261,20 @@ def test_a_parcel_comes_back_byte_for_byte_and_leaves_no_folder(tmp_path: Path) 
     assert (target / "logs" / "console.log").read_bytes() == b""
 
 
+def test_a_trial_keeps_the_end_of_a_long_log_as_text_for_a_terminal(cache: Path, tmp_path: Path) -> None:
+    def log(job: Job) -> None:
+        lines = "".join(f"[ {number:8}.000000] a message of the kernel\r\n" for number in range(40_000))
+        (job.folder / "console.log").write_bytes(lines.encode() + b"\x1b[31m\xff\n")
+
+    run(tmp_path, LocalExecutor(1), FakeEngine(log))
+    kept = next((tmp_path / "out" / "trials").glob("*/000")) / "logs" / "console.log"
+    lines = kept.read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "[plait: earlier lines are left out]"
+    assert lines[1].endswith("] a message of the kernel")
+    assert lines[-1].startswith("\\x1b[31m")
+    assert 1_000_000 < kept.stat().st_size <= 1 << 20
+
+
 def test_a_hostile_parcel_is_refused(tmp_path: Path) -> None:
     import io
     import zipfile

@@ -198,10 +198,7 @@ def _odd_counters(counters: dict[Literal["client", "server"], dict[str, int]], s
                 f"and {scheduler} keeps within it"
             )
     client, server = counters.get("client", {}), counters.get("server", {})
-    for name, most in (
-        ("MPTcpExtMPJoinAckRx", "MPTcpExtMPJoinSynAckRx"),
-        ("MPTcpExtMPCapableACKRX", "MPTcpExtMPCapableSYNACKRX"),
-    ):
+    for name, most in _AT_MOST.items():
         if server.get(name, 0) > client.get(most, 0):
             texts.append(
                 f"{name} of the server ({server[name]}) exceeds {most} of the client ({client.get(most, 0)})"

@@ -30,6 +30,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from plait.testing.hunt import netlink
+
 COUPLED = ("lia", "olia", "balia", "wvegas")
 ALGORITHMS = (*COUPLED, "reno", "cubic")
 SCHEDULERS = ("default", "minrtt", "roundrobin", "redundant", "blest", "ecf", "balanced", "capped")
@@ -102,13 +104,11 @@ def _boot(binary: Path, options: argparse.Namespace) -> str:
 
 # --- the guest's side ---------------------------------------------------------------------------------------------
 
-LIBC = ctypes.CDLL(None, use_errno=True)
 NETWORK = 0x4000_0000
 HOME: list[int] = []
 """The initial namespace of the guest."""
 MPTCP = 262
 TCP_CONGESTION = 13
-DESTROY, DUMP = 21, 20
 
 
 def _guest(options: argparse.Namespace) -> int:
@@ -137,7 +137,7 @@ def _guest(options: argparse.Namespace) -> int:
         raise
     finally:
         sys.stdout.flush()
-        LIBC.reboot(0x4321FEDC)
+        netlink.LIBC.reboot(0x4321FEDC)
     return 0
 
 
@@ -188,7 +188,7 @@ class Node:
         Path("/proc/sys/net", name).write_text(str(value))
 
     def enter(self) -> None:
-        if LIBC.setns(self._handle, NETWORK):
+        if netlink.LIBC.setns(self._handle, NETWORK):
             raise OSError(ctypes.get_errno(), f"entering {self.name}")
 
     def socket(self, family: int, kind: int, protocol: int) -> socket.socket:
@@ -213,7 +213,7 @@ class Node:
 
     @staticmethod
     def leave() -> None:
-        if LIBC.setns(HOME[0], NETWORK):
+        if netlink.LIBC.setns(HOME[0], NETWORK):
             raise OSError(ctypes.get_errno(), "leaving a namespace")
 
 
@@ -296,7 +296,7 @@ class Soak:
         time.sleep(1)
         for _ in range(ORPHANS):
             self.accept()
-        for identity in _established(self.diag["c"]):
+        for identity in netlink.sockets(self.diag["c"]):
             if struct.unpack_from(">H", identity)[0] in ports:
                 self.destroy(self.diag["c"], identity)
         for pair in self.pairs[-ORPHANS:]:
@@ -380,15 +380,14 @@ class Soak:
     def kill(self) -> None:
         """Destroy a random TCP socket of a random node: mostly a subflow."""
         diag = self.diag[self.chance.choice("cs")]
-        sockets = list(_established(diag))
+        sockets = netlink.sockets(diag)
         if sockets:
             identity = self.chance.choice(sockets)
             self.destroy(diag, identity)
 
     def destroy(self, diag: socket.socket, identity: bytes) -> None:
-        diag.send(struct.pack("=IHHII", 72, DESTROY, 5, 1, 0) + struct.pack("=BBxxI", 2, 6, 0xFFF) + identity)
         with contextlib.suppress(OSError):
-            diag.recv(65_536)
+            netlink.destroy_identity(diag, identity)
         self.count("subflows destroyed")
 
     def flap_link(self) -> None:
@@ -413,9 +412,9 @@ class Soak:
     def tear_down(self, *, abruptly: bool) -> None:
         """Close all connections in a random order; with `abruptly`, delete the client's namespace first."""
         self.server.enter()
-        counters = _counters()
+        counters = netlink.counters()
         for name in ("MPJoinAckRx", "MPFastcloseRx", "MPRstRx"):
-            self.count(name, counters.get(name, 0))
+            self.count(name, counters.get(f"MPTcpExt{name}", 0))
         nodes = [self.client, self.server]
         if abruptly:
             self.count("connections alive when their namespace went", len(self.pairs))
@@ -429,27 +428,6 @@ class Soak:
             self.count("sockets that never went", node.wait_until_empty())
         for node in nodes:
             node.delete()
-
-
-def _established(diag: socket.socket) -> list[bytes]:
-    """Return the 48-byte sock_diag identity of each TCP socket of a namespace that is not listening or closed."""
-    request = struct.pack("=BBxxI48x", 2, 6, 0xFFF & ~(1 << 10) & ~(1 << 6))
-    diag.send(struct.pack("=IHHII", 16 + len(request), DUMP, 0x301, 1, 0) + request)
-    identities: list[bytes] = []
-    while True:
-        data, at = diag.recv(1 << 18), 0
-        while at < len(data):
-            length, kind = struct.unpack_from("=IH", data, at)
-            if kind in (2, 3):
-                return identities
-            identities.append(data[at + 16 + 4 : at + 16 + 4 + 48])
-            at += (length + 3) & ~3
-
-
-def _counters() -> dict[str, int]:
-    lines = Path("/proc/net/netstat").read_text().splitlines()
-    names, values = (line.split()[1:] for line in lines if line.startswith("MPTcpExt:"))
-    return {name: int(value) for name, value in zip(names, values, strict=True)}
 
 
 if __name__ == "__main__":

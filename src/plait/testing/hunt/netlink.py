@@ -61,14 +61,9 @@ class HuntNamespace:
         return sum(int(line.split()[2]) for line in lines if line.split()[0] in ("TCP", "MPTCP"))
 
     def counters(self) -> dict[str, int]:
-        """Return the counters of MPTCP and those of TCP's connections."""
+        """Return the counters of the namespace (see `counters`)."""
         self.enter()
-        values: dict[str, int] = {}
-        for file, group in (("netstat", "MPTcpExt"), ("snmp", "Tcp")):
-            lines = Path("/proc/thread-self/net", file).read_text(encoding="ascii").splitlines()
-            names, numbers = (line.split()[1:] for line in lines if line.startswith(f"{group}:"))
-            values |= {group + name: int(number) for name, number in zip(names, numbers, strict=True)}
-        return values
+        return counters()
 
 
 def run(command: list[str], text: str = "") -> None:
@@ -94,27 +89,43 @@ def subflows(connection: socket.socket) -> list[tuple[bytes, int, bytes, int]]:
     return entries
 
 
+def counters() -> dict[str, int]:
+    """Return the counters of MPTCP and those of TCP's connections in the present namespace."""
+    values: dict[str, int] = {}
+    for file, group in (("netstat", "MPTcpExt"), ("snmp", "Tcp")):
+        lines = Path("/proc/thread-self/net", file).read_text(encoding="ascii").splitlines()
+        names, numbers = (line.split()[1:] for line in lines if line.startswith(f"{group}:"))
+        values |= {group + name: int(number) for name, number in zip(names, numbers, strict=True)}
+    return values
+
+
 def destroy(diag: socket.socket, local: bytes, local_port: int, remote_port: int) -> bool:
     """Destroy the TCP socket with these addresses, as `ss -K` does; return whether there was one."""
-    for identity in _sockets(diag, _ALIVE):
+    for identity in sockets(diag):
         ports = struct.unpack_from(">HH", identity)
         if ports == (local_port, remote_port) and identity[4:8] == local:
-            diag.send(
-                struct.pack("=IHHII", 72, _DESTROY, 5, 1, 0) + struct.pack("=BBxxI", 2, 6, 0xFFF) + identity
-            )
-            diag.recv(65_536)
+            destroy_identity(diag, identity)
             return True
     return False
 
 
+def destroy_identity(diag: socket.socket, identity: bytes) -> None:
+    """Destroy the TCP socket with this sock_diag identity; OSError if no answer comes."""
+    diag.send(struct.pack("=IHHII", 72, _DESTROY, 5, 1, 0) + struct.pack("=BBxxI", 2, 6, 0xFFF) + identity)
+    diag.recv(65_536)
+
+
 def established(diag: socket.socket) -> set[tuple[int, int]]:
     """Return (local port, remote port) of each established TCP socket of a namespace."""
-    ports = (struct.unpack_from(">HH", identity) for identity in _sockets(diag, _ESTABLISHED))
+    ports = (struct.unpack_from(">HH", identity) for identity in sockets(diag, _ESTABLISHED))
     return {(local, remote) for local, remote in ports}
 
 
-def _sockets(diag: socket.socket, states: int) -> list[bytes]:
-    """Return the 48-byte sock_diag identity of each TCP socket in one of these states."""
+def sockets(diag: socket.socket, states: int = _ALIVE) -> list[bytes]:
+    """Return the 48-byte sock_diag identity of each TCP socket of a namespace in one of these states.
+
+    By default these are all but listening and closed.
+    """
     request = struct.pack("=BBxxI48x", 2, 6, states)
     diag.send(struct.pack("=IHHII", 16 + len(request), _DUMP, 0x301, 1, 0) + request)
     identities: list[bytes] = []

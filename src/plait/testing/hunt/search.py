@@ -58,7 +58,7 @@ class HuntLimits:
 
     minutes: float
     faults: int
-    """It ends after so many different faults."""
+    """The number of different faults after which the hunt ends."""
     jobs: int
 
 

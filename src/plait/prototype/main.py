@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import resource
 import signal
 import sys
 from pathlib import Path as FilePath
@@ -46,6 +47,7 @@ def run(settings: dict[str, Any], reports: Any) -> None:
     """Run a flow. Raise SchedulerError."""
     job = settings["job"]
     random.seed(job["seed"])
+    _bound_memory()
     scheduler, trusted = _scheduler(job)
     paths = [
         SendingPath(index, path["name"], backup=path["backup"])
@@ -102,6 +104,15 @@ def _scheduler(job: dict[str, Any]) -> tuple[Scheduler, bool]:
         return SCHEDULERS[name](), True
     file, _, kind = name.rpartition(":")
     return load_scheduler(file, kind, job["source"], fail), False
+
+
+def _bound_memory() -> None:
+    """Let this process have half of the guest's memory, so that a greedy scheduler has an error with a line."""
+    half = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    size = int(FilePath("/proc/self/statm").read_text(encoding="ascii").split()[0]) * os.sysconf(
+        "SC_PAGE_SIZE"
+    )
+    resource.setrlimit(resource.RLIMIT_AS, (size + half, resource.RLIM_INFINITY))
 
 
 def _watch(sender: Sender) -> None:

@@ -81,6 +81,7 @@ WRONG = {
     "raise SystemExit(0)": r"mine\.py:7: pick\(\) of Mine raised SystemExit: 0",
     "time.sleep(1000)": r"mine\.py:7: pick\(\) of Mine raised TimeoutError: it did not return for 10 s",
     "paths[0].cwnd = 'many'": r"mine\.py:6: pick\(\) of Mine changed a path or a segment",
+    "self.kept = [*getattr(self, 'kept', ()), bytearray(1 << 22)]": r"mine\.py:7: pick\(\) of Mine raised MemoryError",
     SWALLOWS: r"mine\.py:\d+: pick\(\) executed more than 100000 lines",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tarfile
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,20 @@ def test_results_are_read_by_name_with_skips_and_repeated_names() -> None:
         ("fastclose", "skip"),
         ("link failure (2)", "pass"),
     ]
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="the helpers of the suites are compiled")
+def test_a_group_of_a_suite_is_named_by_its_letter(tree: Path) -> None:
+    prepared = prepare(tree)
+    assert prepared.shards(("mptcp_join:f",)) == [SuiteShard("mptcp_join", "f")]
+    for shard in prepared.shards(()):
+        assert prepared.shards((shard.name,)) == [shard], "the name that a failure is repeated with"
+    with pytest.raises(
+        RequestError, match="selftest mptcp_join:x: the suite has no such group; it has: f, 6"
+    ):
+        prepared.shards(("mptcp_join:x",))
+    with pytest.raises(RequestError, match="selftest diag:f: the suite has no such group; it has: none"):
+        prepared.shards(("diag:f",))
 
 
 def test_hostile_output_is_bounded_and_without_control_characters() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +14,7 @@ from plait.binaries import AGENT
 from plait.cli.shared.ending import notify
 from plait.cli.shared.environment import environment_of
 from plait.cli.shared.kernel import chosen_kernel
-from plait.cli.shared.options import KernelOption
+from plait.cli.shared.options import KernelOption, TraceOption, TraceToOption
 from plait.cli.shared.sandbox import DISK, DiskOption, UnconfinedOption, bytes_of, policy
 
 if TYPE_CHECKING:
@@ -75,13 +74,6 @@ WithOption = Annotated[
     typer.Option(
         "--with", metavar="SERVICE", help="Start a service before the program: `ovs` (Open vSwitch)"
     ),
-]
-TraceOption = Annotated[
-    str | None,
-    typer.Option(metavar="EVENTS", help="Collect trace events, such as mptcp:*,tcp:* (see --trace-to)"),
-]
-TraceToOption = Annotated[
-    Path, typer.Option(metavar="FILE", help="Parquet file for the trace events, with virtual times")
 ]
 OutputOption = Annotated[
     str, typer.Option("--output-limit", metavar="SIZE", help="Maximum output of the program")
@@ -147,22 +139,10 @@ def _boot_traced(  # noqa: PLR0917 - it passes them on
     trace: tuple[str, Path],
 ) -> int:
     """Boot the guest with trace events, and write their table."""
-    from plait.cache import cache_root
-    from plait.engine.uml.tracing import read_trace, require_events, traced
-    from plait.errors import RequestError
+    from plait.engine.uml.tracing import kept_trace
 
-    events, target = trace
-    require_events(chosen_kernel(kernel))
-    if not target.parent.is_dir():
-        raise RequestError(f"--trace-to {target}: there is no folder {target.parent}; create it first")
-    root = cache_root() / "exec"
-    root.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=root, prefix="trace-") as folder:
-        code = _boot(kernel, plan, traced(request, events, Path(folder)), limits, sandbox)
-        table, lost = read_trace(Path(folder))
-    table.write_parquet(target)
-    _report(f"{len(table)} trace events in {target}" + (f"; {lost} older ones were lost" if lost else ""))
-    return code
+    with kept_trace(chosen_kernel(kernel), *trace, _report) as traced:
+        return _boot(kernel, plan, traced(request), limits, sandbox)
 
 
 def _wall_s(text: str) -> float:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,9 +14,13 @@ from plait.cli.shared import complete
 from plait.cli.shared.ending import notify
 from plait.cli.shared.environment import environment_of
 from plait.cli.shared.kernel import chosen_kernel
-from plait.cli.shared.options import KernelOption
+from plait.cli.shared.options import KernelOption, TraceOption, TraceToOption
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from plait.engine.uml.session import SessionRequest
+    from plait.kernel import Kernel
     from plait.testing.selftest.run import ShardResult
     from plait.testing.selftest.tap import Subtest
 
@@ -28,7 +33,7 @@ def command(
         list[str] | None,
         typer.Argument(
             metavar="SUITE",
-            help="Suites to run, such as simult_flows",
+            help="Suites to run, such as simult_flows, or a group of one (mptcp_join:f)",
             show_default="all of the tree",
             autocompletion=complete.suites,
         ),
@@ -51,6 +56,8 @@ def command(
     logs: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Also write the output of each suite and seed")
     ] = None,
+    trace: TraceOption = None,
+    trace_to: TraceToOption = Path("trace.parquet"),
 ) -> int:
     """Run upstream's selftests of MPTCP, unmodified, in virtual time.
 
@@ -63,11 +70,14 @@ def command(
     prepared = prepare(tree, lambda step, _: notify(f"selftests: {step}"))
     shards = prepared.shards(tuple(suites or ()))
     numbers = range(seed, seed + seeds)
-    notify(f"{len(shards)} guests for each of {seeds} seed{'s' * (seeds != 1)}")
+    notify(f"{len(shards)} guest{'s' * (len(shards) != 1)} for each of {seeds} seed{'s' * (seeds != 1)}")
     booted = chosen_kernel(kernel)
     environment = environment_of([], terminal=False)
     at_once = jobs or len(os.sched_getaffinity(0))
-    results = run(prepared, shards, numbers, booted, environment, jobs=at_once, done=_report)
+    with _tracing(trace, trace_to, booted, len(shards) * seeds) as traced:
+        results = run(
+            prepared, shards, numbers, booted, environment, jobs=at_once, done=_report, traced=traced
+        )
     subtests = [subtest for result in results for subtest in result.subtests]
     if logs is not None:
         _write_logs(logs, results)
@@ -77,7 +87,27 @@ def command(
         sys.stdout.write(formats.as_tap(subtests))
     else:
         _show(subtests)
+        _show_repeat(results)
     return 1 if any(subtest.verdict == "fail" for subtest in subtests) else 0
+
+
+@contextmanager
+def _tracing(
+    events: str | None, target: Path, kernel: Kernel, guests: int
+) -> Iterator[Callable[[SessionRequest], SessionRequest]]:
+    """Yield what adds the trace events to a guest's request; write their table at the end (RequestError)."""
+    from plait.engine.uml.tracing import kept_trace
+    from plait.errors import RequestError
+
+    if events is None:
+        yield lambda request: request
+        return
+    if guests != 1:
+        raise RequestError(
+            f"--trace with {guests} guests: it traces one; name one suite or group, and give --seed S and --seeds 1"
+        )
+    with kept_trace(kernel, events, target, notify) as traced:
+        yield traced
 
 
 def _report(result: ShardResult) -> None:
@@ -113,6 +143,11 @@ def _show(subtests: list[Subtest]) -> None:
         typer.echo(f"  {runs[0].suite}: {runs[0].name[:60]}\n    {passed}/{len(runs)} passed; {state}")
     if len(troubled) > _SHOWN:
         typer.echo(f"  and {len(troubled) - _SHOWN} more; --tap lists all")
-    first = next((s for s in subtests if s.verdict == "fail"), None)
-    if first is not None:
-        typer.echo(f"To repeat: plait selftest {first.suite} --seed {first.seed} --logs DIR")
+
+
+def _show_repeat(results: list[ShardResult]) -> None:
+    """Print the command that repeats the first guest with a failed subtest."""
+    for result in results:
+        if any(subtest.verdict == "fail" for subtest in result.subtests):
+            typer.echo(f"To repeat: plait selftest {result.shard.name} --seed {result.seed} --logs DIR")
+            return

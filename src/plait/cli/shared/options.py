@@ -86,6 +86,13 @@ ColumnsOption = Annotated[
         show_default="factors, then what has room",
     ),
 ]
+TraceOption = Annotated[
+    str | None,
+    typer.Option(metavar="EVENTS", help="Collect trace events, such as mptcp:*,tcp:* (see --trace-to)"),
+]
+TraceToOption = Annotated[
+    Path, typer.Option(metavar="FILE", help="Parquet file for the trace events, with virtual times")
+]
 
 
 def column_names(text: str | None) -> tuple[str, ...]:

@@ -7,17 +7,21 @@ its end. The guest writes that file, so it is untrusted: plait reads it with bou
 from __future__ import annotations
 
 import re
+import tempfile
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from plait.cache import cache_root
 from plait.engine.uml.session import Service
 from plait.errors import DataError, RequestError, TrialError, printable
 from plait.files import Folder
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
     from plait.engine.uml.session import SessionRequest
     from plait.kernel import Kernel
@@ -89,6 +93,26 @@ def traced(request: SessionRequest, events: str, folder: Path) -> SessionRequest
         writable=[*request.writable, folder],
         before=before,
     )
+
+
+@contextmanager
+def kept_trace(
+    kernel: Kernel, events: str, target: Path, report: Callable[[str], None]
+) -> Iterator[Callable[[SessionRequest], SessionRequest]]:
+    """Yield what adds trace events to a session; after it, write their table to `target`, and report how many.
+
+    Raises RequestError for a kernel without trace events or a target without a folder, TrialError without a trace.
+    """
+    require_events(kernel)
+    if not target.parent.is_dir():
+        raise RequestError(f"--trace-to {target}: there is no folder {target.parent}; create it first")
+    root = cache_root() / "exec"
+    root.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=root, prefix="trace-") as folder:
+        yield lambda request: traced(request, events, Path(folder))
+        table, lost = read_trace(Path(folder))
+    table.write_parquet(target)
+    report(f"{len(table)} trace events in {target}" + (f"; {lost} older ones were lost" if lost else ""))
 
 
 def read_trace(folder: Path) -> tuple[pl.DataFrame, int]:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from plait.kernel import Kernel
     from plait.testing.selftest.suites import Suites, SuiteShard
 
+    Traced = Callable[[SessionRequest], SessionRequest]
+
 MEMORY_MIB = 1024
 SYSTEM_CALL_NS = 7000
 """The virtual time of a system call, as in `plait exec`."""
@@ -54,14 +56,16 @@ def run(
     *,
     jobs: int,
     done: Callable[[ShardResult], None],
+    traced: Traced = lambda request: request,
 ) -> list[ShardResult]:
     """Run every shard with every seed, `jobs` at once; call `done` with each result.
 
-    A suite that cannot run or ends without results counts as one failed or skipped subtest.
+    `traced` returns a guest's request with its trace events. A suite that cannot run or ends without results counts as
+    one failed or skipped subtest.
     """
 
     def one(work: tuple[int, SuiteShard]) -> ShardResult:
-        result = _run(suites, work[1], work[0], kernel, environment)
+        result = _run(suites, work[1], work[0], kernel, environment, traced)
         done(result)
         return result
 
@@ -69,22 +73,26 @@ def run(
         return list(pool.map(one, [(seed, shard) for shard in shards for seed in seeds]))
 
 
-def _run(
-    suites: Suites, shard: SuiteShard, seed: int, kernel: Kernel, environment: Sequence[tuple[str, str]]
+def _run(  # noqa: PLR0917 - it is called at one place
+    suites: Suites,
+    shard: SuiteShard,
+    seed: int,
+    kernel: Kernel,
+    environment: Sequence[tuple[str, str]],
+    traced: Traced,
 ) -> ShardResult:
     argv = ["/bin/bash", f"./{shard.suite}.sh", *(() if shard.letter is None else (f"-{shard.letter}",))]
     start = ProgramStart(1, argv, environment, directory=str(suites.folder), merged=True)
     machine = EMPTY_PLAN.machine.model_copy(update={"memory_mib": MEMORY_MIB, "syscall_ns": SYSTEM_CALL_NS})
     plan = EMPTY_PLAN.model_copy(update={"seed": seed, "machine": machine})
+    request = traced(SessionRequest(start=start, time_limit_us=_LIMIT_US))
     began = time.monotonic()
     code: int | None = None
     pieces: list[bytes] = []
     try:
         with (
             Workspace(cache_root() / "exec", ".work-") as workspace,
-            Session(
-                kernel, AGENT, workspace.job(), plan, SessionRequest(start=start, time_limit_us=_LIMIT_US)
-            ) as session,
+            Session(kernel, AGENT, workspace.job(), plan, request) as session,
         ):
             code = _follow(session, pieces, began)
     except TrialError as error:

@@ -40,6 +40,11 @@ class SuiteShard:
     letter: str | None = None
 
     @property
+    def name(self) -> str:
+        """The suite, or its group, as `Suites.shards` reads it."""
+        return self.suite if self.letter is None else f"{self.suite}:{self.letter}"
+
+    @property
     def title(self) -> str:
         """The suite, with its letter if there is one."""
         return self.suite if self.letter is None else f"{self.suite} -{self.letter}"
@@ -52,12 +57,27 @@ class Suites:
     folder: Path
 
     def shards(self, names: tuple[str, ...]) -> list[SuiteShard]:
-        """Return what to run for these suites; all of them without names (RequestError for an unknown one)."""
+        """Return what to run for these suites, or for a group of one (`mptcp_join:f`); all suites without names.
+
+        Raises RequestError for an unknown suite or group.
+        """
         known = [name for name in SUITES if (self.folder / f"{name}.sh").is_file()]
-        for name in names:
-            if name not in known:
-                raise RequestError(f"selftest {name}: the tree has no such suite; it has: {', '.join(known)}")
-        return [shard for name in names or known for shard in self._shards_of(name)]
+        shards: list[SuiteShard] = []
+        for name in names or known:
+            suite, colon, letter = name.partition(":")
+            if suite not in known:
+                raise RequestError(
+                    f"selftest {suite}: the tree has no such suite; it has: {', '.join(known)}"
+                )
+            groups = list(self._shards_of(suite))
+            wanted = [shard for shard in groups if not colon or shard.letter == letter]
+            if not wanted:
+                letters = ", ".join(shard.letter for shard in groups if shard.letter is not None)
+                raise RequestError(
+                    f"selftest {name}: the suite has no such group; it has: {letters or 'none'}"
+                )
+            shards += wanted
+        return shards
 
     def _shards_of(self, name: str) -> Iterator[SuiteShard]:
         text = (self.folder / f"{name}.sh").read_text(encoding="utf-8", errors="replace")

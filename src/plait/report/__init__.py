@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from plait.analysis.model import Summary
     from plait.cautions import Caution
 
     Progress = Callable[[str, int, int], None]
@@ -31,12 +32,14 @@ def build(
     column_mm: float = 85.0,
     style: str = "plain",
     progress: Progress = lambda _, __, ___: None,
+    on_summary: Callable[[Summary, bytes], None] = lambda _, __: None,
 ) -> tuple[Caution, ...]:
     """Rebuild summary.json, figures/ and report.html of the result folder `study_dir` from its data.
 
     Files of figures are `width_mm` wide, those for a column at most `column_mm`. Their fonts are those of the
     publisher that `style` names, if this machine has them. `progress` is called with what plait
-    does, how much of it is done, and how much there is.
+    does, how much of it is done, and how much there is. `on_summary` is called with the summary and the content of its
+    file once that is written.
 
     Returns what to check before trusting the result: cautions of the study, and those that the data give.
 
@@ -49,7 +52,7 @@ def build(
         # Imported here: a command that shows no report should not wait for the tables' library.
         from plait.report.assemble import assemble
 
-        return assemble(study_dir, width_mm, column_mm, progress, style)
+        return assemble(study_dir, width_mm, column_mm, progress, style, on_summary=on_summary)
 
 
 def _trials_in(study_dir: Path) -> int:

@@ -41,21 +41,31 @@ def assemble(
     column_mm: float = COLUMN_MM,
     progress: Progress = lambda _, __, ___: None,
     style: str = "plain",
+    *,
+    on_summary: Callable[[Summary, bytes], None] = lambda _, __: None,
 ) -> tuple[Caution, ...]:
     """See `plait.report.build`."""
     with making_sense(study_dir), collected() as gaps:
         study = read_study(study_dir, partial(progress, "reading trials"))
-        cautions = _write_all(study, (width_mm, column_mm), style, partial(progress, "drawing figures"))
+        begin()
+        summary = summary_of(study)
+        content = summary_text(summary).encode()
+        write(Folder(study.folder), "summary.json", content)
+        on_summary(summary, content)
+        cautions = _write_rest(
+            study, summary, (width_mm, column_mm), style, partial(progress, "drawing figures")
+        )
         return (*gaps.cautions, *cautions)
 
 
-def _write_all(
-    study: StudyData, widths_mm: tuple[float, float], style: str, progress: Callable[[int, int], None]
+def _write_rest(
+    study: StudyData,
+    summary: Summary,
+    widths_mm: tuple[float, float],
+    style: str,
+    progress: Callable[[int, int], None],
 ) -> tuple[Caution, ...]:
-    begin()
-    summary = summary_of(study)
     out = Folder(study.folder)
-    write(out, "summary.json", summary_text(summary).encode())
     shown = representatives(study, summary)
     asked = part("figures that the scenario asks for", lambda: wanted(study, summary), [])
     cases = part("figures of cases", lambda: case_figures(study, summary, shown), {})

@@ -45,11 +45,13 @@ def rounded_column(values: Sequence[float | None]) -> list[float | None]:
     with np.errstate(all="ignore"):
         scale = 10.0 ** (DIGITS - 1 - np.floor(np.log10(np.abs(column))))
         short = np.where(np.isfinite(scale), np.round(column * scale) / scale, column)
-    return [
-        None
-        if not math.isfinite(value)
-        else int(value)
-        if value.is_integer() and abs(value) < 2**53
-        else value
-        for value in short.tolist()
-    ]
+    finite = np.isfinite(short)
+    whole = finite & (np.floor(short) == short) & (np.abs(short) < 2**53)
+    rounded_values: list[float | None] = short.tolist()
+    for place in np.flatnonzero(~finite).tolist():
+        rounded_values[place] = None
+    for place, value in zip(
+        np.flatnonzero(whole).tolist(), short[whole].astype(np.int64).tolist(), strict=True
+    ):
+        rounded_values[place] = value
+    return rounded_values

@@ -36,10 +36,11 @@ from plait.version import __version__
 from plait.view.encode import rounded_column
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from plait.analysis.labels.study_labels import StudyLabels
+    from plait.analysis.model import CaseSummary, Statistics
     from plait.dataset.study_file import CaseEntry, StudyFile
     from plait.view.reduced import ReducedTrials
 
@@ -110,9 +111,8 @@ def cases_in_summary(folder: Path, about: StudyFile) -> dict[str, Any] | None:
     except OSError as error:
         raise DataError(f"{error.filename}: cannot be read ({error.strerror}); run `plait report`") from error
     names = [entry.name for entry in about.cases]
-    key = hashlib.sha256(json.dumps([__version__, FORM, names]).encode())
-    key.update(content)
-    kept = FIGURES.get(key.hexdigest())
+    key = _key(names, content)
+    kept = FIGURES.get(key)
     if kept is not None:
         figures: dict[str, Any] = json.loads(kept)
         return figures
@@ -123,10 +123,29 @@ def cases_in_summary(folder: Path, about: StudyFile) -> dict[str, Any] | None:
         raise DataError(f"{folder / 'summary.json'}: {explain(error)}; run `plait report`") from error
     if [case.name for case in cases] != names:
         return None
-    figures = cases_view([CaseFigures(case.trials, case.failed, _means(case.metrics)) for case in cases])
-    FIGURES.put(key.hexdigest(), json.dumps(figures).encode())
+    return _kept_figures(key, cases)
+
+
+def _kept_figures(key: str, cases: Sequence[_SummarisedCase] | Sequence[CaseSummary]) -> dict[str, Any]:
+    """Return the figures of all cases, and keep them in the cache."""
+    with _without_cycle_search():
+        figures = cases_view([CaseFigures(case.trials, case.failed, _means(case.metrics)) for case in cases])
+    FIGURES.put(key, json.dumps(figures).encode())
     FIGURES.prune()
     return figures
+
+
+def _key(of: object, content: bytes) -> str:
+    """Return the name in the cache of what follows from summary.json; `of` says what it is."""
+    key = hashlib.sha256(json.dumps([__version__, FORM, of]).encode())
+    key.update(content)
+    return key.hexdigest()
+
+
+def keep_views(summary: Summary, content: bytes) -> None:
+    """Keep in the cache what pages show of a summary; `content` is that of summary.json."""
+    _kept_figures(_key([case.name for case in summary.cases], content), summary.cases)
+    FIGURES.put(_key("result", content), json.dumps(_result_of(summary)).encode())
 
 
 @contextmanager
@@ -141,7 +160,7 @@ def _without_cycle_search() -> Iterator[None]:
             gc.enable()
 
 
-def _means(metrics: dict[str, _SummarisedMetric]) -> dict[str, Interval]:
+def _means(metrics: Mapping[str, _SummarisedMetric] | Mapping[str, Statistics]) -> dict[str, Interval]:
     means: dict[str, Interval] = {}
     for name, stats in metrics.items():
         mean, ends = stats.mean, stats.ci95
@@ -298,9 +317,8 @@ def result_view(folder: Path, most_bytes: int = MOST_BYTES) -> dict[str, Any] | 
         content = Folder(folder).read("summary.json", most_bytes)
     except OSError:
         return None
-    key = hashlib.sha256(json.dumps([__version__, FORM, "result"]).encode())
-    key.update(content)
-    kept = FIGURES.get(key.hexdigest())
+    key = _key("result", content)
+    kept = FIGURES.get(key)
     if kept is not None:
         view: dict[str, Any] = json.loads(kept)
         return view
@@ -309,10 +327,14 @@ def result_view(folder: Path, most_bytes: int = MOST_BYTES) -> dict[str, Any] | 
     except ValidationError:
         return None
     with making_sense(folder / "summary.json"):
-        view = {
-            "headline": [[text, stressed] for text, stressed in headline(summary, path_counts(summary))],
-            "sentences": sentences(summary),
-            "digest": summary.digest,
-        }
-    FIGURES.put(key.hexdigest(), json.dumps(view).encode())
+        view = _result_of(summary)
+    FIGURES.put(key, json.dumps(view).encode())
     return view
+
+
+def _result_of(summary: Summary) -> dict[str, Any]:
+    return {
+        "headline": [[text, stressed] for text, stressed in headline(summary, path_counts(summary))],
+        "sentences": sentences(summary),
+        "digest": summary.digest,
+    }

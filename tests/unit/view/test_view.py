@@ -14,16 +14,25 @@ import polars as pl
 import pytest
 
 from fake_plans import FakeFlow, fake_plan
+from plait.analysis.model import Summary
 from plait.dataset.study_file import read_study_file
 from plait.errors import MachineError, RequestError
 from plait.report import build
+from plait.view import study_data
 from plait.view.encode import data_script
 from plait.view.export import export_site
 from plait.view.library import find_studies
 from plait.view.reduced import ReducedTrials
 from plait.view.server import serve
 from plait.view.site import StudySite
-from plait.view.study_data import case_so_far, cases_in_summary, cases_view, study_view
+from plait.view.study_data import (
+    case_so_far,
+    cases_in_summary,
+    cases_view,
+    keep_views,
+    result_view,
+    study_view,
+)
 from result_folders import FakeCase, two_paths, write_study
 
 if TYPE_CHECKING:
@@ -181,6 +190,24 @@ def test_figures_and_tables_can_be_downloaded_in_every_format(results: Path) -> 
         trials = pl.read_parquet(io.BytesIO(ask(server, f"files/{study['id']}/trials.parquet")[2]))
         assert trials["transport"].to_list() == ["tcp", "tcp", "mptcp", "mptcp"]
         assert ask(server, f"files/{study['id']}/cases.csv")[2].startswith(b"case,transport,trials,failed,")
+
+
+def test_the_first_visit_after_a_report_finds_in_the_cache_what_it_would_compute(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = results / "pair"
+    build(folder)
+    about = read_study_file(folder)
+    content = (folder / "summary.json").read_bytes()
+    computed = cases_in_summary(folder, about), result_view(folder)
+    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "another cache"))
+    keep_views(Summary.model_validate_json(content), content)
+    monkeypatch.setattr(study_data, "_SummarisedCases", None)  # plait does not parse summary.json again
+    monkeypatch.setattr(study_data, "Summary", None)
+    assert (cases_in_summary(folder, about), result_view(folder)) == computed
+    (folder / "summary.json").write_bytes(content + b" ")
+    with pytest.raises(AttributeError):
+        cases_in_summary(folder, about)  # plait parses other content
 
 
 def test_cases_of_a_study_that_runs_agree_with_the_summary_of_the_finished_one(results: Path) -> None:

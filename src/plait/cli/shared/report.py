@@ -11,8 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from plait.analysis.model import Summary
     from plait.cautions import Caution
 
+_LARGE_BYTES = 1 << 20
+"""A page of a smaller summary.json takes a fraction of a second."""
 _THREADS = "POLARS_MAX_THREADS"
 
 
@@ -24,7 +27,22 @@ def report_with_progress(
     from plait.report import build
 
     with _bar() as progress:
-        return build(folder, progress=progress, width_mm=width_mm, column_mm=column_mm, style=style)
+        return build(
+            folder,
+            progress=progress,
+            width_mm=width_mm,
+            column_mm=column_mm,
+            style=style,
+            on_summary=_prepare_view,
+        )
+
+
+def _prepare_view(summary: Summary, content: bytes) -> None:
+    """Let the first visit of a large study in a browser find its page in the cache."""
+    if len(content) >= _LARGE_BYTES:
+        from plait.view.study_data import keep_views
+
+        keep_views(summary, content)
 
 
 def limit_polars() -> None:

@@ -159,7 +159,7 @@ def _subflow_time(
             out.add(cause, window / 2 * mask[edge], where)
     idle = alive - busy + room
     work = busy - window - room
-    has_work = _has_work(subflow)
+    has_work = _has_work(facts, subflow)
     reasons = _idle_reasons(facts, path)
     queued_work = np.zeros(facts.slices)
     for half in (0, 1):
@@ -182,15 +182,19 @@ def _kernel_times(subflow: SubflowFacts, alive: Array) -> tuple[Array, Array, Ar
     return busy, window, room
 
 
-def _has_work(subflow: SubflowFacts) -> Array:
+def _has_work(facts: FlowFacts, subflow: SubflowFacts) -> Array:
     """Return, for each edge, whether data in the subflow waits for the congestion window.
 
     Less than a segment waits for ACKs instead (Nagle), unless the congestion window is full as well. A full window
-    alone proves nothing, because the kernel stops growing the window when the application is slow.
+    alone proves nothing, because the kernel stops growing the window when the application is slow. A prototype's data
+    wait in the connection, not in the subflow, until a path has room.
     """
     not_sent = subflow.samples["notsent_bytes"]
     cwnd_full = subflow.samples["unacked_segments"] >= CWND_USED * subflow.samples["cwnd_segments"]
-    return np.asarray((not_sent >= subflow.samples["mss_bytes"]) | ((not_sent > 0) & cwnd_full))
+    waits = not_sent > 0
+    if facts.view.transport == "prototype":
+        waits = waits | (np.nan_to_num(facts.unsent) > 0)
+    return np.asarray((not_sent >= subflow.samples["mss_bytes"]) | (waits & cwnd_full))
 
 
 def _window_cause(facts: FlowFacts, path: PathFacts) -> dict[Cause, Array]:
@@ -218,7 +222,7 @@ def _rtt(path: PathFacts) -> Array:
 
 def _idle_reasons(facts: FlowFacts, path: PathFacts) -> dict[Cause, Array]:
     """Return, for each edge, why a subflow has nothing to send; exactly one reason is true."""
-    mptcp = facts.view.transport == "mptcp" and not facts.row.get("fallback")
+    scheduled = facts.view.transport in {"mptcp", "prototype"} and not facts.row.get("fallback")
     unsent = np.nan_to_num(facts.unsent) > 0
     window_full = facts.in_flight >= FULL_WINDOW * np.nan_to_num(facts.window, nan=np.inf)
     window_masks = _window_cause(facts, path)
@@ -230,8 +234,8 @@ def _idle_reasons(facts: FlowFacts, path: PathFacts) -> dict[Cause, Array]:
     reasons = {
         Cause.HEAD_OF_LINE: unsent & window_full & window_masks[Cause.HEAD_OF_LINE],
         Cause.RECEIVE_WINDOW: unsent & window_full & ~window_masks[Cause.HEAD_OF_LINE],
-        Cause.SCHEDULER_IDLE_PATH: unsent & ~window_full & mptcp,
-        Cause.NOT_KNOWN: unsent & ~window_full & (not mptcp),
+        Cause.SCHEDULER_IDLE_PATH: unsent & ~window_full & scheduled,
+        Cause.NOT_KNOWN: unsent & ~window_full & (not scheduled),
         Cause.LAST_BYTES: ~unsent & all_written,
         Cause.SEND_BUFFER: blocked,
     }

@@ -93,10 +93,8 @@ class Sender:
 
     @property
     def unsent(self) -> int:
-        """Bytes that the application has written and no path carries; at most what the window would take."""
-        return (
-            min(self.written, self.acked + self.view.window) - self._next if self.written > self._next else 0
-        )
+        """Bytes that the application has written and no path carries; at most a window, as in a send buffer."""
+        return min(self.written - self._next, self._limit - self.acked) if self.written > self._next else 0
 
     @property
     def window_left(self) -> int:

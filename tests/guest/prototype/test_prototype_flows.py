@@ -9,6 +9,8 @@ import pytest
 
 from conftest import run_plan
 from plait.errors import TrialError
+from plait.explain import explain_trial
+from plait.explain.causes import Cause
 from plait.plan.resolve import resolve
 from plait.scenario.read.load import load
 
@@ -74,6 +76,20 @@ def test_two_paths_to_one_address_of_the_server_carry_a_transfer(
     row = ran.tables["flows"].row(0, named=True)
     assert (row["received_bytes"], row["completed"]) == (500_000, True)
     assert ran.tables["subflows"]["subflow"].n_unique() == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "first"),
+    [("bytes: 4MB", None), ("bytes: 500KB, receive_window: 8KB", Cause.RECEIVE_WINDOW)],
+)
+def test_links_that_are_full_and_a_small_window_are_told_apart(
+    engine: VirtualEngine, tmp_path: Path, settings: str, first: Cause | None
+) -> None:
+    ran = run(engine, tmp_path, f"{{from: h1, to: h2, {settings}}}")
+    (explanation,) = explain_trial(ran.plan, ran.tables)
+    shares = {share.cause: share.time for share in explanation.shares}
+    assert explanation.first == first
+    assert shares.get(Cause.NOT_KNOWN, 0) < 0.05
 
 
 WRONG = {

@@ -10,6 +10,7 @@ use super::record::records;
 #[serde(rename_all = "lowercase")]
 pub enum ResultKind {
     Iperf3,
+    Json,
 }
 
 records! {

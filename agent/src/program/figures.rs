@@ -1,4 +1,4 @@
-//! Results that a program reports itself: iperf3's JSON.
+//! Results that a program reports itself: iperf3's JSON, or an object of numbers in its last line.
 
 use serde_json::Value;
 
@@ -21,21 +21,49 @@ const IPERF3: [(&str, &[&str], f64); 9] = [
     ("iperf3_jitter_us", &["sum", "jitter_ms"], 1000.0),
 ];
 
+/// Most figures of a program, and the longest name of one.
+const MOST: usize = 100;
+const LONGEST: usize = 40;
+
 /// Read the figures of one program as rows.
 pub fn read(kind: ResultKind, plan: &'static Program, log: &Log) -> Result<Vec<ProgramFigure>> {
-    match kind {
-        ResultKind::Iperf3 => iperf3(&log.text()?).map(|figures| {
-            let row = |(figure, value)| ProgramFigure {
-                program: Some(plan.name.as_str().into()),
-                figure: Some(figure),
-                value: Some(value),
-            };
-            figures
-                .into_iter()
-                .map(|(figure, value): (&'static str, i64)| row((figure.into(), value)))
-                .collect()
-        }),
+    let text = log.text()?;
+    let row = |figure: String, value| ProgramFigure {
+        program: Some(plan.name.as_str().into()),
+        figure: Some(figure.into()),
+        value: Some(value),
+    };
+    Ok(match kind {
+        ResultKind::Iperf3 => {
+            iperf3(&text)?.into_iter().map(|(name, value)| row(name.into(), value)).collect()
+        }
+        ResultKind::Json => json(&text)?.into_iter().map(|(name, value)| row(name, value)).collect(),
+    })
+}
+
+/// Return the members of the object in the last line; all are whole numbers.
+fn json(text: &str) -> Result<Vec<(String, i64)>> {
+    let context = "parsing the last line of its output as a JSON object of whole numbers";
+    let line = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+    let value: Value = serde_json::from_str(line).map_err(|error| Error::because(context, error))?;
+    let members = value.as_object().ok_or_else(|| Error::because(context, "it is no object"))?;
+    if members.len() > MOST {
+        return Err(Error::because(context, format!("it has more than {MOST} members")));
     }
+    let figure = |(name, value): (&String, &Value)| {
+        let named = name.len() <= LONGEST
+            && name.starts_with(|first: char| first.is_ascii_lowercase())
+            && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+        match value.as_i64() {
+            _ if !named => Err(Error::because(
+                context,
+                format!("a name has other characters than a-z, 0-9 and _, or more than {LONGEST}"),
+            )),
+            None => Err(Error::because(context, format!("`{name}` is no whole number"))),
+            Some(number) => Ok((name.clone(), number)),
+        }
+    };
+    members.iter().map(figure).collect()
 }
 
 fn iperf3(text: &str) -> Result<Vec<(&'static str, i64)>> {
@@ -80,5 +108,26 @@ mod tests {
     fn an_error_of_iperf3_is_reported() {
         let error = iperf3(r#"{"error": "unable to connect"}"#).unwrap_err();
         assert_eq!(error.to_string(), "iperf3 reports: unable to connect");
+    }
+    #[test]
+    fn the_last_line_is_an_object_of_whole_numbers() {
+        let figures = json("ready\n{\"completion_us\": 12, \"path1_sent_bytes\": 0}\n\n").unwrap();
+        assert_eq!(figures, [("completion_us".to_owned(), 12), ("path1_sent_bytes".to_owned(), 0)]);
+    }
+
+    #[test]
+    fn other_output_is_refused() {
+        let many: Vec<String> = (0..=MOST).map(|i| format!("\"a{i}\": 1")).collect();
+        for (text, why) in [
+            ("", "EOF"),
+            ("[1]", "it is no object"),
+            ("{\"a\": 1.5}", "`a` is no whole number"),
+            ("{\"a\": null}", "`a` is no whole number"),
+            ("{\"A.b\": 1}", "a name has other characters"),
+            (&format!("{{{}}}", many.join(", ")), "more than 100 members"),
+        ] {
+            let message = json(text).unwrap_err().to_string();
+            assert!(message.contains(why), "{text}: {message}");
+        }
     }
 }

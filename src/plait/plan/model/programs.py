@@ -70,7 +70,7 @@ class Program(Record):
     """The exit code that the program must have if it ends by itself; None: any."""
     transport: Literal["tcp", "mptcp"] = "tcp"
     """The transport of sockets for which programs in its namespace request TCP."""
-    result: Literal["iperf3"] | None = None
+    result: Literal["iperf3", "json"] | None = None
     """The format of its log, for the table `program_figures`."""
     flow: int | None = Field(default=None, exclude_if=lambda value: value is None)
     """The prototype flow that it runs: it starts when the flow begins. The agent writes its code and its settings, and

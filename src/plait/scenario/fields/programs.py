@@ -143,8 +143,9 @@ class ProgramSpec(Part):
     transport: Transport | None = None
     """`mptcp`: TCP sockets of all programs in its node are MPTCP sockets. Default: the scenario's. A list is
     assigned to several nodes in turn."""
-    result: Literal["iperf3"] | None = None
-    """Format of its output: the JSON of `iperf3 -J`, whose results the report shows beside plait's."""
+    result: Literal["iperf3", "json"] | None = None
+    """Format of its output: `iperf3` (`iperf3 -J`), or `json` (the last line is an object of whole numbers).
+    The report shows the results beside plait's."""
 
 
 SCHEDULERS = ("balanced", "bandit", "blest", "capped", "ecf", "minrtt", "parity", "redundant", "roundrobin")

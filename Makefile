@@ -10,7 +10,7 @@ BINARIES := src/plait/_bin/plait-agent src/plait/_bin/plait-contain
 SOURCES := $(shell find agent contain -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock \
 	$(shell find src/plait/prototype -name '*.py')
 
-.PHONY: demo setup kernel peers test check format bench docs dist gallery clean
+.PHONY: demo setup kernel quic peers test check format bench docs dist gallery clean
 
 demo: kernel ## run the first experiment and print where its report is
 	$(PLAIT) run two-paths
@@ -19,6 +19,9 @@ setup: $(VENV)/.installed $(BINARIES) ## install everything, with the command at
 
 kernel: setup ## build the laboratory kernel into the user's cache (a few minutes, once)
 	$(PLAIT) kernel build
+
+quic: build/plait-quic ## build plait-quic, which the scenario mptcp-mpquic runs
+	@echo "plait-quic is at $(CURDIR)/build/plait-quic; install it in /usr/local/bin, where plait looks for programs"
 
 peers: setup ## install what only tests need; without root, the tests that need it are skipped
 	tools/system-packages test || [[ $$? -eq 3 ]]
@@ -65,6 +68,10 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
+
+build/plait-quic: $(shell find programs/quic/src -name '*.rs') programs/quic/Cargo.toml programs/quic/Cargo.lock
+	cargo=$$(tools/rust); cd programs/quic; "$$cargo" build --release --locked
+	install -D "$$(ls -t programs/quic/target/*/release/plait-quic programs/quic/target/release/plait-quic 2>/dev/null | head -n1)" $@
 
 $(BINARIES) &: $(SOURCES) | $(VENV)/.installed
 	cargo=$$(tools/rust); "$$cargo" build --release --locked --bins

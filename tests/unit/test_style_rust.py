@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
-CRATES = ("agent", "contain")
+CRATES = ("agent", "contain", "programs/quic")
 # Comments, strings, characters (a lifetime is no character), and who may see an item.
 NO_CODE = re.compile(
     r"//[^\n]*|\bb?r(#*)\".*?\"\1|\"(?:\\.|[^\"\\])*\"|b?'(?:\\[^']+|[^'\\])'|\bpub\([^)]*\)", re.DOTALL

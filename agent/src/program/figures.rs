@@ -118,13 +118,14 @@ mod tests {
     #[test]
     fn other_output_is_refused() {
         let many: Vec<String> = (0..=MOST).map(|i| format!("\"a{i}\": 1")).collect();
+        let many = format!("{{{}}}", many.join(", "));
         for (text, why) in [
             ("", "EOF"),
             ("[1]", "it is no object"),
             ("{\"a\": 1.5}", "`a` is no whole number"),
             ("{\"a\": null}", "`a` is no whole number"),
             ("{\"A.b\": 1}", "a name has other characters"),
-            (&format!("{{{}}}", many.join(", ")), "more than 100 members"),
+            (many.as_str(), "more than 100 members"),
         ] {
             let message = json(text).unwrap_err().to_string();
             assert!(message.contains(why), "{text}: {message}");

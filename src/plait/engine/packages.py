@@ -1,4 +1,4 @@
-"""Names the Debian package of a program that is not installed. Only messages use it."""
+"""Says how to install a program that this machine lacks. Only messages use it."""
 
 from __future__ import annotations
 
@@ -36,5 +36,8 @@ _PACKAGES = {
 
 def install_hint(program: str) -> str:
     """Return the remedy for a missing program: `install it`, with the command if plait knows its package."""
-    package = _PACKAGES.get(program.rpartition("/")[2])
+    name = program.rpartition("/")[2]
+    if name == "plait-quic":
+        return "build it (`make quic` in plait's source, which says where to install it)"
+    package = _PACKAGES.get(name)
     return "install it" if package is None else f"install it (`apt-get install {package}`)"

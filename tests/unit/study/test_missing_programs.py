@@ -34,6 +34,7 @@ def refusals(program: str) -> list[tuple[object, str]]:
             ("programs", 0, "run", 0),
             "there is no program 'no-such-program' on this machine",
         ),
+        ("run: [plait-quic, server]", ("programs", 0, "run", 0), "build it (`make quic` in plait's source"),
         ("run: no-such-program -x", ("programs", 0, "run"), "install it, or give its path"),
         (
             "run: [iperf3, -s], environment: {PATH: /nowhere}",

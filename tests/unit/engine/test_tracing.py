@@ -93,15 +93,15 @@ def test_the_table_is_written_after_the_session_and_a_target_without_a_folder_is
     monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
     (tmp_path / "config").write_text("CONFIG_EVENT_TRACING=y\n")
     kernel = Kernel("a" * 64, "6.12.1", tmp_path / "linux", "b" * 64, 1000)
-    said: list[str] = []
-    with kept_trace(kernel, "mptcp:*", tmp_path / "t.parquet", said.append) as add:
-        folder = next(path for path in add(request()).writable if path.parent.name == "exec")
+    messages: list[str] = []
+    with kept_trace(kernel, "mptcp:*", tmp_path / "t.parquet", messages.append) as traced_request:
+        folder = next(path for path in traced_request(request()).writable if path.parent.name == "exec")
         (folder / "trace").write_text(TEXT)
-    assert said == [f"3 trace events in {tmp_path / 't.parquet'}; 7 older ones were lost"]
+    assert messages == [f"3 trace events in {tmp_path / 't.parquet'}; 7 older ones were lost"]
     assert pl.read_parquet(tmp_path / "t.parquet").schema == TRACE
     assert not folder.exists()
     with (
         pytest.raises(RequestError, match="there is no folder"),
-        kept_trace(kernel, "mptcp:*", tmp_path / "no" / "t.parquet", said.append),
+        kept_trace(kernel, "mptcp:*", tmp_path / "no" / "t.parquet", messages.append),
     ):
         pass

@@ -86,8 +86,7 @@ def command(
     if tap:
         sys.stdout.write(formats.as_tap(subtests))
     else:
-        _show(subtests)
-        _show_repeat(results)
+        _show(subtests, results)
     return 1 if any(subtest.verdict == "fail" for subtest in subtests) else 0
 
 
@@ -126,7 +125,7 @@ def _write_logs(folder: Path, results: list[ShardResult]) -> None:
         (folder / name).write_text(result.output, encoding="utf-8")
 
 
-def _show(subtests: list[Subtest]) -> None:
+def _show(subtests: list[Subtest], results: list[ShardResult]) -> None:
     """Print a line for each suite, a line for each subtest that did not always pass, and how to repeat a failure."""
     by_suite: dict[str, dict[str, list[Subtest]]] = {}
     for subtest in subtests:
@@ -143,6 +142,7 @@ def _show(subtests: list[Subtest]) -> None:
         typer.echo(f"  {runs[0].suite}: {runs[0].name[:60]}\n    {passed}/{len(runs)} passed; {state}")
     if len(troubled) > _SHOWN:
         typer.echo(f"  and {len(troubled) - _SHOWN} more; --tap lists all")
+    _show_repeat(results)
 
 
 def _show_repeat(results: list[ShardResult]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import select
+import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +13,7 @@ from plait.engine.inventory import Inventory
 from plait.errors import DataError, TrialError
 from plait.testing.hunt.case import HuntCase, HuntConnection, HuntEvent, HuntLink, as_text, load_case
 from plait.testing.hunt.draw import draw
+from plait.testing.hunt.ends import BLOCK, End
 from plait.testing.hunt.run import CaseResult, Violation, judge
 from plait.testing.hunt.search import Hunt, HuntLimits
 from plait.testing.hunt.shrink import MOST_ATTEMPTS, shrink
@@ -125,9 +128,34 @@ def test_each_invariant_is_judged(changes: dict[str, Any], kind: str) -> None:
 
 
 def test_segments_beyond_the_window_count_only_for_schedulers_that_keep_within_it() -> None:
-    counters = {"counters": {"client": {}, "server": {"MPTcpExtNoDSSInWindow": 300}}}
-    assert kinds(report(**counters)) == []
-    assert kinds(report(**counters), SMALL.model_copy(update={"scheduler": "blest"})) == ["counters"]
+    blest = SMALL.model_copy(update={"scheduler": "blest"})
+    for beyond, found in ((3, []), (5, ["counters"]), (300, ["counters"])):
+        counters = {"counters": {"client": {}, "server": {"MPTcpExtNoDSSInWindow": beyond}}}
+        assert kinds(report(**counters)) == []
+        assert kinds(report(**counters), blest) == found
+
+
+def test_some_cases_have_a_slow_reader_and_a_long_transfer() -> None:
+    slow = [case for case in map(drawn, range(200)) if case.connections[0].read_every_ms]
+    long = [
+        case for case in slow if case.connections[0].up_bytes + case.connections[0].down_bytes >= 3_000_000
+    ]
+    assert len(long) >= 10
+    assert all(not case.events for case in long), "nothing but the window disturbs them"
+
+
+def test_a_slow_reader_reads_one_block_and_waits() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        end = End("client", 0, b"", bytes(BLOCK) * 2, 0, 3 * BLOCK, hold=False, read_every_s=0.5, socket=ours)
+        theirs.sendall(bytes(1000))
+        assert end.read(10.0) is None
+        theirs.sendall(bytes(1000))
+        assert (end.read(10.4), end.received) == (None, 1000)
+        assert not end.wants(10.4) & select.POLLIN
+        assert end.wants(10.5) & select.POLLIN
+        assert (end.read(10.5), end.received) == (None, 2000)
 
 
 @pytest.mark.parametrize(

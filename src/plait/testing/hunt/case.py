@@ -59,6 +59,8 @@ class HuntConnection(_HuntPart):
     """A side ends its stream as soon as it has sent its bytes."""
     hold: bool = False
     """Both sides keep their streams open until the end of the case, unless an event ends them."""
+    read_every_ms: int = Field(default=0, ge=0, le=1000)
+    """A side reads at most 64 KiB in this time, so that its window closes; 0: it reads at once."""
 
 
 class HuntEvent(_HuntPart):

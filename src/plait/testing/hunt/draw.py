@@ -15,6 +15,7 @@ _KINDS = (
     *("link_down", "link_down", "remove_endpoint", "add_endpoint", "flush"),
 )
 _SIZES = (0, 0, 1, 3000, 100_000, 500_000, 1_000_000)
+_READ_EVERY_MS = (0, 0, 0, 20, 50, 200)
 _BUFFERS = (32_768, 131_072, 524_288, 6 << 20)
 _MTUS = (1500, 1500, 1500, 1400, 1280, 576, 9000)
 
@@ -22,6 +23,8 @@ _MTUS = (1500, 1500, 1500, 1400, 1280, 576, 9000)
 def draw(seed: int, schedulers: Sequence[str], congestion_controls: Sequence[str]) -> HuntCase:
     """Return the case of `seed` with algorithms of these; the same seed and names give the same case."""
     chance = Random(seed)  # noqa: S311 - it chooses experiments
+    if chance.random() < 0.2:
+        return _slow_reader(seed, chance, schedulers, congestion_controls)
     links = tuple(_link(chance) for _ in range(chance.choice((2, 2, 3, 4))))
     connections = tuple(_connection(chance) for _ in range(chance.choice((1, 2, 4))))
     concerned = len(connections)
@@ -40,6 +43,29 @@ def draw(seed: int, schedulers: Sequence[str], congestion_controls: Sequence[str
         links=links,
         connections=connections,
         events=tuple(sorted(events, key=lambda event: event.at_ms)),
+    )
+
+
+def _slow_reader(
+    seed: int, chance: Random, schedulers: Sequence[str], congestion_controls: Sequence[str]
+) -> HuntCase:
+    """Return a case in which a long transfer over unequal paths meets the receive window again and again."""
+    rates = chance.sample(((50, 1), (10, 20), (10, 50), (5, 100), (20, 5)), k=chance.choice((2, 3, 4)))
+    links = tuple(
+        HuntLink(rate_mbit=rate, delay_ms=delay, mtu=chance.choice(_MTUS[:5])) for rate, delay in rates
+    )
+    read_every_ms, size = chance.choice((20, 50, 100)), chance.choice((1_000_000, 3_000_000))
+    up = chance.random() < 0.5
+    connection = HuntConnection(
+        up_bytes=size if up else 0, down_bytes=0 if up else size, read_every_ms=read_every_ms
+    )
+    return HuntCase(
+        seed=seed % 2**31,
+        scheduler=chance.choice(sorted(schedulers)),
+        congestion_control=chance.choice(sorted(congestion_controls)),
+        receive_buffer=chance.choice((131_072, 6 << 20, 6 << 20)),
+        links=links,
+        connections=(connection,),
     )
 
 
@@ -62,6 +88,7 @@ def _connection(chance: Random) -> HuntConnection:
         down_bytes=chance.choice(_SIZES),
         early_end=chance.random() < 0.2,
         hold=chance.random() < 0.5,
+        read_every_ms=chance.choice(_READ_EVERY_MS),
     )
 
 

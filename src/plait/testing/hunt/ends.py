@@ -25,6 +25,10 @@ class End:
     expected: int
     """Bytes that it receives before it ends its stream."""
     hold: bool
+    read_every_s: float = 0.0
+    """The time between two reads of a block; 0: it reads all that there is at once."""
+    reads_at_s: float = 0.0
+    """When it reads next."""
     socket: socket.socket | None = None
     connected: bool = False
     sent: int = 0
@@ -61,10 +65,13 @@ class End:
             self.socket.shutdown(socket.SHUT_WR)
         return moved
 
-    def read(self) -> str | None:
-        """Read what there is; return what is wrong with it."""
+    def read(self, now_s: float) -> str | None:
+        """Read what there is, or a block if it reads slowly; return what is wrong with it."""
         assert self.socket is not None
-        for _ in range(64):
+        if now_s < self.reads_at_s:
+            return None
+        self.reads_at_s = now_s + self.read_every_s
+        for _ in range(1 if self.read_every_s else 64):
             try:
                 data = self.socket.recv(BLOCK)
             except BlockingIOError:
@@ -83,9 +90,9 @@ class End:
         done = self.sent == self.to_send and (self.received >= self.expected or self.saw_end)
         return done and not self.ended and not self.hold
 
-    def wants(self) -> int:
+    def wants(self, now_s: float) -> int:
         """Return the events of poll(2) that it waits for."""
-        events = 0 if self.saw_end else select.POLLIN
+        events = 0 if self.saw_end or now_s < self.reads_at_s else select.POLLIN
         unfinished = not self.connected or self.sent < self.to_send or self.ends_now()
         return events | (select.POLLOUT if unfinished and not self.ended else 0)
 

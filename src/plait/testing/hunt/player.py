@@ -113,9 +113,10 @@ class Player:
         up, down = (source.randbytes(BLOCK) * 2 for _ in range(2))
         up_bytes, down_bytes, hold = entry["up_bytes"], entry["down_bytes"], entry["hold"]
         client_waits, server_waits = (0, 0) if entry["early_end"] else (down_bytes, up_bytes)
+        read_every_s = entry["read_every_ms"] / 1000
         return Played(
-            End("client", number, up, down, up_bytes, client_waits, hold),
-            End("server", number, down, up, down_bytes, server_waits, hold),
+            End("client", number, up, down, up_bytes, client_waits, hold, read_every_s),
+            End("server", number, down, up, down_bytes, server_waits, hold, read_every_s),
             entry["start_ms"] / 1000,
         )
 
@@ -149,12 +150,16 @@ class Player:
                 return
 
     def _serve(self, wait_s: float) -> None:
-        poll = select.poll()
+        poll, now = select.poll(), self.now()
         poll.register(self.listener, select.POLLIN)
         by_file = {}
         for played in self.connections:
             for end in played.ends():
-                if end.socket is not None and not end.closed and not end.error and (events := end.wants()):
+                if end.socket is None or end.closed or end.error:
+                    continue
+                if now < end.reads_at_s:
+                    wait_s = min(wait_s, end.reads_at_s - now)
+                if events := end.wants(now):
                     poll.register(end.socket, events)
                     by_file[end.socket.fileno()] = (played, end)
         for file, _ in poll.poll(wait_s * 1000):
@@ -179,7 +184,7 @@ class Player:
         try:
             if not end.connected:
                 end.connect()
-            wrong = end.read()
+            wrong = end.read(self.now())
             if wrong:
                 self.violation("bytes", f"connection {end.number}, {end.side}: {wrong}")
                 end.error = wrong

@@ -107,7 +107,7 @@ def _plainer_connection(values: dict[str, Any]) -> Iterator[dict[str, Any]]:
         for size in _PLAIN_SIZES:
             if size < values[name]:
                 yield {name: size}
-    for name, value in {"start_ms": 0, "early_end": False, "hold": False}.items():
+    for name, value in {"start_ms": 0, "early_end": False, "hold": False, "read_every_ms": 0}.items():
         if values[name] != value:
             yield {name: value}
 

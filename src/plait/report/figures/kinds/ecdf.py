@@ -144,7 +144,12 @@ def ecdf_spec(
         room = (most - least) * 0.05
         scale = {"domain": [(least - room) / divisor, (most + room) / divisor], "nice": False}
     title, name = axis_title(metric, unit), title_of(metric)
-    return steps_spec(data, order, scale, title=title, share_title="Share with at most this", name=name)
+    spec = steps_spec(data, order, scale, title=title, share_title="Share with at most this", name=name)
+    for channel in ("color", "strokeDash"):
+        legend = spec["encoding"][channel]["legend"]
+        if roles is not None and legend is not None:  # the lines are levels of one factor
+            spec["encoding"][channel]["legend"] = {**legend, "title": roles.x.title}
+    return spec
 
 
 def steps_spec(

@@ -123,6 +123,7 @@ def _panel(cases: Sequence[CaseSummary], shared: _Panel) -> Spec:
             {
                 "x": roles.x.of[case.name],
                 "colour": roles.colour.of[case.name],
+                "size": _SIZES[roles.colour.order.index(roles.colour.of[case.name]) % len(_SIZES)],
                 "mean": stats.mean / shared.divisor,
                 "low": low / shared.divisor,
                 "high": high / shared.divisor,
@@ -172,10 +173,11 @@ def _layers(shared: _Panel) -> list[Spec]:
             "encoding": {"y": {"field": "low"}, "y2": {"field": "high"}},
         },
         {
-            "mark": {"type": "point", "filled": True, "size": 38, "opacity": 1},
+            "mark": {"type": "point", "filled": True, "opacity": 1},
             "encoding": {
                 "y": {"field": "mean"},
                 "shape": _by_colour(roles, "shape"),
+                "size": {"field": "size", "type": "quantitative", "scale": None},
                 "tooltip": [
                     {"field": "x", "title": roles.x.title},
                     *([{"field": "colour", "title": roles.colour.title}] if several else []),
@@ -185,6 +187,10 @@ def _layers(shared: _Panel) -> list[Spec]:
             },
         },
     ]
+
+
+_SIZES = (38, 31, 46, 50, 46, 46)
+"""For each of `SHAPES`, the `size` at which it looks as large as the others."""
 
 
 def _by_colour(roles: Roles, channel: str) -> Spec:
@@ -198,5 +204,5 @@ def _by_colour(roles: Roles, channel: str) -> Spec:
         "type": "nominal",
         "sort": order,
         "scale": {"domain": order, "range": values},
-        "legend": {"title": roles.colour.title},
+        "legend": {"title": roles.colour.title, "symbolSize": 60, "symbolStrokeWidth": 0},
     }

@@ -129,10 +129,10 @@ def test_each_invariant_is_judged(changes: dict[str, Any], kind: str) -> None:
 
 def test_segments_beyond_the_window_count_only_for_schedulers_that_keep_within_it() -> None:
     blest = SMALL.model_copy(update={"scheduler": "blest"})
-    for beyond, found in ((3, []), (5, ["counters"]), (300, ["counters"])):
+    for beyond, expected in ((3, []), (5, ["counters"]), (300, ["counters"])):
         counters = {"counters": {"client": {}, "server": {"MPTcpExtNoDSSInWindow": beyond}}}
         assert kinds(report(**counters)) == []
-        assert kinds(report(**counters), blest) == found
+        assert kinds(report(**counters), blest) == expected
 
 
 def test_some_cases_have_a_slow_reader_and_a_long_transfer() -> None:

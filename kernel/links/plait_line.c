@@ -18,7 +18,8 @@
  * The line is a server: the first packet after silence needs its own transmission time, like any other. Remainders of
  * the division are kept while the line is busy (plait_link_rules.h). A packet that has started is on the line: a change
  * of conditions moves neither its departure nor its arrival; it concerns all packets that start later, also those
- * that wait. A device that goes down loses nothing of what it has sent; what arrives at a device that is down is gone.
+ * that wait. A device that goes down loses what waits for its line, as a network card loses its queue. What it has
+ * started arrives. What arrives at a device that is down is gone.
  *
  * Time. With a drop-tail queue and without reordering, nobody sees when a packet starts: the starts up to now are
  * computed when something happens (plait_line_advance), and events are for arrivals only. Otherwise there is also one
@@ -97,7 +98,7 @@ static void plait_fly(struct plait_line *line, struct sk_buff *skb, u64 at)
 	line->early_count++;
 }
 
-static void plait_land(struct plait_line *line, struct sk_buff *skb)
+static void plait_land(struct plait_line *line, struct sk_buff *skb, bool is_up)
 {
 	if (skb == skb_peek(&line->flight)) {
 		__skb_unlink(skb, &line->flight);
@@ -108,6 +109,10 @@ static void plait_land(struct plait_line *line, struct sk_buff *skb)
 		skb->prev = NULL;
 		skb->dev = line->from;	/* shares its place with rbnode */
 	}
+	if (unlikely(!is_up)) {
+		line->count.down++;
+		return;
+	}
 	line->count.packets++;
 	line->count.bytes += skb->len;
 }
@@ -115,10 +120,12 @@ static void plait_land(struct plait_line *line, struct sk_buff *skb)
 /* Takes all that has arrived by `now`. */
 static void plait_arrivals(struct plait_line *line, u64 now, struct sk_buff_head *out)
 {
+	const struct net_device *to = rcu_dereference(line->to);
+	bool is_up = to && READ_ONCE(to->flags) & IFF_UP;
 	struct sk_buff *skb;
 
 	while ((skb = plait_next_arrival(line)) && plait_cb(skb)->at <= now) {
-		plait_land(line, skb);
+		plait_land(line, skb, is_up);
 		__skb_queue_tail(out, skb);
 	}
 }
@@ -179,9 +186,13 @@ static void plait_start(struct plait_line *line, struct sk_buff *skb, u64 start)
 	plait_fly(line, skb, at);
 }
 
-static u32 plait_waiting(const struct plait_line *line)
+u32 plait_line_waiting(const struct plait_line *line)
 {
-	return line->qdisc ? line->qdisc->q.qlen : skb_queue_len(&line->queue);
+	const struct Qdisc *qdisc = line->qdisc;
+
+	if (!qdisc)
+		return skb_queue_len(&line->queue);
+	return qdisc_is_percpu_stats(qdisc) ? qdisc_qlen_sum(qdisc) : qdisc->q.qlen;
 }
 
 static struct sk_buff *plait_next(struct plait_line *line)
@@ -210,7 +221,7 @@ void plait_line_advance(struct plait_line *line, u64 now)
 {
 	struct sk_buff *skb;
 
-	while (plait_waiting(line) && line->free.ns <= now) {
+	while (plait_line_waiting(line) && line->free.ns <= now) {
 		skb = plait_next(line);
 		if (!skb)
 			break;
@@ -224,7 +235,7 @@ void plait_line_arm(struct plait_line *line)
 	struct sk_buff *first = plait_next_arrival(line);
 	u64 next = first ? plait_cb(first)->at : PLAIT_NEVER;
 
-	if (plait_waiting(line) && (line->qdisc || line->is.overtaking || line->is.reorder || !first))
+	if (plait_line_waiting(line) && (line->qdisc || line->is.overtaking || line->is.reorder || !first))
 		next = min(next, line->free.ns);
 	if (next != line->next.at)
 		plait_agenda_set(line, next);
@@ -366,6 +377,24 @@ int plait_line_init(struct plait_line *line, struct net_device *from)
 	line->early = RB_ROOT;
 	line->from = from;
 	return plait_agenda_join(line);
+}
+
+void plait_line_lose_queue(struct plait_line *line)
+{
+	struct Qdisc *qdisc = line->qdisc;
+
+	spin_lock_bh(&line->lock);
+	plait_line_advance(line, ktime_get_ns());
+	line->count.down += plait_line_waiting(line);
+	if (qdisc) {
+		spin_lock(qdisc_lock(qdisc));
+		qdisc_reset(qdisc);
+		spin_unlock(qdisc_lock(qdisc));
+	}
+	__skb_queue_purge(&line->queue);
+	line->count.queue_bytes = 0;
+	plait_line_arm(line);
+	spin_unlock_bh(&line->lock);
 }
 
 void plait_line_free(struct plait_line *line)

@@ -73,6 +73,10 @@ struct plait_line {
 int plait_line_init(struct plait_line *line, struct net_device *from);
 /* Frees what is in the line; nothing sends any more. */
 void plait_line_free(struct plait_line *line);
+/* The sender goes down: what waits for the line is gone, what has started is not. Under RTNL. */
+void plait_line_lose_queue(struct plait_line *line);
+/* Packets that wait for the line. */
+u32 plait_line_waiting(const struct plait_line *line);
 /* Takes a packet from the sender, under RCU with bottom halves off. */
 void plait_line_send(struct plait_line *line, struct sk_buff *skb);
 

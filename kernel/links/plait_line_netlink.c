@@ -266,14 +266,16 @@ static void plait_line_count(struct plait_line *line, struct plait_line_counters
 	plait_line_advance(line, now);
 	plait_line_arm(line);
 	*out = line->count;
-	out->queue_packets = skb_queue_len(&line->queue);
+	out->queue_packets = plait_line_waiting(line);
 	out->flying = skb_queue_len(&line->flight) + line->early_count;
 	if (line->bucket.rate)
 		out->tokens = plait_bucket_level(&line->bucket, now);
 	if (qdisc) {
-		out->queue_packets = qdisc->q.qlen;
-		out->queue_bytes = qdisc->qstats.backlog;
-		out->refused = qdisc->qstats.drops;
+		struct gnet_stats_queue sum = {};
+
+		gnet_stats_add_queue(&sum, qdisc->cpu_qstats, &qdisc->qstats);
+		out->queue_bytes = sum.backlog;
+		out->refused = sum.drops;
 	}
 	spin_unlock_bh(&line->lock);
 }
@@ -293,8 +295,8 @@ static int plait_put_qdisc(struct Qdisc *qdisc, struct sk_buff *skb)
 	if (gnet_stats_start_copy(skb, PLAIT_COUNT_QDISC, NULL, &dump, PLAIT_COUNT_PAD) < 0)
 		return -EMSGSIZE;
 	if ((qdisc->ops->dump_stats && qdisc->ops->dump_stats(qdisc, &dump) < 0) ||
-	    gnet_stats_copy_basic(&dump, NULL, &qdisc->bstats, true) < 0 ||
-	    gnet_stats_copy_queue(&dump, qdisc->cpu_qstats, &qdisc->qstats, qdisc->q.qlen) < 0)
+	    gnet_stats_copy_basic(&dump, qdisc->cpu_bstats, &qdisc->bstats, true) < 0 ||
+	    gnet_stats_copy_queue(&dump, qdisc->cpu_qstats, &qdisc->qstats, qdisc_qlen_sum(qdisc)) < 0)
 		return -EMSGSIZE;
 	return gnet_stats_finish_copy(&dump) < 0 ? -EMSGSIZE : 0;
 }

@@ -93,6 +93,7 @@ static int plait_stop(struct net_device *dev)
 	netif_carrier_off(dev);
 	if (peer)
 		netif_carrier_off(peer);
+	plait_line_lose_queue(&plait_end(dev)->out);
 	return 0;
 }
 

@@ -69,7 +69,8 @@ struct plait_line_counters {
 	__u64	queue_bytes;
 	__u64	flying;			/* packets on the line now */
 	__u64	tokens;			/* bytes in the bucket now */
-	__u64	sojourn_ns;		/* sum of the times in the queue, of all packets that left it */
+	__u64	sojourn_ns;		/* sum of the times in the queue, of all packets that left it for the line */
+	__u64	down;			/* waited as the sender went down, or arrived at a device that is down */
 };
 
 /* IFLA_INFO_XSTATS: the counters of the direction that leaves the device, and its times in the queue. */

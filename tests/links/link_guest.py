@@ -5,12 +5,13 @@
 CASES is a JSON file: a list of cases, each with the conditions of a link, a seed, and what to send: [[gap in ns,
 size], ..]. A case may have a change: after that many packets, the link gets other conditions. RESULTS gets for each
 case the entries [[time, number, size], ..] that the sender's interface saw, the arrivals that the other one saw, in
-their order, and the counters of the link.
+their order, and the counters of the link. In a case with `down`, one end goes down after the last packet.
 """
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import os
 import socket
@@ -47,7 +48,7 @@ SO_RCVBUFFORCE = 33
 SO_TIMESTAMPNS = 35
 COUNTERS = (
     *("packets", "bytes", "lost", "overflow", "refused", "corrupted", "duplicated", "reordered"),
-    *("queue_packets", "queue_bytes", "flying", "tokens", "sojourn_ns"),
+    *("queue_packets", "queue_bytes", "flying", "tokens", "sojourn_ns", "down"),
 )
 
 
@@ -104,6 +105,9 @@ class Netlink:
         data = attribute(PEER, peer) + attribute(OUT | NESTED, conditions(case))
         self.link(0, data, CREATE | EXCL, ends[0], up=1)
 
+    def down(self, name: str) -> None:
+        self.ask(RTM_NEWLINK, ACK, struct.pack("=BxHiII", 0, 0, socket.if_nametoindex(name), 0, 1))
+
     def counters(self) -> dict:
         index = socket.if_nametoindex(NAMES[0])
         answer = self.ask(RTM_GETLINK, 0, struct.pack("=BxHiII", 0, 0, index, 0, 0))
@@ -142,6 +146,10 @@ def seen(from_tap: socket.socket, outgoing: bool) -> list[list[int]]:
             frame, ancillary, _, address = from_tap.recvmsg(70000, 64, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return out
+        except OSError as error:
+            if error.errno != errno.ENETDOWN:  # what the kernel says once of an interface that went down
+                raise
+            continue
         if (address[2] == socket.PACKET_OUTGOING) != outgoing:
             continue
         seconds, ns = struct.unpack("=qq", ancillary[0][2])
@@ -166,6 +174,9 @@ def perform(netlink: Netlink, case: dict) -> dict:
             data = attribute(OUT | NESTED, conditions(case["change"]))
             netlink.link(socket.if_nametoindex(NAMES[0]), data, 0)
         sender.send(head + struct.pack("!II", number, number ^ 0xFFFFFFFF) + filler[: size - 22])
+    if "down" in case:
+        changed = time.clock_gettime_ns(time.CLOCK_REALTIME)
+        netlink.down(case["down"])
     time.sleep(case["wait_s"])
     result = {
         "entries": seen(taps[0], outgoing=True),

@@ -97,12 +97,14 @@ def traffic(name: str, load_bps: int, mtu: int = 1500) -> list[tuple[int, int]]:
 def case(name: str, link: Conditions, load_bps: int, **more: Any) -> dict[str, Any]:
     return {
         "name": name, "mtu": 1500, "link": asdict(link), "seed": sum(name.encode()) * 10**13 + 7,
-        "packets": traffic(name, load_bps), "wait_s": 60,
+        "packets": traffic(name, load_bps) if load_bps else [], "wait_s": 60,
     } | more  # fmt: skip
 
 
 CODEL = ("codel", [(1, 10**8), (2, 10_000), (3, 10**8)])
 """CoDel with a target of 100 s and 10 000 packets, so that it drops nothing."""
+FIFO = ("pfifo_fast", [])
+"""It counts what it holds per processor."""
 CHANGES = {
     "a slower line with packets waiting": (
         replace(DSL, queue_packets=200), replace(DSL, rate=1_000_000, queue_packets=200)
@@ -120,6 +122,11 @@ def all_cases() -> list[dict[str, Any]]:
     out = [case(name, link, load) for name, (link, load) in CASES.items()]
     out.append(case("mtu", FAST, 900_000_000, mtu=65_535, packets=traffic("mtu", 900_000_000, 65_000)[:500]))
     out.append(case("codel", DSL, 9_000_000, qdisc=CODEL))
+    out.append(case("pfifo_fast", DSL, 9_000_000, qdisc=FIFO))
+    burst = [(0, 1000)] * 100
+    for end in ("la", "lb"):
+        out.append(case(f"{end} goes down", DSL, 0, packets=burst, down=end))
+        out.append(case(f"{end} goes down, codel", DSL, 0, packets=burst, qdisc=CODEL, down=end))
     for name, (before, after) in CHANGES.items():
         change = {"after": PACKETS // 2, "link": asdict(after)}
         out.append(case(name, before, 6_000_000, change=change))
@@ -185,7 +192,7 @@ def modelled(case: dict[str, Any], result: dict[str, Any]) -> Model:
     return model
 
 
-@pytest.mark.parametrize("name", [*CASES, "mtu", "codel", *CHANGES])
+@pytest.mark.parametrize("name", [*CASES, "mtu", "codel", "pfifo_fast", *CHANGES])
 def test_every_packet_arrives_at_the_nanosecond_of_the_model(
     name: str, results: dict[str, tuple[dict[str, Any], dict[str, Any]]]
 ) -> None:
@@ -205,3 +212,31 @@ def test_every_packet_arrives_at_the_nanosecond_of_the_model(
     assert result["counters"]["sojourn_ns"] == model.sojourn
     assert result["counters"]["overflow"] == model.overflow
     assert result["counters"]["lost"] == model.lost
+
+
+@pytest.mark.parametrize("queue", ["", ", codel"])
+def test_a_sender_that_goes_down_loses_what_waits_and_not_what_has_started(
+    queue: str, results: dict[str, tuple[dict[str, Any], dict[str, Any]]]
+) -> None:
+    """The line has 10 ms of packets on the way; what waits for it never arrives."""
+    case, result = results[f"la goes down{queue}"]
+    assert "error" not in result, result
+    model = Model(case["seed"])
+    for entry, number, size in result["entries"]:
+        model.send(number, entry, size, Conditions(**case["link"]))
+    model.advance(result["changed"], Conditions(**case["link"]))
+    assert 0 < len(model.arrivals) < len(case["packets"])
+    assert [(at, number) for at, number, _ in result["arrivals"]] == model.arrivals
+    assert result["counters"]["packets"] == len(model.arrivals)
+    assert result["counters"]["down"] == len(model.waiting) == len(case["packets"]) - len(model.arrivals)
+
+
+@pytest.mark.parametrize("queue", ["", ", codel"])
+def test_a_receiver_that_is_down_loses_what_arrives(
+    queue: str, results: dict[str, tuple[dict[str, Any], dict[str, Any]]]
+) -> None:
+    case, result = results[f"lb goes down{queue}"]
+    assert "error" not in result, result
+    assert result["arrivals"] == []
+    assert result["counters"]["packets"] == 0
+    assert result["counters"]["down"] == len(case["packets"])

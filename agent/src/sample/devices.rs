@@ -1,7 +1,8 @@
 //! Links that are devices (`kernel/links`): one dump covers every direction of every link.
 //!
 //! The device counts as sent what arrived at the other end. It distinguishes losses by its model,
-//! packets that found its queue full, and those that its qdisc dropped.
+//! packets that found its queue full, those that its qdisc dropped, and those that an end lost because
+//! it was down.
 
 use std::os::fd::AsFd;
 
@@ -66,7 +67,7 @@ impl Line<'_> {
 
     /// All packets that did not reach the other end.
     pub fn dropped(self) -> Option<i64> {
-        Some(self.0.cell64(16)? + self.0.cell64(24)? + self.0.cell64(32)?)
+        Some(self.0.cell64(16)? + self.0.cell64(24)? + self.0.cell64(32)? + self.0.cell64(104)?)
     }
 
     pub fn overflow(self) -> Option<i64> {

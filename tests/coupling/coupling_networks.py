@@ -148,11 +148,17 @@ def lossy(rule: Rule, run: Run, losses: tuple[float, ...]) -> Groups:
     return Watch(clock, groups, run).run()
 
 
-def empty(connection: Connection, run: Run, rates: tuple[float, ...], limit: float = 1000) -> Groups:
-    """Run one connection over links without other users: groups `path0`, `path1`, .."""
+def empty(
+    connection: Connection, run: Run, rates: tuple[float, ...], limit: float = 1000, *, ack_frames: float = 0
+) -> Groups:
+    """Run one connection over links without other users: groups `path0`, `path1`, ..
+
+    An ACK takes as long as that many frames, in addition to the delay of its path.
+    """
     clock, random = Clock(), Random(run.seed)
     groups = {}
     for number, rate in enumerate(rates):
-        route = Route(clock, ((Queue(clock, random, rate / FRAME_BITS, limit), run.delay),), run.delay)
+        ack_delay = run.delay + ack_frames * FRAME_BITS / rate
+        route = Route(clock, ((Queue(clock, random, rate / FRAME_BITS, limit), run.delay),), ack_delay)
         groups[f"path{number}"] = [connection.join(clock, route, 0.1 * number)]
     return Watch(clock, groups, run).run()

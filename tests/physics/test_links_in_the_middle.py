@@ -1,7 +1,8 @@
 """Links belong in the middle: the same qdiscs on the sender's own interface do not act like a link.
 
 The right answer is arithmetic. TCP fills a drop-tail queue of N packets in front of a rate r until it overflows, so
-that its RTT grows to the base RTT and N + 2 frames (two are the rate's bucket) at r, and packets are dropped.
+that its RTT grows to the base RTT and N + 2 frames at r, and packets are dropped. Of the two, one is on the line, and
+an acknowledgement waits for the other; in a chain, two are in the rate's bucket.
 """
 
 from __future__ import annotations

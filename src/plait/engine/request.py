@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from plait.plan.model.plan import LinksAs
 
 
-def links_of_environment() -> LinksAs:
-    """Return what the variable PLAIT_LINKS asks links to be; by default chains (RequestError for an unknown word)."""
-    asked = os.environ.get("PLAIT_LINKS", "chain")
+def links_of_environment() -> LinksAs | None:
+    """Return what the variable PLAIT_LINKS asks links to be; None without it (RequestError for an unknown word)."""
+    asked = os.environ.get("PLAIT_LINKS")
+    if asked is None:
+        return None
     if asked not in ("chain", "device"):
         raise RequestError(f"PLAIT_LINKS={asked}: links are `chain` or `device`; write one of these words")
     return "device" if asked == "device" else "chain"
@@ -53,5 +55,5 @@ class EngineRequest:
     """A configuration file for ssh instead of the user's own."""
     configure: bool = False
     """Whether the engine may change settings of real hosts as root, which it restores."""
-    links: LinksAs = field(default_factory=links_of_environment)
-    """What the engine `virtual` makes of a link."""
+    links: LinksAs | None = field(default_factory=links_of_environment)
+    """What the engine `virtual` makes of a link; None: a device if the kernel has it."""

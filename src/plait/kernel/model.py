@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -41,6 +43,18 @@ class Kernel:
     def name(self) -> str:
         """The name that selects the kernel: the user's, or the version and the start of the identity."""
         return self.label or f"{self.version}-{self.identity[:8]}"
+
+    @cached_property
+    def has_link_devices(self) -> bool:
+        """Whether it has the device for links, `plait_link`; kernels that older versions of plait built lack it."""
+        try:
+            with (
+                self.binary.open("rb") as file,
+                mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+            ):
+                return content.find(b"plait_link\0") >= 0
+        except (OSError, ValueError):  # missing or empty: whoever boots it says so
+            return False
 
 
 class _Record(BaseModel):

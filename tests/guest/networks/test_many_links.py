@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.guest
 
 LINKS = 60
-"""Four devices each."""
+"""Two devices each; four as chains."""
+PROBE, ARP = 142, 42
+"""Bytes of frames."""
 
 
 def scenario() -> str:
@@ -37,9 +39,8 @@ def scenario() -> str:
     return "\n".join([*lines, "transport: tcp", "system_call: 0s", program, ""])
 
 
-@pytest.fixture(scope="module")
-def trial(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, Any]], pl.DataFrame]:
-    folder = tmp_path_factory.mktemp("many")
+def run(folder: Path) -> tuple[list[dict[str, Any]], pl.DataFrame]:
+    """Return the qdiscs and the messages of a trial."""
     (folder / "many.yaml").write_text(scenario(), encoding="utf-8")
     study = plait.run(plait.load(folder / "many.yaml"), out=folder / "out", fresh=True)
     assert not study.failed
@@ -48,10 +49,13 @@ def trial(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, Any]
     return json.loads(log.read_text(encoding="utf-8")), pl.read_parquet(trial_folder / "messages.parquet")
 
 
-def test_every_link_has_its_configured_rate_and_delay(
-    trial: tuple[list[dict[str, Any]], pl.DataFrame],
+def test_every_link_has_its_configured_rate_and_delay_as_a_chain_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    qdiscs = {(qdisc["dev"], qdisc["kind"]): qdisc["options"] for qdisc in trial[0]}
+    monkeypatch.setenv("PLAIT_LINKS", "chain")
+    shown, messages = run(tmp_path)
+    assert messages["received_us"].null_count() == 0
+    qdiscs = {(qdisc["dev"], qdisc["kind"]): qdisc["options"] for qdisc in shown}
     for number in range(LINKS):
         for end in "ab":
             device = f"w{number}{end}"
@@ -59,15 +63,15 @@ def test_every_link_has_its_configured_rate_and_delay(
             assert qdiscs[device, "tbf"]["rate"] == (number + 1) * 1_000_000 / 8
 
 
-def test_every_link_carries_packets_from_the_start(
-    trial: tuple[list[dict[str, Any]], pl.DataFrame],
-) -> None:
-    """The first packet asks for the address, one round trip more; the second takes the link's delay alone.
+def test_every_link_carries_packets_from_the_start_with_its_own_rate_and_delay(tmp_path: Path) -> None:
+    """The first packet asks for the address, one round trip more; the second takes the link's own times alone.
 
     Sixty that leave at once read the clock one after the other, which takes virtual time.
     """
-    messages = trial[1].sort("flow")
+    messages = run(tmp_path)[1].sort("flow")
     took = (messages["received_us"] - messages["sent_us"]).to_list()
     assert None not in took
-    assert took[0::2] == pytest.approx([3000 * (number + 1) for number in range(LINKS)], abs=50)
-    assert took[1::2] == pytest.approx([1000 * (number + 1) for number in range(LINKS)], abs=10)
+    second = [1000 * mbit + PROBE * 8 / mbit for mbit in range(1, LINKS + 1)]
+    first = [us + 2000 * mbit + 2 * ARP * 8 / mbit for mbit, us in enumerate(second, 1)]
+    assert took[0::2] == pytest.approx(first, abs=50)
+    assert took[1::2] == pytest.approx(second, abs=10)

@@ -27,6 +27,8 @@ traffic:
   - udp: {from: phone, to: server, packet: 200B, interval: 20ms, duration: 20s, back: true}
 """
 PACKETS = 1000
+THERE_US, BACK_US = (delay_us + 3 + (200 + 42) * 8 / 4 for delay_us in (12_000, 22_000))
+"""The delays of the links, and a frame's time at 4 Mbit/s. An unset delay is 1 us."""
 
 
 def packets(ran: Ran, flow: int) -> pl.DataFrame:
@@ -38,7 +40,7 @@ def check_call(ran: Ran) -> None:
     assert [there["name"], back["name"]] == ["udp1", "udp1.back"]
     assert [there["completed"], back["completed"]] == [True, True]
     assert [there["error"], back["error"]] == [None, None]
-    for number, row, least_us, loss in ((0, there, 12_003, 0.05), (1, back, 22_003, 0.10)):
+    for number, row, least_us, loss in ((0, there, THERE_US, 0.05), (1, back, BACK_US, 0.10)):
         rows = packets(ran, number)
         assert rows.height == PACKETS
         assert row["sent_bytes"] == 200 * PACKETS
@@ -55,7 +57,7 @@ def test_a_call_goes_both_ways_through_a_translation(run_trial: RunTrial) -> Non
     ran = run_trial(CALL)
     check_call(ran)
     metrics = message_metrics(ran.plan, ran.tables)
-    for flow, loss, delay_us in (("udp1", 0.05, 12_003), ("udp1.back", 0.10, 22_003)):
+    for flow, loss, delay_us in (("udp1", 0.05, THERE_US), ("udp1.back", 0.10, BACK_US)):
         assert metrics[f"{flow}.udp_loss_ratio"] == pytest.approx(loss, abs=0.03)
         assert metrics[f"{flow}.udp_delay_p50_us"] == pytest.approx(delay_us, abs=10)
     lost = sum(packets(ran, number)["received_us"].null_count() for number in (0, 1))

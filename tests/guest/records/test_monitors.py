@@ -29,6 +29,8 @@ network:
 traffic:
   - bulk: {from: client, to: server, duration: 2s, start: 1s, start_jitter: 0s}
 """
+ECHO, ARP = 98, 42
+"""Bytes of frames."""
 BASIC = ("flows", "connections", "subflows", "links", "events", "counters")
 
 
@@ -77,14 +79,16 @@ def test_an_idle_path_answers_after_its_two_delays_and_a_full_one_after_its_queu
     _, tables = trial(tmp_path, "monitors: {ping: 100ms}\n")
     probes = tables["probes"]
     assert probes["t_us"].unique().sort().to_list()[:3] == [0, 100_000, 200_000]
-    for path, delay_us in (("client-server", 10_000), ("client-server#2", 25_000)):
+    for path, delay_us, mbit in (("client-server", 10_000, 8), ("client-server#2", 25_000, 2)):
         on_path = probes.filter(pl.col("path") == path).sort("t_us")
+        round_trip_us = 2 * delay_us + 2 * ECHO * 8 / mbit
         # The first one waits for ARP: one more round trip.
-        assert on_path["rtt_us"][0] == pytest.approx(4 * delay_us, abs=20)
+        first_us = round_trip_us + 2 * delay_us + 2 * ARP * 8 / mbit
+        assert on_path["rtt_us"][0] == pytest.approx(first_us, abs=20)
         idle = on_path.filter(pl.col("t_us").is_between(200_000, 900_000))["rtt_us"]
         assert idle.len() == 8
-        assert idle.min() == pytest.approx(2 * delay_us, abs=10)
-        assert idle.max() == pytest.approx(2 * delay_us, abs=10)
+        assert idle.min() == pytest.approx(round_trip_us, abs=10)
+        assert idle.max() == pytest.approx(round_trip_us, abs=10)
         busy = on_path.filter(pl.col("t_us").is_between(2_500_000, 2_800_000))["rtt_us"]
         assert busy.min() > 2 * delay_us + 5_000
     assert probes.filter(pl.col("t_us") < 2_500_000)["rtt_us"].null_count() == 0
@@ -157,7 +161,9 @@ def test_a_capture_opens_in_tshark_with_its_mptcp_options(tmp_path: Path) -> Non
     times = [float(row[0]) * 1e6 for row in rows if row[4].startswith("1")]
     # The join begins after the initial subflow's handshake; ARP comes first on either path.
     assert start_us + 40_000 < times[0] < start_us + 120_000
-    assert times[1] - times[0] == pytest.approx(50_000, abs=50)
+    syn, answer = [int(row[1]) for row in rows if row[4].startswith("1")][:2]
+    on_the_wire_us = (syn + answer) * 8 / 2
+    assert times[1] - times[0] == pytest.approx(50_000 + on_the_wire_us, abs=2)
     sent = [row for row in rows if row[3] == "10.0.1.1"]
     assert max(int(row[1]) for row in sent) == 1514
     assert max(int(row[2]) for row in sent) == 128

@@ -23,7 +23,7 @@ network:
   hosts: [h1, h2]
   links:
     h1-h2: {rate: 5mbit, delay: 10ms, loss: 0.5%}
-    h1-h2#2: {rate: 2mbit, delay: 20ms}
+    h1-h2#2: {rate: 2mbit, delay: 20ms, queue: 8pkt}
 traffic:
   - bulk: {from: h1, to: h2, duration: 2s}
 monitors: {counters: 100ms}
@@ -32,13 +32,18 @@ programs:
   - {name: ss, transport: tcp, node: h1, at: 1500ms, run: [ss, -tinMOH]}
   - {name: nstat, transport: tcp, node: h2, at: 1500ms, run: [nstat, -a, -s, -z, --json]}
   - {name: tc, transport: tcp, node: h1, at: 1500ms, run: [ip, netns, exec, wire, tc, -s, -j, qdisc]}
+  - {name: ip1, transport: tcp, node: h1, at: 1500ms, run: [ip, -s, -j, link]}
+  - {name: ip2, transport: tcp, node: h2, at: 1500ms, run: [ip, -s, -j, link]}
   - {name: monitor, transport: tcp, node: h1, run: [stdbuf, -oL, ip, mptcp, monitor]}
 """
 
 
 @pytest.fixture(scope="module")
 def trial(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], dict[str, pl.DataFrame]]:
-    folder = tmp_path_factory.mktemp("tools")
+    return run(tmp_path_factory.mktemp("tools"))
+
+
+def run(folder: Path) -> tuple[dict[str, str], dict[str, pl.DataFrame]]:
     (folder / "tools.yaml").write_text(SCENARIO, encoding="utf-8")
     study = plait.run(plait.load(folder / "tools.yaml"), out=folder / "out", fresh=True)
     assert not study.failed
@@ -98,8 +103,29 @@ def test_counters_are_what_nstat_shows(trial: tuple[dict[str, str], dict[str, pl
     assert compared == {name: shown[name] for name in compared}
 
 
-def test_links_are_what_tc_shows(trial: tuple[dict[str, str], dict[str, pl.DataFrame]]) -> None:
+def test_links_are_what_their_ends_have_counted(
+    trial: tuple[dict[str, str], dict[str, pl.DataFrame]],
+) -> None:
+    """What a link has sent is what the other end has received; what it has neither sent nor dropped waits or flies."""
     outputs, tables = trial
+    ends = {link["ifname"]: link["stats64"] for name in ("ip1", "ip2") for link in json.loads(outputs[name])}
+    for name, sender, receiver in (
+        ("h1->h2", "h1-eth0", "h2-eth0"),
+        ("h2->h1", "h2-eth0", "h1-eth0"),
+        ("h1->h2#2", "h1-eth1", "h2-eth1"),
+    ):
+        row = at_moment(tables["links"]).filter(pl.col("link") == name).row(0, named=True)
+        assert (ends[receiver]["rx"]["bytes"], ends[receiver]["rx"]["packets"]) == (
+            row["sent_bytes"],
+            row["sent_packets"],
+        )
+        held = ends[sender]["tx"]["packets"] - row["sent_packets"] - row["dropped_packets"]
+        assert held >= row["queue_packets"]
+
+
+def test_links_as_chains_are_what_tc_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLAIT_LINKS", "chain")
+    outputs, tables = run(tmp_path)
     qdiscs: list[dict[str, Any]] = json.loads(outputs["tc"])
     for name, ifname in (("h1->h2", "w0b"), ("h2->h1", "w0a"), ("h1->h2#2", "w1b")):
         row = at_moment(tables["links"]).filter(pl.col("link") == name).row(0, named=True)

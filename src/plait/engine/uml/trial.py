@@ -75,28 +75,34 @@ class VirtualEngine:
         *,
         policy: Policy = DEFAULT_POLICY,
         warn: Callable[[str], None] = lambda _: None,
-        links: LinksAs = "chain",
+        links: LinksAs | None = None,
     ) -> None:
         """`build` returns a module built for this kernel; the default knows the modules of `plait kernel add`.
 
-        `links` says what the agent makes of a link: a chain of veth pairs and qdiscs, or a device of its own.
+        `links` says what the agent makes of a link: a chain of veth pairs and qdiscs, or a device of its own, which
+        is the default for kernels that have it.
 
-        The engine calls `warn` once if this machine lacks layers of the sandbox.
+        The engine calls `warn` once if this machine lacks layers of the sandbox, and if the kernel lacks the device.
+
+        Raises RequestError if `links` asks for devices that the kernel lacks.
         """
         self._kernel = kernel
         self._build = build or partial(additions.object_of, kernel)
         self._policy = policy
         self._runner = GuestRunner(limits or TrialLimits(), warn)
         self._agent = agent
-        self.emulated_links: LinksAs | None = links
-        self._links: LinksAs = links
+        self._links = _links_of(kernel, links, warn)
+        self.emulated_links: LinksAs | None = self._links
         self._initramfs, self._agent_sha256 = initramfs_of(agent)
 
     def identity(self) -> EngineIdentity:
         """Return the kernel's and the agent's identities."""
-        settings = () if self._links == "chain" else (f"links {self._links}",)
         return EngineIdentity(
-            "virtual", self._kernel.identity, self._kernel.version, self._agent_sha256, settings
+            "virtual",
+            self._kernel.identity,
+            self._kernel.version,
+            self._agent_sha256,
+            (f"links {self._links}",),
         )
 
     def recipe(self) -> VirtualRecipe:
@@ -187,7 +193,7 @@ class VirtualRecipe:
     """The added modules, built for this kernel, by the SHA-256 of their source."""
     limits: TrialLimits
     policy: Policy
-    links: LinksAs = "chain"
+    links: LinksAs
 
     @property
     def files(self) -> tuple[ShippedFile, ...]:
@@ -214,6 +220,21 @@ def make(request: EngineRequest) -> VirtualEngine:
     kernel = kernels.find(request.kernel) if request.kernel else request.build()
     limits = TrialLimits(total_s=request.trial_timeout_s)
     return VirtualEngine(kernel, AGENT, limits, policy=request.policy, warn=request.warn, links=request.links)
+
+
+def _links_of(kernel: Kernel, asked: LinksAs | None, warn: Callable[[str], None]) -> LinksAs:
+    """Return what links are in that kernel."""
+    if asked == "device" and not kernel.has_link_devices:
+        raise RequestError(
+            f"PLAIT_LINKS=device: the kernel {kernel.name} has no links as devices; build it again "
+            "(`plait kernel build`), or leave PLAIT_LINKS out"
+        )
+    if asked is None and not kernel.has_link_devices:
+        warn(
+            f"the kernel {kernel.name} has no links as devices, so links are chains of veth pairs and qdiscs, which "
+            "are less exact; `plait kernel build` builds one that has them"
+        )
+    return asked or ("device" if kernel.has_link_devices else "chain")
 
 
 def _fill(job: Job, archive: Path) -> None:

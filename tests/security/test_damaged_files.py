@@ -78,9 +78,9 @@ def test_a_table_of_more_rows_than_any_trial_makes_is_refused_without_reading_th
     assert len(read_table(Folder(tmp_path), "counters")) == rows
     monkeypatch.setattr(files, "MOST_CELLS", len(row.columns) * 1000)
     asked: list[int] = []
-    read = pl.read_parquet
+    scan = pl.scan_parquet
     monkeypatch.setattr(
-        pl, "read_parquet", lambda *a, n_rows, **k: asked.append(n_rows) or read(*a, n_rows=n_rows, **k)
+        pl, "scan_parquet", lambda *a, n_rows, **k: asked.append(n_rows) or scan(*a, n_rows=n_rows, **k)
     )
     with pytest.raises(DataError, match=r"counters\.parquet: .* more than 1000 rows"):
         read_table(Folder(tmp_path), "counters")

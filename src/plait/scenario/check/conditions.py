@@ -26,6 +26,8 @@ RED_BITS = 31
 
 def link_mistakes(link: LinkSpec) -> tuple[FieldMistake, ...]:
     """Return the mistakes of both directions of a link, each once."""
+    if link.forward is None and link.backward is None:
+        return tuple(condition_mistakes(link, link.mtu))
     mistakes: dict[FieldMistake, None] = {}
     for side, direction in (("forward", link.forward), ("backward", link.backward)):
         for fields, message in condition_mistakes(link.conditions(forward=side == "forward"), link.mtu):

@@ -410,6 +410,7 @@ class PageSpec(ConnectionSpec):
 
 
 Kind = Literal["bulk", "transfer", "stream", "request", "on_off", "page", "udp", "prototype"]
+_KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class Traffic(Part):
@@ -439,8 +440,7 @@ class Traffic(Part):
     @property
     def kind(self) -> Kind:
         """The name of the field that is set."""
-        kinds: tuple[Kind, ...] = get_args(Kind)
-        return next(kind for kind in kinds if getattr(self, kind) is not None)
+        return next(kind for kind in _KINDS if getattr(self, kind) is not None)
 
     @property
     def flow(self) -> FlowSpec:

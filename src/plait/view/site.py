@@ -174,11 +174,14 @@ class StudySite:
         about = study.about()
         names = [case.name for case in about.cases]
         self._want(study, names)
+        running = is_running(study.folder)
+        # Before the figures: a row that arrives meanwhile is then news for the next request, too.
+        version, pending = study.trials.version, study.trials.pending()
         figures = [study.figures(name) for name in names]
         return {
-            "running": is_running(study.folder),
-            "pending": study.trials.pending(),
-            "version": study.trials.version,
+            "running": running,
+            "pending": pending,
+            "version": version,
             "figures": study_data.cases_view(figures),
             "done": sum(case.trials for case in figures),
             "failed": sum(case.failed for case in figures),

@@ -24,7 +24,7 @@ from plait.view.export import export_site
 from plait.view.library import find_studies
 from plait.view.reduced import ReducedTrials
 from plait.view.server import serve
-from plait.view.site import StudySite
+from plait.view.site import OpenStudy, StudySite
 from plait.view.study_data import (
     case_so_far,
     cases_in_summary,
@@ -260,6 +260,26 @@ def test_a_damaged_study_is_an_error_on_its_page_and_no_reason_to_hide_the_other
     views = {study["folder"]: study for study in site.studies()["studies"]}
     assert "not the description of a study" in views["bad"]["error"]
     assert views["pair"]["title"].startswith("Two 5 Mbit/s")
+
+
+def test_a_trial_that_is_read_while_figures_are_made_is_news_for_the_next_request(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = StudySite([results], live=True)
+    (found,) = site.studies()["studies"]
+    study = site.study(found["id"])
+    for _ in study.trials.finish([case.name for case in study.about().cases]):
+        pass
+    figures = OpenStudy.figures
+
+    def slowly(self: OpenStudy, case: str) -> study_data.CaseFigures:
+        made = figures(self, case)
+        self.trials.version += 1  # as the thread does that reads trials
+        return made
+
+    monkeypatch.setattr(OpenStudy, "figures", slowly)
+    before = study.trials.version
+    assert site.live(found["id"])["version"] == before < study.trials.version
 
 
 def test_links_lead_to_no_study_and_a_missing_folder_is_refused(results: Path, tmp_path: Path) -> None:

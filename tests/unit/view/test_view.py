@@ -266,8 +266,8 @@ def test_a_trial_that_is_read_while_figures_are_made_is_news_for_the_next_reques
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = StudySite([results], live=True)
-    (found,) = site.studies()["studies"]
-    study = site.study(found["id"])
+    (listed,) = site.studies()["studies"]
+    study = site.study(listed["id"])
     for _ in study.trials.finish([case.name for case in study.about().cases]):
         pass
     figures = OpenStudy.figures
@@ -279,7 +279,7 @@ def test_a_trial_that_is_read_while_figures_are_made_is_news_for_the_next_reques
 
     monkeypatch.setattr(OpenStudy, "figures", slowly)
     before = study.trials.version
-    assert site.live(found["id"])["version"] == before < study.trials.version
+    assert site.live(listed["id"])["version"] == before < study.trials.version
 
 
 def test_links_lead_to_no_study_and_a_missing_folder_is_refused(results: Path, tmp_path: Path) -> None:

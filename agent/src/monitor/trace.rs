@@ -16,7 +16,7 @@ const FOLDER: &str = "/sys/kernel/tracing";
 const LIST: &str = "available_events";
 /// The size of the buffer; `src/plait/plan/traffic/monitors.py` adds it to the guest's memory.
 const BUFFER_KIB: &str = "65536";
-/// The width of the column with the task's name (kernel/trace/trace_output.c).
+/// The width of the column with the task's name (`kernel/trace/trace_output.c`).
 const TASK_BYTES: usize = 16;
 /// Comments have the counts of events before the first event.
 const COUNTS: &str = "# entries-in-buffer/entries-written: ";

@@ -249,11 +249,15 @@ def _vary_mistakes(scenario: Scenario, invalid: Sequence[Where]) -> list[FieldMi
 def _value_mistakes(
     variants: Variants, vary: dict[str, Any], here: Where, path: str, values: Sequence[tuple[Where, Any]]
 ) -> list[FieldMistake]:
-    """Return the mistakes of the values of one field."""
+    """Return the mistakes of the values of one field. Equal values are made once."""
     mistakes: list[FieldMistake] = []
+    known: dict[str, FieldMistake | None] = {}
     for where, value in values:
         try:
-            mistake = _first_mistake(variants, {path: value})
+            key = repr(value)
+            if key not in known:
+                known[key] = _first_mistake(variants, {path: value})
+            mistake = known[key]
             others = zipped_with(vary, where) if mistake is not None else {}
             # A value that is wrong alone may be valid with the values of its row or case.
             if mistake is not None and (

@@ -86,7 +86,7 @@ def test_a_full_queue_drops_just_those_udp_packets_for_which_it_has_no_room(run_
 def expected_flood(
     bucket: int, *, packets: int, frame: int, every_us: int, queue: int
 ) -> tuple[list[int], list[float]]:
-    """Return the drops of a link of 1 Mbit/s that holds so many packets, and the other packets' delays in us."""
+    """Return which packets a link of 1 Mbit/s drops when its queue is full, and the delays of the others in us."""
     rate = 0.125  # bytes per us
     tokens, last = float(bucket), 0.0
     departures: list[float] = []

@@ -40,6 +40,7 @@ fn run() -> Result<ExitCode, String> {
 /// End the program a little after its time limit, whatever it waits for.
 fn limit(timeout: Duration) {
     thread::spawn(move || {
+        // A thread of its own, because it only waits: nothing else bounds a blocking system call.
         thread::sleep(timeout + Duration::from_secs(1));
         report::print(Vec::new(), Err(format!("it took longer than {timeout:?}; see --timeout")));
         process::exit(1);

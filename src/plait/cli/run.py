@@ -178,7 +178,7 @@ def command(
     from plait.study.perform import Options, perform
 
     executor, part = _elsewhere(cluster, shard)
-    overrides, kernel_name = _with_choices(scenario, _with_pauses(overrides, pause, trace), engine, kernel)
+    overrides, kernel_name = _with_choices(scenario, _with_flags(overrides, pause, trace), engine, kernel)
     limits = (trial_timeout, policy(disk, unconfined=unconfined), notify, show_step, host_settings)
     request = EngineRequest(kernel_name, modules, *limits, build_with_progress, hosts, ssh_config, configure)
     with requested_study(scenario, overrides, seed, repeat, verify=verify) as asked:
@@ -255,7 +255,7 @@ def _show(folder: Path, *, as_json: bool) -> bool:
     return bool(measured_cases(read_summary(folder))) and is_complete(cautions)
 
 
-def _with_pauses(overrides: list[str] | None, pauses: list[str] | None, trace: str | None) -> list[str]:
+def _with_flags(overrides: list[str] | None, pauses: list[str] | None, trace: str | None) -> list[str]:
     """Return the overrides with the pauses and the trace events of the command line."""
     return [*(overrides or ()), *([f"pause=[{', '.join(pauses)}]"] if pauses else ()), *_trace(trace)]
 

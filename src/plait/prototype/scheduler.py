@@ -52,7 +52,7 @@ class Scheduler:
     def repair(
         self,
         paths: list[SendingPath],  # noqa: ARG002 - no parities unless a scheduler asks for them
-        block: tuple[StreamSegment, ...],  # noqa: ARG002
+        block: tuple[StreamSegment, ...],  # noqa: ARG002 - as above
     ) -> SendingPath | Sequence[SendingPath] | None:
         """Return the path of a parity of `block`, several paths, or None: no parity now.
 

@@ -145,11 +145,6 @@ def flow_facts(
     sender_subflows = subflows.filter(pl.col("side") == view.sender)
     acked_bytes = _counter(sender_samples, "acked_bytes", edges)
     reinjected = np.nan_to_num(_counter(sender_samples, "retransmitted_bytes", edges))
-    in_flight = np.maximum(_counter(sender_samples, "sent_bytes", edges) - acked_bytes, 0)
-    if view.transport == "prototype":
-        window = in_flight + _state(sender_samples, "send_window_bytes", edges)
-    else:
-        window = _window(sender_subflows, edges)
     return FlowFacts(
         view=view,
         row=row,
@@ -160,8 +155,8 @@ def flow_facts(
         network=NetworkTimeline(plan, links, edges),
         paths=_paths(plan, view, _subflows_by_path(view, sender_subflows, events, edges, connected)),
         unsent=_state(sender_samples, "unsent_bytes", edges),
-        in_flight=in_flight,
-        window=window,
+        in_flight=np.maximum(_counter(sender_samples, "sent_bytes", edges) - acked_bytes, 0),
+        window=_window(sender_subflows, edges),
         send_memory=_state(sender_samples, "send_memory_bytes", edges),
         send_buffer=_state(sender_samples, "send_buffer_bytes", edges),
         out_of_order=_out_of_order(receiver_samples, receiver_subflows, reinjected, edges),

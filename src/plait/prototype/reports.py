@@ -64,7 +64,7 @@ class Reporter:
             }
         )
         for number, index in enumerate(self._joined):
-            self._write(self._sending(sender.paths[index], number, at))
+            self._write(self._sending(sender, sender.paths[index], number, at))
         buffer = receiver.buffer
         self._write(
             {
@@ -81,7 +81,7 @@ class Reporter:
         for number, index in enumerate(self._joined):
             self._write(self._receiving(receiver.paths[index], index, number, at))
 
-    def _sending(self, path: SendingPath, number: int, at: int) -> dict[str, object]:
+    def _sending(self, sender: Sender, path: SendingPath, number: int, at: int) -> dict[str, object]:
         return {
             "report": "path",
             "t_us": at,
@@ -103,6 +103,7 @@ class Reporter:
             "unacked_segments": path.in_flight,
             "lost_segments": path.lost_segments,
             "notsent_bytes": path.backlog,
+            "send_window_bytes": sender.window,
             "delivery_rate_bps": None if path.delivery_rate is None else round(path.delivery_rate),
             "recovering": path.recovering,
             "alive": path.alive,

@@ -94,7 +94,12 @@ class Sender:
     @property
     def unsent(self) -> int:
         """Bytes that the application has written and no path carries; at most a window, as in a send buffer."""
-        return min(self.written - self._next, self._limit - self.acked) if self.written > self._next else 0
+        return min(self.written - self._next, self.window) if self.written > self._next else 0
+
+    @property
+    def window(self) -> int:
+        """Bytes that the receiver admits beyond what it has in order."""
+        return self._limit - self.acked
 
     @property
     def window_left(self) -> int:
@@ -262,8 +267,8 @@ class Sender:
                 self._note_window(now, limited=self.written > self._next)
                 return
             view.waiting = self._untaken()
-            view.window = self._limit - self.acked
-            view.window_left = self._limit - self._next
+            view.window = self.window
+            view.window_left = self.window_left
             chosen = self._choices.pick(paths, segment)
             if not chosen:
                 self._wait(now)

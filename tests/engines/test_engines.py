@@ -176,7 +176,7 @@ network:
   hosts: [a, b]
   links:
     a-b: {rate: 200mbit, delay: 1ms}
-machine: {nanoseconds_per_instruction: 16}
+machine: {nanoseconds_per_instruction: 32}
 traffic:
   - bulk: {from: a, to: b, duration: 300ms}
   - bulk: {from: a, to: b, duration: 300ms}
@@ -187,19 +187,21 @@ transport: tcp
 
 @pytest.mark.guest
 def test_a_machine_without_time_left_counts_what_arrived_in_the_time_that_it_reports(tmp_path: Path) -> None:
-    plan = plan_of(SATURATED)
-    tables = run(make_engine("machine"), plan, tmp_path / "job")
-    rows = tables["flows"].sort("flow").to_dicts()
-    for flow, row in zip(plan.flows, rows, strict=True):
-        assert row["start_us"] >= flow.start_us, "no flow starts before its time"
-    delivered = tables["connections"].group_by("t_us").agg(pl.col("received_bytes").sum()).sort("t_us")
-    assert delivered["received_bytes"][-1] * 8 < 0.5 * 2 * 200e6 * 0.3, (
-        "the processor is the bottleneck, or this proves nothing"
-    )
-    ended_us = json.loads((tmp_path / "job/status.json").read_text())["virtual_us"]
-    planned_us = max(flow.start_us for flow in plan.flows) + 300_000
-    assert ended_us > planned_us + 100_000, "it is late, or this proves nothing"
-    assert all(row["end_us"] > planned_us + 100_000 for row in rows), "a flow ends when the agent ends it"
+    """Whether the agent of one trial wakes up late depends on each instruction of it: therefore three seeds."""
+    late_us = []
+    for seed in (1, 2, 3):
+        plan = plan_of(SATURATED, seed=seed)
+        tables = run(make_engine("machine"), plan, tmp_path / str(seed))
+        rows = tables["flows"].sort("flow").to_dicts()
+        for flow, row in zip(plan.flows, rows, strict=True):
+            assert row["start_us"] >= flow.start_us, "no flow starts before its time"
+            late_us.append(row["end_us"] - flow.start_us - 300_000)
+        arrived = tables["connections"].group_by("t_us").agg(pl.col("received_bytes").sum()).sort("t_us")
+        assert arrived["received_bytes"][-1] * 8 < 0.5 * 2 * 200e6 * 0.3, (
+            "the processor is the bottleneck, or this proves nothing"
+        )
+    assert min(late_us) >= 0, "no flow ends before its time"
+    assert max(late_us) > 100_000, "the agent ends a flow late, and says so"
 
 
 def test_a_trial_ends_at_once_when_the_user_stops_the_study(engine: Engine, tmp_path: Path) -> None:

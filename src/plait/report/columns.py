@@ -114,7 +114,7 @@ def value_columns(summary: Summary) -> list[TextColumn]:
 
 
 def chosen(summary: Summary, wanted: Sequence[str]) -> list[TextColumn]:
-    """Return the columns that `--columns` names, in its order.
+    """Return the columns that `--columns` names, in its order; behind those of all factors if it names no factor.
 
     Raises:
         RequestError: there is no such column; the message lists those that there are.
@@ -125,7 +125,7 @@ def chosen(summary: Summary, wanted: Sequence[str]) -> list[TextColumn]:
 
 
 def picked(known: Sequence[TextColumn], wanted: Sequence[str]) -> list[TextColumn]:
-    """Return those of the `known` columns that are `wanted`, in that order.
+    """Return those of the `known` columns that are `wanted`, in that order; behind all factors if none is a factor.
 
     Raises:
         RequestError: there is no such column; the message lists those that there are.
@@ -135,7 +135,10 @@ def picked(known: Sequence[TextColumn], wanted: Sequence[str]) -> list[TextColum
         if name not in by_name:
             names = ", ".join(dict.fromkeys(column.name for column in known))
             raise RequestError(f"--columns {name}: there is no such column; choose from {names}")
-    return [by_name[name] for name in dict.fromkeys(wanted)]
+    columns = [by_name[name] for name in dict.fromkeys(wanted)]
+    if any(column.is_factor for column in columns):
+        return columns
+    return [*(column for column in known if column.is_factor), *columns]
 
 
 def _others(summary: Summary, judged: Sequence[str]) -> list[str]:

@@ -95,6 +95,12 @@ def test_columns_are_chosen_by_name(tmp_path: Path) -> None:
     assert "goodput" not in text.split("\N{BOX DRAWINGS LIGHT HORIZONTAL}")[0]
 
 
+def test_chosen_columns_without_a_factor_follow_those_of_all_factors(tmp_path: Path) -> None:
+    cases = crossed({"scheduler": SCHEDULERS, "congestion_control": CONTROLS})
+    lines = table_lines(printed(tmp_path, cases, "retransmits"))
+    assert [tuple(line.split()[:2]) for line in lines] == list(product(SCHEDULERS, CONTROLS))
+
+
 def test_an_unknown_column_is_refused_with_those_that_exist(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match=r"--columns speed: .* choose from scheduler, page_load_s"):
         printed(tmp_path, crossed({"scheduler": SCHEDULERS}), "speed")

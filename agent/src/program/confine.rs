@@ -41,6 +41,12 @@ impl Group {
         rustix::fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
     }
 
+    /// Return the number by which the kernel knows the group: the inode of its folder.
+    pub fn id(&self) -> Result<u64> {
+        let metadata = std::fs::metadata(&self.path).attempt(|| format!("reading {}", self.path))?;
+        Ok(std::os::unix::fs::MetadataExt::ino(&metadata))
+    }
+
     /// Return the PIDs in the group.
     fn members(&self) -> Vec<i32> {
         let list = std::fs::read_to_string(format!("{}/cgroup.procs", self.path)).unwrap_or_default();

@@ -14,13 +14,14 @@ mod ready;
 mod reports;
 pub mod root;
 mod running;
+mod transport;
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use crate::apply::{Applied, enter, write_sysctl};
+use crate::apply::{Applied, enter};
 use crate::clock::{self, Latch};
 use crate::error::{Attempt, Error, Result};
 use crate::job;
@@ -31,9 +32,6 @@ use crate::traffic::Traffic;
 use confine::Group;
 use log::Log;
 use running::{Running, SETTLING_US, follow};
-
-/// Lets programs open MPTCP sockets instead of TCP sockets (a patch of the laboratory kernel).
-const REPLACE_TCP: &str = "net/mptcp/replace_tcp";
 
 /// Mount the root of programs and their control groups, once.
 pub fn prepare() -> Result<()> {
@@ -55,6 +53,8 @@ pub fn group(name: &str) -> Result<OwnedFd> {
 #[derive(Default)]
 pub struct Programs {
     running: Vec<Arc<Running>>,
+    /// What gives programs MPTCP sockets, as long as it is open.
+    sockets: Vec<OwnedFd>,
 }
 
 impl Programs {
@@ -81,8 +81,9 @@ impl Programs {
             let context = || format!("preparing program {}", plan.name);
             let namespace = network.namespace(&plan.netns).attempt(context)?;
             enter(&namespace.fd)?;
+            let group = Group::create(&plan.name).attempt(context)?;
             if plan.transport == Transport::Mptcp {
-                write_sysctl(REPLACE_TCP, "1").attempt(context)?;
+                programs.sockets.extend(transport::replace_tcp(&group).attempt(context)?);
             }
             files::write(plan).attempt(context)?;
             if let Some(flow) = plan.flow {
@@ -90,7 +91,7 @@ impl Programs {
             }
             programs.running.push(Arc::new(Running {
                 plan,
-                group: Group::create(&plan.name).attempt(context)?,
+                group,
                 log: Log::create(&folder, &plan.name).attempt(context)?,
                 started: Latch::default(),
                 ended: Latch::default(),

@@ -3,11 +3,12 @@
 use std::ffi::{CStr, CString};
 
 use rustix::fs::Mode;
-use rustix::mount::{MountFlags, mount, mount_bind_recursive};
+use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive, mount_remount};
 use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
 
 use crate::boot::mount_at;
 use crate::error::{Attempt, Error, Result};
+use crate::machine;
 
 /// The mount point of the host's files.
 pub const ROOT: &str = "/host";
@@ -26,6 +27,7 @@ const PRIVATE: [(&str, &str); 4] = [
     ("var/tmp", "mode=1777,size=10%"),
     ("mnt", "mode=0755,size=1%"),
 ];
+const HOSTFS_SEALED: &str = "/sys/module/hostfs/parameters/sealed";
 /// Mount options of `/dev/shm`.
 const SHARED_MEMORY: &CStr = c"mode=1777,size=10%";
 
@@ -64,8 +66,18 @@ pub fn mount_host_path(path: &str, target: &str, flags: MountFlags) -> Result<()
 /// ordinary user runs the guest, the host's files belong to user 65534 here; with set-user-ID,
 /// `mount` would run as that user and fail.
 pub fn mount_host() -> Result<()> {
+    if machine::is_this_one() {
+        return mount_copies();
+    }
     rustix::fs::mkdir(ROOT, Mode::from_raw_mode(0o755)).attempt(|| format!("creating {ROOT}"))?;
     mount_host_path("/", ROOT, MountFlags::RDONLY | MountFlags::NOSUID)
+}
+
+/// Make the copies of the host's files read-only that the initramfs of a machine has brought.
+fn mount_copies() -> Result<()> {
+    let context = || format!("mounting {ROOT}");
+    mount_bind(ROOT, ROOT).attempt(context)?;
+    mount_remount(ROOT, MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID, c"").attempt(context)
 }
 
 /// Mount the kernel file systems of the guest over those of the host.
@@ -92,7 +104,10 @@ pub fn mount_names() -> Result<()> {
 /// make a mount writable, or load code into the kernel. The main thread calls this; all programs
 /// descend from it.
 pub fn seal() -> Result<()> {
-    for path in ["/sys/module/hostfs/parameters/sealed", "/proc/sys/kernel/modules_disabled"] {
+    for path in [HOSTFS_SEALED, "/proc/sys/kernel/modules_disabled"] {
+        if path == HOSTFS_SEALED && machine::is_this_one() {
+            continue; // a stock kernel has no hostfs
+        }
         std::fs::write(path, "1")
             .attempt(|| format!("writing {path}, so that programs cannot leave the guest"))?;
     }

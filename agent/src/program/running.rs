@@ -15,6 +15,7 @@ use super::{devices, prototype, ready, reports, root};
 use crate::apply::enter;
 use crate::clock::{self, Latch};
 use crate::error::{Attempt, Error, Result, describe};
+use crate::machine;
 use crate::plan::Program;
 use crate::sys;
 use crate::tables::{self, Event};
@@ -22,6 +23,8 @@ use crate::traffic::{self, Traffic};
 
 /// The shell's offset of the exit code of a program that a signal ended.
 const SIGNALLED: i64 = 128;
+/// What programs say when they lack a file.
+const NOT_THERE: [&str; 4] = ["No such file", "not found", "cannot open", "No module named"];
 /// How long, in virtual time, a program's last output may take to reach its log.
 pub const SETTLING_US: i64 = 1000;
 
@@ -88,6 +91,10 @@ impl Running {
         for device in devices::missing(argv.iter().map(String::as_str).chain([printed.as_str()])) {
             let _ =
                 write!(why, "; there is no {device} in a guest, which has none of this machine's devices");
+        }
+        if machine::is_this_one() && NOT_THERE.iter().any(|words| printed.contains(words)) {
+            why += "; a machine has copies of only those files that plait finds by the command: name a missing \
+                    one there, or write it with `files`";
         }
         let tail = if printed.is_empty() {
             "its log is empty".to_owned()

@@ -4,6 +4,7 @@
 //! reason.
 #![allow(unsafe_code)]
 
+mod bpf;
 mod calls;
 mod datagrams;
 mod mptcp;
@@ -12,6 +13,7 @@ mod processes;
 mod signals;
 mod sockets;
 
+pub use bpf::modify_return;
 pub use datagrams::{Datagrams, stamp_arrivals};
 pub use mptcp::FullInfo;
 #[cfg(test)]

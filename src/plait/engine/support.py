@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from plait.plan.traffic.programs import SYSTEM_CALL_NS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -128,7 +130,7 @@ def _machine(plan: Plan) -> Iterator[Use]:
         yield Use("modules", "settings")
     if plan.machine.sysctls:
         yield Use("shared sysctls", "settings", "tcp")
-    if plan.machine.syscall_ns:
+    if plan.machine.syscall_ns not in (0, SYSTEM_CALL_NS if plan.programs else 0):  # not the default
         yield Use("system call time", "settings", "system_call")
     if plan.machine.processors > 1:
         yield Use("processors", "machine", "processors")

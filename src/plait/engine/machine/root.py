@@ -1,4 +1,4 @@
-"""The root of a machine: an initramfs with the agent, the kernel's modules, and the trial's folder.
+"""The root of a machine: an initramfs with the agent, the kernel's modules, the trial's folder, and files of programs.
 
 A stock kernel shares no folder with its host, so everything enters it with the initramfs. The archive is written for
 each trial; its first part, the agent, comes from the cache.
@@ -18,10 +18,16 @@ if TYPE_CHECKING:
     from plait.engine.machine.modules import ModuleFile
 
 
-def write_root(target: Path, agent: Path, modules: Iterable[ModuleFile], inputs: Mapping[str, bytes]) -> None:
+def write_root(
+    target: Path,
+    agent: Path,
+    modules: Iterable[ModuleFile],
+    inputs: Mapping[str, bytes],
+    programs: bytes = b"",
+) -> None:
     """Write the initramfs to `target`: the archive `agent`, the modules in order, `inputs` by path below /job.
 
-    Raises OSError.
+    `programs`: another archive, with the files of programs. Raises OSError.
     """
     loaded = list(modules)
     order = "".join(f"{module.name} {module.parameters}".rstrip() + "\n" for module in loaded)
@@ -31,8 +37,8 @@ def write_root(target: Path, agent: Path, modules: Iterable[ModuleFile], inputs:
     entries += [ArchiveEntry(folder, stat.S_IFDIR | 0o755) for folder in sorted(folders)]
     entries += [_file(f"job/{path}", content) for path, content in inputs.items()]
     with target.open("wb") as file:
-        content = agent.read_bytes()
-        file.write(content + b"\0" * (-len(content) % 512))
+        for content in (agent.read_bytes(), programs):
+            file.write(content + b"\0" * (-len(content) % 512))
         file.write(pack(entries))
 
 

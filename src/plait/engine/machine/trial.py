@@ -6,7 +6,8 @@
       console.log                       <--   what its kernel says
 
 A stock kernel has no folder in common with its host: file systems that QEMU offers answer asynchronously, which is not
-repeatable. Results stay in the machine's memory until the trial has ended.
+repeatable. So the initramfs also has copies of the files that programs need (`needed_files`). Results stay in the
+machine's memory until the trial has ended.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from plait.engine import inventory
 from plait.engine.engine import EngineIdentity, Job
 from plait.engine.machine import results
 from plait.engine.machine.modules import ModuleFile, ModuleTree, wanted_modules
+from plait.engine.machine.programs import ProgramFiles, files_of, no_mptcp
 from plait.engine.machine.qemu import FOLDER, IMAGE, ROOT, MachineOptions, command_line, find_emulator
 from plait.engine.machine.root import write_root
 from plait.engine.support import lacking
@@ -43,12 +45,12 @@ if TYPE_CHECKING:
     from plait.engine.support import Feature, Unsupported
     from plait.kernel.stock import StockKernel
     from plait.plan.model.plan import LinksAs, Plan
+    from plait.plan.model.programs import Program
 
 LACKS: Mapping[Feature, str] = {
     "traces": "has a stock kernel, without the queue that replays traces (plait_trace)",
     "plait_red": "has a stock kernel, without the queue plait_red",
     "modules": "has a stock kernel, for which plait builds no added algorithms",
-    "programs": "shares no files with this machine, so it runs no programs",
     "pauses": "has no prompt, because nothing may enter the machine while it runs",
     "system call time": "counts the instructions of a system call instead",
 }
@@ -85,6 +87,7 @@ class MachineEngine:
         self._initramfs, self._agent_sha256 = initramfs_of(agent)
         self._modules = ModuleTree(kernel.modules)
         self._loaded: dict[frozenset[str], list[ModuleFile]] = {}
+        self._files: dict[tuple[Program, ...], ProgramFiles] = {}
 
     def identity(self) -> EngineIdentity:
         """Return the kernel's and the agent's identities, and QEMU's."""
@@ -95,7 +98,8 @@ class MachineEngine:
 
     def unsupported(self, plan: Plan) -> list[Unsupported]:
         """Return what in `plan` needs another engine."""
-        return lacking(plan, LACKS)
+        files = self._files_for(plan)
+        return [*lacking(plan, LACKS), *files.lacks, *no_mptcp(plan, self._kernel.version)]
 
     def inventory(self, settings: Iterable[Setting] = ()) -> Inventory:
         """Return what the kernel has (see Engine)."""
@@ -127,7 +131,9 @@ class MachineEngine:
             inputs |= {f"input/{name}": path.read_bytes() for name, path in job.inputs.items()}
             if request.exists():
                 inputs[inventory.REQUEST] = request.read_bytes()
-            write_root(job.folder / ROOT, self._initramfs, self._modules_for(job.plan), inputs)
+            files = self._files_for(job.plan)
+            modules = self._modules_for(job.plan)
+            write_root(job.folder / ROOT, self._initramfs, modules, inputs, files.archive())
             (job.folder / IMAGE).symlink_to(self._kernel.image.resolve())
             (job.folder / FOLDER).symlink_to(self._emulator.folder.resolve())
         except OSError as error:
@@ -140,12 +146,18 @@ class MachineEngine:
             self._loaded[key] = self._modules.load_order(wanted, {"ifb": "numifbs=0"})
         return self._loaded[key]
 
+    def _files_for(self, plan: Plan) -> ProgramFiles:
+        if plan.programs not in self._files:
+            self._files[plan.programs] = files_of(plan.programs)
+        return self._files[plan.programs]
+
     def _run(self, job: Job) -> None:
         sandbox = Sandbox(
             self._emulator.loader,
-            command_line(machine_options(job.plan)),
+            command_line(machine_options(job.plan, self._files_for(job.plan).memory_mib)),
             job.folder,
             (IMAGE, ROOT, FOLDER),
+            untrusted_code=bool(job.plan.programs),
             emulator=True,
             policy=self._policy,
         )
@@ -157,10 +169,10 @@ class MachineEngine:
         judge(job.folder, *ended)
 
 
-def machine_options(plan: Plan) -> MachineOptions:
-    """Return the machine that a plan asks for."""
+def machine_options(plan: Plan, files_mib: int = 0) -> MachineOptions:
+    """Return the machine that a plan asks for; `files_mib`: memory for the files of programs."""
     machine = plan.machine
-    memory = machine.memory_mib + _KERNEL_MIB
+    memory = machine.memory_mib + _KERNEL_MIB + files_mib
     return MachineOptions(plan.seed, memory, machine.processors, machine.instruction_ns)
 
 

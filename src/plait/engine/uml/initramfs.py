@@ -25,6 +25,8 @@ class ArchiveEntry(NamedTuple):
     mode: int
     content: bytes = b""
     device: tuple[int, int] = (0, 0)
+    mtime: int = 0
+    """In seconds; fixed unless given, because an archive must be the same everywhere."""
 
 
 def _record(number: int, entry: ArchiveEntry) -> bytes:
@@ -35,7 +37,7 @@ def _record(number: int, entry: ArchiveEntry) -> bytes:
         0,  # uid
         0,  # gid
         1,  # links
-        0,  # mtime: fixed, because the archive must be the same everywhere
+        entry.mtime & 0xFFFFFFFF,
         len(entry.content),
         0,
         0,  # device that holds the file

@@ -1,0 +1,164 @@
+"""Files of this machine that go into a machine: each at its own path, with the symbolic links that lead to it.
+
+A guest of the engine `virtual` sees all files of this machine but those of its kernel, its devices and its services
+(contain/src/root.rs). A machine gets some of the same files, and never others.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plait.engine.uml.initramfs import ArchiveEntry
+from plait.plan.traffic.programs import PRIVATE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+PLACE = "host"
+"""The folder of the archive with the files (`ROOT` of agent/src/program/root.rs)."""
+MAX_BYTES, MAX_FILES = 256 << 20, 20_000
+"""What the files of one trial may be together: they stay in the machine's memory."""
+_HIDDEN = ("/proc", "/sys", "/run", "/dev")
+_MOUNT_POINTS = (*(path.lstrip("/") for path in (*PRIVATE, *_HIDDEN)), "etc", "var")
+_OF_THE_KERNEL = """
+autofs binder binfmt_misc bpf cgroup cgroup2 configfs debugfs devpts devtmpfs efivarfs functionfs fusectl mqueue nsfs
+proc pstore rpc_pipefs securityfs sysfs tracefs
+"""
+_MOST_LINKS = 40
+_MTAB_ESCAPES = (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\"))
+
+
+class TooManyFilesError(Exception):
+    """The files are more than a machine takes."""
+
+
+class HostFiles:
+    """Files of this machine, by the paths under which programs find them."""
+
+    def __init__(self, covered: Iterable[str] = ()) -> None:
+        """`covered`: folders that programs never see, beside the usual ones."""
+        self._covered = (*_HIDDEN, *PRIVATE, *covered)
+        self._entries: dict[str, os.stat_result] = {}
+        self._links: dict[str, str] = {}
+        self.bytes = 0
+
+    def __contains__(self, path: Path) -> bool:
+        return str(path) in self._entries
+
+    def covers(self, path: str) -> bool:
+        """Return whether programs never see this machine's file at the absolute path."""
+        return any(path == folder or path.startswith(f"{folder}/") for folder in self._covered)
+
+    def add(self, path: str) -> Path | None:
+        """Add the file or the folder (without its files) at an absolute path, and every link on the way.
+
+        Returns its real path; None if there is none that a program could read. Raises TooManyFilesError.
+        """
+        left, at, links = path.split("/")[::-1], "/", 0
+        while left:
+            name = left.pop()
+            if name in ("", "."):
+                continue
+            if name == "..":
+                at = os.path.dirname(at)  # noqa: PTH120 - `at` has no link, so this is the parent
+                continue
+            here = f"{at.rstrip('/')}/{name}"
+            status = self._status(here)
+            if status is None:
+                return None
+            if stat.S_ISLNK(status.st_mode):
+                links += 1
+                if links > _MOST_LINKS:
+                    return None
+                target = self._links[here] = os.readlink(here)  # noqa: PTH115 - exactly as it is
+                left += target.split("/")[::-1]
+                at = "/" if target.startswith("/") else at
+            elif stat.S_ISDIR(status.st_mode) or not any(left):
+                at = here
+            else:
+                return None
+            self._keep(here, status)
+        return Path(at)
+
+    def add_tree(self, folder: str, skipped: Iterable[str] = ()) -> Iterator[Path]:
+        """Add a folder with all that is in it, and yield the real paths of its files; `skipped`: names of folders."""
+        top = self.add(folder)
+        if top is None or not top.is_dir():
+            return
+        left_out = set(skipped)
+        for place, folders, names in os.walk(top):
+            folders[:] = sorted(name for name in folders if name not in left_out)
+            for name in (*folders, *sorted(names)):
+                added = self.add(f"{place}/{name}")
+                if added is not None and added.is_file():
+                    yield added
+
+    def entries(self) -> list[ArchiveEntry]:
+        """Return the archive's entries, folders before what is in them (OSError if a file has changed)."""
+        made = {name: ArchiveEntry(name, stat.S_IFDIR | 0o755) for name in _needed_folders()}
+        for path, status in self._entries.items():
+            name = PLACE + path
+            made[name] = ArchiveEntry(
+                name, _mode(status), self._content(path, status), mtime=int(status.st_mtime)
+            )
+        hosts = f"{PLACE}/etc/hosts"  # the agent mounts its own over it
+        made.setdefault(hosts, ArchiveEntry(hosts, stat.S_IFREG | 0o644))
+        return [made[name] for name in sorted(made)]
+
+    def _status(self, path: str) -> os.stat_result | None:
+        if self.covers(path):
+            return None
+        try:
+            status = os.lstat(path)
+        except OSError:
+            return None
+        kind = stat.S_IFMT(status.st_mode)
+        if kind == stat.S_IFREG and not os.access(path, os.R_OK):
+            return None
+        return status if kind in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK) else None
+
+    def _keep(self, path: str, status: os.stat_result) -> None:
+        if path in self._entries:
+            return
+        self._entries[path] = status
+        self.bytes += status.st_size if stat.S_ISREG(status.st_mode) else 0
+        if self.bytes > MAX_BYTES or len(self._entries) > MAX_FILES:
+            raise TooManyFilesError(path)
+
+    def _content(self, path: str, status: os.stat_result) -> bytes:
+        if stat.S_ISLNK(status.st_mode):
+            return self._links[path].encode()
+        if stat.S_ISDIR(status.st_mode):
+            return b""
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            content = file.read(status.st_size + 1)
+        if len(content) != status.st_size:
+            raise OSError(0, "the file has changed meanwhile; run again", path)
+        return content
+
+
+def _needed_folders() -> Iterator[str]:
+    yield PLACE
+    for path in _MOUNT_POINTS:
+        yield f"{PLACE}/{path}"
+
+
+def _mode(status: os.stat_result) -> int:
+    """Return the kind and the permissions, without set-user-ID."""
+    return stat.S_IFMT(status.st_mode) | (status.st_mode & 0o777)
+
+
+def mounts_of_the_kernel() -> Iterator[str]:
+    """Yield where this machine's kernel has mounted file systems of its own (`proc_pid_mountinfo(5)`)."""
+    kinds = _OF_THE_KERNEL.split()
+    for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
+        mount, _, file_system = line.partition(" - ")
+        place = mount.split(" ")[4]
+        for code, meaning in _MTAB_ESCAPES:
+            place = place.replace(code, meaning)
+        if file_system.partition(" ")[0] in kinds:
+            yield place

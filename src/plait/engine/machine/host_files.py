@@ -101,9 +101,10 @@ class HostFiles:
         made = {name: ArchiveEntry(name, stat.S_IFDIR | 0o755) for name in _needed_folders()}
         for path, status in self._entries.items():
             name = PLACE + path
-            made[name] = ArchiveEntry(
-                name, _mode(status), self._content(path, status), mtime=int(status.st_mtime)
-            )
+            # Times are part of what the machine's kernel reads, so they are fixed but for Python's, which
+            # compares them with those in its compiled files.
+            mtime = int(status.st_mtime) if path.endswith(".py") else 0
+            made[name] = ArchiveEntry(name, _mode(status), self._content(path, status), mtime=mtime)
         hosts = f"{PLACE}/etc/hosts"  # the agent mounts its own over it
         made.setdefault(hosts, ArchiveEntry(hosts, stat.S_IFREG | 0o644))
         return [made[name] for name in sorted(made)]

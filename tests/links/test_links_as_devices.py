@@ -133,3 +133,39 @@ def test_events_change_cut_and_restore_a_device(run: Callable[..., Tables]) -> N
     assert carried(8, 10) == pytest.approx(2e6, rel=0.02)
     dropped = rows.filter(rows["t_us"] == rows["t_us"].max())["dropped_packets"][0]
     assert dropped > 0
+
+
+BUCKET = "rate: 10mbit, delay: 10ms, bucket: {baseline: 2mbit, burst: 1MB}"
+MORE = """
+events:
+  - {at: 5s, set: {h1-h2: {rate: 10mbit, bucket: {baseline: 4mbit, burst: 2MB}}}}
+"""
+
+
+def test_an_event_changes_a_bucket_and_does_not_fill_it(run: Callable[..., Tables]) -> None:
+    """An empty bucket lets the new baseline through, not its new size at the rate of the link."""
+    tables = run(LINE.replace("LINK", BUCKET) + MORE, "device")
+    rows = tables["links"].filter(tables["links"]["link"] == "h1->h2").sort("t_us")
+
+    def carried(begin_s: float, end_s: float) -> float:
+        part = rows.filter((rows["t_us"] >= begin_s * 1e6) & (rows["t_us"] <= end_s * 1e6))
+        return float((part["sent_bytes"][-1] - part["sent_bytes"][0]) * 8 / (end_s - begin_s))
+
+    assert carried(3, 5) == pytest.approx(2e6, rel=0.02)
+    assert carried(5.1, 9) == pytest.approx(4e6, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("links", "text", "reason"),
+    [
+        ("device", BUCKET, ""),
+        ("chain", BUCKET, "makes links chains of qdiscs here"),
+        ("device", BUCKET + ", middlebox: {strip: all}", "makes a link with a middlebox"),
+    ],
+)
+def test_a_bucket_of_a_chain_does_not_change(links: LinksAs, text: str, reason: str) -> None:
+    scenario = LINE.replace("LINK", text) + MORE
+    plan = resolve(expand(parse(scenario, "test.yaml"))[0].scenario, 1)
+    missing = VirtualEngine(kernels.ensure(), AGENT, links=links).unsupported(plan)
+    assert [each.use.feature for each in missing] == (["bucket events"] if reason else [])
+    assert all(each.reason.startswith(reason) for each in missing)

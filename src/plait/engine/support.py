@@ -15,7 +15,7 @@ from plait.plan.traffic.programs import SYSTEM_CALL_NS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from plait.plan.model.plan import Plan
+    from plait.plan.model.plan import Action, Plan
 
 Feature = Literal[
     "links",
@@ -32,6 +32,7 @@ Feature = Literal[
     "probes",
     "trace events",
     "link events",
+    "bucket events",
     "node events",
     "shared sysctls",
     "system call time",
@@ -42,10 +43,10 @@ Feature = Literal[
     "flows",
     "interface counters",
 ]
-"""What a plan may use. `links`: links with conditions that the engine applies. `shared sysctls`: settings that the
-kernel has once for all hosts. `system call time`, `instruction time`: virtual time that each of them takes.
-`processors`: more than one. `hosts`: nodes and addresses that the user need not map. `flows`: every kind of traffic
-and socket option."""
+"""What a plan may use. `links`: links with conditions that the engine applies. `bucket events`: events that change a
+token bucket and keep its tokens. `shared sysctls`: settings that the kernel has once for all hosts. `system call time`,
+`instruction time`: virtual time that each of them takes. `processors`: more than one. `hosts`: nodes and addresses that
+the user need not map. `flows`: every kind of traffic and socket option."""
 Part = Literal["links", "nodes", "traffic", "programs", "monitors", "events", "pause", "settings", "machine"]
 
 
@@ -121,8 +122,18 @@ def _events(plan: Plan) -> Iterator[Use]:
         kinds = {action.kind for action in event.actions}
         if kinds & {"change_qdisc", "set_device"}:
             yield Use("link events", "events")
+        if any(_changes_bucket(action) for action in event.actions):
+            yield Use("bucket events", "events", event.subject)
         if kinds - {"change_qdisc", "set_device"}:
             yield Use("node events", "events")
+
+
+def _changes_bucket(action: Action) -> bool:
+    """Return whether an action changes a token bucket with a peak rate."""
+    if action.kind != "change_qdisc":
+        return False
+    options = action.qdisc.options
+    return options.kind == "tbf" and options.peak_bps is not None
 
 
 def _machine(plan: Plan) -> Iterator[Use]:

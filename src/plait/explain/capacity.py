@@ -143,9 +143,16 @@ def _or_zeros(counts: Array | None, edges: Array) -> Array:
 
 
 def _buckets(plan: Plan) -> Iterable[tuple[str, tuple[tuple[str, ...], float, float]]]:
+    # The level of a bucket that events change is not known from what passed.
+    changed = {
+        action.qdisc.ifname
+        for event in plan.events
+        for action in event.actions
+        if isinstance(action, ChangeQdisc) and isinstance(action.qdisc.options, Tbf)
+    }
     for link in plan.links:
         for direction in link.directions:
-            if direction.burst_bytes and direction.baseline_bps:
+            if direction.burst_bytes and direction.baseline_bps and direction.ifname not in changed:
                 yield (
                     direction.name,
                     ((direction.name,), float(direction.baseline_bps), float(direction.burst_bytes)),
@@ -164,7 +171,10 @@ def _rate_changes(
             if isinstance(action, ChangeQdisc) and isinstance(action.qdisc.options, Tbf):
                 name = names.get(action.qdisc.ifname)
                 if name is not None:
-                    changes.setdefault(name, []).append((event.t_us, float(action.qdisc.options.rate_bps)))
+                    options = action.qdisc.options
+                    changes.setdefault(name, []).append(
+                        (event.t_us, float(options.peak_bps or options.rate_bps))
+                    )
     return changes
 
 

@@ -75,8 +75,8 @@ def plan(
         actions = states[link.key].take(happening, sides)
         if actions is None:
             message = (
-                f"the event would change the kind of queue or of link of {happening.link}, or fill its token bucket; "
-                f"give the link the same kind from the start, under network.links.{link.key}"
+                f"the event would change the kind of queue or of link of {happening.link}, or give or take its token "
+                f"bucket; give the link the same kind from the start, under network.links.{link.key}"
             )
             raise error_at(net.scenario, [(happening.where, message)])
         if actions or happening.kind == "set":
@@ -260,8 +260,7 @@ class _Direction:
         """Return the qdiscs whose options changed; None if the kernel cannot make the change.
 
         A tbf that changes sets the limit of its queue in its own unit, so the qdisc below it follows again.
-        The change also fills its bucket: two frames matter little, but a long-lasting token bucket must not
-        change.
+        A token bucket changes its rates and its size; a link has one from the start, or never.
         """
         before, now = self._qdiscs, self._now()
         if [_position(qdisc) for qdisc in before] != [_position(qdisc) for qdisc in now]:
@@ -269,7 +268,7 @@ class _Direction:
         self._qdiscs = [link_qdiscs.changed(old, new) for old, new in zip(before, now, strict=True)]
         changed: list[Qdisc] = []
         for old, new in zip(before, self._qdiscs, strict=True):
-            if old != new and (_is_lasting_bucket(old) or _is_lasting_bucket(new)):
+            if _is_lasting_bucket(old) != _is_lasting_bucket(new):
                 return None
             if old != new or (changed and isinstance(changed[-1].options, Tbf)):
                 changed.append(new)
@@ -277,7 +276,7 @@ class _Direction:
 
 
 def _is_lasting_bucket(qdisc: Qdisc) -> bool:
-    """Return whether it is a token bucket with a peak rate, whose content must last."""
+    """Return whether it is a token bucket with a peak rate, whose content lasts."""
     return isinstance(qdisc.options, Tbf) and qdisc.options.peak_bps is not None
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 LACKS: Mapping[Feature, str] = {
     "traces": "has no queue that replays a trace, because that queue is a module of plait's kernel",
     "plait_red": "has no plait_red, which is a module of plait's kernel",
+    "bucket events": "uses this machine's kernel, whose token buckets fill up when they change",
     "modules": "loads no kernel modules into this machine's kernel",
     "programs": "runs no programs, because they would run as your processes without a guest around them",
     "trace events": "traces no kernel that others use",

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 LACKS: Mapping[Feature, str] = {
     "traces": "has a stock kernel, without the queue that replays traces (plait_trace)",
     "plait_red": "has a stock kernel, without the queue plait_red",
+    "bucket events": "has a stock kernel, whose token buckets fill up when they change",
     "modules": "has a stock kernel, for which plait builds no added algorithms",
     "pauses": "has no prompt, because nothing may enter the machine while it runs",
     "system call time": "counts the instructions of a system call instead",

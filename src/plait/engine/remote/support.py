@@ -27,6 +27,7 @@ LACKS: Map[Feature, str] = {
     "probes": _NO_ROOT,
     "trace events": _NO_ROOT,
     "link events": _NO_NETWORK,
+    "bucket events": _NO_NETWORK,
     "node events": _NO_ROOT,
     "system call time": "runs in real time",
     "instruction time": "runs in real time",

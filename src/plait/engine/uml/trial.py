@@ -25,11 +25,12 @@ from plait.cache import cache_root
 from plait.engine import inventory
 from plait.engine.engine import EngineIdentity, Job
 from plait.engine.portable import shipped_file
-from plait.engine.support import lacking
+from plait.engine.support import Unsupported, lacking, uses
 from plait.engine.uml import pause
 from plait.engine.uml.boot_inputs import EMPTY_PLAN, initramfs_of, kernel_parameters, present_inputs
 from plait.engine.uml.containment import DEFAULT_POLICY, GUEST, Policy, Sandbox
 from plait.engine.uml.guest_folder import GuestFolder
+from plait.engine.uml.link_kinds import chains
 from plait.engine.uml.outcome import judge
 from plait.engine.uml.watch import GuestRunner, TrialLimits
 from plait.errors import MachineError, RequestError, TrialError
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from plait.engine.inventory import Inventory, Setting
     from plait.engine.portable import ShippedFile
     from plait.engine.request import EngineRequest
-    from plait.engine.support import Feature, Unsupported
+    from plait.engine.support import Feature
     from plait.kernel import Kernel
     from plait.plan.model.plan import LinksAs, Module, Plan
 
@@ -56,6 +57,13 @@ LACKS: Mapping[Feature, str] = {
     "instruction time": "computes in no time at all",
     "offloads": "computes in no time at all, so offloads cannot save any",
 }
+_FILLS = "and Linux fills the token bucket of a chain when it changes"
+_NO_DEVICES = (
+    f"makes links chains of qdiscs here (PLAIT_LINKS, or a kernel without links as devices), {_FILLS}"
+)
+_STAYS_CHAIN = (
+    f"makes a link with a middlebox, a shared bucket or a recorded trace a chain of qdiscs, {_FILLS}"
+)
 
 
 class VirtualEngine:
@@ -120,7 +128,17 @@ class VirtualEngine:
 
     def unsupported(self, plan: Plan) -> list[Unsupported]:
         """Return what in `plan` needs another engine."""
-        return lacking(plan, LACKS)
+        missing = lacking(plan, LACKS)
+        chained = chains(plan)
+        names = {side.name: link.name for link in plan.links for side in link.directions}
+        for use in uses(plan):
+            if use.feature != "bucket events":
+                continue
+            if self._links == "chain":
+                missing.append(Unsupported(use, _NO_DEVICES))
+            elif names.get(use.name, use.name) in chained:
+                missing.append(Unsupported(use, _STAYS_CHAIN))
+        return missing
 
     def execute(self, job: Job) -> None:
         """Run one trial (see Engine)."""

@@ -18,6 +18,7 @@ from plait.plan.model.mptcp import (
     SetSysctl,
 )
 from plait.plan.model.plan import ChangeQdisc, SetDevice
+from plait.plan.model.qdiscs import Tbf
 from plait.plan.network import middlebox
 from plait.plan.network.sysctls import ALLOWED_CONGESTION_CONTROL
 from plait.plan.shell import ovs
@@ -221,6 +222,8 @@ def _action(action: Action) -> Iterator[str]:
     match action:
         case ChangeQdisc():
             yield from qdisc_command("change", action.qdisc)
+            if isinstance(action.qdisc.options, Tbf) and action.qdisc.options.peak_bps is not None:
+                yield "(tc fills the bucket; a trial keeps its tokens)"
         case SetDevice():
             yield from device_commands(action)
         case SetSysctl():

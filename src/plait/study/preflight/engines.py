@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from plait.engine.factory import engines_with
 from plait.errors import ScenarioError
+from plait.scenario.fields.events import happenings
 from plait.scenario.read.source import Source
 from plait.seeds import trial_seed
 from plait.study.preflight.kernel import refuse_what_is_missing
@@ -77,6 +78,11 @@ def place(scenario: Scenario, use: Use) -> Where:
         case "programs":
             numbers = [i for i, program in enumerate(scenario.programs) if program.name == use.name]
             return ("programs", *numbers[:1])
+        case "events":
+            named = [
+                happening.where for happening in happenings(scenario.events) if happening.link == use.name
+            ]
+            return named[0] if named else ("events",)
         case "machine":
             return ("machine", use.name)
         case "settings":

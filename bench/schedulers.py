@@ -79,7 +79,8 @@ def transfers(folder: Path) -> None:
     head("paths", "bytes")
     for name, (one, other, sizes) in SHORT.items():
         for size in sizes:
-            text = f"network: {{{network((one, other))}}}\ntraffic: [{{transfer: {{from: h1, to: h2, bytes: {size}}}}}]\n"
+            transfer = f"transfer: {{from: h1, to: h2, bytes: {size}}}"
+            text = f"network: {{{network((one, other))}}}\ntraffic: [{{{transfer}}}]\n"
             row(name, size, *(mean(case, "completion_s", 1000, 0) for case in study(text, folder, 5)))
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from plait.plan.model.programs import Program
 
 _MPTCP_SINCE = (6, 6)
-"""Linux can since then change the protocol of a socket that a program asks for (agent/src/program/mptcp.rs)."""
+"""Linux can since then change the protocol of a socket that a program asks for (agent/src/program/transport.rs)."""
 _STEP_MIB = 64
 
 

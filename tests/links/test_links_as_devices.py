@@ -119,18 +119,20 @@ def test_the_calibration_measures_devices_as_configured(tmp_path: Path) -> None:
     assert figures[0].measured == pytest.approx(10_000, abs=2)
 
 
+def carried(rows: pl.DataFrame, begin_s: float, end_s: float) -> float:
+    """Return the bits per second that a link's direction carried between two samples."""
+    part = rows.filter((rows["t_us"] >= begin_s * 1e6) & (rows["t_us"] <= end_s * 1e6))
+    return float((part["sent_bytes"][-1] - part["sent_bytes"][0]) * 8 / (end_s - begin_s))
+
+
 def test_events_change_cut_and_restore_a_device(run: Callable[..., Tables]) -> None:
     tables = run(LINE.replace("LINK", "rate: 10mbit, delay: 10ms") + EVENTS, "device")
     rows = tables["links"].filter(tables["links"]["link"] == "h1->h2").sort("t_us")
 
-    def carried(begin_s: float, end_s: float) -> float:
-        part = rows.filter((rows["t_us"] >= begin_s * 1e6) & (rows["t_us"] <= end_s * 1e6))
-        return float((part["sent_bytes"][-1] - part["sent_bytes"][0]) * 8 / (end_s - begin_s))
-
-    assert carried(1.5, 2.9) == pytest.approx(10e6, rel=0.02)
-    assert carried(4, 5) == pytest.approx(2e6, rel=0.02)
-    assert carried(5.8, 6) == 0  # what waited at the cut has left
-    assert carried(8, 10) == pytest.approx(2e6, rel=0.02)
+    assert carried(rows, 1.5, 2.9) == pytest.approx(10e6, rel=0.02)
+    assert carried(rows, 4, 5) == pytest.approx(2e6, rel=0.02)
+    assert carried(rows, 5.8, 6) == 0  # what waited at the cut has left
+    assert carried(rows, 8, 10) == pytest.approx(2e6, rel=0.02)
     dropped = rows.filter(rows["t_us"] == rows["t_us"].max())["dropped_packets"][0]
     assert dropped > 0
 
@@ -147,12 +149,8 @@ def test_an_event_changes_a_bucket_and_does_not_fill_it(run: Callable[..., Table
     tables = run(LINE.replace("LINK", BUCKET) + MORE, "device")
     rows = tables["links"].filter(tables["links"]["link"] == "h1->h2").sort("t_us")
 
-    def carried(begin_s: float, end_s: float) -> float:
-        part = rows.filter((rows["t_us"] >= begin_s * 1e6) & (rows["t_us"] <= end_s * 1e6))
-        return float((part["sent_bytes"][-1] - part["sent_bytes"][0]) * 8 / (end_s - begin_s))
-
-    assert carried(3, 5) == pytest.approx(2e6, rel=0.02)
-    assert carried(5.1, 9) == pytest.approx(4e6, rel=0.02)
+    assert carried(rows, 3, 5) == pytest.approx(2e6, rel=0.02)
+    assert carried(rows, 5.1, 9) == pytest.approx(4e6, rel=0.02)
 
 
 @pytest.mark.parametrize(

@@ -81,11 +81,11 @@ def _facts(path: Path) -> tuple[str | None, list[str], tuple[str, ...]]:
                 for tag in segment.iter_tags():
                     match tag.entry.d_tag:
                         case "DT_NEEDED":
-                            needed.append(tag.needed)  # type: ignore[attr-defined]  # every such tag has it
+                            needed.append(tag.needed)  # type: ignore[attr-defined]  # pyelftools sets it by kind
                         case "DT_RPATH":
-                            folders += tag.rpath.split(":")  # type: ignore[attr-defined]
+                            folders += tag.rpath.split(":")  # type: ignore[attr-defined]  # as above
                         case "DT_RUNPATH":
-                            folders += tag.runpath.split(":")  # type: ignore[attr-defined]
+                            folders += tag.runpath.split(":")  # type: ignore[attr-defined]  # as above
     origin = str(path.parent)
     places = (folder.replace("${ORIGIN}", origin).replace("$ORIGIN", origin) for folder in folders)
     return interpreter, needed, tuple(places)

@@ -28,6 +28,7 @@ const PRIVATE: [(&str, &str); 4] = [
     ("mnt", "mode=0755,size=1%"),
 ];
 const HOSTFS_SEALED: &str = "/sys/module/hostfs/parameters/sealed";
+const MODULES_DISABLED: &str = "/proc/sys/kernel/modules_disabled";
 /// Mount options of `/dev/shm`.
 const SHARED_MEMORY: &CStr = c"mode=1777,size=10%";
 
@@ -104,10 +105,8 @@ pub fn mount_names() -> Result<()> {
 /// make a mount writable, or load code into the kernel. The main thread calls this; all programs
 /// descend from it.
 pub fn seal() -> Result<()> {
-    for path in [HOSTFS_SEALED, "/proc/sys/kernel/modules_disabled"] {
-        if path == HOSTFS_SEALED && machine::is_this_one() {
-            continue; // a stock kernel has no hostfs
-        }
+    let hostfs = (!machine::is_this_one()).then_some(HOSTFS_SEALED); // a stock kernel has none
+    for path in hostfs.into_iter().chain([MODULES_DISABLED]) {
         std::fs::write(path, "1")
             .attempt(|| format!("writing {path}, so that programs cannot leave the guest"))?;
     }

@@ -2,8 +2,9 @@
 
     python bench/links.py [NAME..]
 
-Each case runs with both kinds of links in turn. The table has the medians of the processor time of the guest, which
-other work on the machine disturbs less than wall time, and of the wall time; and both per packet and hop.
+Each case runs with both kinds of links in turn, or with one (`--links`). The table has the medians of the processor
+time of the guest, which other work on the machine disturbs less than wall time, and of the wall time; both per packet
+and hop; and the memory of the largest guest so far.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ def routers() -> str:
 def cases() -> dict[str, list[tuple[str, tuple[str, ...], int]]]:
     """Return for each name the trials in it: a scenario, its overrides, and the case."""
     short = ("traffic.0.bulk.duration=2s",)
+    large = ("network.k=8", "traffic.0.permutation.each.bulk.duration=1s")
     return {
         "chain of routers": [(routers(), (), 0)],
         "2 x 1 Gbit/s": [
@@ -70,6 +72,8 @@ def cases() -> dict[str, list[tuple[str, tuple[str, ...], int]]]:
         ],
         "pair": [("two-paths", (), 0), ("two-paths", (), 1)],
         "fat tree": [("fat-tree", (), 3)],
+        "fat tree of 128 hosts, 1 subflow": [("fat-tree", large, 0)],
+        "fat tree of 128 hosts, 8 subflows": [("fat-tree", large, 3)],
         "two seconds": [("two-paths", short, 1)],
     }
 
@@ -123,12 +127,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("name", nargs="*", help=f"one of: {', '.join(cases())}")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--links", choices=["chain", "device"], help="one kind of links")
     parser.add_argument("--kernel", help="name of a built kernel; the default kernel otherwise")
     asked = parser.parse_args()
     kernel = kernels.find(asked.kernel) if asked.kernel else kernels.ensure()
     rows = []
     for name in asked.name or cases():
-        runs: dict[LinksAs, list[Spent]] = {"chain": [], "device": []}
+        kinds: tuple[LinksAs, ...] = (asked.links,) if asked.links else ("chain", "device")
+        runs: dict[LinksAs, list[Spent]] = {links: [] for links in kinds}
         for _ in range(asked.repeats):
             for links, spent in runs.items():
                 spent.append(measure(kernel, name, links))
@@ -140,6 +146,7 @@ def main() -> None:
                     "case": name, "links": links, "processor s": round(cpu, 3),
                     "wall s": round(statistics.median(one.wall_s for one in spent), 3),
                     "packets x hops": hops, "us per packet and hop": round(cpu * 1e6 / max(hops, 1), 2),
+                    "MiB": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024,
                 }
             )  # fmt: skip
             print(rows[-1], file=sys.stderr)

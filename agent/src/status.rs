@@ -21,6 +21,7 @@ const RESERVED_BYTES: usize = 2048;
 
 static PHASE: Mutex<&'static str> = Mutex::new("boot");
 static BOOT_US: AtomicI64 = AtomicI64::new(0);
+static SENT_BYTES: Mutex<Option<u64>> = Mutex::new(None);
 static BROUGHT: Mutex<Option<ModuleOffers>> = Mutex::new(None);
 static WRITTEN: AtomicBool = AtomicBool::new(false);
 
@@ -31,6 +32,9 @@ struct Status<'a> {
     error: Option<&'a str>,
     virtual_us: i64,
     boot_us: i64,
+    /// What this machine has sent on the lines of real hosts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sent_bytes: Option<u64>,
     brought: ModuleOffers,
 }
 
@@ -54,6 +58,11 @@ pub fn brought(names: ModuleOffers) {
     *BROUGHT.lock().unwrap_or_else(PoisonError::into_inner) = Some(names);
 }
 
+/// Record how many bytes this machine has sent.
+pub fn sent(bytes: u64) {
+    *SENT_BYTES.lock().unwrap_or_else(PoisonError::into_inner) = Some(bytes);
+}
+
 /// Write status.json once, atomically. The agent calls this last.
 pub fn write(error: Option<&str>) {
     if WRITTEN.swap(true, Ordering::SeqCst) {
@@ -66,6 +75,7 @@ pub fn write(error: Option<&str>) {
         error,
         virtual_us: clock::trial_us().max(0),
         boot_us: BOOT_US.load(Ordering::Relaxed),
+        sent_bytes: *SENT_BYTES.lock().unwrap_or_else(PoisonError::into_inner),
         brought: BROUGHT.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default(),
     };
     if let Some(error) = error {

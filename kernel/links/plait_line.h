@@ -84,7 +84,9 @@ void plait_line_send(struct plait_line *line, struct sk_buff *skb);
 int plait_line_change(struct plait_line *line, const struct nlattr *attr, struct netlink_ext_ack *extack);
 int plait_line_put(struct plait_line *line, struct sk_buff *skb, int type);
 int plait_line_put_counters(struct plait_line *line, struct sk_buff *skb);
-void plait_line_read(struct plait_line *line, struct plait_line_xstats *out);
+int plait_line_put_sojourns(struct plait_line *line, struct sk_buff *skb);
+/* The counters at this instant. */
+void plait_line_read(struct plait_line *line, struct plait_line_counters *out);
 
 /* What happens to the line at `now`; for the agenda, in softirq and under RCU. */
 void plait_line_event(struct plait_line *line, u64 now);

@@ -255,8 +255,7 @@ int plait_line_put(struct plait_line *line, struct sk_buff *skb, int type)
 	return 0;
 }
 
-/* The counters at this instant. */
-static void plait_line_count(struct plait_line *line, struct plait_line_counters *out)
+void plait_line_read(struct plait_line *line, struct plait_line_counters *out)
 {
 	const struct Qdisc *qdisc = line->qdisc;
 	u64 now;
@@ -268,8 +267,7 @@ static void plait_line_count(struct plait_line *line, struct plait_line_counters
 	*out = line->count;
 	out->queue_packets = plait_line_waiting(line);
 	out->flying = skb_queue_len(&line->flight) + line->early_count;
-	if (line->bucket.rate)
-		out->tokens = plait_bucket_level(&line->bucket, now);
+	out->tokens = line->bucket.rate ? plait_bucket_level(&line->bucket, now) : U64_MAX;
 	if (qdisc) {
 		struct gnet_stats_queue sum = {};
 
@@ -280,12 +278,21 @@ static void plait_line_count(struct plait_line *line, struct plait_line_counters
 	spin_unlock_bh(&line->lock);
 }
 
-void plait_line_read(struct plait_line *line, struct plait_line_xstats *out)
+int plait_line_put_sojourns(struct plait_line *line, struct sk_buff *skb)
 {
-	plait_line_count(line, &out->count);
+	u32 bins = PLAIT_SOJOURNS;
+	int err;
+
+	if (nla_put_u32(skb, PLAIT_COUNT_NUMBER, line->number))
+		return -EMSGSIZE;
 	spin_lock_bh(&line->lock);
-	memcpy(out->sojourn, line->sojourn, sizeof(out->sojourn));
+	plait_line_advance(line, ktime_get_ns());
+	plait_line_arm(line);
+	while (bins && !line->sojourn[bins - 1])
+		bins--;
+	err = nla_put_64bit(skb, PLAIT_COUNT_SOJOURNS, bins * sizeof(u64), line->sojourn, PLAIT_COUNT_PAD);
 	spin_unlock_bh(&line->lock);
+	return err;
 }
 
 static int plait_put_qdisc(struct Qdisc *qdisc, struct sk_buff *skb)
@@ -305,7 +312,7 @@ int plait_line_put_counters(struct plait_line *line, struct sk_buff *skb)
 {
 	struct plait_line_counters now;
 
-	plait_line_count(line, &now);
+	plait_line_read(line, &now);
 	if (nla_put_u32(skb, PLAIT_COUNT_NUMBER, line->number) ||
 	    nla_put(skb, PLAIT_COUNT_LINE, sizeof(now), &now))
 		return -EMSGSIZE;

@@ -345,12 +345,12 @@ static int plait_fill_info(struct sk_buff *skb, const struct net_device *dev)
 
 static size_t plait_get_xstats_size(const struct net_device *dev)
 {
-	return sizeof(struct plait_line_xstats);
+	return sizeof(struct plait_line_counters);
 }
 
 static int plait_fill_xstats(struct sk_buff *skb, const struct net_device *dev)
 {
-	struct plait_line_xstats xstats;
+	struct plait_line_counters xstats;
 
 	plait_line_read(&plait_end(dev)->out, &xstats);
 	return nla_put(skb, IFLA_INFO_XSTATS, sizeof(xstats), &xstats);
@@ -380,6 +380,7 @@ static struct genl_family plait_family;
 
 static int plait_dump(struct sk_buff *skb, struct netlink_callback *cb)
 {
+	u8 command = ((struct genlmsghdr *)nlmsg_data(cb->nlh))->cmd;
 	u64 home = sock_net(skb->sk)->net_cookie;
 	struct plait_end *end;
 	long place = 0;
@@ -392,8 +393,13 @@ static int plait_dump(struct sk_buff *skb, struct netlink_callback *cb)
 		if (end->home != home || place++ < cb->args[0])
 			continue;
 		header = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, &plait_family, NLM_F_MULTI,
-				     PLAIT_LINK_CMD_GET);
-		err = header ? plait_line_put_counters(&end->out, skb) : -EMSGSIZE;
+				     command);
+		if (!header)
+			err = -EMSGSIZE;
+		else if (command == PLAIT_LINK_CMD_SOJOURNS)
+			err = plait_line_put_sojourns(&end->out, skb);
+		else
+			err = plait_line_put_counters(&end->out, skb);
 		if (err) {
 			if (header)
 				genlmsg_cancel(skb, header);
@@ -408,6 +414,7 @@ static int plait_dump(struct sk_buff *skb, struct netlink_callback *cb)
 
 static const struct genl_small_ops plait_commands[] = {
 	{ .cmd = PLAIT_LINK_CMD_GET, .dumpit = plait_dump },
+	{ .cmd = PLAIT_LINK_CMD_SOJOURNS, .dumpit = plait_dump },
 };
 
 static struct genl_family plait_family __ro_after_init = {

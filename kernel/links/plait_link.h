@@ -40,18 +40,21 @@ enum {
 };
 #define PLAIT_LINE_MAX (__PLAIT_LINE_MAX - 1)
 
-/* The generic netlink family "plait_link": dumps the counters of all links that were made from a namespace. */
+/* The generic netlink family "plait_link": dumps all links that were made from a namespace. */
 #define PLAIT_LINK_FAMILY	"plait_link"
-#define PLAIT_LINK_VERSION	1
-#define PLAIT_LINK_CMD_GET	1
+#define PLAIT_LINK_VERSION	2	/* 1: had no PLAIT_LINK_CMD_SOJOURNS */
+#define PLAIT_LINK_CMD_GET	1	/* the counters */
+#define PLAIT_LINK_CMD_SOJOURNS	2	/* the times in the queue */
 
 /* Attributes of a message, one per direction. */
 enum {
 	PLAIT_COUNT_UNSPEC,
-	PLAIT_COUNT_NUMBER,	/* u32 */
+	PLAIT_COUNT_NUMBER,	/* u32; in both dumps */
 	PLAIT_COUNT_LINE,	/* struct plait_line_counters */
 	PLAIT_COUNT_QDISC,	/* nested: TCA_STATS_BASIC, TCA_STATS_QUEUE and TCA_STATS_APP of the qdisc, if there is one */
 	PLAIT_COUNT_PAD,
+	PLAIT_COUNT_SOJOURNS,	/* u64[]: packets that left the queue for the line, by their time in it; up to the last bin
+				 * that has any. plait_sojourn_bin (plait_link_rules.h) has the bins */
 	__PLAIT_COUNT_MAX,
 };
 
@@ -68,16 +71,11 @@ struct plait_line_counters {
 	__u64	queue_packets;		/* that wait for the line now */
 	__u64	queue_bytes;
 	__u64	flying;			/* packets on the line now */
-	__u64	tokens;			/* bytes in the bucket now */
+	__u64	tokens;			/* bytes in the bucket now; all bits set: there is no bucket */
 	__u64	sojourn_ns;		/* sum of the times in the queue, of all packets that left it for the line */
 	__u64	down;			/* waited as the sender went down, or arrived at a device that is down */
 };
 
-/* IFLA_INFO_XSTATS: the counters of the direction that leaves the device, and its times in the queue. */
-#define PLAIT_SOJOURNS	40
-struct plait_line_xstats {
-	struct plait_line_counters count;
-	__u64	sojourn[PLAIT_SOJOURNS];	/* packets by time: none; then 2^(i-1) <= ns < 2^i; the last has the rest */
-};
+/* IFLA_INFO_XSTATS: struct plait_line_counters of the direction that leaves the device. */
 
 #endif

@@ -35,6 +35,7 @@ static inline u64 div64_u64_rem(u64 a, u64 b, u64 *rest)
 
 #define PLAIT_BYTE_NS		8000000000ULL	/* ns that a byte takes at 1 bit/s */
 #define PLAIT_TABLE_SCALE	8192		/* a table's value that stands for the jitter itself */
+#define PLAIT_SOJOURNS		305		/* bins of times in the queue */
 
 /* An instant with the remainder of the division that led to it: ns + rest / rate. */
 struct plait_instant {
@@ -74,28 +75,50 @@ static inline u64 plait_bucket_take(struct plait_bucket *b, u64 begin, u32 bytes
 	return begin;
 }
 
-/* The tokens at `now` in whole bytes; 0 while there is a debt. */
-static inline u32 plait_bucket_level(const struct plait_bucket *b, u64 now)
+/* What the bucket holds at `now`, in whole bytes. Below 0: a packet has started that waits for these tokens. */
+static inline s64 plait_bucket_holds(const struct plait_bucket *b, u64 now)
 {
-	u64 missing;
-
 	if (now >= b->full.ns)
 		return b->burst;
-	missing = mul_u64_u64_div_u64(b->full.ns - now, b->rate, PLAIT_BYTE_NS) + 1;
-	return missing < b->burst ? b->burst - missing : 0;
+	return (s64)b->burst - (s64)mul_u64_u64_div_u64(b->full.ns - now, b->rate, PLAIT_BYTE_NS) - 1;
 }
 
-/* Gives a bucket another rate and size at `now`, with the tokens that it holds. A new bucket is full. */
+/* The tokens that a packet could take at `now`. */
+static inline u32 plait_bucket_level(const struct plait_bucket *b, u64 now)
+{
+	s64 holds = plait_bucket_holds(b, now);
+
+	return holds > 0 ? holds : 0;
+}
+
+/* Gives a bucket another rate and size at `now`. It keeps what it holds, also below 0, as far as there is room. A new
+ * bucket is full.
+ */
 static inline void plait_bucket_change(struct plait_bucket *b, u64 now, u64 rate, u32 burst)
 {
-	u32 level = b->rate ? plait_bucket_level(b, now) : burst;
+	s64 holds = b->rate ? plait_bucket_holds(b, now) : burst;
 
 	b->rate = rate;
 	b->burst = burst;
 	b->full.ns = now;
 	b->full.rest = 0;
-	if (rate && level < burst)
-		b->full.ns += mul_u64_u64_div_u64(burst - level, PLAIT_BYTE_NS, rate);
+	if (rate && holds < burst)
+		b->full.ns += mul_u64_u64_div_u64(burst - holds, PLAIT_BYTE_NS, rate);
+}
+
+/* The bin of a time in the queue. Bins are 1 ns wide below 16 ns; above, eight of equal width follow each power of two.
+ * The last bin has everything from 2^40 ns.
+ */
+static inline u32 plait_sojourn_bin(u64 ns)
+{
+	u32 power;
+
+	if (ns < 8)
+		return ns;
+	power = 63 - __builtin_clzll(ns);
+	if (power >= 40)
+		return PLAIT_SOJOURNS - 1;
+	return (power - 2) * 8 + (ns >> (power - 3)) % 8;
 }
 
 /* Whether an event of that probability (0 .. 2^32 - 1 for 0 .. 1) happens, given a draw uniform over 32 bits. */

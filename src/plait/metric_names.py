@@ -14,7 +14,8 @@ _FigureMetric = Literal[
     "message_delay_max_us", "request_latency_p50_us", "request_latency_p95_us", "request_latency_p99_us",
     "request_latency_max_us", "page_load_s", "page_load_p95_s", "page_load_max_s", "udp_loss_ratio", "udp_delay_p50_us",
     "udp_delay_p95_us", "udp_delay_p99_us", "udp_delay_max_us", "udp_jitter_us", "rtt_median_us", "rtt_max_us",
-    "queue_mean_bytes", "queue_max_bytes", "dropped_packets", "duration_s", "iperf3_sent_bps",
+    "queue_mean_bytes", "queue_max_bytes", "queueing_delay_p50_us", "queueing_delay_p95_us",
+    "queueing_delay_p99_us", "dropped_packets", "duration_s", "iperf3_sent_bps",
     "iperf3_received_bps", "iperf3_udp_bps", "iperf3_lost_packets", "iperf3_jitter_us", "iperf3_udp_loss_ratio",
     "iperf3_udp_jitter_us", "probe_rtt_p50_us", "probe_rtt_p95_us", "probe_loss_ratio",
 ]  # fmt: skip
@@ -34,7 +35,8 @@ JUDGED_METRICS: tuple[MetricName, ...] = (
     "request_latency_p99_us", "message_delay_p50_us", "message_delay_p95_us", "message_delay_p99_us",
     "goodput_bps", "steady_goodput_bps", "efficiency", "aggregation_benefit", "jain_index",
     "second_subflow_s", "reinjected_bytes", "retransmits", "rtt_median_us", "rtt_max_us", "queue_mean_bytes",
-    "queue_max_bytes", "dropped_packets", "udp_loss_ratio", "udp_delay_p95_us", "udp_jitter_us",
+    "queue_max_bytes", "queueing_delay_p50_us", "queueing_delay_p95_us", "queueing_delay_p99_us", "dropped_packets",
+    "udp_loss_ratio", "udp_delay_p95_us", "udp_jitter_us",
     "iperf3_udp_loss_ratio", "probe_rtt_p95_us",
 )  # fmt: skip
 """Those with a better direction, by which `judge` and `plait compare` can judge."""

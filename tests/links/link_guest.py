@@ -5,7 +5,9 @@
 CASES is a JSON file: a list of cases, each with the conditions of a link, a seed, and what to send: [[gap in ns,
 size], ..]. A case may have a change: after that many packets, the link gets other conditions. RESULTS gets for each
 case the entries [[time, number, size], ..] that the sender's interface saw, the arrivals that the other one saw, in
-their order, and the counters of the link. In a case with `down`, one end goes down after the last packet.
+their order, the counters of the link, its times in the queue, and the tokens before and after the change. In a case
+with `down`, one end goes down after the last packet; in one with `sample`, the result has the time and the tokens
+before each group of this number of packets.
 """
 
 from __future__ import annotations
@@ -44,6 +46,9 @@ FIELDS = {
     "bucket_burst": (15, "I"),
 }
 TABLE, GE, SEED, QDISC, QDISC_OPTIONS = 5, 8, 16, 17, 18
+NETLINK_GENERIC, CONTROLLER, DUMP, DONE = 16, 16, 0x300, 3
+GET_FAMILY, FAMILY_ID, FAMILY_NAME = 3, 1, 2
+COUNT_LINE, COUNT_SOJOURNS = 2, 5
 SO_RCVBUFFORCE = 33
 SO_TIMESTAMPNS = 35
 COUNTERS = (
@@ -75,10 +80,10 @@ def conditions(case: dict) -> bytes:
 
 
 class Netlink:
-    """A socket for rtnetlink that waits for each acknowledgement."""
+    """A socket for netlink that waits for each acknowledgement."""
 
-    def __init__(self) -> None:
-        self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+    def __init__(self, protocol: int = 0) -> None:
+        self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol)
         self.socket.bind((0, 0))
 
     def ask(self, kind: int, flags: int, payload: bytes) -> bytes:
@@ -108,15 +113,37 @@ class Netlink:
     def down(self, name: str) -> None:
         self.ask(RTM_NEWLINK, ACK, struct.pack("=BxHiII", 0, 0, socket.if_nametoindex(name), 0, 1))
 
-    def counters(self) -> dict:
+    def xstats(self) -> bytes:
         index = socket.if_nametoindex(NAMES[0])
         answer = self.ask(RTM_GETLINK, 0, struct.pack("=BxHiII", 0, 0, index, 0, 0))
-        info = find(find(answer[32:], IFLA_LINKINFO), INFO_XSTATS)
-        return dict(zip(COUNTERS, struct.unpack_from(f"={len(COUNTERS)}Q", info), strict=True))
+        return find(find(answer[32:], IFLA_LINKINFO), INFO_XSTATS)
 
     def remove(self) -> None:
         index = socket.if_nametoindex(NAMES[0])
         self.ask(RTM_DELLINK, ACK, struct.pack("=BxHiII", 0, 0, index, 0, 0))
+
+
+def counters(netlink: Netlink) -> tuple[dict, list[int]]:
+    """Return the counters of the direction that leaves the first device, and its times in the queue."""
+    line, sojourns = find(dump(1), COUNT_LINE), find(dump(2), COUNT_SOJOURNS)
+    assert line == netlink.xstats()
+    return dict(zip(COUNTERS, struct.unpack(f"={len(COUNTERS)}Q", line), strict=True)), list(
+        struct.unpack(f"={len(sojourns) // 8}Q", sojourns)
+    )
+
+
+def dump(command: int) -> bytes:
+    """Return the attributes of the first message of a dump of all links."""
+    generic = Netlink(NETLINK_GENERIC)
+    name = attribute(FAMILY_NAME, b"plait_link\0")
+    answer = generic.ask(CONTROLLER, 0, bytes((GET_FAMILY, 1, 0, 0)) + name)
+    family = struct.unpack("=H", find(answer[20:], FAMILY_ID))[0]
+    answer = generic.ask(family, DUMP, bytes((command, 1, 0, 0)))
+    message = answer[20 : struct.unpack_from("=I", answer)[0]]
+    while struct.unpack_from("=H", answer, 4)[0] != DONE:
+        answer = generic.socket.recv(65536)
+    generic.socket.close()
+    return message
 
 
 def find(attributes: bytes, wanted: int) -> bytes:
@@ -165,24 +192,32 @@ def perform(netlink: Netlink, case: dict) -> dict:
     sender.bind((NAMES[0], ETHERTYPE))
     head = MACS[1] + MACS[0] + struct.pack("!H", ETHERTYPE)
     filler = bytes(70000)
-    changed = 0
+    changed, held, levels = 0, [], []
     for number, (gap, size) in enumerate(case["packets"]):
         if gap:
             time.sleep(gap / 1e9)
         if case.get("change") and case["change"]["after"] == number:
             changed = time.clock_gettime_ns(time.CLOCK_REALTIME)
+            held = [counters(netlink)[0]["tokens"]]
             data = attribute(OUT | NESTED, conditions(case["change"]))
             netlink.link(socket.if_nametoindex(NAMES[0]), data, 0)
+            held.append(counters(netlink)[0]["tokens"])
+        if case.get("sample") and number % case["sample"] == 0:
+            levels.append((time.clock_gettime_ns(time.CLOCK_REALTIME), counters(netlink)[0]["tokens"]))
         sender.send(head + struct.pack("!II", number, number ^ 0xFFFFFFFF) + filler[: size - 22])
     if "down" in case:
         changed = time.clock_gettime_ns(time.CLOCK_REALTIME)
         netlink.down(case["down"])
     time.sleep(case["wait_s"])
+    counts, sojourns = counters(netlink)
     result = {
         "entries": seen(taps[0], outgoing=True),
         "arrivals": seen(taps[1], outgoing=False),
-        "counters": netlink.counters(),
+        "counters": counts,
+        "sojourns": sojourns,
         "changed": changed,
+        "held": held,
+        "levels": levels,
     }
     for each in (*taps, sender):
         each.close()

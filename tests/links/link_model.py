@@ -5,6 +5,7 @@ All numbers are integers; times are in ns. `kernel/links/plait_line.c` states th
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 SECOND_BITS = 8 * 10**9
@@ -48,6 +49,14 @@ class Random:
         return a ^ b ^ c ^ d
 
 
+def sojourn_bin(ns: int) -> int:
+    """Return the bin of a time in the queue: 1 ns wide below 16 ns, then eight of a width for each power of two."""
+    power = ns.bit_length() - 1
+    if ns < 8:
+        return ns
+    return 304 if power >= 40 else (power - 2) * 8 + (ns >> (power - 3)) % 8
+
+
 @dataclass
 class Instant:
     """A time with the remainder of the division by the rate."""
@@ -75,6 +84,8 @@ class Model:
     lost: int = 0
     overflow: int = 0
     sojourn: int = 0
+    sojourns: Counter[int] = field(default_factory=Counter)
+    """Packets by the bin of their time in the queue."""
     last: int = 0
     bad: bool = False
 
@@ -109,6 +120,7 @@ class Model:
             number, entry, size = self.waiting.pop(0)
             start = max(entry, self.free.ns)
             self.sojourn += start - entry
+            self.sojourns[sojourn_bin(start - entry)] += 1
             if link.bucket_rate:
                 spare = max(0, link.bucket_burst - size) * SECOND_BITS // link.bucket_rate
                 start = max(start, self.full.ns + (self.full.rest > 0) - spare)
@@ -124,15 +136,21 @@ class Model:
             self.arrivals.append((arrival, number))
 
     def change_bucket(self, now: int, before: Conditions, after: Conditions) -> None:
-        """Give the bucket another rate and size, with the tokens that it has."""
+        """Give the bucket another rate and size, with the tokens that it has, or owes to a packet that has started."""
         old, new = (before.bucket_rate, before.bucket_burst), (after.bucket_rate, after.bucket_burst)
         if old == new:
             return
-        level = new[1]
+        holds = new[1]
         if old[0]:
             missing = max(0, self.full.ns - now) * old[0] // SECOND_BITS + (now < self.full.ns)
-            level = max(0, old[1] - missing)
-        self.full = Instant(now + max(0, new[1] - level) * SECOND_BITS // new[0])
+            holds = old[1] - missing
+        if new[0]:
+            self.full = Instant(now + max(0, new[1] - holds) * SECOND_BITS // new[0])
+
+    def level(self, now: int, link: Conditions) -> int:
+        """Return the tokens that a packet could take."""
+        missing = max(0, self.full.ns - now) * link.bucket_rate // SECOND_BITS + (now < self.full.ns)
+        return max(0, link.bucket_burst - missing)
 
     def _loses(self, link: Conditions) -> bool:
         if not any(link.ge):

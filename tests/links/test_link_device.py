@@ -6,6 +6,7 @@ on both ends give the times at which they entered and arrived, and `link_model.M
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import subprocess
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.guest
 
 PACKETS = 10_000
+NO_BUCKET = 2**64 - 1
+SAMPLED = "bucket that is sampled"
 MS = 10**6
 GUEST = Path(__file__).with_name("link_guest.py")
 INIT = """#!/bin/sh
@@ -112,8 +115,22 @@ CHANGES = {
     "a shorter delay overtakes nothing": (replace(FAST, delay=50 * MS), replace(FAST, delay=MS)),
     "a cut": (DSL, replace(DSL, loss=ALL)),
     "a bucket keeps its tokens": (
+        replace(FAST, bucket_rate=7_000_000, bucket_burst=300_000),
+        replace(FAST, bucket_rate=5_500_000, bucket_burst=900_000),
+    ),
+    "an empty bucket stays empty": (
         replace(FAST, bucket_rate=1_000_000, bucket_burst=100_000),
         replace(FAST, bucket_rate=50_000_000, bucket_burst=900_000),
+    ),
+    "a smaller bucket spills": (
+        replace(FAST, bucket_rate=50_000_000, bucket_burst=900_000),
+        replace(FAST, bucket_rate=5_500_000, bucket_burst=30_000),
+    ),
+    "a new bucket is full": (FAST, replace(FAST, bucket_rate=5_500_000, bucket_burst=300_000)),
+    "a bucket goes": (replace(FAST, bucket_rate=1_000_000, bucket_burst=100_000), FAST),
+    "a rate changes under a bucket": (
+        replace(FAST, bucket_rate=5_500_000, bucket_burst=300_000),
+        replace(FAST, rate=6_000_000, bucket_rate=5_500_000, bucket_burst=300_000),
     ),
 }  # fmt: skip
 
@@ -123,6 +140,8 @@ def all_cases() -> list[dict[str, Any]]:
     out.append(case("mtu", FAST, 900_000_000, mtu=65_535, packets=traffic("mtu", 900_000_000, 65_000)[:500]))
     out.append(case("codel", DSL, 9_000_000, qdisc=CODEL))
     out.append(case("pfifo_fast", DSL, 9_000_000, qdisc=FIFO))
+    drained = replace(FAST, bucket_rate=7_000_000, bucket_burst=200_000)
+    out.append(case(SAMPLED, drained, 7_600_000, sample=20))
     burst = [(0, 1000)] * 100
     for end in ("la", "lb"):
         out.append(case(f"{end} goes down", DSL, 0, packets=burst, down=end))
@@ -192,7 +211,7 @@ def modelled(case: dict[str, Any], result: dict[str, Any]) -> Model:
     return model
 
 
-@pytest.mark.parametrize("name", [*CASES, "mtu", "codel", "pfifo_fast", *CHANGES])
+@pytest.mark.parametrize("name", [*CASES, SAMPLED, "mtu", "codel", "pfifo_fast", *CHANGES])
 def test_every_packet_arrives_at_the_nanosecond_of_the_model(
     name: str, results: dict[str, tuple[dict[str, Any], dict[str, Any]]]
 ) -> None:
@@ -210,8 +229,45 @@ def test_every_packet_arrives_at_the_nanosecond_of_the_model(
     assert not wrong, f"{len(wrong)} of {len(kernel)}, first {wrong[:3]}"
     assert result["counters"]["packets"] == len(kernel)
     assert result["counters"]["sojourn_ns"] == model.sojourn
+    assert {time: packets for time, packets in enumerate(result["sojourns"]) if packets} == model.sojourns
     assert result["counters"]["overflow"] == model.overflow
     assert result["counters"]["lost"] == model.lost
+
+
+def test_a_bucket_reports_its_level_at_any_moment(
+    results: dict[str, tuple[dict[str, Any], dict[str, Any]]],
+) -> None:
+    case, result = results[SAMPLED]
+    link, model = Conditions(**case["link"]), Model(case["seed"])
+    expected, entries = [], iter(result["entries"])
+    for at, _ in result["levels"]:
+        for entry, number, size in itertools.islice(entries, case["sample"] if expected else 0):
+            model.send(number, entry, size, link)
+        model.advance(at, link)
+        expected.append(model.level(at, link))
+    assert [level for _, level in result["levels"]] == expected
+    assert len(expected) == PACKETS // case["sample"]
+    assert len({level for level in expected if 0 < level < link.bucket_burst}) > 100
+    assert 0 in expected
+
+
+@pytest.mark.parametrize("name", [name for name in CHANGES if "bucket" in name])
+def test_a_bucket_tells_its_level_before_and_after_a_change(
+    name: str, results: dict[str, tuple[dict[str, Any], dict[str, Any]]]
+) -> None:
+    case, result = results[name]
+    assert "error" not in result, result
+    before, after = Conditions(**case["link"]), Conditions(**case["change"]["link"])
+    model = Model(case["seed"])
+    for entry, number, size in result["entries"][: case["change"]["after"]]:
+        model.send(number, entry, size, before)
+    model.advance(result["changed"], before)
+    levels = [model.level(result["changed"], before) if before.bucket_rate else NO_BUCKET]
+    model.change_bucket(result["changed"], before, after)
+    levels.append(model.level(result["changed"], after) if after.bucket_rate else NO_BUCKET)
+    assert result["held"] == levels
+    if before.bucket_rate and after.bucket_rate:
+        assert levels[1] == min(levels[0], after.bucket_burst)
 
 
 @pytest.mark.parametrize("queue", ["", ", codel"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,7 @@ from plait.dataset.convert import convert
 from plait.dataset.digest import trial_digest
 from plait.engine.engine import Job
 from plait.engine.uml.trial import VirtualEngine
+from plait.explain import Cause, explain_trial
 from plait.plan.resolve import resolve
 from plait.scenario import load, parse
 from plait.scenario.vary.cases import expand
@@ -151,6 +153,47 @@ def test_an_event_changes_a_bucket_and_does_not_fill_it(run: Callable[..., Table
 
     assert carried(rows, 3, 5) == pytest.approx(2e6, rel=0.02)
     assert carried(rows, 5.1, 9) == pytest.approx(4e6, rel=0.02)
+
+
+def test_the_tables_have_the_level_of_a_bucket_and_explain_reads_it(run: Callable[..., Tables]) -> None:
+    """1 MB last for 1e6 * 8 / (10e6 - 2e6) = 1 s at 10 Mbit/s, after slow start."""
+    scenario = LINE.replace("LINK", BUCKET) + MORE
+    tables = run(scenario, "device")
+    rows = tables["links"].filter(tables["links"]["link"] == "h1->h2").sort("t_us")
+    levels = dict(zip(rows["t_us"], rows["bucket_bytes"], strict=True))
+    assert levels[min(levels)] == 1_000_000
+    assert all(level < 4 * 1514 for t_us, level in levels.items() if 3e6 < t_us < 9e6)
+    between = [(t_us, level) for t_us, level in levels.items() if 200_000 < level < 800_000]
+    (t1, level1), (t2, level2) = between[0], between[-1]
+    assert (level1 - level2) * 8e6 / (t2 - t1) == pytest.approx(8e6, rel=0.03)
+
+    (explanation,) = explain_trial(resolve(expand(parse(scenario, "test.yaml"))[0].scenario, 1), tables)
+    (share,) = [share for share in explanation.shares if share.cause is Cause.BUCKET_EMPTY]
+    # 3.9 s, of which the flow uses a fifth of the rate, and 5 s of two fifths
+    assert share.time == pytest.approx((3.9 * 0.8 + 5 * 0.6) / 10, abs=0.02)
+    text = " ".join(share.evidence)
+    assert "holds 1 MB and refills at 2 Mbit/s; from 5.00 s it holds 2 MB and refills at 4 Mbit/s." in text
+    assert re.search(r"It was empty from 1\.[12]0 s to 10\.0 s\.", text), text
+
+
+def test_a_chain_has_no_level_and_no_queueing_delays(run: Callable[..., Tables]) -> None:
+    tables = run(LINE.replace("LINK", BUCKET), "chain")
+    assert tables["links"]["bucket_bytes"].null_count() == tables["links"].height
+    assert "queueing_delays" not in tables
+
+
+def test_every_packet_that_a_queue_sent_has_a_queueing_delay(run: Callable[..., Tables]) -> None:
+    tables = run(LINE.replace("LINK", "rate: 10mbit, delay: 10ms, queue: 50pkt"), "device")
+    delays, links = tables["queueing_delays"], tables["links"]
+    for name in ("h1->h2", "h2->h1"):
+        sent = links.filter(links["link"] == name)["sent_packets"].max()
+        packets = delays.filter(delays["link"] == name)["packets"].sum()
+        assert sent <= packets <= sent + 20  # on the way
+    longest = delays.filter(delays["link"] == "h1->h2")["at_least_ns"].max()
+    assert 50 * 1514 * 800 * 7 / 8 < longest < 50 * 1514 * 800  # of a full queue
+    back = delays.filter(delays["link"] == "h2->h1")
+    assert back.filter(back["at_least_ns"] == 0)["packets"].sum() > 0.9 * back["packets"].sum()
+    assert tables["links"]["bucket_bytes"].null_count() == links.height
 
 
 @pytest.mark.parametrize(

@@ -44,12 +44,20 @@ STUDY: dict[str, OfStudy] = {
     "rtt_max_us": spread.rtt_max_us,
     "queue_mean_bytes": exchanges.queue_mean_bytes,
     "queue_max_bytes": exchanges.queue_max_bytes,
+    "queueing_delay_p50_us": exchanges.queueing_delay(0.50),
+    "queueing_delay_p95_us": exchanges.queueing_delay(0.95),
+    "queueing_delay_p99_us": exchanges.queueing_delay(0.99),
     "dropped_packets": exchanges.dropped_packets,
     "iperf3_udp_loss_ratio": exchanges.iperf3_udp_loss_ratio,
     "iperf3_udp_jitter_us": exchanges.iperf3_udp_jitter_us,
     "probe_rtt_p50_us": exchanges.probe_rtt(0.50),
     "probe_rtt_p95_us": exchanges.probe_rtt(0.95),
     "probe_loss_ratio": exchanges.probe_loss_ratio,
+}
+QUEUEING_DELAYS = {
+    "queueing_delay_p50_us": 0.50,
+    "queueing_delay_p95_us": 0.95,
+    "queueing_delay_p99_us": 0.99,
 }
 PERCENTILES = {"p50": 0.50, "p95": 0.95, "p99": 0.99, "max": 1.0}
 EXCHANGED: dict[str, OfFlows] = {
@@ -88,6 +96,8 @@ def recompute(name: str, trial: Trial) -> float | None:
     if observed := re.fullmatch(r"observed_(\d)path_share", name):
         return spread.observed(trial, int(observed[1]))
     owner, _, metric = name.rpartition(".")
+    if metric in QUEUEING_DELAYS:
+        return exchanges.queueing_delay(QUEUEING_DELAYS[metric], owner)(trial)
     if metric == "path_share":
         return of_path(trial, owner)
     flows = [flow for flow in trial.flows if flow.name == owner]

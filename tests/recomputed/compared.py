@@ -8,7 +8,7 @@ import statistics
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from catalog import EXCHANGED, FLOW, GROUP, OF_PAGES, PROGRAM, STUDY, recompute
+from catalog import EXCHANGED, FLOW, GROUP, OF_PAGES, PROGRAM, QUEUEING_DELAYS, STUDY, recompute
 from recorded import Trial
 from scipy.stats import t
 
@@ -31,6 +31,7 @@ METRICS = (
     ),
     *(f"FLOW.{name}" for name in (*FLOW, *EXCHANGED) if name not in OF_PAGES),
     *(f"GROUP.{name}" for name in GROUP),
+    *(f"LINK.{name}" for name in QUEUEING_DELAYS),
     *(f"PROGRAM.{name}" for name in (*PROGRAM, *(f"iperf3_{figure}" for figure in IPERF3))),
 )
 
@@ -52,6 +53,8 @@ class Case:
         if metric == "path_share":
             paths = {path["name"] for flow in trial.flows for path in flow.plan["paths"]}
             return "PATH.path_share" if owner in paths else "FLOW.PATH.path_share"
+        if metric in QUEUEING_DELAYS:
+            return f"LINK.{metric}"
         if owner in {flow.name for flow in trial.flows}:
             return f"FLOW.{metric}"
         programs = {program["name"] for program in trial.plan.get("programs", ())}

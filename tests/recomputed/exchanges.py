@@ -160,3 +160,25 @@ def dropped_packets(trial: Trial) -> float | None:
     for row in sorted(trial.rows("links"), key=lambda row: row["t_us"]):
         last[row["link"]] = row["dropped_packets"]
     return sum(last.values()) if last else None
+
+
+def queueing_delay(share: float, link: str | None = None) -> Callable[[Trial], float | None]:
+    """Return how to get a percentile (nearest rank) of the times in one queue; without a link, the largest."""
+
+    def value(trial: Trial) -> float | None:
+        waits: dict[str, list[tuple[int, int | None]]] = {}
+        for row in trial.rows("queueing_delays"):
+            bins = [(row["at_least_ns"], row["below_ns"])] * row["packets"]
+            waits.setdefault(row["link"], []).extend(bins)
+        percentiles = []
+        for name, bins in waits.items():
+            if link is None or name == link:
+                first, end = sorted(bins, key=lambda place: place[0])[
+                    math.ceil(round(share * len(bins), 6)) - 1
+                ]
+                if end is None:
+                    return None
+                percentiles.append((first + end - 1) / 2 / 1000)
+        return max(percentiles, default=None)
+
+    return value

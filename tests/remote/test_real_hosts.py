@@ -7,17 +7,17 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from remote_runs import agents, left, start, wait_until
 
-from real_hosts import DEADLINE_S, HOSTS, SSHD, PlantedLine, RealHosts
+from real_hosts import HOSTS, SSHD, PlantedLine, RealHosts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 pytestmark = [
     pytest.mark.users,  # the guest's tests show the same to everybody
@@ -44,48 +44,6 @@ def hosts(tmp_path: Path) -> Iterator[RealHosts]:
     tmp_path.chmod(0o755)
     with RealHosts(tmp_path, [PlantedLine("h1-h2", (BUCKET,), (BUCKET,))]) as made:
         yield made
-
-
-def start(
-    hosts: RealHosts, text: str = SCENARIO, *options: str, limits: str | None = None
-) -> subprocess.Popen[str]:
-    scenario = hosts.folder / "scenario.yaml"
-    scenario.write_text(text, encoding="utf-8")
-    given = hosts.hosts_yaml() if limits is None else hosts.hosts_yaml(limits=limits)
-    plait = [sys.executable, "-c", "from plait.cli import main; main()"]
-    arguments = ["run", str(scenario), "--engine", "remote", "--hosts", str(given)]
-    arguments += ["--ssh-config", str(hosts.ssh_config), "--out", str(hosts.folder / "out"), *options]
-    return subprocess.Popen(
-        ["ip", "netns", "exec", hosts.netns("control"), *plait, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, "PLAIT_CACHE": str(hosts.folder / "cache")},
-    )
-
-
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 2 * DEADLINE_S
-    while not holds():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)  # the pace of looking, not a guess of how long it takes
-
-
-def left(hosts: RealHosts) -> list[str]:
-    return [path.name for host in HOSTS for path in hosts.tmp(host).iterdir()]
-
-
-def agents(hosts: RealHosts) -> list[int]:
-    """Return the processes whose program lies in the temporary folder of a host."""
-    processes = []
-    for entry in Path("/proc").iterdir():
-        try:
-            program = str((entry / "exe").readlink()) if entry.name.isdigit() else ""
-        except OSError:
-            continue
-        if program.startswith(str(hosts.folder)):
-            processes.append(int(entry.name))
-    return processes
 
 
 def test_a_transfer_gets_what_the_token_bucket_allows_and_leaves_nothing_behind(hosts: RealHosts) -> None:

@@ -208,6 +208,7 @@ def _link_row(run: _Run, direction: LinkDirection, queue: float, now_us: int) ->
         "overflow_packets": dropped if limited else None,
         "queue_bytes": int(queue) if limited else None,
         "queue_packets": int(queue / FRAME) if limited else None,
+        "bucket_bytes": None,
     }
 
 

@@ -38,19 +38,25 @@ impl Writer {
     /// Create the file for `interface`, with `packet_bytes` bytes of each packet.
     pub fn create(path: &Path, interface: &str, packet_bytes: u32) -> Result<Self> {
         let context = || format!("creating {}", path.display());
-        let file = BufWriter::with_capacity(BUFFER_BYTES, File::create(path).attempt(context)?);
+        let file = File::create(path).attempt(context)?;
+        Self::begin(file, interface, packet_bytes).attempt(context)
+    }
+
+    /// Begin an empty file.
+    pub fn begin(file: File, interface: &str, packet_bytes: u32) -> std::io::Result<Self> {
+        let file = BufWriter::with_capacity(BUFFER_BYTES, file);
         let mut writer = Self { file, block: Vec::new() };
         writer.block.extend(BYTE_ORDER_MAGIC.to_le_bytes());
         writer.block.extend([1, 0, 0, 0]); // version 1.0
         writer.block.extend(LENGTH_UNKNOWN.to_le_bytes());
-        writer.end_block(SECTION_HEADER).attempt(context)?;
+        writer.end_block(SECTION_HEADER)?;
         writer.block.extend(LINKTYPE_ETHERNET.to_le_bytes());
         writer.block.extend([0, 0]);
         writer.block.extend(packet_bytes.to_le_bytes());
         writer.option(IF_NAME, interface.as_bytes());
         writer.option(IF_TSRESOL, &[NANOSECONDS]);
         writer.option(OPT_END, &[]);
-        writer.end_block(INTERFACE_DESCRIPTION).attempt(context)?;
+        writer.end_block(INTERFACE_DESCRIPTION)?;
         Ok(writer)
     }
 

@@ -14,6 +14,8 @@ use crate::error::{Attempt, Error, Result};
 pub struct GenericFamily {
     /// The message type.
     pub id: u16,
+    /// The version of the family's messages.
+    pub version: u32,
     groups: BTreeMap<String, u32>,
 }
 
@@ -31,7 +33,11 @@ impl GenericFamily {
                 let groups = groups.filter_map(|group| {
                     Some((group.get_name().ok()?.to_string_lossy().into_owned(), group.get_id().ok()?))
                 });
-                resolved = reply.get_family_id().ok().map(|id| Self { id, groups: groups.collect() });
+                resolved = reply.get_family_id().ok().map(|id| Self {
+                    id,
+                    version: reply.get_version().unwrap_or_default(),
+                    groups: groups.collect(),
+                });
             })
             .attempt(context)?;
         resolved.ok_or_else(|| Error::because(context(), "the kernel's answer has no family id"))

@@ -32,6 +32,7 @@
 //! | order | answer on standard output |
 //! |---|---|
 //! | `start` | `zero REALTIME_NS`: the trial's zero on this machine's clock. Only with `--on-order`: the agent prints `ready`, and waits for this order |
+//! | `stop` | none: the agent ends |
 //! | `time` | `time REALTIME_NS`, at once, to estimate the offset between two clocks |
 //!
 //! SIGTERM, SIGINT and SIGHUP end the agent as well. Each of these ends leaves a failed

@@ -80,7 +80,9 @@ fn listen(signals: &OwnedFd, heartbeat: Option<Duration>) -> String {
                 Ok(0) => return "the input of the agent ended: its caller has gone".to_owned(),
                 Ok(length) => {
                     heard = Instant::now();
-                    obey(&mut line, &bytes[..length]);
+                    if obey(&mut line, &bytes[..length]) {
+                        return "its caller stopped it".to_owned();
+                    }
                 }
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 Err(errno) => return format!("reading orders: {}", crate::error::describe(errno)),
@@ -89,8 +91,9 @@ fn listen(signals: &OwnedFd, heartbeat: Option<Duration>) -> String {
     }
 }
 
-/// Add `bytes` to the pending line, and carry out each line that is complete.
-fn obey(line: &mut Vec<u8>, bytes: &[u8]) {
+/// Add `bytes` to the pending line, and carry out each line that is complete. Return whether the
+/// agent must end.
+fn obey(line: &mut Vec<u8>, bytes: &[u8]) -> bool {
     for byte in bytes {
         if *byte != b'\n' {
             if line.len() < LINE_BYTES {
@@ -102,11 +105,13 @@ fn obey(line: &mut Vec<u8>, bytes: &[u8]) {
             b"start" => {
                 STARTED.set(0);
             }
+            b"stop" => return true,
             b"time" => answer(&format!("time {}", realtime_ns())),
             _ => {} // a heartbeat
         }
         line.clear();
     }
+    false
 }
 
 fn answer(text: &str) {

@@ -18,14 +18,35 @@ const LINES: usize = 4_000_000;
 #[derive(Debug, Deserialize)]
 #[serde(tag = "report", rename_all = "snake_case", deny_unknown_fields)]
 enum Report {
-    Started { t_us: i64 },
-    Connected { t_us: i64 },
-    FirstByte { t_us: i64 },
-    Joined { t_us: i64, path: usize, local_port: u16 },
-    Message { sent_us: i64, received_us: Option<i64> },
+    Ready,
+    Started {
+        t_us: i64,
+    },
+    Connected {
+        t_us: i64,
+    },
+    FirstByte {
+        t_us: i64,
+    },
+    Joined {
+        t_us: i64,
+        path: usize,
+        local_port: u16,
+    },
+    Message {
+        sent_us: Option<i64>,
+        received_us: Option<i64>,
+    },
     Path(PathReport),
     Side(SideReport),
-    Ended { t_us: i64, sent_bytes: u64, received_bytes: u64, completed: bool },
+    Ended {
+        t_us: i64,
+        #[serde(default)]
+        sent_bytes: Option<u64>,
+        #[serde(default)]
+        received_bytes: Option<u64>,
+        completed: bool,
+    },
 }
 
 /// A sample of one side of a path.
@@ -75,8 +96,16 @@ struct SideReport {
     receive_memory_bytes: Option<i64>,
 }
 
+/// What the agent knows of a program that has only one end of its flow: it relays the datagrams.
+pub trait Relayed {
+    /// Note that the program waits for the start.
+    fn note_ready(&self);
+    /// Return the client's port on a path, once it is known.
+    fn client_port(&self, path: usize) -> Option<u16>;
+}
+
 /// Read the reports of the flow's program until it closes its output.
-pub fn follow(traffic: &Traffic, flow: &FlowState, output: impl Read) {
+pub fn follow(traffic: &Traffic, flow: &FlowState, output: impl Read, relayed: Option<&dyn Relayed>) {
     let mut reader = BufReader::new(output);
     let mut line = Vec::new();
     for _ in 0..LINES {
@@ -88,7 +117,7 @@ pub fn follow(traffic: &Traffic, flow: &FlowState, output: impl Read) {
         }
         let done = serde_json::from_slice(&line)
             .map_err(|error| error.to_string())
-            .and_then(|report| take(traffic, flow, report));
+            .and_then(|report| take(traffic, flow, report, relayed));
         if let Err(why) = done {
             let text: String = String::from_utf8_lossy(&line).chars().take(100).collect();
             let why = format!("the prototype printed {text:?}, which is no report ({why}); print to stderr");
@@ -106,8 +135,14 @@ pub fn end(traffic: &Traffic, flow: &FlowState) {
     }
 }
 
-fn take(traffic: &Traffic, flow: &FlowState, report: Report) -> std::result::Result<(), String> {
+fn take(
+    traffic: &Traffic,
+    flow: &FlowState,
+    report: Report,
+    relayed: Option<&dyn Relayed>,
+) -> std::result::Result<(), String> {
     match report {
+        Report::Ready => relayed.ok_or("it starts with its flow")?.note_ready(),
         Report::Started { t_us } => {
             flow.progress().start_us = Some(t_us);
             traffic.event(t_us, flow, "flow_start");
@@ -134,12 +169,12 @@ fn take(traffic: &Traffic, flow: &FlowState, report: Report) -> std::result::Res
         }
         Report::Message { sent_us, received_us } => {
             let mut messages = flow.messages();
-            let number = messages.sent(sent_us, message_bytes(flow.plan))?;
-            if let Some(t_us) = received_us {
-                messages.received(number, t_us);
-            }
+            messages.add(sent_us, received_us, message_bytes(flow.plan))?;
         }
-        Report::Path(report) => {
+        Report::Path(mut report) => {
+            if let Some(port) = relayed.and_then(|relayed| relayed.client_port(report.path)) {
+                report.local_port = port;
+            }
             let (t_us, side) = (report.t_us, report.side);
             let row = path_row(flow.plan, &report).ok_or("there is no such path")?;
             traffic.push_reported(Reported { flow: flow.plan.id, t_us, side, row });
@@ -155,8 +190,8 @@ fn take(traffic: &Traffic, flow: &FlowState, report: Report) -> std::result::Res
             }
             {
                 let mut progress = flow.progress();
-                progress.sent_bytes = Some(sent_bytes);
-                progress.received_bytes = Some(received_bytes);
+                progress.sent_bytes = sent_bytes;
+                progress.received_bytes = received_bytes;
                 progress.last_byte_us = Some(t_us);
                 progress.stream_ended = true;
             }

@@ -17,9 +17,13 @@ use crate::netlink::{Family, GenericFamily, Socket};
 /// `kernel/links/plait_link.h`.
 const FAMILY: &str = "plait_link";
 const GET: [u8; 4] = [1, 1, 0, 0];
+const GET_SOJOURNS: [u8; 4] = [2, 1, 0, 0];
+/// The first version of the family that has times in the queue.
+const WITH_SOJOURNS: u32 = 2;
 const NUMBER: u16 = 1;
 const LINE: u16 = 2;
 const QDISC: u16 = 3;
+const SOJOURNS: u16 = 5;
 const NLM_F_DUMP: u16 = 0x300;
 /// `linux/gen_stats.h`.
 const STATS_BASIC: u16 = 1;
@@ -30,6 +34,7 @@ const STATS_APP: u16 = 4;
 pub struct Reader {
     socket: Socket,
     family: u16,
+    has_sojourns: bool,
 }
 
 /// The counters of one direction.
@@ -81,6 +86,11 @@ impl Line<'_> {
     pub fn queue_bytes(self) -> Option<i64> {
         self.0.cell64(72)
     }
+
+    /// The bytes in the bucket; None without one.
+    pub fn tokens(self) -> Option<i64> {
+        self.0.cell64(88)
+    }
 }
 
 impl Reader {
@@ -88,19 +98,41 @@ impl Reader {
     pub fn open(home: &impl AsFd) -> Result<Self> {
         enter(home)?;
         let mut socket = Socket::open(Family::Generic)?;
-        let family = GenericFamily::resolve(&mut socket, FAMILY)?.id;
-        Ok(Self { socket, family })
+        let family = GenericFamily::resolve(&mut socket, FAMILY)?;
+        Ok(Self { socket, family: family.id, has_sojourns: family.version >= WITH_SOJOURNS })
+    }
+
+    /// Whether the kernel reports times in the queue. Kernels of earlier versions of plait do not.
+    pub fn has_sojourns(&self) -> bool {
+        self.has_sojourns
     }
 
     /// Pass the counters of every direction to `each`.
     pub fn read(&mut self, mut each: impl FnMut(&Reading<'_>)) -> Result<()> {
         self.socket
-            .ask(&Dump, self.family, |payload| {
+            .ask(&Dump(GET), self.family, |payload| {
                 if let Some(reading) = decode(payload) {
                     each(&reading);
                 }
             })
             .attempt(|| "reading the counters of the links")
+    }
+
+    /// Pass the number of every direction to `each`, with its packets by their time in the queue (see
+    /// [`super::delays`]).
+    pub fn read_sojourns(&mut self, mut each: impl FnMut(usize, &[u8])) -> Result<()> {
+        self.socket
+            .ask(&Dump(GET_SOJOURNS), self.family, |payload| {
+                let mut number = None;
+                for (kind, value) in attributes_of(payload.get(GET.len()..).unwrap_or_default()) {
+                    match (kind, number) {
+                        (NUMBER, _) => number = Fields(value).u32(0).and_then(|it| usize::try_from(it).ok()),
+                        (SOJOURNS, Some(number)) => each(number, value),
+                        _ => {}
+                    }
+                }
+            })
+            .attempt(|| "reading the queueing delays of the links")
     }
 }
 
@@ -137,7 +169,8 @@ fn queue_stats(nested: &[u8]) -> Option<QueueStats<'_>> {
     })
 }
 
-struct Dump;
+/// A dump, by its generic netlink header.
+struct Dump([u8; 4]);
 
 impl NetlinkRequest for Dump {
     type ReplyType<'buf> = ();
@@ -151,7 +184,7 @@ impl NetlinkRequest for Dump {
     }
 
     fn payload(&self) -> &[u8] {
-        &GET
+        &self.0
     }
 
     fn decode_reply(_: &[u8]) -> Self::ReplyType<'_> {}

@@ -12,16 +12,17 @@ use std::path::Path;
 use netlink_bindings::tc::{self, OpGetqdiscDump, Tcmsg};
 use netlink_bindings::traits::NetlinkRequest;
 
-use super::{Fields, cell, devices, queues};
+use super::{Fields, cell, delays, devices, queues};
 use crate::apply::{Applied, ROOT};
 use crate::error::{Attempt, Error, Result};
 use crate::netlink::{Socket, kernel_type};
 use crate::plan::Plan;
-use crate::tables::{Link, Table};
+use crate::tables::{Link, QueueingDelay, Table};
 
-/// The sampler of all link directions, which fills the table `links`.
+/// The sampler of all link directions, which fills the tables `links`, `queues` and `queueing_delays`.
 pub struct Sampler {
     table: Table<Link>,
+    delays: Option<Table<QueueingDelay>>,
     queues: Option<queues::Sampler>,
     socket: Option<Socket>,
     devices: Option<devices::Reader>,
@@ -35,6 +36,8 @@ struct Direction {
     name: &'static str,
     limited: bool,
     aqm: Option<&'static str>,
+    has_bucket: bool,
+    is_device: bool,
     row: Link,
 }
 
@@ -46,10 +49,13 @@ impl Sampler {
             name: &direction.name,
             limited: direction.rate_bps.is_some(),
             aqm: direction.aqm.as_deref(),
+            has_bucket: direction.burst_bytes.is_some(),
+            is_device: false,
             row: Link::default(),
         });
         Ok(Self {
             table: Table::create(folder)?,
+            delays: None,
             queues: queues::Sampler::create(folder, plan)?,
             socket: None,
             devices: None,
@@ -60,7 +66,9 @@ impl Sampler {
     }
 
     /// Look up the interfaces of all links in namespace `wire`, and take over that namespace.
-    pub fn attach(&mut self, plan: &'static Plan, network: &mut Applied) -> Result<()> {
+    ///
+    /// The table `queueing_delays` is created here, if links with a rate are devices.
+    pub fn attach(&mut self, folder: &Path, plan: &'static Plan, network: &mut Applied) -> Result<()> {
         let Some(wire) = network.take_wire() else {
             return if plan.links.is_empty() {
                 Ok(())
@@ -70,6 +78,7 @@ impl Sampler {
         };
         for (place, direction) in plan.links.iter().flat_map(|link| &link.directions).enumerate() {
             if network.devices.replace(&direction.ifname) {
+                self.directions[place].is_device = true;
                 continue;
             }
             let ifindex = wire.ifindex(&direction.ifname).attempt(|| format!("link {}", direction.name))?;
@@ -79,7 +88,12 @@ impl Sampler {
             queues.attach(&wire, &network.devices)?;
         }
         if !network.devices.is_empty() {
-            self.devices = Some(devices::Reader::open(&network.home)?);
+            let reader = devices::Reader::open(&network.home)?;
+            let is_limited = self.directions.iter().any(|direction| direction.is_device && direction.limited);
+            if reader.has_sojourns() && is_limited {
+                self.delays = Some(Table::create(folder)?);
+            }
+            self.devices = Some(reader);
         }
         self.socket = Some(wire.route);
         Ok(())
@@ -128,15 +142,30 @@ impl Sampler {
         self.queues.as_mut().map_or(Ok(()), |queues| queues.push(t_us))
     }
 
+    /// Take the last sample, and the queueing delays of the trial.
+    pub fn sample_last(&mut self, t_us: i64) -> Result<()> {
+        self.sample(t_us)?;
+        let (Some(reader), Some(table)) = (&mut self.devices, &mut self.delays) else { return Ok(()) };
+        let mut rows = Vec::new();
+        reader.read_sojourns(|number, counts| {
+            if let Some(direction) = self.directions.get(number).filter(|direction| direction.limited) {
+                rows.extend(delays::rows(direction.name, counts));
+            }
+        })?;
+        rows.into_iter().try_for_each(|row| table.push(row))
+    }
+
     /// Write the pending rows.
     pub fn flush(&mut self) -> Result<()> {
         self.queues.as_mut().map_or(Ok(()), |queues| queues.table.flush())?;
+        self.delays.as_mut().map_or(Ok(()), Table::flush)?;
         self.table.flush()
     }
 
     /// Complete the tables.
     pub fn finish(self) -> Result<()> {
         self.queues.map_or(Ok(()), |queues| queues.table.finish())?;
+        self.delays.map_or(Ok(()), Table::finish)?;
         self.table.finish()
     }
 }
@@ -174,6 +203,7 @@ impl Direction {
         self.row.sent_packets = line.packets();
         self.row.sent_bytes = line.bytes();
         self.row.dropped_packets = line.dropped();
+        self.row.bucket_bytes = line.tokens().filter(|_| self.has_bucket);
         if self.limited {
             self.row.overflow_packets = match (self.aqm, &reading.queue) {
                 (Some(aqm), Some(queue)) => queues::overflow(aqm, queue.private, queue.drops),

@@ -2,6 +2,7 @@
 
 pub mod counters;
 pub mod datapath_flows;
+mod delays;
 mod devices;
 pub mod flows;
 pub mod links;

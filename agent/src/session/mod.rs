@@ -4,6 +4,7 @@
 //! file `output` takes what programs write and how they end. Without a line on the console, a
 //! session in virtual time is as reproducible as a trial.
 
+mod captures;
 mod console;
 mod guest;
 mod orders;
@@ -23,6 +24,7 @@ use crate::plan::Plan;
 use crate::status::{self, Progress};
 use crate::sys;
 
+use captures::Captures;
 use guest::GROUP;
 use orders::SessionRequest;
 use output::Output;
@@ -52,6 +54,11 @@ pub fn hold(plan: &'static Plan) -> Result<()> {
     status::booted(clock::set_zero());
     let members = format!("{GROUP}/cgroup.procs");
     let group = File::options().write(true).open(&members).attempt(|| format!("opening {members}"))?;
+    let captures = first.capture_bytes.map(|keep| {
+        let mounts = place.mounts.try_clone().attempt(|| "keeping the mounts of the programs")?;
+        Captures::start(mounts, &job::folder().join("pcap"), keep)
+    });
+    let captures = captures.transpose()?;
     let runs = Arc::new(Runs::new(Output::create()?, place, group, network.as_ref())?);
     status::enter_phase("starting services");
     for service in &first.before {
@@ -70,6 +77,7 @@ pub fn hold(plan: &'static Plan) -> Result<()> {
     loop {
         next_us += ROUND_US;
         if runs.wait_for_the_end(next_us.min(limit_us)) {
+            captures.map_or(Ok(()), Captures::finish)?;
             rustix::fs::sync();
             return Ok(());
         }

@@ -19,6 +19,9 @@ pub struct SessionRequest {
     pub start: Option<Start>,
     /// The agent ends the run after this much time of the guest.
     pub time_limit_us: Option<i64>,
+    /// How much to capture of each packet in named namespaces, in bytes. None: capture nothing.
+    #[serde(default)]
+    pub capture_bytes: Option<u32>,
 }
 
 /// A step of the preparation.

@@ -4,6 +4,7 @@
 //! reason.
 #![allow(unsafe_code)]
 
+mod alone;
 mod bpf;
 mod calls;
 mod datagrams;
@@ -13,6 +14,7 @@ mod processes;
 mod signals;
 mod sockets;
 
+pub use alone::run_alone;
 pub use bpf::modify_return;
 pub use datagrams::{Datagrams, stamp_arrivals};
 pub use mptcp::FullInfo;

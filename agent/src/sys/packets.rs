@@ -114,7 +114,7 @@ impl PacketRing {
             let in_block = BLOCK_BYTES / self.frame_bytes;
             let offset = self.next / in_block * BLOCK_BYTES + self.next % in_block * self.frame_bytes;
             // SAFETY: the frame lies within the mapping (`next` is below `frames`), is aligned for 32-bit words, and the
-            // mapping lives as long as the process. Only the status is touched while the kernel owns the frame.
+            // mapping lives as long as the ring. Only the status is touched while the kernel owns the frame.
             #[allow(clippy::cast_ptr_alignment)] // frames are aligned to 16 bytes in a mapping of whole pages
             let status = unsafe { &*self.base.as_ptr().add(offset).cast::<AtomicU32>() };
             if status.load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
@@ -138,6 +138,13 @@ impl PacketRing {
         let mut bytes = [0; 8]; // `struct tpacket_stats`: packets, drops
         getsockopt(self.socket.as_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut bytes)?;
         Ok(u32::from_ne_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]))
+    }
+}
+
+impl Drop for PacketRing {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this ring's own, and nothing refers to it any more.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), BLOCK_BYTES * BLOCKS) };
     }
 }
 

@@ -10,6 +10,6 @@ mod table;
 pub use ends::with_ends;
 pub use schema::{
     Connection, Counter, CounterChange, Event, Flow, Interface, Link, Message, Probe, Program, ProgramFigure,
-    ProgramFlow, Queue, Subflow, TraceEvent,
+    ProgramFlow, Queue, QueueingDelay, Subflow, TraceEvent,
 };
 pub use table::Table;

@@ -128,6 +128,17 @@ row! {
         overflow_packets: i64,
         queue_bytes: i64,
         queue_packets: i64,
+        bucket_bytes: i64,
+    }
+}
+
+row! {
+    /// A bin of the histogram of the times that packets waited for a link's rate.
+    QueueingDelay = "queueing_delays" {
+        link: Text,
+        at_least_ns: i64,
+        below_ns: i64,
+        packets: i64,
     }
 }
 
@@ -311,6 +322,7 @@ mod tests {
         assert_same::<Subflow>();
         assert_same::<Link>();
         assert_same::<Queue>();
+        assert_same::<QueueingDelay>();
         assert_same::<Event>();
         assert_same::<Message>();
         assert_same::<Counter>();

@@ -47,6 +47,16 @@ impl Messages {
         Ok(())
     }
 
+    /// Record the next message, with the times that this machine knows.
+    pub fn add(&mut self, sent_us: Option<i64>, received_us: Option<i64>, bytes: u64) -> Result<(), String> {
+        if self.0.len() >= MOST {
+            return Err(format!("it has more than {MOST} messages, the most that the agent records"));
+        }
+        let copies = u32::from(received_us.is_some());
+        self.0.push(Some(Message { sent_us, received_us, bytes, copies }));
+        Ok(())
+    }
+
     /// Record that message `number` arrived. Return true the first time, which is the one that
     /// counts.
     pub fn received(&mut self, number: usize, t_us: i64) -> bool {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use rustix::net::{Shutdown, shutdown};
 
 pub use output::Tables;
+use output::data_folder;
 
 use ends::{End, deadline_us, sending_end_us, still_counting, uses_connection};
 use flow_rows::write_flows;
@@ -58,19 +59,20 @@ pub fn run(
     prepared: Vec<Prepared>,
     tables: &mut Tables,
 ) -> Result<()> {
-    tables.links.attach(plan, network)?;
+    tables.links.attach(&data_folder(), plan, network)?;
     let progress = Progress::create()?;
     let counters = Counters::before(network)?;
     tables.monitors.attach(network)?;
     let traffic = traffic::start(prepared, &plan.programs)?;
     mptcp_events::watch(network, &traffic)?;
-    let programs = Programs::start(&plan.programs, plan.sample_interval_us, &plan.names, network, &traffic)?;
+    let programs = Programs::start(plan, network, &traffic)?;
     if let Some(program_tables) = &mut tables.programs {
         program_tables.attach(plan, network)?;
     }
     process::wait_for_start();
     let fidelity = Fidelity::watch(plan)?;
     let zero_ns = clock::set_zero();
+    programs.begin(&traffic)?;
     process::announce_zero();
     status::booted(zero_ns);
     status::enter_phase("run");
@@ -258,6 +260,7 @@ impl Trial<'_> {
     /// Stop the programs, and collect their output.
     fn end_programs(&mut self) -> Result<()> {
         self.programs.stop(&self.traffic);
+        self.programs.note_sent(self.tables.samples.sent_bytes());
         self.write_reported()?;
         self.note_closed()?;
         let Some(program_tables) = &mut self.tables.programs else { return Ok(()) };
@@ -270,7 +273,7 @@ impl Trial<'_> {
             self.sample_flow(index, t_us)?;
         }
         self.write_reported()?;
-        self.limits.check(t_us, self.tables.samples.sent_bytes())?;
+        self.check_limits(t_us)?;
         self.sample_programs(t_us)?;
         self.tables.links.sample(t_us)?;
         self.progress.report(t_us)?;
@@ -281,6 +284,13 @@ impl Trial<'_> {
             self.tables.flush()?;
         }
         Ok(())
+    }
+
+    /// Fail if the flows have sent more than the limits of this machine allow.
+    fn check_limits(&mut self, t_us: i64) -> Result<()> {
+        let of_kernel = self.tables.samples.sent_bytes();
+        self.programs.note_sent(of_kernel);
+        self.limits.check(t_us, of_kernel)
     }
 
     fn end_timed_flows(&mut self, t_us: i64) -> Result<()> {
@@ -354,7 +364,7 @@ impl Trial<'_> {
     fn stop(&mut self, now_us: i64) -> Result<()> {
         self.note_closed()?;
         self.sample_programs(now_us)?;
-        self.tables.links.sample(now_us)?;
+        self.tables.links.sample_last(now_us)?;
         self.tables.monitors.read_last(now_us, &self.counters)?;
         for index in self.live() {
             self.end(index, now_us, now_us, false, Shutdown::Both)?;

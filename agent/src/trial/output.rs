@@ -1,5 +1,7 @@
 //! The output files of a trial.
 
+use std::path::PathBuf;
+
 use crate::error::{Attempt, Result};
 use crate::job;
 use crate::monitor::Monitors;
@@ -7,6 +9,11 @@ use crate::plan::Plan;
 use crate::sample::programs::ProgramTables;
 use crate::sample::{flows, links};
 use crate::tables::{self, Table};
+
+/// The folder of the tables.
+pub(super) fn data_folder() -> PathBuf {
+    job::folder().join("data")
+}
 
 /// All tables of the trial. The agent creates them first, so a failed trial also leaves its tables
 /// with their columns.
@@ -24,7 +31,7 @@ pub struct Tables {
 impl Tables {
     /// Create the files below /job/data.
     pub fn create(plan: &'static Plan) -> Result<Self> {
-        let folder = job::folder().join("data");
+        let folder = data_folder();
         std::fs::create_dir_all(&folder).attempt(|| "creating the folder for the tables")?;
         Ok(Self {
             flows: Table::create(&folder)?,

@@ -18,7 +18,7 @@ from plait.analysis.metrics.programs import without_control
 from plait.plan.model.applications import Connection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from plait.plan.model.plan import Flow, Plan
 
@@ -65,6 +65,8 @@ class TrialSeries:
     queues: tuple[QueueSeries, ...]
     left_out: int
     """Subflows that are not shown because there are too many."""
+    by_path: tuple[SubflowSeries, ...] = ()
+    """The goodput of all subflows of a path, also of those that are not shown; without round-trip time and window."""
     marks: tuple[tuple[float, str], ...] = ()
     """What was done to the network: (seconds, what). What happened at one time is one mark."""
 
@@ -92,7 +94,21 @@ def trial_series(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> TrialSeries:
         subflows=tuple(shown),
         queues=tuple(_queues(plan, tables["links"], span)),
         left_out=len(of_flows) - len(shown),
+        by_path=_by_path(of_flows),
         marks=_marks(plan, tables["events"], span),
+    )
+
+
+def _by_path(subflows: Sequence[SubflowSeries]) -> tuple[SubflowSeries, ...]:
+    """Return the sum of the goodputs of each path; all subflows have the same bins."""
+    rates: dict[str, dict[float, float]] = {}
+    for subflow in subflows:
+        of_path = rates.setdefault(subflow.path, {})
+        for at, rate in subflow.goodput_bps:
+            of_path[at] = of_path.get(at, 0.0) + rate
+    return tuple(
+        SubflowSeries(path, number, path, tuple(sorted(of_path.items())), (), ())
+        for number, (path, of_path) in enumerate(rates.items())
     )
 
 

@@ -9,6 +9,9 @@ does not depend on the bytes of a Parquet file, its compression, or the version 
               int64: little-endian values, 0 where null
               bool:  one bit per row, 0 where null
               string: length in bytes of each (int64, 0 where null), then all UTF-8 bytes
+
+A column that earlier versions of the tables lack (`LATER_COLUMNS`) is left out where it is null in all rows, so results
+of earlier versions keep their digests.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+
+from plait.dataset.model import LATER_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -40,7 +45,10 @@ def trial_digest(tables: Mapping[str, pl.DataFrame]) -> str:
     for name in sorted(tables):
         frame = tables[name]
         digest.update(f"plait-table 1\n{name}\n{frame.height}\n".encode())
+        later = LATER_COLUMNS.get(name, ())
         for column in frame.get_columns():
+            if column.name in later and column.null_count() == frame.height:
+                continue
             digest.update(_header(column))
             for content in _content(column):
                 digest.update(content)

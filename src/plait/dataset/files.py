@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
-from plait.dataset.model import ALL_TABLES
+from plait.dataset.model import ALL_TABLES, LATER_COLUMNS
 from plait.errors import DataError
 
 if TYPE_CHECKING:
@@ -104,6 +104,9 @@ def _lazy(folder: Folder, table: str) -> pl.LazyFrame:
     # Reading from bytes takes half the time of reading from a path, as these files are small.
     content = folder.read(path.name, MOST_TABLE_BYTES)
     lazy = pl.scan_parquet(content, use_statistics=False, n_rows=most_rows(table) + 1, parallel="none")
+    columns = lazy.collect_schema()
+    missing = [column for column in LATER_COLUMNS.get(table, ()) if column not in columns]
+    lazy = lazy.with_columns(pl.lit(None, ALL_TABLES[table][column]).alias(column) for column in missing)
     _check_schema(lazy.collect_schema(), table, path)
     return lazy
 

@@ -110,6 +110,7 @@ LINKS = pl.Schema(
         "overflow_packets": _I,  # by queue overflow alone; null if the link has no queue
         "queue_bytes": _I,  # waiting for the rate, without packets in flight in the delay; null if there is no rate
         "queue_packets": _I,
+        "bucket_bytes": _I,  # tokens in the link's bucket; null if it has none, or the link is a chain of qdiscs
     }
 )
 
@@ -215,6 +216,17 @@ QUEUES = pl.Schema(
     }
 )
 
+QUEUEING_DELAYS = pl.Schema(
+    {
+        # a histogram of the times that packets waited for a link's rate, of the whole trial: one row per link direction
+        # and bin that has packets. The table exists if a link with a rate is a device
+        "link": _S,  # the link direction, "h1->s1"
+        "at_least_ns": _I,  # the bin: from here ..
+        "below_ns": _I,  # .. to here; null: without end
+        "packets": _I,  # that left the queue for the line
+    }
+)
+
 TABLES: dict[str, pl.Schema] = {
     "flows": FLOWS,
     "connections": CONNECTIONS,
@@ -279,6 +291,7 @@ PROGRAM_FLOWS = pl.Schema(
 
 MONITOR_TABLES: dict[str, pl.Schema] = {
     "queues": QUEUES,
+    "queueing_delays": QUEUEING_DELAYS,
     "messages": MESSAGES,
     "interfaces": INTERFACES,
     "probes": PROBES,
@@ -291,3 +304,6 @@ MONITOR_TABLES: dict[str, pl.Schema] = {
 """The optional tables, of monitors and of some traffic; a trial without them has no such files."""
 
 ALL_TABLES: dict[str, pl.Schema] = {**TABLES, **MONITOR_TABLES}
+
+LATER_COLUMNS: dict[str, tuple[str, ...]] = {"links": ("bucket_bytes",)}
+"""The last columns of tables, which results of earlier versions lack. They are null there."""

@@ -6,6 +6,7 @@ _PACKAGES = {
     "aria2c": "aria2",
     "brctl": "bridge-utils",
     "curl": "curl",
+    "gdb": "gdb",
     "iperf": "iperf",
     "iperf3": "iperf3",
     "mn": "mininet",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -104,30 +105,59 @@ class NetworkTimeline:
         return out
 
     def empty_buckets(self, path: Sequence[str]) -> dict[str, Array]:
-        """Return, for each token bucket on the path, the slices in which it was empty."""
-        empty = {}
-        for name, (members, baseline, burst) in self.buckets.items():
-            crossing = [direction for direction in path if direction in members]
-            if crossing:
-                empty[name] = self._bucket_is_empty(members, baseline, burst)
-        return empty
+        """Return, for each token bucket on the path whose level is known, the slices in which it was empty."""
+        return {
+            name: empty
+            for name, bucket in self.buckets.items()
+            if any(direction in bucket.members for direction in path)
+            and (empty := self.empty_slices(name)) is not None
+        }
 
-    def _bucket_is_empty(self, members: Sequence[str], baseline: float, burst: float) -> Array:
+    def empty_slices(self, name: str) -> Array | None:
+        """Return the slices in which a token bucket was empty; None if its level is not known."""
+        bucket = self.buckets[name]
+        times, levels = self._links.samples(name, "bucket_bytes")
+        if not len(times):
+            if len(bucket.rates) > 1:
+                return None  # Events changed it, and the bytes that passed do not show its level.
+            times, levels = self._levels_by_bytes(bucket)
+        if not len(times):
+            return np.zeros(len(self.edges) - 1, dtype=bool)
+        frame = max(self._frames[member] for member in bucket.members)
+        burst = _latest(bucket.times, bucket.bursts, self.edges)
+        low = np.interp(self.edges, times, levels) <= np.maximum(EMPTY_SHARE * burst, EMPTY_FRAMES * frame)
+        return np.asarray(low[1:] & low[:-1])
+
+    def _levels_by_bytes(self, bucket: BucketHistory) -> tuple[Array, Array]:
         """Compute a bucket's level from the bytes that passed since the trial began: tbf does not report it."""
-        samples = self._links.table.filter(pl.col("link").is_in(list(members)))
+        samples = self._links.table.filter(pl.col("link").is_in(list(bucket.members)))
         total = samples.group_by("t_us").agg(pl.col("sent_bytes").sum()).sort("t_us")
         times, passed = total["t_us"].to_numpy().astype(float), total["sent_bytes"].to_numpy().astype(float)
+        (burst,), (rate,) = bucket.bursts, bucket.rates
         level, levels = burst, []
         previous_t, previous_b = 0.0, 0.0
         for t, b in zip(times, passed, strict=True):
-            level = min(burst, max(0.0, level + baseline / 8e6 * (t - previous_t) - (b - previous_b)))
+            level = min(burst, max(0.0, level + rate / 8e6 * (t - previous_t) - (b - previous_b)))
             levels.append(level)
             previous_t, previous_b = t, b
-        if not levels:
-            return np.zeros(len(self.edges) - 1, dtype=bool)
-        frame = max(self._frames[name] for name in members)
-        low = np.interp(self.edges, times, np.array(levels)) <= max(EMPTY_SHARE * burst, EMPTY_FRAMES * frame)
-        return np.asarray(low[1:] & low[:-1])
+        return times, np.array(levels)
+
+    def baseline(self, bucket: str) -> Array:
+        """Return the rate in each slice at which a bucket fills, in bit/s, with the changes that events made."""
+        record = self.buckets[bucket]
+        return _means(np.array(record.times), np.array(record.rates), self.edges)
+
+
+@dataclass(frozen=True)
+class BucketHistory:
+    """A token bucket: the link directions that take its tokens, and its conditions from each time on, in us."""
+
+    members: tuple[str, ...]
+    times: tuple[float, ...]
+    rates: tuple[float, ...]
+    """In bit/s: the baseline."""
+    bursts: tuple[float, ...]
+    """In bytes."""
 
 
 def capacity_bps(plan: Plan, path: Path) -> float | None:
@@ -142,40 +172,48 @@ def _or_zeros(counts: Array | None, edges: Array) -> Array:
     return np.zeros(len(edges) - 1) if counts is None else counts
 
 
-def _buckets(plan: Plan) -> Iterable[tuple[str, tuple[tuple[str, ...], float, float]]]:
-    # The level of a bucket that events change is not known from what passed.
-    changed = {
-        action.qdisc.ifname
-        for event in plan.events
-        for action in event.actions
-        if isinstance(action, ChangeQdisc) and isinstance(action.qdisc.options, Tbf)
-    }
+def _buckets(plan: Plan) -> Iterable[tuple[str, BucketHistory]]:
     for link in plan.links:
         for direction in link.directions:
-            if direction.burst_bytes and direction.baseline_bps and direction.ifname not in changed:
-                yield (
-                    direction.name,
-                    ((direction.name,), float(direction.baseline_bps), float(direction.burst_bytes)),
-                )
+            if direction.burst_bytes and direction.baseline_bps:
+                changes = [
+                    (float(t_us), float(tbf.rate_bps), float(tbf.burst_bytes))
+                    for t_us, tbf in _tbf_changes(plan, direction.ifname)
+                ]
+                first = (0.0, float(direction.baseline_bps), float(direction.burst_bytes))
+                times, rates, bursts = zip(first, *changes, strict=True)
+                yield direction.name, BucketHistory((direction.name,), times, rates, bursts)
     for bucket in plan.buckets:
-        yield bucket.name, (bucket.directions, float(bucket.baseline_bps), float(bucket.burst_bytes))
+        yield (
+            bucket.name,
+            BucketHistory(
+                bucket.directions, (0.0,), (float(bucket.baseline_bps),), (float(bucket.burst_bytes),)
+            ),
+        )
+
+
+def _tbf_changes(plan: Plan, ifname: str) -> list[tuple[int, Tbf]]:
+    return [
+        (event.t_us, action.qdisc.options)
+        for event in plan.events
+        for action in event.actions
+        if isinstance(action, ChangeQdisc)
+        and isinstance(action.qdisc.options, Tbf)
+        and action.qdisc.ifname == ifname
+    ]
 
 
 def _rate_changes(
     plan: Plan, directions: Mapping[str, LinkDirection]
 ) -> dict[str, list[tuple[float, float]]]:
-    names = {direction.ifname: direction.name for direction in directions.values()}
-    changes: dict[str, list[tuple[float, float]]] = {}
-    for event in plan.events:
-        for action in event.actions:
-            if isinstance(action, ChangeQdisc) and isinstance(action.qdisc.options, Tbf):
-                name = names.get(action.qdisc.ifname)
-                if name is not None:
-                    options = action.qdisc.options
-                    changes.setdefault(name, []).append(
-                        (event.t_us, float(options.peak_bps or options.rate_bps))
-                    )
-    return changes
+    changes = {
+        direction.name: [
+            (float(t_us), float(tbf.peak_bps or tbf.rate_bps))
+            for t_us, tbf in _tbf_changes(plan, direction.ifname)
+        ]
+        for direction in directions.values()
+    }
+    return {name: steps for name, steps in changes.items() if steps}
 
 
 def _down_times(plan: Plan) -> list[tuple[str, float, float]]:
@@ -195,6 +233,12 @@ def _down_times(plan: Plan) -> list[tuple[str, float, float]]:
 def _overlap(edges: Array, begin: float, end: float) -> Array:
     width = np.maximum(np.diff(edges), 1e-9)
     return np.asarray(np.clip((np.minimum(edges[1:], end) - np.maximum(edges[:-1], begin)) / width, 0, 1))
+
+
+def _latest(times: Sequence[float], values: Sequence[float], at: Array) -> Array:
+    """Return the value of a step function at each moment, and its first value before its first step."""
+    places = np.searchsorted(np.array(times), at, side="right") - 1
+    return np.array(values)[np.maximum(places, 0)]
 
 
 def _means(times: Array, rates: Array, edges: Array) -> Array:

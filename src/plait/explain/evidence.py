@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from plait.explain.facts import FlowFacts
     from plait.explain.model import Share
 
+    Array = np.ndarray
     Where = tuple[str, ...]
 
 MAX_PLACES = 3
@@ -180,11 +181,31 @@ def _duration(facts: FlowFacts, _: Where) -> list[str]:
 def _bucket(facts: FlowFacts, where: Where) -> list[str]:
     sentences = []
     for name in where[:MAX_PLACES]:
-        _, baseline, burst = facts.network.buckets[name]
-        sentences.append(
-            f"The token bucket {name} holds {plain(size(burst))} and refills at {plain(rate(baseline))}."
-        )
+        bucket = facts.network.buckets[name]
+        pairs = zip(bucket.bursts, bucket.rates, strict=True)
+        conditions = [
+            f"holds {plain(size(burst))} and refills at {plain(rate(fill))}" for burst, fill in pairs
+        ]
+        later = [
+            f"from {seconds(t_us / 1e6)} it {text}"
+            for t_us, text in zip(bucket.times[1:], conditions[1:], strict=True)
+        ]
+        sentences.append(f"The token bucket {name} {'; '.join([conditions[0], *later[:MAX_PLACES]])}.")
+        spans = _spans(facts.network.empty_slices(name), facts.edges)
+        if spans:
+            listed = [f"{seconds(begin / 1e6)} to {seconds(end / 1e6)}" for begin, end in spans[:MAX_PLACES]]
+            more = f", and {len(spans) - MAX_PLACES} more times" if len(spans) > MAX_PLACES else ""
+            sentences.append(f"It was empty from {', '.join(listed)}{more}.")
     return sentences
+
+
+def _spans(held: Array | None, edges: Array) -> list[tuple[float, float]]:
+    """Return where consecutive slices hold something: (begin, end) in us."""
+    if held is None:
+        return []
+    steps = np.diff(np.concatenate(([0], held.astype(int), [0])))
+    begins, ends = np.flatnonzero(steps > 0), np.flatnonzero(steps < 0)
+    return [(float(edges[begin]), float(edges[end])) for begin, end in zip(begins, ends, strict=True)]
 
 
 def _shared_link(facts: FlowFacts, where: Where) -> list[str]:

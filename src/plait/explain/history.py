@@ -96,9 +96,9 @@ def _empty_buckets(facts: FlowFacts, path: PathFacts) -> tuple[Array, tuple[str,
     dt = np.diff(facts.edges)
     buckets = facts.network.empty_buckets(names)
     for name, empty in buckets.items():
-        members, baseline, _ = facts.network.buckets[name]
+        baseline = facts.network.baseline(name)
         passed = np.zeros(facts.slices)
-        for member in members:
+        for member in facts.network.buckets[name].members:
             sent = facts.network.sent(member)
             passed += sent if sent is not None else 0
         out |= empty & (passed * 8e6 >= SATURATED_QUEUE * baseline * dt)

@@ -41,6 +41,8 @@ class Built:
     binary: Path
     config: Path
     kit: Path
+    symbols: Path | None
+    """What a debugger reads; None if the configuration has no debug information."""
     compiler: str
     jobs: int
 
@@ -83,10 +85,15 @@ def build(tree: Path, recipe: Recipe, log: Path, progress: Progress, *, prepared
         make.compile(progress, total=None if prepared and (tree / "vmlinux.symvers").exists() else STEPS)
         progress("linking", 1.0)
         make.run(["strip", "-o", "linux.stripped", "linux"])
+        symbols = tree / "linux.symbols" if recipe.has_symbols else None
+        if symbols is not None:
+            progress("packing the symbols", None)
+            keep = ["--only-keep-debug", "--compress-debug-sections=zlib"]
+            make.run(["objcopy", *keep, "linux", symbols.name])
         progress("packing the files that modules need", None)
         make.run(["make", "modules_prepare"])
         kit.pack(tree, tree / kit.ARCHIVE, quick=prepared)
-    return Built(tree / "linux.stripped", tree / ".config", tree / kit.ARCHIVE, _compiler(), jobs)
+    return Built(tree / "linux.stripped", tree / ".config", tree / kit.ARCHIVE, symbols, _compiler(), jobs)
 
 
 def _add(tree: Path, recipe: Recipe) -> None:

@@ -1,7 +1,8 @@
 """The cache of built kernels: `kernels/<identity>/` below plait's cache directory.
 
 kernels/
-<identity>/   linux, config, kit.tar.xz, build.json: complete or absent, because plait moves a finished build here
+<identity>/   linux, config, kit.tar.xz, build.json, symbols (with --tracing): complete or absent, because plait moves
+              a finished build here
 .lock         held by the process that builds
 .building-*   a build in progress; stale unless the lock is held
 .kits/        unpacked kits, to build modules with

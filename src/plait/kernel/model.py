@@ -17,6 +17,8 @@ Progress = Callable[[str, float | None], None]
 """Called with each step and its completed fraction (0 to 1; None if unknown)."""
 
 RECORD_SCHEMA = 1
+SYMBOLS = "symbols"
+"""The file with debug information beside a kernel's binary."""
 
 
 def silent(_step: str, _fraction: float | None) -> None:
@@ -43,6 +45,12 @@ class Kernel:
     def name(self) -> str:
         """The name that selects the kernel: the user's, or the version and the start of the identity."""
         return self.label or f"{self.version}-{self.identity[:8]}"
+
+    @property
+    def symbols(self) -> Path | None:
+        """The file that a debugger reads; None if the kernel was built without debug information."""
+        path = self.binary.parent / SYMBOLS
+        return path if path.is_file() else None
 
     @cached_property
     def has_link_devices(self) -> bool:

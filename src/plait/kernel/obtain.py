@@ -16,7 +16,7 @@ from plait.cache import cache_root
 from plait.errors import KernelBuildError, MachineError
 from plait.kernel import cache, fetch, kit, packaged, recipe, unpack
 from plait.kernel.build import build, check_tools
-from plait.kernel.model import BuildRecord, Kernel, Progress, SourceRecord, silent
+from plait.kernel.model import SYMBOLS, BuildRecord, Kernel, Progress, SourceRecord, silent
 from plait.version import __version__
 
 if TYPE_CHECKING:
@@ -254,6 +254,8 @@ def finished_folder(folder: Path, built: Built, record: BuildRecord) -> Path:
     (folder / "linux").chmod(0o755)
     shutil.copyfile(built.config, folder / "config")
     shutil.copyfile(built.kit, folder / kit.ARCHIVE)
+    if built.symbols is not None:
+        shutil.copyfile(built.symbols, folder / SYMBOLS)
     cache.write_record(folder, record)
     return folder
 

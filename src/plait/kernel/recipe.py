@@ -79,6 +79,13 @@ class Recipe:
         return "".join(f"{option.line}\n" for option in self.options)
 
     @property
+    def has_symbols(self) -> bool:
+        """Whether the kernel has debug information."""
+        return any(
+            option.name.startswith("CONFIG_DEBUG_INFO_DWARF") and option.value for option in self.options
+        )
+
+    @property
     def hz(self) -> int:
         """Timer ticks per second in the configuration."""
         return next(int(option.value or 0) for option in self.options if option.name == "CONFIG_HZ")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dis
 import sys
 import traceback
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from plait.prototype.path import SendingPath
@@ -11,7 +13,7 @@ from plait.prototype.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import FrameType
+    from types import CodeType, FrameType
 
     from plait.prototype.scheduler import ConnectionView
     from plait.prototype.segment import StreamSegment
@@ -54,7 +56,11 @@ class LineBudget:
     def __exit__(self, *_: object) -> None:
         sys.settrace(None)
 
-    def _trace(self, frame: FrameType, _event: str, _argument: object) -> Callable[..., Any] | None:
+    def _trace(self, frame: FrameType, event: str, _argument: object) -> Callable[..., Any] | None:
+        if event == "call":
+            frame.f_trace_opcodes = bool(_short_loops(frame.f_code))
+        elif event == "opcode" and frame.f_lasti not in _short_loops(frame.f_code):
+            return self._trace
         self._lines += 1
         if self._lines > MOST_LINES:
             inside: FrameType | None = frame
@@ -65,6 +71,20 @@ class LineBudget:
             self._overrun(f"{_short(self._file)}:{line}: {called} {TOO_LONG}")
         return self._trace
 
+
+@lru_cache(maxsize=1024)
+def _short_loops(code: CodeType) -> frozenset[int]:
+    """Return the offsets of jumps back within one line, such as in `while True: pass`; they begin no new line."""
+    jumps = [
+        each for each in dis.get_instructions(code) if each.opcode in _JUMPS and each.argval <= each.offset
+    ]
+    if not jumps:
+        return frozenset()
+    lines = {offset: line for start, end, line in code.co_lines() for offset in range(start, end)}
+    return frozenset(each.offset for each in jumps if lines.get(each.offset) == lines.get(each.argval))
+
+
+_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 
 TOO_LONG = f"executed more than {MOST_LINES} lines"
 

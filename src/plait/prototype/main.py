@@ -21,6 +21,8 @@ from plait.prototype.sender import Sender
 from plait.prototype.sockets import Sockets
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from plait.prototype.scheduler import Scheduler
 
 FAILED = 3
@@ -47,8 +49,8 @@ def run(settings: dict[str, Any], reports: Any) -> None:
     """Run a flow. Raise SchedulerError."""
     job = settings["job"]
     random.seed(job["seed"])
-    _bound_memory()
-    scheduler, trusted = _scheduler(job)
+    bound_memory()
+    scheduler, trusted = chosen_scheduler(job)
     paths = [
         SendingPath(index, path["name"], backup=path["backup"])
         for index, path in enumerate(settings["paths"])
@@ -71,7 +73,7 @@ def run(settings: dict[str, Any], reports: Any) -> None:
     receiver = Receiver(
         len(paths), job["receive_window_bytes"], connection, application.receive, repairs=sender.repairs
     )
-    _watch(sender)
+    watch(sender)
     try:
         sockets.run(sender, receiver, application, reporter, settings["sample_us"] / 1e6)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -97,8 +99,8 @@ def _report_end(
     reporter.flush()
 
 
-def _scheduler(job: dict[str, Any]) -> tuple[Scheduler, bool]:
-    """Return the scheduler, and whether it is one of plait's."""
+def chosen_scheduler(job: dict[str, Any]) -> tuple[Scheduler, bool]:
+    """Return the scheduler, and whether it is one of plait's. Raise SchedulerError."""
     name = job["scheduler"]
     if job["source"] is None:
         return SCHEDULERS[name](), True
@@ -106,20 +108,25 @@ def _scheduler(job: dict[str, Any]) -> tuple[Scheduler, bool]:
     return load_scheduler(file, kind, job["source"], fail), False
 
 
-def _bound_memory() -> None:
-    """Let this process have half of the guest's memory, so that a greedy scheduler has an error with a line."""
+def bound_memory(most: int | None = None) -> None:
+    """Let this process have half of the memory, so that a greedy scheduler has an error with a line.
+
+    `most` is the most that it gets, in bytes.
+    """
     half = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    half = half if most is None else min(half, most)
     size = int(FilePath("/proc/self/statm").read_text(encoding="ascii").split()[0]) * os.sysconf(
         "SC_PAGE_SIZE"
     )
     resource.setrlimit(resource.RLIMIT_AS, (size + half, resource.RLIM_INFINITY))
 
 
-def _watch(sender: Sender) -> None:
-    """End a scheduler that sleeps: look every 10 virtual seconds whether it is still in the same call."""
+def watch(sender: Sender, alive: Callable[[], None] = lambda: None) -> None:
+    """End a scheduler that sleeps: look every 10 seconds whether it is in the same call. Call `alive` as often."""
     seen = [-1]
 
     def look(_number: int, _frame: Any) -> None:
+        alive()
         calls = sender.calls_in_progress()
         if calls is not None and calls == seen[0]:
             raise TimeoutError("it did not return for 10 s")

@@ -28,10 +28,21 @@ class Reporter:
         """Report an event of the flow."""
         self._write({"report": kind, "t_us": microseconds(now), **values})
 
-    def message(self, sent: float, received: float | None) -> None:
-        """Report a message: when it was due, and when it arrived."""
-        at = None if received is None else microseconds(received)
-        self._write({"report": "message", "sent_us": microseconds(sent), "received_us": at})
+    def ready(self) -> None:
+        """Report that this end waits for the start of the trial."""
+        self._write({"report": "ready"})
+        self.flush()
+
+    def message(self, sent: float | None, received: float | None) -> None:
+        """Report a message: when it was due, and when it arrived. None: not, or the other end knows."""
+        times = {"sent_us": sent, "received_us": received}
+        at = {name: None if time is None else microseconds(time) for name, time in times.items()}
+        self._write({"report": "message", **at})
+
+    def join(self, index: int) -> None:
+        """Note that a path has joined, on an end that does not send."""
+        if index not in self._joined:
+            self._joined.append(index)
 
     def joins(self, sender: Sender, now: float) -> None:
         """Report the paths that have been established since the last call."""
@@ -46,15 +57,19 @@ class Reporter:
 
     def sample(self, sender: Sender, receiver: Receiver, now: float) -> None:
         """Report both sides of the connection and of each path."""
+        self.sample_sender(sender, now)
+        self.sample_receiver(receiver, now)
+
+    def sample_sender(self, sender: Sender, now: float) -> None:
+        """Report the sending side of the connection and of each path."""
         at = microseconds(now)
         resent = sum(path.resent_bytes for path in sender.paths)
-        established = len(self._joined)
         self._write(
             {
                 "report": "side",
                 "t_us": at,
                 "side": "client",
-                "subflows": established,
+                "subflows": len(self._joined),
                 "sent_bytes": sender.taken,
                 "retransmitted_bytes": resent,
                 "acked_bytes": sender.acked,
@@ -65,13 +80,17 @@ class Reporter:
         )
         for number, index in enumerate(self._joined):
             self._write(self._sending(sender, sender.paths[index], number, at))
+
+    def sample_receiver(self, receiver: Receiver, now: float) -> None:
+        """Report the receiving side of the connection and of each path."""
+        at = microseconds(now)
         buffer = receiver.buffer
         self._write(
             {
                 "report": "side",
                 "t_us": at,
                 "side": "server",
-                "subflows": established,
+                "subflows": len(self._joined),
                 "sent_bytes": 0,
                 "received_bytes": buffer.next,
                 "receive_window_bytes": buffer.window,

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from plait.results.read import StudyData
 
 MOST = 12
-"""Cases that are drawn over time; a page with more would be neither read nor small."""
+"""Cases that are drawn over time; a page with more would be neither read nor small. `spread` chooses among more."""
 
 
 @dataclass(frozen=True)
@@ -62,15 +62,18 @@ class Representative:
     """The series with names, for data that programs read; None where nothing has a label."""
     labels: StudyLabels | None = None
     """What people call nodes."""
+    value: float | None = None
+    """Of the main metric, in this trial; None if it was not measured."""
 
 
 def representatives(study: StudyData, summary: Summary) -> list[Representative]:
-    """Return the representative of each of the first `MOST` cases that have a completed trial (DataError)."""
+    """Return the representative of each case that has a completed trial, of at most `MOST` of them (DataError)."""
     names = labels(summary.cases)
     metric = primary_metric(summary)
+    rows = [(case, median_row(case.rows, metric)) for case in study.cases if case.rows]
     chosen = []
-    for case in [case for case in study.cases if case.rows][:MOST]:
-        row = median_row(case.rows, metric)
+    for at in spread([row.metrics.get(metric) for _, row in rows], MOST):
+        case, row = rows[at]
         representative = part(
             f"figures over time of case {case.name}",
             partial(_representative, study, summary, case, row, names[case.name]),
@@ -78,6 +81,22 @@ def representatives(study: StudyData, summary: Summary) -> list[Representative]:
         )
         chosen += [representative] if representative is not None else []
     return chosen
+
+
+def spread(values: Sequence[float | None], most: int) -> list[int]:
+    """Return the positions of at most `most` of these values, which show best what lies between the extremes.
+
+    They are the first one, the least and the greatest one, and others at equal distances in rank. The order remains.
+    """
+    if len(values) <= most:
+        return list(range(len(values)))
+    measured = sorted((value, at) for at, value in enumerate(values) if value is not None and at)
+    ranked = [at for _, at in measured]
+    if len(ranked) < most - 1:
+        ranked += [at for at, value in enumerate(values) if value is None and at]
+        return sorted([0, *ranked[: most - 1]])
+    last = max(1, most - 2)
+    return sorted({0, *(ranked[round(i * (len(ranked) - 1) / last)] for i in range(most - 1))})
 
 
 def _representative(
@@ -105,6 +124,7 @@ def _representative(
         if study.labels
         else None,
         labels=study.labels,
+        value=row.metrics.get(primary_metric(summary)),
     )
 
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from pydantic import BaseModel, ValidationError
 
 from plait.analysis.compare.factors import main_factor
@@ -235,16 +236,15 @@ def cases_view(cases: Sequence[CaseFigures]) -> dict[str, Any]:
     """Return the figures of all cases in columns, which are shorter than rows."""
     names = list(dict.fromkeys(name for case in cases for name in case.metrics))
     none = (None, None, None)
+
+    def figures(name: str) -> list[list[float | None]]:
+        rows = np.array([case.metrics.get(name, none) for case in cases], dtype=float)  # None becomes NaN
+        return [rounded_column(rows[:, column]) for column in range(len(none))]
+
     return {
         "trials": [case.trials for case in cases],
         "failed": [case.failed for case in cases],
-        "metrics": {
-            name: [
-                rounded_column(column)
-                for column in zip(*(case.metrics.get(name, none) for case in cases), strict=True)
-            ]
-            for name in names
-        },
+        "metrics": {name: figures(name) for name in names},
     }
 
 

@@ -130,7 +130,7 @@ def series_view(series: TrialSeries) -> dict[str, Any]:
         ],
         "queues": [
             {
-                "label": queue.label,
+                "label": queue.label.replace("->", "\N{RIGHTWARDS ARROW}"),
                 "colour": None if queue.colour is None else queue.colour % PATHS,
                 "queue": _columns(queue.queue_bytes),
             }

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from plait.cli import app
+from plait.errors import RequestError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,10 +62,13 @@ def selftest(tree: Path, *words: str) -> tuple[int, str]:
     return int(result.return_value or 0), result.stdout
 
 
-@pytest.mark.skipif(
+needs_programs = pytest.mark.skipif(
     any(shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin") is None for name in ("ip", "gcc")),
     reason="the guest uses this machine's iproute2, and the suite has a helper in C",
 )
+
+
+@needs_programs
 def test_each_seed_has_its_verdict_and_keeps_it(tree: Path, tmp_path: Path) -> None:
     junit, logs = tmp_path / "results.xml", tmp_path / "logs"
     code, shown = selftest(tree, "--seeds", str(SEEDS), "--junit", str(junit), "--logs", str(logs))
@@ -85,3 +89,12 @@ def test_each_seed_has_its_verdict_and_keeps_it(tree: Path, tmp_path: Path) -> N
         assert code == (0 if verdicts[seed] else 1)
         assert f"{'ok' if verdicts[seed] else 'not ok'} 3 - diag: even byte (seed {seed})" in shown
         assert f"ok 4 - diag: absent match (seed {seed}) # SKIP" in shown
+
+
+@needs_programs
+def test_the_packets_of_one_guest_are_captured(tree: Path, tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="--pcap with 2 guests: it observes one"):
+        selftest(tree, "--seeds", "2", "--pcap", str(tmp_path / "pcap"))
+    _, shown = selftest(tree, "--pcap", str(tmp_path / "pcap"), "--tap")
+    assert "ok 1 - diag: namespace" in shown
+    assert [path.name for path in (tmp_path / "pcap").iterdir()] == ["a.pcapng"]

@@ -31,7 +31,7 @@ traffic:
 """
 ECHO, ARP = 98, 42
 """Bytes of frames."""
-BASIC = ("flows", "connections", "subflows", "links", "events", "counters")
+BASIC = ("flows", "connections", "subflows", "links", "events", "counters", "queueing_delays")
 
 
 def trial(tmp_path: Path, monitors: str, text: str = TWO) -> tuple[Path, dict[str, pl.DataFrame]]:

@@ -150,6 +150,14 @@ def test_the_connection_of_iperf3_in_udp_only_controls_and_its_packets_are_count
     assert not with_connections(planned, tables).flows[0].background, "of TCP it is what was measured"
 
 
+def test_the_completion_time_that_a_program_reports_can_be_judged() -> None:
+    figures = [{"program": "client", "figure": "completion_us", "value": 2_650_000}]
+    programs = [{"program": "client", "start_us": 0, "end_us": 10**7, "stopped": False}]
+    tables = make_tables({"programs": programs, "program_figures": figures})
+    metrics = trial_metrics(fake_plan().model_copy(update={"flows": ()}), tables)
+    assert (metrics["client.completion_us"], metrics["client.completion_s"]) == (2_650_000, 2.65)
+
+
 def test_probes_report_round_trips_and_missing_answers() -> None:
     times = [10_000] * 18 + [50_000, None]
     probes = [{"t_us": n, "path": "p", "rtt_us": rtt} for n, rtt in enumerate(times)]

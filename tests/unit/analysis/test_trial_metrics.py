@@ -188,6 +188,40 @@ def test_queue_lengths_and_drops_follow_from_the_counters() -> None:
     assert values["dropped_packets"] == 2 + 1 + 4
 
 
+def histogram(link: str, *bins: tuple[int, int | None, int]) -> list[dict[str, Any]]:
+    return [
+        {"link": link, "at_least_ns": first, "below_ns": end, "packets": packets}
+        for first, end, packets in bins
+    ]
+
+
+def test_queueing_delays_are_the_middles_of_the_bins_of_their_rank() -> None:
+    first, second = (direction.name for direction in MPTCP.links[0].directions)
+    rows = histogram(first, (1024, 1152, 94), (0, 1, 1), (2**20, 2**20 + 2**17, 5))
+    values = metrics(MPTCP, queueing_delays=rows)
+    assert values[f"{first}.queueing_delay_p50_us"] == (1024 + 1151) / 2 / 1000
+    assert values[f"{first}.queueing_delay_p95_us"] == (1024 + 1151) / 2 / 1000
+    assert values[f"{first}.queueing_delay_p99_us"] == (2**20 + 2**16 - 0.5) / 1000
+    assert values[f"{second}.queueing_delay_p99_us"] is None
+    assert values["queueing_delay_p99_us"] == values[f"{first}.queueing_delay_p99_us"]
+
+
+def test_the_queueing_delay_of_a_trial_is_that_of_the_slowest_queue() -> None:
+    first, second = (direction.name for direction in MPTCP.links[0].directions)
+    fast, slow = histogram(first, (3, 4, 10)), histogram(second, (9, 10, 1), (64, 72, 1))
+    values = metrics(MPTCP, queueing_delays=fast + slow)
+    assert (values["queueing_delay_p50_us"], values["queueing_delay_p95_us"]) == (0.009, 0.0675)
+    endless = metrics(MPTCP, queueing_delays=fast + histogram(second, (9, 10, 1), (2**40, None, 1)))
+    assert endless["queueing_delay_p50_us"] == 0.009
+    assert endless[f"{second}.queueing_delay_p95_us"] is None
+    assert endless["queueing_delay_p95_us"] is None
+    assert endless[f"{first}.queueing_delay_p95_us"] == 0.003
+
+
+def test_without_the_table_there_are_no_queueing_delays() -> None:
+    assert not [name for name in metrics(MPTCP) if "queueing_delay" in name]
+
+
 def test_reinjections_are_those_of_mptcp() -> None:
     rows = [{"t_us": 1, "flow": 0, "side": "client", "retransmitted_bytes": 1448}]
     assert metrics(MPTCP, connections=rows)["reinjected_bytes"] == 1448

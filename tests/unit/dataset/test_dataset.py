@@ -15,8 +15,10 @@ from fake_plans import fake_plan
 from fake_tables import fake_tables, make_tables
 from plait.dataset import Provenance, convert, read_trial, study_digest, trial_digest
 from plait.dataset.arrow_stream import has_compression
+from plait.dataset.files import read_table
 from plait.dataset.model import ALL_TABLES, TABLES
 from plait.errors import DataError
+from plait.files import Folder
 from result_folders import write_arrow, write_trial
 
 if TYPE_CHECKING:
@@ -243,6 +245,18 @@ def test_the_encoding_of_the_digest_is_what_it_was() -> None:
         }
     )
     assert trial_digest(tables) == "sha256:1de6bac5da4da0bb81556cb2a4265617f836033b7e0714071f3b888de3ceb8a6"
+
+
+def test_a_column_that_earlier_versions_lack_counts_only_where_it_has_a_value(tmp_path: Path) -> None:
+    row = {"t_us": 0, "link": "a->b", "sent_bytes": 7}
+    tables = make_tables({"links": [row]})
+    earlier = tables["links"].drop("bucket_bytes")
+    earlier.write_parquet(tmp_path / "links.parquet")
+    read = read_table(Folder(tmp_path), "links")
+    assert read.equals(tables["links"])
+    assert trial_digest(tables | {"links": read}) == trial_digest(tables | {"links": earlier})
+    level = make_tables({"links": [row | {"bucket_bytes": 0}]})
+    assert trial_digest(level) != trial_digest(tables)
 
 
 def test_beside_a_null_the_digest_tells_integers_apart_that_float64_does_not() -> None:

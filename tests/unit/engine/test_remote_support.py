@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import polars as pl
 import pytest
 
-from plait.engine.remote.support import LACKS, sockets
+from plait.dataset.model import MESSAGES
+from plait.engine.remote.merge import joined_messages
+from plait.engine.remote.spent import Spent
+from plait.engine.remote.support import LACKS, features, prototype_nodes, python, sockets
 from plait.engine.support import lacking
+from plait.errors import TrialError
+from plait.hosts.model import Limits
 from plait.plan.resolve import resolve
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand
+
+if TYPE_CHECKING:
+    from plait.plan.model.plan import Plan
 
 TEXT = """\
 title: One line
@@ -43,3 +54,65 @@ def test_traffic_whose_times_one_host_measures_is_not_refused(traffic: str) -> N
     plan = resolve(expand(parse(TEXT.replace("TRAFFIC", traffic), "t.yaml"))[0].scenario, 1)
     assert list(sockets(plan)) == []
     assert lacking(plan, LACKS) == []
+
+
+def prototype_plan(flow: str = "message: 1KB, interval: 10ms, messages: 2") -> Plan:
+    traffic = f"prototype: {{from: a, to: b, {flow}}}"
+    return resolve(expand(parse(TEXT.replace("TRAFFIC", traffic), "t.yaml"))[0].scenario, 1)
+
+
+def test_a_prototype_is_carried_although_it_is_a_program_in_guests() -> None:
+    plan = prototype_plan()
+    assert {lack.use.feature for lack in lacking(plan, LACKS)} == {"programs"}
+    assert features(plan) == []
+    assert list(sockets(plan)) == []
+    assert prototype_nodes(plan) == ["a", "b"]
+
+
+@pytest.mark.parametrize("version", ["3.10.0", "3.13.1", "4.0.0"])
+def test_a_new_enough_python_is_taken(version: str) -> None:
+    assert list(python({"a": version})) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "has"), [("3.9.21", "has Python 3.9.21"), ("", "has no python3 with ctypes")]
+)
+def test_an_old_or_missing_python_is_refused_with_the_node_and_the_remedy(version: str, has: str) -> None:
+    (refused,) = python({"a": "3.11.2", "b": version})
+    assert (refused.use.part, refused.use.name) == ("nodes", "b")
+    assert f"b {has}; install 3.10 or later there" in refused.reason
+
+
+def test_messages_of_two_hosts_become_one_row_without_a_delay() -> None:
+    rows = [
+        (1, 0, 100, None, 1000, 0),
+        (1, 1, 200, None, 1000, 0),
+        (0, 0, 5, 9, 50, None),
+        (1, 0, None, 7_000_000, 1000, 1),
+    ]
+    joined = joined_messages(prototype_plan(), pl.DataFrame(rows, schema=MESSAGES, orient="row"))
+    assert joined.rows() == [
+        (0, 0, 5, 9, 50, None),
+        (1, 0, None, 7_000_000, 1000, 1),
+        (1, 1, None, None, 1000, 0),
+    ]
+
+
+@pytest.mark.parametrize("flow", ["bytes: 20KB", "message: 1KB, messages: 20"])
+def test_a_prototype_that_sends_more_than_is_left_does_not_start(flow: str) -> None:
+    with pytest.raises(TrialError, match=r"sends at least 1020000 bytes, and 10000 of limits\.bytes"):
+        Spent(Limits.model_validate({"rate": "8mbit", "bytes": "10KB", "time": "10s"})).check(
+            prototype_plan(flow)
+        )
+
+
+def test_a_failed_trial_counts_what_it_sent_or_what_the_rate_allows() -> None:
+    plan = prototype_plan()
+    spent = Spent(Limits.model_validate({"rate": "8mbit", "bytes": "4MB", "time": "10s"}))
+    spent.add_failed(1_500_000, 1.0)
+    spent.add_failed(None, 1.0)
+    assert spent.arguments()[1] == str(4_000_000 - 1_500_000 - 1_000_000)
+    assert spent.check(plan) == 8_000_000
+    spent.add_failed(None, 1.0)
+    with pytest.raises(TrialError, match=r"limits\.bytes"):
+        spent.check(plan)

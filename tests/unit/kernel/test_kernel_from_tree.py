@@ -131,3 +131,13 @@ def test_a_wrong_request_is_refused_before_anything_is_built(
     with pytest.raises(RequestError, match=message):
         build_tree(request_of(tree))  # type: ignore[operator]
     assert cache.list_built() == []
+
+
+def test_debug_information_is_a_file_beside_the_kernel_and_not_in_it(tree: Path, tmp_path: Path) -> None:
+    assert build_tree(TreeRequest(tree)).symbols is None
+    fragment = tmp_path / "debug.config"
+    fragment.write_text("CONFIG_DEBUG_INFO_DWARF_TOOLCHAIN_DEFAULT=y\n")
+    kernel = build_tree(TreeRequest(tree, fragments=(fragment,)))
+    assert kernel.symbols is not None
+    assert kernel.symbols.read_bytes().startswith(b"\x7fELF")
+    assert kernel.symbols.read_bytes() != kernel.binary.read_bytes()

@@ -105,6 +105,8 @@ def test_hosts_behind_a_router_reach_each_other_through_it() -> None:
     router = next(ns for ns in plan.network.namespaces if ns.name == "m")
     assert ("net/ipv4/ip_forward", "1") in router.sysctls
     assert ("net/ipv4/ip_forward", "0") in plan.network.namespaces[0].sysctls
+    assert ("net/ipv4/ip_early_demux", "0") in router.sysctls
+    assert "net/ipv4/ip_early_demux" not in dict(plan.network.namespaces[0].sysctls)  # hosts have sockets
     assert plan.flows[0].paths[0].name == "h0-m-h1"
 
 

@@ -116,6 +116,10 @@ PICKS = {
         "    while True:\n            pass",
         r"mine\.py:\d: pick\(\) of Mine executed more than 100000 lines",
     ),
+    "loops in one line": (
+        "    while True: pass",
+        r"mine\.py:4: pick\(\) of Mine executed more than 100000 lines",
+    ),
     "swallows": (
         "    while True:\n            try:\n                pass\n            except Exception:\n                pass",
         r"mine\.py:\d: pick\(\) of Mine executed more than 100000 lines",
@@ -143,6 +147,7 @@ def test_a_wrong_scheduler_ends_in_an_error_with_its_file_and_line(name: str) ->
         ("class Mine(:\n", r"mine\.py:1: invalid syntax"),
         ("import nothing_of_this_name\n", r"mine\.py:1: the file raised ModuleNotFoundError"),
         ("x = 1\nwhile True: x += 1\n", r"mine\.py:2: the file executed more than 100000 lines"),
+        ("while True: pass\n", r"mine\.py:1: the file executed more than 100000 lines"),
         ("class Other: pass\n", r"mine\.py:1: there is no class Mine that inherits"),
         (
             "from plait.prototype import Scheduler\nclass Mine(Scheduler): pass\n",

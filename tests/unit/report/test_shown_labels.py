@@ -147,6 +147,8 @@ def test_flows_and_metrics_are_called_by_the_labels_of_their_parts() -> None:
     assert called.metric_owner("h1-s1-h2") == "Wi-Fi"
     assert called.metric_owner("bulk1.h1-s1-h2") == "Backup: Wi-Fi"
     assert called.metric_owner("iperf3-1") == "iperf3-1"
+    assert called.metric_owner("x->y#2") == "x->y#2"
+    assert StudyLabels(nodes={"x": "Phone"}).metric_owner("x->y#2") == "Phone->y#2"
     assert called.direction("h1-s1", "h1->s1", "h1", "s1") == "Air (h1->s1)"
     assert called.direction("h1-s2#2", "h1->s2#2", "h1", "s2") == "h1->s2#2"
 

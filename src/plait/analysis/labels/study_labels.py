@@ -63,12 +63,13 @@ class StudyLabels(BaseModel):
         return between + name.removeprefix(f"{source}{ARROW}{target}") if between != name else name
 
     def metric_owner(self, owner: str) -> str:
-        """Return what to call the part before a metric's name: a flow, a path, or a flow and its path."""
+        """Return what to call the part before a metric's name: a flow, a path, a flow and its path, or a direction."""
         if owner in self.paths or owner in self.flows:
             return self.paths.get(owner) or self.flows[owner]
         for flow in sorted(self._flow_names(owner), key=len, reverse=True):
             return f"{self.flow(flow)}: {self.path(owner[len(flow) + 1 :])}"
-        return self.flow(owner)
+        source, arrow, target = owner.partition(ARROW)
+        return self.direction("", owner, source, target.partition("#")[0]) if arrow else self.flow(owner)
 
     def _flow_names(self, owner: str) -> Iterable[str]:
         """Return beginnings of a text that a path with a label follows."""

@@ -46,13 +46,15 @@ GREEDY = ("bulk", "transfer")
 TIMED = ("stream", "on_off")
 PROGRAM: tuple[Owner, ...] = ("PROGRAM",)
 FLOW: tuple[Owner, ...] = ("trial", "FLOW")
+LINK: tuple[Owner, ...] = ("trial", "LINK")
 RANK = "messages.nearest_rank"
+BINNED = "nearest rank in the table queueing_delays"
 IPERF3 = "reported by iperf3"
 
 _METRICS = (
     ComparedMetric(
         "completion_s", "Completion time", SECONDS, ("transfer",), "trial.completion_s",
-        better="less", owners=FLOW, heading="completion time", short="completion",
+        better="less", owners=("trial", "FLOW", "PROGRAM"), heading="completion time", short="completion",
         verb="takes", superlative="shortest", figure="completion-time", speaks_for=("transfer",),
     ),
     ComparedMetric(
@@ -208,6 +210,18 @@ _METRICS = (
     ),
     Metric(
         "queue_max_bytes", "Largest queue", BYTES, ALL, "of the link whose queue is fullest on average", better="less"
+    ),
+    Metric(
+        "queueing_delay_p50_us", "Median queueing delay", MICROSECONDS, ALL, BINNED,
+        better="less", owners=LINK,
+    ),
+    Metric(
+        "queueing_delay_p95_us", "95th percentile of queueing delay", MICROSECONDS, ALL, BINNED,
+        better="less", owners=LINK,
+    ),
+    Metric(
+        "queueing_delay_p99_us", "99th percentile of queueing delay", MICROSECONDS, ALL, BINNED,
+        better="less", owners=LINK,
     ),
     Metric("dropped_packets", "Dropped packets", COUNT, ALL, "drops of all links", better="less"),
     ComparedMetric(

@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from plait.analysis.metrics.units import Unit
     from plait.metric_names import MetricName
 
-Owner = Literal["trial", "FLOW", "PATH", "PROGRAM", "GROUP"]
+Owner = Literal["trial", "FLOW", "PATH", "PROGRAM", "GROUP", "LINK"]
 """What a metric belongs to. All but those of the trial have the owner's name before a dot: `PATH.path_share`."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric of a trial, or of its flows, paths, programs or groups of flows."""
+    """One metric of a trial, or of its flows, paths, programs, groups of flows or link directions."""
 
     name: MetricName
     """Without its owner; `N` stands for a number."""

@@ -173,6 +173,8 @@ def program_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str,
             metrics[f"{row['program']}.duration_s"] = (end - start) / 1e6 if has_both else None
     for row in tables["program_figures"].iter_rows(named=True):
         metrics[f"{row['program']}.{row['figure']}"] = row["value"]
+        if row["figure"] == "completion_us":
+            metrics[f"{row['program']}.completion_s"] = row["value"] / 1e6
     return metrics | _datagram_metrics(tables)
 
 

@@ -21,6 +21,7 @@ from plait.analysis.metrics.paths import path_name
 from plait.analysis.metrics.programs import flow_prefix, is_control, program_metrics
 from plait.analysis.metrics.users import foreground, goodput_bps, users
 from plait.analysis.metrics.windows import second_subflow_s, steady_goodput_bps
+from plait.analysis.queueing import queue_metrics
 from plait.plan.model.applications import Connection
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def trial_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
         "goodput": lambda: _goodputs(plan, flows),
         "subflows": lambda: _subflow_metrics(plan, tables, flows),
         "the split over paths": lambda: share_metrics(plan, tables),
-        "queues": lambda: _queue_metrics(tables["links"]),
+        "queues": lambda: queue_metrics(plan, tables),
         "steady goodput and second subflows": lambda: _windows(plan, tables, flows),
         "messages": lambda: message_metrics(plan, tables),
         "probes": lambda: probe_metrics(tables),
@@ -280,22 +281,6 @@ def _reinjected(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> float | None:
             values = [count for count in rows["retransmitted_bytes"] if count is not None]
             counts.append(float(max(values)) if values else None)
     return _sum(counts)
-
-
-def _queue_metrics(links: pl.DataFrame) -> Metrics:
-    """Return the fullest queue (by its mean over the samples) and all drops."""
-    by_link = links.group_by("link", maintain_order=True).agg(
-        pl.col("queue_bytes").mean().alias("mean"),
-        pl.col("queue_bytes").max().alias("max"),
-        pl.col("dropped_packets").max(),
-    )
-    queues = [row for row in by_link.iter_rows(named=True) if row["mean"] is not None]
-    fullest = max(queues, key=lambda row: float(row["mean"]), default=None)
-    return {
-        "queue_mean_bytes": None if fullest is None else float(fullest["mean"]),
-        "queue_max_bytes": None if fullest is None else float(fullest["max"]),
-        "dropped_packets": _known_sum(by_link["dropped_packets"].to_list()),
-    }
 
 
 def _duration_s(flow: Flow, row: Mapping[str, object] | None) -> float | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plait.binaries import AGENT
+from plait.cli.shared.capturing import PcapOption, capture_bytes
 from plait.cli.shared.ending import notify
 from plait.cli.shared.environment import environment_of
 from plait.cli.shared.kernel import chosen_kernel
@@ -96,9 +97,13 @@ def command(
     kernel: KernelOption = None,
     trace: TraceOption = None,
     trace_to: TraceToOption = Path("trace.parquet"),
+    pcap: PcapOption = None,
     output: OutputOption = "1GiB",
     disk: DiskOption = DISK,
     unconfined: UnconfinedOption = False,
+    gdb: Annotated[
+        bool, typer.Option("--gdb", help="Stop the guest's kernel at its start for a debugger")
+    ] = False,
 ) -> int:
     """Run a program as root in a guest that cannot change this machine.
 
@@ -121,13 +126,16 @@ def command(
         processes_max=processes,
         before=services(with_, program, environment),
         time_limit_us=_micros("--timeout", timeout),
+        capture_bytes=capture_bytes(pcap),
     )
     output_bytes = bytes_of("--output-limit", output)
-    limits = SessionLimits(_wall_s(wall_timeout), plan.machine.memory_mib, processes, real_time, output_bytes)
+    limits = SessionLimits(
+        _wall_s(wall_timeout), plan.machine.memory_mib, processes, real_time, output_bytes, debugged=gdb
+    )
     sandbox = policy(disk, unconfined=unconfined)
     if trace is not None:
-        return _boot_traced(kernel, plan, request, limits, sandbox, (trace, trace_to))
-    return _boot(kernel, plan, request, limits, sandbox)
+        return _boot_traced(kernel, plan, request, limits, sandbox, pcap, (trace, trace_to))
+    return _boot(kernel, plan, request, limits, sandbox, pcap)
 
 
 def _boot_traced(  # noqa: PLR0917 - it passes them on
@@ -136,13 +144,14 @@ def _boot_traced(  # noqa: PLR0917 - it passes them on
     request: SessionRequest,
     limits: SessionLimits,
     sandbox: Policy,
+    pcap: Path | None,
     trace: tuple[str, Path],
 ) -> int:
     """Boot the guest with trace events, and write their table."""
     from plait.engine.uml.tracing import kept_trace
 
     with kept_trace(chosen_kernel(kernel), *trace, _report) as traced:
-        return _boot(kernel, plan, traced(request), limits, sandbox)
+        return _boot(kernel, plan, traced(request), limits, sandbox, pcap)
 
 
 def _wall_s(text: str) -> float:
@@ -150,11 +159,17 @@ def _wall_s(text: str) -> float:
     return float("inf") if wall_us is None else wall_us / 1e6
 
 
-def _boot(
-    kernel: str | None, plan: Plan, request: SessionRequest, limits: SessionLimits, policy: Policy
+def _boot(  # noqa: PLR0917 - two callers of this module
+    kernel: str | None,
+    plan: Plan,
+    request: SessionRequest,
+    limits: SessionLimits,
+    policy: Policy,
+    pcap: Path | None,
 ) -> int:
     """Boot the guest, follow its program to its end, and return its exit code."""
     from plait.cache import cache_root
+    from plait.cli.laboratory import debugger
     from plait.engine.uml import foreground
     from plait.engine.uml.containment import caution
     from plait.engine.uml.session import Session
@@ -162,6 +177,8 @@ def _boot(
 
     assert request.start is not None
     chosen = chosen_kernel(kernel)
+    if limits.debugged:
+        debugger.require(chosen)
     with Workspace(cache_root() / "exec", ".work-") as workspace:
         folder = workspace.job()
         if request.start.input == "file":
@@ -172,12 +189,17 @@ def _boot(
         ) as session:
             if session.guest.missing:
                 _report(caution(session.guest.missing))
+            if limits.debugged:
+                debugger.invite(session.guest, chosen, folder, _report)
             typed, terminal = request.start.input == "orders", request.start.terminal is not None
             try:
-                return foreground.follow(session, limits, _report, typed=typed, terminal=terminal)
+                code = foreground.follow(session, limits, _report, typed=typed, terminal=terminal)
             except BrokenPipeError:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # discard what Python may still write at exit
-                return _BROKEN_PIPE
+                code = _BROKEN_PIPE
+            if pcap is not None:
+                session.keep_captures(pcap)
+            return code
 
 
 def _report(text: str) -> None:

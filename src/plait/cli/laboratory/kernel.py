@@ -49,7 +49,8 @@ def build(
         typer.Option("--debug", help="Build a debug kernel (KASAN, lockdep, leak detection); it is slow"),
     ] = False,
     tracing: Annotated[
-        bool, typer.Option("--tracing", help="Build --tree with trace events, for `plait exec --trace`")
+        bool,
+        typer.Option("--tracing", help="Build --tree with trace events (`--trace`) and symbols (`--gdb`)"),
     ] = False,
 ) -> None:
     """Build the laboratory kernel, unless the cache has it."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plait.cli.shared import complete
+from plait.cli.shared.capturing import PcapOption, capture_bytes
 from plait.cli.shared.ending import notify
 from plait.cli.shared.environment import environment_of
 from plait.cli.shared.kernel import chosen_kernel
@@ -58,53 +59,57 @@ def command(
     ] = None,
     trace: TraceOption = None,
     trace_to: TraceToOption = Path("trace.parquet"),
+    pcap: PcapOption = None,
 ) -> int:
     """Run upstream's selftests of MPTCP, unmodified, in virtual time.
 
     A subtest that fails for some seeds is a flake that the same seed repeats. Exit code 1: a subtest failed.
     """
-    from plait.testing.selftest import tap as formats
     from plait.testing.selftest.run import run
     from plait.testing.selftest.suites import prepare
+    from plait.testing.selftest.tap import as_tap
 
     prepared = prepare(tree, lambda step, _: notify(f"selftests: {step}"))
     shards = prepared.shards(tuple(suites or ()))
     numbers = range(seed, seed + seeds)
     notify(f"{len(shards)} guest{'s' * (len(shards) != 1)} for each of {seeds} seed{'s' * (seeds != 1)}")
     booted = chosen_kernel(kernel)
-    environment = environment_of([], terminal=False)
     at_once = jobs or len(os.sched_getaffinity(0))
-    with _tracing(trace, trace_to, booted, len(shards) * seeds) as traced:
+    _require_one_guest("--trace" if trace else "--pcap" if pcap else None, len(shards) * seeds)
+    captures = (pcap, keep) if pcap is not None and (keep := capture_bytes(pcap)) is not None else None
+    with _tracing(trace, trace_to, booted) as traced:
         results = run(
-            prepared, shards, numbers, booted, environment, jobs=at_once, done=_report, traced=traced
-        )
+            prepared, shards, numbers, booted, environment_of([], terminal=False),
+            jobs=at_once, done=_report, traced=traced, captures=captures,
+        )  # fmt: skip
     subtests = [subtest for result in results for subtest in result.subtests]
-    if logs is not None:
-        _write_logs(logs, results)
-    if junit is not None:
-        junit.write_bytes(formats.as_junit(subtests))
+    _write(subtests, results, junit=junit, logs=logs)
     if tap:
-        sys.stdout.write(formats.as_tap(subtests))
+        sys.stdout.write(as_tap(subtests))
     else:
         _show(subtests, results)
     return 1 if any(subtest.verdict == "fail" for subtest in subtests) else 0
 
 
+def _require_one_guest(option: str | None, guests: int) -> None:
+    from plait.errors import RequestError
+
+    if option is not None and guests != 1:
+        raise RequestError(
+            f"{option} with {guests} guests: it observes one; name one suite or group, and give --seed S and --seeds 1"
+        )
+
+
 @contextmanager
 def _tracing(
-    events: str | None, target: Path, kernel: Kernel, guests: int
+    events: str | None, target: Path, kernel: Kernel
 ) -> Iterator[Callable[[SessionRequest], SessionRequest]]:
     """Yield what adds the trace events to a guest's request; write their table at the end (RequestError)."""
     from plait.engine.uml.tracing import kept_trace
-    from plait.errors import RequestError
 
     if events is None:
         yield lambda request: request
         return
-    if guests != 1:
-        raise RequestError(
-            f"--trace with {guests} guests: it traces one; name one suite or group, and give --seed S and --seeds 1"
-        )
     with kept_trace(kernel, events, target, notify) as traced:
         yield traced
 
@@ -118,11 +123,19 @@ def _report(result: ShardResult) -> None:
     )
 
 
-def _write_logs(folder: Path, results: list[ShardResult]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for result in results:
-        name = f"{result.shard.title.replace(' ', '')}-seed{result.seed}.log"
-        (folder / name).write_text(result.output, encoding="utf-8")
+def _write(
+    subtests: list[Subtest], results: list[ShardResult], *, junit: Path | None, logs: Path | None
+) -> None:
+    """Write the results as JUnit XML, and the output of each guest."""
+    from plait.testing.selftest.tap import as_junit
+
+    if junit is not None:
+        junit.write_bytes(as_junit(subtests))
+    if logs is not None:
+        logs.mkdir(parents=True, exist_ok=True)
+        for result in results:
+            name = f"{result.shard.title.replace(' ', '')}-seed{result.seed}.log"
+            (logs / name).write_text(result.output, encoding="utf-8")
 
 
 def _show(subtests: list[Subtest], results: list[ShardResult]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import time
@@ -24,6 +25,7 @@ HEARTBEAT_S = 15
 """How long an agent waits for a sign of plait before it ends itself."""
 _BEAT_S = 2.0
 _READY_S, _GRACE_S = 60.0, 30.0
+_AFTER_FAILURE_S = 5.0
 _ROUNDS = 8
 """Round trips before the start, from which plait estimates the offset of a clock."""
 _LEAD_S = 0.2
@@ -44,6 +46,8 @@ class Participant:
     """When plait asked for the time; the host answers in order."""
     zero_ns: int | None = None
     ended: bool = False
+    failed: bool = False
+    """Whether the agent ended with an error."""
     lines: int = 0
 
     @property
@@ -68,7 +72,7 @@ class Participant:
         elif word == "zero":
             self.zero_ns = self._number(rest)
         elif word == "ended":
-            self.ended = True
+            self.ended, self.failed = True, rest != "0"
         return word
 
     def _number(self, text: str) -> int:
@@ -98,6 +102,10 @@ class Exchange:
         self._hosts = {name: Participant(session) for name, session in sessions.items()}
         self._folder = folder
         self._arguments = arguments
+        self.started_s: float | None = None
+        """When plait ordered the start, on its monotonic clock; None: it did not."""
+        self._failed: Participant | None = None
+        """The first host whose agent failed."""
 
     def run(self, plans: Mapping[str, Plan], progress: Callable[[int], None]) -> dict[str, Zero]:
         """Run the trial, copy its tables to `folder/NODE`, and return when each host began.
@@ -113,6 +121,8 @@ class Exchange:
         self._synchronise()
         self._start()
         self._follow(max(plan.end_us for plan in plans.values()), progress)
+        if self._failed is not None:
+            self._raise(self._failed)
         for host in self._hosts.values():
             self._fetch(host)
         return {name: host.zero() for name, host in self._hosts.items()}
@@ -131,19 +141,30 @@ class Exchange:
         }
         if len(one_way_s) < len(self._hosts):
             return  # an agent has ended; `_fetch` reports why
-        at = time.monotonic() + _LEAD_S + max(one_way_s.values())
+        self.started_s = time.monotonic()
+        at = self.started_s + _LEAD_S + max(one_way_s.values())
         for name in sorted(one_way_s, key=lambda name: -one_way_s[name]):
             channel = self._hosts[name].session.channel
             channel.rest_until(at - one_way_s[name])
             channel.send(b"start\n", _READY_S)
 
     def _follow(self, end_us: int, progress: Callable[[int], None]) -> None:
-        """Wait until all agents have ended. After the first failure, the others get no heartbeat and end, too."""
+        """Wait until all agents have ended.
+
+        After the first failure plait stops the others.
+        """
         started = time.monotonic()
         deadline = started + end_us / 1e6 + _GRACE_S
         beat = started
         while not all(host.ended for host in self._hosts.values()):
             now = time.monotonic()
+            if self._failed is None:
+                self._failed = next((host for host in self._hosts.values() if host.failed), None)
+                if self._failed is not None:
+                    deadline = now + _AFTER_FAILURE_S
+                    self._stop()
+            if now > deadline and self._failed is not None:
+                break
             if now > deadline:
                 running = ", ".join(host.name for host in self._hosts.values() if not host.ended)
                 raise TrialError(f"{running}: the agent did not end in time; plait ended the session")
@@ -159,6 +180,12 @@ class Exchange:
                 if not host.ended:
                     self._listen(host)
 
+    def _stop(self) -> None:
+        """Order the agents that still run to end."""
+        for host in self._hosts.values():
+            if not host.ended:
+                host.session.channel.send(b"stop\n", _READY_S)
+
     @staticmethod
     def _listen(host: Participant) -> None:
         """Read the agent's lines that have arrived, after a short wait."""
@@ -171,21 +198,55 @@ class Exchange:
             else:
                 host.session.channel.pause(0.05)
 
+    def _raise(self, failed: Participant) -> None:
+        """Raise TrialError with the reason of the first failure; keep what each host knows of what it has sent."""
+        for host in self._hosts.values():
+            if host.ended and host is not failed:
+                with contextlib.suppress(TrialError):  # it was stopped
+                    self._fetch_status(host)
+        self._fetch_status(failed)
+        raise TrialError(f"{failed.name}: the agent failed without a reason")
+
     def _fetch(self, host: Participant) -> None:
         """Copy the tables, the log and the status of a host; TrialError if its agent failed."""
+        self._fetch_status(host)
+        for name in FETCHED:
+            host.session.fetch(f"data/{name}.arrow", self._folder / host.name / f"{name}.arrow", _MOST_BYTES)
+
+    def _fetch_status(self, host: Participant) -> None:
+        """Copy the log and the status of a host; TrialError if its agent failed."""
         folder = self._folder / host.name
         folder.mkdir()
         host.session.fetch("status.json", folder / "status.json", 1 << 20)
         host.session.fetch("console.log", folder / "console.log", 8 << 20)
-        status = _status(folder / "status.json", host.name)
+        status = read_status(folder / "status.json", host.name)
         if status.get("ok") is not True:
             reason = f"{status.get('phase')}: {status.get('error')}"
             raise TrialError(printable(f"{host.name}: {reason}"[:1000]))
-        for name in FETCHED:
-            host.session.fetch(f"data/{name}.arrow", folder / f"{name}.arrow", _MOST_BYTES)
+
+    def lasted_s(self) -> float:
+        """Return for how long hosts may have sent, until now or until a lost connection has ended their agents."""
+        if self.started_s is None:
+            return 0.0
+        return time.monotonic() - self.started_s + (HEARTBEAT_S if self._failed is None else 0)
+
+    def sent_bytes(self) -> int | None:
+        """Return how many bytes the host has sent that sent most; None if a host did not report it."""
+        sent = [_sent_bytes(self._folder / name / "status.json", name) for name in self._hosts]
+        known = [count for count in sent if count is not None]
+        return max(known) if len(known) == len(sent) else None
 
 
-def _status(path: Path, name: str) -> dict[str, object]:
+def _sent_bytes(path: Path, name: str) -> int | None:
+    try:
+        count = read_status(path, name).get("sent_bytes")
+    except TrialError:
+        return None
+    return count if isinstance(count, int) and count >= 0 else None
+
+
+def read_status(path: Path, name: str) -> dict[str, object]:
+    """Return the status that a host has sent (TrialError without one)."""
     try:
         status = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):

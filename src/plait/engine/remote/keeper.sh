@@ -81,6 +81,7 @@ facts() {
         [ -r "/proc/sys/$name" ] && echo "$name $(cat "/proc/sys/$name")"
     done
     echo "load $(cut -d ' ' -f 1 /proc/loadavg)"
+    echo "python $(python3 -I -S -B -c 'import ctypes, sys; print(".".join(map(str, sys.version_info[:3])))' 2>/dev/null)"
     as_root true 2>/dev/null && echo "root yes"
     return 0
 }

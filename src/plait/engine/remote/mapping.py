@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from plait.plan.model.applications import PageConnection
 from plait.plan.model.monitors import Monitors
-from plait.plan.model.plan import Flow, Machine, Namespace, Network, Plan, Side
+from plait.plan.model.plan import Flow, Machine, Namespace, Network, Path, Plan, Side
 
 if TYPE_CHECKING:
     from plait.hosts.model import HostsFile
@@ -118,12 +118,16 @@ def _map_port(out: Mapping, hosts: HostsFile, side: Side) -> None:
 
 
 def _check_families(out: Mapping, flow: Flow) -> None:
-    client = out.addresses.get((flow.client.netns, flow.client.address))
-    server = out.addresses.get((flow.server.netns, flow.server.address))
-    if client and server and ip_address(client).version != ip_address(server).version:
-        out.missing.append(
-            (flow.client.netns, f"has {client}, which cannot reach {server}: the families differ")
-        )
+    pairs = [(flow.client.address, flow.server.address)]
+    if flow.kind == "prototype":
+        pairs += [(path.client_address, path.server_address) for path in flow.paths]
+    for client_address, server_address in pairs:
+        client = out.addresses.get((flow.client.netns, client_address))
+        server = out.addresses.get((flow.server.netns, server_address))
+        if client and server and ip_address(client).version != ip_address(server).version:
+            out.missing.append(
+                (flow.client.netns, f"has {client}, which cannot reach {server}: the families differ")
+            )
 
 
 def nodes_of(plan: Plan) -> list[str]:
@@ -158,9 +162,13 @@ def _flow(flow: Flow, numbers: dict[int, int], real: Mapping) -> Flow:
     application = flow.application
     if isinstance(application, PageConnection):
         application = application.model_copy(update={"page": numbers[application.page]})
+    paths = flow.paths
+    if flow.kind == "prototype":  # its program opens a socket for each path
+        paths = tuple(_real_path(path, flow, real) for path in paths)
     return flow.model_copy(
         update={
             "id": numbers[flow.id],
+            "paths": paths,
             "application": application,
             "client": real.side(flow.client),
             "server": real.side(flow.server),
@@ -168,3 +176,11 @@ def _flow(flow: Flow, numbers: dict[int, int], real: Mapping) -> Flow:
             "connection": None if flow.connection is None else numbers[flow.connection],
         }
     )
+
+
+def _real_path(path: Path, flow: Flow, real: Mapping) -> Path:
+    ends = {
+        "client_address": real.addresses[flow.client.netns, path.client_address],
+        "server_address": real.addresses[flow.server.netns, path.server_address],
+    }
+    return path.model_copy(update=ends)

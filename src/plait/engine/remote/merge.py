@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 FETCHED = (*TABLES, "messages", "counter_series")
 """The tables that a host may have."""
-_FLOW_EVENTS = ("flow_start", "flow_connected", "flow_end")
+ONE_WAY = ("prototype", "stream", "on_off", "udp")
+"""The kinds of flows whose messages one host sends and another one receives."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,8 @@ def merged(plan: Plan, real: Mapping, hosts: Iterable[HostTables]) -> dict[str, 
                 parts.setdefault(name, []).append(_planned(numbered, name, host.node, flows, real))
     out = {name: pl.concat(frames) for name, frames in parts.items()}
     out["events"] = _without_copies(out["events"])
+    if "messages" in out:
+        out["messages"] = joined_messages(plan, out["messages"])
     for name in ("connections", "subflows", "counter_series"):
         if name in out:
             out[name] = out[name].sort("t_us", maintain_order=True)
@@ -134,6 +137,27 @@ def _without_copies(events: pl.DataFrame) -> pl.DataFrame:
     own = events["flow"].is_not_null() & events["token"].is_null()
     first = events.select(pl.struct("flow", "event", "node").is_first_distinct()).to_series()
     return events.filter(~own | first)
+
+
+def joined_messages(plan: Plan, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return one row for each message, of those of its two hosts.
+
+    `sent_us` is null where a host has sent the message and the other one has received it: the difference of their times
+    would be no delay.
+    """
+    apart = {flow.id for flow in plan.flows if flow.kind in ONE_WAY}
+    is_apart = pl.col("flow").is_in(apart)
+    joined = (
+        rows.filter(is_apart)
+        .group_by("flow", "index", maintain_order=True)
+        .agg(
+            pl.lit(None, dtype=pl.Int64).alias("sent_us"),
+            pl.col("received_us").max(),
+            pl.col("bytes").max(),
+            pl.col("copies").max(),
+        )
+    )
+    return pl.concat([rows.filter(~is_apart), joined.select(rows.columns)]).sort("flow", "index")
 
 
 def _flow_row(flow: Flow, rows: Map[str, Map[str, object]]) -> dict[str, object]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from plait.errors import TrialError
-from plait.plan.model.applications import Request, Transfer, Udp
+from plait.plan.model.applications import Prototype, Request, Transfer, Udp
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,14 +59,19 @@ class Spent:
         """Return the arguments by which an agent ends itself at the limits."""
         return ("--most-bytes", str(self._left_bytes()), "--most-rate", str(int(self._limits.rate)))
 
-    def add(self, tables: Mapping[str, pl.DataFrame], plan: Plan) -> None:
-        """Count a trial."""
-        rows = tables["subflows"].group_by("flow", "side", "subflow").agg(pl.col("sent_bytes").max())
-        tcp = rows["sent_bytes"].sum() or 0
-        udp = sum(_planned_bytes(flow) for flow in plan.flows if flow.kind == "udp")
-        self._bytes += int(tcp) + udp
+    def add(self, tables: Mapping[str, pl.DataFrame], plan: Plan, sent_bytes: int | None) -> None:
+        """Count a trial, in which the connections of a host sent at most `sent_bytes`, if the hosts reported that."""
+        if sent_bytes is None:
+            rows = tables["subflows"].group_by("flow", "side", "subflow").agg(pl.col("sent_bytes").max())
+            sent_bytes = int(rows["sent_bytes"].sum() or 0)
+        self._bytes += sent_bytes + sum(_planned_bytes(flow) for flow in plan.flows if flow.kind == "udp")
         ends = tables["flows"]["end_us"].max()
         self._us += int(ends) if isinstance(ends, int) else plan.end_us
+
+    def add_failed(self, sent_bytes: int | None, lasted_s: float) -> None:
+        """Count a trial that failed after `lasted_s`. What no host reported is at most what the rate allows."""
+        most = math.ceil(float(self._limits.rate) * lasted_s / 8)
+        self.add_trial(most if sent_bytes is None else sent_bytes, math.ceil(lasted_s * 1e6))
 
     def add_trial(self, sent_bytes: int, us: int) -> None:
         """Count a trial that sent `sent_bytes` and lasted `us`."""
@@ -76,8 +81,10 @@ class Spent:
 
 def _planned_bytes(flow: Flow) -> int:
     match flow.application:
-        case Transfer(bytes=size):
+        case Transfer(bytes=size) | Prototype(bytes=int(size)):
             return size
+        case Prototype(message_bytes=int(size), count=int(count)):
+            return size * count
         case Udp(packet_bytes=size, count=count):
             return size * count
         case Request(response_bytes=size, count=int(count)):

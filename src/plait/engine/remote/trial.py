@@ -22,8 +22,7 @@ from plait.engine.remote.exchange import Exchange
 from plait.engine.remote.mapping import mapping, nodes_of, plan_of
 from plait.engine.remote.spent import Spent
 from plait.engine.remote.ssh import Connections, HostSession
-from plait.engine.remote.support import LACKS, missing, sockets
-from plait.engine.support import lacking
+from plait.engine.remote.support import features, missing, prototype_nodes, python, sockets
 from plait.errors import MachineError, RequestError, TrialError
 from plait.hosts.read import read_hosts
 
@@ -77,11 +76,7 @@ class RemoteEngine:
 
     def identity(self) -> EngineIdentity:
         """Return the hosts' kernels and the agent (MachineError if a host cannot be reached)."""
-        try:
-            facts = {name: session.facts for name, session in self._connected(self._hosts.hosts).items()}
-        except TrialError as error:
-            raise MachineError(f"connecting to the hosts of --hosts: {error}") from error
-        kernels = {name: values.get("kernel", "unknown") for name, values in facts.items()}
+        kernels = {name: values.get("kernel", "unknown") for name, values in self._facts().items()}
         return EngineIdentity(
             "remote",
             sha256(json.dumps(sorted(kernels.items())).encode()).hexdigest(),
@@ -94,12 +89,23 @@ class RemoteEngine:
         return None
 
     def unsupported(self, plan: Plan) -> list[Unsupported]:
-        """Return what in `plan` needs a network that plait builds, or hosts that the file lacks (see Engine)."""
-        return [
-            *lacking(plan, LACKS),
-            *missing(mapping(plan, self._hosts)),
-            *sockets(plan),
-        ]
+        """Return what in `plan` needs a network that plait builds, or hosts that the file lacks (see Engine).
+
+        Asks the hosts of prototype flows for their Python (MachineError if one cannot be reached).
+        """
+        lacks = [*features(plan), *missing(mapping(plan, self._hosts)), *sockets(plan)]
+        nodes = prototype_nodes(plan)
+        if lacks or not nodes:
+            return lacks
+        facts = self._facts()
+        return list(python({node: facts[node].get("python", "") for node in nodes}))
+
+    def _facts(self) -> dict[str, dict[str, str]]:
+        """Return what each host says of itself, by node (MachineError if one cannot be reached)."""
+        try:
+            return {name: session.facts for name, session in self._connected(self._hosts.hosts).items()}
+        except TrialError as error:
+            raise MachineError(f"connecting to the hosts of --hosts: {error}") from error
 
     def execute(self, job: Job) -> None:
         """Run one trial (see Engine)."""
@@ -129,14 +135,17 @@ class RemoteEngine:
         exchange = Exchange(sessions, job.folder, self._spent.arguments())
         try:
             zeros = exchange.run(plans, job.progress)
-            self._keep(job, zeros)
+            self._keep(job, zeros, exchange.sent_bytes())
+        except (TrialError, StoppedError):
+            self._spent.add_failed(exchange.sent_bytes(), exchange.lasted_s())
+            raise
         finally:
             _join_logs(job.folder, nodes)
         if self._configure:
             for session in sessions.values():
                 session.order("restore")
 
-    def _keep(self, job: Job, zeros: Mapping[str, Zero]) -> None:
+    def _keep(self, job: Job, zeros: Mapping[str, Zero], sent_bytes: int | None) -> None:
         """Write the tables and the status of the trial, and note the facts."""
         first = next(iter(zeros.values()))
         hosts = [
@@ -144,7 +153,7 @@ class RemoteEngine:
         ]
         tables = merge.merged(job.plan, mapping(job.plan, self._hosts), hosts)
         merge.write(tables, job.folder / "data")
-        self._spent.add(tables, job.plan)
+        self._spent.add(tables, job.plan, sent_bytes)
         statuses = [json.loads((job.folder / name / "status.json").read_bytes()) for name in zeros]
         longest = max(statuses, key=lambda status: int(status["virtual_us"]))
         (job.folder / "status.json").write_text(json.dumps(longest), encoding="utf-8")

@@ -15,8 +15,10 @@ import itertools
 import json
 import os
 import select
+import shutil
 import socket
 import struct
+import subprocess
 import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Self
@@ -25,6 +27,7 @@ from plait.engine.interactive import READY, TAKEN, OutputFrame
 from plait.engine.uml.boot_inputs import initramfs_of, kernel_parameters, present_inputs
 from plait.engine.uml.containment import DEFAULT_POLICY, GUEST, Policy, Sandbox
 from plait.engine.uml.guest import start
+from plait.engine.uml.guest_folder import GuestFolder
 from plait.engine.uml.outcome import console_lines, disk_is_full, disk_used, judge
 from plait.errors import MachineError, TrialError
 from plait.plan.identity import plan_bytes
@@ -47,6 +50,7 @@ _READ_BYTES = 1 << 20
 _CONSOLE_INPUT_BYTES = 256
 _ORDER_TIMEOUT_S = 60.0
 _POLL_S = 0.25
+_CAPTURES, _CAPTURES_S = "pcap", 60.0
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -70,6 +74,8 @@ class SessionRequest:
     """Whether the agent sets up the plan's network."""
     before: Sequence[Service] = ()
     time_limit_us: int | None = None
+    capture_bytes: int | None = None
+    """How much to capture of each packet in network namespaces with names, in bytes; None: capture nothing."""
 
     def record(self) -> dict[str, object]:
         """Return the record that the agent reads."""
@@ -80,6 +86,7 @@ class SessionRequest:
             "network": self.network,
             "before": [asdict(service) for service in self.before],
             "time_limit_us": self.time_limit_us,
+            "capture_bytes": self.capture_bytes,
         }
 
 
@@ -265,6 +272,22 @@ class InteractiveGuest:
 
 class Session(InteractiveGuest):
     """A guest that runs a session."""
+
+    def keep_captures(self, target: Path) -> None:
+        """End the session, and copy its captures to the folder `target`, which plait creates.
+
+        Raises TrialError if the guest does not end, or a capture has gaps.
+        """
+        self.send_order({"do": "stop"})  # its program may still run, after an interrupt
+        try:
+            self.guest.process.wait(_CAPTURES_S)
+        except subprocess.TimeoutExpired:
+            raise TrialError(
+                f"completing the captures: the guest did not end within {_CAPTURES_S:.0f} s"
+            ) from None
+        self.explain_end()
+        GuestFolder(self.folder / GUEST).collect((_CAPTURES,), self.folder)
+        shutil.copytree(self.folder / _CAPTURES, target, dirs_exist_ok=True)
 
     def __init__(
         self,

@@ -97,6 +97,9 @@ def of_node(scenario: Scenario, role: str, *, ipv6: bool) -> list[Setting]:
         ]
         if ipv6:
             settings += [("net/ipv6/conf/all/forwarding", str(int(role == "router")))]
+    if role == "router":
+        # a router would look for a socket of its own for each packet that it forwards
+        settings.append(("net/ipv4/ip_early_demux", "0"))
     if role == "router" and scenario.network.routing.ecmp:
         settings += _spreading(ipv6=ipv6)
     if role == "host":

@@ -21,9 +21,33 @@
     return node;
   }
 
+  const pen = document.createElement("canvas").getContext("2d");
+  const SYMBOL = 40; // Pixels of an entry beside its text.
+  const AXIS = 72; // Pixels of a chart left of its key.
+
+  // A key has no more columns than the chart holds: more would leave it.
+  function withNarrowKeys(node, width) {
+    if (Array.isArray(node)) return node.map((child) => withNarrowKeys(child, width));
+    if (!node || typeof node !== "object") return node;
+    const made = Object.fromEntries(
+      Object.entries(node).map(([key, child]) => [key, key === "data" ? child : withNarrowKeys(child, width)]),
+    );
+    const domain = made.scale?.domain;
+    if (made.legend && Array.isArray(domain) && !("gradientLength" in made.legend)) {
+      const named = /\((\{.*\})\)\[datum\.label\]/.exec(made.legend.labelExpr ?? "");
+      const texts = named ? Object.values(JSON.parse(named[1])) : domain.map(String);
+      const widest = Math.max(0, ...texts.map((text) => pen.measureText(text).width)) + SYMBOL;
+      const most = Math.min(made.legend.columns ?? domain.length, domain.length, Math.floor(width / widest));
+      made.legend = { ...made.legend, columns: Math.max(1, most), labelLimit: Math.max(40, width - SYMBOL) };
+    }
+    return made;
+  }
+
   async function draw(chart) {
     const colours = data.themes[theme()];
-    const spec = paint(data.figures[chart.dataset.figure], colours);
+    chart.room = chart.clientWidth;
+    pen.font = "12px system-ui, sans-serif";
+    const spec = withNarrowKeys(paint(data.figures[chart.dataset.figure], colours), chart.room - AXIS);
     spec.config = paint(data.config, colours);
     chart.drawn?.finalize();
     chart.drawn = await window.vegaEmbed(chart, spec, {
@@ -79,6 +103,16 @@
       copy.textContent = "Copied";
     });
   }
+
+  let settled = 0;
+  window.addEventListener("resize", () => {
+    clearTimeout(settled);
+    settled = setTimeout(() => {
+      for (const chart of document.querySelectorAll(".chart")) {
+        if (chart.drawn && Math.abs(chart.clientWidth - chart.room) > 40) draw(chart);
+      }
+    }, 300);
+  });
 
   // A printed page has no "into view": everything is drawn before.
   window.addEventListener("beforeprint", () => {

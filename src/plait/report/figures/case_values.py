@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from plait.analysis.rows import CaseRows
     from plait.report.figures.kind import Content, TableRows
 
-FROM_ZERO = 0.5
+FROM_ZERO = 0.25
 """The axis of panels begins at zero unless all values are above this part of the greatest one."""
 
 

@@ -112,6 +112,10 @@ class FigureKind(ABC):
         """Return the metric to name above the figure; nothing where its panels have titles."""
         return wanted.metric
 
+    def note(self, wanted: FigureRequest, content: Content) -> str:  # noqa: ARG002 - most need no words
+        """Return what a file says above its panels: what all cases have that it shows."""
+        return ""
+
     @abstractmethod
     def panels(self, wanted: FigureRequest, content: Content) -> list[Spec]:
         """Return the panels, left to right; none when nothing was measured."""

@@ -20,7 +20,8 @@ from plait.report.figures.kinds.cases import SCHEMA
 from plait.report.figures.kinds.delay import DELAYS
 from plait.report.figures.selection import KINDS, content_of, of_trials, wanted
 from plait.report.render.fonts import family_of, stack_of
-from plait.report.render.paper import COLUMN_MM, PAGE_MM, PAPERS, fitted, together
+from plait.report.render.grid import together
+from plait.report.render.paper import COLUMN_MM, PAGE_MM, PAPERS, fitted
 from plait.report.render.theme import FONT, LIGHT
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ class DrawnFigure:
     wanted: FigureRequest
     panels: tuple[Spec, ...]
     caption: Caption
+    note: str = ""
+    """What its file says above the panels."""
 
 
 def case_figures(
@@ -126,7 +129,8 @@ def drawn_figure(wanted: FigureRequest, content: Content) -> DrawnFigure | None:
         titles = title_of(wanted.metric), title_of(wanted.metric, labels)
         panels = [_retitled(panel, *titles) for panel in panels]
     caption = caption_of(kind, wanted, content)
-    return DrawnFigure(wanted, with_description(panels, caption), caption)
+    note = kind.note(wanted, content)
+    return DrawnFigure(wanted, with_description(panels, caption), caption, note)
 
 
 def _retitled(spec: Any, old: str, new: str) -> Any:
@@ -150,7 +154,9 @@ def laid_out(
         width_mm, column_mm = paper.page_mm, paper.column_mm
     width = min(width_mm, column_mm) if figure.wanted.column else width_mm
     spec = (
-        fitted(figure.panels[0], width) if len(figure.panels) == 1 else together(SCHEMA, figure.panels, width)
+        fitted(figure.panels[0], width, figure.note)
+        if len(figure.panels) == 1
+        else together(SCHEMA, figure.panels, width, figure.note)
     )
     family = family_of(figure.wanted.style or style)
     return spec if family is None else {**spec, "usermeta": {**spec["usermeta"], "font": family}}

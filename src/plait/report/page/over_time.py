@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from plait.analysis.metrics.catalogue import compared_metric, primary_metric
 from plait.plan.network.ifnames import renamed_interfaces
 from plait.report.drawing.network import draw
 from plait.report.drawing.overview import is_crowded
@@ -16,10 +17,12 @@ from plait.report.figures.kinds.over_time_chart import KINDS, chart
 from plait.report.page.explanation import why
 from plait.report.page.template import fill
 from plait.report.render.theme import LIGHT, PATHS
+from plait.report.representatives import MOST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from plait.analysis.model import Summary
     from plait.report.drawing.network import DrawnPath
     from plait.report.representatives import Representative
 
@@ -79,7 +82,9 @@ def network(shown: Sequence[Representative]) -> Markup | str:
     return fill("network", view)
 
 
-def over_time(shown: Sequence[Representative]) -> tuple[Markup | str, dict[str, dict[str, Any]]]:
+def over_time(
+    shown: Sequence[Representative], summary: Summary
+) -> tuple[Markup | str, dict[str, dict[str, Any]]]:
     """Return the section with a panel of charts per case, all on the same axes, and the charts by name."""
     if not shown:
         return "", {}
@@ -95,7 +100,7 @@ def over_time(shown: Sequence[Representative]) -> tuple[Markup | str, dict[str, 
                 charts[f"{kind}-{number}"] = spec
         figures |= charts
         panels.append(_panel(representative, tuple(charts), is_hidden=number >= OPEN_PANELS))
-    return fill("over_time", Panels(_note(shown), len(shown) > OPEN_PANELS, tuple(panels))), figures
+    return fill("over_time", Panels(_note(shown, summary), len(shown) > OPEN_PANELS, tuple(panels))), figures
 
 
 def _panel(representative: Representative, charts: tuple[str, ...], *, is_hidden: bool) -> PanelView:
@@ -119,7 +124,7 @@ def _panel(representative: Representative, charts: tuple[str, ...], *, is_hidden
     )
 
 
-def _note(shown: Sequence[Representative]) -> str:
+def _note(shown: Sequence[Representative], summary: Summary) -> str:
     """Return what the charts show."""
     scales = (
         "the same scales"
@@ -131,8 +136,15 @@ def _note(shown: Sequence[Representative]) -> str:
         if all(len(representative.plan.flows) == 1 for representative in shown)
         else ""
     )
+    left_out = len(summary.cases) - len(shown)
+    choice = (
+        f"These are {len(shown)} of {len(summary.cases)} cases: the first one, and others between the extremes of "
+        f"the {compared_metric(primary_metric(summary)).noun}. "
+        if left_out > 0 and len(shown) == MOST
+        else ""
+    )
     return (
-        f"Each case shows its trial with the median result, on {scales}. "
+        f"{choice}Each case shows its trial with the median result, on {scales}. "
         f"Goodput is payload that arrived in order, stacked by subflow, in bins of {bin_widths(shown)}: a lost segment "
         "shows as a gap, followed by a peak with all bytes that waited for it. Round-trip time (smoothed) and "
         f"congestion window are the sender's. Queues wait for the rate of a link.{hint}"

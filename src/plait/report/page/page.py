@@ -68,7 +68,7 @@ def page(
     `script` is the JavaScript of the charts' library, and `cases` are the figures of cases.
     """
     delays = part("figures of delays", lambda: delay_figures(study, summary, shown), {})
-    charts, over_time_figures = part("figures over time", lambda: over_time(shown), ("", {}))
+    charts, over_time_figures = part("figures over time", lambda: over_time(shown, summary), ("", {}))
     about = study.about
     makers: dict[str, Callable[[], Markup | str]] = {
         "result": lambda: sections.result(headline(summary, path_counts(summary)), sentences(summary)),

@@ -1,7 +1,7 @@
 """Figures at the widths of a paper: a column or the page of a publisher, at type sizes that can be read in print.
 
 A pixel of a specification is 1/96 inch, so that labels of 11 pixels have 8 points. Single charts are laid out for their
-width; those of several panels are set out in as many columns as fit, and then scaled to the width exactly.
+width; `plait.report.render.grid` sets out those of several panels, which are then scaled to the width exactly.
 """
 
 from __future__ import annotations
@@ -50,17 +50,22 @@ _NAMES = re.compile(r"\((\{.*\})\)\[datum\.label\]")
 MOST_ENTRIES = 12
 _APART = 3
 """Least pixels between labels."""
-_TICK = 56
-"""Pixels of an axis in a panel for each tick."""
 _BETWEEN = 6
 """Least pixels between labels of numbers."""
 _INSIDE = 14
 """Pixels between the ends of a scale and its first and last value (`padding` of figures of sweeps)."""
 _SYMBOL = 34
 """Pixels that the symbol of an entry takes, with its distance to the next one."""
-FEW_PANELS = 3
-LOWER = 0.66
-"""The part of its height that each of more panels has where they stand above each other."""
+HIGHEST_MM = 118.0
+"""Height that a chart with rows does not exceed unless its rows would become unreadable."""
+_AROUND = 90
+"""Pixels above and below the rows of a chart: key, labels, title."""
+_ROW, _CELL = 13, 26
+"""Least height of a row beside whose label there are boxes, and of one whose cells have two lines of text."""
+_NOTE = 11
+"""Font size of the words above a figure."""
+_GAP = 4
+"""Pixels between the boxes of two rows."""
 NARROW_MM = 120.0
 """In a narrower figure no numbers stand beside the points: they would cover others."""
 _NEAR = 4
@@ -88,93 +93,36 @@ def width_in_mm(text: str, paper: Paper) -> float:
     return width
 
 
-def fitted(spec: Spec, width_mm: float) -> Spec:
-    """Return one chart laid out to be `width_mm` wide, axes and labels included."""
+def fitted(spec: Spec, width_mm: float, note: str = "") -> Spec:
+    """Return one chart laid out to be `width_mm` wide, axes and labels included; `note` stands above it."""
     width = width_mm * PIXELS_PER_MM
-    drawn = _with_turned_labels(_for_paper(spec, numbers=width_mm >= NARROW_MM), width - _BESIDE - 12)
-    drawn = _with_fitting_ticks(drawn, width - _BESIDE - 12)
+    drawn = with_turned_labels(for_paper(spec, numbers=width_mm >= NARROW_MM), width - _BESIDE - 12)
+    drawn = _with_bounded_height(with_fitting_ticks(drawn, width - _BESIDE - 12))
     return {
         **with_narrow_keys(drawn, width - _BESIDE - 12),
+        **({"title": above([note], width - 12)} if note else {}),
         "width": round(width),
         "autosize": {"type": "fit-x", "contains": "padding"},
         "usermeta": {"width_mm": width_mm},
     }
 
 
-def together(schema: str, panels: Sequence[Spec], width_mm: float) -> Spec:
-    """Return several panels as one chart, in as many columns as fit into `width_mm`.
-
-    One key above serves all; panels that keep their colours to themselves (`resolve`) have a key each.
-    """
-    own_colours = any("resolve" in panel for panel in panels)
-    total = width_mm * PIXELS_PER_MM
-    widths = [int(panel.get("width", 240)) for panel in panels]
-    columns = max(1, min(len(panels), 3, int((total + 24) // (min(150, max(widths)) + _BESIDE))))
-    if len(panels) == 4:
-        columns = min(columns, 2)
-    inner = int((total - 24 * (columns - 1)) / columns - _BESIDE)
-    key = max(map(_widest_entry, panels)) if own_colours else 0.0
-    while columns > 1 and inner < key:
-        columns -= 1
-        inner = int((total - 24 * (columns - 1)) / columns - _BESIDE)
-    panels = _with_shared_titles(panels, columns, inner)
-    laid_out = [
-        with_narrow_keys(
-            {
-                **_with_fitting_ticks(_with_turned_labels(_for_paper(panel, inside=True), inner), inner),
-                "width": inner,
-            },
-            inner if own_colours else total - _BESIDE - 12,
-        )
-        for panel in panels
-    ]
-    resolve = {"scale": {"color": "independent", "strokeDash": "independent"}} if own_colours else {}
-    return {
-        "$schema": schema,
-        "concat": laid_out,
-        "columns": columns,
-        "spacing": {"row": 24, "column": 24},
-        "usermeta": {"width_mm": width_mm},
-        **({"resolve": resolve} if resolve else {}),
-    }
-
-
-def _with_shared_titles(panels: Sequence[Spec], columns: int, inner: int) -> list[Spec]:
-    """Return the panels, those of which name only once what all name: at the left side, and at the lower end."""
-    titles = [[_axis(panel, channel).get("title") for panel in panels] for channel in ("x", "y")]
-    made = []
-    for number, panel in enumerate(panels):
-        copy = deepcopy(panel)
-        if len(set(map(str, titles[0]))) == 1 and number + columns < len(panels):
-            _axis(copy, "x")["title"] = None
-        if len(set(map(str, titles[1]))) == 1 and number % columns:
-            _axis(copy, "y")["title"] = None
-        if "title" in copy:
-            copy["title"] = _folded(copy["title"], inner)
-        if columns == 1 and len(panels) > FEW_PANELS and "y" in copy.get("encoding", {}) and "height" in copy:
-            quantitative = copy["encoding"]["y"].get("type") == "quantitative"
-            copy["height"] = round(copy["height"] * LOWER) if quantitative else copy["height"]
-        if _axis(copy, "x").get("tickCount"):
-            _axis(copy, "x")["tickCount"] = max(2, min(4, inner // _TICK))
-        made.append(copy)
-    return made
-
-
-def _with_turned_labels(panel: Spec, width: float) -> Spec:
+def with_turned_labels(panel: Spec, width: float) -> Spec:
     """Return a panel, `width` pixels wide, whose labels of values along its axis are turned if they have no room."""
-    x = panel.get("encoding", {}).get("x", {})
+    x = channel_of(panel, "x")
     domain = (x.get("scale") or {}).get("domain")
     if x.get("type") not in {"nominal", "ordinal"} or not domain:
         return panel
     widest = max(text_width(str(value), 11) for value in domain)
     if widest + _APART > width / len(domain):
-        _axis(panel, "x").update({"labelAngle": -40, "labelAlign": "right", "labelBaseline": "middle"})
+        x["axis"].update({"labelAngle": -40, "labelAlign": "right", "labelBaseline": "middle"})
     return panel
 
 
-def _with_fitting_ticks(panel: Spec, width: float) -> Spec:
+def with_fitting_ticks(panel: Spec, width: float) -> Spec:
     """Return a panel whose horizontal axis has only ticks that have room for their labels."""
-    axis, x = _axis(panel, "x"), panel.get("encoding", {}).get("x", {})
+    x = channel_of(panel, "x")
+    axis = x.get("axis", {})
     values = axis.get("values")
     if not values or len(values) < 2:
         return panel
@@ -193,29 +141,75 @@ def _with_fitting_ticks(panel: Spec, width: float) -> Spec:
     return panel
 
 
-def _folded(title: Any, width: float) -> Any:
+def folded(title: Any, width: float, size: float) -> Any:
     """Return a title in as many lines as its panel, `width` pixels wide, needs: a wider one would widen the panel."""
     if isinstance(title, dict):
-        return {**title, "text": _folded(title["text"], width)}
-    if not isinstance(title, str) or text_width(title, 12.5, bold=True) <= width:
+        return folded(title["text"], width, size)
+    if not isinstance(title, str) or text_width(title, size, bold=True) <= width:
         return title
     lines = [""]
     for word in title.split(" "):
         longer = f"{lines[-1]} {word}".strip()
-        if lines[-1] and text_width(longer, 12.5, bold=True) > width:
+        if lines[-1] and text_width(longer, size, bold=True) > width:
             lines.append(word)
         else:
             lines[-1] = longer
     return lines
 
 
-def _axis(panel: Spec, channel: str) -> Spec:
-    """Return the axis of a channel, of all layers or of the first that has one; an empty one without any."""
+def above(notes: Sequence[str], width: float) -> Spec:
+    """Return the words above a figure, in lines of at most `width` pixels."""
+    text = "; ".join(notes)
+    return {
+        "text": folded(text[0].upper() + text[1:], width, _NOTE),
+        "fontSize": _NOTE,
+        "fontWeight": "normal",
+        "color": "@muted",
+        "frame": "bounds",
+        "offset": 6,
+    }
+
+
+def channel_of(panel: Spec, channel: str) -> Spec:
+    """Return a channel with an axis, of all layers or of the first that has one; an empty one without any."""
     for node in (panel, *panel.get("layer", ())):
-        axis = node.get("encoding", {}).get(channel, {}).get("axis")
-        if isinstance(axis, dict):
-            return axis
+        encoding: Spec = node.get("encoding", {}).get(channel, {})
+        if isinstance(encoding.get("axis"), dict):
+            return encoding
     return {}
+
+
+def lower_rows(panel: Spec) -> float:
+    """Return the least height of a row of a panel: two lines of text in cells, one beside boxes."""
+    return _CELL if any(_mark(layer) == "rect" for layer in panel.get("layer", ())) else _ROW
+
+
+def _mark(layer: Spec) -> Any:
+    mark = layer.get("mark")
+    return mark.get("type") if isinstance(mark, dict) else mark
+
+
+def _with_bounded_height(spec: Spec) -> Spec:
+    """Return a chart with rows that is no higher than `HIGHEST_MM`, unless its rows would become unreadable."""
+    channel = channel_of(spec, "y")
+    rows = len((channel.get("scale") or {}).get("domain") or ())
+    if channel.get("type") not in {"nominal", "ordinal"} or not rows:
+        return spec
+    room = HIGHEST_MM * PIXELS_PER_MM - _AROUND
+    height = max(lower_rows(spec) * rows, min(spec.get("height", room), room))
+    return {**with_lower_marks(spec, height / rows), "height": round(height)}
+
+
+def with_lower_marks(node: Any, row: float) -> Any:
+    """Return a chart whose boxes and strokes are no higher than a row of `row` pixels leaves room for."""
+    if isinstance(node, list):
+        return [with_lower_marks(item, row) for item in node]
+    if not isinstance(node, dict):
+        return node
+    made = {name: value if name == "data" else with_lower_marks(value, row) for name, value in node.items()}
+    if made.get("type") in {"bar", "tick"} and "size" in made:
+        made["size"] = min(made["size"], max(4, row - _GAP))
+    return made
 
 
 def refitted(spec: Spec, svg: str) -> Spec | None:
@@ -285,20 +279,20 @@ def _entry(legend: Spec, domain: Sequence[Any]) -> float:
     return max((text_width(text, 11) for text in texts), default=0) + _SYMBOL
 
 
-def _widest_entry(panel: Spec) -> float:
-    """Return the width of the widest entry of the keys of a panel's layers."""
-    channels = [node.get("encoding", {}).get("color", {}) for node in (panel, *panel.get("layer", ()))]
-    return max(
-        (
-            _entry(channel["legend"], channel["scale"]["domain"])
-            for channel in channels
-            if isinstance(channel.get("legend"), dict) and "domain" in (channel.get("scale") or {})
-        ),
-        default=0.0,
-    )
+def key_lines(panels: Sequence[Spec], width: float) -> int:
+    """Return how many lines the keys above panels take in `width` pixels, their titles included."""
+    lines = {}
+    for node in (node for panel in panels for node in (panel, *panel.get("layer", ()))):
+        channel = node.get("encoding", {}).get("color", {})
+        legend, domain = channel.get("legend"), (channel.get("scale") or {}).get("domain")
+        if isinstance(legend, dict) and domain:
+            columns = max(1, int(width // _entry(legend, domain)))
+            entries = 1 if "gradientLength" in legend else -(-len(domain) // columns)
+            lines[str(domain)] = entries + (1 if legend.get("title") else 0)
+    return sum(lines.values())
 
 
-def _for_paper(spec: Spec, *, inside: bool = False, numbers: bool = True) -> Spec:
+def for_paper(spec: Spec, *, inside: bool = False, numbers: bool = True) -> Spec:
     """Return the chart without what only answers a pointer.
 
     `inside` another one it does not name its language; without `numbers` none stand beside its points.

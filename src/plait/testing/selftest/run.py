@@ -19,11 +19,13 @@ from plait.testing.selftest import tap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from plait.kernel import Kernel
     from plait.testing.selftest.suites import Suites, SuiteShard
 
     Traced = Callable[[SessionRequest], SessionRequest]
+    Captures = tuple[Path, int] | None
 
 MEMORY_MIB = 1024
 SYSTEM_CALL_NS = 7000
@@ -57,15 +59,17 @@ def run(
     jobs: int,
     done: Callable[[ShardResult], None],
     traced: Traced = lambda request: request,
+    captures: Captures = None,
 ) -> list[ShardResult]:
     """Run every shard with every seed, `jobs` at once; call `done` with each result.
 
-    `traced` returns a guest's request with its trace events. A suite that cannot run or ends without results counts as
+    `traced` returns a guest's request with its trace events; `captures` are the folder for captures and the bytes of
+    each packet to keep, for a single guest. A suite that cannot run or ends without results counts as
     one failed or skipped subtest.
     """
 
     def one(work: tuple[int, SuiteShard]) -> ShardResult:
-        result = _run(suites, work[1], work[0], kernel, environment, traced)
+        result = _run(suites, work[1], work[0], kernel, environment, traced, captures)
         done(result)
         return result
 
@@ -80,12 +84,14 @@ def _run(  # noqa: PLR0917 - it is called at one place
     kernel: Kernel,
     environment: Sequence[tuple[str, str]],
     traced: Traced,
+    captures: Captures,
 ) -> ShardResult:
     argv = ["/bin/bash", f"./{shard.suite}.sh", *(() if shard.letter is None else (f"-{shard.letter}",))]
     start = ProgramStart(1, argv, environment, directory=str(suites.folder), merged=True)
     machine = EMPTY_PLAN.machine.model_copy(update={"memory_mib": MEMORY_MIB, "syscall_ns": SYSTEM_CALL_NS})
     plan = EMPTY_PLAN.model_copy(update={"seed": seed, "machine": machine})
-    request = traced(SessionRequest(start=start, time_limit_us=_LIMIT_US))
+    folder, keep = captures or (None, None)
+    request = traced(SessionRequest(start=start, time_limit_us=_LIMIT_US, capture_bytes=keep))
     began = time.monotonic()
     code: int | None = None
     pieces: list[bytes] = []
@@ -95,6 +101,8 @@ def _run(  # noqa: PLR0917 - it is called at one place
             Session(kernel, AGENT, workspace.job(), plan, request) as session,
         ):
             code = _follow(session, pieces, began)
+            if folder is not None:
+                session.keep_captures(folder)
     except TrialError as error:
         pieces.append(f"\nplait: {error}\n".encode())
     output = b"".join(pieces).decode(errors="replace")

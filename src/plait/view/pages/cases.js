@@ -49,7 +49,7 @@ plait.cases = (() => {
     let span = range(study, primary);
     const label = (i) => study.labels[i];
     const factors = study.factors.map((factor) => ({
-      title: factor.name, hint: factor.key, csv: factor.key, text: (i) => factor.values[factor.of[i]] || format.MISSING,
+      title: format.words(factor.name), hint: factor.key, csv: factor.key, text: (i) => factor.values[factor.of[i]] || format.MISSING,
     }));
     if (study.labelled) factors.length = 0;
     const first = factors.length ? factors.shift() : { title: "Case", text: label };
@@ -109,7 +109,7 @@ plait.cases = (() => {
       const maps = new Map();
       for (let i = 0; i < study.cases.length; i += 1) {
         if (!every && others.some((factor) => factor.of[i] !== state.fixed[factor.key])) continue;
-        const name = every ? others.map((factor) => `${factor.name} ${factor.values[factor.of[i]] || format.MISSING}`).join(", ") : "";
+        const name = every ? others.map((factor) => `${format.words(factor.name)} ${factor.values[factor.of[i]] || format.MISSING}`).join(", ") : "";
         if (!maps.has(name)) maps.set(name, new Map());
         const key = `${column.of[i]} ${row ? row.of[i] : 0}`;
         if (!maps.get(name).has(key)) maps.get(name).set(key, i);
@@ -119,17 +119,17 @@ plait.cases = (() => {
       const measured = study.metrics.filter((metric) => !metric.name.includes("."));
       tools.replaceChildren(
         choose("Metric", measured.map((metric) => [metric.name, metric.title]), state.metric, (value) => { state.metric = value; draw(); }),
-        choose("across", small.map((factor) => [factor.key, factor.name]), state.column, (value) => {
+        choose("across", small.map((factor) => [factor.key, format.words(factor.name)]), state.column, (value) => {
           if (value === state.row) state.row = state.column;
           state.column = value;
           draw();
         }),
-        small.length > 1 ? choose("down", small.map((factor) => [factor.key, factor.name]), state.row, (value) => {
+        small.length > 1 ? choose("down", small.map((factor) => [factor.key, format.words(factor.name)]), state.row, (value) => {
           if (value === state.column) state.column = state.row;
           state.row = value;
           draw();
         }) : null,
-        ...(every ? [] : others).map((factor) => choose(factor.name, factor.values.map((value, number) => [number, value]), state.fixed[factor.key],
+        ...(every ? [] : others).map((factor) => choose(format.words(factor.name), factor.values.map((value, number) => [number, value]), state.fixed[factor.key],
           (value) => { state.fixed[factor.key] = Number(value); draw(); })));
       const cell = (at, c, r) => {
         const i = at.get(`${c} ${r}`);
@@ -146,10 +146,10 @@ plait.cases = (() => {
             h("span", {}, text), half ? h("small", {}, half) : null));
       };
       const rows = row ? row.values.map((value, number) => [value, number]) : [["", 0]];
-      place.replaceChildren(...[...maps].map(([name, at]) => h("table", { class: "heat", "aria-label": `${view.title} by ${column.name}${row ? ` and ${row.name}` : ""}${name ? `, ${name}` : ""}` },
+      place.replaceChildren(...[...maps].map(([name, at]) => h("table", { class: "heat", "aria-label": `${view.title} by ${format.words(column.name)}${row ? ` and ${format.words(row.name)}` : ""}${name ? `, ${name}` : ""}` },
         name ? h("caption", {}, name) : null,
-        h("thead", {}, row ? h("tr", {}, h("th", {}), h("th", { colspan: column.values.length, class: "axis" }, column.name)) : null,
-          h("tr", {}, h("th", { class: "axis" }, row ? row.name : column.name), column.values.map((value) => h("th", { scope: "col" }, value || format.MISSING)))),
+        h("thead", {}, row ? h("tr", {}, h("th", {}), h("th", { colspan: column.values.length, class: "axis" }, format.words(column.name))) : null,
+          h("tr", {}, h("th", { class: "axis" }, format.words(row ? row.name : column.name)), column.values.map((value) => h("th", { scope: "col" }, value || format.MISSING)))),
         h("tbody", {}, rows.map(([value, number]) => h("tr", {}, h("th", { scope: "row" }, value || ""), column.values.map((_, c) => cell(at, c, number))))))));
       const better = { more: "more is better", less: "less is better" }[view.better];
       legend.textContent = span ? `${view.title}: mean over trials with half its 95 % interval. The strongest colour is ${format.show(view.unit, span[1])}, the faintest ${format.show(view.unit, span[0])}${better ? `; ${better}` : ""}. A cell opens its trials.` : "Nothing was measured yet.";

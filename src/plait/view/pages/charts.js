@@ -90,11 +90,21 @@ plait.charts = (() => {
 
   const colourOf = (line, at) => `@path${line.colour ?? at % 8}`;
 
+  const entries = (lines) => lines.map((line, at) => h("li", {}, h("i", { vars: { background: `var(--path${line.colour ?? at % 8})` } }), line.label));
+
+  // Whether each queue has the colour of the only path that it is part of, so that it needs no key.
+  function pathsNameQueues(trial, queues) {
+    const known = new Set(queues.map((queue) => queue.colour));
+    return trial.flows.length === 1 && !known.has(null) && known.size === queues.length;
+  }
+
   // One chart of one trial; null when nothing of the kind was measured.
   function overTime(trial, kind, shared, at = null) {
     const { title, of } = KINDS[kind];
-    const lines = of(trial.series).filter((line) => line[kind][0].length);
+    let lines = of(trial.series).filter((line) => line[kind][0].length);
     if (!lines.length) return null;
+    const named = kind === "queue" && !pathsNameQueues(trial, lines);
+    if (named) lines = lines.map((line) => ({ ...line, colour: null }));
     const { top, divisor, unit } = shared.kinds[kind];
     const rows = [];
     lines.forEach((line, number) => {
@@ -138,7 +148,7 @@ plait.charts = (() => {
     }
     const spec = { data: { name: "rows" }, datasets, width: "container", height: 130,
       autosize: { type: "fit-x", contains: "padding" }, layer: layers };
-    return { title: `${title}, ${unit}`, place: chart(spec, `${title} over time`) };
+    return { title: `${title}, ${unit}`, place: chart(spec, `${title} over time`), key: named ? h("ul", { class: "key" }, entries(lines)) : null };
   }
 
   // The rate of one link direction over time.
@@ -176,8 +186,7 @@ plait.charts = (() => {
   }
 
   function key(trial) {
-    return h("ul", { class: "key" }, trial.series.subflows.map((line, at) =>
-      h("li", {}, h("i", { vars: { background: `var(--path${line.colour ?? at % 8})` } }), line.label)),
+    return h("ul", { class: "key" }, entries(trial.series.subflows),
     trial.series.leftOut ? h("li", {}, `${trial.series.leftOut} more are in the table of subflows`) : null);
   }
 

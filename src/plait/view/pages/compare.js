@@ -62,7 +62,7 @@
     const rows = plait.trialParts.CHARTS.map((kind) => {
       const made = sides.map((one) => charts.overTime(one.trial, kind, shared));
       if (made.every((chart) => chart === null)) return null;
-      return h("div", { class: "pair" }, made.map((chart, i) => h("figure", { class: "over-time" }, h("figcaption", {}, chart ? chart.title : "not measured", h("span", { class: "whose" }, ` ${title(sides[i])}`)), chart?.place)));
+      return h("div", { class: "pair" }, made.map((chart, i) => h("figure", { class: "over-time" }, h("figcaption", {}, chart ? chart.title : "not measured", h("span", { class: "whose" }, ` ${title(sides[i])}`)), chart?.key, chart?.place)));
     });
     const texts = sides.map((one) => new Map(one.trial.metrics.map(([name, text, key]) => [key, [name, text]])));
     const keys = [...new Set(texts.flatMap((map) => [...map.keys()]))];

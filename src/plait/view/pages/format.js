@@ -66,5 +66,8 @@ plait.format = (() => {
   const change = (ratio) => `${ratio >= 1 ? "+" : MINUS}${Math.abs((ratio - 1) * 100).toFixed(1)} %`;
   const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
 
-  return { MISSING, significant, show, interval, half, axis, unit, change, plural };
+  // The name of a field in words.
+  const words = (name) => name.replaceAll("_", " ");
+
+  return { MISSING, words, significant, show, interval, half, axis, unit, change, plural };
 })();

@@ -61,7 +61,8 @@ plait.table = (() => {
       const step = Math.max(1, Math.floor(state.count / SAMPLED));
       let total = 0;
       group.replaceChildren(...columns.map((column) => {
-        let longest = Math.min(column.title.length, 18) + 3;
+        // A title may have several lines.
+        let longest = Math.max(...column.title.split(" ").map((word) => word.length)) + 3;
         for (let i = 0; i < state.count; i += step) longest = Math.max(longest, column.text(i).length + 2.6);
         const width = Math.min(Math.max(longest, 6), 46);
         total += width;

@@ -11,7 +11,7 @@
     const places = CHARTS.map((kind) => [kind, charts.overTime(trial, kind, shared, at)]).filter(([, made]) => made);
     if (!places.length) return [h("p", { class: "note" }, "No flow has a known start and end, so nothing is drawn over time.")];
     return [charts.key(trial), ...places.map(([kind, made]) => h("figure", { class: "over-time" },
-      h("figcaption", {}, made.title, " ", files(base, kind, ["svg", "pdf", "png"])), made.place)),
+      h("figcaption", {}, made.title, " ", files(base, kind, ["svg", "pdf", "png"])), made.key, made.place)),
     trial.series.marks.length ? h("ul", { class: "marks" }, trial.series.marks.map(([t, text]) => h("li", {}, h("b", {}, `${format.significant(t)} s`), ` ${text}`))) : null];
   }
 

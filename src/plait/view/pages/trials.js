@@ -66,7 +66,7 @@
       crumbs: [["Studies", "#/"], [study.title, `#/s/${id}`], [study.labels[at], `#/s/${id}/c/${at}`]],
       content: [
         h("h1", {}, study.labels[at]),
-        h("p", { class: "facts" }, study.factors.map((factor) => `${factor.name} ${factor.values[factor.of[at]] || format.MISSING}`).join(" \u00b7 ")),
+        h("p", { class: "facts" }, study.factors.map((factor) => `${format.words(factor.name)} ${factor.values[factor.of[at]] || format.MISSING}`).join(" \u00b7 ")),
         opened,
         h("section", {}, h("h2", {}, "Trials"), note, place,
           h("p", { class: "files" }, h("button", { type: "button", onclick: () => plait.save("trials.csv", rows.csv()) }, "These rows as CSV"))),

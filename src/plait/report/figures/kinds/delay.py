@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.analysis.labels.cases import short_label
 from plait.analysis.values import scale_of
 from plait.analysis.wording import micros, percent
 from plait.report.figures.kind import FigureKind, FigureRequest, number
 from plait.report.figures.kinds.ecdf import steps_spec
+from plait.report.figures.shown_labels import few_of, note_of, shown_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from plait.report.figures.kind import Content, Spec, TableRows
+    from plait.report.figures.shown_labels import ShownLabels
     from plait.report.representatives import Representative
 
 TITLES = {
@@ -44,12 +45,11 @@ class DelayFigure(FigureKind):
     def panels(self, wanted: FigureRequest, content: Content) -> list[Spec]:
         """Return one panel."""
         having = _having(wanted.metric, content)
-        settings = {case.name: case.settings for case in content.cases}
-        names = {
-            representative.case: short_label(representative.label, settings.get(representative.case, {}))
-            for representative in having
-        }
-        return [_spec(wanted.metric, having, names)] if having else []
+        return [_spec(wanted.metric, having, shown_labels(having, content))] if having else []
+
+    def note(self, wanted: FigureRequest, content: Content) -> str:
+        """Return which part of the cases is shown, and what these share."""
+        return note_of(_having(wanted.metric, content), content)
 
     def table(self, wanted: FigureRequest, content: Content) -> TableRows:
         """Return the points of every line."""
@@ -61,29 +61,28 @@ class DelayFigure(FigureKind):
             ]
         return rows
 
-    def caption(self, wanted: FigureRequest, content: Content) -> str:  # noqa: ARG002 - one caption serves all delays
-        """Return what a line means."""
+    def caption(self, wanted: FigureRequest, content: Content) -> str:
+        """Return what a line means, and which part of the cases has one."""
         caption = (
             "For each delay, the share of messages with at most that delay, in the median trial of each case."
         )
-        return caption + (f" The first {MOST} cases." if len(content.shown) > MOST else "")
+        count = len(_having(wanted.metric, content))
+        return caption + (f" The lines are those of {count} cases." if count < len(content.rows) else "")
 
 
 DELAYS = DelayFigure()
 
 
 def _having(delay: str, content: Content) -> list[Representative]:
-    return [representative for representative in content.shown if delay in representative.distributions][
-        :MOST
-    ]
+    return few_of([trial for trial in content.shown if delay in trial.distributions], MOST)
 
 
-def _spec(name: str, shown: Sequence[Representative], names: Mapping[str, str]) -> Spec:
+def _spec(name: str, shown: Sequence[Representative], names: ShownLabels) -> Spec:
     largest = max(representative.distributions[name][-1][0] for representative in shown)
     divisor, unit = scale_of(f"{name}_us", largest)
     data = [
         {
-            "case": names[representative.case],
+            "case": names.of[representative.case],
             "x": delay_us / divisor,
             "share": share,
             "shown": micros(delay_us),
@@ -94,6 +93,8 @@ def _spec(name: str, shown: Sequence[Representative], names: Mapping[str, str]) 
     ]
     scale = {"zero": True, "nice": False}
     title = f"{TITLES[name]}, {unit}"
-    order = [names[representative.case] for representative in shown]
+    order = [names.of[representative.case] for representative in shown]
     share_title = "Share with at most this delay"
-    return steps_spec(data, order, scale, title=title, share_title=share_title, name="delay")
+    return steps_spec(
+        data, order, scale, title=title, share_title=share_title, name="delay", key_title=names.title
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.labels.cases import short_labels
@@ -10,7 +11,7 @@ from plait.analysis.values import axis_title, scale_of, show
 from plait.analysis.wording import percent
 from plait.report.figures.kind import FigureKind, FigureRequest, number
 from plait.report.figures.kinds.cases import SCHEMA
-from plait.report.figures.roles import panels_of
+from plait.report.figures.roles import CaseLabels, panels_of
 from plait.report.render.paper import with_narrow_keys
 from plait.report.render.theme import DASHES, case_token
 
@@ -30,6 +31,11 @@ LEAST = 5
 MOST_LINES = 6
 """In one panel; more would not be distinguishable."""
 MOST_POINTS = 400
+NEAR = 0.01
+"""Lines that are apart by at most this part of their axis cover each other."""
+WIDTH, WIDER = 2.0, 1.6
+"""Width of a line in pixels, and what a line has more for each line above it that covers it."""
+_BY_WIDTH = {"strokeWidth": {"field": "width", "type": "quantitative", "scale": None}}
 PANEL = 240
 """Width of a panel on the page."""
 
@@ -53,9 +59,10 @@ class EcdfFigure(FigureKind):
         if roles is None:
             spec = ecdf_spec(content.rows, wanted.metric)
             return [spec] if spec is not None else []
-        lines = distributed(content.rows, wanted.metric).values()
-        most = max((points[-1][0] for points in lines), default=0)
-        least = min((points[0][0] for points in lines), default=0)
+        lines = distributed(content.rows, wanted.metric)
+        most = max((points[-1][0] for points in lines.values()), default=0)
+        least = min((points[0][0] for points in lines.values()), default=0)
+        roles = replace(roles, x=joined(roles, lines, most - least))
         panels = []
         for label, names in roles.panels():
             rows = [case for case in content.rows if case.name in names]
@@ -126,15 +133,20 @@ def ecdf_spec(
     names = short_labels(cases) if roles is None else roles.x.of
     least, most = span or (0.0, max(points[-1][0] for points in by_case.values()))
     divisor, unit = scale_of(metric, most)
+    lines: dict[str, Points] = {}
+    for case, points in by_case.items():  # cases with one label have one line
+        lines.setdefault(names[case], points)
+    widths = _widths(lines, most - least)
     data = [
         {
-            "case": names[case],
+            "case": case,
+            "width": widths[case],
             "x": value / divisor,
             "share": share,
             "shown": show(metric, value),
             "part": percent(share),
         }
-        for case, points in by_case.items()
+        for case, points in lines.items()
         # It begins at no share, so that the step to the first observation is seen.
         for value, share in [(points[0][0], 0.0), *points]
     ]
@@ -144,31 +156,78 @@ def ecdf_spec(
         room = (most - least) * 0.05
         scale = {"domain": [(least - room) / divisor, (most + room) / divisor], "nice": False}
     title, name = axis_title(metric, unit), title_of(metric)
-    spec = steps_spec(data, order, scale, title=title, share_title="Share with at most this", name=name)
-    for channel in ("color", "strokeDash"):
-        legend = spec["encoding"][channel]["legend"]
-        if roles is not None and legend is not None:  # the lines are levels of one factor
-            spec["encoding"][channel]["legend"] = {**legend, "title": roles.x.title}
-    return spec
+    key_title = roles.x.title if roles is not None else ""  # the lines are levels of one factor
+    return steps_spec(
+        data,
+        order,
+        scale,
+        title=title,
+        share_title="Share with at most this",
+        name=name,
+        key_title=key_title,
+    )
+
+
+def joined(roles: Roles, lines: dict[str, Points], span: float) -> CaseLabels:
+    """Return the labels of lines, where those that no panel shows apart have one label: `reno = lia`."""
+    panels: dict[str, dict[str, Points]] = {}
+    for case, points in lines.items():
+        panels.setdefault(roles.x.of[case], {})[roles.panel.of[case]] = points
+    groups: list[list[str]] = []
+    for level in (level for level in roles.x.order if level in panels):
+        for group in groups:
+            first = panels[group[0]]
+            if first.keys() == panels[level].keys() and all(
+                coincide(first[panel], points, span) for panel, points in panels[level].items()
+            ):
+                group.append(level)
+                break
+        else:
+            groups.append([level])
+    labels = {level: " = ".join(group) for group in groups for level in group}
+    return CaseLabels(roles.x.title, {case: labels.get(level, level) for case, level in roles.x.of.items()})
+
+
+def coincide(first: Points, second: Points, span: float) -> bool:
+    """Return whether two lines over `span` cover each other."""
+    return len(first) == len(second) and all(
+        abs(a - b) <= NEAR * span for (a, _), (b, _) in zip(first, second, strict=True)
+    )
+
+
+def _widths(lines: dict[str, Points], span: float) -> dict[str, float]:
+    """Return the width of each line in pixels: of those that coincide, one above another is narrower."""
+    widths = {}
+    for name, points in lines.items():
+        later = list(lines)[list(lines).index(name) + 1 :]
+        above = sum(coincide(points, lines[other], span) for other in later)
+        widths[name] = WIDTH + WIDER * above
+    return widths
 
 
 def steps_spec(
-    data: list[dict[str, Any]], order: Sequence[str], scale: Spec, *, title: str, share_title: str, name: str
+    data: list[dict[str, Any]],
+    order: Sequence[str],
+    scale: Spec,
+    *,
+    title: str,
+    share_title: str,
+    name: str,
+    key_title: str = "",
 ) -> Spec:
     """Return a figure of shares that rise in steps, one line for each case in `order`.
 
     A row of `data` has `case`, `x` (in the axis' unit), `share` (0 to 1), and `shown` and `part`, both in words;
-    `scale` is the horizontal axis', and `name` says in its tooltip what is distributed.
+    `scale` is the horizontal axis', and `name` says in its tooltip what is distributed. A row may have the `width` of
+    its line.
     """
-    order = list(order)
-    by_case = {"field": "case", "type": "nominal", "sort": order}
-    legend = {"title": None, "orient": "top", "labelLimit": 260} if len(order) > 1 else None
+    legend = {"title": key_title or None, "orient": "top", "labelLimit": 260} if len(order) > 1 else None
     return {
         "$schema": SCHEMA,
         "width": 520,
         "height": 200,
         "data": {"values": data},
-        "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 2},
+        "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": WIDTH},
         "encoding": {
             "x": {
                 "field": "x",
@@ -186,21 +245,23 @@ def steps_spec(
                     "tickCount": 5,
                 },
             },
-            "color": {
-                **by_case,
-                "scale": {"domain": order, "range": [case_token(number) for number in range(len(order))]},
-                "legend": legend,
-            },
-            # In black and white, and for whoever sees no colours, lines differ in their dashes.
-            "strokeDash": {
-                **by_case,
-                "scale": {"domain": order, "range": [DASHES[n % len(DASHES)] for n in range(len(order))]},
-                "legend": legend,
-            },
+            **_by_case(list(order), legend),
+            **(_BY_WIDTH if any("width" in row for row in data) else {}),
             "tooltip": [
                 {"field": "case", "title": "case"},
                 {"field": "shown", "title": name},
                 {"field": "part", "title": "share"},
             ],
         },
+    }
+
+
+def _by_case(order: list[str], legend: Spec | None) -> Spec:
+    """Return colours and dashes of cases: in black and white, and for whoever sees no colours, lines differ, too."""
+    by_case = {"field": "case", "type": "nominal", "sort": order, "legend": legend}
+    colours = [case_token(number) for number in range(len(order))]
+    dashes = [DASHES[number % len(DASHES)] for number in range(len(order))]
+    return {
+        "color": {**by_case, "scale": {"domain": order, "range": colours}},
+        "strokeDash": {**by_case, "scale": {"domain": order, "range": dashes}},
     }

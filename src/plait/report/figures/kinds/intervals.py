@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 GROUPED = 8
 """From this number of cases on, groups are clearer than a row for each case."""
-FROM_ZERO = 0.5
+FROM_ZERO = 0.25
 """The axis begins at zero unless all values are above this part of the greatest one."""
 
 

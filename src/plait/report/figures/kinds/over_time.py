@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from plait.analysis.labels.cases import short_label
 from plait.report.figures.kind import FigureKind, FigureRequest, number
 from plait.report.figures.kinds.cases import SCHEMA
 from plait.report.figures.kinds.over_time_chart import (
@@ -15,8 +14,9 @@ from plait.report.figures.kinds.over_time_chart import (
     chart,
     frame_of,
     lines,
-    shared_key,
 )
+from plait.report.figures.kinds.over_time_key import key_of
+from plait.report.figures.shown_labels import few_of, note_of, shown_labels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,25 +53,30 @@ class OverTimeFigure(FigureKind):
         return ""
 
     def panels(self, wanted: FigureRequest, content: Content) -> list[Spec]:
-        """Return a panel for each of the first cases, on the same scales, with one key if it is not too long."""
-        shown = content.shown[:SIDE_BY_SIDE]
+        """Return a panel for each of some cases, on the same scales, with one key."""
+        shown = few_of(content.shown, SIDE_BY_SIDE)
         drawn = [panel_of(representative) for representative in shown]
-        frame, key = frame_of(drawn), shared_key(drawn, wanted.metric)
-        settings = {case.name: case.settings for case in content.cases}
+        frame, key = frame_of(drawn), key_of(drawn, wanted.metric)
+        names = shown_labels(shown, content)
         panels = []
         for representative, panel in zip(shown, drawn, strict=True):
             spec = chart(panel, wanted.metric, frame, legend=True, key=key)
             if spec is not None:
                 spec["layer"][1]["encoding"]["y"]["axis"]["title"] = spec["title"]
-                title = short_label(representative.label, settings.get(representative.case, {}))
+                spec["encoding"]["x"]["axis"] = {"title": "Time, s", "tickCount": 6}
+                title = f"{names.title} {names.of[representative.case]}".strip()
                 panels.append({"$schema": SCHEMA, **spec, "title": title})
         return panels
+
+    def note(self, wanted: FigureRequest, content: Content) -> str:  # noqa: ARG002 - it is the same for all kinds
+        """Return which part of the cases is shown, and what these share."""
+        return note_of(few_of(content.shown, SIDE_BY_SIDE), content)
 
     def table(self, wanted: FigureRequest, content: Content) -> TableRows:
         """Return the points of every line."""
         column, factor = _COLUMNS[wanted.metric]
         rows: TableRows = [["case", "trial", "t_s", "series", column]]
-        for representative in content.shown[:SIDE_BY_SIDE]:
+        for representative in few_of(content.shown, SIDE_BY_SIDE):
             panel = panel_of(representative)
             if representative.by_name is not None:
                 panel = replace(panel, series=representative.by_name)

@@ -7,11 +7,11 @@ columns of numbers (`s0`, `s1`, .. one per series), so that no name of the user'
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.wording import significant
-from plait.report.render.theme import DASHES, PATHS, path_token
+from plait.report.render.theme import DASHES, path_token
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +39,20 @@ class Line:
     label: str
     colour: str
     points: Points
+    path: str = ""
+    """The path of a subflow."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """What several charts share so that one key serves them all."""
+
+    entries: tuple[tuple[str, str], ...]
+    """Label and colour token of each entry."""
+    of: dict[str, str]
+    """The entry of each line, by the line's label."""
+    by_path: bool = False
+    """The stack of goodput has an area for each path, not for each subflow."""
 
 
 @dataclass(frozen=True)
@@ -94,26 +108,8 @@ def lines(panel: Panel, kind: str, divisor: float = 1.0) -> list[Line]:
     for subflow in panel.series.subflows:
         points = {"goodput": subflow.goodput_bps, "rtt": subflow.rtt_us, "cwnd": subflow.cwnd_segments}[kind]
         scaled = tuple((t, value * scale) for t, value in points)
-        drawn.append(Line(subflow.label, path_token(subflow.colour), scaled))
+        drawn.append(Line(subflow.label, path_token(subflow.colour), scaled, subflow.path))
     return drawn
-
-
-def shared_key(panels: Sequence[Panel], kind: str) -> tuple[tuple[str, str], ...] | None:
-    """Return label and colour of all lines of several charts, if one key can serve them all; else None.
-
-    Lines that have different colours in some of the charts get new ones.
-    """
-    labels = [[line.label for line in lines(panel, kind) if line.points] for panel in panels]
-    if any(len(set(own)) < len(own) for own in labels):
-        return None
-    pairs = {(line.label, line.colour) for panel in panels for line in lines(panel, kind) if line.points}
-    order = list(dict.fromkeys(label for own in labels for label in own))
-    if len(order) > PATHS:
-        return None
-    if len(pairs) == len(order) == len({colour for _, colour in pairs}):
-        colours = dict(pairs)
-        return tuple((label, colours[label]) for label in order)
-    return tuple((label, path_token(number)) for number, label in enumerate(order))
 
 
 def chart(
@@ -122,25 +118,29 @@ def chart(
     frame: Frame,
     *,
     legend: bool = False,
-    key: tuple[tuple[str, str], ...] | None = None,
+    key: Key | None = None,
 ) -> Spec | None:
     """Return one chart of one case; None when nothing of that kind was measured.
 
-    `key` has label and colour of all lines where several charts share one key.
+    `key` has the entries of all lines where several charts share one key.
     """
+    if key is not None and key.by_path and kind == "goodput":
+        panel = replace(panel, series=replace(panel.series, subflows=panel.series.by_path))
     drawn = [line for line in lines(panel, kind, frame.goodput_divisor) if line.points]
     if not drawn:
         return None
     if key is not None:
-        by_label = {line.label: line for line in drawn}
-        drawn = [by_label.get(label, Line(label, colour, ())) for label, colour in key]
+        drawn = [line for label, _ in key.entries for line in drawn if key.of[line.label] == label]
     title = {
         "goodput": f"Goodput, {frame.goodput_unit}",
         "rtt": "Round-trip time, ms",
         "cwnd": "Congestion window, segments",
         "queue": "Queue, kB",
     }[kind]
-    layers = [_rule_layer(drawn), _shape_layer(drawn, kind, frame.tops[kind], legend=legend)]
+    shapes = _shape_layer(drawn, kind, frame.tops[kind], legend=legend)
+    if key is not None:
+        _colour_by_entry(shapes, key, [key.of[line.label] for line in drawn])
+    layers = [_rule_layer(drawn), shapes]
     if panel.series.marks:
         layers.append(_marks_layer(panel.series.marks, named=kind == "goodput"))
     if kind == "goodput" and panel.ideal_bps is not None:
@@ -245,6 +245,26 @@ def _shape_layer(drawn: Sequence[Line], kind: str, top: float, *, legend: bool) 
             "legend": colour["legend"],
         }
     return layer
+
+
+def _colour_by_entry(layer: Spec, key: Key, of: Sequence[str]) -> None:
+    """Give the lines, in the order of their columns, the colours of their entries in `of`, in place of their own."""
+    places = {label: f"e{number}" for number, (label, _) in enumerate(key.entries)}
+    entries = {f"s{number}": places[label] for number, label in enumerate(of)}
+    names = json.dumps({place: label for label, place in places.items()})
+    layer["transform"].append({"calculate": f"({json.dumps(entries)})[datum.k]", "as": "e"})
+    layer["encoding"]["detail"] = {"field": "k", "type": "nominal"}
+    ranges = {
+        "color": [colour for _, colour in key.entries],
+        "strokeDash": [DASHES[number % len(DASHES)] for number in range(len(places))],
+    }
+    for channel, values in ranges.items():
+        encoding = layer["encoding"].get(channel)
+        if encoding is not None:
+            domain = list(places.values())
+            encoding |= {"field": "e", "sort": domain, "scale": {"domain": domain, "range": values}}
+            if encoding["legend"] is not None:
+                encoding["legend"] = {**encoding["legend"], "labelExpr": f"({names})[datum.label]"}
 
 
 def _rule_layer(drawn: Sequence[Line]) -> Spec:

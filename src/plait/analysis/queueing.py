@@ -1,0 +1,93 @@
+"""Queues of links: their lengths over the samples, drops, and percentiles of the time that packets waited.
+
+Percentiles come from the kernel's histogram, the table `queueing_delays`. Its bins are at most an eighth of their
+lower bound wide, so the middle of a bin differs from every value in it by at most 1/16 of the value.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plait.plan.model.plan import Plan
+
+Metrics = dict[str, float | None]
+
+PERCENTILES = {"queueing_delay_p50_us": 0.5, "queueing_delay_p95_us": 0.95, "queueing_delay_p99_us": 0.99}
+MOST_DIRECTIONS = 32
+"""Of a network with more link directions that have a rate, only the table has each of them."""
+
+
+def queue_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
+    """Return the fullest queue (by its mean over the samples), all drops, and the queueing delays."""
+    by_link = (
+        tables["links"]
+        .group_by("link", maintain_order=True)
+        .agg(
+            pl.col("queue_bytes").mean().alias("mean"),
+            pl.col("queue_bytes").max().alias("max"),
+            pl.col("dropped_packets").max(),
+        )
+    )
+    queues = [row for row in by_link.iter_rows(named=True) if row["mean"] is not None]
+    fullest = max(queues, key=lambda row: float(row["mean"]), default=None)
+    dropped = by_link["dropped_packets"].drop_nulls()
+    return {
+        "queue_mean_bytes": None if fullest is None else float(fullest["mean"]),
+        "queue_max_bytes": None if fullest is None else float(fullest["max"]),
+        "dropped_packets": float(dropped.sum()) if len(dropped) else None,
+        **_delay_metrics(plan, tables),
+    }
+
+
+def _delay_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
+    """Return the percentiles of each direction that has a rate, and the largest of them.
+
+    Nothing without the table; null for a direction that the table does not have.
+    """
+    table = tables.get("queueing_delays")
+    if table is None:
+        return {}
+    histograms = {part["link"][0]: part.sort("at_least_ns") for part in table.partition_by("link")}
+    each: Metrics = {}
+    largest: Metrics = {}
+    limited = [
+        direction.name
+        for link in plan.links
+        for direction in link.directions
+        if direction.rate_bps is not None
+    ]
+    for metric, share in PERCENTILES.items():
+        values = {
+            name: percentile_us(histograms[name], share) if name in histograms else None for name in limited
+        }
+        # A percentile in the last bin has no upper bound, and nothing is known to be larger.
+        unbounded = any(values[name] is None for name in limited if name in histograms)
+        known = [value for value in values.values() if value is not None]
+        largest[metric] = None if unbounded else max(known, default=None)
+        each |= {f"{name}.{metric}": value for name, value in values.items()}
+    return {**largest, **(each if len(limited) <= MOST_DIRECTIONS else {})}
+
+
+def percentile_us(histogram: pl.DataFrame, share: float) -> float | None:
+    """Return the nearest-rank percentile of one direction's queueing delays, as the middle of its bin.
+
+    Args:
+        histogram: rows of the table `queueing_delays`, in ascending order.
+        share: 0.95 for the 95th percentile.
+
+    Returns:
+        The delay in us; None if the histogram is empty, or the percentile is in the bin without end.
+    """
+    packets = histogram["packets"].cum_sum()
+    if packets.is_empty():
+        return None
+    rank = max(math.ceil(share * packets[-1] - 1e-9), 1)
+    row = histogram.row(int((packets < rank).sum()), named=True)
+    # A bin of one nanosecond has one value.
+    return None if row["below_ns"] is None else (row["at_least_ns"] + row["below_ns"] - 1) / 2e3

@@ -1,0 +1,71 @@
+"""What cases are called in a figure of some of a study's cases: by what distinguishes these, and the rest once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plait.analysis.labels.cases import case_label, short_label
+from plait.report.figures.axes import factors
+from plait.report.representatives import spread
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.report.figures.kind import Content
+    from plait.report.representatives import Representative
+
+
+@dataclass(frozen=True)
+class ShownLabels:
+    """The label of each case by name, the only factor that they name (empty for several), and what all have."""
+
+    of: dict[str, str]
+    title: str
+    note: str
+
+
+def few_of(shown: Sequence[Representative], most: int) -> list[Representative]:
+    """Return at most `most` of these trials: the first one, those with the extremes, and others between these."""
+    return [shown[at] for at in spread([trial.value for trial in shown], most)]
+
+
+def note_of(shown: list[Representative], content: Content) -> str:
+    """Return what to say above a figure of these trials: which part of all cases it shows, and what these share."""
+    note = shown_labels(shown, content).note
+    if len(shown) == len(content.rows):
+        return note
+    part = f"{len(shown)} of {len(content.rows)} cases"
+    return f"{part}, {note[0].lower()}{note[1:]}" if note else part
+
+
+def shown_labels(shown: list[Representative], content: Content) -> ShownLabels:
+    """Return what to call the cases of these trials.
+
+    A factor with one value in all of them is in the note. Where one factor is left, labels are its values alone.
+    """
+    settings = {case.name: case.settings for case in content.cases}
+    cases = [case for case in content.cases if case.name in {trial.case for trial in shown}]
+    given = [trial for trial in shown if trial.label != case_label("", settings.get(trial.case, {}))]
+    if given or len(cases) < 2 or len(cases) < len(shown):
+        labels = {trial.case: short_label(trial.label, settings.get(trial.case, {})) for trial in shown}
+        return ShownLabels(labels, "", "")
+    varied = factors(cases)
+    kept = [factor.setting for factor in varied]
+    shared = {
+        factor.setting: cases[0].settings.get(factor.setting)
+        for factor in factors(content.cases)
+        if all(case.settings.get(factor.setting) == cases[0].settings.get(factor.setting) for case in cases)
+    }
+    note = f"All with {case_label('', shared)}" if shared else ""
+    if len(varied) == 1:
+        texts = dict(zip((case.name for case in cases), varied[0].texts, strict=True))
+        return ShownLabels(texts, varied[0].title, note)
+    labels = {}
+    for trial in shown:
+        own = {name: value for name, value in settings[trial.case].items() if name in kept}
+        labels[trial.case] = short_label(case_label("", own), own)
+    if len(set(labels.values())) < len(labels):
+        labels = {trial.case: short_label(trial.label, settings[trial.case]) for trial in shown}
+        note = ""
+    return ShownLabels(labels, "", note)

@@ -1,0 +1,286 @@
+"""Panels of one figure as a grid: one key, each axis named once, and labels only at the left side and the lower end.
+
+The height of a grid is bounded, so that a figure leaves room for the text of a paper. Lengths are pixels of 1/96 inch.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from plait.report.render.paper import (
+    PIXELS_PER_MM,
+    above,
+    channel_of,
+    folded,
+    for_paper,
+    key_lines,
+    lower_rows,
+    with_fitting_ticks,
+    with_lower_marks,
+    with_narrow_keys,
+    with_turned_labels,
+)
+from plait.report.render.text_width import text_width
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+Spec = dict[str, Any]
+
+MOST_MM = 118.0
+"""Height that a grid does not exceed unless its rows would become unreadable: half of a column of text."""
+_LEAST = (100, 80, 64)
+"""Least widths of a panel, the best one first."""
+_LEAST_DASHED = 110
+"""Least width of a panel in which dashes distinguish lines."""
+_PER_VALUE = 22
+"""Least width of each value along a nominal axis."""
+_APART = 14
+"""Pixels between panels side by side."""
+_BELOW = 8
+"""Pixels between a panel and the title of the one below."""
+_TITLE = 11.5
+"""Font size of a panel's title, and of the line above all panels."""
+_LINE = 14
+_LABELS, _AXIS_TITLE = 20, 18
+"""Heights of an axis' labels and of its title."""
+_EDGE = 18
+"""Pixels around all, and for half a label beyond the last panel."""
+_TICK = 34
+"""Pixels of an axis for each of its ticks."""
+_BETWEEN = 9
+"""Least pixels between labels of a horizontal axis."""
+_UPRIGHT = 26
+"""Pixels of a vertical axis for each of its ticks."""
+_FLUSH = 1
+"""Labels of vertical axes that are nearer to an end stay within it: titles of panels side by side are level then."""
+_LEAST_HEIGHT = 46
+"""Least height of a panel whose vertical axis has numbers."""
+_TALLEST = 0.9
+"""Greatest height of such a panel, in its widths."""
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """How panels are set out: their number in a row, the size of each, and whether they share their axes."""
+
+    columns: int
+    width: int
+    heights: tuple[int, ...]
+    shares_x: bool
+    shares_y: bool
+    tall: float
+    """The expected height of all."""
+
+
+def together(schema: str, panels: Sequence[Spec], width_mm: float, note: str = "") -> Spec:
+    """Return several panels as one chart, `width_mm` wide, with one key above all; `note` stands above the key."""
+    total = width_mm * PIXELS_PER_MM
+    drawn = [for_paper(panel, inside=True) for panel in panels]
+    axes = [[channel_of(panel, channel) for panel in drawn] for channel in ("x", "y")]
+    shares_x, shares_y = _are_same(axes[0]), _are_same(axes[1])
+    layouts = list(_layouts(drawn, total, shares_x=shares_x, shares_y=shares_y))
+    grid = next((one for one in layouts if one.tall <= MOST_MM * PIXELS_PER_MM), layouts[-1])
+    titles, named = _short_titles([panel.get("title") for panel in drawn], grid.width)
+    notes = [text for text in (note, named) if text]
+    laid_out = [
+        with_narrow_keys(_placed(panel, number, len(drawn), grid), total - 2 * _EDGE)
+        for number, panel in enumerate(drawn)
+    ]
+    for panel, title in zip(laid_out, titles, strict=True):
+        if title is not None:
+            panel["title"] = {"text": title, "fontSize": _TITLE, "offset": 4}
+    _name_once(laid_out, grid)
+    lines = max((len(title) if isinstance(title, list) else 1 for title in titles if title), default=0)
+    between = _LINE * lines + 6 + _BELOW
+    return {
+        "$schema": schema,
+        **({"title": above(notes, total - _EDGE)} if notes else {}),
+        "concat": laid_out,
+        "columns": grid.columns,
+        "bounds": "flush",
+        "spacing": {
+            "row": between + (0 if shares_x else _LABELS + _AXIS_TITLE),
+            "column": _APART + (0 if shares_y else _left_of(drawn, titled=not _one_title(axes[1]))),
+        },
+        "usermeta": {"width_mm": width_mm},
+    }
+
+
+def _layouts(panels: Sequence[Spec], total: float, *, shares_x: bool, shares_y: bool) -> Iterator[_Grid]:
+    """Yield ways to set out panels, the best to read first and the lowest last.
+
+    Of those with as many rows, the one with the fewest columns has the widest panels.
+    """
+    left = _left_of(panels, titled=True)
+    between = _APART + (0 if shares_y else left)
+    x = [channel_of(panel, "x") for panel in panels]
+    values = max((len(_values(channel)) for channel in x), default=0)
+    dashed = any("strokeDash" in panel.get("encoding", {}) for panel in panels)
+    for least in (_LEAST_DASHED, *_LEAST) if dashed else _LEAST:
+        wide = max(least, _PER_VALUE * values)
+        most = max(1, int((total - left - _EDGE + between) // (wide + between)))
+        columns = min(most, len(panels))
+        columns = -(-len(panels) // -(-len(panels) // columns))
+        width = int((total - left - _EDGE - between * (columns - 1)) / columns)
+        rows = -(-len(panels) // columns)
+        around = _LABELS + _AXIS_TITLE + _EDGE + key_lines(panels, total - 2 * _EDGE) * _LINE + 2 * _LINE
+        above = (_LINE + 6 + _BELOW) * rows + (0 if shares_x else (_LABELS + _AXIS_TITLE) * (rows - 1))
+        room = (MOST_MM * PIXELS_PER_MM - around - above) / rows
+        heights = tuple(_height(panel, width, room) for panel in panels)
+        tall = around + above + sum(max(heights[at : at + columns]) for at in range(0, len(panels), columns))
+        yield _Grid(columns, width, heights, shares_x, shares_y, tall)
+
+
+def _height(panel: Spec, width: float, room: float) -> int:
+    """Return the height of a panel that has `room`."""
+    rows = _values(channel_of(panel, "y"))
+    wanted = float(panel.get("height", 200))
+    if rows:
+        return round(max(lower_rows(panel) * len(rows), min(wanted, room)))
+    return round(max(_LEAST_HEIGHT, min(wanted, room, _TALLEST * width)))
+
+
+def _placed(panel: Spec, number: int, count: int, grid: _Grid) -> Spec:
+    """Return one panel of a grid, with labels where no other panel has them for it."""
+    made = {**panel, "width": grid.width, "height": grid.heights[number]}
+    made = with_fitting_ticks(with_turned_labels(made, grid.width), grid.width)
+    rows = len(_values(channel_of(made, "y")))
+    made = with_lower_marks(made, grid.heights[number] / rows) if rows else made
+    x, y = channel_of(made, "x").get("axis", {}), channel_of(made, "y").get("axis", {})
+    if x.get("tickCount"):
+        x["tickCount"] = _ticks(channel_of(made, "x"), grid.width)
+        x["labelFlush"] = _APART
+    if y.get("tickCount"):
+        y["tickCount"] = max(3, min(y["tickCount"], grid.heights[number] // _UPRIGHT))
+        y["labelFlush"] = _FLUSH
+    if grid.shares_x and number + grid.columns < count:
+        x |= {"labels": False, "title": None}
+    if grid.shares_y and number % grid.columns:
+        y |= {"labels": False, "title": None, "minExtent": 0, "offset": 0}
+    return made
+
+
+def _ticks(channel: Spec, width: float) -> int:
+    """Return the greatest number of ticks to ask for whose labels have room side by side; at least 2.
+
+    An axis that was asked for two ticks may have one, because labels are round numbers.
+    """
+    axis: Spec = channel["axis"]
+    asked = int(axis["tickCount"])
+    for count in range(asked, 2, -1):
+        labels = _numbers({**channel, "axis": {**axis, "tickCount": count}})
+        if len(labels) < 2:
+            break
+        if sum(text_width(label, 11) + _BETWEEN for label in labels) <= width:
+            return count
+    return max(2, min(asked, int(width // _TICK)))
+
+
+def _name_once(panels: Sequence[Spec], grid: _Grid) -> None:
+    """Leave one title of each axis that all panels have: in the middle of the left side, and of the lower end."""
+    x = [channel_of(panel, "x").get("axis", {}) for panel in panels]
+    y = [channel_of(panel, "y").get("axis", {}) for panel in panels]
+    x_titles = {str(axis.get("title")) for axis in x[-grid.columns :]}
+    first_of_last = (len(panels) - 1) // grid.columns * grid.columns
+    if grid.shares_x and grid.columns > 1:
+        title = x[first_of_last].get("title")
+        for axis in x:
+            axis["title"] = None
+        whole = grid.columns * grid.width + (grid.columns - 1) * _APART
+        x[first_of_last] |= {"title": title, "titleX": whole / 2}
+    elif not grid.shares_x and len({str(axis.get("title")) for axis in x}) == 1 == len(x_titles):
+        for axis in x[: -grid.columns]:
+            axis["title"] = None
+    left = y[:: grid.columns]
+    if len({str(axis.get("title")) for axis in left}) == 1 and left[0].get("title"):
+        title = left[0]["title"]
+        for axis in y:
+            axis["title"] = None
+        apart = _LINE + 6 + _BELOW + (0 if grid.shares_x else _LABELS + _AXIS_TITLE)
+        tall = sum(grid.heights[:: grid.columns]) + apart * (len(left) - 1)
+        left[0] |= {"title": _lines(title, tall), "titleY": tall / 2}
+
+
+def _lines(title: Any, length: float) -> Any:
+    """Return the title of an axis in lines no longer than the axis: a longer one would lift its panel's title."""
+    return folded(title, length, 11)
+
+
+def _one_title(channels: Sequence[Spec]) -> bool:
+    return len({str(channel.get("axis", {}).get("title")) for channel in channels}) == 1
+
+
+def _are_same(channels: Sequence[Spec]) -> bool:
+    """Return whether all panels have the same axis: its values are given, or its ends, and its title is the same."""
+    scales = [channel.get("scale") or {} for channel in channels]
+    values = [channel.get("axis", {}).get("values") for channel in channels]
+    known = all(scale.get("domain") for scale in scales) or all(values)
+    return (
+        known
+        and _one_title(channels)
+        and len({str(scale) for scale in scales}) == 1
+        and len({str(value) for value in values}) == 1
+    )
+
+
+def _values(channel: Spec) -> list[Any]:
+    """Return the values along a nominal axis; nothing for numbers."""
+    if channel.get("type") not in {"nominal", "ordinal"}:
+        return []
+    return list((channel.get("scale") or {}).get("domain") or [])
+
+
+def _left_of(panels: Sequence[Spec], *, titled: bool) -> float:
+    """Return the pixels that labels and title of the vertical axes need beside a panel."""
+    widest = 0.0
+    for panel in panels:
+        channel = channel_of(panel, "y")
+        axis = channel.get("axis", {})
+        names = [str(value) for value in _values(channel)] or _numbers(channel)
+        label = max((text_width(name, axis.get("labelFontSize", 11)) for name in names), default=30.0)
+        widest = max(widest, label + 6 + (_AXIS_TITLE if titled and axis.get("title") else 0))
+    return widest
+
+
+def _numbers(channel: Spec) -> list[str]:
+    """Return the labels that a linear axis will have (d3-array's `ticks`)."""
+    domain = (channel.get("scale") or {}).get("domain")
+    axis = channel.get("axis", {})
+    if not domain or len(domain) != 2 or not domain[1] > domain[0]:
+        return []
+    if "labelExpr" in axis:
+        return ["100 %"]
+    rough = (domain[1] - domain[0]) / axis.get("tickCount", 5)
+    power = 10 ** math.floor(math.log10(rough))
+    step = power * next(
+        factor
+        for factor, most in ((1, 2**0.5), (2, 10**0.5), (5, 50**0.5), (10, math.inf))
+        if rough / power < most
+    )
+    decimals = max(0, -math.floor(math.log10(step)))
+    first, last = math.ceil(domain[0] / step), math.floor(domain[1] / step)
+    return [f"{number * step:,.{decimals}f}" for number in range(first, min(last, first + 20) + 1)]
+
+
+def _short_titles(titles: Sequence[Any], width: float) -> tuple[list[Any], str]:
+    """Return the panels' titles in lines that fit, and what to say above all panels.
+
+    Where a title is too long, the words that all begin with are said once, above.
+    """
+    texts = [title if isinstance(title, str) else "" for title in titles]
+    if not all(texts) or len(texts) < 2:
+        return [folded(title, width, _TITLE) for title in titles], ""
+    if all(text_width(text, _TITLE, bold=True) <= width for text in texts):
+        return list(texts), ""
+    words = [text.split(" ") for text in texts]
+    shared = 0
+    while all(len(own) > shared + 1 for own in words) and len({own[shared] for own in words}) == 1:
+        shared += 1
+    short = [folded(" ".join(own[shared:]), width, _TITLE) for own in words]
+    factor = " ".join(words[0][:shared])
+    if factor[1:2].islower():  # no abbreviation, which keeps its capitals
+        factor = f"{factor[0].lower()}{factor[1:]}"
+    return short, f"a panel for each {factor}" if factor else ""

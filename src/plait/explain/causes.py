@@ -175,3 +175,17 @@ CAUSES: dict[Cause, CauseText] = {
 
 HARMLESS = frozenset({Cause.AT_CAPACITY, Cause.ON_TIME})
 """Causes that make no flow slower."""
+
+_OF_PROTOTYPES = {
+    Cause.RECEIVE_WINDOW: "raise the prototype's receive_window",
+    Cause.LOSS_RECOVERY: "repair the lossy link, or use a scheduler that sends parities (parity)",
+    Cause.SCHEDULER_IDLE_PATH: "choose another scheduler of the prototype",
+}
+"""The remedies that differ for a prototype, which has its own window, congestion control and scheduler."""
+
+
+def next_step(cause: Cause, transport: str) -> str:
+    """Return what to do about a cause in a flow of this transport; empty if nothing."""
+    if transport == "prototype" and cause in _OF_PROTOTYPES:
+        return _OF_PROTOTYPES[cause]
+    return CAUSES[cause].remedy

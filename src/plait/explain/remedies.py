@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plait.explain.causes import Cause
+from plait.plan.model.applications import Prototype
 from plait.plan.traffic.flow_slots import slots
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from plait.explain.model import FlowExplanation, Share
-    from plait.plan.model.plan import Plan
+    from plait.plan.model.plan import Flow, Plan
     from plait.scenario import Scenario
 
 LONGER = 10
@@ -48,6 +49,18 @@ class Suspect:
                 return slot.entry, self.scenario.traffic[slot.entry].kind
         return None
 
+    @property
+    def planned(self) -> Flow:
+        """The flow in the plan."""
+        return next(planned for planned in self.plan.flows if planned.id == self.flow.flow_id)
+
+    @property
+    def prototype(self) -> str | None:
+        """The path of the fields of a prototype flow in the form of `--set`; None for other flows."""
+        if self.entry is None or self.entry[1] != "prototype":
+            return None
+        return f"traffic.{self.entry[0]}.prototype"
+
     def links(self) -> list[str]:
         """Return the links of the directions that the cause affects."""
         return [
@@ -58,8 +71,7 @@ class Suspect:
 
     def fill_bytes(self) -> int:
         """Return how many bytes fill the flow's paths: their total rate times the longest RTT."""
-        flow = next(planned for planned in self.plan.flows if planned.id == self.flow.flow_id)
-        longest = max((path.base_rtt_us for path in flow.paths), default=0.0)
+        longest = max((path.base_rtt_us for path in self.planned.paths), default=0.0)
         return int((self.flow.capacity_bps or 0) * longest / 8e6)
 
 
@@ -73,6 +85,9 @@ def remedy(suspect: Suspect) -> Remedy | None:
 
 def _receive_buffer(suspect: Suspect) -> Remedy:
     size = max(BUFFER * suspect.fill_bytes(), LEAST_BUFFER, 4 * int(suspect.scenario.tcp.receive_buffer_max))
+    if suspect.prototype is not None:
+        window = (f"{suspect.prototype}.receive_window", f"{size}B")
+        return Remedy(f"a receive window of {size / 1e6:.1f} MB", (window,))
     fields: list[tuple[str, Any]] = [
         ("tcp.receive_buffer_max", f"{size}B"),
         *_without_socket_buffer(suspect, "receive_buffer"),
@@ -132,8 +147,13 @@ def _bucket(suspect: Suspect) -> Remedy | None:
 
 
 def _scheduler(suspect: Suspect) -> Remedy:
-    other = "minrtt" if suspect.scenario.mptcp.scheduler == "default" else "default"
-    return Remedy(f"the scheduler `{other}`", (("mptcp.scheduler", other),))
+    if suspect.prototype is None:
+        other = "minrtt" if suspect.scenario.mptcp.scheduler == "default" else "default"
+        return Remedy(f"the scheduler `{other}`", (("mptcp.scheduler", other),))
+    application = suspect.planned.application
+    chosen = application.scheduler if isinstance(application, Prototype) else None
+    other = "roundrobin" if chosen == "minrtt" else "minrtt"
+    return Remedy(f"the scheduler `{other}`", ((f"{suspect.prototype}.scheduler", other),))
 
 
 def _longer_transfer(suspect: Suspect) -> Remedy | None:
@@ -193,7 +213,7 @@ def _without_nagle(suspect: Suspect) -> Remedy | None:
 
 
 def _start_on_best_path(suspect: Suspect) -> Remedy | None:
-    flow = next(candidate for candidate in suspect.plan.flows if candidate.id == suspect.flow.flow_id)
+    flow = suspect.planned
     best = min(flow.paths, key=lambda path: path.base_rtt_us)
     first = best.forward[0] if flow.sender == "client" else best.backward[0]
     name = next(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.analysis.wording import number_word, percent, rate, seconds
-from plait.explain.causes import CAUSES, Cause
+from plait.explain.causes import CAUSES, Cause, next_step
 from plait.explain.missing import REASON_TEXTS
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def causes(flow: FlowExplanation, *, greedy: bool) -> list[str]:
         return [_nothing(flow, greedy=greedy)]
     sentences = [f"The flow was limited {'mostly ' if len(flow.named) > 1 else ''}by {_cause_text(named[0])}"]
     sentences += [f"It was also limited by {_cause_text(share)}" for share in named[1:]]
-    remedy = CAUSES[named[0].cause].remedy
+    remedy = next_step(named[0].cause, flow.transport)
     if remedy:
         sentences.append(f"Next step: {remedy}.")
     return sentences

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.analysis.wording import micros, percent, plain, rate, seconds
-from plait.explain.causes import CAUSES, Cause
+from plait.explain.causes import CAUSES, Cause, next_step
 from plait.explain.wording import MAX_NAMED, capacity_noun, causes, paths, places_text
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ CLAUSES: dict[Cause, tuple[str, str]] = {
     ),
     Cause.HEAD_OF_LINE: (
         "they waited for data on a path with a higher delay",
-        "leave that path out (a backup endpoint), or choose another mptcp.scheduler",
+        "leave that path out (a backup endpoint), or choose another scheduler",
     ),
 }
 """The clause and the remedy of causes whose text differs between messages and bulk transfers."""
@@ -81,7 +81,7 @@ def _causes(flow: FlowExplanation, delivery: Delivery, noun: str) -> list[str]:
     ]
     sentences += [f"A further cause is {_cause_text(share, noun)}" for share in named[1:]]
     cause = named[0].cause
-    remedy = CLAUSES[cause][1] if cause in CLAUSES else CAUSES[cause].remedy
+    remedy = CLAUSES[cause][1] if cause in CLAUSES else next_step(cause, flow.transport)
     return [*sentences, f"Next step: {remedy}."] if remedy else sentences
 
 

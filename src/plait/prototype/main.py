@@ -31,6 +31,11 @@ FAILED = 3
 
 def main() -> None:
     """Run the flow of `settings.json` in the program's directory."""
+    start(run)
+
+
+def start(run: Callable[[dict[str, Any], Any], None]) -> None:
+    """Call `run` with the settings of `settings.json` and the stream of the reports; a scheduler's error ends it."""
     settings = json.loads(FilePath("settings.json").read_text(encoding="utf-8"))
     reports, sys.stdout = sys.stdout, sys.stderr  # what a scheduler prints is no report
     try:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import faulthandler
-import json
 import random
 import sys
-from pathlib import Path as FilePath
 from typing import Any
 
 from plait.prototype.apart.ends import ReceivingEnd, SendingEnd
 from plait.prototype.apart.lock import lock
 from plait.prototype.apart.relay import RelayedPaths
 from plait.prototype.application import Application
-from plait.prototype.choice import SchedulerError
-from plait.prototype.main import bound_memory, chosen_scheduler, fail, watch
+from plait.prototype.main import bound_memory, chosen_scheduler, fail, start, watch
 from plait.prototype.path import SendingPath
 from plait.prototype.receiver import Receiver
 from plait.prototype.reports import Reporter
@@ -28,12 +25,7 @@ PATIENCE_S = 20
 
 def main() -> None:
     """Run the end of `settings.json` in the program's directory."""
-    settings = json.loads(FilePath("settings.json").read_text(encoding="utf-8"))
-    reports, sys.stdout = sys.stdout, sys.stderr  # what a scheduler prints is no report
-    try:
-        run(settings, reports)
-    except SchedulerError as error:
-        fail(str(error))
+    start(run)
 
 
 def run(settings: dict[str, Any], reports: Any) -> None:

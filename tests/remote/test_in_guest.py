@@ -237,3 +237,42 @@ def test_messages_of_a_prototype_have_no_delay_between_two_clocks(tmp_path: Path
     assert len(messages) == 50
     assert messages["sent_us"].null_count() == 50
     assert messages["received_us"].null_count() == 0
+
+
+def test_a_call_a_stream_and_bursts_run_between_two_clocks(tmp_path: Path) -> None:
+    text = (
+        "title: A call beside a stream and bursts\nnetwork: {hosts: [h1, h2], links: {h1-h2: {}}}\n"
+        "traffic:\n"
+        "  - udp: {from: h1, to: h2, rate: 80kbit, packet: 200B, duration: 8s, back: true}\n"
+        "  - stream: {from: h1, to: h2, message: 5KB, rate: 400kbit, duration: 8s}\n"
+        "  - on_off: {from: h2, to: h1, on: 1s, off: 1s, duration: 8s, message: 2KB, rate: 160kbit}\n"
+        "transport: tcp\nrepeat: 1\n"
+    )
+    metrics = run_scenario(
+        tmp_path, text, [["h1-h2", [netem(10, loss=5), tbf(8)], [netem(10, loss=5), tbf(8)]]]
+    )
+    (folder,) = (tmp_path / "out" / "trials").glob("*/000")
+    flows = pl.read_parquet(folder / "flows.parquet")
+    assert flows["completed"].all(), flows
+    messages = pl.read_parquet(folder / "messages.parquet").with_columns(
+        arrived=pl.col("received_us").is_not_null()
+    )
+    assert messages["sent_us"].null_count() == len(messages), "a delay would compare two clocks"
+    of = {flow: part for (flow,), part in messages.partition_by("flow", as_dict=True).items()}
+    calls = [flow for flow, kind in flows.select("flow", "kind").rows() if kind == "udp"]
+    assert len(calls) == 2, flows
+    for call in calls:  # 400 packets, 5 % loss: 20, and more than 40 or fewer than 5 once in 10 000 trials
+        assert len(of[call]) == 400
+        assert 5 <= 400 - of[call]["arrived"].sum() <= 40
+        assert of[call]["copies"].max() == 1
+    (stream,) = flows.filter(pl.col("kind") == "stream")["flow"]
+    assert (len(of[stream]), of[stream]["arrived"].all()) == (80, True)
+    (bursts,) = flows.filter(pl.col("kind") == "on_off")["flow"]
+    assert of[bursts]["arrived"].all()
+    assert set(of[bursts]["bytes"]) == {2000}
+    assert flows.filter(pl.col("flow") == bursts)["received_bytes"].item() == 2000 * len(of[bursts])
+    lost = [value["mean"] for name, value in metrics.items() if name.endswith("udp_loss_ratio")]
+    assert lost, metrics.keys()
+    assert all(0.01 < ratio < 0.1 for ratio in lost)
+    delays = [name for name, value in metrics.items() if "_delay_p" in name and value["mean"] is not None]
+    assert delays == []

@@ -72,7 +72,8 @@ fn send_until(from_ns: i64, to_ns: i64, socket: &OwnedFd, sent: &mut u64) -> Res
 }
 
 /// Receive messages of one size until the stream ends, and record when the last byte of each
-/// arrived. Return that time of the last message.
+/// arrived. Return that time of the last message. A sender on another machine knows when it was
+/// due.
 pub fn receive(
     flow: &FlowState,
     size: u64,
@@ -86,7 +87,11 @@ pub fn receive(
             break;
         }
         let now_us = clock::trial_us();
-        flow.messages().received(number, now_us);
+        let mut messages = flow.messages();
+        if !messages.received(number, now_us) {
+            messages.add(None, Some(now_us), size)?;
+        }
+        drop(messages);
         last_us = Some(now_us);
     }
     Ok(last_us)

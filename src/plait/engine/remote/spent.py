@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from plait.errors import TrialError
-from plait.plan.model.applications import Prototype, Request, Transfer, Udp
+from plait.plan.model.applications import Prototype, Request, Stream, Transfer, Udp
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,7 +85,7 @@ def _planned_bytes(flow: Flow) -> int:
             return size
         case Prototype(message_bytes=int(size), count=int(count)):
             return size * count
-        case Udp(packet_bytes=size, count=count):
+        case Udp(packet_bytes=size, count=count) | Stream(message_bytes=size, count=count):
             return size * count
         case Request(response_bytes=size, count=int(count)):
             return size * count

@@ -87,8 +87,6 @@ def sockets(plan: Plan) -> Iterator[Unsupported]:
 
 
 def _reason(flow: Flow) -> str | None:
-    if flow.kind in ("udp", "stream", "on_off"):
-        return f"does not measure {flow.kind}: its delays would compare the clocks of two hosts"
     if flow.kind == "transfer" and getattr(flow.application, "file", None) is not None:
         return "does not copy files to real hosts; write bytes instead of file"
     if flow.joins:

@@ -153,6 +153,26 @@ def test_no_page_is_wider_than_its_window_or_says_anything_in_the_console(
     assert visitor.messages() == []
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_table_cuts_a_column_until_all_are_asked_for(width: int, visitor: Visitor) -> None:
+    visitor.size(width)
+    study = visitor.run("return plait.peek('studies').studies[2].id")
+    for page, table in ((f"s/{study}", "#cases"), (f"s/{study}/c/0", "main")):
+        visitor.go(page)
+        too_wide = (
+            "const box = document.querySelector('.table .scroll'); return box.scrollWidth - box.clientWidth"
+        )
+        visitor.until(f"return document.querySelector('{table} .grid thead').textContent.includes('oodput')")
+        assert visitor.run(too_wide) <= 0, page
+        columns = "return document.querySelectorAll('.grid th').length"
+        before = visitor.run(columns)
+        if width < 1280:
+            visitor.click(".tools button", "All columns")
+            assert visitor.run(columns) > before, page
+            visitor.click(".tools button", "Only columns that fit")
+        assert visitor.run(columns) == before, page
+
+
 def test_the_theme_changes_by_a_click_and_charts_follow(visitor: Visitor) -> None:
     study = visitor.run("return plait.peek('studies').studies[2].id")
     visitor.go(f"s/{study}/c/0/t/0")

@@ -49,18 +49,18 @@ plait.cases = (() => {
     let span = range(study, primary);
     const label = (i) => study.labels[i];
     const factors = study.factors.map((factor) => ({
-      title: format.words(factor.name), hint: factor.key, csv: factor.key, text: (i) => factor.values[factor.of[i]] || format.MISSING,
+      title: format.words(factor.name), hint: factor.key, csv: factor.key, narrow: false, text: (i) => factor.values[factor.of[i]] || format.MISSING,
     }));
     if (study.labelled) factors.length = 0;
-    const first = factors.length ? factors.shift() : { title: "Case", text: label };
+    const first = factors.length ? [{ title: "Case", narrow: true, text: label }, ...factors] : [{ title: "Case", text: label }];
     const columns = [
-      first, ...factors,
-      { title: "Trials", number: true, value: (i) => study.figures.trials[i],
+      ...first,
+      { title: "Trials", number: true, absent: 1, value: (i) => study.figures.trials[i],
         text: (i) => (study.figures.failed[i] ? `${study.figures.trials[i] - study.figures.failed[i]} of ${study.figures.trials[i]}` : String(study.figures.trials[i])) },
-      ...metrics.map((name) => {
+      ...metrics.map((name, rank) => {
         const view = viewOf(study, name);
         return {
-          title: view.heading, csv: name, hint: `Sort by ${view.title}; mean with its 95 % interval`, number: true,
+          absent: name === primary ? undefined : rank + 3, title: view.heading, csv: name, hint: `Sort by ${view.title}; mean with its 95 % interval`, number: true,
           value: (i) => mean(study, name, i),
           text: (i) => format.interval(view.unit, mean(study, name, i), ...ends(study, name, i)),
         };
@@ -68,9 +68,9 @@ plait.cases = (() => {
     ];
     if (span && span[0] >= 0) {
       columns.splice(columns.findIndex((column) => column.csv === primary) + 1, 0,
-        { title: "", text: () => "               ", node: (i) => bar(study, primary, i, span[2]) });
+        { title: "", absent: 99, text: () => "               ", node: (i) => bar(study, primary, i, span[2]) });
     }
-    columns.push({ title: " ", stick: true, text: () => "side by side", value: () => null, node: (i) => h("button", {
+    columns.push({ title: " ", stick: true, absent: 2, text: () => "side by side", value: () => null, node: (i) => h("button", {
       type: "button", class: "pick", "aria-label": `${label(i)}: side by side`,
       onclick: () => plait.tray.add({ study: study.id, case: i, title: label(i), folder: study.folder }),
     }, "side by side") });

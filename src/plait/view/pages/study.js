@@ -9,7 +9,8 @@
     return h("section", { id: "figures" }, h("h2", {}, "Figures"),
       h("p", { class: "note" }, "As in the report, on white, for papers and slides."),
       h("div", { class: "figures" }, [...study.drawn].sort((a, b) => a.name.endsWith("-over-time") - b.name.endsWith("-over-time")).map((figure) => h("figure", {},
-        h("img", { src: `files/${study.id}/figures/${encodeURIComponent(figure.name)}.svg`, alt: figure.name, loading: "lazy" }),
+        // SVG leaves the font to the browser, whose words can be wider than the room that was left for them.
+        h("img", { src: `files/${study.id}/figures/${encodeURIComponent(figure.name)}.${figure.formats.includes("png") ? "png" : "svg"}`, alt: figure.name, loading: "lazy" }),
         h("figcaption", {}, figure.name, " ", h("span", { class: "files" }, links(figure)))))));
   }
 

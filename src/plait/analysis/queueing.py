@@ -7,12 +7,15 @@ lower bound wide, so the middle of a bin differs from every value in it by at mo
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from itertools import accumulate
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from plait.plan.model.plan import Plan
 
@@ -53,7 +56,7 @@ def _delay_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     table = tables.get("queueing_delays")
     if table is None:
         return {}
-    histograms = {part["link"][0]: part.sort("at_least_ns") for part in table.partition_by("link")}
+    histograms = _histograms(table)
     each: Metrics = {}
     largest: Metrics = {}
     limited = [
@@ -74,20 +77,33 @@ def _delay_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     return {**largest, **(each if len(limited) <= MOST_DIRECTIONS else {})}
 
 
-def percentile_us(histogram: pl.DataFrame, share: float) -> float | None:
+def _histograms(table: pl.DataFrame) -> dict[str, list[tuple[int, int | None, int]]]:
+    """Return (from ns, below ns, packets) of the bins of each direction, in ascending order.
+
+    A trial has dozens of short histograms: a query for each takes longer than all of their rows.
+    """
+    histograms: dict[str, list[tuple[int, int | None, int]]] = {}
+    for name, *row in table.select("link", "at_least_ns", "below_ns", "packets").iter_rows():
+        histograms.setdefault(name, []).append((row[0], row[1], row[2]))
+    for rows in histograms.values():
+        rows.sort(key=itemgetter(0))
+    return histograms
+
+
+def percentile_us(histogram: Sequence[tuple[int, int | None, int]], share: float) -> float | None:
     """Return the nearest-rank percentile of one direction's queueing delays, as the middle of its bin.
 
     Args:
-        histogram: rows of the table `queueing_delays`, in ascending order.
+        histogram: its bins (from ns, below ns, packets), in ascending order.
         share: 0.95 for the 95th percentile.
 
     Returns:
         The delay in us; None if the histogram is empty, or the percentile is in the bin without end.
     """
-    packets = histogram["packets"].cum_sum()
-    if packets.is_empty():
+    packets = list(accumulate(count for _, _, count in histogram))
+    if not packets:
         return None
     rank = max(math.ceil(share * packets[-1] - 1e-9), 1)
-    row = histogram.row(int((packets < rank).sum()), named=True)
+    at_least, below, _ = histogram[bisect_left(packets, rank)]
     # A bin of one nanosecond has one value.
-    return None if row["below_ns"] is None else (row["at_least_ns"] + row["below_ns"] - 1) / 2e3
+    return None if below is None else (at_least + below - 1) / 2e3

@@ -48,7 +48,10 @@ class CachePart:
 PARTS = (
     CachePart("trials", "finished trials", levels=2),
     CachePart("rows", "metrics of trials, for reports"),
+    CachePart("summaries", "summaries of studies, for reports"),
+    CachePart("explanations", "explanations of trials, for reports"),
     CachePart("view", "pages of `plait view`"),
+    CachePart("views", "what pages show of summaries"),
     CachePart("figures", "figures"),
     CachePart("calibration", "measurements of links", levels=2),
     CachePart("inventories", "what kernels offer"),

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.labels.labelled import labelled_paths
 from plait.explain.attribution import UnrestrictedPaths
-from plait.plan.structure import structure, without_traces
-from plait.plan.traffic.flow_slots import slots
 
 if TYPE_CHECKING:
     from plait.analysis.labels.study_labels import StudyLabels
@@ -59,6 +57,10 @@ def unrestricted_paths(scenario: Scenario, plan: Plan) -> dict[int, Unrestricted
     """
     if not (scenario.mptcp.limits or scenario.mptcp.endpoints):
         return {}
+    # Imported here: the fields of scenarios take a third of a second, and few studies restrict anything.
+    from plait.plan.structure import structure, without_traces
+    from plait.plan.traffic.flow_slots import slots
+
     shape = without_traces(scenario)
     mptcp = scenario.mptcp.model_copy(update={"limits": {}, "endpoints": {}})
     unrestricted = structure(shape.model_copy(update={"mptcp": mptcp})).paths()

@@ -14,6 +14,7 @@ from plait.cautions import Caution
 from plait.dataset.trial import making_sense
 from plait.errors import DataError
 from plait.files import Folder
+from plait.report.cached import kept_summary
 from plait.report.figures.selection import wanted
 from plait.report.figures.study_figures import case_figures, figure_data, static_figures
 from plait.report.page.page import page
@@ -130,6 +131,10 @@ def read_partly(folder: Path) -> StudyData:
 
 def summary_of(study: StudyData) -> Summary:
     """Return the summary of a study."""
+    return kept_summary(study, lambda: _summary_of(study))
+
+
+def _summary_of(study: StudyData) -> Summary:
     about = study.about
     return summarise(
         study.cases,

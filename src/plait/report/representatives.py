@@ -20,6 +20,8 @@ from plait.analysis.series import TrialSeries, trial_series
 from plait.dataset.trial import read_trial, trial_folder
 from plait.explain import explain_trial
 from plait.explain.unrestricted_paths import unrestricted_paths_of_case
+from plait.report.cached import kept_explanation
+from plait.results.reduce import TrialPlace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -106,7 +108,14 @@ def _representative(
     trial = read_trial(trial_folder(study.folder, case.name, row.index))
     called, tables = labelled(trial.plan, trial.tables, study.labels)
     plan = with_connections(called, tables)
-    explained = _explained(study, case.name, trial.plan, called, tables)
+    place = TrialPlace(study.folder, case.name, row.index)
+    explained = part(
+        f"explanation of case {case.name}",
+        lambda: kept_explanation(
+            study, place, lambda: _explained(study, case.name, trial.plan, called, tables)
+        ),
+        (),
+    )
     return Representative(
         case=case.name,
         label=label,
@@ -137,7 +146,7 @@ def _explained(
         lambda: unrestricted_paths_of_case(study.about.scenario, case, plan, study.labels),
         {},
     )
-    return part(f"explanation of case {case}", lambda: explain_trial(called, tables, unrestricted), ())
+    return explain_trial(called, tables, unrestricted)
 
 
 def _marked(series: TrialSeries, explained: tuple[FlowExplanation, ...]) -> TrialSeries:

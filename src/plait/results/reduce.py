@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 CACHE = ContentCache("rows", most=50_000)
 EACH = 12
 """Trials that take about as long as the start of a further process."""
-_CODE = ("analysis", "dataset", "plan", "results")
+CODE = ("analysis", "dataset", "plan", "results")
 """Packages on whose code a row depends."""
 _LIBRARIES = ("numpy", "polars", "scipy")
 
@@ -77,7 +77,7 @@ def reduced(places: Sequence[TrialPlace], progress: Callable[[int, int], None]) 
     trials: dict[int, ReducedTrial] = {}
     missing = []
     for number, place in enumerate(places):
-        kept = CACHE.get(name) if (name := _name(place)) is not None else None
+        kept = CACHE.get(name) if (name := name_of(place)) is not None else None
         if kept is not None:
             trials[number] = _decoded(json.loads(kept))
             progress(len(trials), len(places))
@@ -105,7 +105,7 @@ def reduced_one(place: TrialPlace) -> ReducedTrial:
     Raises:
         DataError: a file of the trial is missing or damaged.
     """
-    kept = CACHE.get(name) if (name := _name(place)) is not None else None
+    kept = CACHE.get(name) if (name := name_of(place)) is not None else None
     if kept is not None:
         return _decoded(json.loads(kept))
     trial = reduce_into_cache([str(place.out), place.case, place.index])
@@ -125,7 +125,7 @@ def reduce_into_cache(request: list[Any]) -> dict[str, Any] | None:
         trial = _encoded(reduce_trial(place))
         if noted():
             return None
-    if (name := _name(place)) is not None:
+    if (name := name_of(place)) is not None:
         CACHE.put(name, json.dumps(trial).encode())
     return trial
 
@@ -178,7 +178,7 @@ def _decoded(trial: dict[str, Any]) -> ReducedTrial:
     return ReducedTrial(**{**trial, "observed": observed, "metrics": metrics})
 
 
-def _name(place: TrialPlace) -> str | None:
+def name_of(place: TrialPlace) -> str | None:
     """Return the name of a trial in the cache: it changes with its files, its number, and the code.
 
     None when a file cannot be read: reducing the trial says why.
@@ -195,11 +195,16 @@ def _name(place: TrialPlace) -> str | None:
     return content.hexdigest()
 
 
-@cache
 def code_of_rows() -> str:
     """Return the hash of the code that reduces trials, and of the versions of its libraries."""
+    return code_of(CODE)
+
+
+@cache
+def code_of(packages: tuple[str, ...]) -> str:
+    """Return the hash of the code of some packages and of plait's own modules, and of their libraries' versions."""
     package = Path(__file__).parents[1]
-    files = sorted(path for name in _CODE for path in (package / name).rglob("*.py"))
+    files = sorted(path for name in packages for path in (package / name).rglob("*.py"))
     content = hashlib.sha256(" ".join(map(importlib.metadata.version, _LIBRARIES)).encode())
     for path in [*files, *sorted(package.glob("*.py"))]:
         content.update(path.read_bytes())

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 
+
+@lru_cache(maxsize=4096)
 def t_quantile(degrees: float) -> float:
     """Return the 0.975 quantile of Student's t with `degrees` of freedom, for two-sided 95 % intervals."""
     from scipy import special  # type: ignore[import-untyped]  # scipy ships no types

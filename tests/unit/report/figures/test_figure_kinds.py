@@ -290,3 +290,18 @@ def test_a_narrow_panel_has_at_least_two_numbers_along_its_axis() -> None:
     numbers = [box.text for box in text_boxes(drawn) if box.text.isdigit()]
     assert len(set(numbers)) >= 2
     assert overlaps(text_boxes(drawn)) == []
+
+
+@pytest.mark.parametrize("width", [85.0, 175.0])
+def test_a_tick_says_the_value_at_which_it_stands(width: float) -> None:
+    losses = ("0.5%", "2%")
+    schedulers = ("default", "ecf", "blest", "redundant", "roundrobin")
+    shown = content(
+        [{"scheduler": s, "network.links.h1-s1.loss": loss} for s in schedulers for loss in losses]
+    )
+    asked = FigureFields(name="f", kind="line", metric="page_load_s", x="loss", facets="scheduler")
+    figure = drawn_figure(resolved(asked, shown), shown)
+    assert figure is not None
+    texts = {box.text for box in text_boxes(svg_of(standalone(laid_out(figure, width))))}
+    assert {"0.5", "2"} <= texts
+    assert "1" not in texts  # 0.5 without its decimals

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 MOST_LINES = 6
 MOST_FACETS = 6
+TICK = ",.10~g"
+"""The value itself: a format that follows from the axis' own steps makes 1 of 0.5."""
 LOGARITHMIC = 30
 """From this ratio of greatest to least value on, the axis is logarithmic."""
 
@@ -221,6 +223,7 @@ def sweep_spec(
                 "axis": {
                     "title": sweep.title,
                     "values": sorted(set(sweep.values.values())),
+                    "format": TICK,
                     "labelOverlap": True,
                 },
             },

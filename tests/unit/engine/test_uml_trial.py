@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from plait.engine.engine import Interrupted, Job
 from plait.engine.uml.boot_inputs import kernel_parameters
 from plait.engine.uml.containment import Policy
 from plait.engine.uml.trial import VirtualEngine
-from plait.engine.uml.watch import TrialLimits
+from plait.engine.uml.watch import TrialLimits, waited_s
 from plait.errors import TrialError
 from plait.kernel import Kernel
 
@@ -89,6 +90,24 @@ def test_a_slow_guest_is_distinguished_from_a_stopped_clock(cache: Path) -> None
 
 def test_a_guest_that_never_comes_up_is_given_up(cache: Path) -> None:
     assert "the guest did not boot" in failure(cache, "sleep 60", TrialLimits(total_s=50, stall_s=0.3))
+
+
+def test_waiting_for_a_processor_is_no_stall(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine with more work than processors: the guest would run, and may not."""
+    monkeypatch.setattr("plait.engine.uml.watch.waited_s", lambda _pid: time.monotonic())
+    script = "echo '2000000 traffic' > progress; sleep 60"
+    starved = failure(cache, script, TrialLimits(total_s=2, stall_s=0.3))
+    assert starved.startswith("too slow: virtual time stands at 2.0 s")
+
+
+def test_the_time_a_process_waits_for_a_processor_includes_its_children(tmp_path: Path) -> None:
+    for pid, waited_ns, children in ((7, 3_000_000_000, "8 9"), (8, 500_000_000, ""), (9, 250_000_000, "")):
+        task = tmp_path / str(pid) / "task" / str(pid)
+        task.mkdir(parents=True)
+        (tmp_path / str(pid) / "schedstat").write_text(f"1 {waited_ns} 5\n")
+        (task / "children").write_text(children)
+    assert waited_s(7, tmp_path) == pytest.approx(3.75)
+    assert waited_s(6, tmp_path) == 0
 
 
 def test_a_large_network_has_longer_to_come_up_and_no_longer_afterwards() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -34,7 +35,10 @@ class TrialLimits:
     total_s: float = 3600.0
     """The whole trial."""
     stall_s: float = 120.0
-    """Time since virtual time last advanced by a second (the agent reports each second)."""
+    """Time since virtual time last advanced by a second (the agent reports each second).
+
+    Time in which the guest waits for a processor of the machine does not count.
+    """
     node_s: float = 0.1
     """Additional time per namespace until virtual time starts: many times what creating one takes."""
 
@@ -91,6 +95,9 @@ class Watch:
         self._started = started
         self._virtual_us = -1
         self._advanced = started
+        self._checked = started
+        self._waited_s = 0.0
+        """What `waited_s` returned at the last check."""
 
     def until_exit(self, guest: Guest, paused: PausableGuest | None = None) -> str | None:
         """Return None if the guest ended by itself or is idle, else why plait must end it. Raises Interrupted."""
@@ -114,6 +121,7 @@ class Watch:
 
     def _verdict(self, pid: int) -> str | None:
         now = time.monotonic()
+        self._excuse(now, waited_s(pid))
         reached_us = virtual_us(self._job.folder)
         if reached_us > self._virtual_us:
             self._virtual_us, self._advanced = reached_us, now
@@ -124,8 +132,8 @@ class Watch:
         namespaces = len(self._job.plan.network.namespaces)
         if stalled > self._limits.patience_s(namespaces, up=self._virtual_us >= 0):
             return (
-                f"no virtual progress: {self._where()} for {stalled:.0f} s of wall time "
-                f"(the guest used {cpu_s(pid):.0f} s of processor time in all); "
+                f"no virtual progress: {self._where()} for {stalled:.0f} s in which the guest could run "
+                f"(it used {cpu_s(pid):.0f} s of processor time in all); "
                 "something in the guest polls without sleeping, or waits for an event that never happens"
             )
         if now - self._started > self._limits.total_s:
@@ -134,6 +142,12 @@ class Watch:
                 "shorten the trial, lower its rates, or raise --trial-timeout"
             )
         return None
+
+    def _excuse(self, now: float, waited: float) -> None:
+        """Leave the time since the last check out in which the guest waited for a processor."""
+        excused = min(max(waited - self._waited_s, 0.0), now - self._checked)
+        self._advanced += excused
+        self._waited_s, self._checked = waited, now
 
     def _where(self) -> str:
         if self._virtual_us < 0:
@@ -159,3 +173,22 @@ def cpu_s(pid: int) -> float:
     except OSError:  # the process has just ended
         return 0.0
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def waited_s(pid: int, proc: Path = Path("/proc")) -> float:
+    """Return how long process `pid` and its children have waited for a processor, in seconds.
+
+    That is the second field of schedstat. It is 0 if the kernel of the machine does not count it.
+    """
+    try:
+        lists = [
+            path.read_text(encoding="ascii").split() for path in (proc / str(pid) / "task").glob("*/children")
+        ]
+    except OSError:  # the process has just ended
+        return 0.0
+    processes = {pid, *(int(child) for children in lists for child in children)}
+    total_ns = 0
+    for process in processes:
+        with suppress(OSError, IndexError, ValueError):
+            total_ns += int((proc / str(process) / "schedstat").read_text(encoding="ascii").split()[1])
+    return total_ns / 1e9

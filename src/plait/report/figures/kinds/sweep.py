@@ -220,12 +220,7 @@ def sweep_spec(
                 "field": "x",
                 "type": "quantitative",
                 "scale": {**axis, "padding": 14},
-                "axis": {
-                    "title": sweep.title,
-                    "values": sorted(set(sweep.values.values())),
-                    "format": TICK,
-                    "labelOverlap": True,
-                },
+                "axis": _ticks(sweep),
             },
             "y": {
                 "type": "quantitative",
@@ -277,6 +272,11 @@ def _trials(rows: Sequence[CaseRows], metric: str, divisor: float, sweep: Sweep)
             ],
         },
     }
+
+
+def _ticks(sweep: Sweep) -> Spec:
+    values = sorted(set(sweep.values.values()))
+    return {"title": sweep.title, "values": values, "format": TICK, "labelOverlap": True}
 
 
 def _means(summaries: Sequence[CaseSummary], metric: str, divisor: float, sweep: Sweep) -> list[Spec]:

@@ -48,7 +48,10 @@ def test_the_patches_apply_to_the_distributions_source_one_after_another(tmp_pat
         assert "fuzz" not in done.stdout, f"{patch.name}: {done.stdout}"
 
 
-@pytest.mark.parametrize("patch", recipe.load("6.12").patches, ids=lambda patch: patch.name)
+@pytest.mark.parametrize(
+    "patch", (*recipe.load("6.12").patches, *recipe.load("7.3").patches),
+    ids=lambda patch: f"{patch.parent.name}-{patch.name}",
+)  # fmt: skip
 def test_a_patch_names_what_it_changes_so_that_git_can_merge_it(patch: Path) -> None:
     """Without the names of the files' contents, `git apply --3way` only applies what fits exactly."""
     changes = re.split(r"^diff --git ", patch.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]

@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
-use rustix::fs::{Mode, OFlags, openat};
+use rustix::fs::{FileType, Mode, OFlags, fstat, fstatfs, open, openat};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -34,6 +34,8 @@ const PATIENCE: u32 = 5000;
 /// Interface number of a packet socket for all interfaces.
 const ALL_INTERFACES: i32 = 0;
 const EVENT_BYTES: usize = 4096;
+/// The file system of namespaces.
+const NSFS_MAGIC: i64 = 0x6e73_6673;
 
 /// The captures of a session.
 pub struct Captures {
@@ -96,7 +98,7 @@ struct Named {
     folder: OwnedFd,
     keep: u32,
     open: BTreeMap<String, Capture>,
-    /// How many files each name has.
+    /// The number of the last file of each name.
     made: BTreeMap<String, u32>,
 }
 
@@ -141,24 +143,41 @@ impl Named {
         }
     }
 
-    /// Start the capture of a namespace. Return false if the name has none yet.
+    /// Start the capture of a namespace. Return false if the name has none yet, and may get one.
     fn attach(&mut self, name: &str) -> Result<bool> {
         let context = || format!("capturing the packets of namespace {name}");
-        let Ok(namespace) = fs::File::open(Path::new(NAMES).join(name)) else { return Ok(false) };
-        match move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)) {
+        // Programs put what they like into the folder; the open of a FIFO would wait for a writer.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let Ok(file) = open(Path::new(NAMES).join(name), flags, Mode::empty()) else { return Ok(false) };
+        if fstatfs(&file).attempt(context)?.f_type != NSFS_MAGIC {
+            let kind = FileType::from_raw_mode(fstat(&file).attempt(context)?.st_mode);
+            return Ok(kind != FileType::RegularFile); // `ip` makes a regular file, and mounts the namespace on it
+        }
+        match move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)) {
             Err(Errno::INVAL) => return Ok(false),
             entered => entered.attempt(context)?,
         }
         let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None);
         let ring = PacketRing::new(socket.attempt(context)?, ALL_INTERFACES, self.keep as usize);
-        let made = self.made.entry(name.to_owned()).or_insert(0);
-        *made += 1;
-        let file = if *made == 1 { format!("{name}.pcapng") } else { format!("{name}-{made}.pcapng") };
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let file = openat(&self.folder, file, flags, Mode::from_raw_mode(0o644)).attempt(context)?;
+        let file = self.create(name).attempt(context)?;
         let file = Writer::begin(file.into(), name, self.keep).attempt(context)?;
         self.open.insert(name.to_owned(), Capture { file, ring: ring.attempt(context)? });
         Ok(true)
+    }
+
+    /// Create the next file of a name. `a-2` may be the second file of `a`, or that of a namespace with
+    /// this name; each name takes the next free number.
+    fn create(&mut self, name: &str) -> rustix::io::Result<OwnedFd> {
+        let made = self.made.entry(name.to_owned()).or_insert(0);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        loop {
+            *made += 1;
+            let file = if *made == 1 { format!("{name}.pcapng") } else { format!("{name}-{made}.pcapng") };
+            match openat(&self.folder, file, flags, Mode::from_raw_mode(0o644)) {
+                Err(Errno::EXIST) => {}
+                opened => return opened,
+            }
+        }
     }
 }
 

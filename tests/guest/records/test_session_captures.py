@@ -78,6 +78,34 @@ def test_a_program_without_namespaces_leaves_an_empty_folder(tmp_path: Path) -> 
     assert list((tmp_path / "pcap").iterdir()) == []
 
 
+def test_a_namespace_named_like_the_second_file_of_another_has_a_file_of_its_own(tmp_path: Path) -> None:
+    script = "; ".join(
+        f"ip netns add {name}; ip -n {name} link set lo up; ip netns exec {name} ping -c {count} 127.0.0.1 > /dev/null"
+        f"{removal}"
+        for name, count, removal in (("a", 1, "; ip netns del a"), ("a", 2, ""), ("a-2", 3, ""))
+    )
+    done = run("--pcap", str(tmp_path / "pcap"), "--", "sh", "-c", script)
+    assert (done.returncode, done.stderr) == (0, "")
+    counts = {path.name: len(echoes(path)) for path in (tmp_path / "pcap").iterdir()}
+    assert counts == {"a.pcapng": 4, "a-2.pcapng": 8, "a-2-2.pcapng": 12}
+
+
+def test_what_is_no_namespace_stops_no_capture(tmp_path: Path) -> None:
+    script = "; ".join((
+        "mkfifo /run/netns/fifo",
+        "mkdir /run/netns/folder",
+        "touch /run/netns/file",
+        "ln -s fifo /run/netns/link",
+        "ip netns add a",
+        "ip -n a link set lo up",
+        "ip netns exec a ping -c 1 127.0.0.1 > /dev/null",
+    ))
+    done = run("--pcap", str(tmp_path / "pcap"), "--", "sh", "-c", script)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [path.name for path in (tmp_path / "pcap").iterdir()] == ["a.pcapng"]
+    assert len(echoes(tmp_path / "pcap" / "a.pcapng")) == 4
+
+
 def test_captures_replace_no_files(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("text")
     done = run("--pcap", str(tmp_path), "--", "true")

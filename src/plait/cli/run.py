@@ -15,6 +15,7 @@ import typer
 from plait.cli.shared import complete
 from plait.cli.shared.ending import notify
 from plait.cli.shared.environment import environment_of
+from plait.cli.shared.flags import naming_flags
 from plait.cli.shared.kernel import build_with_progress, show_step
 from plait.cli.shared.options import (
     ConfigureOption,
@@ -178,22 +179,18 @@ def command(
     from plait.study.perform import Options, perform
 
     executor, part = _elsewhere(cluster, shard)
-    overrides, kernel_name = _with_choices(scenario, _with_flags(overrides, pause, trace), engine, kernel)
+    flags = _fields_of(pause, trace)
+    overrides, kernel_name = _with_choices(scenario, overrides, flags, engine, kernel)
     limits = (trial_timeout, policy(disk, unconfined=unconfined), notify, show_step, host_settings)
     request = EngineRequest(kernel_name, modules, *limits, build_with_progress, hosts, ssh_config, configure)
-    with requested_study(scenario, overrides, seed, repeat, verify=verify) as asked:
+    with naming_flags(flags), requested_study(scenario, overrides, seed, repeat, verify=verify) as asked:
         command = _reproduce(scenario, asked.seed, asked.repeat, overrides)
         folder, outcome = perform(
-            asked.scenario,
-            asked.name,
-            partial(make_engine, request=request),
+            asked.scenario, asked.name, partial(make_engine, request=request),
             Options(asked.seed, asked.repeat, jobs, fresh or verify, confirmed, calibration, part, command),
-            folder=out,
-            watch=_watch(progress, executor, asked.scenario, as_json=json_output),
-            notify=notify,
-            ask=_ask,
-            executor=executor,
-        )
+            folder=out, watch=_watch(progress, executor, asked.scenario, as_json=json_output),
+            notify=notify, ask=_ask, executor=executor,
+        )  # fmt: skip
     _report_outcome(outcome, folder, halted=bool(asked.scenario.pause))
     if outcome.interrupted or part is not None:
         return _end_without_report(outcome, folder)
@@ -255,22 +252,28 @@ def _show(folder: Path, *, as_json: bool) -> bool:
     return bool(measured_cases(read_summary(folder))) and is_complete(cautions)
 
 
-def _with_flags(overrides: list[str] | None, pauses: list[str] | None, trace: str | None) -> list[str]:
-    """Return the overrides with the pauses and the trace events of the command line."""
-    return [*(overrides or ()), *([f"pause=[{', '.join(pauses)}]"] if pauses else ()), *_trace(trace)]
-
-
-def _trace(events: str | None) -> list[str]:
-    """Return the override that asks for trace events, if there are any."""
-    names = [name.strip() for name in (events or "").split(",")]
-    return [] if events is None else [f"monitors.trace={json.dumps(names)}"]
+def _fields_of(pauses: list[str] | None, trace: str | None) -> dict[str, str]:
+    """Return the overrides that the pauses and the trace events of the command line stand for, with their flags."""
+    flags = (
+        {f"pause=[{', '.join(pauses)}]": " ".join(f"--pause {pause}" for pause in pauses)} if pauses else {}
+    )
+    if trace is not None:
+        names = [name.strip() for name in trace.split(",")]
+        flags[f"monitors.trace={json.dumps(names)}"] = f"--trace {shlex.quote(trace)}"
+    return flags
 
 
 def _with_choices(
-    scenario: str, overrides: list[str], engines: list[str] | None, kernels: list[str] | None
+    scenario: str,
+    overrides: list[str] | None,
+    flags: dict[str, str],
+    engines: list[str] | None,
+    kernels: list[str] | None,
 ) -> tuple[list[str], str | None]:
-    """Return the overrides with the engines and kernels of the command line (see `_with_kernels`)."""
-    return _with_kernels(scenario, _with_engines(scenario, overrides, engines or []), kernels or [])
+    """Return the overrides with those of flags, engines and kernels of the command line (see `_with_kernels`)."""
+    with naming_flags(flags):
+        chosen = _with_engines(scenario, [*(overrides or ()), *flags], engines or [])
+        return _with_kernels(scenario, chosen, kernels or [])
 
 
 def _with_engines(scenario: str, overrides: list[str], engines: list[str]) -> list[str]:

@@ -74,7 +74,7 @@ def _given(kind: type[Part]) -> BeforeValidator:
 
 def _trace_event(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_*]{1,64}:[A-Za-z0-9_*]{1,64}", name):
-        raise ValueError("this names no trace events; write SYSTEM:EVENT, such as mptcp:*")
+        raise ValueError(f"{name[:60]!r} names no trace events; write SYSTEM:EVENT, such as mptcp:*")
     return name
 
 

@@ -91,15 +91,17 @@ def test_a_namespace_named_like_the_second_file_of_another_has_a_file_of_its_own
 
 
 def test_what_is_no_namespace_stops_no_capture(tmp_path: Path) -> None:
-    script = "; ".join((
-        "mkfifo /run/netns/fifo",
-        "mkdir /run/netns/folder",
-        "touch /run/netns/file",
-        "ln -s fifo /run/netns/link",
-        "ip netns add a",
-        "ip -n a link set lo up",
-        "ip netns exec a ping -c 1 127.0.0.1 > /dev/null",
-    ))
+    script = "; ".join(
+        (
+            "mkfifo /run/netns/fifo",
+            "mkdir /run/netns/folder",
+            "touch /run/netns/file",
+            "ln -s fifo /run/netns/link",
+            "ip netns add a",
+            "ip -n a link set lo up",
+            "ip netns exec a ping -c 1 127.0.0.1 > /dev/null",
+        )
+    )
     done = run("--pcap", str(tmp_path / "pcap"), "--", "sh", "-c", script)
     assert (done.returncode, done.stderr) == (0, "")
     assert [path.name for path in (tmp_path / "pcap").iterdir()] == ["a.pcapng"]

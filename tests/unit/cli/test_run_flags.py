@@ -35,7 +35,9 @@ def refusal(*words: str) -> str:
 
 
 def test_a_kernel_without_trace_events_is_a_mistake_of_the_flag() -> None:
-    assert refusal("--trace", "mptcp:*").startswith("--trace 'mptcp:*': this kernel has no trace events; build one")
+    assert refusal("--trace", "mptcp:*").startswith(
+        "--trace 'mptcp:*': this kernel has no trace events; build one"
+    )
 
 
 def test_what_names_no_event_is_a_mistake_of_the_flag() -> None:

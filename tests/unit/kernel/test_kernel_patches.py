@@ -49,7 +49,7 @@ def test_the_patches_apply_to_the_distributions_source_one_after_another(tmp_pat
 
 
 @pytest.mark.parametrize(
-    "patch", (*recipe.load("6.12").patches, *recipe.load("7.3").patches),
+    "patch", [*recipe.load("6.12").patches, *recipe.load("7.3").patches],
     ids=lambda patch: f"{patch.parent.name}-{patch.name}",
 )  # fmt: skip
 def test_a_patch_names_what_it_changes_so_that_git_can_merge_it(patch: Path) -> None:

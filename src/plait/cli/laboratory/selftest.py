@@ -119,7 +119,8 @@ def _report(result: ShardResult) -> None:
     passed = sum(subtest.verdict == "pass" for subtest in result.subtests)
     notify(
         f"{result.shard.title}, seed {result.seed}: {passed} passed, {failed} failed, "
-        f"{len(result.subtests) - passed - failed} skipped ({result.wall_s:.0f} s)"
+        f"{len(result.subtests) - passed - failed} skipped "
+        f"({result.wall_s:.0f} s, of virtual time {result.virtual_s:.0f} s)"
     )
 
 

@@ -29,6 +29,7 @@ from plait.engine.uml.containment import DEFAULT_POLICY, GUEST, Policy, Sandbox
 from plait.engine.uml.guest import start
 from plait.engine.uml.guest_folder import GuestFolder
 from plait.engine.uml.outcome import console_lines, disk_is_full, disk_used, judge
+from plait.engine.uml.watch import cpu_s, virtual_us
 from plait.errors import MachineError, TrialError
 from plait.plan.identity import plan_bytes
 
@@ -243,6 +244,14 @@ class InteractiveGuest:
         if self._pieces_read < self._pieces_sent:
             self._pieces_read += 1
             (self.folder / "input" / f"piece-{self._pieces_read}").unlink(missing_ok=True)
+
+    def processor_s(self) -> float:
+        """Return the processor time in s that the guest's kernel has used so far; 0 after its end."""
+        return cpu_s(self.guest.pid)
+
+    def virtual_s(self) -> float:
+        """Return the virtual time in s that the agent last reported; 0 before its first report."""
+        return max(0, virtual_us(self.folder)) / 1e6
 
     def check_disk(self) -> None:
         """Raise TrialError if the guest has exceeded its disk limit; check at most every 0.25 s."""

@@ -158,6 +158,32 @@ def test_a_slow_reader_reads_one_block_and_waits() -> None:
         assert (end.read(10.5), end.received) == (None, 2000)
 
 
+def test_a_slow_writer_writes_one_piece_and_waits() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        end = End("client", 0, bytes(BLOCK) * 2, b"", 1000, 0, hold=True, write_bytes=400, write_every_s=0.5)
+        end.socket, end.connected = ours, True
+        assert (end.write(10.0), end.sent) == (True, 400)
+        assert (end.write(10.4), end.sent) == (False, 400)
+        assert not end.wants(10.4) & select.POLLOUT
+        assert end.wants(10.5) & select.POLLOUT
+        assert (end.write(10.5), end.write(11.0), end.sent) == (True, True, 1000)
+        assert not end.wants(20.0) & select.POLLOUT
+        assert len(theirs.recv(5000)) == 1000
+
+
+def test_some_slow_readers_with_small_buffers_get_copies_over_links_of_unequal_mtu() -> None:
+    cases = [draw(seed, (*SCHEDULERS, "redundant"), CONTROLS) for seed in range(400)]
+    assert any(
+        case.scheduler == "redundant"
+        and case.connections[0].read_every_ms >= 100
+        and case.receive_buffer < 131_072
+        and len({link.mtu for link in case.links}) > 1
+        for case in cases
+    )
+    assert min(case.receive_buffer for case in cases) >= 32_768, "smaller ones stand still on every kernel"
+
+
 @pytest.mark.parametrize(
     "output",
     [

@@ -61,6 +61,10 @@ class HuntConnection(_HuntPart):
     """Both sides keep their streams open until the end of the case, unless an event ends them."""
     read_every_ms: int = Field(default=0, ge=0, le=1000)
     """A side reads at most 64 KiB in this time, so that its window closes; 0: it reads at once."""
+    write_bytes: int = Field(default=0, ge=0, le=65_521)
+    """A side writes so many bytes at once, without waiting for more (TCP_NODELAY); 0: all that the socket takes."""
+    write_every_ms: int = Field(default=0, ge=0, le=1000)
+    """The time between two writes; 0: as soon as the socket takes bytes."""
 
 
 class HuntEvent(_HuntPart):
@@ -87,7 +91,7 @@ class HuntCase(_HuntPart):
     """Of the guest's random numbers."""
     scheduler: _Name = "default"
     congestion_control: _Name = "cubic"
-    receive_buffer: int = Field(default=6 << 20, ge=16_384, le=64 << 20)
+    receive_buffer: int = Field(default=6 << 20, ge=4096, le=64 << 20)
     send_buffer: int = Field(default=4 << 20, ge=16_384, le=64 << 20)
     links: tuple[HuntLink, ...] = Field(min_length=1, max_length=4)
     connections: tuple[HuntConnection, ...] = Field(min_length=1, max_length=8)

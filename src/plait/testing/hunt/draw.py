@@ -15,15 +15,21 @@ _KINDS = (
     *("link_down", "link_down", "remove_endpoint", "add_endpoint", "flush"),
 )
 _SIZES = (0, 0, 1, 3000, 100_000, 500_000, 1_000_000)
+_WRITE_BYTES = (0, 0, 0, 400, 4000)
 _READ_EVERY_MS = (0, 0, 0, 20, 50, 200)
-_BUFFERS = (32_768, 131_072, 524_288, 6 << 20)
+_LEAST_BUFFER = 32_768
+"""With a receive buffer of 8 KiB every kernel has a fault: segments beyond a gap fill it, and the connection stands."""
+_BUFFERS = (_LEAST_BUFFER, 131_072, 524_288, 6 << 20)
 _MTUS = (1500, 1500, 1500, 1400, 1280, 576, 9000)
+_UNEQUAL_MTUS = (1500, 1400, 1280, 576, 4000, 9000)
+_COPYING = {"redundant"}
+"""Schedulers that send the same bytes on several subflows: what arrives twice has its own code in the kernel."""
 
 
 def draw(seed: int, schedulers: Sequence[str], congestion_controls: Sequence[str]) -> HuntCase:
     """Return the case of `seed` with algorithms of these; the same seed and names give the same case."""
     chance = Random(seed)  # noqa: S311 - it chooses experiments
-    if chance.random() < 0.2:
+    if chance.random() < 0.3:
         return _slow_reader(seed, chance, schedulers, congestion_controls)
     links = tuple(_link(chance) for _ in range(chance.choice((2, 2, 3, 4))))
     connections = tuple(_connection(chance) for _ in range(chance.choice((1, 2, 4))))
@@ -36,7 +42,7 @@ def draw(seed: int, schedulers: Sequence[str], congestion_controls: Sequence[str
     events = [_event(chance, len(links), concerned) for _ in range(chance.choice((0, 4, 8, 16)))]
     return HuntCase(
         seed=seed % 2**31,
-        scheduler="default" if chance.random() < 0.4 else chance.choice(sorted(schedulers)),
+        scheduler=_scheduler(chance, schedulers, default=0.4),
         congestion_control=chance.choice(sorted(congestion_controls)),
         receive_buffer=chance.choice(_BUFFERS),
         send_buffer=chance.choice(_BUFFERS),
@@ -49,24 +55,45 @@ def draw(seed: int, schedulers: Sequence[str], congestion_controls: Sequence[str
 def _slow_reader(
     seed: int, chance: Random, schedulers: Sequence[str], congestion_controls: Sequence[str]
 ) -> HuntCase:
-    """Return a case in which a long transfer over unequal paths meets the receive window again and again."""
-    rates = chance.sample(((50, 1), (10, 20), (10, 50), (5, 100), (20, 5)), k=chance.choice((2, 3, 4)))
+    """Return a case in which a long transfer over unequal paths meets the receive window again and again.
+
+    With a small buffer, segments wait in a subflow until the program reads. Meanwhile another subflow may bring a part
+    of them, as a copy or a retransmission. Paths of unequal MTU cut the stream at other bytes.
+    """
+    count = chance.choice((2, 3, 4))
+    mtus = chance.sample(_UNEQUAL_MTUS, k=count) if chance.random() < 0.8 else [1500] * count
     links = tuple(
-        HuntLink(rate_mbit=rate, delay_ms=delay, mtu=chance.choice(_MTUS[:5])) for rate, delay in rates
+        HuntLink(
+            rate_mbit=chance.choice((5, 10, 20, 50)),
+            delay_ms=chance.choice((1, 5, 20, 50)),
+            loss_percent=chance.choice((0, 1, 3)),
+            mtu=mtu,
+        )
+        for mtu in mtus
     )
-    read_every_ms, size = chance.choice((20, 50, 100)), chance.choice((1_000_000, 3_000_000))
-    up = chance.random() < 0.5
+    size, up = chance.choice((1_000_000, 5_000_000)), chance.random() < 0.5
     connection = HuntConnection(
-        up_bytes=size if up else 0, down_bytes=0 if up else size, read_every_ms=read_every_ms
+        up_bytes=size if up else 0,
+        down_bytes=0 if up else size,
+        read_every_ms=chance.choice((20, 100, 200)),
+        write_bytes=chance.choice(_WRITE_BYTES),
     )
     return HuntCase(
         seed=seed % 2**31,
-        scheduler=chance.choice(sorted(schedulers)),
+        scheduler=_scheduler(chance, schedulers, default=0.2),
         congestion_control=chance.choice(sorted(congestion_controls)),
-        receive_buffer=chance.choice((131_072, 6 << 20, 6 << 20)),
+        receive_buffer=chance.choice((_LEAST_BUFFER, 49_152, 131_072, 6 << 20)),
         links=links,
         connections=(connection,),
     )
+
+
+def _scheduler(chance: Random, schedulers: Sequence[str], default: float) -> str:
+    """Return a scheduler: with probability `default` the default one, else one that sends copies as often as others."""
+    if chance.random() < default:
+        return "default"
+    copying = sorted(_COPYING & set(schedulers))
+    return chance.choice(copying if copying and chance.random() < 0.5 else sorted(schedulers))
 
 
 def _link(chance: Random) -> HuntLink:
@@ -89,6 +116,8 @@ def _connection(chance: Random) -> HuntConnection:
         early_end=chance.random() < 0.2,
         hold=chance.random() < 0.5,
         read_every_ms=chance.choice(_READ_EVERY_MS),
+        write_bytes=chance.choice(_WRITE_BYTES),
+        write_every_ms=chance.choice((0, 0, 1)),
     )
 
 

@@ -27,8 +27,14 @@ class End:
     hold: bool
     read_every_s: float = 0.0
     """The time between two reads of a block; 0: it reads all that there is at once."""
+    write_bytes: int = 0
+    """The bytes of a write, which TCP sends at once; 0: it writes all that the socket takes."""
+    write_every_s: float = 0.0
+    """The time between two writes; 0: it writes as soon as the socket takes bytes."""
     reads_at_s: float = 0.0
     """When it reads next."""
+    writes_at_s: float = 0.0
+    """When it writes next."""
     socket: socket.socket | None = None
     connected: bool = False
     sent: int = 0
@@ -39,6 +45,12 @@ class End:
     saw_end: bool = False
     error: str | None = None
 
+    def prepare(self) -> None:
+        """Set the options of a new socket."""
+        assert self.socket is not None
+        if self.write_bytes:
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
     def connect(self) -> None:
         """Note that the connection stands; raise OSError if it failed."""
         assert self.socket is not None
@@ -47,19 +59,21 @@ class End:
             raise OSError(code, os.strerror(code))
         self.connected = True
 
-    def write(self) -> bool:
-        """Send what the socket takes; return whether it took any."""
+    def write(self, now_s: float) -> bool:
+        """Send what the socket takes, or one piece if it writes slowly; return whether it took any."""
         assert self.socket is not None
         moved = False
-        while self.sent < self.to_send:
+        while self.sent < self.to_send and now_s >= self.writes_at_s:
             at = self.sent % BLOCK
-            piece = self.out[at : at + min(BLOCK, self.to_send - self.sent)]
+            piece = self.out[at : at + min(self.write_bytes or BLOCK, self.to_send - self.sent)]
             try:
                 count = self.socket.send(piece)
             except BlockingIOError:
                 return moved
             self.sent += count
             moved = True
+            if self.write_every_s:
+                self.writes_at_s = now_s + self.write_every_s
         if self.ends_now():
             self.ended = True
             self.socket.shutdown(socket.SHUT_WR)
@@ -93,7 +107,8 @@ class End:
     def wants(self, now_s: float) -> int:
         """Return the events of poll(2) that it waits for."""
         events = 0 if self.saw_end or now_s < self.reads_at_s else select.POLLIN
-        unfinished = not self.connected or self.sent < self.to_send or self.ends_now()
+        writes = self.sent < self.to_send and now_s >= self.writes_at_s
+        unfinished = not self.connected or writes or self.ends_now()
         return events | (select.POLLOUT if unfinished and not self.ended else 0)
 
 

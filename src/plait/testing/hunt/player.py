@@ -91,8 +91,9 @@ class Player:
         for side in self.sides.values():
             side.batch("ip", ["link set lo up", "mptcp limits set subflows 8 add_addr_accepted 8"])
             side.setting("mptcp/scheduler", self.case["scheduler"])
-            side.setting("ipv4/tcp_rmem", f"4096 131072 {max(131_072, self.case['receive_buffer'])}")
-            side.setting("ipv4/tcp_wmem", f"4096 16384 {max(16_384, self.case['send_buffer'])}")
+            most = self.case["receive_buffer"]
+            side.setting("ipv4/tcp_rmem", f"4096 {min(131_072, most)} {most}")
+            side.setting("ipv4/tcp_wmem", f"4096 16384 {self.case['send_buffer']}")
 
     def _make_endpoints(self) -> None:
         for i, link in enumerate(self.case["links"]):
@@ -113,10 +114,10 @@ class Player:
         up, down = (source.randbytes(BLOCK) * 2 for _ in range(2))
         up_bytes, down_bytes, hold = entry["up_bytes"], entry["down_bytes"], entry["hold"]
         client_waits, server_waits = (0, 0) if entry["early_end"] else (down_bytes, up_bytes)
-        read_every_s = entry["read_every_ms"] / 1000
+        pace = (hold, entry["read_every_ms"] / 1000, entry["write_bytes"], entry["write_every_ms"] / 1000)
         return Played(
-            End("client", number, up, down, up_bytes, client_waits, hold, read_every_s),
-            End("server", number, down, up, down_bytes, server_waits, hold, read_every_s),
+            End("client", number, up, down, up_bytes, client_waits, *pace),
+            End("server", number, down, up, down_bytes, server_waits, *pace),
             entry["start_ms"] / 1000,
         )
 
@@ -157,8 +158,7 @@ class Player:
             for end in played.ends():
                 if end.socket is None or end.closed or end.error:
                     continue
-                if now < end.reads_at_s:
-                    wait_s = min(wait_s, end.reads_at_s - now)
+                wait_s = min([wait_s, *(due - now for due in (end.reads_at_s, end.writes_at_s) if due > now)])
                 if events := end.wants(now):
                     poll.register(end.socket, events)
                     by_file[end.socket.fileno()] = (played, end)
@@ -175,6 +175,7 @@ class Player:
             if client is not None and not played.client.closed and client.getsockname()[1] == peer[1]:
                 accepted.setblocking(False)
                 played.server.socket, played.server.connected = accepted, True
+                played.server.prepare()
                 played.moved_s = self.now()
                 return
         accepted.close()
@@ -188,7 +189,7 @@ class Player:
             if wrong:
                 self.violation("bytes", f"connection {end.number}, {end.side}: {wrong}")
                 end.error = wrong
-            end.write()
+            end.write(self.now())
         except OSError as error:
             end.error = error.strerror or str(error)
             if not played.disturbed and not self.case["events"]:
@@ -238,6 +239,7 @@ class Player:
         end.socket = self.client.socket(socket.SOCK_STREAM, MPTCP)
         end.socket.setblocking(False)
         self._choose(end.socket)
+        end.prepare()
         self.connections[event["connection"]].moved_s = self.now()
         try:
             end.socket.connect(("10.0.0.2", PORT))

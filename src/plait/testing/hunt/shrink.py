@@ -24,7 +24,10 @@ _PLAIN_LINK: dict[str, Any] = {
     "loss_percent": 0, "mtu": 1500, "queue_packets": 100, "signal": False, "endpoint": "subflow", "rate_mbit": 10,
     "delay_ms": 5,
 }  # fmt: skip
-_PLAIN_SIZES = (0, 1, 3000, 100_000, 1_000_000)
+_PLAIN_CONNECTION: dict[str, Any] = {
+    "start_ms": 0, "early_end": False, "hold": False, "read_every_ms": 0, "write_bytes": 0, "write_every_ms": 0,
+}  # fmt: skip
+_PLAIN_SIZES = (0, 1, 3000, 100_000, 1_000_000, 3_000_000)
 
 
 def shrink(case: HuntCase, first_failing: FirstFailing, at_once: int) -> tuple[HuntCase, int]:
@@ -107,7 +110,7 @@ def _plainer_connection(values: dict[str, Any]) -> Iterator[dict[str, Any]]:
         for size in _PLAIN_SIZES:
             if size < values[name]:
                 yield {name: size}
-    for name, value in {"start_ms": 0, "early_end": False, "hold": False, "read_every_ms": 0}.items():
+    for name, value in _PLAIN_CONNECTION.items():
         if values[name] != value:
             yield {name: value}
 

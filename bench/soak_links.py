@@ -90,6 +90,8 @@ def main() -> int:
         total += counts
         complaints = [line for line in console.splitlines() if COMPLAINTS.search(line)]
         unfinished = "SOAK finished" not in console
+        shown = ", ".join(f"{number} {name}" for name, number in counts.items())
+        print(f"trial {trials}, {time.monotonic() - started:.0f} s: {shown}", flush=True)
         if complaints or unfinished or counts["unreferenced objects"]:
             alarms += 1
             print(
@@ -130,7 +132,7 @@ def _boot(binary: Path, options: argparse.Namespace, seed: int) -> str:
             ["setarch", "-R", str(binary), *arguments],
             cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
         )  # fmt: skip
-    return done.stdout.decode(errors="replace")
+    return done.stdout.decode(errors="replace").replace("\r", "")
 
 
 # --- the guest's side: netlink ------------------------------------------------------------------------------------

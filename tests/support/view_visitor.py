@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -63,12 +64,19 @@ class Visitor:
             "return [...document.querySelectorAll(arguments[0])]"
             ".find((e) => e.offsetParent && (e.textContent + (e.ariaLabel ?? '')).includes(arguments[1]))"
         )
-        wait = WebDriverWait(self.driver, LONGEST_S, poll_frequency=0.02)
-        element = wait.until(
-            lambda driver: driver.execute_script(find, selector, words), f"{selector} {words}"
-        )
-        self.run("arguments[0].scrollIntoView({block: 'center'})", element)
-        element.click()
+
+        def clicked(driver: Chrome) -> bool:
+            element = driver.execute_script(find, selector, words)
+            if element is None:
+                return False
+            driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+            element.click()
+            return True
+
+        # A page that still reads its data replaces its rows: a person then clicks at the new one.
+        replaced = [StaleElementReferenceException]
+        wait = WebDriverWait(self.driver, LONGEST_S, poll_frequency=0.02, ignored_exceptions=replaced)
+        wait.until(clicked, f"{selector} {words}")
         self.clicks += 1
 
     def shown(self, pattern: str) -> None:

@@ -47,7 +47,8 @@
       rows = trialsTable(study, at, data, study.leading);
       place.replaceChildren(rows.element);
       const middle = median(data, study.primary);
-      opened.replaceChildren(middle >= 0 ? h("a", { class: "go", href: `#/s/${id}/c/${at}/t/${data.numbers[middle]}` }, "Open the median trial") : "");
+      toMedian.href = `#/s/${id}/c/${at}/t/${data.numbers[middle]}`;
+      if (opened.contains(toMedian) !== middle >= 0) opened.replaceChildren(...(middle >= 0 ? [toMedian] : [])); // a link that stays keeps the focus
       note.textContent = data.pending ? `Reading ${format.plural(data.pending, "more trial")}.` : "";
       if (data.pending && plait.live && !gone) timer = setTimeout(more, AGAIN_MS);
     }
@@ -60,6 +61,7 @@
       } catch (error) { note.textContent = error.message; }
     }
     const opened = h("p");
+    const toMedian = h("a", { class: "go" }, "Open the median trial");
     fill();
     const differs = at === study.baseline ? [] : scenario.caseDifferences(study, at, study.baseline);
     return {

@@ -14,6 +14,7 @@ use seccompiler::{
 };
 
 use crate::failure::Failure;
+use crate::spec::Spec;
 
 /// Start and end of the kernel, and the processes in which it runs the guest's programs.
 const PROCESSES: [c_long; 20] = [
@@ -53,14 +54,16 @@ const MEMORY: [c_long; 11] = [
     libc::SYS_sysinfo,
     libc::SYS_seccomp,
 ];
-/// The guest's clock and its interrupts, which are timers and signals.
-const TIME: [c_long; 15] = [
+/// The guest's clock and its interrupts, which are timers and signals. `signalfd4` serves an idle
+/// guest of Linux 7.
+const TIME: [c_long; 16] = [
     libc::SYS_rt_sigaction,
     libc::SYS_rt_sigprocmask,
     libc::SYS_rt_sigreturn,
     libc::SYS_rt_sigsuspend,
     libc::SYS_rt_sigtimedwait,
     libc::SYS_sigaltstack,
+    libc::SYS_signalfd4,
     libc::SYS_pause,
     libc::SYS_timer_create,
     libc::SYS_timer_settime,
@@ -127,10 +130,9 @@ const FILES: [c_long; 29] = [
     libc::SYS_flock,
 ];
 /// Further calls of an emulator (QEMU), which has threads, and none of them for networks or devices.
-const EMULATOR: [c_long; 18] = [
+const EMULATOR: [c_long; 17] = [
     libc::SYS_clone3,
     libc::SYS_ppoll,
-    libc::SYS_signalfd4,
     libc::SYS_dup3,
     libc::SYS_getuid,
     libc::SYS_geteuid,
@@ -169,11 +171,11 @@ const NEW_NAMESPACES: u64 = (libc::CLONE_NEWNS
 const TYPING: [u64; 2] = [libc::TIOCSTI, TIOCLINUX];
 const TIOCLINUX: u64 = 0x541c;
 
-/// Install the filter on this process and all its descendants. `emulator`: it becomes an emulator.
-pub fn install(emulator: bool) -> Result<(), Failure> {
+/// Install the filter on this process and all its descendants.
+pub fn install(spec: &Spec) -> Result<(), Failure> {
     let context = "filtering system calls";
-    let mut programs = vec![compile(emulator)];
-    if emulator {
+    let mut programs = vec![compile(spec)];
+    if spec.emulator {
         programs.push(without_clone3());
     }
     for program in programs {
@@ -191,8 +193,8 @@ fn without_clone3() -> Result<BpfProgram, seccompiler::BackendError> {
     SeccompFilter::new(rules, SeccompAction::Allow, missing, TargetArch::x86_64)?.try_into()
 }
 
-fn compile(emulator: bool) -> Result<BpfProgram, seccompiler::BackendError> {
-    let more: &[c_long] = if emulator { &EMULATOR } else { &[] };
+fn compile(spec: &Spec) -> Result<BpfProgram, seccompiler::BackendError> {
+    let more: &[c_long] = if spec.emulator { &EMULATOR } else { &[] };
     let whole = [&PROCESSES[..], &MEMORY, &TIME, &DESCRIPTORS, &FILES, more].concat();
     let mut rules: Vec<(c_long, Vec<SeccompRule>)> =
         whole.into_iter().map(|call| (call, Vec::new())).collect();
@@ -203,6 +205,12 @@ fn compile(emulator: bool) -> Result<BpfProgram, seccompiler::BackendError> {
         ));
     }
     rules.push((libc::SYS_clone, vec![SeccompRule::new(vec![without_bits(0, NEW_NAMESPACES)?])?]));
+    if spec.executes_memory {
+        // With an open file; with a path it gives no more than execve(). The program keeps all layers.
+        let empty_path = libc::AT_EMPTY_PATH as u64;
+        let only = SeccompCondition::new(4, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, empty_path)?;
+        rules.push((libc::SYS_execveat, vec![SeccompRule::new(vec![only])?]));
+    }
     let not_typing = TYPING
         .into_iter()
         .map(|request| SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, request));

@@ -31,7 +31,7 @@ pub fn give_up(spec: &Spec, layers: &mut Layers<'_>, confined: bool) -> Result<(
     }
     layers.add(Layer::NoCapabilities, drop_capabilities)?;
     sys::fix_addresses().attempt(|| "turning address-space randomisation off")?;
-    layers.add(Layer::Seccomp, || filter::install(spec.emulator))?;
+    layers.add(Layer::Seccomp, || filter::install(spec))?;
     Ok(())
 }
 

@@ -24,6 +24,10 @@ pub struct Spec {
     /// `emulator` holds its program, libraries and modules.
     #[serde(default)]
     pub emulator: bool,
+    /// Whether the guest's kernel runs a program that it has written into memory, as User-Mode Linux
+    /// does since 6.13 to start each process.
+    #[serde(default)]
+    pub executes_memory: bool,
     /// Whether the guest sees this machine's files, read-only.
     pub host_files: bool,
     /// Folders of this machine that the guest can write to. They require `host_files`.

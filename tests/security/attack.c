@@ -139,6 +139,22 @@ static int execute_file(const char *path)
 	return WEXITSTATUS(status);
 }
 
+static int execute_by_execveat(const char *path)
+{
+	char *empty[] = { "", NULL };
+	pid_t child = fork();
+	int status;
+
+	if (child < 0)
+		return errno;
+	if (child == 0) {
+		syscall(SYS_execveat, AT_FDCWD, path, empty, empty, 0);
+		_exit(errno);
+	}
+	waitpid(child, &status, 0);
+	return WEXITSTATUS(status);
+}
+
 static int set_user_id(const char *path)
 {
 	int fd = open(path, O_WRONLY | O_CREAT, 0755);
@@ -195,6 +211,7 @@ static const struct {
 	{ "namespace", make_namespace }, { "setuid", set_user_id }, { "shm", share_memory },
 	{ "much", write_much }, { "privileges", gain_privileges }, { "capability", use_capability },
 	{ "processes", start_processes }, { "clone3", make_namespace_by_clone3 }, { "execute", execute_file },
+	{ "execveat", execute_by_execveat },
 };
 
 int main(int argc, char **argv)

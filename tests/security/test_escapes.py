@@ -7,6 +7,7 @@ The suite holds for the user who runs it; `make test` runs it as root where it c
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import shutil
 import socket
@@ -21,6 +22,7 @@ import pytest
 from plait.engine.machine.qemu import FOLDER
 from plait.engine.uml.containment import GUEST, LAYERS, Policy, Sandbox
 from plait.engine.uml.guest import start
+from plait.kernel import Kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -89,7 +91,13 @@ def host() -> Iterator[Host]:
 
 
 def attacked(
-    attack: Path, folder: Path, wanted: str, without: tuple[str, ...], *, emulator: bool = False
+    attack: Path,
+    folder: Path,
+    wanted: str,
+    without: tuple[str, ...],
+    *,
+    emulator: bool = False,
+    executes_memory: bool = False,
 ) -> int:
     """Return the number of the error that the attack met; 0: it succeeded.
 
@@ -108,6 +116,7 @@ def attacked(
         host_files=True,
         policy=Policy(disk_bytes=1 << 20, without=without),
         emulator=emulator,
+        executes_memory=executes_memory,
     )
     with (place / "console.log").open("wb") as console:
         guest = start(sandbox, console)
@@ -191,6 +200,32 @@ def test_an_attack_that_succeeds_without_its_layers_fails_with_them(
         assert succeeded, "this proves nothing of its layers"
     finally:
         os.close(reader)
+
+
+@pytest.mark.parametrize("name", [name for name in ATTACKS if name != "execute what is in memory"])
+def test_a_kernel_that_executes_memory_can_do_nothing_else_in_addition(
+    name: str, attack: Path, host: Host, tmp_path: Path
+) -> None:
+    request, _ = ATTACKS[name]
+    assert attacked(attack, tmp_path, request(host), (), executes_memory=True) != 0
+    assert host.victim.poll() is None
+
+
+def test_only_a_kernel_that_executes_memory_may_call_execveat_and_only_with_its_flag(
+    attack: Path, tmp_path: Path
+) -> None:
+    memory, file = "memfd=/plait/linux", "execveat=/plait/linux"
+    assert attacked(attack, tmp_path, memory, ()) == errno.EPERM
+    assert attacked(attack, tmp_path, memory, (), executes_memory=True) == 0
+    assert attacked(attack, tmp_path, file, (), executes_memory=True) == errno.EPERM
+    assert attacked(attack, tmp_path, file, ("seccomp",)) == 0, "this proves nothing of the filter"
+
+
+@pytest.mark.parametrize(
+    ("version", "executes"), [("6.12.117", False), ("6.13", True), ("7.3.0-rc7", True), ("10.0", True)]
+)
+def test_kernels_since_6_13_execute_memory(version: str, *, executes: bool) -> None:
+    assert Kernel("0", version, Path(), "0", 100).executes_memory == executes
 
 
 def test_the_guest_sees_nothing_of_the_host_but_what_it_was_given(attack: Path, tmp_path: Path) -> None:

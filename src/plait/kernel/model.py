@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -51,6 +52,11 @@ class Kernel:
         """The file that a debugger reads; None if the kernel was built without debug information."""
         path = self.binary.parent / SYMBOLS
         return path if path.is_file() else None
+
+    @property
+    def executes_memory(self) -> bool:
+        """Whether it starts a process from a program in memory (execveat(2)), as User-Mode Linux does since 6.13."""
+        return tuple(int(part) for part in re.findall(r"\d+", self.version)[:2]) >= (6, 13)
 
     @cached_property
     def has_link_devices(self) -> bool:

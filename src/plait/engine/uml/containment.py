@@ -79,6 +79,8 @@ class Sandbox:
     policy: Policy = DEFAULT_POLICY
     emulator: bool = False
     """Whether `kernel` is the loader of an emulator, whose files are the input `emulator`."""
+    executes_memory: bool = False
+    """Whether the kernel starts its processes from a program in memory (see Kernel.executes_memory)."""
     memory_mib: int = 0
     """The guest's memory: a file of its process (memfd_create(2)), not of its folder."""
 
@@ -93,6 +95,7 @@ class Sandbox:
             "job": str(self.folder.resolve() / GUEST),
             "inputs": [{"source": str(self.folder.resolve() / name), "name": name} for name in self.inputs],
             "emulator": self.emulator,
+            "executes_memory": self.executes_memory,
             "host_files": self.host_files,
             "writable": [str(path.resolve()) for path in self.writable],
             "limits": {

@@ -135,6 +135,7 @@ class InteractiveGuest:
             writable=writable,
             untrusted_code=True,
             policy=policy,
+            executes_memory=kernel.executes_memory,
             memory_mib=plan.machine.memory_mib,
         )
         with (folder / "console.log").open("wb") as console, inside:

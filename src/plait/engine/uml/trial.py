@@ -165,6 +165,7 @@ class VirtualEngine:
             host_files=bool(job.plan.programs),
             untrusted_code=bool(job.plan.programs or job.plan.machine.modules),
             policy=self._policy,
+            executes_memory=self._kernel.executes_memory,
             memory_mib=job.plan.machine.memory_mib,
         )
         judge(job.folder, *self._runner.run(sandbox, job))

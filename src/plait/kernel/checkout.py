@@ -125,7 +125,11 @@ class Checkout:
             if run_git([*apply, *map(str, patches)], index, self.folder).returncode != 0:
                 self._git(["read-tree", "--reset", state], index)
                 for patch in patches:
+                    before = self._git(["write-tree"], index).strip()
                     if run_git([*apply, str(patch)], index, self.folder).returncode != 0:
+                        self._git(
+                            ["read-tree", "--reset", before], index
+                        )  # a merge that failed leaves conflicts
                         raise KernelBuildError(self._refused(patch, index, removable=removable))
             return self._git(["write-tree"], index).strip()
 

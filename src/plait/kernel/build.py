@@ -6,6 +6,7 @@ The build works in the tree, a private copy, with relative paths, so that no pat
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -32,6 +33,10 @@ _TOOLS = {
 }  # fmt: skip
 _HEADERS = {"/usr/include/stdio.h": "libc6-dev"}
 _TAIL_LINES = 20
+_CONFIGURED = "laboratory.configured"
+"""What the last configuration was made of, and its time."""
+_KCONFIG = re.compile(r"^\s*(?:deps_config := )?([\w./-]*Kconfig[\w.-]*)", re.MULTILINE)
+"""The files that a configuration was read from, in a file for make."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +85,9 @@ def build(tree: Path, recipe: Recipe, log: Path, progress: Progress, *, prepared
                     ["patch", "-p1", "--batch", "--forward", "--no-backup-if-mismatch", f"--input={patch}"]
                 )
             _add(tree, recipe)
-        progress("configuring", None)
-        _configure(make, recipe)
+        if not (prepared and _is_configured(tree, recipe)):
+            progress("configuring", None)
+            _configure(make, recipe)
         make.compile(progress, total=None if prepared and (tree / "vmlinux.symvers").exists() else STEPS)
         progress("linking", 1.0)
         make.run(["strip", "-o", "linux.stripped", "linux"])
@@ -91,7 +97,6 @@ def build(tree: Path, recipe: Recipe, log: Path, progress: Progress, *, prepared
             keep = ["--only-keep-debug", "--compress-debug-sections=zlib"]
             make.run(["objcopy", *keep, "linux", symbols.name])
         progress("packing the files that modules need", None)
-        make.run(["make", "modules_prepare"])
         kit.pack(tree, tree / kit.ARCHIVE, quick=prepared)
     return Built(tree / "linux.stripped", tree / ".config", tree / kit.ARCHIVE, symbols, _compiler(), jobs)
 
@@ -118,6 +123,23 @@ def _configure(make: _Make, recipe: Recipe) -> None:
             f"configuring the kernel: this version does not accept {lines}; "
             "an option was renamed, or a dependency of it is off"
         )
+    (make.tree / _CONFIGURED).write_text(_configured(recipe), encoding="utf-8")
+
+
+def _is_configured(tree: Path, recipe: Recipe) -> bool:
+    """Return whether the tree was configured so, and none of its Kconfig files changed since."""
+    try:
+        if (tree / _CONFIGURED).read_text(encoding="utf-8") != _configured(recipe):
+            return False
+        since = (tree / _CONFIGURED).stat().st_mtime_ns
+        files = _KCONFIG.findall((tree / "include/config/auto.conf.cmd").read_text(encoding="utf-8"))
+        return bool(files) and all((tree / name).stat().st_mtime_ns < since for name in files)
+    except OSError:
+        return False
+
+
+def _configured(recipe: Recipe) -> str:
+    return f"{_compiler()}\n{recipe.fragment}"
 
 
 class _Make:
@@ -153,7 +175,7 @@ class _Make:
                     min(done / total, 0.99) if total else None,
                 )
 
-        self._follow(["make", f"--jobs={self._jobs}", "linux"], count)
+        self._follow(["make", f"--jobs={self._jobs}", "linux", "modules_prepare"], count)
 
     def _follow(self, command: list[str], on_line: Callable[[str], None]) -> None:
         self._output.write(f"$ {' '.join(command)}\n")

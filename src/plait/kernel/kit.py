@@ -7,6 +7,7 @@ the kernel in the cache. plait removes the tree itself (2 GB).
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import tarfile
 import tempfile
 from pathlib import Path
@@ -38,7 +39,7 @@ _SOURCES = (".c", ".S")
 def pack(tree: Path, archive: Path, *, quick: bool = False) -> None:
     """Write the kit of the built `tree` to `archive`: the same bytes for the same content.
 
-    `quick`: compress it less (gzip), because a kernel developer builds often.
+    `quick`: compress it less (gzip), and keep an archive of the same files, because a kernel developer builds often.
 
     Raises KernelBuildError if the tree lacks files that a module needs.
     """
@@ -47,6 +48,10 @@ def pack(tree: Path, archive: Path, *, quick: bool = False) -> None:
         raise KernelBuildError(
             f"packing the build kit: the built tree has no {', '.join(missing)}, which modules need"
         )
+    note, state = archive.with_name(f"{archive.name}.of"), _state(tree) if quick else ""
+    if quick and archive.exists() and note.exists() and note.read_text(encoding="utf-8") == state:
+        return
+    note.unlink(missing_ok=True)
     with (
         tarfile.open(archive, "w:gz", compresslevel=1, format=tarfile.PAX_FORMAT)
         if quick
@@ -55,6 +60,19 @@ def pack(tree: Path, archive: Path, *, quick: bool = False) -> None:
         for path in _kept(tree):
             kit.add(path, path.relative_to(tree).as_posix(), recursive=False, filter=_anonymous)
         kit.add(tree / _SYMBOLS, "Module.symvers", recursive=False, filter=_anonymous)
+    if quick:
+        note.write_text(state, encoding="utf-8")
+
+
+def _state(tree: Path) -> str:
+    """Return a digest of the names, sizes and times of the kit's files, and of the symbols, which each build writes."""
+    digest = hashlib.sha256((tree / _SYMBOLS).read_bytes())
+    for path in _kept(tree):
+        status = path.lstat()
+        digest.update(
+            f"{path.relative_to(tree).as_posix()}\0{status.st_size}\0{status.st_mtime_ns}\n".encode()
+        )
+    return digest.hexdigest()
 
 
 def unpacked(kernel: Path) -> Path:

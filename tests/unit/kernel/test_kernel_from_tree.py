@@ -81,6 +81,28 @@ def test_products_of_the_last_build_stay_and_only_changed_files_are_written(tree
     assert (checkout() / "file.c").stat().st_mtime_ns == unchanged
 
 
+def test_a_tree_is_configured_again_only_if_its_kconfig_files_or_the_options_changed(
+    tree: Path, tmp_path: Path
+) -> None:
+    (tree / "Kconfig").write_text("config ONE\n")
+    makefile = (tree / "Makefile").read_text()
+    lines = "\tmkdir -p include/config\n\tprintf 'deps_config := \\\\\\n\\tKconfig\\n' > include/config/auto.conf.cmd\n"
+    (tree / "Makefile").write_text(makefile.replace("linux:\n", f"linux:\n{lines}"))
+
+    def configures(**changes: tuple[Path, ...]) -> bool:
+        build_tree(TreeRequest(tree, **changes))  # type: ignore[arg-type]
+        log = checkout().with_name(f"{checkout().name}.log").read_text()
+        return "allnoconfig" in log
+
+    assert configures()
+    (tree / "other.c").write_text("three\n")
+    assert not configures()
+    (tree / "Kconfig").write_text("config TWO\n")
+    assert configures()
+    (tree / "other.c").write_text("four\n")
+    assert not configures()
+
+
 def test_a_patch_of_the_user_is_built_in(tree: Path, tmp_path: Path) -> None:
     patch = tmp_path / "mine.patch"
     patch.write_text(BAD.replace("absent", "two"))
@@ -90,6 +112,17 @@ def test_a_patch_of_the_user_is_built_in(tree: Path, tmp_path: Path) -> None:
 def test_a_patch_that_does_not_apply_is_refused_with_its_hunk(tree: Path, tmp_path: Path) -> None:
     patch = tmp_path / "mine.patch"
     patch.write_text(BAD)
+    with pytest.raises(
+        KernelBuildError, match=r"mine\.patch: the tree differs at other\.c:1, hunk @@ -1 \+1 @@"
+    ):
+        build_tree(TreeRequest(tree, patches=(patch,)))
+
+
+def test_a_patch_that_git_cannot_merge_is_refused_with_its_hunk(tree: Path, tmp_path: Path) -> None:
+    (tree / "other.c").write_text("mine\n")
+    patch = tmp_path / "mine.patch"
+    patch.write_text(git(tree, "diff", "--full-index") + "\n")
+    (tree / "other.c").write_text("theirs\n")
     with pytest.raises(
         KernelBuildError, match=r"mine\.patch: the tree differs at other\.c:1, hunk @@ -1 \+1 @@"
     ):

@@ -70,6 +70,21 @@ def test_the_same_tree_gives_the_same_bytes_whenever_and_wherever_it_was_built(
     assert len(digests) == 1
 
 
+def test_a_quick_kit_is_packed_again_only_if_its_content_changed(tree: Path, tmp_path: Path) -> None:
+    archive = tmp_path / kit.ARCHIVE
+    kit.pack(tree, archive, quick=True)
+    os.utime(archive, (1, 1))
+    os.utime(tree / "vmlinux.symvers")
+    (tree / "net/mptcp/protocol.c").write_text("changed")
+    kit.pack(tree, archive, quick=True)
+    assert archive.stat().st_mtime == 1
+    for name in ("net/mptcp/protocol.h", "vmlinux.symvers"):
+        (tree / name).write_text("another content")
+        kit.pack(tree, archive, quick=True)
+        assert archive.stat().st_mtime != 1, name
+        os.utime(archive, (1, 1))
+
+
 def test_a_tree_without_its_symbols_is_refused(tree: Path, tmp_path: Path) -> None:
     (tree / "vmlinux.symvers").unlink()
     with pytest.raises(KernelBuildError, match=r"no vmlinux\.symvers"):

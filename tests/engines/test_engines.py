@@ -197,7 +197,8 @@ def test_a_machine_without_time_left_counts_what_arrived_in_the_time_that_it_rep
             assert row["start_us"] >= flow.start_us, "no flow starts before its time"
             late_us.append(row["end_us"] - flow.start_us - 300_000)
         arrived = tables["connections"].group_by("t_us").agg(pl.col("received_bytes").sum()).sort("t_us")
-        assert arrived["received_bytes"][-1] * 8 < 0.5 * 2 * 200e6 * 0.3, (
+        lasted_us = max(row["end_us"] for row in rows) - min(row["start_us"] for row in rows)
+        assert arrived["received_bytes"][-1] * 8e6 < 0.6 * 2 * 200e6 * lasted_us, (
             "the processor is the bottleneck, or this proves nothing"
         )
     assert min(late_us) >= 0, "no flow ends before its time"

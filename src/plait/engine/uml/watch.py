@@ -85,6 +85,20 @@ class PausableGuest(Protocol):
         """Read what the guest has emitted, and return whether it is idle."""
 
 
+class Waiting:
+    """The time in which a guest waits for a processor of the machine: it is no stall."""
+
+    def __init__(self, started: float) -> None:
+        self._checked = started
+        self._waited_s = 0.0
+
+    def since_last(self, now: float, waited: float) -> float:
+        """Return how long the guest has waited since the last call; `waited` is what `waited_s` returns now."""
+        excused = min(max(waited - self._waited_s, 0.0), now - self._checked)
+        self._waited_s, self._checked = waited, now
+        return excused
+
+
 class Watch:
     """Waits for the guest's end, a stall, a limit, or the user's interrupt, whichever comes first."""
 
@@ -95,9 +109,7 @@ class Watch:
         self._started = started
         self._virtual_us = -1
         self._advanced = started
-        self._checked = started
-        self._waited_s = 0.0
-        """What `waited_s` returned at the last check."""
+        self._waiting = Waiting(started)
 
     def until_exit(self, guest: Guest, paused: PausableGuest | None = None) -> str | None:
         """Return None if the guest ended by itself or is idle, else why plait must end it. Raises Interrupted."""
@@ -121,7 +133,7 @@ class Watch:
 
     def _verdict(self, pid: int) -> str | None:
         now = time.monotonic()
-        self._excuse(now, waited_s(pid))
+        self._advanced += self._waiting.since_last(now, waited_s(pid))
         reached_us = virtual_us(self._job.folder)
         if reached_us > self._virtual_us:
             self._virtual_us, self._advanced = reached_us, now
@@ -142,12 +154,6 @@ class Watch:
                 "shorten the trial, lower its rates, or raise --trial-timeout"
             )
         return None
-
-    def _excuse(self, now: float, waited: float) -> None:
-        """Leave the time since the last check out in which the guest waited for a processor."""
-        excused = min(max(waited - self._waited_s, 0.0), now - self._checked)
-        self._advanced += excused
-        self._waited_s, self._checked = waited, now
 
     def _where(self) -> str:
         if self._virtual_us < 0:

@@ -9,7 +9,8 @@ down, removes links and routers and builds them again, moves an end to another n
 the end it deletes the namespaces with packets in flight. A trial fails if the kernel printed a warning or the report of
 a debug check, or if memory leaked. A kernel of `plait kernel build --debug` checks most.
 
-The file has both sides: the host's side boots the kernel, which runs the guest's side as its first process.
+The file has both sides: the host's side boots the kernel, which runs the guest's side as its first process. Sleeps pass
+in the guest's virtual time.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ static int make_namespace_by_clone3(const char *unused)
 	return failed(child) + 0 * !unused;
 }
 
-static int execute_file(const char *path)
+static int execute(const char *path, int by_execveat)
 {
 	char *empty[] = { "", NULL };
 	pid_t child = fork();
@@ -132,28 +132,19 @@ static int execute_file(const char *path)
 	if (child < 0)
 		return errno;
 	if (child == 0) {
-		execve(path, empty, empty);
+		if (by_execveat)
+			syscall(SYS_execveat, AT_FDCWD, path, empty, empty, 0);
+		else
+			execve(path, empty, empty);
 		_exit(errno);
 	}
 	waitpid(child, &status, 0);
 	return WEXITSTATUS(status);
 }
 
-static int execute_by_execveat(const char *path)
-{
-	char *empty[] = { "", NULL };
-	pid_t child = fork();
-	int status;
+static int execute_file(const char *path) { return execute(path, 0); }
 
-	if (child < 0)
-		return errno;
-	if (child == 0) {
-		syscall(SYS_execveat, AT_FDCWD, path, empty, empty, 0);
-		_exit(errno);
-	}
-	waitpid(child, &status, 0);
-	return WEXITSTATUS(status);
-}
+static int execute_by_execveat(const char *path) { return execute(path, 1); }
 
 static int set_user_id(const char *path)
 {

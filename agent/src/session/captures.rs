@@ -77,7 +77,7 @@ impl Captures {
     }
 }
 
-/// Enter the mounts of the programs, and return a descriptor that tells of new and removed names.
+/// Enter the mounts of the programs, and return a descriptor that reports new and removed names.
 fn watch(mounts: &OwnedFd) -> Result<OwnedFd> {
     sys::unshare_mounts()
         .and_then(|()| move_into_link_name_space(mounts.as_fd(), Some(LinkNameSpaceType::Mount)))

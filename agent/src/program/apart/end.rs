@@ -29,7 +29,7 @@ const PYTHON: [&str; 6] = ["python3", "-I", "-S", "-B", "-c", RUN];
 const SPARE_CPU_S: u64 = 60;
 /// How long a program may live after it has closed its output, and its last words may take.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
-const PACE: Duration = Duration::from_millis(5);
+const PACE: Duration = Duration::from_millis(5); // between looks; each loop has a deadline
 
 /// An end and its program.
 pub struct End {

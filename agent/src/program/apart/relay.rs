@@ -44,7 +44,7 @@ pub struct Relay {
     program: Mutex<Vec<OwnedFd>>,
 }
 
-/// Whether a datagram of so many bytes may leave.
+/// Whether a datagram of this size in bytes may leave.
 pub type Admit = dyn Fn(usize) -> bool + Send + Sync;
 
 impl Relay {

@@ -62,7 +62,7 @@ class HuntConnection(_HuntPart):
     read_every_ms: int = Field(default=0, ge=0, le=1000)
     """A side reads at most 64 KiB in this time, so that its window closes; 0: it reads at once."""
     write_bytes: int = Field(default=0, ge=0, le=65_521)
-    """A side writes so many bytes at once, without waiting for more (TCP_NODELAY); 0: all that the socket takes."""
+    """Size of each write of a side, sent without waiting for more (TCP_NODELAY); 0: all that the socket takes."""
     write_every_ms: int = Field(default=0, ge=0, le=1000)
     """The time between two writes; 0: as soon as the socket takes bytes."""
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow.ipc
 import pytest
-from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from fake_plans import FakeFlow, FakePath, fake_plan
@@ -111,9 +110,64 @@ def test_of_ten_thousand_cases_only_the_rows_in_view_exist(tmp_path: Path, chrom
         visitor.press(Keys.END)
         visitor.until("return document.activeElement.textContent === '10000mbit'")
         assert visitor.run(rows) < 80
-        visitor.driver.find_element(By.CSS_SELECTOR, "#cases input").send_keys("9999mbit")
+        visitor.run("document.querySelector('#cases input').focus()")
+        visitor.press("9999mbit")
         visitor.until(f"{rows} === 1")
         assert visitor.messages() == []
+
+
+def test_a_page_whose_data_is_read_again_keeps_what_its_reader_typed_chose_and_focused(
+    tmp_path: Path, chromium: Chrome
+) -> None:
+    write_large_study(tmp_path / "large", 30, 1)
+    with served(tmp_path) as server:
+        visitor = Visitor(chromium, server.address)
+        visitor.click(".card a", "Many trials")
+        visitor.until("return document.querySelector('#map select') !== null")
+        rows = "return [...document.querySelectorAll('#cases tr[data-at] td:first-child')].map((e) => e.textContent)"
+        visitor.click("#cases th button", "goodput")
+        visitor.click("#scenario summary")
+        visitor.run("document.querySelector('#map select').selectedIndex = 1")
+        visitor.run("document.querySelector('#map select').dispatchEvent(new Event('change'))")
+        metric = visitor.run("return document.querySelector('#map select').value")
+        visitor.run("document.querySelector('#cases input').focus()")
+        visitor.press("1", "mbit", Keys.ARROW_LEFT, Keys.ARROW_LEFT, Keys.ARROW_LEFT, Keys.ARROW_LEFT)
+        assert visitor.run(rows) == ["21mbit", "11mbit", "1mbit"]
+        visitor.run("document.querySelector('#cases input').dataset.before = ''; plait.again()")
+        visitor.until("return document.querySelector('#cases [data-before]') === null")
+        assert visitor.run(rows) == ["21mbit", "11mbit", "1mbit"]
+        assert visitor.run("return document.querySelector('#map select').value") == metric
+        assert visitor.run("return document.querySelector('#scenario details').open")
+        visitor.press("1")
+        assert visitor.run("return document.querySelector('#cases input').value") == "11mbit"
+        assert visitor.run(rows) == ["11mbit"]
+
+
+def test_a_table_scrolled_far_stays_there_when_its_page_is_read_again_or_left_and_found_again(
+    tmp_path: Path, chromium: Chrome
+) -> None:
+    write_large_study(tmp_path / "large", 500, 1)
+    with served(tmp_path) as server:
+        visitor = Visitor(chromium, server.address)
+        visitor.click(".card a", "Many trials")
+        visitor.until("return document.querySelectorAll('#cases tr[data-at]').length > 0")
+        visitor.run("document.querySelector('#cases .grid a').focus()")
+        visitor.press(Keys.END)
+        last = "return document.activeElement.textContent === '500mbit'"
+        visitor.until(last)
+        visitor.run("document.querySelector('#cases input').dataset.before = ''; plait.again()")
+        visitor.until("return document.querySelector('#cases [data-before]') === null")
+        visitor.until(last)
+        visitor.press(Keys.ENTER)
+        visitor.shown("/c/499$")
+        visitor.driver.back()
+        visitor.shown("^s/[0-9a-f]+$")
+        in_view = (
+            "const row = [...document.querySelectorAll('#cases tr[data-at]')].at(-1);"
+            "const box = row.closest('.scroll').getBoundingClientRect(), place = row.getBoundingClientRect();"
+            "return row.textContent.includes('500mbit') && place.top >= box.top && place.top < box.bottom"
+        )
+        visitor.until(in_view)
 
 
 def test_a_study_that_runs_fills_in_as_trials_end_and_shows_the_goodput_so_far(

@@ -32,7 +32,9 @@
     }
     if (own !== turn) { shown.leave?.(); return; }
     leave = shown.leave ?? null;
-    main.replaceChildren(...shown.content.flat(9).filter(Boolean));
+    const content = shown.content.flat(9).filter(Boolean);
+    if (keep) plait.renew(main, ...content);
+    else main.replaceChildren(...content);
     const last = shown.crumbs.length - 1;
     crumbs.replaceChildren(h("ol", {}, shown.crumbs.map(([text, target], at) => h("li", {}, h("a", { href: target, "aria-current": at === last ? "page" : null }, text)))));
     document.title = `${shown.crumbs[last][0]} \u2013 plait`;

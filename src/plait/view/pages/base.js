@@ -70,6 +70,21 @@ window.plait = (() => {
     return document.importNode(parsed, true);
   }
 
+  // The words by which a reader knows an element again.
+  const named = (element) => `${element.tagName} ${element.ariaLabel ?? ""} ${(element.closest("label") ?? element).textContent}`;
+
+  // Replaces what a place shows by its newer form. The focus stays where a reader has it, and what is open stays open.
+  function renew(place, ...content) {
+    const focused = place.contains(document.activeElement) ? document.activeElement : null;
+    const open = new Set([...place.querySelectorAll("details[open] > summary")].map(named));
+    place.replaceChildren(...content);
+    for (const summary of place.querySelectorAll("details > summary")) summary.parentElement.open ||= open.has(named(summary));
+    if (!focused) return;
+    const again = [...place.querySelectorAll(focused.tagName)].find((element) => named(element) === named(focused));
+    again?.focus({ preventScroll: true });
+    if (again?.matches("input")) again.setSelectionRange(focused.selectionStart, focused.selectionEnd);
+  }
+
   // Offers text as a file.
   function save(name, text, type = "text/csv") {
     const address = URL.createObjectURL(new Blob([text], { type }));
@@ -82,5 +97,5 @@ window.plait = (() => {
 
   const peek = (key) => kept.get(key);
 
-  return { put, peek, load, script, h, drawing, save, announce, page, pages };
+  return { put, peek, load, script, h, renew, drawing, save, announce, page, pages };
 })();

@@ -5,6 +5,7 @@ plait.cases = (() => {
   const MOST_MAP = 40;
   const MOST_MAPS = 6;
   const ALIKE = 0.01;
+  const chosenOf = new Map(); // by study: what its map shows
 
   const mean = (study, metric, i) => study.figures.metrics[metric]?.[0][i] ?? null;
   const ends = (study, metric, i) => [1, 2].map((end) => study.figures.metrics[metric]?.[end][i] ?? null);
@@ -75,7 +76,7 @@ plait.cases = (() => {
       onclick: () => plait.tray.add({ study: study.id, case: i, title: label(i), folder: study.folder }),
     }, "side by side") });
     const made = table({
-      name: "Cases", columns, count: study.cases.length,
+      of: study.id, name: "Cases", columns, count: study.cases.length,
       link: (i) => `#/s/${study.id}/c/${i}`,
       filterText: (i) => `${label(i)} ${study.factors.map((factor) => `${factor.name}=${factor.values[factor.of[i]]}`).join(" ")}`,
     });
@@ -94,7 +95,8 @@ plait.cases = (() => {
     const bySteps = [...factors].sort((a, b) => b.values.length - a.values.length);
     const small = bySteps.filter((factor) => factor.values.length <= MOST_MAP);
     if (!small.length) return null;
-    const state = { metric: study.primary, column: small[0].key, row: small[1]?.key ?? "", fixed: {} };
+    if (!chosenOf.has(study.id)) chosenOf.set(study.id, { metric: study.primary, column: small[0].key, row: small[1]?.key ?? "", fixed: {} });
+    const state = chosenOf.get(study.id);
     const place = h("div", { class: "scroll map" });
     const tools = h("div", { class: "tools" });
     const legend = h("p", { class: "note" });
@@ -117,7 +119,7 @@ plait.cases = (() => {
       const view = viewOf(study, state.metric);
       const span = range(study, state.metric);
       const measured = study.metrics.filter((metric) => !metric.name.includes("."));
-      tools.replaceChildren(
+      plait.renew(tools,
         choose("Metric", measured.map((metric) => [metric.name, metric.title]), state.metric, (value) => { state.metric = value; draw(); }),
         choose("across", small.map((factor) => [factor.key, format.words(factor.name)]), state.column, (value) => {
           if (value === state.row) state.row = state.column;
@@ -146,7 +148,7 @@ plait.cases = (() => {
             h("span", {}, text), half ? h("small", {}, half) : null));
       };
       const rows = row ? row.values.map((value, number) => [value, number]) : [["", 0]];
-      place.replaceChildren(...[...maps].map(([name, at]) => h("table", { class: "heat", "aria-label": `${view.title} by ${format.words(column.name)}${row ? ` and ${format.words(row.name)}` : ""}${name ? `, ${name}` : ""}` },
+      plait.renew(place, ...[...maps].map(([name, at]) => h("table", { class: "heat", "aria-label": `${view.title} by ${format.words(column.name)}${row ? ` and ${format.words(row.name)}` : ""}${name ? `, ${name}` : ""}` },
         name ? h("caption", {}, name) : null,
         h("thead", {}, row ? h("tr", {}, h("th", {}), h("th", { colspan: column.values.length, class: "axis" }, format.words(column.name))) : null,
           h("tr", {}, h("th", { class: "axis" }, format.words(row ? row.name : column.name)), column.values.map((value) => h("th", { scope: "col" }, value || format.MISSING)))),

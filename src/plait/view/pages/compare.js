@@ -110,7 +110,7 @@
       const text = (study, i) => format.interval(view.unit, plait.cases.mean(study, view.name, i), ...plait.cases.ends(study, view.name, i));
       const ratio = (at) => { const [x, y] = [plait.cases.mean(a, view.name, both[at][0]), plait.cases.mean(b, view.name, both[at][1])]; return x && y !== null ? y / x : null; };
       const rows = plait.table({
-        name: "Cases of both studies", count: both.length,
+        of: `${first}/${second}`, name: "Cases of both studies", count: both.length,
         link: (at) => `#/compare/${first}.${both[at][0]}/${second}.${both[at][1]}`,
         filterText: (at) => a.labels[both[at][0]],
         columns: [

@@ -1,5 +1,6 @@
 // A table of any length: only the rows in view exist. Columns sort, a text filters, arrow keys move, Enter opens.
 // Columns that may be absent are hidden where the window has no room for them, until a button shows all.
+// What a reader typed and chose outlives the table: the next one `of` the same begins with it.
 "use strict";
 plait.table = (() => {
   const { h, announce } = plait;
@@ -9,14 +10,18 @@ plait.table = (() => {
   const NARROW_REM = 36;
   const TALL_ROW = 56;
   const LEAST_REM = 7;
+  const chosenOf = new Map();
+  const identity = (column) => column.csv ?? column.title;
   const rem = () => parseFloat(getComputedStyle(document.documentElement).fontSize);
 
   // columns: {title, text(i), value?(i), number?, node?(i), hint?, absent?, narrow?, soft?}; link(i): the address that
   // a row opens. `absent`: a column with a greater number is hidden earlier, one without a number never. `narrow`: false for
   // columns that a narrow window lacks, true for those that only a narrow one has. `soft`: its text may be cut.
-  function table({ name, columns, count, link, filterText, sort = null, wanted = null, onMark = null, marked = null }) {
-    const state = { sort: null, words: [], wanted, order: [], first: -1, last: -1, count, row: ROW, all: false, shown: [], room: 0 };
-    if (sort) state.sort = [columns[sort[0]], sort[1]];
+  function table({ of, name, columns, count, link, filterText, sort = null, wanted = null, onMark = null, marked = null }) {
+    const state = { wanted, order: [], first: -1, last: -1, count, row: ROW, shown: [], room: 0 };
+    const key = `${name} of ${of}`;
+    if (!chosenOf.has(key)) chosenOf.set(key, { text: "", sort: sort && [identity(columns[sort[0]]), sort[1]], all: false, scrolled: 0 });
+    const chosen = chosenOf.get(key);
     const body = h("tbody");
     const head = h("tr");
     const grid = h("table", { class: "grid", "aria-label": name },
@@ -25,9 +30,10 @@ plait.table = (() => {
     const counted = h("span", { class: "note", "aria-live": "polite" });
     const filter = h("input", {
       type: "search", placeholder: "Filter", "aria-label": `Filter ${name}`, maxlength: 200, spellcheck: "false",
-      oninput: () => { state.words = filter.value.toLowerCase().split(/\s+/).filter(Boolean); arrange(); },
+      oninput: () => { chosen.text = filter.value; arrange(); },
     });
-    const more = h("button", { type: "button", class: "link", onclick: () => { state.all = !state.all; state.room = 0; fit(); } });
+    filter.value = chosen.text;
+    const more = h("button", { type: "button", class: "link", onclick: () => { chosen.all = !chosen.all; state.room = 0; fit(); } });
     const top = h("div", { class: "tools" }, filter, counted, more);
 
     const shape = (column) => (column.stick ? "stick" : column.number ? "number" : column.narrow ? "lines" : null);
@@ -45,15 +51,17 @@ plait.table = (() => {
 
     function arrange() {
       const order = [];
+      const words = chosen.text.toLowerCase().split(/\s+/).filter(Boolean);
       for (let i = 0; i < state.count; i += 1) {
         if (state.wanted && !state.wanted(i)) continue;
-        if (state.words.length) {
+        if (words.length) {
           const text = filterText(i).toLowerCase();
-          if (!state.words.every((word) => text.includes(word))) continue;
+          if (!words.every((word) => text.includes(word))) continue;
         }
         order.push(i);
       }
-      if (state.sort) order.sort(compare(...state.sort));
+      const sorting = chosen.sort && columns.find((column) => identity(column) === chosen.sort[0]);
+      if (sorting) order.sort(compare(sorting, chosen.sort[1]));
       state.order = order;
       counted.textContent = order.length === state.count ? `${state.count}` : `${order.length} of ${state.count}`;
       grid.setAttribute("aria-rowcount", String(order.length + 1));
@@ -64,8 +72,8 @@ plait.table = (() => {
 
     function sorted() {
       [...head.children].forEach((cell, at) => {
-        const own = state.sort && state.sort[0] === state.shown[at];
-        cell.setAttribute("aria-sort", own ? (state.sort[1] > 0 ? "ascending" : "descending") : "none");
+        const own = chosen.sort && chosen.sort[0] === identity(state.shown[at]);
+        cell.setAttribute("aria-sort", own ? (chosen.sort[1] > 0 ? "ascending" : "descending") : "none");
       });
     }
 
@@ -87,20 +95,20 @@ plait.table = (() => {
       const narrow = room < NARROW_REM && columns.some((column) => column.narrow);
       const needed = new Map(columns.map((column) => [column, width(column)]));
       const total = (some) => some.reduce((sum, column) => sum + needed.get(column), 0);
-      const possible = columns.filter((column) => column.narrow === undefined || (column.narrow === narrow && !state.all) || (state.all && !column.narrow));
+      const possible = columns.filter((column) => column.narrow === undefined || (column.narrow === narrow && !chosen.all) || (chosen.all && !column.narrow));
       const droppable = possible.filter((column) => column.absent).sort((a, b) => a.absent - b.absent);
       let kept = possible;
-      while (!state.all && droppable.length && total(kept) > room) {
+      while (!chosen.all && droppable.length && total(kept) > room) {
         const dropped = droppable.pop();
         kept = kept.filter((column) => column !== dropped);
       }
       const lines = kept.find((column) => column.narrow);
       // Its text breaks into lines, or is cut, where the other columns leave it less room.
       const soft = lines ?? kept.find((column) => column.soft);
-      if (soft && !state.all) needed.set(soft, Math.max(LEAST_REM, Math.min(needed.get(soft), room - total(kept) + needed.get(soft))));
+      if (soft && !chosen.all) needed.set(soft, Math.max(LEAST_REM, Math.min(needed.get(soft), room - total(kept) + needed.get(soft))));
       const hidden = columns.filter((column) => !column.narrow && column.title.trim() && !kept.includes(column)).length;
-      more.hidden = !(state.all ? total(possible) > room : hidden);
-      more.textContent = state.all ? "Only columns that fit" : `All columns (${hidden} more)`;
+      more.hidden = !(chosen.all ? total(possible) > room : hidden);
+      more.textContent = chosen.all ? "Only columns that fit" : `All columns (${hidden} more)`;
       state.row = lines ? TALL_ROW : ROW;
       grid.style.setProperty("--row", `${state.row}px`);
       grid.style.setProperty("--least", `${total(kept)}rem`);
@@ -115,7 +123,7 @@ plait.table = (() => {
       const rowsInView = Math.ceil((box.clientHeight || 500) / state.row) + 2 * BEYOND;
       // A filter can leave fewer rows than the box has scrolled past.
       const lastStart = Math.max(0, state.order.length - rowsInView);
-      const first = Math.min(Math.max(0, Math.floor(box.scrollTop / state.row) - BEYOND), lastStart);
+      const first = Math.min(Math.max(0, Math.floor(chosen.scrolled / state.row) - BEYOND), lastStart);
       const last = Math.min(state.order.length, first + rowsInView);
       if (first === state.first && last === state.last) return;
       const focused = document.activeElement?.closest?.("tr")?.dataset.at;
@@ -148,12 +156,18 @@ plait.table = (() => {
       const top = target * state.row, visible = box.clientHeight - 2 * state.row;
       if (top < box.scrollTop) box.scrollTop = top;
       else if (top > box.scrollTop + visible) box.scrollTop = top - visible;
+      chosen.scrolled = box.scrollTop;
       draw();
       body.querySelector(`tr[data-at="${target}"] a, tr[data-at="${target}"] button`)?.focus({ preventScroll: true });
     }
 
-    box.addEventListener("scroll", () => draw(), { passive: true });
-    new ResizeObserver(() => { if (box.isConnected) { fit(); draw(); } }).observe(box);
+    box.addEventListener("scroll", () => { chosen.scrolled = box.scrollTop; draw(); }, { passive: true });
+    new ResizeObserver(() => {
+      if (!box.isConnected) return;
+      box.scrollTop = chosen.scrolled; // a new box begins at its top
+      fit();
+      draw();
+    }).observe(box);
     box.addEventListener("keydown", (event) => {
       const here = event.target.closest("tr")?.dataset.at;
       if (here === undefined) return;
@@ -175,8 +189,8 @@ plait.table = (() => {
         column.title.trim() === "" ? null : h("button", {
           type: "button", title: column.hint ?? `Sort by ${column.title}`,
           onclick: () => {
-            const own = state.sort && state.sort[0] === column;
-            state.sort = [column, own ? -state.sort[1] : column.number ? -1 : 1];
+            const own = chosen.sort && chosen.sort[0] === identity(column);
+            chosen.sort = [identity(column), own ? -chosen.sort[1] : column.number ? -1 : 1];
             arrange();
             announce(`Sorted by ${column.title}`);
           },

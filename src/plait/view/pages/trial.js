@@ -31,7 +31,7 @@
     const links = trial.links;
     const place = h("div", { "aria-live": "polite" });
     const rows = links.length ? table({
-      name: "Links", count: links.length, filterText: (i) => `${links[i].name} ${links[i].label}`,
+      of: base, name: "Links", count: links.length, filterText: (i) => `${links[i].name} ${links[i].label}`,
       columns: [
         { title: "Direction", text: (i) => links[i].name, node: (i) => h("button", { type: "button", class: "link", onclick: () => {
           const made = charts.linkRate(links[i]);
@@ -61,13 +61,13 @@
     h("tbody", {}, trial.flows.slice(0, 200).map((flow) => h("tr", {}, h("th", { scope: "row" }, flow.name),
       [flow.kind, flow.transport, flow.congestion, flow.received, flow.lasted, flow.goodput, flow.state].map((text) => h("td", {}, text)))))));
 
-  function events(trial, mark) {
+  function events(trial, base, mark) {
     const { columns, values, left } = trial.events;
     const at = (name, i) => values[columns.indexOf(name)][i];
     const text = (name, i) => { const value = at(name, i); return value === null || value === undefined ? "" : String(value); };
     const start = trial.seriesStart ?? 0;
     const rows = table({
-      name: "Events", count: values[0].length,
+      of: base, name: "Events", count: values[0].length,
       filterText: (i) => columns.map((name) => text(name, i)).join(" "),
       columns: columns.map((name) => name === "t_us" ? {
         title: "Time, s", csv: "t_us", number: true, value: (i) => at(name, i), text: (i) => (at(name, i) / 1e6).toFixed(6),
@@ -88,7 +88,7 @@
       h("section", { id: "why" }, h("h2", {}, "Why it was not faster"), explanation(trial)),
       h("section", { id: "network" }, h("h2", {}, "Network"), network(trial, base)),
       h("section", { id: "flows" }, h("h2", {}, "Flows"), flowsTable(trial)),
-      h("section", { id: "events" }, h("h2", {}, "Events"), events(trial, mark)),
+      h("section", { id: "events" }, h("h2", {}, "Events"), events(trial, base, mark)),
       h("section", { id: "metrics" }, h("h2", {}, "Metrics"), h("dl", { class: "facts-list" }, trial.metrics.map(([title, text, name]) => [h("dt", { title: name }, title), h("dd", {}, text)]))),
       h("section", { id: "tables" }, h("h2", {}, "Tables"), h("ul", { class: "downloads" }, trial.tables.map(([name, height]) => h("li", {}, `${name}, ${format.plural(height, "row")} `, files(base, name, ["csv", "parquet"]))))),
     ];

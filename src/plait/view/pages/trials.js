@@ -17,7 +17,7 @@
     const views = shown.map((name) => data.views.find((view) => view.name === name)).filter(Boolean);
     const middle = median(data, study.primary);
     return table({
-      name: "Trials", count: data.numbers.length,
+      of: `${study.id}/${at}`, name: "Trials", count: data.numbers.length,
       link: (i) => `#/s/${study.id}/c/${at}/t/${data.numbers[i]}`,
       filterText: (i) => `${data.numbers[i]} seed ${data.seeds[i]} ${data.errors[i] === null ? "completed" : data.errors[i]}`,
       columns: [
@@ -45,7 +45,7 @@
     let timer = null, gone = false, rows = null;
     function fill() {
       rows = trialsTable(study, at, data, study.leading);
-      place.replaceChildren(rows.element);
+      plait.renew(place, rows.element);
       const middle = median(data, study.primary);
       toMedian.href = `#/s/${id}/c/${at}/t/${data.numbers[middle]}`;
       if (opened.contains(toMedian) !== middle >= 0) opened.replaceChildren(...(middle >= 0 ? [toMedian] : [])); // a link that stays keeps the focus

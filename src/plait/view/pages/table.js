@@ -17,10 +17,10 @@ plait.table = (() => {
   // columns: {title, text(i), value?(i), number?, node?(i), hint?, absent?, narrow?, soft?}; link(i): the address that
   // a row opens. `absent`: a column with a greater number is hidden earlier, one without a number never. `narrow`: false for
   // columns that a narrow window lacks, true for those that only a narrow one has. `soft`: its text may be cut.
-  function table({ of, name, columns, count, link, filterText, sort = null, wanted = null, onMark = null, marked = null }) {
-    const state = { wanted, order: [], first: -1, last: -1, count, row: ROW, shown: [], room: 0 };
+  function table({ of, name, columns, count, link, filterText }) {
+    const state = { order: [], first: -1, last: -1, count, row: ROW, shown: [], room: 0 };
     const key = `${name} of ${of}`;
-    if (!chosenOf.has(key)) chosenOf.set(key, { text: "", sort: sort && [identity(columns[sort[0]]), sort[1]], all: false, scrolled: 0 });
+    if (!chosenOf.has(key)) chosenOf.set(key, { text: "", sort: null, all: false, scrolled: 0 });
     const chosen = chosenOf.get(key);
     const body = h("tbody");
     const head = h("tr");
@@ -53,7 +53,6 @@ plait.table = (() => {
       const order = [];
       const words = chosen.text.toLowerCase().split(/\s+/).filter(Boolean);
       for (let i = 0; i < state.count; i += 1) {
-        if (state.wanted && !state.wanted(i)) continue;
         if (words.length) {
           const text = filterText(i).toLowerCase();
           if (!words.every((word) => text.includes(word))) continue;
@@ -210,11 +209,9 @@ plait.table = (() => {
     arrange();
     return {
       element: h("div", { class: "table" }, top, box),
-      tools: top,
       csv,
       // New data for the same columns.
       update(newCount) { state.count = newCount; arrange(); },
-      restrict(newWanted) { state.wanted = newWanted; arrange(); },
     };
   }
   return table;

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import select
 import socket
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from typer.testing import CliRunner
 
+from plait.cli import app
 from plait.engine.inventory import Inventory
 from plait.errors import DataError, TrialError
+from plait.kernel import Kernel
 from plait.testing.hunt.case import HuntCase, HuntConnection, HuntEvent, HuntLink, as_text, load_case
 from plait.testing.hunt.draw import draw
 from plait.testing.hunt.ends import BLOCK, End
@@ -248,6 +252,75 @@ def test_a_hunt_without_a_working_guest_ends_soon() -> None:
     with pytest.raises(TrialError, match="no ip"):
         Hunt(INVENTORY, HuntLimits(5, 1, 2), failing, lines.append).run(1)
     assert len(lines) == 5
+
+
+def test_an_interrupted_hunt_keeps_its_totals_and_stops_its_guests() -> None:
+    stop = threading.Event()
+
+    def interrupted(case: HuntCase) -> CaseResult:
+        if case.seed == 5:
+            raise KeyboardInterrupt
+        return CLEAN
+
+    hunt = Hunt(INVENTORY, HuntLimits(5, 1, 1), interrupted, lambda _: None, stop)
+    with pytest.raises(KeyboardInterrupt):
+        hunt.run(first_seed=2)
+    assert (hunt.totals.cases, hunt.totals.subflows, hunt.totals.next_seed) == (3, 3, 5)
+    assert stop.is_set()
+
+
+def test_the_next_seed_is_the_first_one_without_a_result() -> None:
+    others_went_on = threading.Event()
+
+    def first_last(case: HuntCase) -> CaseResult:
+        if case.seed == 1:
+            others_went_on.wait()
+            raise KeyboardInterrupt
+        if case.seed == 4:
+            others_went_on.set()
+        return CLEAN
+
+    hunt = Hunt(INVENTORY, HuntLimits(5, 1, 2), first_last, lambda _: None)
+    with pytest.raises(KeyboardInterrupt):
+        hunt.run(first_seed=1)
+    assert hunt.totals.cases >= 2
+    assert hunt.totals.next_seed == 1
+
+
+def test_a_fault_whose_case_is_still_large_at_an_interrupt_is_searched_again() -> None:
+    leaking = next(number for number in range(3000) if leaks(drawn(number)))
+    attempts: list[HuntCase] = []
+
+    def shrinking(case: HuntCase) -> CaseResult:
+        attempts.append(case)
+        if len(attempts) == 4:
+            raise KeyboardInterrupt
+        return LEAK if leaks(case) else CLEAN
+
+    hunt = Hunt(INVENTORY, HuntLimits(5, 1, 1), shrinking, lambda _: None)
+    with pytest.raises(KeyboardInterrupt):
+        hunt.run(leaking)
+    assert (hunt.totals.faults, hunt.totals.next_seed) == ([], leaking)
+
+
+def test_the_command_prints_the_totals_of_an_interrupted_hunt_and_how_to_continue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(case: HuntCase, *_: object) -> CaseResult:
+        if case.seed == 9:
+            raise KeyboardInterrupt
+        return CLEAN
+
+    kernel = Kernel("a" * 64, "6.12.1", tmp_path / "linux", "b" * 64, 1000)
+    monkeypatch.setattr("plait.cli.laboratory.hunt.chosen_kernel", lambda _: kernel)
+    monkeypatch.setattr("plait.engine.uml.trial.VirtualEngine.inventory", lambda _: INVENTORY)
+    monkeypatch.setattr("plait.testing.hunt.run.play", interrupted)
+    monkeypatch.setattr("plait.testing.hunt.run.require_programs", lambda: None)
+    words = ["hunt", "--seed", "6", "--jobs", "1", "--out", "my faults", "--kernel", "after"]
+    result = CliRunner().invoke(app, words, standalone_mode=False)
+    assert "3 cases, 3 subflows joined" in result.stdout
+    assert "plait hunt --kernel after --seed 9 --jobs 1 --out 'my faults'" in result.stderr
+    assert result.return_value == 130
 
 
 def test_an_event_of_something_that_is_not_there_is_refused() -> None:

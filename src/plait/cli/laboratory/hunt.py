@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,10 +16,13 @@ from plait.cli.shared.ending import notify
 from plait.cli.shared.environment import environment_of
 from plait.cli.shared.kernel import chosen_kernel
 from plait.cli.shared.options import KernelOption
+from plait.errors import Ended
 
 if TYPE_CHECKING:
     from plait.testing.hunt.run import CaseResult
     from plait.testing.hunt.search import Fault, HuntTotals
+
+_MINUTES, _OUT = 10.0, Path("faults")
 
 
 def command(
@@ -27,7 +32,9 @@ def command(
     ] = None,
     *,
     kernel: KernelOption = None,
-    minutes: Annotated[float, typer.Option(metavar="M", min=0.01, max=10_000, help="Search so long")] = 10,
+    minutes: Annotated[
+        float, typer.Option(metavar="M", min=0.01, max=10_000, help="Search so long")
+    ] = _MINUTES,
     seed: Annotated[int, typer.Option(metavar="S", min=0, help="First seed")] = 1,
     faults: Annotated[
         int, typer.Option(metavar="N", min=1, max=100, help="End after N different faults")
@@ -35,13 +42,14 @@ def command(
     jobs: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Guests at once", show_default="number of CPUs")
     ] = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the files of faults")] = Path("faults"),
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the files of faults")] = _OUT,
 ) -> int:
     """Search a kernel's MPTCP for faults with random networks, connections and events.
 
     plait checks that all bytes arrive once and intact, connections make progress, no socket is left, counters add up,
     and the kernel prints no warning. It makes the case of a fault smaller, and writes it to a file that repeats it.
-    Exit code 1: there is a fault.
+    After an interrupt, plait prints what it has searched, and the command that continues. Exit code 1: there is a
+    fault.
     """
     from plait.engine.uml.trial import VirtualEngine
     from plait.testing.hunt.case import load_case
@@ -57,11 +65,37 @@ def command(
     inventory = VirtualEngine(booted, AGENT).inventory()
     limits = HuntLimits(minutes, faults, jobs or len(os.sched_getaffinity(0)))
     notify(f"hunting in {booted.name} for {minutes:g} min from seed {seed}, {limits.jobs} guests at once")
-    totals = Hunt(inventory, limits, lambda drawn: play(drawn, booted, environment), notify).run(seed)
-    for fault in totals.faults:
+    stop, interrupted_by = Event(), None
+    hunt = Hunt(inventory, limits, lambda drawn: play(drawn, booted, environment, stop.is_set), notify, stop)
+    try:
+        hunt.run(seed)
+    except KeyboardInterrupt:
+        interrupted_by = signal.SIGINT
+    except Ended as end:
+        interrupted_by = end.signal
+    for fault in hunt.totals.faults:
         _write(out, fault, kernel)
-    _show(totals)
-    return 1 if totals.faults else 0
+    _show(hunt.totals)
+    if interrupted_by is None:
+        return 1 if hunt.totals.faults else 0
+    continued = _continuing(hunt.totals.next_seed, kernel, minutes, faults, jobs, out)
+    notify(f"interrupted by {interrupted_by.name}; to continue: {continued}")
+    return 128 + interrupted_by
+
+
+def _continuing(  # noqa: PLR0917 - the options of the command
+    seed: int, kernel: str | None, minutes: float, faults: int, jobs: int | None, out: Path
+) -> str:
+    """Return the command that hunts from a seed on with the same options."""
+    words = ["plait", "hunt", *(["--kernel", kernel] if kernel else []), "--seed", str(seed)]
+    for option, value, default in (
+        ("--minutes", f"{minutes:g}", f"{_MINUTES:g}"),
+        ("--faults", str(faults), "1"),
+        ("--jobs", str(jobs), str(None)),
+        ("--out", str(out), str(_OUT)),
+    ):
+        words += [option, value] if value != default else []
+    return shlex.join(words)
 
 
 def _show_result(result: CaseResult) -> int:

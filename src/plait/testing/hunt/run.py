@@ -25,6 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from plait.binaries import AGENT
 from plait.cache import cache_root
+from plait.engine.engine import Interrupted
 from plait.engine.interactive import END, STDERR, STDOUT, ProgramStart
 from plait.engine.uml.boot_inputs import EMPTY_PLAN
 from plait.engine.uml.session import Session, SessionRequest
@@ -32,7 +33,7 @@ from plait.engine.workspace import Workspace
 from plait.errors import MachineError, TrialError, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from plait.kernel import Kernel
     from plait.testing.hunt.case import HuntCase
@@ -115,10 +116,16 @@ def require_programs() -> None:
             raise MachineError(f"hunting: {name} is not installed; run `sudo apt-get install iproute2`")
 
 
-def play(case: HuntCase, kernel: Kernel, environment: Sequence[tuple[str, str]]) -> CaseResult:
+def play(
+    case: HuntCase,
+    kernel: Kernel,
+    environment: Sequence[tuple[str, str]],
+    stopped: Callable[[], bool] = lambda: False,
+) -> CaseResult:
     """Play the case in a guest of its own.
 
-    Raises TrialError if the guest's side of plait itself fails, for instance without a program.
+    Raises TrialError if the guest's side of plait itself fails, for instance without a program, and Interrupted if
+    `stopped` returns True before the end.
     """
     argv = [sys.executable, "-s", "-S", str(_PLAYER)]
     start = ProgramStart(1, argv, environment, input="file")
@@ -133,7 +140,7 @@ def play(case: HuntCase, kernel: Kernel, environment: Sequence[tuple[str, str]])
         (folder / "input" / "stdin").write_text(case.model_dump_json(), encoding="utf-8")
         with Session(kernel, AGENT, folder, plan, request) as session:
             try:
-                _collect(session, out)
+                _collect(session, out, stopped)
             except TrialError as error:
                 died = str(error)
             log = "\n".join(session.console())
@@ -145,11 +152,13 @@ def play(case: HuntCase, kernel: Kernel, environment: Sequence[tuple[str, str]])
     return judge(b"".join(out[STDOUT]), case)
 
 
-def _collect(session: Session, out: dict[int, list[bytes]]) -> None:
+def _collect(session: Session, out: dict[int, list[bytes]], stopped: Callable[[], bool]) -> None:
     """Collect the output until the program's end (TrialError if the guest dies or exceeds a bound)."""
     deadline, size = time.monotonic() + _WALL_S, 0
     while (used_s := session.processor_s()) < _PROCESSOR_S and time.monotonic() < deadline:
         session.wait()
+        if stopped():
+            raise Interrupted
         gone = session.has_ended()
         for frame in session.frames():
             if frame.kind in out:

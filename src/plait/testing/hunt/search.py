@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from threading import Event
 from typing import TYPE_CHECKING
 
-from plait.errors import TrialError
+from plait.errors import Ended, TrialError
 from plait.testing.hunt.draw import draw
 from plait.testing.hunt.shrink import shrink
 
@@ -50,6 +51,8 @@ class HuntTotals:
     unrepeated: list[int] = field(default_factory=list)
     """Seeds whose failure did not happen again."""
     faults: list[Fault] = field(default_factory=list)
+    next_seed: int = 0
+    """The first seed without a result; a hunt from there continues this one."""
 
 
 @dataclass(frozen=True)
@@ -71,38 +74,54 @@ class Hunt:
         limits: HuntLimits,
         again: Callable[[HuntCase], CaseResult],
         report: Report,
+        stop: Event | None = None,
     ) -> None:
-        """Hunt with the algorithms of `inventory`; `again` plays a case (TrialError), and `report` shows a line."""
+        """Hunt with the algorithms of `inventory`; `again` plays a case (TrialError), and `report` shows a line.
+
+        An interrupt sets `stop`, so that `again` ends its guests.
+        """
         self._inventory = inventory
         self._limits = limits
         self._again = again
         self._report = report
+        self._stop = stop or Event()
         self._began = time.monotonic()
         self.totals = HuntTotals()
 
     def run(self, first_seed: int) -> HuntTotals:
-        """Play cases until the limits. Raises TrialError if several cases cannot be played at all."""
-        seed, troubles = first_seed, 0
-        running: dict[Future[CaseResult], tuple[int, HuntCase]] = {}
+        """Play cases until the limits. Raises TrialError if several cases cannot be played at all.
+
+        After KeyboardInterrupt and Ended, `totals` has what the hunt did.
+        """
+        self.totals.next_seed = first_seed
         with ThreadPoolExecutor(self._limits.jobs) as pool:
             try:
-                while running or not self._is_over():
-                    while len(running) < self._limits.jobs and not self._is_over():
-                        case = draw(seed, self._inventory.schedulers, self._inventory.congestion_controls)
-                        running[pool.submit(self._again, case)] = (seed, case)
-                        seed += 1
-                    for future in wait(running, return_when=FIRST_COMPLETED).done:
-                        number, case = running.pop(future)
-                        try:
-                            self._take(number, case, future.result(), pool)
-                        except TrialError as error:
-                            troubles += 1
-                            self._report(str(error))
-                            if troubles >= _MOST_TROUBLES:
-                                raise
+                self._play(first_seed, pool)
+            except (KeyboardInterrupt, Ended):
+                self._stop.set()
+                raise
             finally:
                 pool.shutdown(cancel_futures=True)
         return self.totals
+
+    def _play(self, first_seed: int, pool: ThreadPoolExecutor) -> None:
+        seed, troubles = first_seed, 0
+        running: dict[Future[CaseResult], tuple[int, HuntCase]] = {}
+        while running or not self._is_over():
+            while len(running) < self._limits.jobs and not self._is_over():
+                case = draw(seed, self._inventory.schedulers, self._inventory.congestion_controls)
+                running[pool.submit(self._again, case)] = (seed, case)
+                seed += 1
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                number, case = running.pop(future)
+                try:
+                    self._take(number, case, future.result(), pool)
+                except TrialError as error:
+                    troubles += 1
+                    self._report(str(error))
+                    if troubles >= _MOST_TROUBLES:
+                        raise
+                self.totals.next_seed = min([seed, *(waiting for waiting, _ in running.values())])
 
     def _is_over(self) -> bool:
         late = time.monotonic() - self._began > self._limits.minutes * 60

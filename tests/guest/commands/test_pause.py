@@ -178,6 +178,21 @@ def test_a_command_that_stops_the_clock_fails_its_trial_with_the_reason(
         Halted(engine, tmp_path, before=["h1 while :; do :; done"])
 
 
+def test_a_command_that_waits_for_a_processor_of_the_machine_does_not_stop_the_clock(
+    engine: VirtualEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a machine with more work than processors: the guest would run, and may not."""
+    computing = "h1 i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done"
+    monkeypatch.setattr(pause, "_STALL_S", 0.05)
+    with pytest.raises(
+        TrialError, match=r"virtual time did not advance for 0\.05 s in which the guest could run"
+    ):
+        Halted(engine, tmp_path / "runs", before=[computing])
+    monkeypatch.setattr(pause, "waited_s", lambda _pid: time.monotonic())
+    waiting = Halted(engine, tmp_path / "waits", before=[computing])
+    assert waiting.tables["flows"]["received_bytes"].sum() > 0
+
+
 def test_a_plan_with_a_pause_and_no_prompt_is_refused(engine: VirtualEngine, tmp_path: Path) -> None:
     with pytest.raises(TrialError, match="this run has no prompt"):
         engine.execute(Job(resolve(parse(TWO, "t.yaml"), 1), {}, tmp_path))

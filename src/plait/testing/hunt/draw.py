@@ -18,7 +18,13 @@ _SIZES = (0, 0, 1, 3000, 100_000, 500_000, 1_000_000)
 _WRITE_BYTES = (0, 0, 0, 400, 4000)
 _READ_EVERY_MS = (0, 0, 0, 20, 50, 200)
 _LEAST_BUFFER = 32_768
-"""With a receive buffer of 8 KiB a connection of 6.12.117 stands still: segments beyond a gap fill it."""
+_LEAST_BUFFER_OF_PIECES = 131_072
+"""The least receive buffers, and that of connections with a program that writes small pieces.
+
+With smaller ones a connection of 6.12.117 stands still for ever. Segments beyond a gap are charged with their memory,
+which is several times their bytes if they are small. Once they exceed the buffer, the kernel leaves all others in the
+subflows, also the one that fills the gap (`mptcp_data_ready`), and it discards none of them.
+"""
 _BUFFERS = (_LEAST_BUFFER, 131_072, 524_288, 6 << 20)
 _MTUS = (1500, 1500, 1500, 1400, 1280, 576, 9000)
 _UNEQUAL_MTUS = (1500, 1400, 1280, 576, 4000, 9000)
@@ -44,7 +50,7 @@ def draw(seed: int, schedulers: Sequence[str], congestion_controls: Sequence[str
         seed=seed % 2**31,
         scheduler=_scheduler(chance, schedulers, default=0.4),
         congestion_control=chance.choice(sorted(congestion_controls)),
-        receive_buffer=chance.choice(_BUFFERS),
+        receive_buffer=_receive_buffer(chance, _BUFFERS, connections),
         send_buffer=chance.choice(_BUFFERS),
         links=links,
         connections=connections,
@@ -82,10 +88,15 @@ def _slow_reader(
         seed=seed % 2**31,
         scheduler=_scheduler(chance, schedulers, default=0.2),
         congestion_control=chance.choice(sorted(congestion_controls)),
-        receive_buffer=chance.choice((_LEAST_BUFFER, 49_152, 131_072, 6 << 20)),
+        receive_buffer=_receive_buffer(chance, (_LEAST_BUFFER, 49_152, 131_072, 6 << 20), (connection,)),
         links=links,
         connections=(connection,),
     )
+
+
+def _receive_buffer(chance: Random, buffers: Sequence[int], connections: Sequence[HuntConnection]) -> int:
+    in_pieces = any(connection.write_bytes for connection in connections)
+    return max(chance.choice(buffers), _LEAST_BUFFER_OF_PIECES if in_pieces else _LEAST_BUFFER)
 
 
 def _scheduler(chance: Random, schedulers: Sequence[str], default: float) -> str:

@@ -22,56 +22,51 @@ import sys
 import time
 from pathlib import Path
 
+from plait.testing.link_netlink import (
+    ADDRESS,
+    CONDITIONS,
+    CREATE,
+    EXCLUSIVE,
+    GILBERT_ELLIOTT,
+    LINE,
+    LINES,
+    MTU,
+    NAME,
+    NESTED,
+    OUT,
+    PEER,
+    QDISC,
+    QDISC_OPTIONS,
+    SOJOURN_TIMES,
+    SOJOURNS,
+    TABLE,
+    Channel,
+    attribute,
+    condition,
+    counters,
+    dump,
+    header,
+    value_of,
+)
+
 ETHERTYPE = 0x88B5  # for local experiments (IEEE 802)
 MACS = (bytes.fromhex("02000000000a"), bytes.fromhex("02000000000b"))
 NAMES = ("la", "lb")
-RTM_NEWLINK, RTM_DELLINK, RTM_GETLINK = 16, 17, 18
-REQUEST, ACK, EXCL, CREATE = 1, 4, 0x200, 0x400
-IFLA_ADDRESS, IFLA_IFNAME, IFLA_MTU, IFLA_LINKINFO = 1, 3, 4, 18
-INFO_KIND, INFO_DATA, INFO_XSTATS = 1, 2, 3
-PEER, OUT, IN = 1, 2, 3
-NESTED = 0x8000
-FIELDS = {
-    "rate": (2, "Q"),
-    "delay": (3, "Q"),
-    "jitter": (4, "I"),
-    "overtaking": (6, "B"),
-    "loss": (7, "I"),
-    "duplicate": (9, "I"),
-    "reorder": (10, "I"),
-    "corrupt": (11, "I"),
-    "queue_packets": (12, "I"),
-    "queue_bytes": (13, "I"),
-    "bucket_rate": (14, "Q"),
-    "bucket_burst": (15, "I"),
-}
-TABLE, GE, SEED, QDISC, QDISC_OPTIONS = 5, 8, 16, 17, 18
-NETLINK_GENERIC, CONTROLLER, DUMP, DONE = 16, 16, 0x300, 3
-GET_FAMILY, FAMILY_ID, FAMILY_NAME = 3, 1, 2
-COUNT_LINE, COUNT_SOJOURNS = 2, 5
 SO_RCVBUFFORCE = 33
 SO_TIMESTAMPNS = 35
-COUNTERS = (
-    *("packets", "bytes", "lost", "overflow", "refused", "corrupted", "duplicated", "reordered"),
-    *("queue_packets", "queue_bytes", "flying", "tokens", "sojourn_ns", "down"),
-)
-
-
-def attribute(kind: int, value: bytes) -> bytes:
-    return struct.pack("=HH", len(value) + 4, kind) + value + b"\0" * (-len(value) % 4)
 
 
 def conditions(case: dict) -> bytes:
     """Return the nested attributes of a case's conditions."""
     out = b"".join(
-        attribute(kind, struct.pack(f"={form}", case["link"][name]))
-        for name, (kind, form) in FIELDS.items()
+        condition(name, case["link"][name])
+        for name in CONDITIONS
         if name in case["link"] and (name != "bucket_burst" or case["link"][name])
     )
     out += attribute(TABLE, struct.pack(f"={len(case['link']['table'])}h", *case["link"]["table"]))
-    out += attribute(GE, struct.pack("=4I", *case["link"]["ge"]))
+    out += attribute(GILBERT_ELLIOTT, struct.pack("=4I", *case["link"]["ge"]))
     if "seed" in case:
-        out += attribute(SEED, struct.pack("=Q", case["seed"]))
+        out += condition("seed", case["seed"])
     if "qdisc" in case:
         kind, options = case["qdisc"]
         out += attribute(QDISC, kind.encode() + b"\0")
@@ -79,81 +74,19 @@ def conditions(case: dict) -> bytes:
     return out
 
 
-class Netlink:
-    """A socket for netlink that waits for each acknowledgement."""
-
-    def __init__(self, protocol: int = 0) -> None:
-        self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol)
-        self.socket.bind((0, 0))
-
-    def ask(self, kind: int, flags: int, payload: bytes) -> bytes:
-        self.socket.send(struct.pack("=IHHII", 16 + len(payload), kind, REQUEST | flags, 1, 0) + payload)
-        answer = self.socket.recv(65536)
-        if struct.unpack_from("=H", answer, 4)[0] == 2 and struct.unpack_from("=i", answer, 16)[0]:
-            raise OSError(-struct.unpack_from("=i", answer, 16)[0], f"netlink {kind}: {answer[36:]!r}")
-        return answer
-
-    def link(self, index: int, data: bytes, flags: int, extra: bytes = b"", up: int = 0) -> None:
-        info = attribute(INFO_KIND, b"plait_link\0") + attribute(INFO_DATA | NESTED, data)
-        header = struct.pack("=BxHiII", 0, 0, index, up, up)
-        self.ask(RTM_NEWLINK, ACK | flags, header + extra + attribute(IFLA_LINKINFO | NESTED, info))
-
-    def make(self, case: dict) -> None:
-        """Make both ends, up."""
-        ends = [
-            attribute(IFLA_IFNAME, name.encode() + b"\0")
-            + attribute(IFLA_ADDRESS, mac)
-            + attribute(IFLA_MTU, struct.pack("=I", case["mtu"]))
-            for name, mac in zip(NAMES, MACS, strict=True)
-        ]
-        peer = struct.pack("=BxHiII", 0, 0, 0, 1, 1) + ends[1]
-        data = attribute(PEER, peer) + attribute(OUT | NESTED, conditions(case))
-        self.link(0, data, CREATE | EXCL, ends[0], up=1)
-
-    def down(self, name: str) -> None:
-        self.ask(RTM_NEWLINK, ACK, struct.pack("=BxHiII", 0, 0, socket.if_nametoindex(name), 0, 1))
-
-    def xstats(self) -> bytes:
-        index = socket.if_nametoindex(NAMES[0])
-        answer = self.ask(RTM_GETLINK, 0, struct.pack("=BxHiII", 0, 0, index, 0, 0))
-        return find(find(answer[32:], IFLA_LINKINFO), INFO_XSTATS)
-
-    def remove(self) -> None:
-        index = socket.if_nametoindex(NAMES[0])
-        self.ask(RTM_DELLINK, ACK, struct.pack("=BxHiII", 0, 0, index, 0, 0))
+def make(channel: Channel, case: dict) -> None:
+    """Make both ends of the link, up."""
+    ends = [attribute(ADDRESS, mac) + attribute(MTU, struct.pack("=I", case["mtu"])) for mac in MACS]
+    peer = header(up=True, changes=True) + attribute(NAME, NAMES[1].encode() + b"\0") + ends[1]
+    data = attribute(PEER, peer) + attribute(OUT | NESTED, conditions(case))
+    channel.link(NAMES[0], data, CREATE | EXCLUSIVE, ends[0], up=True)
 
 
-def counters(netlink: Netlink) -> tuple[dict, list[int]]:
+def count(channel: Channel) -> tuple[dict[str, int], list[int]]:
     """Return the counters of the direction that leaves the first device, and its times in the queue."""
-    line, sojourns = find(dump(1), COUNT_LINE), find(dump(2), COUNT_SOJOURNS)
-    assert line == netlink.xstats()
-    return dict(zip(COUNTERS, struct.unpack(f"={len(COUNTERS)}Q", line), strict=True)), list(
-        struct.unpack(f"={len(sojourns) // 8}Q", sojourns)
-    )
-
-
-def dump(command: int) -> bytes:
-    """Return the attributes of the first message of a dump of all links."""
-    generic = Netlink(NETLINK_GENERIC)
-    name = attribute(FAMILY_NAME, b"plait_link\0")
-    answer = generic.ask(CONTROLLER, 0, bytes((GET_FAMILY, 1, 0, 0)) + name)
-    family = struct.unpack("=H", find(answer[20:], FAMILY_ID))[0]
-    answer = generic.ask(family, DUMP, bytes((command, 1, 0, 0)))
-    message = answer[20 : struct.unpack_from("=I", answer)[0]]
-    while struct.unpack_from("=H", answer, 4)[0] != DONE:
-        answer = generic.socket.recv(65536)
-    generic.socket.close()
-    return message
-
-
-def find(attributes: bytes, wanted: int) -> bytes:
-    at = 0
-    while at < len(attributes):
-        length, kind = struct.unpack_from("=HH", attributes, at)
-        if kind & 0x3FFF == wanted:
-            return attributes[at + 4 : at + length]
-        at += (length + 3) & ~3
-    raise KeyError(wanted)
+    line, sojourns = value_of(dump(LINES)[0], LINE), value_of(dump(SOJOURNS)[0], SOJOURN_TIMES)
+    assert line == channel.line(NAMES[0])
+    return counters(line), list(struct.unpack(f"={len(sojourns) // 8}Q", sojourns))
 
 
 def tap(name: str) -> socket.socket:
@@ -185,8 +118,8 @@ def seen(from_tap: socket.socket, outgoing: bool) -> list[list[int]]:
         out.append([seconds * 10**9 + ns, number, len(frame)])
 
 
-def perform(netlink: Netlink, case: dict) -> dict:
-    netlink.make(case)
+def perform(channel: Channel, case: dict) -> dict:
+    make(channel, case)
     taps = [tap(name) for name in NAMES]
     sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     sender.bind((NAMES[0], ETHERTYPE))
@@ -198,18 +131,18 @@ def perform(netlink: Netlink, case: dict) -> dict:
             time.sleep(gap / 1e9)
         if case.get("change") and case["change"]["after"] == number:
             changed = time.clock_gettime_ns(time.CLOCK_REALTIME)
-            held = [counters(netlink)[0]["tokens"]]
+            held = [count(channel)[0]["tokens"]]
             data = attribute(OUT | NESTED, conditions(case["change"]))
-            netlink.link(socket.if_nametoindex(NAMES[0]), data, 0)
-            held.append(counters(netlink)[0]["tokens"])
+            channel.link(NAMES[0], data)
+            held.append(count(channel)[0]["tokens"])
         if case.get("sample") and number % case["sample"] == 0:
-            levels.append((time.clock_gettime_ns(time.CLOCK_REALTIME), counters(netlink)[0]["tokens"]))
+            levels.append((time.clock_gettime_ns(time.CLOCK_REALTIME), count(channel)[0]["tokens"]))
         sender.send(head + struct.pack("!II", number, number ^ 0xFFFFFFFF) + filler[: size - 22])
     if "down" in case:
         changed = time.clock_gettime_ns(time.CLOCK_REALTIME)
-        netlink.down(case["down"])
+        channel.device(case["down"], up=False)
     time.sleep(case["wait_s"])
-    counts, sojourns = counters(netlink)
+    counts, sojourns = count(channel)
     result = {
         "entries": seen(taps[0], outgoing=True),
         "arrivals": seen(taps[1], outgoing=False),
@@ -221,18 +154,18 @@ def perform(netlink: Netlink, case: dict) -> dict:
     }
     for each in (*taps, sender):
         each.close()
-    netlink.remove()
+    channel.remove(NAMES[0])
     return result
 
 
 def main() -> None:
     cases, results = map(Path, sys.argv[1:])
     Path("/proc/sys/net/ipv6/conf/default/disable_ipv6").write_text("1")
-    netlink = Netlink()
+    channel = Channel()
     performed = []
     for case in json.loads(cases.read_text()):
         try:
-            performed.append(perform(netlink, case))
+            performed.append(perform(channel, case))
         except OSError as error:
             performed.append({"error": f"{case['name']}: {error}"})
     results.write_text(json.dumps(performed))

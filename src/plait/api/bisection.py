@@ -51,7 +51,8 @@ def bisect(
     """Return the first commit of the tree after which the metric's median over seeds is worse.
 
     Raises:
-        RequestError: the scenario has several cases, the metric is unknown, or the ends do not differ.
+        RequestError: the scenario has several cases, the metric is unknown, or the ends are in the wrong order or do not
+            differ.
         KernelBuildError, MachineError: git or the build cannot work at all.
     """
     metric = metric_of(request.metric)
@@ -66,14 +67,13 @@ def bisect(
             "for example --set vary.transport=[mptcp]"
         )
     tree = GitTree.at(request.tree)
+    good, bad = tree.commit(request.good), tree.commit(request.bad)
+    if good == bad:
+        raise RequestError(f"--good {request.good} and --bad {request.bad} are the same commit; name two")
+    if tree.is_before(bad, good):
+        raise RequestError(f"--good {request.good} is later than --bad {request.bad}; exchange them")
     subject = f"{request.name} {request.metric} {request.seeds} {request.scenario.model_dump_json()}"
-    question = Question(
-        tree.commit(request.good),
-        tree.commit(request.bad),
-        subject,
-        request.worse_by,
-        metric.better == "less",
-    )
+    question = Question(good, bad, subject, request.worse_by, metric.better == "less")
     return Bisection(tree, question).run(partial(_measure, request, progress), report)
 
 

@@ -54,6 +54,10 @@ class GitTree:
             raise RequestError(f"{self.folder}: git knows no commit {revision!r}; correct the revision")
         return done.stdout.strip()
 
+    def is_before(self, earlier: str, later: str) -> bool:
+        """Return whether the history of the commit `later` has the commit `earlier`, or both are the same."""
+        return self._git("merge-base", "--is-ancestor", earlier, later).returncode == 0
+
     def tree(self, revision: str) -> str:
         """Return the git tree of a commit (RequestError if `revision` names none)."""
         return self._checked("rev-parse", f"{self.commit(revision)}^{{tree}}").strip()
@@ -139,6 +143,11 @@ class Checkout:
         match = _FAILED.search(done.stderr)
         where = f" at {match['file']}:{match['line']}" if match else ""
         hunk = f", hunk {_hunk(patch, match['file'], match['line'])}" if match else ""
+        if "No valid patches" in done.stderr:
+            return f"applying {patch.name}: it has no diff; give what `git diff` or `git format-patch` writes"
+        if "corrupt patch" in done.stderr:
+            reason = _first_line(done.stderr).removeprefix("error: ")
+            return f"applying {patch.name}: git cannot read it: {reason}; make it again with `git diff`"
         reason = "" if match else f": {_first_line(done.stderr) or 'it conflicts with the tree'}"
         remedy = f"leave it out with --without {patch.stem}" if removable else "rebase the patch on this tree"
         return f"applying {patch.name}: the tree differs{where}{hunk}{reason}; {remedy}"

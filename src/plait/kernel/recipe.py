@@ -211,8 +211,11 @@ def _options(path: Path, version: tuple[int, int]) -> tuple[Option, ...]:
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         match = _OPTION.match(line.rstrip())
         if match is None:
-            if line.startswith("CONFIG_") or line.rstrip().endswith("is not set"):
-                raise KernelBuildError(f"{path.name}:{number}: {line!r} is not a valid option")
+            if line.strip() and (not line.startswith("#") or line.rstrip().endswith("is not set")):
+                raise KernelBuildError(
+                    f"{path.name}:{number}: {line!r} is not a valid option; "
+                    "write CONFIG_NAME=VALUE or # CONFIG_NAME is not set"
+                )
             continue
         if _applies(match["condition"], match["version"], version):
             options.append(Option(match["name"] or match["unset"], match["value"]))

@@ -14,7 +14,7 @@ from fake_tables import fake_tables
 from kernel_fakes import make_numbered_commits, number_in
 from plait.api import bisection
 from plait.cli import app
-from plait.errors import KernelBuildError, TrialError
+from plait.errors import KernelBuildError, RequestError, TrialError
 from plait.kernel import Kernel
 from result_folders import write_arrow
 
@@ -136,6 +136,21 @@ def test_the_same_command_continues_after_an_interrupt(tree: Path, work: Work) -
     _, out, _ = bisect(tree)
     assert number_in(tree, out.split()[0]) == PLANTED
     assert len(work.built) == len(set(work.built)), "no commit is measured twice"
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "message"),
+    [
+        ("HEAD", "HEAD~5", "--good HEAD is later than --bad HEAD~5; exchange them"),
+        ("HEAD", "main", "--good HEAD and --bad main are the same commit; name two"),
+    ],
+)
+def test_ends_in_the_wrong_order_are_refused_before_anything_is_built(
+    tree: Path, work: Work, good: str, bad: str, message: str
+) -> None:
+    with pytest.raises(RequestError, match=message):
+        bisect(tree, "--good", good, "--bad", bad)
+    assert work.built == []
 
 
 @pytest.mark.usefixtures("work")

@@ -129,6 +129,28 @@ def test_a_patch_that_git_cannot_merge_is_refused_with_its_hunk(tree: Path, tmp_
         build_tree(TreeRequest(tree, patches=(patch,)))
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            "no diff\n",
+            "applying mine.patch: it has no diff; give what `git diff` or `git format-patch` writes",
+        ),
+        (
+            BAD.replace("-1 +1", "-1,5 +1,5"),
+            "applying mine.patch: git cannot read it: corrupt patch at line 6; ",
+        ),
+    ],
+)
+def test_a_file_that_is_no_patch_is_refused_as_such(
+    tree: Path, tmp_path: Path, content: str, message: str
+) -> None:
+    patch = tmp_path / "mine.patch"
+    patch.write_text(content)
+    with pytest.raises(KernelBuildError, match=message):
+        build_tree(TreeRequest(tree, patches=(patch,)))
+
+
 def test_a_patch_of_plait_that_does_not_apply_can_be_left_out(tree: Path) -> None:
     (tree / "file.c").write_text("rewritten\n")
     with pytest.raises(KernelBuildError, match="leave it out with --without 0001-change"):
@@ -144,6 +166,16 @@ def test_a_fragment_changes_the_configuration_and_the_identity(tree: Path, tmp_p
     changed = build_tree(TreeRequest(tree, fragments=(fragment,)))
     assert plain.identity != changed.identity
     assert "# CONFIG_MPTCP is not set" in (changed.binary.parent / "config").read_text()
+
+
+@pytest.mark.parametrize("line", ["MPTCP yes", "CONFIG_MPTCP: y", "CONFIG_MPTCP is not set", " CONFIG_HZ=1"])
+def test_a_line_of_a_fragment_that_is_no_option_is_refused_with_its_number(
+    tree: Path, tmp_path: Path, line: str
+) -> None:
+    fragment = tmp_path / "more.config"
+    fragment.write_text(f"# why\n\nCONFIG_MPTCP=y\n{line}\n")
+    with pytest.raises(KernelBuildError, match=r"more\.config:4: .* write CONFIG_NAME=VALUE or "):
+        build_tree(TreeRequest(tree, fragments=(fragment,)))
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ from link_soak.network import HOME, Network
 from soak import COMPLAINTS
 
 from plait.testing.hunt import netlink
-from plait.testing.link_netlink import Channel
+from plait.testing.link_netlink import NetlinkSocket
 
 
 def main() -> int:
@@ -111,7 +111,7 @@ def _guest(options: argparse.Namespace) -> int:
         os.environ["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"
         for kind, place in (("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/run"), ("tmpfs", "/tmp")):  # noqa: S108 - the guest's own
             netlink.run(["mount", "-t", kind, kind, place])
-        HOME.append((os.open("/proc/self/ns/net", os.O_RDONLY), Channel()))
+        HOME.append((os.open("/proc/self/ns/net", os.O_RDONLY), NetlinkSocket()))
         chance, counts = random.Random(options.seed), Counter[str]()
         for _ in range(options.networks):
             _play(chance, counts, options.changes)

@@ -29,7 +29,7 @@ from plait.testing.link_netlink import (
     QDISC_OPTIONS,
     SOJOURNS,
     TABLE,
-    Channel,
+    NetlinkSocket,
     attribute,
     condition,
     counters,
@@ -50,7 +50,7 @@ ALL = 2**32 - 1
 MS = 10**6
 QDISCS = ("codel", "fq_codel", "pfifo_fast", "pie", "sfq")
 
-HOME: list[tuple[int, Channel]] = []
+HOME: list[tuple[int, NetlinkSocket]] = []
 """The initial namespace, and netlink in it."""
 
 
@@ -133,7 +133,7 @@ class Network:
     nodes: dict[str, Node] = field(default_factory=dict)
     links: list[Link] = field(default_factory=list)
     workers: list[int] = field(default_factory=list)
-    channels: dict[str, Channel] = field(default_factory=dict)
+    channels: dict[str, NetlinkSocket] = field(default_factory=dict)
 
     def build(self, works: tuple[Work, ...]) -> None:
         """Make all nodes and links, and start the works, each in a process of its own."""
@@ -161,7 +161,7 @@ class Network:
         node.ip("link set lo up")
         for setting, value in (("ipv4/ip_forward", 1), ("ipv4/tcp_retries2", 4), ("ipv4/tcp_syn_retries", 2)):
             node.setting(setting, value)
-        self.channels[name] = Channel()
+        self.channels[name] = NetlinkSocket()
 
     def _fork(self, work: Work) -> int:
         seed = self.chance.getrandbits(30)
@@ -223,7 +223,7 @@ class Network:
         if chance.random() < 0.01:
             self.rebuild_router()
 
-    def _side(self, link: Link) -> tuple[Channel, str, int]:
+    def _side(self, link: Link) -> tuple[NetlinkSocket, str, int]:
         end = self.chance.randrange(2)
         return self.channels[link.ends[end]], link.names[end], end
 

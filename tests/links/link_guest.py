@@ -40,7 +40,7 @@ from plait.testing.link_netlink import (
     SOJOURN_TIMES,
     SOJOURNS,
     TABLE,
-    Channel,
+    NetlinkSocket,
     attribute,
     condition,
     counters,
@@ -74,7 +74,7 @@ def conditions(case: dict) -> bytes:
     return out
 
 
-def make(channel: Channel, case: dict) -> None:
+def make(channel: NetlinkSocket, case: dict) -> None:
     """Make both ends of the link, up."""
     ends = [attribute(ADDRESS, mac) + attribute(MTU, struct.pack("=I", case["mtu"])) for mac in MACS]
     peer = header(up=True, changes=True) + attribute(NAME, NAMES[1].encode() + b"\0") + ends[1]
@@ -82,7 +82,7 @@ def make(channel: Channel, case: dict) -> None:
     channel.link(NAMES[0], data, CREATE | EXCLUSIVE, ends[0], up=True)
 
 
-def count(channel: Channel) -> tuple[dict[str, int], list[int]]:
+def count(channel: NetlinkSocket) -> tuple[dict[str, int], list[int]]:
     """Return the counters of the direction that leaves the first device, and its times in the queue."""
     line, sojourns = value_of(dump(LINES)[0], LINE), value_of(dump(SOJOURNS)[0], SOJOURN_TIMES)
     assert line == channel.line(NAMES[0])
@@ -118,7 +118,7 @@ def seen(from_tap: socket.socket, outgoing: bool) -> list[list[int]]:
         out.append([seconds * 10**9 + ns, number, len(frame)])
 
 
-def perform(channel: Channel, case: dict) -> dict:
+def perform(channel: NetlinkSocket, case: dict) -> dict:
     make(channel, case)
     taps = [tap(name) for name in NAMES]
     sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
@@ -161,7 +161,7 @@ def perform(channel: Channel, case: dict) -> dict:
 def main() -> None:
     cases, results = map(Path, sys.argv[1:])
     Path("/proc/sys/net/ipv6/conf/default/disable_ipv6").write_text("1")
-    channel = Channel()
+    channel = NetlinkSocket()
     performed = []
     for case in json.loads(cases.read_text()):
         try:

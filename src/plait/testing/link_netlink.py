@@ -58,7 +58,7 @@ def value_of(attributes: bytes, wanted: int) -> bytes:
     raise KeyError(wanted)
 
 
-class Channel:
+class NetlinkSocket:
     """A socket of netlink in one namespace that waits for each answer, and raises OSError of the kernel's refusals."""
 
     def __init__(self, protocol: int = 0) -> None:
@@ -109,7 +109,7 @@ def counters(line: bytes) -> dict[str, int]:
 
 def dump(command: int) -> list[bytes]:
     """Return the attributes of each message in a dump of all links of this namespace: of `LINES` or `SOJOURNS`."""
-    generic = Channel(_GENERIC)
+    generic = NetlinkSocket(_GENERIC)
     name = attribute(_FAMILY_NAME, _KIND_NAME)
     answer = generic.ask(_CONTROLLER, 0, bytes((_GET_FAMILY, 1, 0, 0)) + name)
     family = struct.unpack("=H", value_of(answer[20:], _FAMILY_ID))[0]

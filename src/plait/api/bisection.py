@@ -51,8 +51,8 @@ def bisect(
     """Return the first commit of the tree after which the metric's median over seeds is worse.
 
     Raises:
-        RequestError: the scenario has several cases, the metric is unknown, or the ends are in the wrong order or do not
-            differ.
+        RequestError: the scenario has several cases, the metric is unknown, or the ends are in the wrong order or do
+            not differ.
         KernelBuildError, MachineError: git or the build cannot work at all.
     """
     metric = metric_of(request.metric)

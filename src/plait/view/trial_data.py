@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from plait.analysis.gaps import collected, part
+from plait.analysis.judge import judged_in
 from plait.analysis.labels.labelled import labelled
 from plait.analysis.labels.study_labels import labels_in
 from plait.analysis.metrics.ideal import ideal_goodput_bps
@@ -95,11 +96,14 @@ def _contents(trial: Trial, about: StudyFile, case: str) -> dict[str, Any]:
         "explanation", lambda: explain_trial(called, tables, unrestricted), ()
     )
     metrics = trial_metrics(with_connections(trial.plan, trial.tables), trial.tables)
-    _, _, names = ordered_metrics([name for name, value in metrics.items() if value is not None])
+    measured = [name for name, value in metrics.items() if value is not None]
+    judged = judged_in(about.scenario)
+    _, _, names = ordered_metrics(measured, judged)
     shown = without_control(plan)
     alone = len(plan.flows) == 1 and plan.flows[0].measured_as in GREEDY
     return {
         "metrics": [[metric_view(name, labels)["title"], show(name, metrics[name]), name] for name in names],
+        "judged": max(2, len(set(judged) & set(measured))),
         "series": series_view(series),
         "ideal": rounded(ideal_goodput_bps(plan, plan.flows[0])) if alone else None,
         "explained": [_explanation(flow) for flow in _worst_first(explained)[:MOST_FLOWS]],
@@ -107,7 +111,7 @@ def _contents(trial: Trial, about: StudyFile, case: str) -> dict[str, Any]:
         "network": part("drawing of the network", lambda: _network(shown, series, case, labels), None),
         "links": part("links", lambda: _links(plan, tables["links"]), []),
         "flows": _flows(tables["flows"]),
-        "events": _events(tables["events"]),
+        "events": _events(tables["events"], tables["flows"]),
         "tables": [[name, trial.tables[name].height] for name in trial.tables],
     }
 
@@ -137,8 +141,22 @@ def series_view(series: TrialSeries) -> dict[str, Any]:
             for queue in series.queues
         ],
         "marks": [[rounded(at), text] for at, text in series.marks],
-        "leftOut": series.left_out,
+        "others": _others(series),
     }
+
+
+def _others(series: TrialSeries) -> dict[str, Any] | None:
+    """Return the sum of the goodputs of the subflows that are too many to show, so that a stack has its true height."""
+    if not series.left_out:
+        return None
+    rates: dict[float, float] = {}
+    for lines, sign in ((series.by_path, 1), (series.subflows, -1)):
+        for line in lines:
+            for at, bps in line.goodput_bps:
+                rates[at] = rates.get(at, 0.0) + sign * bps
+    rest = tuple((at, max(0.0, rates[at])) for at in sorted(rates))
+    label = f"{series.left_out} more subflow{'s' if series.left_out > 1 else ''}"
+    return {"label": label, "colour": None, "goodput": _columns(rest)}
 
 
 def _columns(points: Points) -> list[list[float | int | None]]:
@@ -264,8 +282,9 @@ def _flows(flows: pl.DataFrame) -> list[dict[str, Any]]:
     return views
 
 
-def _events(events: pl.DataFrame) -> dict[str, Any]:
-    """Return the events in columns; `left` counts those beyond the bound."""
+def _events(events: pl.DataFrame, flows: pl.DataFrame) -> dict[str, Any]:
+    """Return the events in columns, with flows by their names; `left` counts those beyond the bound."""
+    names = dict(flows.select("flow", "name").iter_rows())
     shown = events.head(MOST_EVENTS)
     kept = [
         name
@@ -274,6 +293,9 @@ def _events(events: pl.DataFrame) -> dict[str, Any]:
     ]
     return {
         "columns": kept,
-        "values": [shown[name].to_list() for name in kept],
+        "values": [
+            [names.get(flow, flow) for flow in shown[name]] if name == "flow" else shown[name].to_list()
+            for name in kept
+        ],
         "left": max(0, events.height - MOST_EVENTS),
     }

@@ -77,7 +77,7 @@ window.plait = (() => {
   function renew(place, ...content) {
     const focused = place.contains(document.activeElement) ? document.activeElement : null;
     const open = new Set([...place.querySelectorAll("details[open] > summary")].map(named));
-    place.replaceChildren(...content);
+    place.replaceChildren(...content.filter((child) => child !== null && child !== undefined));
     for (const summary of place.querySelectorAll("details > summary")) summary.parentElement.open ||= open.has(named(summary));
     if (!focused) return;
     const again = [...place.querySelectorAll(focused.tagName)].find((element) => named(element) === named(focused));

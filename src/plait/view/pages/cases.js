@@ -5,6 +5,7 @@ plait.cases = (() => {
   const MOST_MAP = 40;
   const MOST_MAPS = 6;
   const ALIKE = 0.01;
+  const NARROW_PX = 640;
   const chosenOf = new Map(); // by study: what its map shows
 
   const mean = (study, metric, i) => study.figures.metrics[metric]?.[0][i] ?? null;
@@ -95,7 +96,9 @@ plait.cases = (() => {
     const bySteps = [...factors].sort((a, b) => b.values.length - a.values.length);
     const small = bySteps.filter((factor) => factor.values.length <= MOST_MAP);
     if (!small.length) return null;
-    if (!chosenOf.has(study.id)) chosenOf.set(study.id, { metric: study.primary, column: small[0].key, row: small[1]?.key ?? "", fixed: {} });
+    // A narrow window has room for the factor with fewer values, and the longer one goes down.
+    const [across, down] = window.innerWidth < NARROW_PX && small.length > 1 ? [small[1], small[0]] : small;
+    if (!chosenOf.has(study.id)) chosenOf.set(study.id, { metric: study.primary, column: across.key, row: down?.key ?? "", fixed: {} });
     const state = chosenOf.get(study.id);
     const place = h("div", { class: "scroll map" });
     const tools = h("div", { class: "tools" });

@@ -6,7 +6,7 @@ plait.charts = (() => {
   let library = null;
 
   const KINDS = {
-    goodput: { title: "Goodput", of: (s) => s.subflows, unit: "rate", steps: [[1e9, "Gbit/s"], [1e6, "Mbit/s"], [1e3, "kbit/s"], [1, "bit/s"]] },
+    goodput: { title: "Goodput", of: (s) => (s.others ? [...s.subflows, s.others] : s.subflows), unit: "rate", steps: [[1e9, "Gbit/s"], [1e6, "Mbit/s"], [1e3, "kbit/s"], [1, "bit/s"]] },
     rtt: { title: "Round-trip time", of: (s) => s.subflows, steps: [[1e3, "ms"]] },
     cwnd: { title: "Congestion window", of: (s) => s.subflows, steps: [[1, "segments"]] },
     queue: { title: "Queue", of: (s) => s.queues, steps: [[1e6, "MB"], [1e3, "kB"], [1, "B"]] },
@@ -72,9 +72,31 @@ plait.charts = (() => {
     return sums.reduce((most, sum) => Math.max(most, sum), 0);
   };
 
-  // What several trials share: the length of the time axis, and the top and unit of each kind of chart.
+  // The colour of each label, the same in all trials that have it. Labels keep the colours of their trials unless these
+  // disagree.
+  function palette(lists) {
+    const colours = new Map(), used = new Map();
+    let agreed = true;
+    for (const { label, colour } of lists.flat()) {
+      if ((colours.get(label) ?? colour) !== colour || (used.get(colour) ?? label) !== label) agreed = false;
+      colours.set(label, colour);
+      used.set(colour, label);
+    }
+    if (agreed && lists.flat().every((line) => line.colour !== null)) return colours;
+    const labels = lists.map((lines) => lines.map((line) => line.label));
+    const everywhere = labels[0].filter((label) => labels.every((own) => own.includes(label)));
+    // What one trial alone has may share its colour with another trial's, but with none of its own.
+    const further = labels.flatMap((own) => own.filter((label) => !everywhere.includes(label)).map((label, at) => [label, (everywhere.length + at) % 8]));
+    return new Map([...everywhere.map((label, at) => [label, at % 8]), ...further]);
+  }
+
+  // What several trials share: the length of the time axis, the top and unit of each kind of chart, and the colours.
   function frame(trials) {
-    const shared = { seconds: Math.max(0.001, ...trials.map((trial) => trial.series.seconds ?? 0)), kinds: {} };
+    const shared = {
+      seconds: Math.max(0.001, ...trials.map((trial) => trial.series.seconds ?? 0)), kinds: {},
+      subflows: palette(trials.map((trial) => trial.series.subflows)),
+      queues: palette(trials.map((trial) => trial.series.queues.map((line) => ({ ...line, colour: null })))),
+    };
     for (const [kind, { of, steps }] of Object.entries(KINDS)) {
       let top = Math.max(0, ...trials.map((trial) => peak(of(trial.series), kind)));
       if (kind === "goodput") {
@@ -88,9 +110,11 @@ plait.charts = (() => {
     return shared;
   }
 
-  const colourOf = (line, at) => `@path${line.colour ?? at % 8}`;
+  const token = (line) => (line.colour === null ? "faint" : `path${line.colour}`);
 
-  const entries = (lines) => lines.map((line, at) => h("li", {}, h("i", { vars: { background: `var(--path${line.colour ?? at % 8})` } }), line.label));
+  const entries = (lines) => lines.map((line) => h("li", {}, h("i", { vars: { background: `var(--${token(line)})` } }), line.label));
+
+  const painted = (lines, shared) => lines.map((line) => ({ ...line, colour: line.colour === null ? null : shared.subflows.get(line.label) }));
 
   // Whether each queue has the colour of the only path that it is part of, so that it needs no key.
   function pathsNameQueues(trial, queues) {
@@ -104,7 +128,8 @@ plait.charts = (() => {
     let lines = of(trial.series).filter((line) => line[kind][0].length);
     if (!lines.length) return null;
     const named = kind === "queue" && !pathsNameQueues(trial, lines);
-    if (named) lines = lines.map((line) => ({ ...line, colour: null }));
+    if (named) lines = lines.map((line) => ({ ...line, colour: shared.queues.get(line.label) }));
+    else if (kind !== "queue") lines = painted(lines, shared);
     const { top, divisor, unit } = shared.kinds[kind];
     const rows = [];
     lines.forEach((line, number) => {
@@ -118,7 +143,7 @@ plait.charts = (() => {
     const y = { field: "v", type: "quantitative", scale: { domain: [0, top], nice: false },
       axis: { title: null, tickCount: 4, minExtent: 34 } };
     const colour = { field: "s", type: "ordinal", legend: null,
-      scale: { domain: lines.map((_, number) => number), range: lines.map(colourOf) } };
+      scale: { domain: lines.map((_, number) => number), range: lines.map((line) => `@${token(line)}`) } };
     const stacked = kind === "goodput";
     const layers = [{
       mark: stacked ? { type: "area", interpolate: "step-after", clip: true, opacity: 0.9 } : { type: "line", clip: true },
@@ -185,9 +210,9 @@ plait.charts = (() => {
     }, "Goodput so far") };
   }
 
-  function key(trial) {
-    return h("ul", { class: "key" }, entries(trial.series.subflows),
-    trial.series.leftOut ? h("li", {}, `${trial.series.leftOut} more are in the table of subflows`) : null);
+  function key(trial, shared) {
+    const { subflows, others } = trial.series;
+    return h("ul", { class: "key" }, entries(painted(others ? [...subflows, { ...others, label: `${others.label}, in the goodput alone` }] : subflows, shared)));
   }
 
   return { KINDS, frame, overTime, linkRate, growing, key, redraw };

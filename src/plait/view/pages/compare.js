@@ -58,11 +58,11 @@
     const same = sides[0].id === sides[1].id;
     const title = (one) => (same ? one.label : `${one.study.title}: ${one.label}`);
     const heads = sides.map((one) => h("div", {}, h("h2", {}, h("a", { href: `#/s/${one.id}/c/${one.at}/t/${one.number}` }, title(one))),
-      h("p", { class: "facts" }, `trial ${String(one.number).padStart(3, "0")}${one.median ? ", the median" : ""}, seed ${one.trial.seed}`), charts.key(one.trial)));
+      h("p", { class: "facts" }, `trial ${String(one.number).padStart(3, "0")}${one.median ? ", the median" : ""}, seed ${one.trial.seed}`), charts.key(one.trial, shared)));
     const rows = plait.trialParts.CHARTS.map((kind) => {
       const made = sides.map((one) => charts.overTime(one.trial, kind, shared));
       if (made.every((chart) => chart === null)) return null;
-      return h("div", { class: "pair" }, made.map((chart, i) => h("figure", { class: "over-time" }, h("figcaption", {}, chart ? chart.title : "not measured", h("span", { class: "whose" }, ` ${title(sides[i])}`)), chart?.key, chart?.place)));
+      return h("div", { class: "pair" }, made.map((chart, i) => h("figure", { class: "over-time" }, h("figcaption", {}, chart ? chart.title : "not measured", h("span", { class: "whose" }, `: ${title(sides[i])}`)), chart?.key, chart?.place)));
     });
     const texts = sides.map((one) => new Map(one.trial.metrics.map(([name, text, key]) => [key, [name, text]])));
     const keys = [...new Set(texts.flatMap((map) => [...map.keys()]))];
@@ -114,15 +114,18 @@
         link: (at) => `#/compare/${first}.${both[at][0]}/${second}.${both[at][1]}`,
         filterText: (at) => a.labels[both[at][0]],
         columns: [
-          { title: "Case", text: (at) => a.labels[both[at][0]] },
-          { title: `first: ${view.heading}`, number: true, value: (at) => plait.cases.mean(a, view.name, both[at][0]), text: (at) => text(a, both[at][0]) },
-          { title: `second: ${view.heading}`, number: true, value: (at) => plait.cases.mean(b, view.name, both[at][1]), text: (at) => text(b, both[at][1]) },
+          { title: "Case", narrow: false, text: (at) => a.labels[both[at][0]] },
+          { title: "Case", narrow: true, text: (at) => a.labels[both[at][0]] },
+          { absent: 2, title: `first: ${view.heading}`, number: true, value: (at) => plait.cases.mean(a, view.name, both[at][0]), text: (at) => text(a, both[at][0]) },
+          { absent: 1, title: `second: ${view.heading}`, number: true, value: (at) => plait.cases.mean(b, view.name, both[at][1]), text: (at) => text(b, both[at][1]) },
           { title: "Second against first", number: true, value: ratio, text: (at) => (ratio(at) === null ? format.MISSING : format.change(ratio(at))) },
         ],
       });
       where.replaceChildren(rows.element, h("p", { class: "files" }, h("button", { type: "button", onclick: () => plait.save("studies.csv", rows.csv()) }, "These rows as CSV")));
     }
     if (shared.length) draw();
+    const differs = scenario.differences(a.scenario, b.scenario);
+    const drawing = /^figures(\.|$)/;
     const name = (study) => `${study.title} (${study.folder})`;
     return {
       crumbs: [["Studies", "#/"], ["Side by side", `#/studies/${first}/${second}`]],
@@ -132,8 +135,9 @@
         h("section", { id: "cases" }, h("h2", {}, "Cases of both studies"),
           shared.length ? h("div", { class: "tools" }, plait.cases.choose("Metric", shared.map((view) => [view.name, view.title]), state.metric, (value) => { state.metric = value; draw(); })) : null,
           !shared.length ? h("p", { class: "note" }, "They have no metric in common.") : both.length ? where : h("p", { class: "note" }, "They have no case in common. Choose a case of each to see the two over time."),
-          h("p", { class: "note" }, "Means with their 95 % intervals. `plait compare` tests the differences.")),
-        h("section", { id: "scenario" }, h("h2", {}, "Differences of the scenarios"), scenario.differencesTable(scenario.differences(a.scenario, b.scenario), "First", "Second")),
+          h("p", { class: "note" }, "Means with their 95 % intervals. ", h("code", {}, "plait compare"), " tests the differences.")),
+        h("section", { id: "scenario" }, h("h2", {}, "Differences of the scenarios"), scenario.differencesTable(differs.filter(([path]) => !drawing.test(path)), "First", "Second"),
+          differs.some(([path]) => drawing.test(path)) ? h("p", { class: "note" }, "Their figures differ too; those change no result.") : null),
       ],
     };
   });

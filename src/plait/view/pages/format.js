@@ -66,8 +66,11 @@ plait.format = (() => {
   const change = (ratio) => `${ratio >= 1 ? "+" : MINUS}${Math.abs((ratio - 1) * 100).toFixed(1)} %`;
   const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
 
+  // Keeps a number with its unit, an equation, and the arrow of a direction on one line.
+  const together = (text) => text.replaceAll("->", "\u2192").replace(/(\d) (?=(?:%|[GMk]?bit\/s|[GMk]?B|[mu\u00b5n]?s)(?![\w/]))/g, "$1\u00a0").replace(/ ([=<>]) (?=[\d\u2212])/g, "\u00a0$1\u00a0");
+
   // The name of a field in words.
   const words = (name) => name.replaceAll("_", " ");
 
-  return { MISSING, words, significant, show, interval, half, axis, unit, change, plural };
+  return { MISSING, words, together, significant, show, interval, half, axis, unit, change, plural };
 })();

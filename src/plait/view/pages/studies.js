@@ -3,7 +3,7 @@
 (() => {
   const { h, load, page, format } = plait;
 
-  const phrases = (pieces) => pieces.map(([text, stressed]) => (stressed ? h("strong", {}, text) : text));
+  const phrases = (pieces) => pieces.map(([text, stressed]) => (stressed ? h("strong", {}, format.together(text)) : format.together(text)));
 
   function card(study) {
     const address = `#/s/${study.id}`;
@@ -35,7 +35,7 @@
       crumbs: [["Studies", "#/"]],
       content: [
         h("h1", {}, "Studies"),
-        studies.length ? h("div", { class: "tools" }, filter, h("span", { class: "note" }, format.plural(studies.length, "study").replace("studys", "studies"))) : h("p", {}, "There is no study below this folder. `plait run SCENARIO --out DIR` makes one."),
+        studies.length ? h("div", { class: "tools" }, filter, h("span", { class: "note" }, format.plural(studies.length, "study").replace("studys", "studies"))) : h("p", {}, "There is no study below this folder. ", h("code", {}, "plait run SCENARIO --out DIR"), " makes one."),
         h("ul", { class: "cards" }, places),
       ],
     };

@@ -2,6 +2,8 @@
 "use strict";
 (() => {
   const { h, load, page, format, cases } = plait;
+  const MOST_FINDINGS = 5;
+  const FIRST_FINDINGS = 4;
 
   function figures(study) {
     const links = (figure) => figure.formats.map((kind) => h("a", { href: `files/${study.id}/figures/${encodeURIComponent(figure.name)}.${kind}`, download: true }, kind.toUpperCase()));
@@ -22,6 +24,14 @@
     return h("section", { id: "checks" }, h("h2", {}, "Check before trusting the result"),
       h("ul", { class: "checks" }, [...kinds.values()].map(([first, ...others]) => h("li", { class: first.loud ? "bad" : null }, text(first),
         others.length ? h("details", {}, h("summary", {}, `${others.length} more of this kind (${first.code})`), h("ul", {}, others.slice(0, 200).map((other) => h("li", {}, text(other))))) : null))));
+  }
+
+  // The tests of a study with many factors are many: those after the first wait behind a click, so that the map is near.
+  function findings(sentences) {
+    const made = sentences.map((text) => h("p", {}, format.together(text)));
+    if (made.length <= MOST_FINDINGS) return h("div", { class: "findings" }, made);
+    return [h("div", { class: "findings" }, made.slice(0, FIRST_FINDINGS)),
+      h("details", { class: "further" }, h("summary", {}, `${made.length - FIRST_FINDINGS} more findings`), h("div", { class: "findings" }, made.slice(FIRST_FINDINGS)))];
   }
 
   const tables = (id, name, table) => h("p", { class: "files" },
@@ -45,7 +55,7 @@
     const result = study.summarised ? load(`${id}/result`) : Promise.resolve({});
     result.then(({ headline: pieces, sentences, digest }) => {
       if (!pieces) return;
-      headline.replaceChildren(h("p", { class: "result" }, plait.phrases(pieces)), ...sentences.map((text) => h("p", {}, text)),
+      headline.replaceChildren(h("p", { class: "result" }, plait.phrases(pieces)), ...[findings(sentences)].flat(),
         h("p", { class: "note" }, `Digest of the data: ${digest}`));
     }).catch(() => {});
     return {

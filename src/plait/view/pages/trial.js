@@ -2,6 +2,7 @@
 "use strict";
 (() => {
   const { h, load, page, format, table, charts } = plait;
+  const MOST_JUDGED = 4;
   const CHARTS = ["goodput", "rtt", "cwnd", "queue"];
 
   const files = (base, stem, kinds) => h("span", { class: "files" }, kinds.map((kind) => h("a", { href: `${base}/${stem}.${kind}`, download: true }, kind === "parquet" ? "Parquet" : kind.toUpperCase())));
@@ -10,21 +11,21 @@
     const shared = charts.frame([trial]);
     const places = CHARTS.map((kind) => [kind, charts.overTime(trial, kind, shared, at)]).filter(([, made]) => made);
     if (!places.length) return [h("p", { class: "note" }, "No flow has a known start and end, so nothing is drawn over time.")];
-    return [charts.key(trial), ...places.map(([kind, made]) => h("figure", { class: "over-time" },
+    return [charts.key(trial, shared), ...places.map(([kind, made]) => h("figure", { class: "over-time" },
       h("figcaption", {}, made.title, " ", files(base, kind, ["svg", "pdf", "png"])), made.key, made.place)),
     trial.series.marks.length ? h("ul", { class: "marks" }, trial.series.marks.map(([t, text]) => h("li", {}, h("b", {}, `${format.significant(t)} s`), ` ${text}`))) : null];
   }
 
   function explanation(trial) {
     if (!trial.explained.length) return h("p", { class: "note" }, "No flow of this trial can be explained.");
-    return [trial.explained.map((flow) => h("article", { class: "why" },
+    return [h("div", { class: "whys" }, trial.explained.map((flow) => h("article", { class: "why" },
       h("h3", {}, flow.flow),
-      h("p", {}, flow.sentences.join(" ")),
+      h("p", {}, format.together(flow.sentences.join(" "))),
       h("div", { class: "shares", "aria-hidden": "true" }, flow.shares.map((share) => h("i", { class: share.kind, title: `${share.cause}: ${share.text}`, vars: { "flex-grow": String(share.time) } }))),
       h("ul", { class: "causes" }, flow.shares.map((share) => h("li", {}, h("i", { class: share.kind }), `${share.cause}: ${share.text}`))),
       flow.shares.some((share) => share.evidence.length) ? h("details", {}, h("summary", {}, "Evidence"),
-        flow.shares.filter((share) => share.evidence.length).map((share) => [h("h4", {}, share.cause), h("ul", {}, share.evidence.map((line) => h("li", {}, line))), share.remedy ? h("p", { class: "note" }, `To change this: ${share.remedy}.`) : null])) : null)),
-    trial.explainedLeftOut ? h("p", { class: "note" }, `${format.plural(trial.explainedLeftOut, "more flow")}: \`plait explain --flow\` explains any.`) : null];
+        flow.shares.filter((share) => share.evidence.length).map((share) => [h("h4", {}, share.cause), h("ul", {}, share.evidence.map((line) => h("li", {}, line))), share.remedy ? h("p", { class: "note" }, `To change this: ${share.remedy}.`) : null])) : null))),
+    trial.explainedLeftOut ? h("p", { class: "note" }, `${format.plural(trial.explainedLeftOut, "more flow")}: `, h("code", {}, "plait explain --flow"), " explains any.") : null];
   }
 
   function network(trial, base) {
@@ -38,14 +39,14 @@
           place.replaceChildren(h("figure", { class: "over-time" }, h("figcaption", {}, made.title), made.place));
           plait.announce(`Throughput of ${links[i].name}`);
         } }, links[i].name) },
-        { title: "Link", text: (i) => links[i].label || "no limits" },
-        { title: "Carried", number: true, value: (i) => links[i].carried, text: (i) => links[i].bytes },
-        { title: "Mean", number: true, value: (i) => links[i].carried, text: (i) => links[i].mean },
+        { title: "Link", soft: true, absent: 2, text: (i) => links[i].label || "no limits" },
+        { title: "Carried", absent: 1, number: true, value: (i) => links[i].carried, text: (i) => links[i].bytes },
+        { title: "Mean", absent: 4, number: true, value: (i) => links[i].carried, text: (i) => links[i].mean },
         { title: "Of its rate", number: true, value: (i) => links[i].used, text: (i) => format.show("percent", links[i].used) },
-        { title: "Dropped", number: true, value: (i) => links[i].dropped, text: (i) => format.show("count", links[i].dropped) },
-        { title: "by a full queue", number: true, value: (i) => links[i].overflow, text: (i) => format.show("count", links[i].overflow) },
-        { title: "Queue, mean", number: true, text: (i) => links[i].queueMean },
-        { title: "Queue, max", number: true, text: (i) => links[i].queueMax },
+        { title: "Dropped", absent: 3, number: true, value: (i) => links[i].dropped, text: (i) => format.show("count", links[i].dropped) },
+        { title: "by a full queue", absent: 5, number: true, value: (i) => links[i].overflow, text: (i) => format.show("count", links[i].overflow) },
+        { title: "Queue, mean", absent: 6, number: true, text: (i) => links[i].queueMean },
+        { title: "Queue, max", absent: 7, number: true, text: (i) => links[i].queueMax },
       ],
     }) : null;
     return [
@@ -59,7 +60,7 @@
   const flowsTable = (trial) => h("div", { class: "scroll" }, h("table", { class: "plain" },
     h("thead", {}, h("tr", {}, ["Flow", "Kind", "Transport", "Congestion control", "Received", "Lasted", "Goodput", "State"].map((title) => h("th", { scope: "col" }, title)))),
     h("tbody", {}, trial.flows.slice(0, 200).map((flow) => h("tr", {}, h("th", { scope: "row" }, flow.name),
-      [flow.kind, flow.transport, flow.congestion, flow.received, flow.lasted, flow.goodput, flow.state].map((text) => h("td", {}, text)))))));
+      [format.words(flow.kind), flow.transport, flow.congestion, flow.received, flow.lasted, flow.goodput, flow.state].map((text) => h("td", {}, text)))))));
 
   function events(trial, base, mark) {
     const { columns, values, left } = trial.events;
@@ -89,7 +90,7 @@
       h("section", { id: "network" }, h("h2", {}, "Network"), network(trial, base)),
       h("section", { id: "flows" }, h("h2", {}, "Flows"), flowsTable(trial)),
       h("section", { id: "events" }, h("h2", {}, "Events"), events(trial, base, mark)),
-      h("section", { id: "metrics" }, h("h2", {}, "Metrics"), h("dl", { class: "facts-list" }, trial.metrics.map(([title, text, name]) => [h("dt", { title: name }, title), h("dd", {}, text)]))),
+      h("section", { id: "metrics" }, h("h2", {}, "Metrics"), h("dl", { class: "columns" }, trial.metrics.map(([title, text, name]) => h("div", {}, h("dt", { title: name }, format.together(title)), h("dd", {}, text))))),
       h("section", { id: "tables" }, h("h2", {}, "Tables"), h("ul", { class: "downloads" }, trial.tables.map(([name, height]) => h("li", {}, `${name}, ${format.plural(height, "row")} `, files(base, name, ["csv", "parquet"]))))),
     ];
   }
@@ -107,7 +108,7 @@
       content: [
         h("h1", {}, name),
         h("p", { class: "facts" }, trial.facts.filter(([term]) => !term.startsWith("Digest")).map(([term, text]) => `${term} ${text}`).join(" \u00b7 ")),
-        trial.error ? h("p", { class: "bad" }, `This trial failed: ${trial.error}`) : h("p", { class: "result" }, trial.metrics.slice(0, 2).map(([title, text], i) => [i ? "; " : "", `${title} `, h("strong", {}, text)])),
+        trial.error ? h("p", { class: "bad" }, `This trial failed: ${trial.error}`) : h("p", { class: "result" }, trial.metrics.slice(0, Math.min(trial.judged, MOST_JUDGED)).map(([title, text], i) => [i ? `; ${title[0].toLowerCase()}${title.slice(1)} ` : `${title} `, h("strong", {}, text)])),
         (trial.gaps ?? []).map((gap) => h("p", { class: "bad" }, gap)),
         h("p", {}, h("button", { type: "button", class: "pick", onclick: () => plait.tray.add({ study: id, case: at, trial: number, title: name, folder: study.folder }) }, "Side by side")),
         sections.length ? h("nav", { class: "jump", "aria-label": "On this page" }, sections.map((section) => h("button", { type: "button", onclick: () => { section.scrollIntoView(); section.querySelector("a, button, input, summary")?.focus({ preventScroll: true }); } }, section.querySelector("h2").textContent))) : null,

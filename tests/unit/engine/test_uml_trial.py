@@ -17,7 +17,7 @@ from plait.engine.engine import Interrupted, Job
 from plait.engine.uml.boot_inputs import kernel_parameters
 from plait.engine.uml.containment import Policy
 from plait.engine.uml.trial import VirtualEngine
-from plait.engine.uml.watch import TrialLimits, waited_s
+from plait.engine.uml.watch import Standstill, TrialLimits, waited_s
 from plait.errors import TrialError
 from plait.kernel import Kernel
 
@@ -98,6 +98,26 @@ def test_waiting_for_a_processor_is_no_stall(cache: Path, monkeypatch: pytest.Mo
     script = "echo '2000000 traffic' > progress; sleep 60"
     starved = failure(cache, script, TrialLimits(total_s=2, stall_s=0.3))
     assert starved.startswith("too slow: virtual time stands at 2.0 s")
+
+
+def test_waits_that_are_counted_only_when_they_are_over_are_no_stall() -> None:
+    """As at idle priority: a guest waits 3 s for 20 ms of a processor, again and again, and the machine counts then."""
+    standstill = Standstill(0.0)
+    for quarters in range(1, 1200):
+        now = quarters / 4
+        standing = standstill.seconds(now, 2.98 * (now // 3))
+        assert standing < 3 + 0.02 * now
+    standstill.restart(300.0, 298.0)
+    assert standstill.seconds(310.0, 298.0) == 10
+
+
+def test_waits_of_several_processes_at_once_excuse_no_time_to_come() -> None:
+    standstill = Standstill(0.0)
+    assert standstill.seconds(10.0, 30.0) == 0
+    assert standstill.seconds(25.0, 30.0) == 15
+    # A process that ends takes its waits with it, and those of the others go on.
+    assert standstill.seconds(35.0, 5.0) == 25
+    assert standstill.seconds(45.0, 15.0) == 25
 
 
 def test_the_time_a_process_waits_for_a_processor_includes_its_children(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from plait.engine.interactive import END, STDERR, STDOUT, TerminalSize
 from plait.engine.packages import install_hint
 from plait.engine.uml.crash import ran_out_of_memory
-from plait.engine.uml.watch import Waiting, virtual_us, waited_s
+from plait.engine.uml.watch import Standstill, virtual_us, waited_s
 from plait.errors import TrialError
 
 if TYPE_CHECKING:
@@ -100,8 +100,8 @@ class _Follower:
         self._signals = signals
         self._input = sys.stdin.fileno() if typed else None
         self._interrupts = 0
-        self._began = self._advanced = time.monotonic()
-        self._waiting = Waiting(self._began)
+        self._began = time.monotonic()
+        self._standstill = Standstill(self._began)
         self._virtual_us = -1
         self._written = 0
         self._deadline: tuple[float, int] | None = None
@@ -196,7 +196,7 @@ class _Follower:
                     return code
         finally:
             self._session.guest.wake()
-            self._advanced = time.monotonic()
+            self._standstill.restart(time.monotonic(), waited_s(self._session.guest.pid))
         return None
 
     def _check_limits(self) -> None:
@@ -207,11 +207,13 @@ class _Follower:
                 f"the guest exceeded {self._limits.wall_s:.0f} s of wall time, with its clock at "
                 f"{max(self._virtual_us, 0) / 1e6:.0f} s; raise the limit with --wall-timeout"
             )
-        self._advanced += self._waiting.since_last(now, waited_s(self._session.guest.pid))
+        waited = waited_s(self._session.guest.pid)
         reached_us = virtual_us(self._session.folder)
         if reached_us > self._virtual_us:
-            self._virtual_us, self._advanced = reached_us, now
-        if now - self._advanced > _STALL_S and not (self._limits.real_time or self._limits.debugged):
+            self._virtual_us = reached_us
+            self._standstill.restart(now, waited)
+        stalled = self._standstill.seconds(now, waited)
+        if stalled > _STALL_S and not (self._limits.real_time or self._limits.debugged):
             raise TrialError(
                 f"virtual time did not advance from {max(self._virtual_us, 0) / 1e6:.0f} s for {_STALL_S:.0f} s in "
                 "which the guest could run: the program computes, or polls without sleeping; use `--clock real`"

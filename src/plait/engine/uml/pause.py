@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from plait.engine.interactive import END, READY, OutputFrame
 from plait.engine.uml.session import InteractiveGuest
-from plait.engine.uml.watch import TrialLimits, Waiting, Watch, waited_s
+from plait.engine.uml.watch import Standstill, TrialLimits, Watch, waited_s
 from plait.errors import TrialError
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ class PausingGuest(InteractiveGuest):
         self._orders_before_ready = deque([0])
         """For each READY that is still to arrive: the number of orders sent before it."""
         self._pending_readies = 1  # until the first pause
-        self._slice_began = self._next_slice = time.monotonic()
-        self._waiting = Waiting(self._slice_began)
+        self._next_slice = time.monotonic()
+        self._standstill = Standstill(self._next_slice)
         self._suspended = False
         self._terminal_runs: set[object] = set()
 
@@ -101,8 +101,7 @@ class PausingGuest(InteractiveGuest):
         """Let the clock run if a program `needed` it. Return the longest time in s until the next call."""
         now = time.monotonic()
         if self._pending_readies:
-            self._slice_began += self._waiting.since_last(now, waited_s(self.guest.pid))
-            if now - self._slice_began > _STALL_S:
+            if self._standstill.seconds(now, waited_s(self.guest.pid)) > _STALL_S:
                 self.stuck = (
                     f"virtual time did not advance for {_STALL_S:g} s in which the guest could run: a command at the "
                     "prompt computes, or polls without sleeping; `system_call: 1us` in the scenario makes "
@@ -121,8 +120,7 @@ class PausingGuest(InteractiveGuest):
 
     def _run_slice(self, microseconds: int) -> None:
         self._pending_readies += 1
-        self._slice_began = time.monotonic()
-        self._waiting.since_last(self._slice_began, waited_s(self.guest.pid))
+        self._standstill.restart(time.monotonic(), waited_s(self.guest.pid))
         self._write_order({"do": "pass", "us": microseconds})
         self._orders_before_ready.append(self._orders_sent)
         self._wake()

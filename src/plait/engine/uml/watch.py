@@ -85,18 +85,26 @@ class PausableGuest(Protocol):
         """Read what the guest has emitted, and return whether it is idle."""
 
 
-class Waiting:
-    """The time in which a guest waits for a processor of the machine: it is no stall."""
+class Standstill:
+    """How long virtual time has stood still while the guest could run: not while it waited for a processor.
 
-    def __init__(self, started: float) -> None:
-        self._checked = started
-        self._waited_s = 0.0
+    The machine counts a wait when it is over, which may be seconds later, and those of all the guest's processes.
+    """
 
-    def since_last(self, now: float, waited: float) -> float:
-        """Return how long the guest has waited since the last call; `waited` is what `waited_s` returns now."""
-        excused = min(max(waited - self._waited_s, 0.0), now - self._checked)
-        self._waited_s, self._checked = waited, now
-        return excused
+    def __init__(self, now: float) -> None:
+        """Begin with a new guest."""
+        self.restart(now, 0.0)
+
+    def restart(self, now: float, waited: float) -> None:
+        """Virtual time advanced `now`; `waited` is what `waited_s` returns."""
+        self._since, self._waited_s, self._excused_s = now, waited, 0.0
+
+    def seconds(self, now: float, waited: float) -> float:
+        """Return the seconds since virtual time advanced in which the guest could run."""
+        more = max(waited - self._waited_s, 0.0)  # less than before if a process of the guest has ended
+        self._waited_s = waited
+        self._excused_s = min(self._excused_s + more, now - self._since)
+        return now - self._since - self._excused_s
 
 
 class Watch:
@@ -108,8 +116,7 @@ class Watch:
         self._disk_bytes = disk_bytes
         self._started = started
         self._virtual_us = -1
-        self._advanced = started
-        self._waiting = Waiting(started)
+        self._standstill = Standstill(started)
 
     def until_exit(self, guest: Guest, paused: PausableGuest | None = None) -> str | None:
         """Return None if the guest ended by itself or is idle, else why plait must end it. Raises Interrupted."""
@@ -132,15 +139,15 @@ class Watch:
             os.close(descriptor)
 
     def _verdict(self, pid: int) -> str | None:
-        now = time.monotonic()
-        self._advanced += self._waiting.since_last(now, waited_s(pid))
+        now, waited = time.monotonic(), waited_s(pid)
         reached_us = virtual_us(self._job.folder)
         if reached_us > self._virtual_us:
-            self._virtual_us, self._advanced = reached_us, now
+            self._virtual_us = reached_us
+            self._standstill.restart(now, waited)
             self._job.progress(reached_us)
         if disk_used(self._job.folder) > self._disk_bytes:
             return disk_is_full(self._disk_bytes)
-        stalled = now - self._advanced
+        stalled = self._standstill.seconds(now, waited)
         namespaces = len(self._job.plan.network.namespaces)
         if stalled > self._limits.patience_s(namespaces, up=self._virtual_us >= 0):
             return (

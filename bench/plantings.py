@@ -63,8 +63,8 @@ PLANTINGS = (
         LONG,
     ),
     Planting(
-        "the sender takes an eighth of the window for the whole", "net/mptcp/options.c",
-        "new_wnd_end = new_snd_una + tcp_sk(ssk)->snd_wnd;", "new_wnd_end = new_snd_una + (tcp_sk(ssk)->snd_wnd >> 3);",
+        "the receiver offers an eighth of its free buffer", "net/mptcp/protocol.h",
+        "READ_ONCE(sk->sk_rcvbuf) - __mptcp_rmem(sk));\n", "READ_ONCE(sk->sk_rcvbuf) - __mptcp_rmem(sk)) >> 3;\n",
         WIDE,
     ),
     Planting(

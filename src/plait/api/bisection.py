@@ -13,7 +13,7 @@ from plait.analysis.metrics.catalogue import metric_of
 from plait.cache import cache_root
 from plait.engine.factory import make_engine
 from plait.engine.request import EngineRequest
-from plait.errors import KernelBuildError, RequestError
+from plait.errors import KernelBuildError, RequestError, printable
 from plait.kernel.bisect import Answer, Bisection, Question
 from plait.kernel.checkout import GitTree
 from plait.kernel.from_tree import TreeRequest, build_tree
@@ -81,7 +81,8 @@ def _measure(request: BisectRequest, progress: Progress, commit: str) -> float |
     """Return the median of the metric over the seeds on the kernel of a commit, or None if it does not build or run."""
     try:
         kernel = build_tree(TreeRequest(request.tree, commit), progress)
-    except KernelBuildError:
+    except KernelBuildError as error:
+        progress(f"{commit[:12]} is skipped: {_first_line(error)}", None)
         return None
     root = cache_root() / "exec"
     root.mkdir(parents=True, exist_ok=True)
@@ -98,8 +99,15 @@ def _measure(request: BisectRequest, progress: Progress, commit: str) -> float |
         if outcome.interrupted:
             raise KeyboardInterrupt
         if outcome.failed:
+            progress(
+                f"{commit[:12]} is skipped: a trial failed: {_first_line(outcome.failed[0].error)}", None
+            )
             return None
         summary = summary_of(read_study(folder)).cases[0].metrics.get(request.metric)
     if summary is None or summary.median is None:
         raise RequestError(f"--metric {request.metric}: the scenario {request.name} does not measure it")
     return summary.median
+
+
+def _first_line(reason: object) -> str:
+    return printable(str(reason).partition("\n")[0], keep="")

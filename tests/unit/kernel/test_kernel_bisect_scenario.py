@@ -126,6 +126,12 @@ def test_the_commit_is_found_in_spite_of_outliers_and_commits_that_do_not_build_
     assert f"plait run {shlex.join(SCENARIO)} --repeat 7 --kernel before --kernel after" in out
     for number in {BROKEN, FAILING} & set(work.built):
         assert "skip: it does not build or its trials fail" in err, number
+        reason = (
+            "net/mptcp/protocol.c:1: error"
+            if number == BROKEN
+            else "a trial failed: the guest's kernel panicked"
+        )
+        assert f"is skipped: {reason}" in err
     assert {BROKEN, FAILING} & set(work.built), "the search passes a commit that it must skip"
 
 

@@ -22,8 +22,8 @@ _LEAST_BUFFER_OF_PIECES = 131_072
 """The least receive buffers, and that of connections with a program that writes small pieces.
 
 With smaller ones a connection of 6.12.117 stands still for ever. Segments beyond a gap are charged with their memory,
-which is several times their bytes if they are small. Once they exceed the buffer, the kernel leaves all others in the
-subflows, also the one that fills the gap (`mptcp_data_ready`), and it discards none of them.
+which is more than their bytes, and several times as much if they are small. Once they exceed the buffer, the kernel
+leaves all others in the subflows, also the one that fills the gap (`mptcp_data_ready`), and it discards none of them.
 """
 _BUFFERS = (_LEAST_BUFFER, 131_072, 524_288, 6 << 20)
 _MTUS = (1500, 1500, 1500, 1400, 1280, 576, 9000)

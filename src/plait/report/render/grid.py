@@ -16,8 +16,10 @@ from plait.report.render.paper import (
     folded,
     for_paper,
     key_lines,
+    key_size,
     lower_rows,
     with_fitting_ticks,
+    with_key_at,
     with_lower_marks,
     with_narrow_keys,
     with_turned_labels,
@@ -95,16 +97,17 @@ def together(schema: str, panels: Sequence[Spec], width_mm: float, note: str = "
     _name_once(laid_out, grid)
     lines = max((len(title) if isinstance(title, list) else 1 for title in titles if title), default=0)
     between = _LINE * lines + 6 + _BELOW
+    spacing = {
+        "row": between + (0 if shares_x else _LABELS + _AXIS_TITLE),
+        "column": _APART + (0 if shares_y else _left_of(drawn, titled=not _one_title(axes[1]))),
+    }
     return {
         "$schema": schema,
         **({"title": above(notes, total - _EDGE)} if notes else {}),
-        "concat": laid_out,
+        "concat": _with_key_in_hole(laid_out, grid, spacing),
         "columns": grid.columns,
         "bounds": "flush",
-        "spacing": {
-            "row": between + (0 if shares_x else _LABELS + _AXIS_TITLE),
-            "column": _APART + (0 if shares_y else _left_of(drawn, titled=not _one_title(axes[1]))),
-        },
+        "spacing": spacing,
         "usermeta": {"width_mm": width_mm},
     }
 
@@ -263,6 +266,25 @@ def _numbers(channel: Spec) -> list[str]:
     decimals = max(0, -math.floor(math.log10(step)))
     first, last = math.ceil(domain[0] / step), math.floor(domain[1] / step)
     return [f"{number * step:,.{decimals}f}" for number in range(first, min(last, first + 20) + 1)]
+
+
+def _with_key_in_hole(panels: list[Spec], grid: _Grid, spacing: dict[str, float]) -> list[Spec]:
+    """Return the panels with their key where the last row has room for another panel, if it fits there.
+
+    Labels of the panel above reach into the room above that place, unless they are turned.
+    """
+    held = len(panels) % grid.columns
+    wide, tall = key_size(panels)
+    turned = any(channel_of(panel, "x").get("axis", {}).get("labelAngle") for panel in panels)
+    if not held or not tall or turned or len(panels) < grid.columns:
+        return panels
+    holes = grid.columns - held
+    step = grid.width + spacing["column"]
+    if wide > holes * step - spacing["column"] or tall > grid.heights[-1] + _LABELS:
+        return panels
+    starts = range(0, len(panels) - held, grid.columns)
+    down = sum(max(grid.heights[at : at + grid.columns]) + spacing["row"] for at in starts)
+    return [with_key_at(panel, held * step, down) for panel in panels]
 
 
 def _short_titles(titles: Sequence[Any], width: float) -> tuple[list[Any], str]:

@@ -54,6 +54,8 @@ _BETWEEN = 6
 """Least pixels between labels of numbers."""
 _INSIDE = 14
 """Pixels between the ends of a scale and its first and last value (`padding` of figures of sweeps)."""
+_KEY_LINE = 15
+"""Height of an entry of a key that is one column."""
 _SYMBOL = 34
 """Pixels that the symbol of an entry takes, with its distance to the next one."""
 HIGHEST_MM = 118.0
@@ -270,6 +272,46 @@ def with_narrow_keys(node: Any, width: float) -> Any:
             "symbolLimit": MOST_ENTRIES,
         }
     return made
+
+
+def with_key_at(node: Any, x: float, y: float) -> Any:
+    """Return a chart whose keys are one column that begins at a place of the whole figure, in pixels."""
+    if isinstance(node, list):
+        return [with_key_at(item, x, y) for item in node]
+    if not isinstance(node, dict):
+        return node
+    made = {name: value if name == "data" else with_key_at(value, x, y) for name, value in node.items()}
+    if isinstance(made.get("legend"), dict):
+        made["legend"] = {
+            **made["legend"],
+            "orient": "none",
+            "legendX": x,
+            "legendY": y,
+            "columns": 1,
+            "direction": "vertical",
+        }
+    return made
+
+
+def key_size(panels: Sequence[Spec]) -> tuple[float, float]:
+    """Return the width and height of the only key of these panels as one column; zeros for none, or for several."""
+    sizes = {}
+    for node in (node for panel in panels for node in (panel, *panel.get("layer", ()))):
+        for channel in node.get("encoding", {}).values():
+            legend, domain = _key_of(channel)
+            if legend is None:
+                continue
+            if not domain or "gradientLength" in legend:
+                return 0.0, 0.0
+            title = legend.get("title") or ""
+            wide = max(_entry(legend, domain), text_width(str(title), 11, bold=True))
+            sizes[str(domain), str(title)] = (wide, _KEY_LINE * (len(domain) + bool(title)))
+    return next(iter(sizes.values())) if len(sizes) == 1 else (0.0, 0.0)
+
+
+def _key_of(channel: Any) -> tuple[Spec | None, Sequence[Any] | None]:
+    legend = channel.get("legend") if isinstance(channel, dict) else None
+    return (legend, (channel.get("scale") or {}).get("domain")) if isinstance(legend, dict) else (None, None)
 
 
 def _entry(legend: Spec, domain: Sequence[Any]) -> float:

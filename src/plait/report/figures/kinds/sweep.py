@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -211,6 +212,7 @@ def sweep_spec(
     dashes = [DASHES[number % len(DASHES)] for number in range(len(drawn.order))]
     several = len(drawn.order) > 1
     by_line = {"field": "line", "type": "nominal", "sort": list(drawn.order)}
+    legend = _key(drawn.order) if several else None
     return {
         "$schema": SCHEMA,
         "width": width,
@@ -230,13 +232,13 @@ def sweep_spec(
             "color": {
                 **by_line,
                 "scale": {"domain": list(drawn.order), "range": colours},
-                "legend": {"symbolType": "stroke", "labelLimit": 260, "columns": 3} if several else None,
+                "legend": legend,
             },
             # In black and white, and for whoever sees no colours, lines differ in their dashes.
             "strokeDash": {
                 **by_line,
                 "scale": {"domain": list(drawn.order), "range": dashes},
-                "legend": {"symbolType": "stroke", "labelLimit": 260, "columns": 3} if several else None,
+                "legend": legend,
             },
         },
         "layer": [
@@ -244,6 +246,18 @@ def sweep_spec(
             *_means(summaries, metric, drawn.divisor, sweep),
         ],
     }
+
+
+def _key(order: Sequence[str]) -> Spec:
+    """Return the key of the lines; where all names are a field and its value, the field is the key's title."""
+    key: Spec = {"symbolType": "stroke", "symbolOpacity": 1, "labelLimit": 260, "columns": 3}
+    fields = {name.rpartition(" ")[0] for name in order}
+    field = fields.pop()
+    if fields or not field or field.endswith((" with", ",")):
+        return key
+    values = json.dumps({name: name.rpartition(" ")[2] for name in order})
+    title = field if field[1:2].isupper() else f"{field[0].upper()}{field[1:]}"
+    return {**key, "title": title, "labelExpr": f"({values})[datum.label]"}
 
 
 def _trials(rows: Sequence[CaseRows], metric: str, divisor: float, sweep: Sweep) -> Spec:

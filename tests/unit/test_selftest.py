@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import shutil
 import tarfile
+from threading import Event
 from typing import TYPE_CHECKING
 
 import pytest
+from typer.testing import CliRunner
 
+from plait.cli import app
+from plait.engine.engine import Interrupted
 from plait.errors import MachineError, RequestError
 from plait.kernel import Kernel
 from plait.kernel.obtain import Sources
-from plait.testing.selftest import suites, tap
+from plait.testing.selftest import run, suites, tap
+from plait.testing.selftest.run import ShardResult
 from plait.testing.selftest.suites import SuiteShard, prepare
 
 if TYPE_CHECKING:
@@ -129,6 +134,31 @@ def test_suites_of_the_distribution_are_read_from_its_archive_once(
     again = prepare(None, sources=Sources(installed=(tmp_path,), fetched=()))
     assert again == first
     assert again.shards(("diag",)) == [SuiteShard("diag")]
+
+
+def test_an_interrupted_run_shows_the_guests_that_ended_and_stops_the_others(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ran(_: object, shard: SuiteShard, seed: int, *more: object) -> ShardResult:
+        if seed == 3:
+            raise KeyboardInterrupt
+        if seed > 3:
+            stop = more[-1]
+            assert isinstance(stop, Event)
+            stop.wait()
+            raise Interrupted
+        return ShardResult(shard, seed, tap.read("diag", seed, "ok 1 - diag: listeners\n"), "", 1.0, 1.0)
+
+    kernel = Kernel("a" * 64, "6.12.1", tmp_path / "linux", "b" * 64, 1000)
+    monkeypatch.setattr("plait.cli.laboratory.selftest.chosen_kernel", lambda _: kernel)
+    monkeypatch.setattr(run, "_run", ran)
+    junit = tmp_path / "results.xml"
+    words = ["selftest", "diag", "--tree", str(tree), "--seeds", "5", "--jobs", "1", "--junit", str(junit)]
+    result = CliRunner().invoke(app, words, standalone_mode=False)
+    assert "1 of 1 subtests passed with every seed" in result.stdout
+    assert "interrupted by SIGINT; 2 of 5 guests ended" in result.stderr
+    assert junit.read_text().count("<testsuite ") == 2
+    assert result.return_value == 130
 
 
 def test_a_missing_compiler_is_named(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from plait.cli.shared.ending import notify
 from plait.cli.shared.environment import environment_of
 from plait.cli.shared.kernel import chosen_kernel
 from plait.cli.shared.options import KernelOption, TraceOption, TraceToOption
+from plait.errors import Ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -67,25 +69,57 @@ def command(
     """
     from plait.testing.selftest.run import run
     from plait.testing.selftest.suites import prepare
-    from plait.testing.selftest.tap import as_tap
 
     prepared = prepare(tree, lambda step, _: notify(f"selftests: {step}"))
     shards = prepared.shards(tuple(suites or ()))
-    numbers = range(seed, seed + seeds)
     notify(f"{len(shards)} guest{'s' * (len(shards) != 1)} for each of {seeds} seed{'s' * (seeds != 1)}")
     booted = chosen_kernel(kernel)
-    at_once = jobs or len(os.sched_getaffinity(0))
     _require_one_guest("--trace" if trace else "--pcap" if pcap else None, len(shards) * seeds)
-    captures = (pcap, keep) if pcap is not None and (keep := capture_bytes(pcap)) is not None else None
-    with _tracing(trace, trace_to, booted) as traced:
-        results = run(
-            prepared, shards, numbers, booted, environment_of([], terminal=False),
-            jobs=at_once, done=_report, traced=traced, captures=captures,
-        )  # fmt: skip
+    captures = (pcap, most) if pcap is not None and (most := capture_bytes(pcap)) is not None else None
+
+    def start(done: Callable[[ShardResult], None]) -> None:
+        with _tracing(trace, trace_to, booted) as traced:
+            run(
+                prepared, shards, range(seed, seed + seeds), booted, environment_of([], terminal=False),
+                jobs=jobs or len(os.sched_getaffinity(0)), done=done, traced=traced, captures=captures,
+            )  # fmt: skip
+
+    results, interrupted_by = _collected(start)
+    results.sort(key=lambda result: (shards.index(result.shard), result.seed))
+    code = _show_all(results, junit=junit, logs=logs, as_tap=tap)
+    if interrupted_by is not None:
+        notify(f"interrupted by {interrupted_by.name}; {len(results)} of {len(shards) * seeds} guests ended")
+        return 128 + interrupted_by
+    return code
+
+
+def _collected(
+    start: Callable[[Callable[[ShardResult], None]], None],
+) -> tuple[list[ShardResult], signal.Signals | None]:
+    """Return the results of the guests that ended, and the signal that interrupted the others."""
+    results: list[ShardResult] = []
+
+    def keep(result: ShardResult) -> None:
+        results.append(result)
+        _report(result)
+
+    try:
+        start(keep)
+    except KeyboardInterrupt:
+        return results, signal.SIGINT
+    except Ended as end:
+        return results, end.signal
+    return results, None
+
+
+def _show_all(results: list[ShardResult], *, junit: Path | None, logs: Path | None, as_tap: bool) -> int:
+    """Write and print the results, and return the exit code."""
+    from plait.testing.selftest.tap import as_tap as tap_of
+
     subtests = [subtest for result in results for subtest in result.subtests]
     _write(subtests, results, junit=junit, logs=logs)
-    if tap:
-        sys.stdout.write(as_tap(subtests))
+    if as_tap:
+        sys.stdout.write(tap_of(subtests))
     else:
         _show(subtests, results)
     return 1 if any(subtest.verdict == "fail" for subtest in subtests) else 0

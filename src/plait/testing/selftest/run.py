@@ -6,15 +6,17 @@ import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Event
 from typing import TYPE_CHECKING
 
 from plait.binaries import AGENT
 from plait.cache import cache_root
+from plait.engine.engine import Interrupted
 from plait.engine.interactive import END, STDERR, STDOUT, ProgramStart
 from plait.engine.uml.boot_inputs import EMPTY_PLAN
 from plait.engine.uml.session import Session, SessionRequest
 from plait.engine.workspace import Workspace
-from plait.errors import TrialError
+from plait.errors import Ended, TrialError
 from plait.testing.selftest import tap
 
 if TYPE_CHECKING:
@@ -67,18 +69,25 @@ def run(
 ) -> list[ShardResult]:
     """Run every shard with every seed, `jobs` at once; call `done` with each result.
 
+    An interrupt ends the running guests, whose results are then missing.
+
     `traced` returns a guest's request with its trace events; `captures` are the folder for captures and the bytes of
     each packet to keep, for a single guest. A suite that cannot run or ends without results counts as
     one failed or skipped subtest.
     """
+    stop = Event()
 
     def one(work: tuple[int, SuiteShard]) -> ShardResult:
-        result = _run(suites, work[1], work[0], kernel, environment, traced, captures)
+        result = _run(suites, work[1], work[0], kernel, environment, traced, captures, stop)
         done(result)
         return result
 
     with ThreadPoolExecutor(jobs) as pool:
-        return list(pool.map(one, [(seed, shard) for shard in shards for seed in seeds]))
+        try:
+            return list(pool.map(one, [(seed, shard) for shard in shards for seed in seeds]))
+        except (KeyboardInterrupt, Ended):
+            stop.set()
+            raise
 
 
 def _run(  # noqa: PLR0917 - it is called at one place
@@ -89,6 +98,7 @@ def _run(  # noqa: PLR0917 - it is called at one place
     environment: Sequence[tuple[str, str]],
     traced: Traced,
     captures: Captures,
+    stop: Event,
 ) -> ShardResult:
     argv = ["/bin/bash", f"./{shard.suite}.sh", *(() if shard.letter is None else (f"-{shard.letter}",))]
     start = ProgramStart(1, argv, environment, directory=str(suites.folder), merged=True)
@@ -105,7 +115,7 @@ def _run(  # noqa: PLR0917 - it is called at one place
             Workspace(cache_root() / "exec", ".work-") as workspace,
             Session(kernel, AGENT, workspace.job(), plan, request) as session,
         ):
-            code = _follow(session, pieces, began)
+            code = _follow(session, pieces, began, stop)
             virtual_s = session.virtual_s()
             if folder is not None:
                 session.keep_captures(folder)
@@ -119,10 +129,15 @@ def _run(  # noqa: PLR0917 - it is called at one place
     return ShardResult(shard, seed, subtests, output, time.monotonic() - began, virtual_s)
 
 
-def _follow(session: Session, pieces: list[bytes], began: float) -> int | None:
-    """Collect the output until the suite's end, and return its exit code (TrialError if the guest exceeds a bound)."""
+def _follow(session: Session, pieces: list[bytes], began: float, stop: Event) -> int | None:
+    """Collect the output until the suite's end, and return its exit code.
+
+    Raises TrialError if the guest exceeds a bound, and Interrupted after an interrupt.
+    """
     while time.monotonic() - began < _WALL_S and session.processor_s() < _PROCESSOR_S:
         session.wait()
+        if stop.is_set():
+            raise Interrupted
         gone = session.has_ended()
         for content, end in _contents(session):
             if end:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from plait.engine.engine import Interrupted
+from plait.engine.one_processor import OneProcessor, threads_and_children
 from plait.engine.uml.containment import GUEST, caution
 from plait.engine.uml.guest import start
 from plait.engine.uml.guest_folder import GuestFolder
@@ -68,7 +69,8 @@ class GuestRunner:
                 self._warned = True
                 self._warn(caution(guest.missing))
             try:
-                verdict = Watch(job, self.limits, started, sandbox.policy.disk_bytes).until_exit(guest)
+                watch = Watch(job, self.limits, started, sandbox.policy.disk_bytes, emulator=sandbox.emulator)
+                verdict = watch.until_exit(guest)
             finally:
                 guest.end()
         return guest.process.returncode, verdict
@@ -110,8 +112,13 @@ class Standstill:
 class Watch:
     """Waits for the guest's end, a stall, a limit, or the user's interrupt, whichever comes first."""
 
-    def __init__(self, job: Job, limits: TrialLimits, started: float, disk_bytes: int) -> None:
+    def __init__(
+        self, job: Job, limits: TrialLimits, started: float, disk_bytes: int, *, emulator: bool = False
+    ) -> None:
+        """`emulator`: the guest is a machine with several processors."""
         self._job = job
+        self._emulator = emulator
+        self._processor: OneProcessor | None = None
         self._limits = limits
         self._disk_bytes = disk_bytes
         self._started = started
@@ -122,6 +129,8 @@ class Watch:
         """Return None if the guest ended by itself or is idle, else why plait must end it. Raises Interrupted."""
         descriptor = os.pidfd_open(guest.process.pid)
         watched = [descriptor] if paused is None else [descriptor, paused.output_event]
+        if not self._emulator:
+            self._processor = OneProcessor(guest.pid, time.monotonic())
         try:
             while True:
                 ready, _, _ = select.select(watched, [], [], _POLL_S)
@@ -140,6 +149,8 @@ class Watch:
 
     def _verdict(self, pid: int) -> str | None:
         now, waited = time.monotonic(), waited_s(pid)
+        if self._processor is not None:
+            self._processor.check(now, waited)
         reached_us = virtual_us(self._job.folder)
         if reached_us > self._virtual_us:
             self._virtual_us = reached_us
@@ -193,15 +204,8 @@ def waited_s(pid: int, proc: Path = Path("/proc")) -> float:
 
     That is the second field of schedstat. It is 0 if the kernel of the machine does not count it.
     """
-    try:
-        lists = [
-            path.read_text(encoding="ascii").split() for path in (proc / str(pid) / "task").glob("*/children")
-        ]
-    except OSError:  # the process has just ended
-        return 0.0
-    processes = {pid, *(int(child) for children in lists for child in children)}
     total_ns = 0
-    for process in processes:
+    for process in threads_and_children(pid, proc):
         with suppress(OSError, IndexError, ValueError):
             total_ns += int((proc / str(process) / "schedstat").read_text(encoding="ascii").split()[1])
     return total_ns / 1e9

@@ -14,6 +14,7 @@ from plait.report.render.theme import LIGHT
 from plait.scenario import load
 from plait.scenario.vary.cases import expand
 from scenario_samples import plan_of
+from svg_boxes import covered, size_of, ways
 
 BOX = re.compile(r'<rect x="([\d.-]+)" y="([\d.-]+)" width="([\d.]+)" height="(\d+)" rx')
 NAMES = re.compile(r'font-size="13"[^>]*>([^<]*)<')
@@ -102,3 +103,27 @@ def test_too_many_paths_to_distinguish_give_an_overview(peers: int, crowded: boo
     assert overview.is_crowded(plan) is crowded
     drawn = boxes(draw(plan, (), LIGHT, legend=False))
     assert (f"seeder \N{HORIZONTAL ELLIPSIS} peer{peers} ({peers + 1})" in drawn) is crowded
+
+
+def ring_of(routers: int, second: int) -> str:
+    """Return a ring of routers with a host at the first one and another at the one numbered `second`."""
+    names = ", ".join(f"r{i}" for i in range(routers))
+    links = ", ".join(f"r{i}-r{(i + 1) % routers}: {{rate: 9mbit}}" for i in range(routers))
+    return (
+        f"title: t\nnetwork: {{hosts: [a, b], routers: [{names}], "
+        f"links: {{a-r0: {{rate: 9mbit}}, b-r{second}: {{rate: 9mbit}}, {links}}}}}\n"
+        "traffic: [bulk: {from: a, to: b, duration: 1s}]\n"
+    )
+
+
+@pytest.mark.parametrize(("routers", "second"), [(50, 25), (50, 10), (30, 15), (97, 48)])
+def test_a_long_ring_goes_back_and_forth_so_that_its_names_stay_readable(routers: int, second: int) -> None:
+    svg = drawing(ring_of(routers, second))
+    drawn = boxes(svg)
+    assert set(drawn) == {"a", "b", *(f"r{i}" for i in range(routers))}
+    width, height = size_of(svg)
+    assert width <= 1050
+    assert all(0 <= a < c <= width and 0 <= b < d <= height for a, b, c, d in drawn.values())
+    assert covered(svg) == []
+    for way in ways(svg):
+        assert all(0 <= x <= width and 0 <= y <= height for x, y in way.points)

@@ -2,11 +2,16 @@
 
 What is alike is drawn once (`grouping`). Lines run between columns only, so that they cross no box. Where links
 differ, lines have numbers, and a row below the drawing for each. Words describe networks without any order.
+
+A long chain or ring has many columns of few boxes. It goes back and forth in bands below one another, so that the
+page does not shrink its names.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -42,6 +47,9 @@ GAP = 96.0
 """Width between two columns of boxes."""
 MARGIN = 16.0
 LEAST_WIDTH = 440.0
+WIDEST = 1000.0
+"""A drawing of few rows that would be wider has several bands."""
+BETWEEN_BANDS = 10.0
 BADGE = 18.0
 ALONG = (0.5, 0.4, 0.6, 0.3, 0.7, 0.22, 0.78, 0.15, 0.85, 0.45, 0.55, 0.35, 0.65, 0.25, 0.75)
 
@@ -74,8 +82,9 @@ def _drawn(
     """Return the drawing; None where the number of a line has no free place."""
     most = max(map(len, columns))
     height = most * (ROW if most > FEW_ROWS else AIRY_ROW) + 2 * MARGIN
-    places, sides, width = _places(columns, height)
-    curves = {line: _curves(line, places, sides) for line in lines if line.a is not line.b}
+    ground = _ground(columns, height)
+    places, width, height = ground.places, ground.width, ground.height
+    curves = {line: _curves(line, ground) for line in lines if line.a is not line.b}
     around = [Box.around(*place, box.width, 34) for box, place in places.items() if box.column < 0]
     room = Room(width, height, around, [curve for parts in curves.values() for curve in parts])
     parts = [
@@ -192,45 +201,84 @@ def _span(values: Sequence[int]) -> str:
     return f"{min(values)} to {max(values)}" if min(values) < max(values) else str(min(values))
 
 
-def _places(
-    columns: Sequence[Sequence[NodeBox]], height: float
-) -> tuple[dict[NodeBox, tuple[float, float]], dict[NodeBox, tuple[float, float]], float]:
-    """Return the centre of every box, the left and right end of its column, and the width of all."""
+@dataclass(frozen=True)
+class _Ground:
+    """The centre of every box, the left and right end of its column, its band, and the size of all."""
+
+    places: dict[NodeBox, tuple[float, float]]
+    sides: dict[NodeBox, tuple[float, float]]
+    bands: dict[NodeBox, int]
+    width: float
+    height: float
+
+
+def _ground(columns: Sequence[Sequence[NodeBox]], height: float) -> _Ground:
+    """Return where everything goes; `height` is that of all where there is one band."""
     widths = [max(box.width for box in column) for column in columns]
-    gap = GAP * (1.0 if max(map(len, columns)) <= 8 else 1.5)
-    places: dict[NodeBox, tuple[float, float]] = {}
-    sides: dict[NodeBox, tuple[float, float]] = {}
-    left = MARGIN
-    for number, column in enumerate(columns):
-        step = (height - 2 * MARGIN) / len(column)
-        x = left + widths[number] / 2
-        places |= {box: (x, MARGIN + (row + 0.5) * step) for row, box in enumerate(column)}
-        sides |= dict.fromkeys(column, (left, left + widths[number]))
-        left += widths[number] + gap
-    inside = len(columns) < 2 or any(len(column) > 1 for column in columns[-1:])
-    return places, sides, left - gap + MARGIN + (GAP / 2 if inside else 0.0)
+    most = max(map(len, columns))
+    gap = GAP * (1.0 if most <= 8 else 1.5)
+    per_band = len(columns)
+    if most <= FEW_ROWS and sum(widths) + gap * (len(columns) - 1) + 2 * MARGIN > WIDEST:
+        per_band = max(2, int((WIDEST - 2 * MARGIN) // (max(widths) + gap)))
+        per_band = math.ceil(len(columns) / math.ceil(len(columns) / per_band))
+    bands = math.ceil(len(columns) / per_band)
+    turn = gap / 2 if bands > 1 else 0.0
+    height = most * ROW + 2 * MARGIN if bands > 1 else height
+    step_down = height + BETWEEN_BANDS
+    ground = _Ground({}, {}, {}, 0.0, 0.0)
+    right = MARGIN + turn
+    for band, first in enumerate(range(0, len(columns), per_band)):
+        # Columns of one place are as wide as the widest: bands that turn have their ends below one another.
+        left = MARGIN + turn
+        order = list(range(first, min(first + per_band, len(columns))))
+        slots = [max(widths[slot::per_band]) for slot in range(per_band)] if bands > 1 else widths
+        if band % 2:
+            order.reverse()
+            missing = per_band - len(order)
+            left += sum(slots[:missing]) + gap * missing
+            slots = slots[missing:]
+        for number, wide in zip(order, slots, strict=False):
+            column = columns[number]
+            step = (height - 2 * MARGIN) / len(column)
+            for row, box in enumerate(reversed(column) if band % 2 else column):
+                ground.places[box] = (left + wide / 2, MARGIN + (row + 0.5) * step + band * step_down)
+                ground.sides[box] = (left, left + wide)
+                ground.bands[box] = band
+            left += wide + gap
+        right = max(right, left - gap)
+    bows = len(columns) < 2 or any(len(column) > 1 for column in columns[-1:])
+    edge = turn + (GAP / 2 if bows and bands == 1 else 0.0)
+    return replace(ground, width=right + MARGIN + edge, height=bands * step_down - BETWEEN_BANDS)
 
 
-def _curves(
-    line: BoxLine, places: Mapping[NodeBox, tuple[float, float]], sides: Mapping[NodeBox, tuple[float, float]]
-) -> list[Curve]:
+def _curves(line: BoxLine, ground: _Ground) -> list[Curve]:
     """Return the parts of a line: through the gaps between columns, and level through the columns themselves."""
     half = 1.0 if line.parallel <= 1 else 2.5
-    stops = line.stops
     parts: list[Curve] = []
-    for here, there in pairwise(stops):
-        (x1, y1), (x2, y2) = places[here], places[there]
-        if abs(x1 - x2) < 1:  # within a column: bow out to the right, beside its boxes
-            edge = sides[here][1]
-            out = edge + GAP * 0.5
+    for here, there in pairwise(line.stops):
+        (x1, y1), (x2, y2) = ground.places[here], ground.places[there]
+        turns = ground.bands[here] != ground.bands[there]
+        if (
+            turns or abs(x1 - x2) < 1
+        ):  # bow out beside the boxes: of a column to the right, of bands where they turn
+            to_left = turns and min(ground.bands[here], ground.bands[there]) % 2 == 1
+            side = 0 if to_left else 1
+            edges = ground.sides[here][side], ground.sides[there][side]
+            far = GAP * 0.5 * (min(1.0, abs(y1 - y2) / ground.height * 2) if turns else 1.0)
+            out = min(edges) - far if to_left else max(edges) + far
+            sign = -1 if to_left else 1
             parts += [
-                Curve(((edge, y1), (out, y1), (out, y2), (edge, y2)), half),
-                _level(x1 + here.width / 2, edge, y1, half),
-                _level(x2 + there.width / 2, edge, y2, half),
+                Curve(((edges[0], y1), (out, y1), (out, y2), (edges[1], y2)), half),
+                _level(x1 + sign * here.width / 2, edges[0], y1, half),
+                _level(x2 + sign * there.width / 2, edges[1], y2, half),
             ]
             continue
         forward = x1 < x2
-        start, end = (sides[here][1], sides[there][0]) if forward else (sides[here][0], sides[there][1])
+        start, end = (
+            (ground.sides[here][1], ground.sides[there][0])
+            if forward
+            else (ground.sides[here][0], ground.sides[there][1])
+        )
         middle = (start + end) / 2
         parts += [
             Curve(((start, y1), (middle, y1), (middle, y2), (end, y2)), half),

@@ -323,7 +323,8 @@ def result_view(folder: Path, most_bytes: int = MOST_BYTES) -> dict[str, Any] | 
         view: dict[str, Any] = json.loads(kept)
         return view
     try:
-        summary = Summary.model_validate_json(content)
+        with _without_cycle_search():
+            summary = Summary.model_validate_json(content)
     except ValidationError:
         return None
     with making_sense(folder / "summary.json"):

@@ -21,6 +21,8 @@ int plait_agenda_join(struct plait_line *line);
 void plait_agenda_leave(struct plait_line *line);
 /* Calls plait_line_event at `at` (not before now), or not at all. */
 void plait_agenda_set(struct plait_line *line, u64 at);
+/* Asks for the memory of the next events; in an event, under RCU and without locks. */
+void plait_agenda_foresee(void);
 /* ktime_get_ns(), for which an event does not ask the clock again. */
 u64 plait_agenda_now(void);
 

@@ -34,6 +34,7 @@
  */
 
 #include <linux/etherdevice.h>
+#include <linux/inetdevice.h>
 #include <linux/ktime.h>
 #include <linux/prefetch.h>
 #include <linux/version.h>
@@ -156,20 +157,76 @@ static void plait_deliver(struct plait_line *line, struct sk_buff_head *arrived,
 	}
 }
 
-/* Asks for the memory of the next arrivals early: it has seldom been touched since they were sent. */
-static void plait_prefetch(const struct plait_line *line)
-{
-	const struct sk_buff *first = skb_peek(&line->flight), *second;
+/* --- Memory ahead of time ---------------------------------------------------------------------------------------- */
 
-	if (!first)
+/* Always inline: the compiler drops calls of functions that only prefetch. */
+static __always_inline void plait_prefetch(const void *memory, size_t bytes)
+{
+	size_t offset;
+
+	for (offset = 0; offset < bytes; offset += SMP_CACHE_BYTES)
+		prefetch(memory + offset);
+}
+
+/* The packet that arrives next, its successor, and those at the head of the queue. The heads of lists do no harm. */
+static __always_inline void plait_foresee_packets(const struct plait_line *line, enum plait_distance distance)
+{
+	const struct sk_buff *first = line->flight.next, *waiting = line->queue.next;
+
+	if (distance == PLAIT_SOON) {
+		plait_prefetch(first, sizeof(*first));
+		plait_prefetch(waiting, sizeof(*waiting) / 2);
+	} else if (skb_peek(&line->flight)) {
+		plait_prefetch(first->data, 2 * SMP_CACHE_BYTES);
+		prefetch(skb_shinfo(first));
+		prefetch(first->next);
+		prefetch(waiting->next);
+	}
+}
+
+static __always_inline void plait_foresee_device(const struct net_device *to, enum plait_distance distance)
+{
+	const struct in_device *in;
+
+	if (distance == PLAIT_SOON) {
+		prefetch(&to->mtu);
+		prefetch(&to->flags);
+		prefetch(&to->rx_handler);
+		prefetch(&to->ip_ptr);
+		prefetch(&to->dev_addr);
 		return;
-	prefetch(first->data);
-	prefetch(first->data + 64);
-	second = first->next;	/* or the head of the list, which does no harm */
-	prefetch(&second->next);
-	prefetch(&second->cb[sizeof(second->cb) - 1]);
-	prefetch(&second->len);
-	prefetch(&second->data);
+	}
+	in = rcu_dereference(to->ip_ptr);
+	prefetch(to->dev_addr);
+	if (in) {
+		prefetch(in);
+		prefetch(&in->cnf);
+	}
+}
+
+void plait_line_foresee(struct plait_line *line, enum plait_distance distance)
+{
+	const struct net_device *to;
+
+	if (distance == PLAIT_LATER) {
+		prefetch(&line->flight);
+		prefetch(&line->next);
+		prefetch(&line->to);
+		return;
+	}
+	if (!spin_trylock(&line->lock))
+		return;
+	if (distance == PLAIT_SOON) {
+		prefetch(&line->is.delay);
+		prefetch(&line->queue);
+		prefetch(&line->count);
+		prefetch(&line->count.queue_bytes);
+	}
+	plait_foresee_packets(line, distance);
+	spin_unlock(&line->lock);
+	to = rcu_dereference(line->to);
+	if (to)
+		plait_foresee_device(to, distance);
 }
 
 /* --- The line --------------------------------------------------------------------------------------------------- */
@@ -270,9 +327,9 @@ void plait_line_event(struct plait_line *line, u64 now)
 	spin_lock(&line->lock);
 	plait_line_advance(line, now);
 	plait_arrivals(line, now, &arrived);
-	plait_prefetch(line);
 	plait_line_arm(line);
 	spin_unlock(&line->lock);
+	plait_agenda_foresee();
 	plait_deliver(line, &arrived, false);
 }
 

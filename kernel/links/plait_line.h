@@ -88,6 +88,10 @@ int plait_line_put_sojourns(struct plait_line *line, struct sk_buff *skb);
 /* The counters at this instant. */
 void plait_line_read(struct plait_line *line, struct plait_line_counters *out);
 
+/* How soon a line has an event: each step follows pointers whose memory the step before has asked for. */
+enum plait_distance { PLAIT_NEXT, PLAIT_SOON, PLAIT_LATER };
+/* Asks for memory of the line's next event; for the agenda, under its lock and RCU. */
+void plait_line_foresee(struct plait_line *line, enum plait_distance distance);
 /* What happens to the line at `now`; for the agenda, in softirq and under RCU. */
 void plait_line_event(struct plait_line *line, u64 now);
 /* Brings the line to the present; the caller holds its lock. */

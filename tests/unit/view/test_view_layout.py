@@ -168,3 +168,30 @@ def test_a_title_in_the_bar_is_cut_only_where_it_does_not_fit(visitor: Visitor) 
     visitor.go(f"s/{study_of(visitor, 'crossed')}/c/7")
     cut = "return [...document.querySelectorAll('.crumbs li')].some((e) => e.scrollWidth > e.clientWidth)"
     assert not visitor.run(cut)
+
+
+def test_no_line_ends_within_an_equation_or_between_a_number_and_its_unit(visitor: Visitor) -> None:
+    broken = "F(1.00, 2.00) = 0.180, p < 0.5: 439 ms, 46.2 Mbit/s, 9.7 % on a->b"
+    kept = visitor.run("return plait.format.together(arguments[0])", broken)
+    assert kept.split(" ") == [
+        "F(1.00,\xa02.00)\xa0=\xa00.180,",
+        "p\xa0<\xa00.5:",
+        "439\xa0ms,",
+        "46.2\xa0Mbit/s,",
+        "9.7\xa0%",
+        "on",
+        "a\N{RIGHTWARDS ARROW}b",
+    ]
+
+
+def test_cells_of_a_map_have_the_colour_of_text_in_both_themes(visitor: Visitor) -> None:
+    study = study_of(visitor, "crossed")
+    for dark in (False, True):
+        visitor.size(1280, dark=dark)
+        visitor.go(f"s/{study}")
+        colours = visitor.until(
+            "const cell = document.querySelector('.heat td:not(.dark):not(.empty) a');"
+            "return cell && [getComputedStyle(cell).color, getComputedStyle(document.body).color]"
+        )
+        assert colours[0] == colours[1]
+        visitor.go("")

@@ -67,7 +67,7 @@ plait.format = (() => {
   const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
 
   // Keeps a number with its unit, an equation, and the arrow of a direction on one line.
-  const together = (text) => text.replaceAll("->", "\u2192").replace(/(\d) (?=(?:%|[GMk]?bit\/s|[GMk]?B|[mu\u00b5n]?s)(?![\w/]))/g, "$1\u00a0").replace(/ ([=<>]) (?=[\d\u2212])/g, "\u00a0$1\u00a0");
+  const together = (text) => text.replaceAll("->", "\u2192").replace(/(\d) (?=(?:%|[GMk]?bit\/s|[GMk]?B|[mu\u00b5n]?s)(?![\w/]))/g, "$1\u00a0").replace(/ ([=<>]) (?=[\d\u2212])/g, "\u00a0$1\u00a0").replace(/(\([\d.]+,) (?=[\d.]+\))/g, "$1\u00a0");
 
   // The name of a field in words.
   const words = (name) => name.replaceAll("_", " ");

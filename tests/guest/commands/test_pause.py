@@ -182,7 +182,7 @@ def test_a_command_that_waits_for_a_processor_of_the_machine_does_not_stop_the_c
     engine: VirtualEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on a machine with more work than processors: the guest would run, and may not."""
-    computing = "h1 i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done"
+    computing = "h1 i=0; while [ $i -lt 1000000 ]; do i=$((i + 1)); done"
     monkeypatch.setattr(pause, "_STALL_S", 0.05)
     with pytest.raises(
         TrialError, match=r"virtual time did not advance for 0\.05 s in which the guest could run"

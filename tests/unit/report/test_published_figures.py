@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fake_plans import FakeFlow, fake_plan
+from plait.analysis.compare.summary import summarise
 from plait.analysis.metrics.groups import group_metrics
 from plait.analysis.model import CaseSummary, PublishedGoodput, Statistics, Summary
-from plait.analysis.published import published_in
+from plait.analysis.published import Published, published_in
+from plait.analysis.rows import CaseRows, TrialRow
 from plait.report import build
+from plait.report.figures.kinds.cases import cases_spec
 from plait.report.table import rows
 from plait.report.terminal.summary import show
 from plait.scenario import parse
@@ -188,3 +191,23 @@ def test_figures_of_iperf3_have_a_column_and_replace_unmeasured_ones() -> None:
     assert udp.goodput == "\N{EN DASH}"
     assert udp.published == "120 Mbit/s, +25.0 %"
     assert tcp.published == "120 Mbit/s, \N{MINUS SIGN}50.0 %"
+
+
+@pytest.mark.parametrize("published_bps", [9.1e6, 9.4e6, 4.2e6])
+def test_the_number_of_a_case_does_not_cover_its_diamond(published_bps: float) -> None:
+    measured = tuple(
+        CaseRows(
+            f"transport={kind}",
+            {"transport": kind},
+            tuple(TrialRow(seed, seed, "", {"goodput_bps": bps + seed * 1e4}) for seed in range(6)),
+        )
+        for kind, bps in (("tcp", 4.0e6), ("mptcp", 9.2e6))
+    )
+    kind = "tcp" if published_bps < 5e6 else "mptcp"
+    published = Published("A. Body", (({"transport": kind}, {None: published_bps}),))
+    summary = summarise(measured, scenario="t", digest="", baseline=None)
+    spec = cases_spec(measured, summary.cases, "goodput_bps", published)
+    assert spec is not None
+    means = next(layer for layer in spec["layer"] if "layer" in layer)
+    row = next(row for row in means["data"]["values"] if row["case"] == kind.upper())
+    assert row["left"] <= published_bps / 1e6 <= row["right"]

@@ -56,7 +56,7 @@ _BETWEEN = 9
 """Least pixels between labels of a horizontal axis."""
 _UPRIGHT = 26
 """Pixels of a vertical axis for each of its ticks."""
-_FLUSH = 1
+_FLUSH = 6
 """Labels of vertical axes that are nearer to an end stay within it: titles of panels side by side are level then."""
 _LEAST_HEIGHT = 46
 """Least height of a panel whose vertical axis has numbers."""

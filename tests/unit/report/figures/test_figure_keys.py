@@ -10,8 +10,10 @@ import pytest
 from plait.analysis.compare.summary import summarise
 from plait.analysis.rows import CaseRows, TrialRow
 from plait.dataset.study_file import StudyFile
+from plait.report.figures.kinds.cases import SCHEMA
 from plait.report.figures.study_figures import static_figures
-from plait.report.render.render import draw_all
+from plait.report.render.grid import together
+from plait.report.render.render import draw_all, standalone, svg_of
 from plait.results.read import StudyData
 from svg_boxes import clipped, overlaps, text_boxes
 
@@ -76,3 +78,30 @@ def test_the_key_of_lines_names_their_field_once(drawn: dict[str, Drawing]) -> N
     texts = [box.text for box in text_boxes(drawn["lines"].svg)]
     assert texts.count("Congestion control") == 1
     assert [text for text in texts if text in CONTROLS] == list(CONTROLS)
+
+
+@pytest.mark.parametrize("top", [100, 102, 104, 106, 110])
+def test_titles_of_panels_side_by_side_are_level(top: int) -> None:
+    """The panel at the left has labels, whose uppermost may be a few pixels below the end of its axis."""
+    panel = {
+        "data": {"values": [{"x": 0, "y": 0}, {"x": 1, "y": top}]},
+        "mark": "line",
+        "height": 120,
+        "encoding": {
+            "x": {
+                "field": "x",
+                "type": "quantitative",
+                "scale": {"domain": [0, 1]},
+                "axis": {"tickCount": 3},
+            },
+            "y": {
+                "field": "y",
+                "type": "quantitative",
+                "scale": {"domain": [0, top], "nice": False},
+                "axis": {"tickCount": 5, "title": "window"},
+            },
+        },
+    }
+    spec = together(SCHEMA, [{**panel, "title": name} for name in ("TCP", "MPTCP")], 180)
+    boxes = {box.text: box for box in text_boxes(svg_of(standalone(spec)))}
+    assert boxes["TCP"].top == pytest.approx(boxes["MPTCP"].top)

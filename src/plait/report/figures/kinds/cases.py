@@ -5,6 +5,7 @@ A figure is a Vega-Lite specification (a JSON value) whose colours are tokens, s
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from plait.report.render.theme import case_token
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.analysis.model import CaseSummary
+    from plait.analysis.model import CaseSummary, Statistics
     from plait.analysis.published import Published
     from plait.analysis.rows import CaseRows
     from plait.report.figures.kind import Content, Spec, TableRows
@@ -200,7 +201,7 @@ def cases_spec(  # noqa: PLR0917 - the last ones belong together, and only panel
             *_boxes(rows, summaries, look),
             _trial_layer(rows, look),
             _interval_layer(summaries, look),
-            _mean_layer(summaries, look, numbers=entries is None),
+            _mean_layer(summaries, look, others, numbers=entries is None),
             *([_published_layer(others, look)] if others else []),
         ],
     }
@@ -369,13 +370,15 @@ def _interval_layer(summaries: Sequence[CaseSummary], look: _Look) -> Spec:
     }
 
 
-def _mean_layer(summaries: Sequence[CaseSummary], look: _Look, *, numbers: bool) -> Spec:
+def _mean_layer(
+    summaries: Sequence[CaseSummary], look: _Look, others: dict[str, float], *, numbers: bool
+) -> Spec:
+    """Return the means, and their numbers where nothing else is: `others` has the values of further marks."""
     data = [
         {
             "case": look.names[case.name],
             "x": stats.mean / look.divisor,
-            "left": max(0.0, min(stats.min, stats.ci95[0] if stats.ci95 else stats.min) / look.divisor),
-            "right": min(look.top, max(stats.max, stats.ci95[1] if stats.ci95 else stats.max) / look.divisor),
+            **_ends(stats, look, others.get(case.name)),
             "shown": show(look.metric, stats.mean),
             "colour": look.colour(case.name),
         }
@@ -395,6 +398,17 @@ def _mean_layer(summaries: Sequence[CaseSummary], look: _Look, *, numbers: bool)
             *(_number_layers(look) if numbers else ()),
         ],
     }
+
+
+def _ends(stats: Statistics, look: _Look, other: float | None) -> dict[str, float]:
+    """Return where the marks of a row begin and end, with another one if a number beside them would cover it."""
+    low, high = stats.ci95 or (math.inf, -math.inf)
+    left = min(value for value in (stats.min, low) if value is not None) / look.divisor
+    right = max(value for value in (stats.max, high) if value is not None) / look.divisor
+    reach = ROOM * look.top
+    if other is not None and left - reach <= other / look.divisor <= right + reach:
+        left, right = min(left, other / look.divisor), max(right, other / look.divisor)
+    return {"left": max(0.0, left), "right": min(look.top, right)}
 
 
 def _number_layers(look: _Look) -> list[Spec]:

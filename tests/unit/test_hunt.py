@@ -192,9 +192,7 @@ def test_receive_buffers_are_no_smaller_than_those_with_which_linux_stands_still
     for case in map(drawn, range(2000)):
         buffers[any(played.write_bytes for played in case.connections)].add(case.receive_buffer)
     assert min(buffers[False]) == 32_768
-    assert min(buffers[True]) == 131_072, (
-        "seed 1020 of an earlier version stood still with 32 KiB and 400 bytes"
-    )
+    assert min(buffers[True]) == 524_288, "with 400 bytes, 32 and 128 KiB stood still"
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ _SIZES = (0, 0, 1, 3000, 100_000, 500_000, 1_000_000)
 _WRITE_BYTES = (0, 0, 0, 400, 4000)
 _READ_EVERY_MS = (0, 0, 0, 20, 50, 200)
 _LEAST_BUFFER = 32_768
-_LEAST_BUFFER_OF_PIECES = 131_072
+_LEAST_BUFFER_OF_PIECES = 524_288
 """The least receive buffers, and that of connections with a program that writes small pieces.
 
 With smaller ones a connection of 6.12.117 stands still for ever. Segments beyond a gap are charged with their memory,

@@ -255,6 +255,33 @@ def test_a_wrong_request_runs_nothing_and_says_what_would_be_right(words: list[s
     assert message in done.stderr
 
 
+def test_the_guest_of_a_program_is_kept_on_one_processor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that computes for longer than plait leaves a guest unwatched."""
+    kept, checked = [], []
+
+    class Recorder:
+        def __init__(self, pid: int, _now: float) -> None:
+            kept.append(pid)
+
+        def check(self, now: float, waited_s: float) -> None:
+            checked.append((now, waited_s))
+
+    monkeypatch.setattr("plait.engine.uml.session.OneProcessor", Recorder)
+    computes = "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done; echo done"
+    first = SessionRequest(start=ProgramStart(1, ["/bin/sh", "-c", computes], [("PATH", "/usr/bin:/bin")]))
+    with Session(kernels.ensure(), AGENT, tmp_path, plan_of(1, 1024), first) as session:
+        frames = []
+        while not session.has_ended():
+            session.wait()
+            frames += session.frames()
+        assert frames[-1].kind == END
+    assert kept == [session.guest.pid]
+    assert checked
+    assert all(waited >= 0 for _, waited in checked)
+
+
 def test_a_guest_with_the_hosts_files_costs_at_most_300_ms_more_than_a_bare_one(
     engine: VirtualEngine, tmp_path: Path
 ) -> None:

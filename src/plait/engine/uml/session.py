@@ -24,12 +24,13 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Self
 
 from plait.engine.interactive import READY, TAKEN, OutputFrame
+from plait.engine.one_processor import OneProcessor
 from plait.engine.uml.boot_inputs import initramfs_of, kernel_parameters, present_inputs
 from plait.engine.uml.containment import DEFAULT_POLICY, GUEST, Policy, Sandbox
 from plait.engine.uml.guest import start
 from plait.engine.uml.guest_folder import GuestFolder
 from plait.engine.uml.outcome import console_lines, disk_is_full, disk_used, judge
-from plait.engine.uml.watch import cpu_s, virtual_us
+from plait.engine.uml.watch import cpu_s, virtual_us, waited_s
 from plait.errors import MachineError, TrialError
 from plait.plan.identity import plan_bytes
 
@@ -140,6 +141,8 @@ class InteractiveGuest:
         )
         with (folder / "console.log").open("wb") as console, inside:
             self.guest = start(sandbox, console, inside.fileno())
+        self._placed = time.monotonic()
+        self._processor = OneProcessor(self.guest.pid, self._placed)
         self.end_event = os.pidfd_open(self.guest.process.pid)
 
     def __enter__(self) -> Self:
@@ -196,6 +199,7 @@ class InteractiveGuest:
 
     def frames(self) -> Iterator[OutputFrame]:
         """Yield the frames that the guest has emitted since the last call."""
+        self._place()
         if select.select([self.output_event], [], [], 0)[0]:
             os.read(self.output_event, 65536)
         while chunk := os.pread(self._output, _READ_BYTES, self._read):
@@ -204,6 +208,13 @@ class InteractiveGuest:
             if self._read - self._freed > _FREE_ABOVE_BYTES:
                 _free(self._output, self._freed, self._read - self._freed)
                 self._freed = self._read
+
+    def _place(self) -> None:
+        """Let a guest that waits for its processor move to another; check at most every 0.25 s."""
+        now = time.monotonic()
+        if now - self._placed > _POLL_S:
+            self._placed = now
+            self._processor.check(now, waited_s(self.guest.pid))
 
     @property
     def output_bytes(self) -> int:

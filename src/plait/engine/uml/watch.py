@@ -129,7 +129,7 @@ class Watch:
         """Return None if the guest ended by itself or is idle, else why plait must end it. Raises Interrupted."""
         descriptor = os.pidfd_open(guest.process.pid)
         watched = [descriptor] if paused is None else [descriptor, paused.output_event]
-        if not self._emulator:
+        if paused is None and not self._emulator:  # a guest with pauses does so itself
             self._processor = OneProcessor(guest.pid, time.monotonic())
         try:
             while True:

@@ -101,6 +101,15 @@ def test_what_a_server_samples_behind_translation_belongs_to_the_plans_paths(
     assert [subflow["path"] for subflow in document["end"]["streams"][0]["subflows"]] == names
 
 
+def test_what_passes_the_routers_in_a_tunnel_of_a_program_belongs_to_the_plans_paths() -> None:
+    """As through GRE from router to cloud: the server sees the client's own addresses."""
+    plan = plan_of(TWO_ROUTERS)
+    (explanation,) = explain_trial(plan, fake_tables(plan))
+    assert [path.path for path in explanation.paths] == [path.name for path in plan.flows[0].paths]
+    assert [len(path.subflows) for path in explanation.paths] == [1, 1]
+    assert Cause.SUBFLOW_NEVER not in [share.cause for share in explanation.shares]
+
+
 def test_a_cut_is_seen_through_translation() -> None:
     plan = plan_of(TWO_ROUTERS, "events=[{at: 1s, cut: phone-cell}, {at: 4s, up: phone-cell}]")
     (explanation,) = explain_trial(plan, as_translated(plan, ["home", "cell"]))

@@ -26,7 +26,11 @@ def path_name(
     The port distinguishes paths that look alike to a server, behind a router that translates addresses.
     """
     client, server = (local, remote) if side == "client" else (remote, local)
-    names = [path for path in flow.paths if (_seen(path, side), path.server_address) == (client, server)]
+    ends = client, server
+    names = [path for path in flow.paths if (_seen(path, side), path.server_address) == ends]
+    if not names:
+        # In a tunnel that a program makes, a packet passes the router that translates with its own address.
+        names = [path for path in flow.paths if (path.client_address, path.server_address) == ends]
     for path in names:
         if isinstance(path, Translated) and remote_port in path.seen_ports:
             return path.name

@@ -18,12 +18,15 @@ from plait.dataset.study_file import StudyFile
 from plait.errors import ScenarioError
 from plait.report import build
 from plait.report.assemble import assemble, summary_of
+from plait.report.figures.kinds.scatter import EDGE
 from plait.report.figures.selection import wanted
-from plait.report.figures.study_figures import case_figures
+from plait.report.figures.study_figures import case_figures, laid_out
+from plait.report.render.render import standalone, svg_of
 from plait.report.terminal.summary import read_summary
 from plait.results.read import StudyData, read_study
 from plait.scenario import parse
 from result_folders import FakeCase, write_study
+from svg_boxes import clipped, overlaps, text_boxes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,6 +103,23 @@ def test_points_that_fill_a_space_have_a_panel_for_each_field() -> None:
         points = panel["layer"][0]["data"]["values"]
         assert tuple(point["x"] for point in points[:3]) == numbers
         assert [point["y"] for point in points] == pytest.approx([2] * len(POINTS)), "MPTCP has twice as much"
+
+
+@pytest.mark.parametrize("width", [85.0, 181.9])
+def test_points_of_ratios_name_their_axis_once_and_keep_off_the_edges(width: float) -> None:
+    data = study_of([{**point, "transport": t} for point in POINTS for t in ("tcp", "mptcp")])
+    figure = case_figures(data, summary_of(data))["goodput-scatter"]
+    drawn = svg_of(standalone(laid_out(figure, width)))
+    words = " ".join(box.text for box in text_boxes(drawn))
+    assert words.count("Goodput") == 1, words
+    assert clipped(drawn) == []
+    assert overlaps(text_boxes(drawn)) == []
+    assert drawn.count('stroke-dasharray="4,3"') == len(figure.panels), "the line of equal goodput"
+    places = [
+        float(x) for x in re.findall(r'aria-roledescription="point" transform="translate\(([\d.]+)', drawn)
+    ]
+    assert len(places) == len(POINTS) * len(figure.panels)
+    assert min(places) >= EDGE
 
 
 def test_panels_share_their_scales_where_values_are_far_apart_too() -> None:

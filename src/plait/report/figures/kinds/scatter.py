@@ -30,6 +30,10 @@ MOST_KINDS = 6
 """More kinds of points would not be distinguishable."""
 
 
+EDGE = 8
+"""Space between the outermost points and the edges of a panel, in pixels."""
+
+
 class ScatterFigure(FigureKind):
     """Points in a panel for each thing that varies; a study has it whose cases fill a space without forming a grid."""
 
@@ -163,7 +167,7 @@ def _panel(summary: Summary, cells: Cells, axis: Factor, shared: Spec) -> Spec:
                 "x": {
                     "field": "x",
                     "type": "quantitative",
-                    "scale": {"type": "log"} if apart else {"zero": False},
+                    "scale": {"padding": EDGE} | ({"type": "log"} if apart else {"zero": False}),
                     "axis": {
                         "title": axis.title,
                         "tickCount": 4,
@@ -182,5 +186,6 @@ def _panel(summary: Summary, cells: Cells, axis: Factor, shared: Spec) -> Spec:
     ]
     if cells.ratio:
         rule = {"type": "rule", "strokeDash": [4, 3], "color": "@muted"}
-        layers.append({"data": {"values": [{"y": 1}]}, "mark": rule, "encoding": {"y": shared["y"]}})
+        line = {"y": {"datum": 1, "type": "quantitative"}}
+        layers.append({"data": {"values": [{}]}, "mark": rule, "encoding": line})
     return {"$schema": SCHEMA, "width": 240, "height": 200, "layer": layers}

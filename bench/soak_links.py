@@ -73,6 +73,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=15, help="start trials for this time; at least one")
     parser.add_argument("--networks", type=int, default=3, help="how often a trial builds its network")
     parser.add_argument("--changes", type=int, default=400, help="changes of each network")
+    parser.add_argument("--direct", type=int, default=3, help="links between the hosts themselves")
     parser.add_argument("--seed", type=int, default=1, help="that of the first trial")
     parser.add_argument("--memory", default="768M")
     parser.add_argument("--guest", action="store_true", help=argparse.SUPPRESS)
@@ -84,7 +85,7 @@ def _boot(binary: Path, options: argparse.Namespace, seed: int) -> str:
     with tempfile.TemporaryDirectory() as folder:
         init = Path(folder) / "init"
         command = [sys.executable, str(Path(__file__).resolve()), "--guest", f"--seed={seed}"]
-        command += [f"--{name}={getattr(options, name)}" for name in ("networks", "changes")]
+        command += [f"--{name}={getattr(options, name)}" for name in ("networks", "changes", "direct")]
         init.write_text(f"#!/bin/sh\nexec {shlex.join(command)}\n")
         init.chmod(0o755)
         arguments = [
@@ -114,7 +115,7 @@ def _guest(options: argparse.Namespace) -> int:
         HOME.append((os.open("/proc/self/ns/net", os.O_RDONLY), NetlinkSocket()))
         chance, counts = random.Random(options.seed), Counter[str]()
         for _ in range(options.networks):
-            _play(chance, counts, options.changes)
+            _play(chance, counts, options)
         _look_for_leaks(counts)
         for name, number in counts.items():
             print(f"SOAK {number} {name}", flush=True)
@@ -128,14 +129,14 @@ def _guest(options: argparse.Namespace) -> int:
     return 0
 
 
-def _play(chance: random.Random, counts: Counter[str], changes: int) -> None:
+def _play(chance: random.Random, counts: Counter[str], options: argparse.Namespace) -> None:
     """Build a network, change it under load, and delete it."""
     calm = chance.random() < 0.4
     pauses = (0.1, 0.5) if calm else (0.0001, 0.001, 0.005, 0.02, 0.1)
     before, own = softirqs("HI"), Counter[str]()
-    network = Network(chance, own, calm)
+    network = Network(chance, own, options.direct, calm)
     network.build(CALM if calm else MIXED)
-    for _ in range(changes // 4 if calm else changes):
+    for _ in range(options.changes // 4 if calm else options.changes):
         time.sleep(chance.choice(pauses))
         network.change()
     network.tear_down()

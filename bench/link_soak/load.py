@@ -9,8 +9,6 @@ import struct
 import time
 from typing import TYPE_CHECKING
 
-from link_soak.network import DIRECT
-
 if TYPE_CHECKING:
     import random
 
@@ -90,7 +88,9 @@ def spray(network: Network, chance: random.Random) -> None:
     """Send bursts of UDP to all addresses of host b."""
     sender = network.nodes["a"].socket(socket.SOCK_DGRAM, 0)
     sender.setblocking(False)
-    targets = [network.links[number].address(1) for number in (*range(DIRECT), len(network.links) - 1)]
+    targets = [
+        network.links[number].address(1) for number in (*range(network.direct), len(network.links) - 1)
+    ]
     while True:
         target, size = chance.choice(targets), chance.choice((1, 1000, 1472, 9000))
         for _ in range(chance.choice((1, 20, 100))):
@@ -104,7 +104,7 @@ def flood(network: Network, chance: random.Random) -> None:
     while True:
         sender = network.nodes["a"].socket(socket.SOCK_RAW, 0, socket.AF_PACKET)
         with contextlib.suppress(OSError):
-            sender.bind((f"l{chance.randrange(DIRECT + 1)}a", ETHERTYPE))
+            sender.bind((f"l{chance.randrange(network.direct + 1)}a", ETHERTYPE))
             frame = b"\xff" * 6 + b"\x02" + bytes(5) + struct.pack("!H", ETHERTYPE)
             for _ in range(chance.choice((10, 100))):
                 sender.send(frame + bytes(chance.choice((46, 1000))))

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
     Work = Callable[["Network", random.Random], None]
 
-DIRECT = 3
-"""Links between the hosts themselves."""
 ROUTERS = ("r1", "r2", "r3")
 ALL = 2**32 - 1
 MS = 10**6
@@ -129,6 +127,8 @@ class Network:
 
     chance: random.Random
     counts: Counter[str]
+    direct: int
+    """Links between the hosts themselves."""
     calm: bool = False
     nodes: dict[str, Node] = field(default_factory=dict)
     links: list[Link] = field(default_factory=list)
@@ -140,7 +140,7 @@ class Network:
         chain = ("a", *ROUTERS, "b")
         for name in chain:
             self._make_node(name)
-        ends = [("a", "b")] * DIRECT + list(pairwise(chain))
+        ends = [("a", "b")] * self.direct + list(pairwise(chain))
         self.links = [Link(number, pair) for number, pair in enumerate(ends)]
         for link in self.links:
             self.make(link)
@@ -200,7 +200,7 @@ class Network:
 
     def routes(self) -> None:
         """Give each node of the chain its way to both ends of it."""
-        hops = self.links[DIRECT:]
+        hops = self.links[self.direct :]
         for number, link in enumerate(hops):
             for other, far in enumerate(hops):
                 if other > number:
@@ -244,7 +244,7 @@ class Network:
         channel.device(name, up=False)
         time.sleep(self.chance.choice((0, 0.001, 0.1, 1.0)))
         channel.device(name, up=True)
-        if link.number >= DIRECT:
+        if link.number >= self.direct:
             self.routes()
         self.counts["ends down"] += 1
 

@@ -62,14 +62,21 @@ class OneProcessor:
 
     def _bind(self, processors: set[int]) -> None:
         """Allow only these processors to all threads of the guest's kernel, and to its programs."""
-        for thread in threads_and_children(self._pid, self._proc):
-            with suppress(OSError):  # it has just ended
-                os.sched_setaffinity(thread, processors)
+        bound: set[int] = set()
+        for _ in range(2):  # what a thread starts before it is bound may run anywhere, so look again
+            new = threads_and_children(self._pid, self._proc) - bound
+            for thread in new:
+                with suppress(OSError):  # it has just ended
+                    os.sched_setaffinity(thread, processors)
+            bound |= new
 
     def _counts_waiting(self) -> bool:
-        """Return whether the machine counts how long a process waits: then its schedstat is not only zeros."""
+        """Return whether the machine counts how long a process waits: then schedstat is not only zeros.
+
+        The guest's may be zeros yet, because it has just begun. That of plait is not.
+        """
         try:
-            return (self._proc / str(self._pid) / "schedstat").read_text(encoding="ascii").split()[0] != "0"
+            return (self._proc / "self" / "schedstat").read_text(encoding="ascii").split()[0] != "0"
         except (OSError, IndexError):
             return False
 

@@ -38,8 +38,9 @@ class Machine:
         )
 
     def count_waiting(self, counts: str) -> None:
-        """Set the counters of the guest's kernel."""
-        (self.proc / str(KERNEL) / "schedstat").write_text(counts)
+        """Set the counters of plait."""
+        (self.proc / "self").mkdir(exist_ok=True)
+        (self.proc / "self" / "schedstat").write_text(counts)
 
     def bind(self, process: int, processors: set[int]) -> None:
         """Note what plait asks for, in place of the system's call."""
@@ -63,6 +64,27 @@ def everywhere(processors: set[int]) -> dict[int, set[int]]:
 def test_all_processes_stay_where_the_kernel_of_the_guest_is(machine: Machine) -> None:
     OneProcessor(KERNEL, 0.0, machine.proc)
     assert machine.bound == everywhere({2})
+
+
+def test_a_guest_that_has_not_run_yet_is_kept(machine: Machine) -> None:
+    """Else a short trial is over before the next look at it, and half of them were twice as slow."""
+    (machine.proc / str(KERNEL) / "schedstat").write_text("0 0 0")
+    OneProcessor(KERNEL, 0.0, machine.proc)
+    assert machine.bound == everywhere({2})
+
+
+def test_a_program_that_starts_while_the_others_are_bound_is_kept(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def bind_and_start(process: int, processors: set[int]) -> None:
+        machine.bind(process, processors)
+        (machine.proc / str(KERNEL) / "task" / str(THREAD) / "children").write_text(
+            f"{PROGRAM} {PROGRAM + 1}"
+        )
+
+    monkeypatch.setattr(os, "sched_setaffinity", bind_and_start)
+    OneProcessor(KERNEL, 0.0, machine.proc)
+    assert machine.bound == everywhere({2}) | {PROGRAM + 1: {2}}
 
 
 def test_a_guest_that_waits_is_moved_and_stays_where_it_is_then(machine: Machine) -> None:
@@ -94,7 +116,7 @@ def test_nothing_is_bound_where_the_machine_does_not_count_waiting(machine: Mach
     """Two guests on one processor could not be told from two that have one each."""
     machine.count_waiting("0 0 0")
     OneProcessor(KERNEL, 0.0, machine.proc).check(0.25, 0.0)
-    (machine.proc / str(KERNEL) / "schedstat").unlink()
+    (machine.proc / "self" / "schedstat").unlink()
     OneProcessor(KERNEL, 0.0, machine.proc).check(0.25, 0.0)
     assert machine.bound == {}
 

@@ -120,7 +120,7 @@ def test_main_effects_and_their_interaction_are_found_and_said() -> None:
 def test_no_effect_is_called_no_evidence() -> None:
     tested, _ = effects(cases_of(noise(6, 3), {"scheduler": ("a", "b", "c")}), [METRIC])
     assert tested[0].sentence.startswith(
-        "There is no evidence of an effect of scheduler on the page load time (F("
+        "The 6 seeds give no evidence of an effect of scheduler on the page load time (F("
     )
 
 

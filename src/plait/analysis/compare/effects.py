@@ -123,7 +123,7 @@ def _sentence(effect: FactorEffect, names: Sequence[str], test: EffectTest) -> s
             if len(names) == 1
             else f"an interaction of {names[0]} and {names[1]} in the {noun}"
         )
-        return f"There is no evidence of {what} ({evidence})."
+        return f"The {effect.seeds} seeds give no evidence of {what} ({evidence})."
     evidence += f", partial \N{GREEK SMALL LETTER ETA}\N{SUPERSCRIPT TWO} = {effect.partial_eta2:.2f}"
     if len(names) == 2:
         return f"The effect of {names[0]} on the {noun} depends on {names[1]} ({evidence})."

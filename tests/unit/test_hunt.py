@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import select
 import socket
 import threading
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -185,6 +187,23 @@ def test_some_slow_readers_with_small_buffers_get_copies_over_links_of_unequal_m
         and len({link.mtu for link in case.links}) > 1
         for case in cases
     )
+
+
+def test_each_order_of_destroying_closing_and_flushing_is_drawn_often() -> None:
+    """After one of these orders Linux left a socket for ever."""
+    kinds = {"destroy", "close", "shutdown", "flush"}
+    orders: Counter[tuple[str, ...]] = Counter()
+    for seed in range(1000):
+        case = drawn(seed)
+        pieces = [
+            "close" if event.do == "shutdown" else event.do
+            for event in case.events
+            if event.do in kinds and event.side == "client" and event.connection == 0
+        ]
+        if case.connections[0].hold and pieces.count("close") == pieces.count("flush") == 1:
+            orders.update(set(itertools.combinations(pieces, 3)))
+    for order in itertools.permutations(("destroy", "close", "flush")):
+        assert orders[order] >= 15, order
 
 
 def test_receive_buffers_are_no_smaller_than_those_with_which_linux_stands_still() -> None:

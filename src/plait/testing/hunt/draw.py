@@ -40,13 +40,12 @@ def draw(seed: int, schedulers: Sequence[str], congestion_controls: Sequence[str
     links = tuple(_link(chance) for _ in range(chance.choice((2, 2, 3, 4))))
     connections = tuple(_connection(chance) for _ in range(chance.choice((1, 2, 4))))
     concerned = len(connections)
-    if (
-        chance.random() < 0.5
-    ):  # everything happens to one open connection, so that orders of closing are tried
+    one_open = chance.random() < 0.5
+    if one_open:  # everything happens to one open connection, so that orders of closing are tried
         concerned = 1
         connections = (HuntConnection(up_bytes=3000, hold=True), *connections[1:2])
     events = [_event(chance, len(links), concerned) for _ in range(chance.choice((0, 4, 8, 16)))]
-    return HuntCase(
+    case = HuntCase(
         seed=seed % 2**31,
         scheduler=_scheduler(chance, schedulers, default=0.4),
         congestion_control=chance.choice(sorted(congestion_controls)),
@@ -54,8 +53,31 @@ def draw(seed: int, schedulers: Sequence[str], congestion_controls: Sequence[str
         send_buffer=chance.choice(_BUFFERS),
         links=links,
         connections=connections,
-        events=tuple(sorted(events, key=lambda event: event.at_ms)),
     )
+    if one_open and chance.random() < 0.5:
+        events = _order_of_closing(chance, len(links))
+    return case.model_copy(update={"events": tuple(sorted(events, key=lambda event: event.at_ms))})
+
+
+def _order_of_closing(chance: Random, links: int) -> list[HuntEvent]:
+    """Return events that end the first connection piece by piece, in any order, each at most once.
+
+    The client destroys subflows, removes their endpoints one by one or together, and each side closes or shuts down.
+    """
+    parts = [
+        *(("destroy", "client", link) for link in range(links)),
+        *(("remove_endpoint", "client", link) for link in range(1, links)),
+        ("flush", "client", 0),
+        (chance.choice(("close", "shutdown")), "client", 0),
+        (chance.choice(("close", "shutdown")), "server", 0),
+    ]
+    order = chance.sample(parts, k=chance.randrange(2, len(parts) + 1))
+    return [
+        HuntEvent(at_ms=at_ms, do=do, side=side, link=link)
+        for at_ms, (do, side, link) in zip(
+            sorted(chance.sample(range(500, 5000), k=len(order))), order, strict=True
+        )
+    ]
 
 
 def _slow_reader(

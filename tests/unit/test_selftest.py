@@ -58,6 +58,22 @@ def test_results_are_read_by_name_with_skips_and_repeated_names() -> None:
     ]
 
 
+def test_a_skipped_subtest_has_the_reason_that_the_suite_printed() -> None:
+    """Upstream prints it before or after the name, and not in the TAP."""
+    output = """07 ....chk last_data_sent         [SKIP] Feature probably not supported
+[SKIP] tproxy ipv4, could not load nft ruleset
+ok 1 - diag: ....chk last_data_sent # SKIP time=524ms
+ok 2 - diag: tproxy ipv4 # SKIP time=5ms
+ok 3 - diag: tproxy ipv6 # SKIP
+ok 4 - diag: tproxy
+"""
+    results = tap.read("diag", 1, output)
+    reasons = ["Feature probably not supported", "could not load nft ruleset", "", ""]
+    assert [subtest.reason for subtest in results] == reasons
+    assert "ok 2 - diag: tproxy ipv4 (seed 1) # SKIP could not load nft ruleset\n" in tap.as_tap(results)
+    assert b'<skipped message="could not load nft ruleset" />' in tap.as_junit(results)
+
+
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="the helpers of the suites are compiled")
 def test_a_group_of_a_suite_is_named_by_its_letter(tree: Path) -> None:
     prepared = prepare(tree)

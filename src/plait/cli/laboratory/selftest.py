@@ -186,7 +186,9 @@ def _show(subtests: list[Subtest], results: list[ShardResult]) -> None:
     for runs in troubled[:_SHOWN]:
         passed = sum(s.verdict == "pass" for s in runs)
         failed = [s.seed for s in runs if s.verdict == "fail"]
-        state = f"failed with seed {', '.join(map(str, failed[:8]))}" if failed else "skipped"
+        reason = next((s.reason for s in runs if s.reason), "")
+        skipped = f"skipped: {reason}" if reason else "skipped"
+        state = f"failed with seed {', '.join(map(str, failed[:8]))}" if failed else skipped
         typer.echo(f"  {runs[0].suite}: {runs[0].name[:60]}\n    {passed}/{len(runs)} passed; {state}")
     if len(troubled) > _SHOWN:
         typer.echo(f"  and {len(troubled) - _SHOWN} more; --tap lists all")

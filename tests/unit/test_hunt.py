@@ -135,10 +135,13 @@ def test_each_invariant_is_judged(changes: dict[str, Any], kind: str) -> None:
 
 def test_segments_beyond_the_window_count_only_for_schedulers_that_keep_within_it() -> None:
     blest = SMALL.model_copy(update={"scheduler": "blest"})
+    in_pieces = (SMALL.connections[0].model_copy(update={"write_bytes": 400}),)
+    pieces = blest.model_copy(update={"connections": in_pieces})
     for beyond, expected in ((3, []), (5, ["counters"]), (300, ["counters"])):
         counters = {"counters": {"client": {}, "server": {"MPTcpExtNoDSSInWindow": beyond}}}
         assert kinds(report(**counters)) == []
         assert kinds(report(**counters), blest) == expected
+        assert kinds(report(**counters), pieces) == [], "the receiver forgets the window of the handshake"
 
 
 def test_some_cases_have_a_slow_reader_and_a_long_transfer() -> None:

@@ -219,7 +219,7 @@ def bisect(tree: Path, number: int) -> str:
     took_s = time.monotonic() - began
     named = re.search(r"^([0-9a-f]{40}) is the first bad commit", done.stdout, re.MULTILINE)
     verdicts = re.findall(
-        r"^plait: [0-9a-f]{12}  (\w+): (?:goodput_bps (\S+)|it does not)", done.stderr, re.MULTILINE
+        r"^plait: [0-9a-f]{12}  (\w+): (?:goodput_bps (\S+ \S+)|it does not)", done.stderr, re.MULTILINE
     )
     if named is None or not verdicts:
         return f"| {planting.title} | {position} | no answer | {(done.stdout + done.stderr)[-400:]!r} |"
@@ -227,8 +227,7 @@ def bisect(tree: Path, number: int) -> str:
     skipped = sum(verdict == "skip" for verdict, _ in verdicts)
     return (
         f"| {planting.title} | {position} | {'yes' if named[1] == planted else 'NO: ' + named[1][:12]} | "
-        f"{len(verdicts)} ({skipped} skipped) | {float(values['good']) / 1e6:.2f} | {float(values['bad']) / 1e6:.2f} | "
-        f"{took_s:.0f} s |"
+        f"{len(verdicts)} ({skipped} skipped) | {values['good']} | {values['bad']} | {took_s:.0f} s |"
     )
 
 
@@ -238,7 +237,7 @@ def main() -> None:
     parser.add_argument("tree", type=Path)
     parser.add_argument("number", type=int, nargs="*", help="0 to 9")
     options = parser.parse_args()
-    print("| regression | commit of 64 | found | kernels | good, Mbit/s | bad, Mbit/s | time |", flush=True)
+    print("| regression | commit of 64 | found | kernels | good | bad | time |", flush=True)
     for number in options.number or range(len(PLANTINGS)):
         print(bisect(options.tree.resolve(), number), flush=True)
 

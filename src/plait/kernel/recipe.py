@@ -170,11 +170,22 @@ def _replaced(options: tuple[Option, ...], more: tuple[Option, ...]) -> tuple[Op
 
 
 def _without(patches: tuple[Path, ...], names: tuple[str, ...]) -> tuple[Path, ...]:
-    for name in names:
-        if not any(patch.name.startswith(name) for patch in patches):
-            known = ", ".join(patch.stem for patch in patches)
-            raise RequestError(f"--without {name}: plait has no such patch for this version; it has: {known}")
-    return tuple(patch for patch in patches if not patch.name.startswith(names)) if names else patches
+    left_out = {_patch_named(name, patches) for name in names}
+    return tuple(patch for patch in patches if patch not in left_out)
+
+
+def _patch_named(name: str, patches: tuple[Path, ...]) -> Path:
+    """Return the patch whose name is, or alone begins with, `name` (RequestError)."""
+    chosen = [patch for patch in patches if name in (patch.stem, patch.name)] or [
+        patch for patch in patches if patch.name.startswith(name)
+    ]
+    if not chosen:
+        known = ", ".join(patch.stem for patch in patches)
+        raise RequestError(f"--without {name}: plait has no such patch for this version; it has: {known}")
+    if len(chosen) > 1:
+        several = ", ".join(patch.stem for patch in chosen)
+        raise RequestError(f"--without {name}: several patches begin so ({several}); give more of the name")
+    return chosen[0]
 
 
 def _patches(folder: Path, major: int, minor: int, *, nearest: bool = False) -> Path:

@@ -178,6 +178,18 @@ def test_a_line_of_a_fragment_that_is_no_option_is_refused_with_its_number(
         build_tree(TreeRequest(tree, fragments=(fragment,)))
 
 
+def test_a_patch_to_leave_out_has_to_be_named_without_doubt(tree: Path) -> None:
+    """The numbers of plait's patches begin anew in each folder."""
+    folder = recipe.LABORATORY / recipe.PATCH_FOLDERS[-1] / "6.12"
+    (folder / "0001-other.patch").write_text(
+        "Subject: other\n\nWhy.\n---\n--- a/other.c\n+++ b/other.c\n@@ -1 +1 @@\n-two\n+three\n"
+    )
+    with pytest.raises(RequestError, match=r"several patches begin so \(0001-change, 0001-other\)"):
+        build_tree(TreeRequest(tree, without=("0001",)))
+    build_tree(TreeRequest(tree, without=("0001-o",)))
+    assert [(checkout() / name).read_text() for name in ("file.c", "other.c")] == ["after\n", "two\n"]
+
+
 @pytest.mark.parametrize(
     ("request_of", "message"),
     [

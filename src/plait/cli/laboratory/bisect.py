@@ -31,6 +31,7 @@ def command(
     whose trials fail. The same command continues after an interrupt. Exit code 1: skipped commits hide the answer.
     """
     from plait import scenario as scenarios
+    from plait.analysis.values import show
     from plait.api.bisection import BisectRequest, bisect
     from plait.cli.shared.kernel import show_step
     from plait.errors import RequestError
@@ -44,7 +45,7 @@ def command(
     request = BisectRequest(loaded, scenario, tree, good, bad, metric, least, seeds)
 
     def report(commit: str, value: float | None, verdict: str) -> None:
-        shown = "it does not build or its trials fail" if value is None else f"{metric} {value:.6g}"
+        shown = "it does not build or its trials fail" if value is None else f"{metric} {show(metric, value)}"
         notify(f"{commit[:12]}  {verdict}: {shown}")
 
     steps: list[str] = []
@@ -61,21 +62,27 @@ def command(
         for commit in answer.candidates:
             typer.echo(f"  {commit}")
         return 1
-    before = _nearest_good(answer.values, answer.first_bad, tree)
+    before = _nearest_good(answer.values, answer.first_bad, tree, metric)
     typer.echo(f"{answer.first_bad} is the first bad commit")
-    typer.echo(f"  median {metric} over {seeds} seeds: {answer.values[answer.first_bad]:.6g}{before}")
-    chosen = [part for override in overrides or () for part in ("--set", override)]
-    build = f"plait kernel build --tree {shlex.quote(str(tree))} --ref {answer.first_bad[:12]}"
-    typer.echo(f"  to repeat: {build}^ --name before; {build} --name after")
     typer.echo(
-        f"             plait run {shlex.join([scenario, *chosen])} --repeat {seeds} --kernel before --kernel after"
+        f"  median {metric} over {seeds} seeds: {show(metric, answer.values[answer.first_bad])}{before}"
     )
+    chosen = [part for override in overrides or () for part in ("--set", override)]
+    _show_repeat(tree, answer.first_bad, shlex.join([scenario, *chosen]), seeds)
     return 0
 
 
-def _nearest_good(values: dict[str, float | None], commit: str, tree: Path) -> str:
+def _show_repeat(tree: Path, commit: str, trials: str, seeds: int) -> None:
+    """Print the commands that compare the commit with the one before."""
+    build = f"plait kernel build --tree {shlex.quote(str(tree))} --ref {commit[:12]}"
+    typer.echo(f"  to repeat: {build}^ --name before; {build} --name after")
+    typer.echo(f"             plait run {trials} --repeat {seeds} --kernel before --kernel after")
+
+
+def _nearest_good(values: dict[str, float | None], commit: str, tree: Path, metric: str) -> str:
     """Return the value of the commit before, if it was measured."""
+    from plait.analysis.values import show
     from plait.kernel.checkout import GitTree
 
     value = values.get(GitTree.at(tree).commit(f"{commit}^"))
-    return "" if value is None else f"; the commit before: {value:.6g}"
+    return "" if value is None else f"; the commit before: {show(metric, value)}"

@@ -21,6 +21,7 @@ class Cause(StrEnum):
     MEMORY_PRESSURE = "memory-pressure"
     LOSS_RECOVERY = "loss-recovery"
     QUEUE_FULL = "queue-full"
+    SOCKET_BUFFER = "socket-buffer"
     TOO_SHORT = "too-short"
     LAST_BYTES = "last-bytes"
     INITIAL_PATH_POOR = "initial-path-poor"
@@ -89,6 +90,11 @@ CAUSES: dict[Cause, CauseText] = {
         "queue too short",
         "a queue overflowed while its link was not full",
         "give that link a longer queue (one bandwidth-delay product)",
+    ),
+    Cause.SOCKET_BUFFER: CauseText(
+        "socket buffer full",
+        "the buffer of the receiving socket was full",
+        "let the program read faster, or ask for a larger buffer (SO_RCVBUF; iperf3 -w)",
     ),
     Cause.TOO_SHORT: CauseText(
         "start-up",

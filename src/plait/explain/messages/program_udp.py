@@ -1,6 +1,6 @@
-"""UDP that a program measures by itself (`iperf3 -u`): the loss that it reports, and the link that dropped packets.
+"""UDP that a program measures by itself (`iperf3 -u`): the loss that it reports, and what dropped the packets.
 
-The kernel has no counters for UDP sockets, so single packets cannot be followed.
+Single packets cannot be followed. The kernel counts what the sockets of a host dropped, and links what they dropped.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from plait.analysis.metrics.programs import is_control, udp_figures
 from plait.analysis.wording import micros, percent, rate
@@ -23,8 +24,6 @@ from plait.explain.wording import places_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    import polars as pl
-
     from plait.plan.model.plan import Plan
 
     Tables = Mapping[str, pl.DataFrame]
@@ -36,12 +35,15 @@ def explain_program_udp(plan: Plan, tables: Tables) -> Iterator[FlowExplanation]
     rows = tables["programs"].iter_rows(named=True) if "programs" in tables else ()
     spans = {row["program"]: (row["start_us"] or 0, row["end_us"] or plan.end_us) for row in rows}
     first = max((flow.id for flow in plan.flows), default=-1) + 1
-    for number, (name, figures) in enumerate(udp_figures(tables), start=first):
+    reports = udp_figures(tables)
+    in_sockets = _of_sockets(tables, sum(_lost(figures) for _, figures in reports))
+    for number, (name, figures) in enumerate(reports, start=first):
         span = spans.get(name, (0, plan.end_us))
-        packets, lost = figures["iperf3_packets"] or 1, figures.get("iperf3_lost_packets") or 0
-        cause, where, sentences = _cause_of_loss(plan, tables, span)
-        share = Share(cause=cause, time=lost / packets, where=where, evidence=sentences)
-        named = (cause,) if share.time >= WORTH_NAMING_MESSAGES else ()
+        packets, lost = figures["iperf3_packets"] or 1, _lost(figures)
+        losses = [in_sockets, _of_links(plan, tables, span, 1 - in_sockets.time)]
+        losses = [share.model_copy(update={"time": share.time * lost / packets}) for share in losses]
+        losses = sorted((share for share in losses if share.time > 0), key=lambda share: -share.time)
+        named = tuple(share for share in losses if share.time >= WORTH_NAMING_MESSAGES)
         sent = figures.get("iperf3_udp_bps")
         yield FlowExplanation(
             flow=f"{name} (UDP)",
@@ -52,18 +54,51 @@ def explain_program_udp(plan: Plan, tables: Tables) -> Iterator[FlowExplanation]
             completed=True,
             goodput_bps=sent * (1 - lost / packets) if sent is not None else None,
             capacity_bps=None,
-            first=named[0] if named else None,
-            named=named,
+            first=named[0].cause if named else None,
+            named=tuple(share.cause for share in named),
             basis="messages",
-            shares=(*((share,) if lost else ()), Share(cause=Cause.ON_TIME, time=1 - lost / packets)),
+            shares=(*losses, Share(cause=Cause.ON_TIME, time=1 - lost / packets)),
             paths=(),
             kernel=None,
-            sentences=(_total(name, figures), *((_cause_sentence(share),) if named else ())),
+            sentences=(_total(name, figures), *map(_cause_sentence, named)),
         )
 
 
+def _lost(figures: Figures) -> float:
+    return figures.get("iperf3_lost_packets") or 0
+
+
+def _of_sockets(tables: Tables, lost: float) -> Share:
+    """Return the share of the lost packets that sockets dropped because their buffers were full.
+
+    The kernel counts for each host. All programs share what it counted.
+    """
+    grown = {
+        node: after - before
+        for node, before, after in tables["counters"]
+        .filter(pl.col("counter") == "UdpRcvbufErrors")
+        .select("node", "before", "after")
+        .iter_rows()
+        if after > before
+    }
+    return Share(
+        cause=Cause.SOCKET_BUFFER,
+        time=min(1.0, sum(grown.values()) / lost) if lost else 0.0,
+        evidence=tuple(
+            f"{node} dropped {count} UDP packets because the buffer of their socket was full (UdpRcvbufErrors)."
+            for node, count in grown.items()
+        ),
+    )
+
+
+def _of_links(plan: Plan, tables: Tables, span: tuple[int, int], time: float) -> Share:
+    """Return the share of the lost packets that sockets did not drop, with the link that dropped most."""
+    cause, where, sentences = _cause_of_loss(plan, tables, span)
+    return Share(cause=cause, time=time, where=where, evidence=sentences)
+
+
 def _total(name: str, figures: Figures) -> str:
-    packets, lost = figures["iperf3_packets"] or 1, figures.get("iperf3_lost_packets") or 0
+    packets, lost = figures["iperf3_packets"] or 1, _lost(figures)
     return (
         f"{name} lost {lost:.0f} of {packets:.0f} UDP packets ({percent(lost / packets)}), as iperf3 reports; it sent "
         f"{rate(figures.get('iperf3_udp_bps'))} with a jitter of {micros(figures.get('iperf3_jitter_us'))}."
@@ -71,7 +106,7 @@ def _total(name: str, figures: Figures) -> str:
 
 
 def _cause_sentence(share: Share) -> str:
-    if not share.where:
+    if share.cause == Cause.NOT_KNOWN:
         return "No link dropped packets: look at the programs on the way and at their socket buffers."
     clause = CLAUSES[share.cause][0] if share.cause in CLAUSES else CAUSES[share.cause].clause
     return f"The cause is {share.cause}: {clause}{places_text(share)}."

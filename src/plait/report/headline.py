@@ -164,11 +164,16 @@ def _many(summary: Summary, measured: list[CaseSummary], metric: str) -> list[Ph
     names = labels(summary.cases)
     better = max if compared_metric(metric).more_is_better else min
     best = better(measured, key=lambda case: mean(case, metric) or 0.0)
+    alike = [case for case in measured if mean(case, metric) == mean(best, metric)]
+    if len(alike) == len(measured):
+        same = f"All {number_word(len(alike))} cases have the same {compared_metric(metric).noun}, "
+        return [(same, False), (show(metric, mean(best, metric)), True), (".", False)]
     phrases: list[Phrase] = [
         (
-            f"Of {number_word(len(measured))} cases, {names[best.name]} has the {compared_metric(metric).best}, ",
+            f"Of {number_word(len(measured))} cases, {names[best.name]}{_and_others(len(alike) - 1)} the ",
             False,
         ),
+        (f"{compared_metric(metric).best}, ", False),
         (show(metric, mean(best, metric)), True),
     ]
     efficiency = mean(best, "efficiency")
@@ -188,6 +193,11 @@ def _many(summary: Summary, measured: list[CaseSummary], metric: str) -> list[Ph
             (f" times the {compared_metric(metric).noun}.", False),
         ]
     return phrases
+
+
+def _and_others(count: int) -> str:
+    """Return the words between the best case and what it has: "has", or "and two others have" exactly the same."""
+    return f" and {number_word(count)} other{'s' * (count > 1)} have" if count else " has"
 
 
 def matched(summary: Summary) -> list[Comparison]:

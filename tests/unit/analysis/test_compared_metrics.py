@@ -53,6 +53,11 @@ KINDS: dict[str, tuple[dict[str, float], str, str]] = {
     ),
     "ping beside bulk": (CONNECTION | {"probe_rtt_p95_us": 4e4}, "goodput_bps", "Goodput 8.00 Mbit/s."),
     "udp beside bulk": (CONNECTION | {"udp_loss_ratio": 0.1}, "goodput_bps", "Goodput 8.00 Mbit/s."),
+    "a call beside pages on connections too short for a sample": (
+        {"goodput_bps": 4.9e6, "udp_loss_ratio": 0.0, "page_load_s": 1.5},
+        "page_load_s",
+        "Page load time: all trials 1.50 s.",
+    ),
     "a program": (
         {"curl.duration_s": 2.5},
         "goodput_bps",
@@ -91,6 +96,22 @@ def test_headline_and_table_report_each_kind_of_traffic_by_its_metric(kind: str)
     cells = dict(row.more)
     for metric in columns(primary):
         assert (cells[heading_of(metric)] != "\N{EN DASH}") == (metric in metrics)
+
+
+@pytest.mark.parametrize(
+    ("loads_s", "expected"),
+    [
+        ((1.5, 2.0, 1.75), "Of three cases, n 0 has the shortest page load time, 1.50 s."),
+        ((1.5, 2.0, 1.5), "Of three cases, n 0 and one other have the shortest page load time, 1.50 s."),
+        ((1.5, 2.0, 1.5, 1.5), "Of four cases, n 0 and two others have the shortest page load time, 1.50 s."),
+        ((1.5, 1.5, 1.5), "All three cases have the same page load time, 1.50 s."),
+    ],
+)
+def test_the_headline_names_no_single_best_case_where_several_are_equal(
+    loads_s: tuple[float, ...], expected: str
+) -> None:
+    words = headline(summary(*({"page_load_s": load_s} for load_s in loads_s)), {})
+    assert "".join(text for text, _ in words) == expected
 
 
 def test_cases_of_other_traffic_are_reported_by_their_own_metric() -> None:

@@ -285,6 +285,15 @@ JUDGEABLE = tuple(metric.name for metric in _METRICS if metric.better is not Non
 """The metrics by which plait can judge one study against another."""
 _DATAGRAMS = ("udp_loss_ratio", "iperf3_udp_loss_ratio")
 """They come first only if no connection carried data; otherwise only tables show them."""
+_CONNECTED = (
+    "retransmits",
+    *(
+        name
+        for name, metric in COMPARED.items()
+        if metric.speaks_for and not {"bulk", "udp"} & {*metric.speaks_for}
+    ),
+)
+"""Each of them shows that a connection carried data; retransmissions of a connection without a sample are unknown."""
 
 
 def metric_of(name: str) -> Metric | None:
@@ -351,7 +360,7 @@ def judged_metrics(summary: Summary) -> tuple[str, ...]:
     if asked:
         return asked
     measured = [name for name in COMPARED if _is_measured(summary, name)]
-    if not _is_measured(summary, "retransmits"):
+    if not any(_is_measured(summary, name) for name in _CONNECTED):
         measured.sort(key=lambda name: name not in _DATAGRAMS)
     return (measured[0],) if measured else ("goodput_bps",)
 

@@ -88,6 +88,12 @@ def test_one_pair_of_trials_is_compared_and_marked_as_one_pair() -> None:
     assert comparison.sentence.endswith("worse; one pair of trials, so no interval.")
 
 
+def test_a_single_trial_beside_several_of_other_seeds_is_marked_as_single() -> None:
+    comparison = only_comparison(case([10.0, 11.0, 12.0]), case([9.0], seed=50))
+    assert (comparison.verdict, comparison.test) == ("worse", None)
+    assert comparison.sentence.endswith("worse; 3 and 1 trials, and a single one has no interval.")
+
+
 def test_fewer_measured_trials_are_worse_whatever_the_others_say() -> None:
     assert only_comparison(case([10.0, 10.1]), case([20.0], failed=1)).verdict == "not measured"
     assert only_comparison(case([10.0, 10.1]), case([None, None])).verdict == "not measured"

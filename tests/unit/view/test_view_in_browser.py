@@ -269,6 +269,15 @@ def test_a_trial_that_failed_says_why_on_its_page(visitor: Visitor) -> None:
     assert "This trial failed: the guest panicked" in visitor.text()
 
 
+def test_a_study_without_a_report_says_how_it_continues(chromium: Chrome, address: str) -> None:
+    visitor = Visitor(chromium, address)
+    study = visitor.run("return plait.peek('studies').studies[0].id")
+    visitor.go(f"s/{study}")
+    figures = visitor.text("#figures")
+    assert "The study has not ended" in figures
+    assert "This command continues it: plait run" in figures
+
+
 def test_an_address_that_leads_nowhere_says_so(visitor: Visitor) -> None:
     for place in ("nowhere", f"s/{'0' * 12}", f"s/{'0' * 12}/c/0/t/0"):
         visitor.go(place)

@@ -5,9 +5,16 @@
   const MOST_FINDINGS = 5;
   const FIRST_FINDINGS = 4;
 
+  // What a reader can do about a study without figures: wait, continue it, or have them drawn.
+  function waiting(study) {
+    if (study.running) return "plait draws the figures when all trials have ended.";
+    if (study.summarised) return ["This folder has no figures; ", h("code", {}, "plait report DIR"), " draws them."];
+    return ["The study has not ended: it has no report. This command continues it: ", h("code", {}, study.command), "; ", h("code", {}, "plait report DIR"), " reports the trials so far."];
+  }
+
   function figures(study) {
     const links = (figure) => figure.formats.map((kind) => h("a", { href: `files/${study.id}/figures/${encodeURIComponent(figure.name)}.${kind}`, download: true }, kind.toUpperCase()));
-    if (!study.drawn.length) return h("section", { id: "figures" }, h("h2", {}, "Figures"), h("p", { class: "note" }, "This folder has no figures; ", h("code", {}, "plait report DIR"), " draws them."));
+    if (!study.drawn.length) return h("section", { id: "figures" }, h("h2", {}, "Figures"), h("p", { class: "note" }, waiting(study)));
     return h("section", { id: "figures" }, h("h2", {}, "Figures"),
       h("p", { class: "note" }, "As in the report, on white, for papers and slides."),
       h("div", { class: "figures" }, [...study.drawn].sort((a, b) => a.name.endsWith("-over-time") - b.name.endsWith("-over-time")).map((figure) => h("figure", {},

@@ -144,6 +144,13 @@ def test_segments_beyond_the_window_count_only_for_schedulers_that_keep_within_i
         assert kinds(report(**counters), pieces) == [], "the receiver forgets the window of the handshake"
 
 
+def test_a_standstill_is_a_fault_only_with_a_receive_buffer_with_which_linux_makes_progress() -> None:
+    stands_still = report(violations=[{"kind": "progress", "text": "nothing for 30 s"}])
+    assert kinds(stands_still) == ["progress"]
+    assert kinds(stands_still, SMALL.model_copy(update={"receive_buffer": 131_072})) == ["progress"]
+    assert kinds(stands_still, SMALL.model_copy(update={"receive_buffer": 131_071})) == []
+
+
 def test_some_cases_have_a_slow_reader_and_a_long_transfer() -> None:
     slow = [case for case in map(drawn, range(200)) if case.connections[0].read_every_ms]
     long = [

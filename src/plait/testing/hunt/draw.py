@@ -21,10 +21,7 @@ _LEAST_BUFFER = 32_768
 _LEAST_BUFFER_OF_PIECES = 524_288
 """The least receive buffers, and that of connections with a program that writes small pieces.
 
-With smaller ones a connection of 6.12.117 stands still for ever. Segments beyond a gap are charged with their memory,
-which is more than their bytes, and several times as much if they are small. Once they exceed the buffer, the kernel
-leaves all others in the subflows, also the one that fills the gap (`mptcp_data_ready`), and it discards none of them.
-"""
+With smaller ones a connection of 6.12.117 often stands still for ever (see `LEAST_BUFFER_TO_PROGRESS`)."""
 _BUFFERS = (_LEAST_BUFFER, 131_072, 524_288, 6 << 20)
 _MTUS = (1500, 1500, 1500, 1400, 1280, 576, 9000)
 _UNEQUAL_MTUS = (1500, 1400, 1280, 576, 4000, 9000)

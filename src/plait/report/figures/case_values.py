@@ -20,12 +20,14 @@ from plait.report.headline import matched
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.analysis.model import CaseSummary, Summary
+    from plait.analysis.model import CaseSummary, Statistics, Summary
     from plait.analysis.rows import CaseRows
     from plait.report.figures.kind import Content, TableRows
 
 FROM_ZERO = 0.25
 """The axis of panels begins at zero unless all values are above this part of the greatest one."""
+_LEAST_SPAN = 0.01
+"""What the axis of panels spans at least, as a part of the greatest value."""
 
 
 @dataclass(frozen=True)
@@ -134,16 +136,41 @@ def span_of(
 ) -> tuple[float, float] | None:
     """Return the least and the largest value on the axis of all panels, in base units; None without any value.
 
-    The axis begins at zero where values are far apart. Otherwise boxes of a few pixels would hide how they differ.
+    The axis begins at zero where values are far apart. Otherwise boxes of a few pixels would hide how they differ. It
+    spans at least a hundredth of the values, so that equal values look equal.
     """
     values = [v for case in rows for row in case.rows if (v := row.metrics.get(metric)) is not None]
     ideals = ideals_of(summaries).values() if metric == "goodput_bps" else ()
     if not values:
         return None
-    least, largest = min(values), max([*values, *ideals])
+    ends = [*values, *interval_ends(summaries, metric)]
+    least, largest = min(ends), max([*ends, *ideals])
     if least <= FROM_ZERO * largest or least == largest:
         return min(0.0, least), largest
+    room = max(0.0, _LEAST_SPAN * largest - (largest - least)) / 2
+    least, largest = least - room, largest + room
     return least - 0.05 * (largest - least), largest
+
+
+def interval_ends(summaries: Sequence[CaseSummary], metric: str) -> list[float]:
+    """Return the ends of the intervals of a metric that an axis shows, in base units."""
+    return [
+        end
+        for case in summaries
+        if (stats := case.metrics.get(metric)) is not None
+        for end in shown_ends(stats)
+    ]
+
+
+def shown_ends(stats: Statistics) -> tuple[float, ...]:
+    """Return the ends of an interval that an axis shows, nothing without an interval.
+
+    Of two trials it may be very wide: the axis shows it as far as twice the range of the trials.
+    """
+    if stats.ci95 is None or stats.min is None or stats.max is None:
+        return ()
+    reach = 2 * (stats.max - stats.min)
+    return max(stats.ci95[0], stats.min - reach), min(stats.ci95[1], stats.max + reach)
 
 
 def ideals_of(summaries: Sequence[CaseSummary]) -> dict[str, float]:

@@ -137,6 +137,32 @@ def test_panels_share_their_scales_where_values_are_far_apart_too() -> None:
     assert low < 1e6 / scale_of("goodput_bps", 3e9)[0] < 3e9 / scale_of("goodput_bps", 3e9)[0] < high
 
 
+def axis_of_cases(metrics: list[tuple[float, ...]], settings: list[dict[str, Any]]) -> tuple[float, float]:
+    """Return the ends of the axis of cases whose trials have these goodputs in Mbit/s."""
+    data = study_of(settings, [{"name": "all", "kind": "cases"}], repeat=3)
+    for case, values in zip(data.cases, metrics, strict=True):
+        for row, value in zip(case.rows, values, strict=True):
+            row.metrics["goodput_bps"] = value * 1e6
+    panel = case_figures(data, summary_of(data))["all"].panels[0]
+    low, high = panel["encoding"]["x"]["scale"]["domain"]
+    return low, high
+
+
+def test_intervals_of_cases_end_within_their_axis() -> None:
+    """Student's t of three trials is 4.303, so values 8, 9 and 10 have an interval of 9 +- 2.48."""
+    assert axis_of_cases([(8, 9, 10)], [{}])[1] > 9 + 2.48
+    many = [{"scheduler": s, "congestion_control": c} for s in "abcdef" for c in "uvwxyz"]
+    low, high = axis_of_cases([(8, 9, 10)] * len(many), many)
+    assert low < 9 - 2.48 < 9 + 2.48 < high
+
+
+def test_equal_cases_look_equal() -> None:
+    """Trials whose goodputs differ by three millionths filled the width of their panels."""
+    many = [{"scheduler": s, "congestion_control": c} for s in "abcdef" for c in "uvwxyz"]
+    low, high = axis_of_cases([(4.930320, 4.930325, 4.930335)] * len(many), many)
+    assert high - low > 0.049
+
+
 def test_axes_distinguish_two_fields_of_the_same_name() -> None:
     points = [{"links.a.rate": f"{n + 1}mbit", "links.b.rate": f"{(7 * n) % 11 + 1}mbit"} for n in range(11)]
     data = study_of(points)

@@ -15,7 +15,7 @@ from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.published import is_of_goodput
 from plait.analysis.values import axis_title, scale_of, show
 from plait.report.figures.axes import factor_of
-from plait.report.figures.case_values import ideals_of, span_of, trials_table
+from plait.report.figures.case_values import ideals_of, interval_ends, span_of, trials_table
 from plait.report.figures.dots import what_dots_are, with_dots
 from plait.report.figures.kind import FigureKind, FigureRequest
 from plait.report.figures.roles import panels_of
@@ -171,7 +171,8 @@ def cases_spec(  # noqa: PLR0917 - the last ones belong together, and only panel
         {} if published is None else {case.name: published.goodput_bps(case.settings) for case in summaries}
     )
     others = {name: value for name, value in by_case.items() if value is not None}
-    least, largest = span or (0.0, max([*values, *ideals.values(), *others.values()]))
+    ends = interval_ends(summaries, metric)
+    least, largest = span or (0.0, max([*values, *ideals.values(), *others.values(), *ends]))
     divisor, unit = scale_of(metric, largest)
     domain = [least / divisor, (largest + 0.04 * (largest - least)) / divisor]
     look = _Look(

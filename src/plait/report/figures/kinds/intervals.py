@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.values import axis_title, scale_of, with_interval
 from plait.report.figures.axes import steps
-from plait.report.figures.case_values import trials_table
+from plait.report.figures.case_values import shown_ends, trials_table
 from plait.report.figures.kind import FigureKind, FigureRequest
 from plait.report.figures.kinds.cases import SCHEMA
 from plait.report.figures.roles import Roles, roles_of
@@ -61,7 +61,7 @@ class IntervalsFigure(FigureKind):
             end
             for case in content.cases
             if (stats := case.metrics.get(wanted.metric)) is not None and stats.mean is not None
-            for end in (stats.mean, *_within(stats.ci95, stats.min, stats.max))
+            for end in (stats.mean, *shown_ends(stats))
         ]
         if roles is None or not ends:
             return []
@@ -99,16 +99,6 @@ def is_grouped(content: Content) -> bool:
 
 
 _MOST = 240
-
-
-def _within(
-    interval: tuple[float, float] | None, least: float | None, most: float | None
-) -> tuple[float, ...]:
-    """Return the ends of an interval; of two trials it may be very wide: it ends at twice the range of the trials."""
-    if interval is None or least is None or most is None:
-        return ()
-    reach = 2 * (most - least)
-    return max(interval[0], least - reach), min(interval[1], most + reach)
 
 
 def _panel(cases: Sequence[CaseSummary], shared: _Panel) -> Spec:

@@ -118,7 +118,7 @@ def numbers_of(given: Sequence[Any]) -> tuple[tuple[float, ...] | None, str]:
         return tuple(float(value) for value in given), ""
     if not all(isinstance(value, str) for value in given):
         return None, ""
-    binary = all(value.endswith("iB") for value in given)
+    binary = any(value.endswith("iB") for value in given)
     for quantity, divisor, unit in (_BINARY, *_QUANTITIES) if binary else _QUANTITIES:
         try:
             return tuple(float(quantity.parse(value)) / divisor for value in given), unit

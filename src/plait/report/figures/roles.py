@@ -104,7 +104,7 @@ def panels_of(cases: Sequence[CaseRows], wanted: FigureRequest, most: int) -> Ro
     )
     if entries is None or len(varied) < 2:
         return None
-    of = _part(cases, entries)
+    of = _with_unit(_part(cases, entries), entries)
     panel = _rest(cases, varied, [entries.setting])
     return Roles(of, of, panel)
 
@@ -120,6 +120,13 @@ def _part(cases: Sequence[CaseRows], factor: Factor, *, named: bool = False) -> 
     return CaseLabels(
         factor.title, {name: factor.labelled(texts[name]) if named else texts[name] for name in ordered}
     )
+
+
+def _with_unit(labels: CaseLabels, factor: Factor) -> CaseLabels:
+    """Return the labels of a factor with its unit, which its title then lacks: rows have no title."""
+    if not factor.unit:
+        return labels
+    return CaseLabels(factor.words, {name: f"{text} {factor.unit}" for name, text in labels.of.items()})
 
 
 def _rest(cases: Sequence[CaseRows], varied: Sequence[Factor], taken: Sequence[str]) -> CaseLabels:

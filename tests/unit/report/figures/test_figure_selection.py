@@ -156,6 +156,19 @@ def test_intervals_of_cases_end_within_their_axis() -> None:
     assert low < 9 - 2.48 < 9 + 2.48 < high
 
 
+def test_rows_of_panels_have_their_unit_also_if_a_size_is_decimal() -> None:
+    """They were 262.144, 1048.58 and 16000, without saying of what."""
+    settings = [
+        {"scheduler": s, "congestion_control": c, "tcp.receive_buffer_max": size}
+        for s in "abcd"
+        for c in "uvw"
+        for size in ("256KiB", "1MiB", "16MB")
+    ]
+    data = study_of(settings, [{"name": "all", "kind": "cases", "x": "tcp.receive_buffer_max"}])
+    for panel in case_figures(data, summary_of(data))["all"].panels:
+        assert panel["encoding"]["y"]["sort"] == ["256 KiB", "1024 KiB", "15625 KiB"]
+
+
 def test_equal_cases_look_equal() -> None:
     """Trials whose goodputs differ by three millionths filled the width of their panels."""
     many = [{"scheduler": s, "congestion_control": c} for s in "abcdef" for c in "uvwxyz"]

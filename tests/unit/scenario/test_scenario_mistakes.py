@@ -6,6 +6,8 @@ import time
 
 import pytest
 
+from plait.scenario import parse
+from plait.scenario.vary.cases import expand
 from scenario_samples import TWO, WORK_S, direct, mistakes, mistakes_as_text
 
 
@@ -290,6 +292,14 @@ def test_mistakes_in_options_name_the_option() -> None:
     assert "--set a.b=3: a: there is no such field here" in report
     assert "--set title=[: title: the value cannot be read" in report
     assert "--set network.links.x-y.rate=1mbit: network.links has no 'x-y'" in report
+
+
+def test_a_varied_value_occurs_once_but_may_be_repeated_in_rows() -> None:
+    """It was run as a further case, whose name ended in +2."""
+    report = mistakes_as_text(TWO + "vary: {scheduler: [default, blest, default]}\n")
+    assert "vary.scheduler.2: 'default' occurs twice; remove one" in report
+    rows = "vary: {zip: {scheduler: [blest, blest], transport: [tcp, mptcp]}}\n"
+    assert [case.settings["transport"] for case in expand(parse(TWO + rows, "t.yaml"))] == ["tcp", "mptcp"]
 
 
 def test_mistakes_under_vary_name_the_value() -> None:

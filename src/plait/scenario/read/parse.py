@@ -257,6 +257,8 @@ def _value_mistakes(
             key = repr(value)
             if key not in known:
                 known[key] = _first_mistake(variants, {path: value})
+            elif where[:-1] == here and here[1] != "zip":
+                mistakes.append((where, f"{abbreviated(value)} occurs twice; remove one"))
             mistake = known[key]
             others = zipped_with(vary, where) if mistake is not None else {}
             # A value that is wrong alone may be valid with the values of its row or case.

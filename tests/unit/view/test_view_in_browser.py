@@ -64,6 +64,8 @@ def test_two_cases_and_two_studies_stand_side_by_side_on_one_time_axis(visitor: 
     visitor.click(".tray a", "Show")
     visitor.shown("^compare/")
     assert visitor.drawn() >= 2
+    tray = "return document.querySelector('.tray').hidden"
+    assert visitor.run(tray), "it covered a fifth of a phone's screen"
     ticks = visitor.run(
         "return [...document.querySelectorAll('.pair')].slice(1, 3).map((pair) => [...pair.querySelectorAll('svg')]"
         ".map((svg) => [...svg.querySelectorAll('.role-axis-label text')].map((t) => t.textContent)))"
@@ -75,6 +77,7 @@ def test_two_cases_and_two_studies_stand_side_by_side_on_one_time_axis(visitor: 
     assert "50ms" in visitor.text("#scenario")
     visitor.click(".crumbs a", "Studies")
     visitor.shown("studies")
+    assert not visitor.run(tray), "what was chosen can be compared with something else"
     visitor.click(".card button", "")
     visitor.driver.find_elements(By.CSS_SELECTOR, ".card button")[1].click()
     visitor.click(".tray a", "Show")

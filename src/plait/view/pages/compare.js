@@ -10,13 +10,14 @@
     const kind = (item) => (item.case === undefined ? "study" : "case");
     function show() {
       const tray = place();
-      tray.hidden = !chosen.length;
+      tray.hidden = !chosen.length || /^#\/(compare|studies)\//.test(location.hash); // that page shows them
       const ready = chosen.length === 2;
       tray.replaceChildren(...(chosen.length ? [
         h("span", {}, "Side by side: "), ...chosen.map((item) => h("span", { class: "chosen" }, `${item.title} `, h("button", { type: "button", "aria-label": `Remove ${item.title}`, onclick: () => { chosen = chosen.filter((other) => other !== item); show(); } }, "\u00d7"))),
         ready ? h("a", { class: "go", href: `#/${kind(chosen[0]) === "study" ? "studies" : "compare"}/${path(chosen[0])}/${path(chosen[1])}` }, "Show") : h("span", { class: "note" }, "choose another"),
       ] : []));
     }
+    window.addEventListener("hashchange", show);
     return {
       add(item) {
         chosen = chosen.filter((other) => kind(other) === kind(item) && path(other) !== path(item)).slice(-1);
@@ -25,7 +26,6 @@
         plait.announce(chosen.length === 2 ? "Two are chosen; Show is at the end of the page" : `${item.title} is chosen; choose another`);
         if (chosen.length === 2) place().querySelector("a.go").focus();
       },
-      clear() { chosen = []; show(); },
     };
   })();
 

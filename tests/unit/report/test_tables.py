@@ -73,6 +73,7 @@ def test_what_has_no_room_is_named(tmp_path: Path) -> None:
     assert "No room for: " in text
     missing = text.split("No room for: ")[1]
     assert missing.startswith("paths;")
+    assert f"`plait report {tmp_path} --columns" in " ".join(missing.split()), "a command that can be copied"
     assert {"wifi.rate", "lte.rate"} <= set(text.split("\N{BOX DRAWINGS LIGHT HORIZONTAL}")[0].split())
     assert all(line.split()[0] in {"5mbit", "10mbit"} for line in table_lines(text)[:16])
 

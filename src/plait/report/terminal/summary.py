@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import IO, TYPE_CHECKING
 
@@ -82,7 +83,8 @@ def show(
     with making_sense(study_dir):
         screen = Screen(file)
         columns = factors_of(summary) + value_columns(summary) if not wanted else chosen(summary, wanted)
-        no_room = show_table(screen, columns, "`plait report DIR --columns NAME,..` chooses")
+        command = f"plait report {shlex.quote(str(study_dir))} --columns NAME,.."
+        no_room = show_table(screen, columns, f"`{command}` chooses")
         screen.console.print()
         line = Text()
         for words, strong in headline(summary, path_counts(summary)):

@@ -151,6 +151,14 @@ def test_a_standstill_is_a_fault_only_with_a_receive_buffer_with_which_linux_mak
     assert kinds(stands_still, SMALL.model_copy(update={"receive_buffer": 131_071})) == []
 
 
+def test_a_standstill_is_no_fault_of_the_kernel_under_test_after_a_lost_ack_of_the_handshake() -> None:
+    """Linux then falls back at one end, and the other repeats a DATA_FIN for ever."""
+    stands_still = {"violations": [{"kind": "progress", "text": "nothing for 30 s"}]}
+    fell_back = {"client": {}, "server": {"MPTcpExtMPCapableFallbackACK": 1}}
+    assert kinds(report(**stands_still)) == ["progress"]
+    assert kinds(report(**stands_still, counters=fell_back)) == []
+
+
 def test_some_cases_have_a_slow_reader_and_a_long_transfer() -> None:
     slow = [case for case in map(drawn, range(200)) if case.connections[0].read_every_ms]
     long = [

@@ -147,8 +147,8 @@ def test_segments_beyond_the_window_count_only_for_schedulers_that_keep_within_i
 def test_a_standstill_is_a_fault_only_with_a_receive_buffer_with_which_linux_makes_progress() -> None:
     stands_still = report(violations=[{"kind": "progress", "text": "nothing for 30 s"}])
     assert kinds(stands_still) == ["progress"]
-    assert kinds(stands_still, SMALL.model_copy(update={"receive_buffer": 131_072})) == ["progress"]
-    assert kinds(stands_still, SMALL.model_copy(update={"receive_buffer": 131_071})) == []
+    assert kinds(stands_still, SMALL.model_copy(update={"receive_buffer": 524_288})) == ["progress"]
+    assert kinds(stands_still, SMALL.model_copy(update={"receive_buffer": 524_287})) == []
 
 
 def test_a_standstill_is_no_fault_of_the_kernel_under_test_after_a_lost_ack_of_the_handshake() -> None:

@@ -56,13 +56,13 @@ without the patch `0006` of the schedulers there are 5 to 8 in a case.
 If a program writes small pieces, any number is none. The sender fills the window that the handshake offered, and the
 receiver does not remember that one (`subflow_set_remote_key`): it drops what exceeds the windows of its DATA_ACKs. That
 was 2 kB at the beginning of a connection, so two segments, or six pieces."""
-LEAST_BUFFER_TO_PROGRESS = 131_072
+LEAST_BUFFER_TO_PROGRESS = 524_288
 """Receive buffer below which a standstill is no fault to report, because Linux has it.
 
 Segments beyond a gap are charged with their memory, which is more than their bytes, and several times as much if they
 are small. Once they exceed the buffer, the kernel leaves all others in the subflows, also the one that fills the gap
-(`mptcp_data_ready`), and it discards none of them. On 6.12.117 a connection with 32 KiB stood still for ever, one of
-some hundred with so little."""
+(`mptcp_data_ready`), and it discards none of them. On 6.12.117 two of some thousand connections with 32 and 128 KiB
+stood still for ever."""
 _PLAYER = Path(__file__).with_name("player.py")
 _MEMORY_MIB = 512
 _SYSTEM_CALL_NS = 7000

@@ -179,7 +179,7 @@ def test_a_line_of_a_fragment_that_is_no_option_is_refused_with_its_number(
 
 
 def test_a_patch_to_leave_out_has_to_be_named_without_doubt(tree: Path) -> None:
-    """The numbers of plait's patches begin anew in each folder."""
+    """The patches of each folder of plait are numbered from 1."""
     folder = recipe.LABORATORY / recipe.PATCH_FOLDERS[-1] / "6.12"
     (folder / "0001-other.patch").write_text(
         "Subject: other\n\nWhy.\n---\n--- a/other.c\n+++ b/other.c\n@@ -1 +1 @@\n-two\n+three\n"

@@ -101,9 +101,17 @@ def _continuing(  # noqa: PLR0917 - the options of the command
 def _show_result(result: CaseResult) -> int:
     for violation in result.violations:
         typer.echo(f"{violation.kind}: {violation.text}")
+    _show_standstills(result.standstills)
     if not result.violations:
         typer.echo(f"no fault: {result.received_bytes} bytes arrived, {result.joined} subflows joined")
     return 1 if result.violations else 0
+
+
+def _show_standstills(count: int) -> None:
+    if count:
+        typer.echo(
+            f"not judged: {count} standstill{'s' * (count > 1)} in cases in which Linux itself can stand still"
+        )
 
 
 def _write(out: Path, fault: Fault, kernel: str | None) -> None:
@@ -133,6 +141,7 @@ def _show(totals: HuntTotals) -> None:
     if totals.unrepeated:
         seeds = ", ".join(map(str, totals.unrepeated[:10]))
         typer.echo(f"failures that did not happen again: seed {seeds}")
+    _show_standstills(totals.standstills)
     typer.echo(
         f"{totals.cases} cases, {totals.subflows} subflows joined, {totals.received_bytes / 1e6:.0f} MB arrived in "
         f"{totals.virtual_s / 60:.0f} min of virtual time: {len(totals.faults) or 'no'} fault"

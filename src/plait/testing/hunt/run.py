@@ -53,7 +53,7 @@ _BEYOND_WINDOW = 3
 """Segments beyond the window that are no fault: on 6.12.117 with plait's patches there is one now and then, and
 without the patch `0006` of the schedulers there are 5 to 8 in a case.
 
-If a program writes small pieces, any number is none. The sender fills the window that the handshake offered, and the
+If a program writes small pieces, no number is a fault. The sender fills the window that the handshake offered, and the
 receiver does not remember that one (`subflow_set_remote_key`): it drops what exceeds the windows of its DATA_ACKs. That
 was 2 kB at the beginning of a connection, so two segments, or six pieces."""
 LEAST_BUFFER_TO_PROGRESS = 524_288
@@ -118,6 +118,8 @@ class CaseResult:
     """Subflows that the server accepted beyond the initial ones."""
     log: str
     """The kernel's log."""
+    standstills: int = 0
+    """Connections that stood still where Linux itself may (`_linux_may_stand_still`), so that they are no fault."""
 
 
 def require_programs() -> None:
@@ -199,11 +201,13 @@ def judge(output: bytes, case: HuntCase) -> CaseResult:
         raise TrialError(
             f"playing the case of seed {case.seed}: the report is damaged: {error.errors()[0]}"
         ) from error
+    excused = {"progress"} if _linux_may_stand_still(case, report.counters) else set()
     violations = [
         Violation(seen.kind, printable(seen.text)[:_LONGEST_TEXT])
         for seen in report.violations
-        if seen.kind != "progress" or not _linux_may_stand_still(case, report.counters)
+        if seen.kind not in excused
     ]
+    standstills = len(report.violations) - len(violations)
     if any(report.left.values()):
         left = ", ".join(f"{count} of the {side}" for side, count in sorted(report.left.items()) if count)
         violations.append(Violation("sockets", f"sockets are left half an hour after the last close: {left}"))
@@ -212,7 +216,9 @@ def judge(output: bytes, case: HuntCase) -> CaseResult:
     if complaints:
         violations.append(Violation("kernel", printable(complaints[0])[:_LONGEST_TEXT]))
     joined = report.counters.get("server", {}).get("MPTcpExtMPJoinAckRx", 0)
-    return CaseResult(tuple(violations), report.received, report.virtual_s, joined, printable(report.log))
+    return CaseResult(
+        tuple(violations), report.received, report.virtual_s, joined, printable(report.log), standstills
+    )
 
 
 def _linux_may_stand_still(

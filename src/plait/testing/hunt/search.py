@@ -48,6 +48,8 @@ class HuntTotals:
     virtual_s: int = 0
     received_bytes: int = 0
     subflows: int = 0
+    standstills: int = 0
+    """Connections that stood still where Linux itself may."""
     unrepeated: list[int] = field(default_factory=list)
     """Seeds whose failure did not happen again."""
     faults: list[Fault] = field(default_factory=list)
@@ -133,6 +135,7 @@ class Hunt:
         self.totals.virtual_s += result.virtual_s
         self.totals.received_bytes += result.received_bytes
         self.totals.subflows += result.joined
+        self.totals.standstills += result.standstills
         if not result.violations or len(self.totals.faults) >= self._limits.faults:
             return
         violation, found_s = result.violations[0], time.monotonic() - self._began

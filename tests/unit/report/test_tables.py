@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from plait.analysis.compare.studies import compare_studies
 from plait.analysis.compare.summary import summarise
 from plait.errors import RequestError
 from plait.report.terminal.comparison import show_comparison
-from plait.report.terminal.summary import show
+from plait.report.terminal.summary import Screen, show
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,13 +70,21 @@ def test_what_has_no_room_is_named(tmp_path: Path) -> None:
         "scheduler": ("default", "roundrobin"),
         "congestion_control": ("cubic", "reno"),
     }
-    text = printed(tmp_path, crossed(factors))
-    assert "No room for: " in text
-    missing = text.split("No room for: ")[1]
-    assert missing.startswith("paths;")
-    assert f"`plait report {tmp_path} --columns" in " ".join(missing.split()), "a command that can be copied"
+    folder = tmp_path / f"a folder {'with a long name ' * 6}"
+    folder.mkdir()
+    text = printed(folder, crossed(factors))
+    assert "No room for: paths. Choose columns with\n" in text
+    command = text.split("Choose columns with\n")[1].splitlines()[0]
+    assert shlex.split(command) == ["plait", "report", str(folder), "--columns", "NAME,.."]
     assert {"wifi.rate", "lte.rate"} <= set(text.split("\N{BOX DRAWINGS LIGHT HORIZONTAL}")[0].split())
     assert all(line.split()[0] in {"5mbit", "10mbit"} for line in table_lines(text)[:16])
+
+
+def test_a_word_that_is_longer_than_a_line_stays_whole() -> None:
+    file = io.StringIO()
+    path = f"/a/{'long/' * 20}path"
+    Screen(file).line(f"The first case has a table in {path}, and this sentence goes on after it.")
+    assert f"{path}," in file.getvalue().split()
 
 
 def test_a_level_that_is_wider_than_the_screen_leaves_numbered_rows(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def show_comparison(
     screen = Screen(file)
     known = _columns(comparison.cases)
     columns = picked(known, wanted) if wanted else [c for c in known if c.name not in ON_REQUEST]
-    show_table(screen, columns, "`--columns NAME,..` chooses")
+    show_table(screen, columns, "--columns NAME,..")
     screen.console.print()
     notable = [row for row in comparison.cases if row.verdict != "same"]
     for row in sorted(notable, key=lambda row: row.verdict not in {"worse", "not measured"})[:MOST_SENTENCES]:

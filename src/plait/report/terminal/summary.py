@@ -7,6 +7,7 @@ import sys
 from typing import IO, TYPE_CHECKING
 
 from pydantic import ValidationError
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
@@ -59,9 +60,15 @@ class Screen:
         shown = printable(words)
         return shown.translate(PLAIN).replace("\N{PLUS-MINUS SIGN}", "+-") if self.plain else shown
 
-    def line(self, words: str, style: str = "", *, soft_wrap: bool | None = None) -> None:
-        """Show words in lines of their own."""
-        self.console.print(Text(self.text(words), style=style), soft_wrap=soft_wrap)
+    def line(self, words: str, style: str = "", *, whole: bool = False) -> None:
+        """Show words in lines of their own.
+
+        A line that is `whole`, or has a word without room, as a long path, is left to the terminal to wrap, so that
+        it can be copied.
+        """
+        text = self.text(words)
+        whole = whole or any(cell_len(word) > self.console.width for word in text.split())
+        self.console.print(Text(text, style=style), soft_wrap=whole)
 
 
 def show(
@@ -84,7 +91,7 @@ def show(
         screen = Screen(file)
         columns = factors_of(summary) + value_columns(summary) if not wanted else chosen(summary, wanted)
         command = f"plait report {shlex.quote(str(study_dir))} --columns NAME,.."
-        no_room = show_table(screen, columns, f"`{command}` chooses")
+        no_room = show_table(screen, columns, command)
         screen.console.print()
         line = Text()
         for words, strong in headline(summary, path_counts(summary)):
@@ -103,7 +110,7 @@ def show(
             screen.line(f"Caution: {kind.example.summary}{more}", style=style)
         if len(cautions) > len(kinds[:MOST_KINDS]):
             screen.line(f"The report lists all {len(cautions)} cautions.")
-        screen.line(f"Report: {study_dir / 'report.html'}", soft_wrap=True)
+        screen.line(f"Report: {study_dir / 'report.html'}", whole=True)
 
 
 def read_summary(study_dir: Path) -> Summary:
@@ -129,10 +136,12 @@ def _left_out(summary: Summary, columns: Sequence[TextColumn]) -> list[str]:
     ]
 
 
-def show_table(screen: Screen, columns: Sequence[TextColumn], remedy: str) -> list[TextColumn]:
-    """Print the columns that fit, name the others with the remedy, and return these."""
+def show_table(screen: Screen, columns: Sequence[TextColumn], command: str) -> list[TextColumn]:
+    """Print the columns that fit, name the others and the command that chooses, and return these."""
     kept, no_room = fit(columns, screen.console.width)
     screen.console.print(table(kept, screen.console.width, screen.text, ascii_only=screen.plain))
     if no_room:
-        screen.line(f"No room for: {', '.join(column.name for column in no_room)}; {remedy}.", style="dim")
+        names = ", ".join(column.name for column in no_room)
+        screen.line(f"No room for: {names}. Choose columns with", style="dim")
+        screen.line(f"  {command}", style="dim", whole=True)
     return no_room

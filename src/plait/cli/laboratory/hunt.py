@@ -64,7 +64,8 @@ def command(
         return _show_result(play(case, booted, environment))
     inventory = VirtualEngine(booted, AGENT).inventory()
     limits = HuntLimits(minutes, faults, jobs or len(os.sched_getaffinity(0)))
-    notify(f"hunting in {booted.name} for {minutes:g} min from seed {seed}, {limits.jobs} guests at once")
+    guests = f"{limits.jobs} guests at once" if limits.jobs > 1 else "one guest at a time"
+    notify(f"hunting in {booted.name} for {minutes:g} min from seed {seed}, {guests}")
     stop, interrupted_by = Event(), None
     hunt = Hunt(inventory, limits, lambda drawn: play(drawn, booted, environment, stop.is_set), notify, stop)
     try:

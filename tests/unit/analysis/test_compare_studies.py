@@ -88,10 +88,21 @@ def test_one_pair_of_trials_is_compared_and_marked_as_one_pair() -> None:
     assert comparison.sentence.endswith("worse; one pair of trials, so no interval.")
 
 
-def test_a_single_trial_beside_several_of_other_seeds_is_marked_as_single() -> None:
-    comparison = only_comparison(case([10.0, 11.0, 12.0]), case([9.0], seed=50))
+def test_a_single_trial_beside_several_of_other_seeds_is_judged_by_their_spread() -> None:
+    several = case([10.0, 11.0, 12.0])
+    near, far = only_comparison(several, case([9.0], seed=50)), only_comparison(several, case([1.0], seed=50))
+    assert (near.verdict, near.test) == ("no difference seen", "Student's t test")
+    assert "no difference seen; Student's t test over 3 and 1 trials, p = 0.23" in near.sentence
+    assert (far.verdict, far.test) == ("worse", "Student's t test")
+    assert far.difference is not None
+    # t of two degrees of freedom, 4.303, times the spread of 1 and the root of 1 + 1/3
+    assert far.difference.ci95 == pytest.approx((-10 - 4.9683, -10 + 4.9683), abs=1e-3)
+
+
+def test_two_single_trials_of_different_seeds_are_marked_as_such() -> None:
+    comparison = only_comparison(case([10.0]), case([9.0], seed=50))
     assert (comparison.verdict, comparison.test) == ("worse", None)
-    assert comparison.sentence.endswith("worse; 3 and 1 trials, and a single one has no interval.")
+    assert comparison.sentence.endswith("worse; 1 and 1 trials of different seeds, so no interval.")
 
 
 def test_fewer_measured_trials_are_worse_whatever_the_others_say() -> None:

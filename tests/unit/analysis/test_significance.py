@@ -15,10 +15,11 @@ from plait.analysis.statistics.student import t_two_sided
 from plait.analysis.statistics.tests import (
     PAIRED_T,
     SIGN_FLIP,
+    STUDENT,
     holm,
     paired_test,
-    welch_spread,
-    welch_test,
+    unpaired_spread,
+    unpaired_test,
 )
 
 
@@ -40,18 +41,18 @@ def test_paired_and_unpaired_tests_are_those_of_scipy() -> None:
     assert paired is not None
     assert paired.test == PAIRED_T
     assert paired.p_value == pytest.approx(stats.ttest_rel(ys, xs).pvalue, rel=1e-9)
-    apart, spread = welch_test(xs, ys[:9]), welch_spread(xs, ys[:9])
+    apart, spread = unpaired_test(xs, ys[:9]), unpaired_spread(xs, ys[:9])
     assert apart is not None
     assert spread is not None
     expected = stats.ttest_ind(ys[:9], xs, equal_var=False)
-    assert (apart.p_value, spread[1]) == pytest.approx((expected.pvalue, expected.df), rel=1e-9)
+    assert (apart.p_value, spread.degrees) == pytest.approx((expected.pvalue, expected.df), rel=1e-9)
 
 
 def test_effect_size_is_the_difference_in_standard_deviations() -> None:
     result = paired_test([0, 0, 0], [1, 2, 3])
     assert result is not None
     assert result.effect_size == 2
-    apart = welch_test([0, 2], [3, 5])
+    apart = unpaired_test([0, 2], [3, 5])
     assert apart is not None
     assert apart.effect_size == pytest.approx(3 / 2**0.5)
 
@@ -59,8 +60,20 @@ def test_effect_size_is_the_difference_in_standard_deviations() -> None:
 def test_without_a_spread_there_is_no_test() -> None:
     assert paired_test([1], [2]) is None
     assert paired_test([1, 2, 3], [2, 3, 4]) is None
-    assert welch_test([1, 1], [2, 2]) is None
-    assert welch_test([1], [2, 3]) is None
+    assert unpaired_test([1, 1], [2, 2]) is None
+    assert unpaired_test([1], [2]) is None
+    assert unpaired_test([1], [2, 2]) is None
+
+
+def test_a_single_trial_has_the_spread_of_the_other_side() -> None:
+    several, single = [10.0, 11.0, 12.0, 12.5], [14.0]
+    expected = stats.ttest_ind(single, several, equal_var=True)
+    result = unpaired_test(several, single)
+    assert result is not None
+    assert (result.test, result.p_value) == (STUDENT, pytest.approx(expected.pvalue, rel=1e-9))
+    mirrored = unpaired_test(single, several)
+    assert mirrored is not None
+    assert (mirrored.p_value, mirrored.effect_size) == (result.p_value, -result.effect_size)
 
 
 def test_skewed_differences_are_judged_by_flipping_signs() -> None:

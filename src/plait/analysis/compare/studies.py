@@ -12,7 +12,14 @@ from plait.analysis.metrics.catalogue import compared_metric
 from plait.analysis.model import CaseComparison, CaseTrials, Estimate, StudiesComparison
 from plait.analysis.statistics.intervals import paired_difference, paired_ratio
 from plait.analysis.statistics.student import t_quantile
-from plait.analysis.statistics.tests import ALPHA, TestResult, holm, paired_test, welch_spread, welch_test
+from plait.analysis.statistics.tests import (
+    ALPHA,
+    TestResult,
+    holm,
+    paired_test,
+    unpaired_spread,
+    unpaired_test,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -106,10 +113,10 @@ def _apart(
     if not a or not b:
         return None, None, None
     x, y = statistics.fmean(a), statistics.fmean(b)
-    spread = welch_spread(a, b)
-    half = t_quantile(spread[1]) * spread[0] if spread is not None else None
+    spread = unpaired_spread(a, b)
+    half = t_quantile(spread.degrees) * spread.error if spread is not None else None
     interval = (y - x - half, y - x + half) if half is not None else None
-    return Estimate(value=y - x, ci95=interval), Estimate(value=y / x) if x else None, welch_test(a, b)
+    return Estimate(value=y - x, ci95=interval), Estimate(value=y / x) if x else None, unpaired_test(a, b)
 
 
 def _judged(row: CaseComparison, p_holm: float | None, tolerance: float, called: str) -> CaseComparison:

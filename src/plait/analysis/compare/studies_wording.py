@@ -64,8 +64,8 @@ def _how(row: CaseComparison) -> str:
         if row.pairs is not None
         else f"{row.before.measured} and {row.after.measured} trials"
     )
-    if row.pairs is None and min(row.before.measured, row.after.measured) == 1:
-        return f"{over}, and a single one has no interval"
+    if row.pairs is None and row.before.measured == row.after.measured == 1:
+        return f"{over} of different seeds, so no interval"
     if row.test is None or row.p_value is None:
         return f"{over} without any spread, so no interval"
     shown = "p < 0.0001" if row.p_value < 0.0001 else f"p = {row.p_value:.2g}"

@@ -18,11 +18,13 @@ ALPHA = 0.05
 PAIRED_T = "paired t test"
 SIGN_FLIP = "sign-flip permutation test"
 WELCH = "Welch's t test"
+STUDENT = "Student's t test"
 ASSUMES = {
     PAIRED_T: "pairs (of one seed) are independent of each other, and the mean of their differences is normal",
     SIGN_FLIP: "pairs (of one seed) are independent of each other, and without a difference either trial of a pair "
     "could as well have been the other",
     WELCH: "trials are independent, and the mean of each side is normal; spreads may differ",
+    STUDENT: "trials are independent and normal, and the single trial's side has the other's spread",
 }
 """What each test takes for granted."""
 
@@ -35,7 +37,7 @@ class TestResult:
     p_value: float
     """How often chance alone would give a mean difference as large, two-sided."""
     effect_size: float
-    """Cohen's d: the mean difference in standard deviations (of the differences; Welch: of the trials, pooled)."""
+    """Cohen's d: the mean difference in standard deviations (of pairs' differences, or else of the trials, pooled)."""
 
 
 def paired_test(baseline: Sequence[float], case: Sequence[float]) -> TestResult | None:
@@ -57,29 +59,45 @@ def paired_test(baseline: Sequence[float], case: Sequence[float]) -> TestResult 
     return TestResult(PAIRED_T, t_two_sided(t, len(differences) - 1), mean / stdev)
 
 
-def welch_test(baseline: Sequence[float], case: Sequence[float]) -> TestResult | None:
+@dataclass(frozen=True)
+class Spread:
+    """How sure the difference of two means is."""
+
+    test: str
+    error: float
+    """Its standard error."""
+    degrees: float
+    """Degrees of freedom of t."""
+    pooled: float
+    """Standard deviation of a trial, pooled over both sides."""
+
+
+def unpaired_test(baseline: Sequence[float], case: Sequence[float]) -> TestResult | None:
     """Return the test of mean(case) - mean(baseline) for trials that are no pairs; None without any spread."""
-    spread = welch_spread(baseline, case)
+    spread = unpaired_spread(baseline, case)
     if spread is None:
         return None
-    error, degrees = spread
     difference = statistics.fmean(case) - statistics.fmean(baseline)
-    pooled = math.sqrt((statistics.variance(baseline) + statistics.variance(case)) / 2)
-    return TestResult(WELCH, t_two_sided(difference / error, degrees), difference / pooled)
+    p_value = t_two_sided(difference / spread.error, spread.degrees)
+    return TestResult(spread.test, p_value, difference / spread.pooled)
 
 
-def welch_spread(baseline: Sequence[float], case: Sequence[float]) -> tuple[float, float] | None:
-    """Return the standard error of the difference of two means and its degrees of freedom (Welch, 1947).
+def unpaired_spread(baseline: Sequence[float], case: Sequence[float]) -> Spread | None:
+    """Return the spread of the difference of two means (Welch, Biometrika 34, 1947).
 
-    None when a side has fewer than two values, or neither has any spread.
+    The spread of a single trial is unknown: it has that of the other side (Student, Biometrika 6, 1908; pooled for
+    two samples: Fisher, Statistical Methods for Research Workers, 24.1). None when neither side has any spread.
     """
-    if min(len(baseline), len(case)) < 2:
+    several = [side for side in (baseline, case) if len(side) > 1]
+    if not baseline or not case or not any(statistics.variance(side) for side in several):
         return None
+    pooled = math.sqrt(statistics.fmean(map(statistics.variance, several)))
+    if len(several) == 1:
+        n = len(several[0])
+        return Spread(STUDENT, pooled * math.sqrt(1 + 1 / n), n - 1, pooled)
     a, b = statistics.variance(baseline) / len(baseline), statistics.variance(case) / len(case)
-    if a + b == 0:
-        return None
     degrees = (a + b) ** 2 / (a**2 / (len(baseline) - 1) + b**2 / (len(case) - 1))
-    return math.sqrt(a + b), degrees
+    return Spread(WELCH, math.sqrt(a + b), degrees, pooled)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

@@ -26,7 +26,7 @@ def changed(old: str, new: str) -> str:
         ("- a\n- b\n", "not a scenario"),
         ("\x00\x01\x7fELF", "t.yaml:1:1: this character is not allowed"),
         ("title: a\x07b", "t.yaml:1:9: this character is not allowed"),
-        ("title: [a\nb: c", "t.yaml:2:2: this is not YAML: "),
+        ("title: [a\nb: c", "t.yaml:1:8: the [ here is not closed"),
         (
             "title: x\nnetwork:\n\thosts: [a]\n",
             "t.yaml:3:1: YAML does not allow tabs here; indent with spaces",

@@ -25,6 +25,8 @@ from ruamel.yaml.events import (
 )
 from ruamel.yaml.reader import ReaderError
 
+from plait.scenario.read.not_yaml import explained
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -84,9 +86,9 @@ def read(text: str) -> Document:
     try:
         return _Reader(YAML(typ="safe", pure=True).parse(text)).document()
     except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
+        mark, reason = explained(error, text)
         place = TextPlace(mark.line + 1, mark.column + 1) if mark is not None else None
-        raise Refused(_explained(error, text, place), place) from error
+        raise Refused(reason, place) from error
     except ReaderError as error:
         reason = "this character is not allowed; save the file as UTF-8 text"
         position = error.position if isinstance(error.position, int) else 0
@@ -98,17 +100,6 @@ def read(text: str) -> Document:
 def _place_at(text: str, position: int) -> TextPlace:
     before = text[:position]
     return TextPlace(before.count("\n") + 1, len(before) - before.rfind("\n"))
-
-
-def _explained(error: MarkedYAMLError, text: str, place: TextPlace | None) -> str:
-    """Return the YAML parser's message on one line, with the remedy of common mistakes."""
-    lines = text.splitlines()
-    line = lines[place.line - 1] if place is not None and place.line <= len(lines) else ""
-    indent = line[: len(line) - len(line.lstrip())]
-    if "\t" in indent or (place is not None and line[place.column - 1 : place.column] == "\t"):
-        return "YAML does not allow tabs here; indent with spaces"
-    problem = str(error.problem or error.context or "unreadable text").splitlines()[0]
-    return f"this is not YAML: {problem}; check also the text before this place"
 
 
 class _Reader:

@@ -18,10 +18,14 @@ from plait.scenario.vary.choose import choose_case
 from plait.version import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from plait.dataset.trial import Trial
     from plait.plan.model.plan import Flow
+
+_SHOWN = 8
+"""Names that a message lists."""
 
 
 def export_flow(
@@ -92,10 +96,19 @@ def _require_single(kind: str, requested: str | None, names: list[str]) -> str:
     if requested is None and len(names) == 1:
         return names[0]
     if requested is None:
-        hint = f"choose by --{option}: {', '.join(names[:8])}" if names else "there is none"
-        raise RequestError(f"exporting needs one {kind}; {hint}")
+        if not names:
+            raise RequestError(f"exporting needs one {kind}; there is none")
+        by = "--case NAME, a part of it, or its number" if option == "case" else f"--{option} NAME"
+        raise RequestError(
+            f"exporting needs one {kind}, and there are {len(names)}; choose with {by}: {_some(names)}"
+        )
     if requested not in names:
         raise RequestError(
-            f"--{option} {requested}: {nearest(requested, names) or 'there is: ' + ', '.join(names[:8])}"
+            f"--{option} {requested}: {nearest(requested, names) or 'there is: ' + _some(names)}"
         )
     return requested
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return the first few names; those of cases have commas."""
+    return "; ".join(names[:_SHOWN]) + "; .." * (len(names) > _SHOWN)

@@ -298,6 +298,8 @@ def test_a_varied_value_occurs_once_but_may_be_repeated_in_rows() -> None:
     """It was run as a further case, whose name ended in +2."""
     report = mistakes_as_text(TWO + "vary: {scheduler: [default, blest, default]}\n")
     assert "vary.scheduler.2: 'default' occurs twice; remove one" in report
+    report = mistakes_as_text(TWO + "vary: {tcp.receive_buffer_max: [1MiB, 2MiB, 1024KiB]}\n")
+    assert "vary.tcp.receive_buffer_max.2: '1024KiB' is the same as '1MiB'; remove one" in report
     rows = "vary: {zip: {scheduler: [blest, blest], transport: [tcp, mptcp]}}\n"
     assert [case.settings["transport"] for case in expand(parse(TWO + rows, "t.yaml"))] == ["tcp", "mptcp"]
 

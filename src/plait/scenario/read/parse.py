@@ -27,13 +27,15 @@ from plait.scenario.vary.unvaried import without_unvaried, without_unvaried_figu
 from plait.scenario.vary.variants import NoSuchField, TooMany, Variants, WrongVariant
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from plait.scenario.mistakes import FieldMistake, Where
 
 _ROUNDS = 5
 """Validations: fields, entries without wrong fields, parts against each other, and that without wrong parts."""
 MAX_SHOWN = 100
+MAX_COMPARED = 64
+"""plait compares so many values of a varied field with each other; of longer lists, only their texts."""
 
 
 def parse(text: str, source: str, overrides: Sequence[str] = ()) -> Scenario:
@@ -249,23 +251,21 @@ def _vary_mistakes(scenario: Scenario, invalid: Sequence[Where]) -> list[FieldMi
 def _value_mistakes(
     variants: Variants, vary: dict[str, Any], here: Where, path: str, values: Sequence[tuple[Where, Any]]
 ) -> list[FieldMistake]:
-    """Return the mistakes of the values of one field. Equal values are made once."""
+    """Return the mistakes of the values of one field. Equal texts are made once."""
     mistakes: list[FieldMistake] = []
-    known: dict[str, FieldMistake | None] = {}
+    known: dict[str, Scenario | FieldMistake] = {}
     for where, value in values:
         try:
-            key = repr(value)
-            if key not in known:
-                known[key] = _first_mistake(variants, {path: value})
-            elif where[:-1] == here and here[1] != "zip":
-                mistakes.append((where, f"{abbreviated(value)} occurs twice; remove one"))
-            mistake = known[key]
-            others = zipped_with(vary, where) if mistake is not None else {}
+            made = known.get(repr(value)) or _made(variants, {path: value})
+            if where[:-1] == here and here[1] != "zip" and isinstance(made, Scenario):
+                mistakes += [(where, mistake) for mistake in _again(made, value, known)]
+            known[repr(value)] = made
+            others = zipped_with(vary, where) if not isinstance(made, Scenario) else {}
             # A value that is wrong alone may be valid with the values of its row or case.
-            if mistake is not None and (
-                not others or _first_mistake(variants, {**others, path: value}) is not None
+            if not isinstance(made, Scenario) and (
+                not others or not isinstance(_made(variants, {**others, path: value}), Scenario)
             ):
-                field_, message = mistake
+                field_, message = made
                 mistakes.append((where, f"{'.'.join(map(str, field_))}: {message}"))
         except NoSuchField as error:
             return [(here, str(error))]
@@ -274,18 +274,25 @@ def _value_mistakes(
     return mistakes
 
 
+def _again(made: Scenario, value: object, known: dict[str, Scenario | FieldMistake]) -> Iterator[str]:
+    """Yield the mistake of a value if the known ones already have it, maybe in other words (1MiB and 1024KiB)."""
+    if repr(value) in known:
+        yield f"{abbreviated(value)} occurs twice; remove one"
+    elif len(known) <= MAX_COMPARED and (text := next((t for t, k in known.items() if k == made), None)):
+        yield f"{abbreviated(value)} is the same as {text[:80]}; remove one"
+
+
 def _fits(path: str, where: Where) -> bool:
     """Return whether a dotted path with wildcards and a field are equal, or one contains the other."""
     return all(fnmatchcase(str(part), name) for part, name in zip(where, path.split("."), strict=False))
 
 
-def _first_mistake(variants: Variants, settings: dict[str, Any]) -> FieldMistake | None:
-    """Return the first mistake of the scenario with these values; None if it is valid."""
+def _made(variants: Variants, settings: dict[str, Any]) -> Scenario | FieldMistake:
+    """Return the scenario with these values, or its first mistake."""
     try:
-        variants.make(settings)
+        return variants.make(settings)
     except WrongVariant as error:
         return error.mistakes[0]
-    return None
 
 
 _NOT_VARIED = (

@@ -96,7 +96,7 @@ def _nothing_unsent(facts: FlowFacts, _: Where) -> list[str]:
 
 def _memory_pressure(facts: FlowFacts, _: Where) -> list[str]:
     sentences = [
-        f"{node} came under memory pressure {count} times (TCPMemoryPressures)."
+        f"{node} came under memory pressure {'once' if count == 1 else f'{count} times'} (TCPMemoryPressures)."
         for node, count in facts.memory_pressures.items()
     ]
     if facts.pruned_segments:

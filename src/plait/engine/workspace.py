@@ -58,6 +58,7 @@ class Workspace:
             self._parent.mkdir(parents=True, exist_ok=True)
             self._remove_abandoned()
             while self._lock is None:
+                self._end_janitor()  # of a folder that another plait removed
                 self.path = self._parent / f"{self._prefix}{secrets.token_hex(8)}"
                 self._janitor = _janitor(self.path)
                 self.path.mkdir(0o700)
@@ -70,16 +71,21 @@ class Workspace:
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._janitor is not None
-        assert self._janitor.stdin is not None
         assert self._lock is not None
-        self._janitor.stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):  # the disk is slow; the janitor goes on
-            self._janitor.wait(timeout=_JANITOR_TIMEOUT_S)
+        self._end_janitor()
         with contextlib.suppress(OSError):  # the janitor was killed, or the disk fails
             if self.path.exists():
                 Folder(self._parent).remove(self.path.name)
         os.close(self._lock)
+
+    def _end_janitor(self) -> None:
+        """Let the janitor remove its folder, if there is one."""
+        if self._janitor is None:
+            return
+        assert self._janitor.stdin is not None
+        self._janitor.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # the disk is slow; the janitor goes on
+            self._janitor.wait(timeout=_JANITOR_TIMEOUT_S)
 
     def job(self) -> Path:
         """Create and return an empty folder for one trial (OSError if that fails). Any thread may call it."""

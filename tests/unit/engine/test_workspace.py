@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from plait.engine import workspace
 from plait.engine.workspace import Workspace
 from plait.errors import MachineError
 
@@ -94,3 +95,25 @@ def test_what_a_guest_has_made_unreadable_is_removed_as_well(tmp_path: Path) -> 
         (locked / "inside").mkdir(parents=True)
         locked.chmod(0)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_janitor_of_a_folder_that_another_plait_removed_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another plait may take a folder that is not locked yet for an abandoned one."""
+    janitors: list[subprocess.Popen[bytes]] = []
+    begin, lock = workspace._janitor, workspace._locked
+
+    def beginning(folder: Path) -> subprocess.Popen[bytes]:
+        janitors.append(begin(folder))
+        return janitors[-1]
+
+    def locked(folder: Path) -> int | None:
+        if len(janitors) == 1:
+            folder.rmdir()
+        return lock(folder)
+
+    monkeypatch.setattr(workspace, "_janitor", beginning)
+    monkeypatch.setattr(workspace, "_locked", locked)
+    with Workspace(tmp_path, ".work-"):
+        assert [janitor.poll() is None for janitor in janitors] == [False, True]

@@ -21,7 +21,7 @@ from plait.testing.hunt.case import HuntCase, HuntConnection, HuntEvent, HuntLin
 from plait.testing.hunt.draw import draw
 from plait.testing.hunt.ends import BLOCK, End
 from plait.testing.hunt.run import CaseResult, Violation, judge
-from plait.testing.hunt.search import Hunt, HuntLimits
+from plait.testing.hunt.search import Fault, Hunt, HuntLimits
 from plait.testing.hunt.shrink import MOST_ATTEMPTS, shrink
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ def report(**changes: Any) -> bytes:
     return json.dumps({**values, **changes}).encode()
 
 
-def kinds(output: bytes, case: HuntCase = SMALL) -> list[str]:
-    return [violation.kind for violation in judge(output, case).violations]
+def kinds(output: bytes, case: HuntCase = SMALL, version: str = "6.12.117") -> list[str]:
+    return [violation.kind for violation in judge(output, case, version).violations]
 
 
 def test_a_seed_always_draws_the_same_case_and_seeds_differ() -> None:
@@ -144,13 +144,13 @@ def test_segments_beyond_the_window_count_only_for_schedulers_that_keep_within_i
         assert kinds(report(**counters), pieces) == [], "the receiver forgets the window of the handshake"
 
 
-def test_a_standstill_is_a_fault_only_with_a_receive_buffer_with_which_linux_makes_progress() -> None:
-    stands_still = report(violations=[{"kind": "progress", "text": "nothing for 30 s"}])
-    assert kinds(stands_still) == ["progress"]
-    assert kinds(stands_still, SMALL.model_copy(update={"receive_buffer": 524_288})) == ["progress"]
-    small = SMALL.model_copy(update={"receive_buffer": 524_287})
-    assert kinds(stands_still, small) == []
-    assert judge(stands_still, small).standstills == 1, "the totals name it"
+def test_a_standstill_with_full_memory_is_a_fault_only_of_a_linux_that_has_none() -> None:
+    stands_still = {"kind": "progress", "text": "nothing for 30 s"}
+    assert kinds(report(violations=[stands_still])) == ["progress"]
+    full = report(violations=[{**stands_still, "memory_full": True}])
+    assert kinds(full) == kinds(full, version="6.18") == []
+    assert judge(full, SMALL, "6.12.117").standstills == 1, "the totals name it"
+    assert kinds(full, version="7.3.0-rc7") == ["progress"]
 
 
 def test_a_standstill_is_no_fault_of_the_kernel_under_test_after_a_lost_ack_of_the_handshake() -> None:
@@ -244,11 +244,13 @@ def test_receive_buffers_are_no_smaller_than_those_with_which_linux_stands_still
 )  # fmt: skip
 def test_a_damaged_report_is_refused(output: bytes) -> None:
     with pytest.raises(TrialError, match="the report is damaged"):
-        judge(output, SMALL)
+        judge(output, SMALL, "6.12.117")
 
 
 def test_what_a_guest_reports_has_no_control_characters() -> None:
-    text = judge(report(violations=[{"kind": "bytes", "text": "\x1b[31m"}], log="WARNING: \x07"), SMALL)
+    text = judge(
+        report(violations=[{"kind": "bytes", "text": "\x1b[31m"}], log="WARNING: \x07"), SMALL, "6.12"
+    )
     assert all(violation.text.isprintable() for violation in text.violations)
 
 
@@ -275,6 +277,24 @@ def test_a_hunt_ends_with_the_first_fault_in_its_smallest_case() -> None:
     assert len(fault.case.events) == 3
     assert fault.log == "log of the kernel"
     assert f"seed {fault.seed} after" in lines[0]
+
+
+def test_a_fault_is_kept_at_once_and_later_cases_like_it_are_counted() -> None:
+    kept: list[Fault] = []
+    ended = threading.Event()
+
+    def leaking_from_3(case: HuntCase) -> CaseResult:
+        if case.seed == 9 and len(kept) == 1:
+            ended.set()
+            raise KeyboardInterrupt
+        return LEAK if case.seed >= 3 else CLEAN
+
+    hunt = Hunt(INVENTORY, HuntLimits(5, 9, 1), leaking_from_3, lambda _: None, ended, keep=kept.append)
+    with pytest.raises(KeyboardInterrupt):
+        hunt.run(first_seed=1)
+    assert ended.is_set(), "it went on after the fault"
+    assert (kept, hunt.totals.alike) == (hunt.totals.faults, 5)
+    assert kept[0].seed == 3
 
 
 def test_a_failure_that_does_not_happen_again_is_no_fault() -> None:

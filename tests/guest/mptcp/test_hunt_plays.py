@@ -66,3 +66,24 @@ def test_a_connection_without_its_only_subflow_is_no_standstill() -> None:
     result = play(case, kernels.ensure(), environment_of([], terminal=False))
     assert result.violations == ()
     assert 0 < result.received_bytes < 3_000_000
+
+
+def test_a_receiver_whose_memory_is_full_of_data_beyond_a_gap_stands_still() -> None:
+    """Linux 6.12 does, for data that its subflows have: a hunt found this case, with buffers that grow."""
+    case = HuntCase(
+        seed=1002528,
+        congestion_control="olia",
+        links=(
+            HuntLink(rate_mbit=10, delay_ms=5, loss_percent=3, mtu=576),
+            HuntLink(rate_mbit=10, delay_ms=20),
+        ),
+        connections=(
+            HuntConnection(up_bytes=3000),
+            HuntConnection(up_bytes=1_000_000, write_bytes=400, write_every_ms=1),
+        ),
+    )
+    kernel = kernels.ensure()
+    assert kernel.version.startswith("6.12."), "later versions differ"
+    result = play(case, kernel, environment_of([], terminal=False))
+    assert (result.violations, result.standstills) == ((), 1)
+    assert 3000 < result.received_bytes < 1_003_000

@@ -67,15 +67,16 @@ def command(
     guests = f"{limits.jobs} guests at once" if limits.jobs > 1 else "one guest at a time"
     notify(f"hunting in {booted.name} for {minutes:g} min from seed {seed}, {guests}")
     stop, interrupted_by = Event(), None
-    hunt = Hunt(inventory, limits, lambda drawn: play(drawn, booted, environment, stop.is_set), notify, stop)
+    hunt = Hunt(
+        inventory, limits, lambda drawn: play(drawn, booted, environment, stop.is_set), notify, stop,
+        keep=lambda fault: _write(out, fault, kernel),
+    )  # fmt: skip
     try:
         hunt.run(seed)
     except KeyboardInterrupt:
         interrupted_by = signal.SIGINT
     except Ended as end:
         interrupted_by = end.signal
-    for fault in hunt.totals.faults:
-        _write(out, fault, kernel)
     _show(hunt.totals)
     if interrupted_by is None:
         return 1 if hunt.totals.faults else 0
@@ -143,8 +144,13 @@ def _show(totals: HuntTotals) -> None:
         seeds = ", ".join(map(str, totals.unrepeated[:10]))
         typer.echo(f"failures that did not happen again: seed {seeds}")
     _show_standstills(totals.standstills)
+    if totals.alike:
+        typer.echo(
+            f"not examined: {totals.alike} further case{'s' * (totals.alike > 1)} with faults like these"
+        )
+    cases = f"{totals.cases} case{'s' * (totals.cases != 1)}"
+    faults = f"{len(totals.faults) or 'no'} fault{'s' * (len(totals.faults) > 1)}"
     typer.echo(
-        f"{totals.cases} cases, {totals.subflows} subflows joined, {totals.received_bytes / 1e6:.0f} MB arrived in "
-        f"{totals.virtual_s / 60:.0f} min of virtual time: {len(totals.faults) or 'no'} fault"
-        f"{'s' * (len(totals.faults) > 1)}"
+        f"{cases}, {totals.subflows} subflows joined, {totals.received_bytes / 1e6:.0f} MB arrived in "
+        f"{totals.virtual_s / 60:.0f} min of virtual time: {faults}"
     )

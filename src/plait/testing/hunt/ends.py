@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import select
 import socket
+import struct
 from dataclasses import dataclass
 
+_SO_MEMINFO = 55
 BLOCK = 65_521
 """The length of the block of random bytes that a stream repeats; a prime, so that no segment has this period."""
 
@@ -99,6 +101,12 @@ class End:
             self.received += len(data)
         return None
 
+    def memory_is_full(self) -> bool:
+        """Return whether the memory of what it has not read exceeds its receive buffer."""
+        assert self.socket is not None
+        used, limit = struct.unpack_from("=II", self.socket.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, 36))
+        return bool(used > limit)
+
     def ends_now(self) -> bool:
         """Return whether it has nothing more to send, and has received what it waits for."""
         done = self.sent == self.to_send and (self.received >= self.expected or self.saw_end)
@@ -126,6 +134,11 @@ class Played:
     def ends(self) -> tuple[End, End]:
         """Return both ends."""
         return self.client, self.server
+
+    def memory_is_full(self) -> bool:
+        """Return whether the memory of a side is full that has not received all that the other sent."""
+        sides = ((self.client, self.server), (self.server, self.client))
+        return any(end.received < peer.sent and end.memory_is_full() for end, peer in sides if not end.closed)
 
     def unfinished(self) -> bool:
         """Return whether bytes or the end of a stream are on their way or still to be sent."""

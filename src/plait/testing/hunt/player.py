@@ -40,7 +40,7 @@ class Player:
     """Plays one case."""
 
     case: dict[str, Any]
-    violations: list[dict[str, str]] = field(default_factory=list)
+    violations: list[dict[str, str | bool]] = field(default_factory=list)
     subflows_seen: int = 0
     quiet_from_s: float = 0.0
 
@@ -125,10 +125,10 @@ class Player:
         """Return the seconds since the beginning."""
         return time.monotonic() - self.began
 
-    def violation(self, kind: str, text: str) -> None:
+    def violation(self, kind: str, text: str, *, memory_full: bool = False) -> None:
         """Note that an invariant does not hold; a few are enough."""
         if len(self.violations) < 8:
-            self.violations.append({"kind": kind, "text": text})
+            self.violations.append({"kind": kind, "text": text, "memory_full": memory_full})
 
     def play(self) -> None:
         """Play until all events have happened and no connection has anything to do."""
@@ -220,6 +220,7 @@ class Player:
                         f"connection {played.client.number}: nothing for {quiet:.0f} s, with {usable} subflows; "
                         f"received {played.server.received} of {played.client.sent} and "
                         f"{played.client.received} of {played.server.sent} bytes",
+                        memory_full=played.memory_is_full(),
                     )
                 played.moved_s = self.now()
                 played.client.error = played.client.error or "it stands still"

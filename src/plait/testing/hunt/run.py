@@ -56,13 +56,6 @@ without the patch `0006` of the schedulers there are 5 to 8 in a case.
 If a program writes small pieces, no number is a fault. The sender fills the window that the handshake offered, and the
 receiver does not remember that one (`subflow_set_remote_key`): it drops what exceeds the windows of its DATA_ACKs. That
 was 2 kB at the beginning of a connection, so two segments, or six pieces."""
-LEAST_BUFFER_TO_PROGRESS = 524_288
-"""Receive buffer below which a standstill is no fault to report, because Linux has it.
-
-Segments beyond a gap are charged with their memory, which is more than their bytes, and several times as much if they
-are small. Once they exceed the buffer, the kernel leaves all others in the subflows, also the one that fills the gap
-(`mptcp_data_ready`), and it discards none of them. On 6.12.117 two of some thousand connections with 32 and 128 KiB
-stood still for ever."""
 _PLAYER = Path(__file__).with_name("player.py")
 _MEMORY_MIB = 512
 _SYSTEM_CALL_NS = 7000
@@ -93,6 +86,8 @@ class _Seen(BaseModel):
     model_config = ConfigDict(extra="forbid")
     kind: Literal["bytes", "progress", "error"]
     text: Annotated[str, Field(max_length=2000)]
+    memory_full: bool = False
+    """Of a standstill: what the receiver could not pass on yet fills its receive buffer."""
 
 
 class _PlayerReport(BaseModel):
@@ -162,7 +157,7 @@ def play(
         if died is None:
             raise TrialError(f"playing the case of seed {case.seed}: {printable(said[-800:]) or 'no report'}")
         return CaseResult((Violation("guest", _first_line(died)),), 0, 0, 0, f"{died}\n{log}")
-    return judge(b"".join(out[STDOUT]), case)
+    return judge(b"".join(out[STDOUT]), case, kernel.version)
 
 
 def _collect(session: Session, out: dict[int, list[bytes]], stopped: Callable[[], bool]) -> None:
@@ -193,19 +188,19 @@ def _collect(session: Session, out: dict[int, list[bytes]], stopped: Callable[[]
     raise TrialError(f"the guest did not end within {limit}: its kernel hangs")
 
 
-def judge(output: bytes, case: HuntCase) -> CaseResult:
-    """Return what the guest's report of a case means (TrialError if it is damaged)."""
+def judge(output: bytes, case: HuntCase, version: str) -> CaseResult:
+    """Return what the report of a case means, from a guest with this version of Linux (TrialError: it is damaged)."""
     try:
         report = _PlayerReport.model_validate_json(output)
     except ValidationError as error:
         raise TrialError(
             f"playing the case of seed {case.seed}: the report is damaged: {error.errors()[0]}"
         ) from error
-    excused = {"progress"} if _linux_may_stand_still(case, report.counters) else set()
+    fell_back = report.counters.get("server", {}).get("MPTcpExtMPCapableFallbackACK", 0) > 0
     violations = [
         Violation(seen.kind, printable(seen.text)[:_LONGEST_TEXT])
         for seen in report.violations
-        if seen.kind not in excused
+        if seen.kind != "progress" or not _linux_stands_still(seen, version, fell_back=fell_back)
     ]
     standstills = len(report.violations) - len(violations)
     if any(report.left.values()):
@@ -221,17 +216,19 @@ def judge(output: bytes, case: HuntCase) -> CaseResult:
     )
 
 
-def _linux_may_stand_still(
-    case: HuntCase, counters: dict[Literal["client", "server"], dict[str, int]]
-) -> bool:
-    """Return whether 6.12.117 itself may stand still in such a case.
+def _linux_stands_still(seen: _Seen, version: str, *, fell_back: bool) -> bool:
+    """Return whether it is Linux itself, without a fault of what is under test, that stands still.
 
-    It does with a small receive buffer, and when the ACK is lost that ends the handshake: if the client then ends its
-    stream without a byte, that ACK has a DATA_FIN, but no MP_CAPABLE. The server falls back to TCP, where this is no
-    end, and the client repeats it for ever.
+    Linux before 7 does, once the memory of segments beyond a gap exceeds the receive buffer. It then leaves all others
+    in the subflows, also the one that fills the gap, wakes nobody, and discards none (`mptcp_data_ready`). Small
+    segments take several times their bytes, so this happens with small buffers, and with small writes before the
+    buffer has grown.
+
+    All known versions do when the ACK is lost that ends the handshake: if the client then ends its stream without a
+    byte, that ACK has a DATA_FIN, but no MP_CAPABLE. The server falls back to TCP, where this is no end, and the client
+    repeats it for ever.
     """
-    fell_back = counters.get("server", {}).get("MPTcpExtMPCapableFallbackACK", 0) > 0
-    return case.receive_buffer < LEAST_BUFFER_TO_PROGRESS or fell_back
+    return fell_back or (seen.memory_full and int(version.partition(".")[0]) < 7)
 
 
 def _odd_counters(counters: dict[Literal["client", "server"], dict[str, int]], case: HuntCase) -> list[str]:

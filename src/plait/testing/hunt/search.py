@@ -48,6 +48,8 @@ class HuntTotals:
     virtual_s: int = 0
     received_bytes: int = 0
     subflows: int = 0
+    alike: int = 0
+    """Further failing cases, each with a fault like one of `faults`; plait does not examine them."""
     standstills: int = 0
     """Connections that stood still where Linux itself may."""
     unrepeated: list[int] = field(default_factory=list)
@@ -77,16 +79,19 @@ class Hunt:
         again: Callable[[HuntCase], CaseResult],
         report: Report,
         stop: Event | None = None,
+        *,
+        keep: Callable[[Fault], None] = lambda _: None,
     ) -> None:
         """Hunt with the algorithms of `inventory`; `again` plays a case (TrialError), and `report` shows a line.
 
-        An interrupt sets `stop`, so that `again` ends its guests.
+        `keep` gets each fault as soon as it is small. An interrupt sets `stop`, so that `again` ends its guests.
         """
         self._inventory = inventory
         self._limits = limits
         self._again = again
         self._report = report
         self._stop = stop or Event()
+        self._keep = keep
         self._began = time.monotonic()
         self.totals = HuntTotals()
 
@@ -140,6 +145,7 @@ class Hunt:
             return
         violation, found_s = result.violations[0], time.monotonic() - self._began
         if any(violation.is_like(fault.violation) for fault in self.totals.faults):
+            self.totals.alike += 1
             return
         self._report(f"seed {seed} after {found_s:.0f} s: {violation.kind}: {violation.text}")
 
@@ -156,7 +162,9 @@ class Hunt:
         smallest, attempts = shrink(case, first_failing, self._limits.jobs)
         last = self._again(smallest)
         shown = next((other for other in last.violations if violation.is_like(other)), violation)
-        self.totals.faults.append(Fault(seed, shown, smallest, case, attempts, last.log, found_s))
+        fault = Fault(seed, shown, smallest, case, attempts, last.log, found_s)
+        self.totals.faults.append(fault)
+        self._keep(fault)
 
     def _attempt(self, case: HuntCase) -> CaseResult | None:
         """Return the result, or None for a case that cannot be played."""

@@ -15,10 +15,13 @@ from plait import kernel as kernels
 from plait.api.additions import add
 from plait.binaries import AGENT
 from plait.cache import cache_root
+from plait.cli.shared.environment import environment_of
 from plait.errors import RequestError
 from plait.kernel import additions
 from plait.scenario import load
 from plait.study.request import plan_study
+from plait.testing.hunt.case import HuntCase, HuntConnection, HuntLink
+from plait.testing.hunt.run import play
 
 if TYPE_CHECKING:
     from plait.engine.uml.trial import VirtualEngine
@@ -151,3 +154,20 @@ def test_only_trials_that_name_an_addition_know_of_it(cache: Path, tmp_path: Pat
     add(write(tmp_path, "spill.c", block("c")), kernels.ensure(), AGENT)
     after = plan_study(load("two-paths"), "x")
     assert before.cases[0].plan(1) == after.cases[0].plan(1)
+
+
+def test_prompts_and_hunts_have_what_was_added(cache: Path, tmp_path: Path) -> None:
+    add(write(tmp_path, "spill.c", block("c")), kernels.ensure(), AGENT)
+    file = write(tmp_path, "spill.yaml", block("yaml"))
+    asked = subprocess.run(
+        [str(PLAIT), "shell", str(file), "--case", "scheduler=spill"],
+        input="phone sysctl -n net.mptcp.scheduler\n", capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert "spill" in asked.stdout.split(), asked.stderr
+    case = HuntCase(
+        scheduler="spill",
+        links=(HuntLink(rate_mbit=10, delay_ms=5), HuntLink(rate_mbit=10, delay_ms=5)),
+        connections=(HuntConnection(up_bytes=1_000_000),),
+    )
+    result = play(case, kernels.ensure(), environment_of([], terminal=False))
+    assert (result.violations, result.received_bytes) == ((), 1_000_000)

@@ -93,6 +93,8 @@ def _serve(
 def _plan(scenario: str, overrides: list[str] | None, case: str | None) -> Plan:
     """Return the plan of the requested case, without what only a trial needs."""
     from plait import scenario as scenarios
+    from plait.kernel import additions
+    from plait.plan.modules import with_modules
     from plait.plan.resolve import resolve
     from plait.scenario.vary.cases import expand
     from plait.scenario.vary.choose import choose_case
@@ -101,7 +103,8 @@ def _plan(scenario: str, overrides: list[str] | None, case: str | None) -> Plan:
     loaded = scenarios.load(scenario, tuple(overrides or ()))
     cases = {entry.name: entry for entry in expand(loaded)}
     name = next(iter(cases)) if case is None else choose_case(case, list(cases))
-    plan = resolve(cases[name].scenario, trial_seed(loaded.seed, 0))
+    resolved = resolve(cases[name].scenario, trial_seed(loaded.seed, 0))
+    plan = with_modules(resolved, additions.modules_by_name())
     memory = max(plan.machine.memory_mib, 1024)
     machine = plan.machine.model_copy(update={"memory_mib": memory})
     return plan.model_copy(update={"machine": machine, "pause": ()})

@@ -8,16 +8,25 @@ guest's memory.
 from __future__ import annotations
 
 import hashlib
+import shutil
+from functools import partial
 from typing import TYPE_CHECKING
 
 from plait.cache import cache_root
 from plait.engine import inventory
 from plait.engine.uml import initramfs
-from plait.errors import MachineError
+from plait.errors import MachineError, RequestError, TrialError
+from plait.kernel import additions
 from plait.plan.model.plan import Machine, Network, Plan
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from plait.kernel import Kernel
+    from plait.plan.model.plan import Module
+
+    BuildModule = Callable[[Module], Path]
 
 EPOCH_NS = 1_700_000_000_000_000_000
 """The date of every guest at boot: 2023-11-14."""
@@ -65,6 +74,22 @@ def kernel_parameters(plan: Plan, *, real_time: bool = False, orders: bool = Fal
 def present_inputs(folder: Path) -> list[str]:
     """Return those of INPUTS that exist in the job folder."""
     return [name for name in INPUTS if (folder / name).exists()]
+
+
+def module_builder(kernel: Kernel) -> BuildModule:
+    """Return what builds the modules of `plait kernel add` for a kernel (see `additions.object_of`)."""
+    return partial(additions.object_of, kernel)
+
+
+def add_modules(plan: Plan, folder: Path, build: BuildModule) -> None:
+    """Copy the plan's modules, each as `build` returns it, to the job folder (TrialError if that fails)."""
+    for module in plan.machine.modules:
+        try:
+            built = build(module)
+        except (RequestError, MachineError) as error:
+            raise TrialError(f"building the module {module.name}, which the plan needs: {error}") from error
+        (folder / "modules").mkdir(exist_ok=True)
+        shutil.copyfile(built, folder / "modules" / f"{module.name}.ko")
 
 
 def initramfs_of(agent: Path) -> tuple[Path, str]:

@@ -25,7 +25,13 @@ from typing import TYPE_CHECKING, Self
 
 from plait.engine.interactive import READY, TAKEN, OutputFrame
 from plait.engine.one_processor import OneProcessor
-from plait.engine.uml.boot_inputs import initramfs_of, kernel_parameters, present_inputs
+from plait.engine.uml.boot_inputs import (
+    add_modules,
+    initramfs_of,
+    kernel_parameters,
+    module_builder,
+    present_inputs,
+)
 from plait.engine.uml.containment import DEFAULT_POLICY, GUEST, Policy, Sandbox
 from plait.engine.uml.guest import start
 from plait.engine.uml.guest_folder import GuestFolder
@@ -323,10 +329,11 @@ class Session(InteractiveGuest):
     ) -> None:
         """Boot the guest in `folder`, which holds `input/stdin` if the program reads it.
 
-        Raises TrialError if the start fails.
+        Raises TrialError if the start fails, or if a module of the plan cannot be built.
         """
         self.request = request
         (folder / "input").mkdir(exist_ok=True)
+        add_modules(plan, folder, module_builder(kernel))
         (folder / "initramfs.cpio").symlink_to(initramfs_of(agent)[0])
         (folder / "plan.json").write_bytes(plan_bytes(plan))
         (folder / "session.json").write_text(json.dumps(request.record()), encoding="utf-8")

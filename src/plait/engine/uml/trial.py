@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import shutil
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +26,14 @@ from plait.engine.engine import EngineIdentity, Job
 from plait.engine.portable import shipped_file
 from plait.engine.support import Unsupported, lacking, uses
 from plait.engine.uml import pause
-from plait.engine.uml.boot_inputs import EMPTY_PLAN, initramfs_of, kernel_parameters, present_inputs
+from plait.engine.uml.boot_inputs import (
+    EMPTY_PLAN,
+    add_modules,
+    initramfs_of,
+    kernel_parameters,
+    module_builder,
+    present_inputs,
+)
 from plait.engine.uml.containment import DEFAULT_POLICY, GUEST, Policy, Sandbox
 from plait.engine.uml.guest_folder import GuestFolder
 from plait.engine.uml.link_kinds import chains
@@ -95,7 +101,7 @@ class VirtualEngine:
         Raises RequestError if `links` asks for devices that the kernel lacks.
         """
         self._kernel = kernel
-        self._build = build or partial(additions.object_of, kernel)
+        self._build = build or module_builder(kernel)
         self._policy = policy
         self._runner = GuestRunner(limits or TrialLimits(), warn)
         self._agent = agent
@@ -145,7 +151,7 @@ class VirtualEngine:
         machine = job.plan.machine.model_copy(update={"links": self._links})
         job = replace(job, plan=job.plan.model_copy(update={"machine": machine}))
         _fill(job, self._initramfs)
-        self._add_modules(job)
+        add_modules(job.plan, job.folder, self._build)
         guest_folder = GuestFolder(job.folder / GUEST)
         try:
             if job.plan.pause:
@@ -186,18 +192,6 @@ class VirtualEngine:
             with contextlib.suppress(RequestError, MachineError):
                 self._build(module)
                 yield module
-
-    def _add_modules(self, job: Job) -> None:
-        """Copy the plan's modules, built for this kernel, to the trial's folder."""
-        for module in job.plan.machine.modules:
-            try:
-                built = self._build(module)
-            except (RequestError, MachineError) as error:
-                raise TrialError(
-                    f"building the module {module.name}, which the plan needs: {error}"
-                ) from error
-            (job.folder / "modules").mkdir(exist_ok=True)
-            shutil.copyfile(built, job.folder / "modules" / f"{module.name}.ko")
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from plait.engine.uml.boot_inputs import EMPTY_PLAN
 from plait.engine.uml.session import Session, SessionRequest
 from plait.engine.workspace import Workspace
 from plait.errors import MachineError, TrialError, printable
+from plait.kernel import additions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -137,7 +138,14 @@ def play(
     """
     argv = [sys.executable, "-s", "-S", str(_PLAYER)]
     start = ProgramStart(1, argv, environment, input="file")
-    machine = EMPTY_PLAN.machine.model_copy(update={"memory_mib": _MEMORY_MIB, "syscall_ns": _SYSTEM_CALL_NS})
+    named, added = (case.scheduler, case.congestion_control), additions.modules_by_name()
+    machine = EMPTY_PLAN.machine.model_copy(
+        update={
+            "memory_mib": _MEMORY_MIB,
+            "syscall_ns": _SYSTEM_CALL_NS,
+            "modules": tuple(sorted({added[name] for name in named if name in added}, key=lambda m: m.name)),
+        }
+    )
     plan = EMPTY_PLAN.model_copy(update={"seed": case.seed, "machine": machine})
     request = SessionRequest(start=start, time_limit_us=_LIMIT_US)
     out: dict[int, list[bytes]] = {STDOUT: [], STDERR: [], END: []}

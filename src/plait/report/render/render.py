@@ -18,6 +18,7 @@ from plait.analysis.gaps import part
 from plait.cache import ContentCache
 from plait.limits import DRAWING, require
 from plait.report.render.paper import PAGE_MM, in_points, refitted, scaled
+from plait.report.render.text_width import with_text_lengths
 from plait.report.render.theme import FONT, LIGHT, config, paint
 from plait.workers import kept_workers, shared_out
 
@@ -31,6 +32,7 @@ FORM = 6
 _GIVEN_NAME = re.compile(r"""(id="|url\(#|href="#)((clip|gradient_?)\d+)(["\)])""")
 _PATH = re.compile(r' d="[^"]*"')
 _LONG_NUMBER = re.compile(r"(\d\.\d\d)\d+")
+_FAMILY = FONT.partition(",")[0]
 CACHE = ContentCache("figures", most=2_000)
 _TARGET = "plait.report.render.render:draw_into_cache"
 
@@ -147,7 +149,7 @@ def _draw(figure: dict[str, Any] | str, width_mm: float) -> Drawing:
     )
     svg = scaled(drawn, width_mm)
     png = _cached(key, ".png", lambda: _png(svg))
-    return Drawing(svg, png, _cached(key, ".pdf", lambda: _pdf(svg)))
+    return Drawing(with_text_lengths(svg, _FAMILY), png, _cached(key, ".pdf", lambda: _pdf(svg)))
 
 
 def _is_kept(figure: dict[str, Any] | str, width_mm: float) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import html
+import re
+
 # In thousandths of the font size, from "Adobe Font Metrics" of Helvetica; all others count as the widest digit.
 _WIDTHS = {
     **dict.fromkeys("ijl", 222),
@@ -30,6 +33,8 @@ _WIDTHS = {
 _OTHER = 556
 _WIDE = 1000
 """Scripts of East Asia, and symbols: as wide as high."""
+_TEXT = re.compile(r"<text([^>]*)>([^<]+)</text>")
+_SIZE = re.compile(r'font-size="([0-9.]+)px"')
 BOLD = 1.08
 """Bold words are wider by about this factor."""
 
@@ -38,3 +43,21 @@ def text_width(text: str, size: float, *, bold: bool = False) -> float:
     """Return the width of a line of text in the unit of its font size."""
     widths = (_WIDTHS.get(letter, _OTHER if ord(letter) < 0x2E80 else _WIDE) for letter in text)
     return sum(widths) * size / 1000 * (BOLD if bold else 1.0)
+
+
+def with_text_lengths(svg: str, family: str) -> str:
+    """Return the drawing with the length of each text in it whose font is `family`.
+
+    A viewer that lacks the font, and all others with its widths, squeezes the letters of the one that it has instead of
+    drawing over the edge of the figure or over the next text.
+    """
+    return _TEXT.sub(lambda text: _with_length(text) if f'font-family="{family}' in text[1] else text[0], svg)
+
+
+def _with_length(text: re.Match[str]) -> str:
+    size = _SIZE.search(text[1])
+    words = html.unescape(text[2])
+    if size is None or not words.strip():
+        return text[0]
+    length = text_width(words, float(size[1]), bold='font-weight="bold"' in text[1])
+    return f'<text{text[1]} textLength="{length:.1f}" lengthAdjust="spacingAndGlyphs">{text[2]}</text>'

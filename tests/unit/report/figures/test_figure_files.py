@@ -42,7 +42,8 @@ def test_every_figure_is_a_pdf_and_all_but_the_drawing_have_their_data(study: Pa
 
 
 def test_the_renderers_pdf_differs_from_time_to_time_and_ours_does_not(study: Path) -> None:
-    svg = (study / "figures/goodput.svg").read_text()
+    written = (study / "figures/goodput.svg").read_text()
+    svg = re.sub(r' textLength="[^"]*" lengthAdjust="[^"]*"', "", written)  # the renderer has the font
     documents = {canonical(vl_convert.svg_to_pdf(in_points(svg))) for _ in range(6)}
     assert documents == {(study / "figures/goodput.pdf").read_bytes()}
 

@@ -80,6 +80,17 @@ def test_every_level_is_named_and_no_label_repeats_all_fields(drawn: dict[str, D
     assert not [text for text in texts if "," in text and "Page load time, " not in text]
 
 
+def test_texts_keep_their_lengths_in_viewers_without_the_font(drawn: dict[str, Drawing]) -> None:
+    for figure in drawn.values():
+        texts = re.findall(r"<text([^>]*)>([^<]+)</text>", figure.svg)
+        assert texts
+        assert all("textLength=" in attributes for attributes, _ in texts)
+        zeros = [
+            attributes for attributes, words in texts if words == "0" and 'font-size="11px"' in attributes
+        ]
+        assert all('textLength="6.1"' in attributes for attributes in zeros), "0.556 of its height"
+
+
 @pytest.mark.parametrize("name", [figure["name"] for figure in FIGURES])
 def test_letters_are_readable_at_the_printed_size(drawn: dict[str, Drawing], name: str) -> None:
     svg = drawn[name].svg

@@ -26,7 +26,7 @@ from plait.report.terminal.summary import read_summary
 from plait.results.read import StudyData, read_study
 from plait.scenario import parse
 from result_folders import FakeCase, write_study
-from svg_boxes import clipped, overlaps, text_boxes
+from svg_boxes import clipped, overlaps, size_of, text_boxes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,6 +82,18 @@ def test_what_only_goes_along_with_another_field_is_no_second_axis() -> None:
         {"rcv": s, "snd": s, "transport": t} for s in ("1MiB", "2MiB", "4MiB") for t in ("tcp", "mptcp")
     ]
     assert kinds(study_of(zipped)) == {"goodput-sweep": "line", "goodput": "cases"}
+
+
+def test_values_on_a_logarithmic_axis_fill_it() -> None:
+    """The axis began at the power of ten below the least, and ended at the one above the greatest."""
+    sizes = [f"{256 << n}KiB" for n in range(7)]
+    data = study_of([{"rcv": size, "transport": t} for size in sizes for t in ("tcp", "mptcp")])
+    figure = case_figures(data, summary_of(data))["goodput-sweep"]
+    drawn = svg_of(standalone(laid_out(figure, 175.0)))
+    boxes = {box.text: (box.left + box.right) / 2 for box in text_boxes(drawn)}
+    width, _ = size_of(drawn)
+    assert boxes["256"] < 0.15 * width
+    assert boxes["16,384"] > 0.93 * width
 
 
 POINTS = [

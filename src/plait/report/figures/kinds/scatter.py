@@ -167,7 +167,8 @@ def _panel(summary: Summary, cells: Cells, axis: Factor, shared: Spec) -> Spec:
                 "x": {
                     "field": "x",
                     "type": "quantitative",
-                    "scale": {"padding": EDGE} | ({"type": "log"} if apart else {"zero": False}),
+                    "scale": {"padding": EDGE}
+                    | ({"type": "log", "nice": False} if apart else {"zero": False}),
                     "axis": {
                         "title": axis.title,
                         "tickCount": 4,

@@ -221,7 +221,7 @@ def sweep_spec(
             "x": {
                 "field": "x",
                 "type": "quantitative",
-                "scale": {**axis, "padding": 14},
+                "scale": {**axis, "nice": False, "padding": 14},
                 "axis": _ticks(sweep),
             },
             "y": {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import struct
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -18,8 +19,9 @@ from plait.dataset.study_file import StudyFile
 from plait.errors import ScenarioError
 from plait.report import build
 from plait.report.assemble import assemble, summary_of
+from plait.report.figures.kinds.groups import group_spec
 from plait.report.figures.kinds.scatter import EDGE
-from plait.report.figures.selection import wanted
+from plait.report.figures.selection import content_of, wanted
 from plait.report.figures.study_figures import case_figures, laid_out
 from plait.report.render.render import standalone, svg_of
 from plait.report.terminal.summary import read_summary
@@ -82,6 +84,32 @@ def test_what_only_goes_along_with_another_field_is_no_second_axis() -> None:
         {"rcv": s, "snd": s, "transport": t} for s in ("1MiB", "2MiB", "4MiB") for t in ("tcp", "mptcp")
     ]
     assert kinds(study_of(zipped)) == {"goodput-sweep": "line", "goodput": "cases"}
+
+
+def test_intervals_of_sweeps_and_of_groups_end_within_their_axis() -> None:
+    values = (2e6, 9e6, 9.5e6)  # the upper end is above all of them
+    settings = [{"rate": r, "delay": d} for r in RATES for d in DELAYS]
+    cases = tuple(
+        CaseRows(
+            f"{n}",
+            given,
+            tuple(
+                TrialRow(i, i, "", {"goodput_bps": v, "a.mean_goodput_bps": v}) for i, v in enumerate(values)
+            ),
+        )
+        for n, given in enumerate(settings)
+    )
+    data = replace(study_of(settings), cases=cases)
+    summary = summary_of(data)
+    stats = summary.cases[0].metrics["goodput_bps"]
+    assert stats.ci95 is not None
+    assert stats.ci95[1] > max(values)
+    content = content_of(data, summary)
+    figures = case_figures(data, summary)
+    sweeps = [panel["encoding"]["y"]["scale"]["domain"][1] for panel in figures["goodput-sweep"].panels]
+    groups = group_spec(content.rows, content.cases, content.published)
+    assert groups is not None
+    assert min(*sweeps, groups["encoding"]["x"]["scale"]["domain"][1]) >= stats.ci95[1] / 1e6
 
 
 def test_values_on_a_logarithmic_axis_fill_it() -> None:

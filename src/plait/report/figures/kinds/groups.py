@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from plait.analysis.labels.cases import short_labels
 from plait.analysis.metrics.groups import group_names
 from plait.analysis.values import scale_of, show
+from plait.report.figures.case_values import interval_ends
 from plait.report.figures.dots import measured, what_dots_are, with_dots
 from plait.report.figures.kind import FigureKind, FigureRequest, number
 from plait.report.figures.kinds.cases import MOST_CASES, SCHEMA, case_axis, height_of
@@ -78,6 +79,8 @@ def group_spec(
     if not groups or not values:
         return None
     divisor, unit = scale_of("goodput_bps", max(values))
+    ends = [end for metric in groups.values() for end in interval_ends(summaries[:MOST_CASES], metric)]
+    most = max([*values, *ends]) / divisor
     names = short_labels(summaries)
     order = [names[case.name] for case in summaries[:MOST_CASES]]
     domain = list(groups)
@@ -104,7 +107,7 @@ def group_spec(
             "x": {
                 "field": "x",
                 "type": "quantitative",
-                "scale": {"domain": [0, max(values) / divisor * 1.04], "nice": False},
+                "scale": {"domain": [0, most * 1.04], "nice": False},
                 "axis": {"title": f"Goodput of each flow, {unit}", "grid": True, "tickCount": 6},
             },
             "color": {

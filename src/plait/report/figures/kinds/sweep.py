@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.values import axis_title, scale_of, show
 from plait.report.figures.axes import Factor, factor_of, factors, label_without, steps
-from plait.report.figures.case_values import trials_table
+from plait.report.figures.case_values import interval_ends, trials_table
 from plait.report.figures.dots import what_dots_are, with_dots
 from plait.report.figures.kind import FigureKind, FigureRequest
 from plait.report.figures.kinds.cases import SCHEMA
@@ -93,7 +93,7 @@ class SweepFigure(FigureKind):
             )
             return [spec] if spec is not None else []
         groups = _groups(wanted, content)
-        shared = scale(content.rows, wanted.metric, [sweep for *_, sweep in groups])
+        shared = scale(content.rows, content.cases, wanted.metric, [sweep for *_, sweep in groups])
         if shared is None:
             return []
         panels = []
@@ -178,15 +178,21 @@ def _sweep(cases: Sequence[CaseRows | CaseSummary], factor: Factor, varied: Sequ
     return Sweep(factor.setting, factor.unit, factor.title, values, lines)
 
 
-def scale(rows: Sequence[CaseRows], metric: str, sweeps: Sequence[Sweep]) -> Scale | None:
-    """Return the scale on which all `rows` can be drawn; None when no trial has the metric."""
+def scale(
+    rows: Sequence[CaseRows], summaries: Sequence[CaseSummary], metric: str, sweeps: Sequence[Sweep]
+) -> Scale | None:
+    """Return the scale on which all `rows` and their intervals can be drawn; None when no trial has the metric."""
     values = [v for case in rows for row in case.rows if (v := row.metrics.get(metric)) is not None]
     if not values:
         return None
+    ends = interval_ends(summaries, metric)
+    top = max([*values, *ends])
     divisor, unit = scale_of(metric, max(values))
     order = tuple(dict.fromkeys(line for sweep in sweeps for line in sweep.lines.values()))
     lowest = min(values) / divisor if min(values) > 0 and max(values) / min(values) >= LOGARITHMIC else None
-    return Scale(divisor, unit, min(0.0, min(values) / divisor), max(values) / divisor, order, lowest)
+    if lowest is not None:
+        lowest = min([lowest, *(end / divisor for end in ends if end > 0)])
+    return Scale(divisor, unit, min(0.0, min(values) / divisor), top / divisor, order, lowest)
 
 
 def sweep_spec(
@@ -199,7 +205,7 @@ def sweep_spec(
     width: int = 520,
 ) -> Spec | None:
     """Return the figure of `metric` over a sweep, on the `shared` scale of its panels; None when no trial has it."""
-    drawn = shared or scale(rows, metric, [sweep])
+    drawn = shared or scale(rows, summaries, metric, [sweep])
     if drawn is None or not any(row.metrics.get(metric) is not None for case in rows for row in case.rows):
         return None
     least, most = min(sweep.values.values()), max(sweep.values.values())

@@ -18,6 +18,7 @@ class Cause(StrEnum):
     RECEIVE_WINDOW = "receive-window"
     SEND_BUFFER = "send-buffer"
     HEAD_OF_LINE = "head-of-line"
+    RECEIVE_MEMORY = "receive-memory"
     MEMORY_PRESSURE = "memory-pressure"
     LOSS_RECOVERY = "loss-recovery"
     QUEUE_FULL = "queue-full"
@@ -75,6 +76,11 @@ CAUSES: dict[Cause, CauseText] = {
         "head-of-line blocking",
         "the receive window was full of data that waited for a slower path",
         "raise the receive buffer, make the paths' delays more equal, or leave the slow path out",
+    ),
+    Cause.RECEIVE_MEMORY: CauseText(
+        "receiver's memory full",
+        "data out of order used up the receive buffer, in memory, so MPTCP left the data that was missing in a subflow",
+        "ask for a larger buffer at once (receive_buffer; SO_RCVBUF); see docs/explanation/small-messages.md",
     ),
     Cause.MEMORY_PRESSURE: CauseText(
         "memory pressure",

@@ -94,6 +94,20 @@ def _nothing_unsent(facts: FlowFacts, _: Where) -> list[str]:
     return [f"No data waited to be sent in {percent(empty, 2)} of the samples."]
 
 
+def _receive_memory(facts: FlowFacts, _: Where) -> list[str]:
+    slices = np.flatnonzero(facts.memory_full)
+    if not len(slices):
+        return []
+    last = slices[-1]
+    stood_us = float(np.diff(facts.edges)[slices].sum())
+    waiting, memory, buffer = (
+        size(float(values[last]))
+        for values in (facts.out_of_order, facts.receive_memory, facts.receive_buffer)
+    )
+    stood = f"For {seconds(stood_us / 1e6)}, {waiting} waited out of order"
+    return [f"{stood}; their {memory} of memory exceeded the receive buffer of {buffer}."]
+
+
 def _memory_pressure(facts: FlowFacts, _: Where) -> list[str]:
     sentences = [
         f"{node} came under memory pressure {'once' if count == 1 else f'{count} times'} (TCPMemoryPressures)."
@@ -283,6 +297,7 @@ _WRITERS: dict[Cause, Callable[[FlowFacts, tuple[str, ...]], list[str]]] = {
     Cause.RECEIVE_WINDOW: _window,
     Cause.HEAD_OF_LINE: _out_of_order,
     Cause.SEND_BUFFER: _send_buffer,
+    Cause.RECEIVE_MEMORY: _receive_memory,
     Cause.MEMORY_PRESSURE: _memory_pressure,
     Cause.SENDER_IDLE: _nothing_unsent,
     Cause.LOSS_RECOVERY: _drops,

@@ -7,6 +7,7 @@ are interpolated; a state is that of the latest sample. NaN means unknown, or th
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     """A row of the table `events`, or a sample."""
 
 Array = np.ndarray
+STANDSTILL_US = 500_000
+"""The shortest time in which nothing became in order that counts as a standstill of the receiver."""
 COUNTERS = (
     "sent_bytes",
     "retransmitted_bytes",
@@ -118,6 +121,20 @@ class FlowFacts:
     def slices(self) -> int:
         """The number of slices."""
         return len(self.edges) - 1
+
+    @cached_property
+    def memory_full(self) -> Array:
+        """The slices in which the receiver of MPTCP had no memory for what it missed, so that nothing became in order.
+
+        Short moments are no standstill: only at least STANDSTILL_US at a stretch count.
+        """
+        full = (self.receive_memory >= self.receive_buffer) & (self.out_of_order > 0)
+        still = full[:-1] & full[1:] & (np.diff(self.delivered) == 0)
+        edges = np.flatnonzero(np.diff(np.concatenate(([False], still, [False]))))
+        for begin, end in edges.reshape(-1, 2):
+            if self.edges[end] - self.edges[begin] < STANDSTILL_US:
+                still[begin:end] = False
+        return np.asarray(still & (self.view.transport == "mptcp"))
 
 
 def flow_facts(

@@ -29,6 +29,11 @@ class ExplainedFlow:
     """It sends as fast as possible until it ends."""
     flow: Flow
 
+    @property
+    def receiver(self) -> str:
+        """The node that receives."""
+        return self.server if self.sender == "client" else self.client
+
 
 def explained_flow(flow: Flow) -> ExplainedFlow:
     """Return the view of a flow."""

@@ -95,6 +95,14 @@ def _receive_buffer(suspect: Suspect) -> Remedy:
     return Remedy(f"a receive buffer of up to {size / 1e6:.1f} MB", tuple(fields))
 
 
+def _buffer_at_once(suspect: Suspect) -> Remedy | None:
+    """Return a buffer that is large from the start, where the automatic one has not grown yet."""
+    if suspect.entry is None:
+        return None
+    number, kind = suspect.entry
+    return Remedy("a receive buffer of 2 MiB at once", ((f"traffic.{number}.{kind}.receive_buffer", "2MiB"),))
+
+
 def _without_socket_buffer(suspect: Suspect, field: str) -> list[tuple[str, Any]]:
     """Return the fields that remove a socket buffer size from the flow's traffic entry."""
     if suspect.entry is None:
@@ -242,6 +250,7 @@ _REMEDIES: dict[Cause, Callable[[Suspect], Remedy | None]] = {
     Cause.RECEIVE_WINDOW: _receive_buffer,
     Cause.HEAD_OF_LINE: _receive_buffer,
     Cause.SEND_BUFFER: _send_buffer,
+    Cause.RECEIVE_MEMORY: _buffer_at_once,
     Cause.MEMORY_PRESSURE: _smaller_buffers,
     Cause.LOSS_RECOVERY: _for_links("loss", "0%", "no random loss on {links}"),
     Cause.QUEUE_FULL: _for_links("queue", "2bdp", "a queue of two bandwidth-delay products on {links}"),

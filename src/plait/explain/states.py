@@ -78,9 +78,21 @@ def attribute_time(facts: FlowFacts, path: PathFacts) -> PathTime:
             out.add(cause, us / len(path.subflows), where)
     for cause, where, us in work_causes(facts, path, work, out.utilization):
         out.add(cause, us, where)
+    _attribute_to_receive_memory(facts, out)
     _attribute_to_memory_pressure(facts, out)
     _balance(out, dt)
     return out
+
+
+def _attribute_to_receive_memory(facts: FlowFacts, out: PathTime) -> None:
+    """Attribute standstills of a receiver that has no memory left to it, instead of to what the sender sees of it."""
+    full = facts.memory_full
+    if not np.any(full):
+        return
+    for (cause, where), us in list(out.time.items()):
+        if cause in FOLLOW_FROM_MEMORY:
+            out.time[cause, where] = us * ~full
+            out.add(Cause.RECEIVE_MEMORY, us * full, (facts.view.receiver,))
 
 
 def _attribute_to_memory_pressure(facts: FlowFacts, out: PathTime) -> None:

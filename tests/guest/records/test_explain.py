@@ -98,6 +98,7 @@ def test_every_cause_that_can_be_planted_is_planted(rows: dict[int, PlantedRow])
         Cause.LAST_BYTES,
         Cause.SUBFLOW_CLOSED,
         Cause.MEMORY_PRESSURE,
+        Cause.RECEIVE_MEMORY,  # test_a_receiver_whose_memory_is_full_of_small_messages_is_named has it
         Cause.SOCKET_BUFFER,  # tests/unit/explain/test_program_udp.py has it, with what the kernel counts
     }
     assert {row.planted.cause for row in rows.values()} - {None} == {
@@ -150,6 +151,26 @@ def test_a_stream_waits_for_nagles_algorithm_and_not_without_it(run_trial: RunTr
     quick = run_trial(NAGLE.replace("duration: 4s", "duration: 4s, nodelay: true"))
     (explanation,) = explain_trial(quick.plan, quick.tables)
     assert (explanation.first, explanation.delivery and explanation.delivery.late) == (None, 0)
+
+
+SMALL_MESSAGES = """\
+title: Small messages over a lossy path
+network: {hosts: [a, b], links: {a-b: {rate: 10mbit, delay: 5ms, loss: 3%}, a-b#2: {rate: 10mbit, delay: 20ms}}}
+traffic: [{stream: {from: a, to: b, rate: 3.2mbit, message: 400B, duration: 60s}}]
+"""
+
+
+def test_a_receiver_whose_memory_is_full_of_small_messages_is_named(run_trial: RunTrial) -> None:
+    """docs/explanation/small-messages.md: of 20 trials of 6.12, this one and two others stand still for 28 to 34 s."""
+    ran = run_trial(SMALL_MESSAGES)
+    (explanation,) = explain_trial(ran.plan, ran.tables)
+    assert explanation.first == Cause.RECEIVE_MEMORY, explanation.sentences
+    share = next(share for share in explanation.shares if share.cause is Cause.RECEIVE_MEMORY)
+    assert share.time > 0.4
+    assert "receive buffer of 187 kB." in share.evidence[0]
+    larger = run_trial(SMALL_MESSAGES.replace("60s", "60s, receive_buffer: 2MiB"))
+    (explanation,) = explain_trial(larger.plan, larger.tables)
+    assert Cause.RECEIVE_MEMORY not in {share.cause for share in explanation.shares}
 
 
 PROGRAMS = """\

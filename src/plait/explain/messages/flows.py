@@ -58,7 +58,8 @@ def with_messages(
             update={"sentences": paragraph(with_delivery, facts.view.flow.measured_as)}
         )
     path_uses = _path_uses(plan, tables, facts, times)
-    shares = _shares(LateMessages(facts.network, messages, path_uses), facts.network, facts)
+    late = LateMessages(facts.network, messages, path_uses, (facts.memory_full, facts.view.receiver))
+    shares = _shares(late, facts.network, facts)
     return _explained_by_messages(
         explanation.model_copy(update={"delivery": summary}), facts.view.flow, shares
     )

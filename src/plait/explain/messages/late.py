@@ -1,7 +1,8 @@
 """Why messages were late or lost: each has one cause, from the links and subflows while the message was in flight.
 
-The causes are tested in this order: a link was down, packets were dropped, packets waited in a queue, jitter, a path of
-the same connection with a higher delay, a partial segment that waited (Nagle), and what else its sender waited for.
+The causes are tested in this order: a link was down, the receiver had no memory, packets were dropped, packets waited
+in a queue, jitter, a path of the same connection with a higher delay, a partial segment that waited (Nagle), and what
+else its sender waited for.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ SENDER_CAUSES = frozenset(
         Cause.RECEIVE_WINDOW,
         Cause.SEND_BUFFER,
         Cause.HEAD_OF_LINE,
+        Cause.RECEIVE_MEMORY,
         Cause.MEMORY_PRESSURE,
         Cause.LOSS_RECOVERY,
         Cause.QUEUE_FULL,
@@ -72,8 +74,16 @@ class PathUse:
 class LateMessages:
     """The late and lost messages of one flow, and what may have caused them."""
 
-    def __init__(self, network: NetworkTimeline, messages: Messages, path_uses: Sequence[PathUse]) -> None:
+    def __init__(
+        self,
+        network: NetworkTimeline,
+        messages: Messages,
+        path_uses: Sequence[PathUse],
+        memory_full: tuple[Array, str] | None = None,
+    ) -> None:
+        """`memory_full`: the slices in which the receiver stood still without memory, and its node."""
         self._net, self._messages, self._path_uses = network, messages, path_uses
+        self._memory_full = memory_full
         self._datagrams = messages.flow.transport == "udp"
         self._answers = messages.flow.kind in ("request", "page")
         self._last_slice = len(network.edges) - 2
@@ -94,6 +104,7 @@ class LateMessages:
         window = self._slices(begin, begin + 2 * base if lost else end)
         tests = (
             self._path_down,
+            self._memory,
             self._drops,
             self._queue,
             self._jitter,
@@ -101,7 +112,7 @@ class LateMessages:
             self._nagle,
             self._sender_waited,
         )
-        for test in tests[:2] if lost else tests:
+        for test in tests[:3] if lost else tests:
             if attribution := test(window, float(excess)):
                 return attribution
         return Cause.NOT_KNOWN, ()
@@ -121,6 +132,14 @@ class LateMessages:
             if np.any(self._net.down(ends)[slices] > 0):
                 return Cause.PATH_DOWN, (path_use.path.name,)
         return None
+
+    def _memory(self, slices: slice, excess: float) -> Attribution | None:
+        """Return the receiver as the cause if it stood still without memory for the greater part of the delay."""
+        if self._memory_full is None or not np.isfinite(excess):
+            return None
+        full, receiver = self._memory_full
+        stood_us = float(np.diff(self._net.edges)[slices][full[slices]].sum())
+        return (Cause.RECEIVE_MEMORY, (receiver,)) if stood_us >= EXPLAINS * excess else None
 
     def _drops(self, slices: slice, _: float) -> Attribution | None:
         """Return a drop as the cause: any drop for UDP; for TCP a drop on a path with retransmissions.

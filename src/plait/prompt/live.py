@@ -32,6 +32,19 @@ _LINE_BYTES = 1 << 16
 _PATIENCE_S = 10.0
 
 
+@contextlib.contextmanager
+def short_address(path: Path) -> Iterator[str]:
+    """Yield an address of the Unix socket `path`: Linux takes at most 107 bytes, and a cache may be further down.
+
+    Raises OSError if its folder cannot be opened.
+    """
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)
+
+
 @dataclass
 class _Client:
     connection: socket.socket
@@ -55,7 +68,8 @@ class PromptServer:
     def __enter__(self) -> Self:
         """Start the server."""
         self._server = socket.socket(socket.AF_UNIX)
-        self._server.bind(str(self.path))
+        with short_address(self.path) as address:
+            self._server.bind(address)
         self._server.listen()
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
@@ -139,7 +153,8 @@ class Run:
         """Start the program (TrialError if the network has ended). `behind`: run it in the background."""
         self._socket = socket.socket(socket.AF_UNIX)
         try:
-            self._socket.connect(str(path))
+            with short_address(path) as address:
+                self._socket.connect(address)
         except OSError as error:
             raise TrialError(
                 f"joining the network at {path}: {error.strerror}; start it again with `plait shell`"

@@ -122,9 +122,12 @@ def _socket(plan: Plan) -> Path:
 
 def _has_server(path: Path) -> bool:
     """Return whether a process serves a network there; remove the socket of a process that was killed."""
+    from plait.prompt.live import short_address
+
     with socket.socket(socket.AF_UNIX) as trial:
         try:
-            trial.connect(str(path))
+            with short_address(path) as address:
+                trial.connect(address)
         except FileNotFoundError:
             return False
         except ConnectionRefusedError:

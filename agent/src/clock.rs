@@ -16,6 +16,8 @@ use crate::machine;
 
 const NS_PER_S: i64 = 1_000_000_000;
 const NS_PER_MS: i64 = 1_000_000;
+/// How often to read two clocks together where other programs may run in between.
+const READINGS: usize = 9;
 
 static COMPUTING_TAKES_TIME: AtomicBool = AtomicBool::new(false);
 /// Set together with the zero, for threads that can run before it.
@@ -69,20 +71,31 @@ pub fn set_zero() -> i64 {
 }
 
 /// Return the trial's zero in ns of `CLOCK_REALTIME`, with which the kernel time-stamps packets. No
-/// program sets that clock, so one reading suffices; call this early.
+/// program sets that clock, so this is read once; call it early.
 pub fn realtime_zero_ns() -> i64 {
     *REALTIME_ZERO_NS.get_or_init(|| {
         if computing_takes_time() {
             ZERO_SET.wait(); // a packet can arrive before this machine's zero
         }
-        // The two clocks differ by a constant. All readings cost the same, so the midpoint of the
-        // outer two is the time of the inner one.
-        let before = monotonic_ns();
-        let now = clock_gettime(ClockId::Realtime);
-        let after = monotonic_ns();
-        let realtime = now.tv_sec * NS_PER_S + now.tv_nsec;
-        ZERO_NS.get().copied().unwrap_or_default() + realtime - before.midpoint(after)
+        // Where computing takes time, other programs may run between two readings.
+        let readings = if computing_takes_time() { READINGS } else { 1 };
+        let apart = closest((0..readings).map(|_| {
+            let before = monotonic_ns();
+            let now = clock_gettime(ClockId::Realtime);
+            (before, now.tv_sec * NS_PER_S + now.tv_nsec, monotonic_ns())
+        }));
+        ZERO_NS.get().copied().unwrap_or_default() + apart
     })
+}
+
+/// Return by how much a clock is ahead of another one, from readings of the other, of it, and of the
+/// other again: they differ by a constant. All readings cost the same, so the midpoint of the outer
+/// two is the time of the inner one, if nothing else ran in between. That is so where they are
+/// closest together.
+fn closest(readings: impl Iterator<Item = (i64, i64, i64)>) -> i64 {
+    readings
+        .min_by_key(|(before, _, after)| after - before)
+        .map_or(0, |(before, inner, after)| inner - before.midpoint(after))
 }
 
 /// Return the time since the trial's zero in whole us: 0 before the zero is set, negative shortly
@@ -210,5 +223,24 @@ impl Bell {
                 _ => {}
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::closest;
+
+    #[test]
+    fn readings_that_another_program_interrupted_do_not_count() {
+        let undisturbed = (1_000, 51_007, 1_014);
+        let interrupted_before = (0, 2_050_007, 2_000_014);
+        let interrupted_after = (3_000_000, 3_050_007, 5_000_014);
+        for readings in [
+            [undisturbed, interrupted_before, interrupted_after],
+            [interrupted_before, interrupted_after, undisturbed],
+        ] {
+            assert_eq!(closest(readings.into_iter()), 50_000);
+        }
+        assert_eq!(closest([interrupted_after].into_iter()), 50_000 - 1_000_000);
     }
 }

@@ -37,7 +37,7 @@ check: setup ## run every linter, the type checker and the style tests
 	$(VENV)/bin/mypy
 	git ls-files '*.md' | xargs $(VENV)/bin/mdformat --check
 	cargo=$$(tools/rust); "$$cargo" fmt --check; "$$cargo" clippy --release --all-targets -- -D warnings
-	$(VENV)/bin/pytest tests/unit/test_style.py
+	$(VENV)/bin/pytest tests/unit/test_style.py tests/unit/style
 	if command -v shellcheck >/dev/null; then shellcheck $$(grep -d skip -lE '^#!.*(bash|sh)$$' tools/*) .ci/run; else echo "shellcheck is not installed: skipped"; fi
 
 format: setup ## format Python, Rust and the documents as `make check` expects
@@ -48,6 +48,7 @@ format: setup ## format Python, Rust and the documents as `make check` expects
 bench: kernel ## measure the promised figures on this machine
 	$(VENV)/bin/python bench/run.py
 	$(VENV)/bin/python bench/fuzz.py
+	$(VENV)/bin/python bench/left_as_found.py
 	$(VENV)/bin/python bench/crosscheck.py
 
 docs: setup ## build the documentation site into build/site; a warning is an error
@@ -63,10 +64,10 @@ gallery: kernel ## rebuild docs/gallery from its studies (about an hour on two p
 clean:
 	rm -rf $(VENV) target build dist src/plait/_bin
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+$(VENV)/.installed: pyproject.toml constraints.txt tools/python-packages
 	PYTHON=$(PYTHON) tools/system-packages
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	tools/python-packages $(VENV)
 	touch $@
 
 build/plait-quic: $(shell find programs/quic/src -name '*.rs') programs/quic/Cargo.toml programs/quic/Cargo.lock

@@ -23,7 +23,6 @@ from pathlib import Path
 from random import Random
 
 COMMITS = 64
-SEEDS = 5
 PM, PROTOCOL, INPUT = "net/mptcp/pm_kernel.c", "net/mptcp/protocol.c", "net/ipv4/tcp_input.c"
 LONG = ("network.links.*.delay=50ms", "traffic.0.bulk.duration=2s")
 WIDE = ("network.links.*.rate=20mbit", "network.links.*.delay=50ms")
@@ -212,14 +211,16 @@ def bisect(tree: Path, number: int) -> str:
     ]
     command = [
         str(Path(sys.executable).with_name("plait")), "bisect", "two-paths", *settings,
-        "--tree", str(tree), "--good", "HEAD", "--bad", f"plait-planting-{number}", "--seeds", str(SEEDS),
+        "--tree", str(tree), "--good", "HEAD", "--bad", f"plait-planting-{number}",
     ]  # fmt: skip
     began = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     took_s = time.monotonic() - began
     named = re.search(r"^([0-9a-f]{40}) is the first bad commit", done.stdout, re.MULTILINE)
     verdicts = re.findall(
-        r"^plait: [0-9a-f]{12}  (\w+): (?:goodput_bps (\S+ \S+)|it does not)", done.stderr, re.MULTILINE
+        r"^plait: [0-9a-f]{12}  (\w+)[^:]*: (?:median goodput_bps over \d+ seeds: (\S+ [^\s,]+)|it does not)",
+        done.stderr,
+        re.MULTILINE,
     )
     if named is None or not verdicts:
         return f"| {planting.title} | {position} | no answer | {(done.stdout + done.stderr)[-400:]!r} |"

@@ -2,7 +2,7 @@
 //! writes the tables.
 //!
 //! As PID 1 of a guest it boots first, and always powers the machine off. With `--job DIR` it is an
-//! ordinary process (`process`).
+//! ordinary process (`process`). With `--settings` it changes settings of a real host (`settings`).
 
 mod apply;
 mod boot;
@@ -20,6 +20,7 @@ mod process;
 mod program;
 mod sample;
 mod session;
+mod settings;
 mod status;
 mod sys;
 mod tables;
@@ -30,12 +31,16 @@ use plan::PauseAt;
 use status::enter_phase;
 
 fn main() {
+    let line = || std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    if let Some(code) = settings::requested(line()) {
+        std::process::exit(code);
+    }
     // A panic in any thread ends the trial and reports its message. Nothing unwinds, because PID 1
     // has no caller.
     std::panic::set_hook(Box::new(|panic| {
         end(Some(&format!("the agent panicked: {panic}")));
     }));
-    match process::arguments(std::env::args_os().map(|word| word.to_string_lossy().into_owned())) {
+    match process::arguments(line()) {
         Ok(Some(arguments)) => process::run(arguments, run),
         Ok(None) => run_guest(),
         Err(error) => {

@@ -14,8 +14,8 @@
 //!
 //! The supervisor itself gives up all that the guest must not have before it starts the guest.
 //!
-//! The only argument is a [`Spec`] as JSON. One line of JSON goes to the descriptor `report`: the
-//! guest's PID and the active layers, or the step that failed. The exit code is the guest's (128 +
+//! The only argument is a [`Spec`] as JSON, or `--calls`, which prints the table of system calls. One line of JSON goes to the socket `report`: the
+//! guest's PID and the active layers, with a descriptor of the guest's folder, or the step that failed. The exit code is the guest's (128 +
 //! signal).
 
 mod failure;
@@ -36,7 +36,12 @@ use failure::{Attempt, Failure};
 use spec::Spec;
 
 fn main() -> ExitCode {
-    let Some(spec) = std::env::args().nth(1).and_then(|text| serde_json::from_str::<Spec>(&text).ok()) else {
+    let argument = std::env::args().nth(1).unwrap_or_default();
+    if argument == "--calls" {
+        let printed = serde_json::to_writer(std::io::stdout(), filter::TABLE);
+        return ExitCode::from(u8::from(printed.is_err()));
+    }
+    let Ok(spec) = serde_json::from_str::<Spec>(&argument) else {
         eprintln!(
             "plait-contain: this program expects one argument, a specification as JSON; only plait should start it"
         );
@@ -58,7 +63,7 @@ fn run(spec: &Spec) -> Result<u8, Failure> {
     privileges::go_first_without_memory()?;
     let mut layers = layers::Layers::new(spec);
     namespaces::enter(&mut layers)?;
-    let confined = root::enter(spec, &mut layers)?;
-    privileges::give_up(spec, &mut layers, confined)?;
-    supervise::run(spec, &layers, confined)
+    let folder = root::enter(spec, &mut layers)?;
+    privileges::give_up(spec, &mut layers, folder.is_some())?;
+    supervise::run(spec, &layers, folder)
 }

@@ -10,13 +10,14 @@ use crate::layer::Layer;
 pub struct Spec {
     /// The process that started this one. The sandbox ends with it.
     pub parent: i32,
-    /// The descriptor for the report.
+    /// The socket for the report.
     pub report: i32,
     /// The absolute path of the guest's kernel.
     pub kernel: String,
     /// The kernel's command line.
     pub arguments: Vec<String>,
-    /// The folder that the guest sees as /job and can write to.
+    /// The folder on this machine in whose place the guest gets a file system in memory, which it sees as
+    /// /job and can write to. The guest gets the links in it.
     pub job: String,
     /// Files and folders that the guest sees below /job, read-only.
     pub inputs: Vec<Input>,
@@ -28,9 +29,11 @@ pub struct Spec {
     /// does since 6.13 to start each process.
     #[serde(default)]
     pub executes_memory: bool,
-    /// Whether the guest sees this machine's files, read-only.
-    pub host_files: bool,
-    /// Folders of this machine that the guest can write to. They require `host_files`.
+    /// Files, folders and links of this machine that the guest sees, read-only; none: the guest has no programs.
+    pub visible: Option<Vec<String>>,
+    /// Folders that the guest has beside them; those that it does not see are empty.
+    pub empty: Vec<String>,
+    /// Folders of this machine that the guest can write to. They require `visible`.
     pub writable: Vec<String>,
     /// Resource limits of each of the guest's processes.
     pub limits: Limits,
@@ -54,6 +57,10 @@ pub struct Input {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
+    /// What the guest's folder can hold, in bytes.
+    pub folder_bytes: u64,
+    /// How many files and folders the guest's folder can hold.
+    pub folder_files: u64,
     /// The largest file that a process can write, in bytes.
     pub file_bytes: u64,
     /// Open descriptors.

@@ -5,7 +5,7 @@
 
 use std::ffi::CString;
 
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd as _, OwnedFd};
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus};
 
 use crate::failure::{Attempt, Failure};
@@ -31,8 +31,9 @@ pub fn die_with(parent: i32) -> Result<(), Failure> {
 }
 
 /// Start process 1 and the guest, wait for the guest, end what remains, and return the guest's exit
-/// code.
-pub fn run(spec: &Spec, layers: &Layers<'_>, confined: bool) -> Result<u8, Failure> {
+/// code. `folder` is the guest's folder, if the process has a root of its own.
+pub fn run(spec: &Spec, layers: &Layers<'_>, folder: Option<OwnedFd>) -> Result<u8, Failure> {
+    let confined = folder.is_some();
     let signals = Signals::block().attempt(|| "blocking signals")?;
     let flags = rustix::pipe::PipeFlags::CLOEXEC;
     let (life, supervisor) = rustix::pipe::pipe_with(flags).attempt(|| "creating a pipe")?;
@@ -48,13 +49,14 @@ pub fn run(spec: &Spec, layers: &Layers<'_>, confined: bool) -> Result<u8, Failu
     drop((life, result));
     let failure = sys::read_to_end(&outcome).attempt(|| "starting the guest")?; // empty if the kernel runs
     if failure.is_empty() {
-        report::started(spec, guest.as_raw_nonzero().get(), layers);
+        report::started(spec, guest.as_raw_nonzero().get(), layers, folder.as_ref().map(|fd| fd.as_fd()));
     } else {
         report::failed(
             spec,
             &Failure { layer: None, reason: String::from_utf8_lossy(&failure).into_owned() },
         );
     }
+    drop(folder); // plait alone keeps the folder after the guest's end
     let code = wait(guest, first, &signals)?;
     drop(supervisor);
     Ok(code)
@@ -90,6 +92,8 @@ fn start(kernel: &str, home: &str, spec: &Spec, signals: &Signals) -> Failure {
         }
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
             .attempt(|| "asking for a signal when plait ends")?;
+        // A signal to its own process group must reach neither the supervisor nor process 1.
+        rustix::process::setsid().attempt(|| "starting a session of the guest's own")?;
         signals.restore().attempt(|| "unblocking signals")?;
         Ok((text(kernel.to_owned())?, line.map(text).collect::<Result<_, _>>()?, environment))
     };

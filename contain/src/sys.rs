@@ -82,11 +82,18 @@ pub fn ignore_children() {
     }
 }
 
-/// Write to a descriptor that plait passed, and close it.
-pub fn write_and_close(descriptor: i32, bytes: &[u8]) {
-    // SAFETY: this is plait's end of a pipe; nothing else in this process uses it.
-    let file = unsafe { OwnedFd::from_raw_fd(descriptor) };
-    let _ = rustix::io::write(file, bytes);
+/// Send bytes, and a descriptor if there is one, to a socket that plait passed, and close it.
+pub fn send_and_close(socket: i32, bytes: &[u8], descriptor: Option<BorrowedFd<'_>>) {
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+    // SAFETY: this is one end of a pair of sockets; nothing else in this process uses it.
+    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let descriptors: Vec<BorrowedFd<'_>> = descriptor.into_iter().collect();
+    if !descriptors.is_empty() {
+        control.push(SendAncillaryMessage::ScmRights(&descriptors));
+    }
+    let _ = sendmsg(socket, &[io::IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL);
 }
 
 /// Close a descriptor when this process executes another program.

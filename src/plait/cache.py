@@ -1,11 +1,10 @@
-"""The user's cache directory, atomic writes to it, and what is kept there under the hash of its content."""
+"""The user's cache directory, and what is kept there under the hash of its content."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,22 +19,6 @@ def cache_root() -> Path:
     """Return plait's cache directory (`PLAIT_CACHE` overrides it), which may not exist yet."""
     override = os.environ.get("PLAIT_CACHE")
     return Path(override) if override else Path(platformdirs.user_cache_dir("plait"))
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write `content` to `path` atomically: a reader sees the old file or the new one.
-
-    Raises OSError.
-    """
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except OSError:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 @dataclass(frozen=True)

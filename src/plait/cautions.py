@@ -25,7 +25,7 @@ _PART_MISSING = (ANALYSIS_FAILED, "FIGURE_EMPTY", "JUDGE_EMPTY")
 """Part of what the scenario asked for is not there."""
 _OTHER_MEANING = ("DATA_CHANGED", "CHECKSUM", "FLOW_FAILED", "FELL_BACK", TRIALS_DISTURBED, "TRIALS_MISSING")
 """Figures are missing, or are those of something else."""
-_FEWER_PATHS = ("IDLE_PATH", "SUBFLOW_CLOSED", "JOIN_REFUSED", "ADD_ADDR_UNUSED")
+_FEWER_PATHS = ("IDLE_PATH", "SUBFLOW_CLOSED", "JOIN_REFUSED", "JOIN_UNANSWERED", "ADD_ADDR_UNUSED")
 """Multipath TCP had fewer paths than the plan has."""
 _LESS_PRECISE = ("INTERVAL_WIDE",)
 """The conclusion holds, with a wider interval than was asked for."""
@@ -57,6 +57,14 @@ class Code(StrEnum):
     DEAD_LINK = "dead-link"
     TOO_LATE = "too-late"
     PAUSE = "pause"
+    BACKUP = "backup"
+    STRIPPED = "stripped"
+    SAME_CASES = "same-cases"
+    UNREAD = "unread"
+    UNCROSSED = "uncrossed"
+    NO_CHANGE = "no-change"
+    BUCKET = "bucket"
+    ECN = "ecn"
 
 
 class Caution(BaseModel):

@@ -13,7 +13,9 @@ A message states what plait attempted, on what, why it failed, and what to do ne
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,6 +28,13 @@ def printable(text: str, keep: str = "\n\t") -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
+
+
+def shell_command(*words: object) -> str:
+    """Return a command for the reader to type: each word is quoted for a shell, and no path can be an option."""
+    return shlex.join(
+        f"./{word}" if isinstance(word, Path) and str(word)[0] == "-" else str(word) for word in words
+    )
 
 
 class PlaitError(Exception):

@@ -1,9 +1,12 @@
-"""Access to untrusted folders: every path stays below the folder, and plait follows no symbolic link in it.
+"""The one way in which plait writes files and reads untrusted folders: no name and no link leads out of a folder.
 
 Others choose the names in result folders, in entries of the store and in the files of a guest. `Folder` is the only way
 to read, write, list, copy or remove files below such a folder. It opens one path component after the other, each
 relative to the descriptor of its parent and without following links, as openat2(2) does with RESOLVE_BENEATH and
 RESOLVE_NO_SYMLINKS. So a name such as `..` or `/etc` cannot leave the folder, nor can a link that appears meanwhile.
+
+A program in a guest can replace a folder that it shares (`--rw`) by a link while it runs. Therefore what plait writes
+after a guest goes to a folder that plait holds open since before the guest started: `Folder.hold`, `Output`.
 
 Every refusal is an `UnfitError`, an OSError whose `filename` is the whole path and whose `strerror` is the reason.
 """
@@ -14,15 +17,18 @@ import contextlib
 import errno
 import json
 import os
-import secrets
 import shutil
 import stat
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import weakref
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+from plait.whole_files import NEW, whole_file, wrong_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
+    from typing import BinaryIO
 
 MOST_BYTES = 256 << 20
 """The longest text file that plait reads (a plan of 1000 hosts has some 20 MB)."""
@@ -32,39 +38,13 @@ MOST_DEPTH = 32
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_HELD = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CHUNK = 1 << 20
 
 
-def _nameless(folder: int, name: str) -> int:
-    """Return a descriptor of a new unnamed file, or of one called `name` where the file system has no unnamed files.
-
-    An unnamed file disappears if the process is killed.
-    """
-    try:
-        return os.open(".", os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, 0o666, dir_fd=folder)
-    except OSError as error:
-        if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL):
-            raise
-        return os.open(name, _NEW, 0o666, dir_fd=folder)  # no O_TMPFILE here
-
-
 class UnfitError(OSError):
     """A folder holds something that plait refuses: a link, a device, a name that leads elsewhere, or too much."""
-
-
-def wrong_name(name: str) -> str | None:
-    """Return why `name` cannot name a file in a folder; None if it can."""
-    if name in {"", ".", ".."}:
-        return "it does not name a file"
-    if "/" in name:
-        return "it contains a slash, and so leads to another folder"
-    if not name.isprintable():
-        return "it contains control characters"
-    if len(name.encode(errors="replace")) > 255:
-        return "it is longer than 255 bytes"
-    return None
 
 
 def json_of(content: bytes) -> Any:
@@ -78,21 +58,51 @@ def json_of(content: bytes) -> Any:
         raise ValueError("nested too deeply") from error
 
 
+class _Held:
+    """A descriptor of a folder, which is closed with the last reference to it."""
+
+    def __init__(self, path: Path) -> None:
+        self.descriptor = os.open(path, _HELD)
+        weakref.finalize(self, os.close, self.descriptor)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a folder that is held open cannot be sent to another process")
+
+
 @dataclass(frozen=True)
 class Folder:
     """The folder `root`, which the user named, or the folder `inside` below it, whose names are untrusted."""
 
     root: Path
     inside: tuple[str, ...] = ()
+    _held: _Held | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, place: Folder | Path) -> Folder:
         """Return the folder itself, or the folder at a path that the user named."""
         return place if isinstance(place, Folder) else cls(place)
 
+    @classmethod
+    def hold(cls, path: Path, *, make: bool = False, shared: Collection[Path] = ()) -> Self:
+        """Return the folder at `path`, held open: nothing that happens to its name later leads elsewhere.
+
+        `make` creates it and its parents. `shared`: folders that guests can change; plait follows no link below them.
+        Raises OSError.
+        """
+        place = path.absolute()
+        for parent in (place, *place.parents):
+            real = parent.resolve()
+            expected = real / os.path.normpath(place.relative_to(parent))
+            if any(real.is_relative_to(folder) for folder in shared) and place.resolve() != expected:
+                reason = f"a symbolic link in {parent}, which guests can change, leads to another folder"
+                raise UnfitError(errno.ELOOP, reason, str(path))
+        if make:
+            path.mkdir(parents=True, exist_ok=True)
+        return cls(path, (), _Held(path))
+
     def __truediv__(self, name: str) -> Folder:
         """Return the subfolder `name`, without opening it."""
-        return Folder(self.root, (*self.inside, name))
+        return Folder(self.root, (*self.inside, name), self._held)
 
     @property
     def path(self) -> Path:
@@ -124,6 +134,12 @@ class Folder:
         except (FileNotFoundError, NotADirectoryError):
             return False
 
+    def require_file(self, name: str) -> None:
+        """Raise UnfitError if an entry `name` exists that is no regular file."""
+        with contextlib.suppress(FileNotFoundError):
+            if not stat.S_ISREG(mode := self._mode(name)):
+                raise self._unfit(name, mode)
+
     def read(self, name: str, most: int = MOST_BYTES) -> bytes:
         """Return the content of a regular file of at most `most` bytes.
 
@@ -145,24 +161,40 @@ class Folder:
             return os.pread(descriptor, most, max(0, os.fstat(descriptor).st_size - most))
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file atomically and create missing folders: a reader sees the old file or the new one.
+        """Write a file as `create` does. Raises OSError."""
+        with self.create(name) as file:
+            file.write(content)
 
-        An existing entry of this name is replaced, also a link, whose target does not change. Several processes may
-        write the same file at once: the content of one of them remains. Raises OSError.
+    @contextlib.contextmanager
+    def create(self, name: str, *, keep: bool = False) -> Iterator[BinaryIO]:
+        """Yield a file to write, which gets its name when the block ends; create missing folders.
+
+        A reader sees the old file or the new one, and an error or `kill -9` leaves no part of a file. An existing entry
+        of this name is replaced, also a link, whose target does not change; `keep` raises FileExistsError instead.
+        Several processes may write the same file at once: the content of one of them remains. Raises OSError.
         """
         self._check(name)
-        temporary = f".{secrets.token_hex(8)}.new"
         with self._opened(make=True) as here:
             try:
-                with os.fdopen(_nameless(here, temporary), "wb") as file:
-                    file.write(content)
-                    file.flush()
-                    with contextlib.suppress(FileExistsError):  # the file is a named one
-                        os.link(f"/proc/self/fd/{file.fileno()}", temporary, dst_dir_fd=here)
-                os.replace(temporary, name, src_dir_fd=here, dst_dir_fd=here)
+                with whole_file(here, name, keep=keep) as file:
+                    yield file
             except OSError as error:
-                with contextlib.suppress(OSError):
-                    os.unlink(temporary, dir_fd=here)
+                if error.errno is None or (
+                    error.filename2 is None and error.filename not in {None, ".", name}
+                ):
+                    raise  # it concerns something that the caller reads
+                raise self._named(error, name) from error
+
+    def new(self, name: str, mode: int = 0o666) -> int:
+        """Create a file that others see at once, and return its descriptor.
+
+        Raises OSError, also if the name is used.
+        """
+        self._check(name)
+        with self._opened(make=True) as here:
+            try:
+                return os.open(name, NEW, mode, dir_fd=here)
+            except OSError as error:
                 raise self._named(error, name) from error
 
     def append(self, name: str, content: bytes) -> None:
@@ -195,6 +227,12 @@ class Folder:
         with self._opened(make=True) as here:
             os.rename(source, name, dst_dir_fd=here)
 
+    def link(self, name: str, target: Path) -> None:
+        """Make `name` a symbolic link to `target`, for a program that plait starts. Raises OSError."""
+        self._check(name)
+        with self._opened(make=True) as here:
+            os.symlink(target, name, dir_fd=here)
+
     def give(self, name: str, target: Path) -> None:
         """Move the entry `name` to `target` on the same file system. Raises OSError."""
         self._check(name)
@@ -206,22 +244,33 @@ class Folder:
 
         Raises UnfitError for a link or a special file.
         """
-        paths: list[tuple[str, ...]] = []
+        return sorted(self._files())
+
+    def versions(self) -> list[tuple[tuple[str, ...], int, int]]:
+        """Return the path of each file in this folder and below, its size, and when it changed (ctime in ns).
+
+        Raises UnfitError for a link or a special file.
+        """
+        return sorted((path, entry.st_size, entry.st_ctime_ns) for path, entry in self._files().items())
+
+    def _files(self) -> dict[tuple[str, ...], os.stat_result]:
+        paths: dict[tuple[str, ...], os.stat_result] = {}
         pending: list[tuple[str, ...]] = [()]
         while pending:
             place = pending.pop()
-            folder = Folder(self.root, self.inside + place)
-            for name, mode in folder._modes().items():
+            folder = Folder(self.root, self.inside + place, self._held)
+            for name, entry in folder._entries().items():
                 folder._check(name)
+                mode = entry.st_mode
                 if stat.S_ISDIR(mode) and len(place) < MOST_DEPTH:
                     pending.append((*place, name))
                 elif stat.S_ISREG(mode):
-                    paths.append((*place, name))
+                    paths[*place, name] = entry
                 else:
                     raise folder._unfit(name, mode)
             if len(paths) + len(pending) > MOST_FILES:
                 raise self._refused(errno.EFBIG, "", f"it holds more than {MOST_FILES} files and folders")
-        return sorted(paths)
+        return paths
 
     def copy(self, target: Folder) -> None:
         """Copy all files in this folder and below to `target`, which is created if missing. Raises OSError."""
@@ -238,25 +287,45 @@ class Folder:
 
         Raises OSError, also if `target` has a file of this name.
         """
-        with self._file(name) as source, target._opened(make=True) as there:
-            copy = os.open(name, _NEW, 0o666, dir_fd=there)
-            try:
-                while os.sendfile(copy, source, None, _CHUNK << 6):
-                    pass
-            except OSError as error:
-                raise target._named(error, name) from error
-            finally:
-                os.close(copy)
+        with self._file(name) as source:
+            target._fill(name, source)
+
+    def bring(self, source: Path, name: str) -> None:
+        """Copy the file `source`, which the user or plait named, here as `name`.
+
+        Raises OSError, also if the name is used.
+        """
+        content = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        try:
+            if not stat.S_ISREG(os.fstat(content).st_mode):
+                raise UnfitError(errno.EINVAL, "it is not a regular file", str(source))
+            self._fill(name, content)
+        finally:
+            os.close(content)
+
+    def _fill(self, name: str, source: int) -> None:
+        """Copy the content of a descriptor to the new file `name`."""
+        copy = self.new(name)
+        try:
+            while os.sendfile(copy, source, None, _CHUNK << 6):
+                pass
+        except OSError as error:
+            raise self._named(error, name) from error
+        finally:
+            os.close(copy)
 
     @contextlib.contextmanager
     def _opened(self, *, make: bool = False) -> Iterator[int]:
         """Yield a descriptor of this folder; `make` creates it and its parents."""
-        if make:
-            self.root.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self.root, _FOLDER)
+        if self._held is not None:
+            descriptor = os.open(".", _FOLDER, dir_fd=self._held.descriptor)
+        else:
+            if make:
+                self.root.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self.root, _FOLDER)
         try:
             for depth, name in enumerate(self.inside):
-                parent = Folder(self.root, self.inside[:depth])
+                parent = Folder(self.root, self.inside[:depth], self._held)
                 parent._check(name)
                 try:
                     if make:
@@ -294,9 +363,12 @@ class Folder:
 
     def _modes(self) -> dict[str, int]:
         """Return the mode of each entry of this folder; none if the folder does not exist."""
+        return {name: entry.st_mode for name, entry in self._entries().items()}
+
+    def _entries(self) -> dict[str, os.stat_result]:
         try:
             with self._opened() as here, os.scandir(here) as entries:
-                return {entry.name: entry.stat(follow_symlinks=False).st_mode for entry in entries}
+                return {entry.name: entry.stat(follow_symlinks=False) for entry in entries}
         except FileNotFoundError:
             return {}
 
@@ -338,3 +410,37 @@ class Folder:
         if isinstance(error, UnfitError):
             return error
         return OSError(error.errno, error.strerror, str(self.path / name))
+
+
+@dataclass(frozen=True)
+class Output:
+    """A file that the user named for plait to write, in a folder that plait holds open."""
+
+    folder: Folder
+    name: str
+
+    @classmethod
+    def at(cls, path: Path, *, shared: Collection[Path] = (), make: bool = False) -> Self:
+        """Return the output at `path`; see `Folder.hold` for `shared` and `make`.
+
+        Raises OSError if there is no such folder, or if the name is that of a link, folder or special file.
+        """
+        folder = Folder.hold(path.parent, make=make, shared=shared)
+        folder.require_file(path.name)
+        return cls(folder, path.name)
+
+    def __str__(self) -> str:
+        return str(self.folder.path / self.name)
+
+    def exists(self) -> bool:
+        """Return whether an entry of this name exists."""
+        return self.folder.has(self.name)
+
+    def write(self, content: bytes, *, keep: bool = False) -> None:
+        """Write the file (see `Folder.create`)."""
+        with self.create(keep=keep) as file:
+            file.write(content)
+
+    def create(self, *, keep: bool = False) -> contextlib.AbstractContextManager[BinaryIO]:
+        """Return a context manager that yields a file to write (see `Folder.create`)."""
+        return self.folder.create(self.name, keep=keep)

@@ -51,13 +51,13 @@ def case(engine: str, *goodputs: float, share: float = 0.5) -> CaseRows:
 
 def test_a_difference_is_relative_and_that_of_a_share_in_points() -> None:
     check = cross_check(
-        [case("virtual", 100, 102, share=0.6), case("machine", 99, 101, share=0.57)],
+        [case("virtual", 100, 102, share=0.6), case("machine", 99, 101.5, share=0.57)],
         ["virtual", "machine"],
         0.02,
     )
     goodput, share = check.differences
     assert goodput.difference is not None
-    assert goodput.difference.value == pytest.approx(100 / 101 - 1)
+    assert goodput.difference.value == pytest.approx(100.25 / 101 - 1)
     assert goodput.difference.ci95 is not None
     assert goodput.verdict == "within"
     assert share.difference is not None
@@ -76,6 +76,36 @@ def test_a_bound_holds_exactly() -> None:
     cases = [case("virtual", 100), case("machine", 98)]
     assert cross_check(cases, ["virtual", "machine"], 0.0201).beyond == []
     assert len(cross_check(cases, ["virtual", "machine"], 0.0199).beyond) == 1
+
+
+def test_an_interval_beyond_the_bound_is_said_beside_the_agreement() -> None:
+    check = cross_check([case("virtual", 100, 100), case("machine", 99, 101)], ["virtual", "machine"], 0.02)
+    assert check.beyond == []
+    assert [row.metric for row in check.uncertain] == ["goodput_bps"]
+    shown = io.StringIO()
+    show_cross_check(check, "", shown)
+    assert "All 2 mean differences are within 2.0%." in shown.getvalue()
+    assert "The 95 % interval of one reaches beyond 2.0%" in shown.getvalue()
+
+
+@pytest.mark.parametrize("engines", [["virtual", "machine"], ["virtual", "machine", "host"]])
+def test_no_word_of_the_table_is_cut_at_80_columns(
+    monkeypatch: pytest.MonkeyPatch, engines: list[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    long = "network.links.home-server#2.delay=120ms, transport=mptcp, mptcp.scheduler=redundant"
+    cases = [
+        CaseRows(f"{long} {engine}", {"x": long, "engine": engine}, case(engine, 12.34e6, value).rows)
+        for engine, value in zip(engines, (12.34e6, 11.11e6, 12.5e6), strict=False)
+    ]
+    shown = io.StringIO()
+    show_cross_check(cross_check(cases, engines, 0.02), "", shown)
+    text = shown.getvalue()
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert "x=network.links.home-server#2.delay=120ms" in text
+    for word in ("goodput", "beyond", "within", "share of", "difference"):
+        assert word in text
+    assert "goodput_bps" not in text
 
 
 def test_trials_part_at_the_first_sample_from_which_they_differ_for_good() -> None:
@@ -142,10 +172,10 @@ def test_a_slower_engine_is_shown_and_the_first_difference_explained(
     show_cross_check(check, explain_first(folder, study.cases, check), shown)
     text = " ".join(shown.getvalue().split())
     assert "differ by more than 2.0%" in text
-    assert "First difference: goodput_bps is" in text
+    assert "First difference: goodput is" in text
     assert "delivered on virtual" in text
     show_cross_check(cross_check(study.cases, ["virtual", "machine"], 0.2), "", shown)
-    assert "agree within 20.0%" in shown.getvalue()
+    assert "are within 20.0%" in shown.getvalue()
 
 
 @pytest.mark.parametrize("engines", ["virtual", "virtual,virtual", "virtual,fast", ""])

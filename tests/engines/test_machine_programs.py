@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fake_engine import FakeEngine
+from plait.engine.host_view import HostView
 from plait.engine.machine import host_files
 from plait.engine.machine.host_files import HostFiles, TooManyFilesError
 from plait.engine.machine.needed_files import NeededFiles
@@ -249,7 +250,7 @@ def test_the_time_of_system_calls_is_asked_for_only_by_the_scenario() -> None:
 
 def test_memory_grows_with_the_files_in_steps() -> None:
     assert ProgramFiles(None).memory_mib == 0
-    needs = NeededFiles()
+    needs = NeededFiles(HostView())
     needs.files.bytes = 33 << 20
     assert ProgramFiles(needs.files).memory_mib == 128
     assert ProgramFiles(None).archive() == b""

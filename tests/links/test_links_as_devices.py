@@ -15,6 +15,7 @@ from plait.dataset.digest import trial_digest
 from plait.engine.engine import Job
 from plait.engine.uml.trial import VirtualEngine
 from plait.explain import Cause, explain_trial
+from plait.plan.links.exact_rates import with_exact_rates
 from plait.plan.resolve import resolve
 from plait.scenario import load, parse
 from plait.scenario.vary.cases import expand
@@ -53,9 +54,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Tables]:
     """Return a function that runs a case of a scenario, with links of one kind."""
     kernel = kernels.ensure()
 
-    def run_case(scenario: str, links: LinksAs, *overrides: str, case: int = 0) -> Tables:
+    def run_case(
+        scenario: str, links: LinksAs, *overrides: str, case: int = 0, exact: bool = False
+    ) -> Tables:
         model = parse(scenario, "test.yaml", overrides) if "\n" in scenario else load(scenario, overrides)
         plan = resolve(expand(model)[case].scenario, trial_seed(model.seed, 0))
+        plan = with_exact_rates(plan) if exact else plan
         folder = tmp_path_factory.mktemp("trial")
         VirtualEngine(kernel, AGENT, links=links).execute(Job(plan, {}, folder))
         return convert(folder / "data", folder / "tables")
@@ -105,6 +109,32 @@ def test_a_first_packet_needs_its_own_transmission_time(run: Callable[..., Table
     # the last packet of the handshake and a full segment follow each other, and an acknowledgement comes back
     expected_us = 20_000 + (66 + 1514 + 66) * 8
     assert subflows["min_rtt_us"].drop_nulls()[-1] == pytest.approx(expected_us, abs=1)
+
+
+def test_a_chain_of_a_stock_kernel_departs_as_exactly(run: Callable[..., Tables]) -> None:
+    """The laboratory kernel has the same netem: in virtual time, the arithmetic of a line holds to the microsecond."""
+    tables = run(LINE.replace("LINK", "rate: 1mbit, delay: 10ms"), "chain", exact=True)
+    subflows = tables["subflows"].filter(tables["subflows"]["side"] == "client").sort("t_us")
+    assert subflows["min_rtt_us"].drop_nulls()[-1] == pytest.approx(20_000 + (66 + 1514 + 66) * 8, abs=2)
+
+
+@pytest.mark.parametrize(
+    "link", ["rate: 10mbit, delay: 10ms, queue: 20pkt", "rate: 33mbit, delay: 5ms, loss: 0.01%"]
+)
+def test_the_queue_of_such_a_chain_is_that_of_a_device(run: Callable[..., Tables], link: str) -> None:
+    scenario = LINE.replace("LINK", link)
+    device, chain = (run(scenario, links, exact=links == "chain") for links in ("device", "chain"))
+    assert goodput(device) == pytest.approx(goodput(chain), rel=0.005)
+    longest = [
+        rows.filter(rows["link"] == "h1->h2")["queue_packets"].max()
+        for rows in (device["links"], chain["links"])
+    ]
+    assert longest[1] - longest[0] in (0, 1), "netem counts the packet that it sends"
+    overflow = [
+        rows.filter(rows["link"] == "h1->h2").sort("t_us")["overflow_packets"][-1]
+        for rows in (device["links"], chain["links"])
+    ]
+    assert (overflow[0] > 0) == (overflow[1] > 0)
 
 
 def test_the_calibration_measures_devices_as_configured(tmp_path: Path) -> None:

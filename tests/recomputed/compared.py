@@ -65,14 +65,16 @@ class Case:
         for name, recorded in self.metrics.items():
             if self.family(name) == metric:
                 expected = [recompute(name, trial) for trial in self.trials]
-                yield name, difference(expected, recorded)
+                yield name, difference(expected, recorded, bounded=metric != "aggregation_benefit")
 
 
 def cases(study: Path) -> list[Case]:
     return [Case(study, case) for case in json.loads((study / "summary.json").read_text())["cases"]]
 
 
-def difference(expected: list[float | None], reported: dict[str, Any] | None) -> str | None:
+def difference(
+    expected: list[float | None], reported: dict[str, Any] | None, *, bounded: bool = True
+) -> str | None:
     """Return how the figures over trials differ from those of the expected values; None where they agree."""
     values = [value for value in expected if value is not None]
     count = 0 if reported is None else reported["n"]
@@ -96,15 +98,19 @@ def difference(expected: list[float | None], reported: dict[str, Any] | None) ->
         for key, value in figures.items()
         if not math.isclose(reported[key], value, rel_tol=1e-9, abs_tol=rounding)
     }
-    if not same_interval(values, reported["ci95"]):
+    if not same_interval(values, reported["ci95"], bounded=bounded):
         wrong["ci95"] = reported["ci95"]
     return f"{wrong}, recomputed {expected}" if wrong else None
 
 
-def same_interval(values: list[float], ci95: list[float] | None) -> bool:
-    """Return whether the interval is mean -+ t(0.975, n-1) stdev / sqrt(n); null without a second value or spread."""
+def same_interval(values: list[float], ci95: list[float] | None, *, bounded: bool) -> bool:
+    """Return whether the interval is mean -+ t(0.975, n-1) stdev / sqrt(n); null without a second value or spread.
+
+    It does not reach below 0 where no value does, if the metric is `bounded`: a time, a rate, a count or a ratio.
+    """
     if ci95 is None or len(set(values)) < 2:
         return ci95 is None and len(set(values)) < 2
     half = t.ppf(0.975, len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
     mean = statistics.fmean(values)
-    return np.allclose(ci95, (mean - half, mean + half), rtol=1e-9, atol=1e-9 * half)
+    low = max(0.0, mean - half) if bounded and min(values) >= 0 else mean - half
+    return np.allclose(ci95, (low, mean + half), rtol=1e-9, atol=1e-9 * half)

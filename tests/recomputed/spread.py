@@ -198,9 +198,16 @@ def subflows_used(trial: Trial) -> float | None:
 
 
 def retransmits(trial: Trial) -> float | None:
-    """Return segments sent again by TCP, all subflows of all senders."""
-    counts = [last_of(trial, flow, "subflows", "retransmitted_segments") for flow in trial.connected]
-    return sum(sum(values) for values in counts) if counts else None
+    """Return segments sent again by TCP: the last counters of each subflow, of each sending side of a connection once.
+
+    A bulk flow stops while data are in flight, so its counters are those at its end.
+    """
+    counts: dict[tuple[int, str], float] = {}
+    for flow in trial.connected:
+        rows = trial.of("subflows", flow, flow.sender, after_end=flow.kind != "bulk")
+        last = rows.group_by("subflow", maintain_order=True).last()["retransmitted_segments"].drop_nulls()
+        counts[flow.connection, flow.sender] = float(last.sum())
+    return sum(counts.values()) if counts else None
 
 
 def reinjected_bytes(trial: Trial) -> float | None:

@@ -2,8 +2,9 @@
 
     python lines_in_guest.py FOLDER REQUEST.json
 
-The request has `lines` ([name, qdiscs there, qdiscs back], ..), `limits`, and `command`: the arguments of plait, in
-which {hosts}, {ssh_config} and {folder} stand for paths. The program prints what the hosts still hold at the end.
+The request has `lines` ([name, qdiscs there, qdiscs back, whether addresses are translated], ..), `limits`, and
+`command`: the arguments of plait, in which {hosts}, {ssh_config} and {folder} stand for paths; with `program`, they are
+those of another program of Python. The program prints what the hosts still hold at the end.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ def unlock_root() -> None:
 def main() -> int:
     folder, request = Path(sys.argv[1]), json.loads(Path(sys.argv[2]).read_text(encoding="utf-8"))
     unlock_root()
-    lines = [PlantedLine(name, tuple(there), tuple(back)) for name, there, back in request["lines"]]
+    lines = [
+        PlantedLine(name, tuple(there), tuple(back), *more) for name, there, back, *more in request["lines"]
+    ]
     with RealHosts(Path(tempfile.mkdtemp()), lines) as hosts:
         places = {
             "{hosts}": str(hosts.hosts_yaml(limits=request["limits"])),
@@ -42,17 +45,11 @@ def main() -> int:
         command = request["command"]
         for name, place in places.items():
             command = [word.replace(name, place) for word in command]
+        program = (
+            [request["program"]] if "program" in request else ["-c", "from plait.cli import main; main()"]
+        )
         code = subprocess.run(
-            [
-                "ip",
-                "netns",
-                "exec",
-                hosts.netns("control"),
-                sys.executable,
-                "-c",
-                "from plait.cli import main; main()",
-                *command,
-            ],
+            ["ip", "netns", "exec", hosts.netns("control"), sys.executable, *program, *command],
             check=False,
             timeout=3000,
         ).returncode

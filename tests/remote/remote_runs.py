@@ -55,6 +55,16 @@ def agents(hosts: RealHosts) -> list[int]:
     return processes
 
 
+def trial_runs(hosts: RealHosts) -> bool:
+    """Return whether both hosts carry out a trial, not a connection before the first one."""
+    lines = [Path(f"/proc/{pid}/cmdline") for pid in agents(hosts)]
+    try:
+        jobs = [line for line in lines if b"--job" in line.read_bytes().split(b"\0")]
+    except OSError:
+        return False
+    return len(jobs) == len(HOSTS) and any((hosts.folder / "out").glob(".work-*"))
+
+
 def programs(hosts: RealHosts) -> list[int]:
     """Return the processes that run in the temporary folder of a host, below that of its agent: prototypes."""
     processes = []

@@ -3,88 +3,34 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-import sys
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+from guest_runs import NEEDS_SSHD, in_guest, netem, run_scenario, tbf
 from prototype_samples import LINES, scenario, scheduler
 
 from plait.scenario import load
-from real_hosts import SSHD
 
-pytestmark = [
-    pytest.mark.guest,
-    pytest.mark.skipif(
-        not Path(SSHD).exists() or shutil.which("ssh") is None,
-        reason="needs openssh-server; see docs/limitations.md",
-    ),
-]
-PROGRAM = Path(__file__).with_name("lines_in_guest.py")
+if TYPE_CHECKING:
+    from pathlib import Path
 
-
-def in_guest(folder: Path, request: dict[str, Any]) -> str:
-    """Run a command of plait between planted lines in a guest; return what it printed."""
-    path = folder / "request.json"
-    path.write_text(json.dumps(request), encoding="utf-8")
-    plait = [sys.executable, "-c", "from plait.cli import main; main()", "exec", "--rw", str(folder)]
-    done = subprocess.run(
-        [
-            *plait,
-            "--env",
-            "PYTHONDONTWRITEBYTECODE=1",
-            "--env",
-            f"PLAIT_CACHE={folder / 'cache'}",
-            "--",
-            sys.executable,
-            str(PROGRAM),
-            str(folder),
-            str(path),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=3000,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert '"left": {"h1": [], "h2": []}' in done.stdout
-    return done.stdout
-
-
-def netem(delay_ms: float, *, loss: float = 0.0) -> str:
-    return f"netem delay {delay_ms}ms limit 10000" + (f" loss {loss}%" if loss else "")
-
-
-def tbf(mbit: float, queue: int = 60_000, bucket: tuple[int, float] | None = None) -> str:
-    """A rate; with `bucket` (bytes, peak in Mbit/s) it is the baseline."""
-    burst, peak = bucket or (5000, None)
-    limit = f"tbf rate {round(mbit * 1000)}kbit burst {burst}b limit {queue}b"
-    return limit if peak is None else f"{limit} peakrate {round(peak * 1000)}kbit mtu 1540"
-
-
+pytestmark = [pytest.mark.guest, NEEDS_SSHD]
 PLANTED: dict[str, tuple[float, float, float, float, float, tuple[int, float] | None]] = {
     # name: Mbit/s there and back, delay in ms there and back, loss in % there, bucket there (bytes, peak)
     "h1-h2": (20, 8, 10, 10, 0, None),
-    "h1-h2#2": (5, 10, 30, 20, 1, None),
-    "h1-h2#3": (1, 1, 40, 40, 0, None),
-    "h1-h2#4": (2, 10, 5, 5, 0, (500_000, 10)),
-    "h1-h2#5": (4, 4, 1, 1, 0.5, (1_000_000, 20)),
-    "h1-h2#6": (15, 3, 100, 150, 0, None),
-    "h1-h2#7": (10, 10, 0.5, 0.5, 2, None),
-    "h1-h2#8": (3, 6, 15, 25, 5, None),
-    "h1-h2#9": (5, 5, 8, 8, 0, (2_000_000, 25)),
-    "h1-h2#10": (0.5, 2, 60, 60, 0, None),
+    "h1-h2#2": (2, 10, 5, 15, 0, (500_000, 10)),
+    "h1-h2#3": (5, 3, 30, 20, 1, None),
 }
 
 
-def test_measure_recovers_ten_planted_lines(tmp_path: Path) -> None:
+def test_measure_recovers_planted_lines(tmp_path: Path) -> None:
+    """`bench/lines/coverage.py` repeats this with many drawn lines."""
     lines = [
         [name, [netem(d1, loss=loss), tbf(there, bucket=bucket)], [netem(d2), tbf(back)]]
         for name, (there, back, d1, d2, loss, bucket) in PLANTED.items()
     ]
+    lines[0][1].append("fq_codel")
     command = [
         "measure",
         "--hosts",
@@ -104,15 +50,15 @@ def test_measure_recovers_ten_planted_lines(tmp_path: Path) -> None:
         peak = there if bucket is None else bucket[1]
         rtt_ms = (int(forward.delay or 0) + int(backward.delay or 0)) / 1e6
         expectations = {
-            "rate there": (forward.rate, peak * 1e6, 0.03 * peak * 1e6),
-            "rate back": (backward.rate, back * 1e6, 0.03 * back * 1e6),
+            "rate there": (forward.rate, peak * 1e6, 0.01 * peak * 1e6),
+            "rate back": (backward.rate, back * 1e6, 0.01 * back * 1e6),
             "rtt": (rtt_ms, d1 + d2, 1.0),
-            "queue": (int(str(backward.queue).removesuffix("B")) if backward.queue else None, 60_000, 6000),
+            "queue": (int(str(backward.queue).removesuffix("B")) if backward.queue else None, 60_000, 3000),
         }
         if bucket is not None:
             kept = forward.bucket
-            expectations["baseline"] = (kept and kept.baseline, there * 1e6, 0.03 * there * 1e6)
-            expectations["burst"] = (kept and kept.burst, bucket[0], 0.1 * bucket[0])
+            expectations["baseline"] = (kept and kept.baseline, there * 1e6, 0.01 * there * 1e6)
+            expectations["burst"] = (kept and kept.burst, bucket[0], 0.03 * bucket[0])
         wrong += [
             f"{name} {what}: {value}, not {expected}"
             for what, (value, expected, most) in expectations.items()
@@ -122,6 +68,7 @@ def test_measure_recovers_ten_planted_lines(tmp_path: Path) -> None:
         low, high = loss_interval(text, name)
         wrong += [] if low <= loss <= high else [f"{name} loss: {low} to {high} %, not {loss}"]
     assert not wrong, "\n".join([*wrong, text])
+    assert text.count("aqm: fq_codel  # an active queue, it serves small packets of another flow first") == 1
 
 
 def loss_interval(text: str, name: str) -> tuple[float, float]:
@@ -133,31 +80,6 @@ def loss_interval(text: str, name: str) -> tuple[float, float]:
         return 0.0, float(comment.split("below")[1].split("%")[0])
     low, high = comment.split("(")[1].split(")")[0].split(" to ")
     return float(low.removesuffix(" %")), float(high.removesuffix(" %"))
-
-
-def run_scenario(folder: Path, text: str, lines: list[Any], *options: str) -> dict[str, Any]:
-    """Run a scenario over real sshd in a guest, and return the metrics of its first case."""
-    scenario = folder / "scenario.yaml"
-    scenario.write_text(text, encoding="utf-8")
-    command = [
-        "run",
-        str(scenario),
-        "--engine",
-        "remote",
-        "--hosts",
-        "{hosts}",
-        "--ssh-config",
-        "{ssh_config}",
-    ]
-    request = {
-        "lines": lines,
-        "limits": "rate: 100mbit, bytes: 1GB, time: 600s",
-        "command": [*command, *options, "--out", "{folder}/out"],
-    }
-    in_guest(folder, request)
-    summary = json.loads((folder / "out" / "summary.json").read_text(encoding="utf-8"))
-    metrics: dict[str, Any] = summary["cases"][0]["metrics"]
-    return metrics
 
 
 def test_mptcp_uses_two_lines_if_plait_may_configure_the_hosts(tmp_path: Path) -> None:

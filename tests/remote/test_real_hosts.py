@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from remote_runs import agents, left, start, wait_until
+from remote_runs import agents, left, start, trial_runs, wait_until
 
 from real_hosts import HOSTS, SSHD, PlantedLine, RealHosts
 
@@ -65,7 +65,7 @@ def test_a_transfer_gets_what_the_token_bucket_allows_and_leaves_nothing_behind(
 
 def test_a_cut_connection_leaves_nothing_behind(hosts: RealHosts) -> None:
     run = start(hosts, SCENARIO.replace("6MB", "60MB"), "--repeat", "1")
-    wait_until(lambda: len(agents(hosts)) == len(HOSTS), "two agents run")
+    wait_until(lambda: trial_runs(hosts), "two agents run")
     children = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
     clients = [int(pid) for pid in children if "ssh" in Path(f"/proc/{pid}/comm").read_text()]
     assert len(clients) == len(HOSTS)
@@ -78,7 +78,7 @@ def test_a_cut_connection_leaves_nothing_behind(hosts: RealHosts) -> None:
 
 def test_a_killed_plait_and_a_dead_link_leave_nothing_behind(hosts: RealHosts) -> None:
     run = start(hosts, SCENARIO.replace("6MB", "60MB"), "--repeat", "1")
-    wait_until(lambda: len(agents(hosts)) == len(HOSTS), "two agents run")
+    wait_until(lambda: trial_runs(hosts), "two agents run")
     # The hosts hear nothing of the end: their side of the connection stays open.
     subprocess.run(["ip", "-n", hosts.netns("control"), "link", "set", "m1", "down"], check=True, timeout=30)
     subprocess.run(["ip", "-n", hosts.netns("control"), "link", "set", "m2", "down"], check=True, timeout=30)
@@ -108,7 +108,7 @@ def test_settings_are_restored_after_the_trial_and_after_a_cut(hosts: RealHosts)
     memory = hosts.run("h1", "sysctl", "-n", "net.ipv4.tcp_rmem")
     hosts.run("h1", "sysctl", "-qw", "net.ipv4.tcp_no_metrics_save=0")
     run = start(hosts, text, "--repeat", "1", "--configure")
-    wait_until(lambda: len(agents(hosts)) == len(HOSTS), "two agents run")
+    wait_until(lambda: trial_runs(hosts), "two agents run")
     assert hosts.run("h1", "sysctl", "-n", "net.ipv4.tcp_no_metrics_save").strip() == "1"
     run.send_signal(signal.SIGKILL)
     run.communicate(timeout=30)

@@ -25,6 +25,10 @@
 #include <sys/wait.h>
 #include <netinet/in.h>
 #include <arpa/inet.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/sysmacros.h>
+#include <termios.h>
 #include <unistd.h>
 
 static int failed(long result) { return result < 0 ? errno : 0; }
@@ -63,6 +67,152 @@ static int connect_unix(const char *name, int is_abstract)
 		return errno;
 	strncpy(to.sun_path + is_abstract, name, sizeof(to.sun_path) - 2);
 	return failed(connect(fd, (void *)&to, offsetof(struct sockaddr_un, sun_path) + is_abstract + strlen(name)));
+}
+
+static int send_datagram(const char *name, int is_abstract)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	struct iovec part = { "x", 1 };
+	struct msghdr message = { .msg_name = &to, .msg_iov = &part, .msg_iovlen = 1 };
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_DGRAM, 0, pair) < 0)
+		return errno;
+	strncpy(to.sun_path + is_abstract, name, sizeof(to.sun_path) - 2);
+	message.msg_namelen = offsetof(struct sockaddr_un, sun_path) + is_abstract + strlen(name);
+	return failed(sendmsg(pair[0], &message, 0));
+}
+
+static int send_to_path(const char *path) { return send_datagram(path, 0); }
+
+static int send_to_abstract(const char *name) { return send_datagram(name, 1); }
+
+static int change_file(const char *path, int command, long argument)
+{
+	int fd = open(path, O_RDONLY | O_NONBLOCK);
+
+	return fd < 0 ? errno : failed(fcntl(fd, command, argument));
+}
+
+static int lease(const char *path) { return change_file(path, F_SETLEASE, F_RDLCK); }
+
+static int watch_folder(const char *path) { return change_file(path, F_NOTIFY, DN_CREATE); }
+
+static int choose_signal(const char *path) { return change_file(path, F_SETSIG, SIGKILL); }
+
+static int lock_range(const char *path)
+{
+	struct flock whole = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
+
+	return change_file(path, F_SETLK, (long)&whole);
+}
+
+static int lock_description(const char *path)
+{
+	struct flock whole = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
+
+	return change_file(path, F_OFD_SETLK, (long)&whole);
+}
+
+static int lock_file(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_NONBLOCK);
+
+	return fd < 0 ? errno : failed(flock(fd, LOCK_EX | LOCK_NB));
+}
+
+static int silence_terminal(const char *unused)
+{
+	struct termios now;
+
+	if (tcgetattr(1, &now) < 0)
+		return errno;
+	now.c_lflag &= ~ECHO;
+	return failed(tcsetattr(1, TCSANOW, &now)) + 0 * !unused;
+}
+
+static int make_device(const char *path) { return failed(mknod(path, S_IFCHR | 0600, makedev(1, 3))); }
+
+static int fill(int fd, long long bytes)
+{
+	static char block[1 << 16];
+
+	for (; bytes > 0; bytes -= sizeof(block))
+		if (write(fd, block, sizeof(block)) < 0)
+			return errno;
+	return 0;
+}
+
+static int write_deleted(const char *bytes)
+{
+	int error = 0;
+
+	for (int i = 0; i < 16 && !error; i++) { /* several files, each shorter than the longest that is allowed */
+		int fd = open("deleted", O_WRONLY | O_CREAT, 0600);
+
+		if (fd < 0 || unlink("deleted") < 0)
+			return errno;
+		error = fill(fd, atoll(bytes) / 16);
+	}
+	return error;
+}
+
+static int write_hidden(const char *bytes)
+{
+	int error = 0;
+
+	if (mkdir("hidden", 0300) < 0)
+		return errno;
+	for (int i = 0; i < 16 && !error; i++) {
+		char name[32];
+		int fd;
+
+		snprintf(name, sizeof(name), "hidden/%d", i);
+		fd = open(name, O_WRONLY | O_CREAT, 0600);
+		error = fd < 0 ? errno : fill(fd, atoll(bytes) / 16);
+	}
+	return error;
+}
+
+static int make_files(const char *count)
+{
+	for (int i = 0; i < atoi(count); i++) {
+		char name[32];
+		int fd;
+
+		snprintf(name, sizeof(name), "f%d", i);
+		fd = open(name, O_WRONLY | O_CREAT, 0600);
+		if (fd < 0)
+			return errno;
+		close(fd);
+	}
+	return 0;
+}
+
+static int signal_group(const char *number) { return failed(kill(0, atoi(number))); }
+
+static int signal_everyone(const char *number)
+{
+	int error = failed(kill(-1, atoi(number)));
+
+	return error == ESRCH ? 0 : error; /* nobody but itself */
+}
+
+/* Each word is NUMBER or NUMBER:POSITION:VALUE, a call with all arguments 0 but one. Name those that are not refused. */
+static int make_calls(const char *words)
+{
+	char *list = strdup(words);
+
+	for (char *word = strtok(list, ","); word; word = strtok(NULL, ",")) {
+		long arguments[6] = { 0 }, number, position = 0, value = 0;
+
+		sscanf(word, "%ld:%ld:%ld", &number, &position, &value);
+		arguments[position] = value;
+		if (syscall(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]) >= 0 ||
+		    errno != EPERM)
+			printf("allowed:%s ", word);
+	}
+	return 0;
 }
 
 static int connect_path(const char *path) { return connect_unix(path, 0); }
@@ -165,7 +315,9 @@ static int write_much(const char *bytes)
 
 static int gain_privileges(const char *unused)
 {
-	return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? EPERM : 0 * !unused;
+	int given_up = prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0);
+
+	return given_up == 0 ? 0 : EPERM + 0 * !unused;
 }
 
 static int use_capability(const char *unused)
@@ -202,7 +354,11 @@ static const struct {
 	{ "namespace", make_namespace }, { "setuid", set_user_id }, { "shm", share_memory },
 	{ "much", write_much }, { "privileges", gain_privileges }, { "capability", use_capability },
 	{ "processes", start_processes }, { "clone3", make_namespace_by_clone3 }, { "execute", execute_file },
-	{ "execveat", execute_by_execveat },
+	{ "execveat", execute_by_execveat }, { "datagram", send_to_path }, { "abstract-datagram", send_to_abstract },
+	{ "lease", lease }, { "notify", watch_folder }, { "signal", choose_signal }, { "range", lock_range },
+	{ "description", lock_description }, { "flock", lock_file }, { "terminal", silence_terminal },
+	{ "device", make_device }, { "deleted", write_deleted }, { "hidden", write_hidden }, { "files", make_files },
+	{ "group", signal_group }, { "everyone", signal_everyone }, { "calls", make_calls },
 };
 
 int main(int argc, char **argv)

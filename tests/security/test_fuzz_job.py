@@ -16,7 +16,7 @@ from fake_tables import fake_tables
 from plait.dataset.convert import convert
 from plait.engine.uml.containment import GUEST
 from plait.engine.uml.guest_folder import GuestFolder
-from plait.engine.uml.outcome import disk_used, judge
+from plait.engine.uml.outcome import folder_is_full, judge
 from plait.engine.uml.trial import RESULT_NAMES
 from plait.engine.uml.watch import virtual_us
 from plait.errors import DataError, TrialError
@@ -87,7 +87,7 @@ def steps(folder: Path, code: int) -> list[Callable[[], object]]:
     guest = GuestFolder(folder / GUEST)
     return [
         lambda: virtual_us(folder),
-        lambda: disk_used(folder),
+        lambda: folder_is_full(folder),
         lambda: judge(folder, code, None),
         lambda: guest.collect(RESULT_NAMES, folder),
         lambda: convert(folder / "data", folder / "result"),

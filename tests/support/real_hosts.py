@@ -3,6 +3,8 @@
     control (plait)  ==10.99.1.0/24==  h1 (sshd)
                      ==10.99.2.0/24==  h2 (sshd)
     h1  ==10.1.N.0/24==  [bridge in wire]  ==  h2    line N; the ends in wire shape what leaves through them
+    h1  ==192.168.N.0/24==  [router in wire]  ==10.2.N.0/24==  h2    a line with address translation:
+        the router hides h1 (a home), and gives h2 the public address 10.1.N.2 (a cloud's 1:1 NAT)
 
 It needs root: that of this machine, or that of a guest (`plait exec`). All of it ends with the `with` block.
 """
@@ -31,6 +33,15 @@ class PlantedLine:
     name: str
     there: tuple[str, ...] = ()
     back: tuple[str, ...] = ()
+    translated: bool = False
+    """Whether h1 is behind a router that hides it, and h2 behind one that gives it a public address."""
+
+    def addresses(self, number: int) -> tuple[str, str]:
+        """Return what hosts.yaml says of the addresses of h1 and h2; `number` is that of the line."""
+        if self.translated:
+            h1 = f"{{local: 192.168.{number}.1, public: none}}"
+            return h1, f"{{local: 10.2.{number}.2, public: 10.1.{number}.2}}"
+        return f"10.1.{number}.1", f"10.1.{number}.2"
 
 
 @dataclass
@@ -74,14 +85,36 @@ class RealHosts:
                 ("control", f"m{number}", f"10.99.{number}.254/24"), (host, "m0", f"10.99.{number}.1/24")
             )
         for number, line in enumerate(self.lines, 1):
-            bridge = f"b{number}"
-            ip("-n", self.netns("wire"), "link", "add", bridge, "up", "type", "bridge", "mcast_snooping", "0")
-            for host, end, qdiscs in (("h1", 1, line.back), ("h2", 2, line.there)):
-                port = f"p{number}{host}"
-                self._wire((host, f"l{number}", f"10.1.{number}.{end}/24"), ("wire", port, ""))
-                ip("-n", self.netns("wire"), "link", "set", port, "master", bridge)
-                self._shape("wire", port, qdiscs)
+            (self._make_routed if line.translated else self._make_bridged)(number)
+            for host, qdiscs in (("h1", line.back), ("h2", line.there)):
+                self._shape("wire", f"p{number}{host}", qdiscs)
         self._start_daemons()
+
+    def _make_bridged(self, number: int) -> None:
+        bridge = f"b{number}"
+        ip("-n", self.netns("wire"), "link", "add", bridge, "up", "type", "bridge", "mcast_snooping", "0")
+        for end, host in enumerate(HOSTS, 1):
+            port = f"p{number}{host}"
+            self._wire((host, f"l{number}", f"10.1.{number}.{end}/24"), ("wire", port, ""))
+            ip("-n", self.netns("wire"), "link", "set", port, "master", bridge)
+
+    def _make_routed(self, number: int) -> None:
+        """Make a line behind a router that translates: h1's address and port, and h2's address."""
+        inside, outside = f"p{number}h1", f"p{number}h2"
+        self._wire(
+            ("h1", f"l{number}", f"192.168.{number}.1/24"), ("wire", inside, f"192.168.{number}.254/24")
+        )
+        self._wire(("h2", f"l{number}", f"10.2.{number}.2/24"), ("wire", outside, f"10.2.{number}.254/24"))
+        ip("-n", self.netns("h1"), "route", "add", f"10.1.{number}.0/24", "via", f"192.168.{number}.254")
+        ip("-n", self.netns("h2"), "route", "add", f"10.1.{number}.0/24", "via", f"10.2.{number}.254")
+        self.run("wire", "sysctl", "-qw", "net.ipv4.ip_forward=1")
+        public, private = f"10.1.{number}.2", f"10.2.{number}.2"
+        nat = ("iptables", "-t", "nat", "-A")
+        self.run("wire", *nat, "PREROUTING", "-i", inside, "-d", public, "-j", "DNAT", "--to", private)
+        home = ("-j", "SNAT", "--to", f"10.1.{number}.100")
+        self.run("wire", *nat, "POSTROUTING", "-o", outside, "-s", f"192.168.{number}.1", *home)
+        drop = ("-m", "conntrack", "--ctstate", "NEW", "-j", "DROP")
+        self.run("wire", "iptables", "-A", "FORWARD", "-i", outside, *drop)
 
     def _wire(self, a: tuple[str, str, str], b: tuple[str, str, str]) -> None:
         (host, device, _), (peer, peer_device, _) = a, b
@@ -143,10 +176,11 @@ class RealHosts:
         """Write hosts.yaml; `names` are the names of the lines in it."""
         path = self.folder / "hosts.yaml"
         text = f"limits: {{{limits}}}\nhosts:\n"
-        for end, host in enumerate(HOSTS, 1):
+        for end, host in enumerate(HOSTS):
             text += f"  {host}:\n    ssh: {host}\n    addresses:\n"
-            for number, name in enumerate(names or [line.name for line in self.lines], 1):
-                text += f"      {name}: 10.1.{number}.{end}\n"
+            for number, line in enumerate(self.lines, 1):
+                name = names[number - 1] if names else line.name
+                text += f"      {name}: {line.addresses(number)[end]}\n"
         path.write_text(text, encoding="utf-8")
         return path
 

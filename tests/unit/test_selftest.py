@@ -88,6 +88,59 @@ def test_a_group_of_a_suite_is_named_by_its_letter(tree: Path) -> None:
         prepared.shards(("diag:f",))
 
 
+FLAKY = """TAP version 13
+ok 1 - simult_flows: balanced bwidth # time=7398ms
+ok 2 - simult_flows: unbalanced bwidth # IGNORE Flaky time=12181ms
+"""
+
+
+def test_a_failure_that_the_suite_ignores_did_not_pass() -> None:
+    results = tap.read("simult_flows", 3, FLAKY)
+    assert [(s.verdict, s.reason) for s in results] == [("pass", ""), ("ignore", "Flaky time=12181ms")]
+    assert "ok 2 - simult_flows: unbalanced bwidth (seed 3) # IGNORE Flaky" in tap.as_tap(results)
+    assert [s.verdict for s in tap.read("simult_flows", 3, tap.as_tap(results))] == ["pass", "ignore"]
+    junit = tap.as_junit(results)
+    assert b'<skipped message="failed, ignored by the suite: Flaky time=12181ms" />' in junit
+    assert b'tests="2" failures="0" skipped="1"' in junit
+
+
+@pytest.mark.parametrize("directive", ["IGNORE", "TODO", "XFAIL"])
+def test_an_expected_failure_is_neither_passed_nor_failed(directive: str) -> None:
+    [result] = tap.read("diag", 1, f"not ok 1 - diag: listeners # {directive} known\n")
+    assert (result.verdict, result.reason) == ("ignore", "known")
+
+
+def whole(code: int | None, output: str) -> list[tuple[str, str]]:
+    """Return the verdict and reason of what the end of a suite adds to its subtests."""
+    subtests = tap.read("mptcp_join", 1, output)
+    added = run._as_a_whole(SuiteShard("mptcp_join", "f"), 1, code, subtests, output)
+    return [(subtest.verdict, subtest.reason) for subtest in added]
+
+
+def test_a_suite_that_cannot_run_names_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    output = "[SKIP] Could not run all tests without iptables\n"
+    monkeypatch.setattr(run, "missing_tools", lambda: ["iptables", "ip6tables"])
+    reason = "Could not run all tests without iptables; install it (`apt-get install iptables`)"
+    assert whole(4, output) == [("skip", reason)]
+    monkeypatch.setattr(run, "missing_tools", list)
+    assert whole(4, output) == [("skip", "Could not run all tests without iptables")]
+
+
+def test_a_suite_without_a_single_result_is_not_tested() -> None:
+    assert whole(0, "") == [("skip", "the suite ended without a result")]
+    assert whole(0, "ok 1 - mptcp_join: one\n") == []
+    assert whole(4, "") == [("skip", "the suite does not say why")]
+
+
+def test_a_suite_that_fails_as_a_whole_says_how() -> None:
+    passed = "ok 1 - mptcp_join: one\n"
+    assert whole(2, passed) == [("fail", "it ended with exit code 2 and no failed subtest")]
+    assert whole(None, f"{passed}\nplait: the guest's kernel panicked\n") == [
+        ("fail", "the guest's kernel panicked")
+    ]
+    assert whole(1, "not ok 1 - mptcp_join: one\n") == []
+
+
 def test_hostile_output_is_bounded_and_without_control_characters() -> None:
     text = "".join(f"ok {n} - \x1b[31m{'x' * 9000}{n}\n" for n in range(tap.MOST_SUBTESTS + 5))
     subtests = tap.read("diag", 1, text)
@@ -152,6 +205,40 @@ def test_suites_of_the_distribution_are_read_from_its_archive_once(
     assert again.shards(("diag",)) == [SuiteShard("diag")]
 
 
+@pytest.mark.parametrize(
+    ("outputs", "code", "shown"),
+    [
+        (
+            ["ok 1 - diag: a\n", "ok 1 - diag: a # SKIP\n"],
+            3,
+            "diag                     0 passed with every seed",
+        ),
+        (["ok 1 - diag: a\n", "not ok 1 - diag: a\n"], 1, "1/2 passed; failed with seed 2"),
+        (["ok 1 - diag: a\n", "ok 1 - diag: a # IGNORE Flaky\n"], 0, "0 failed, 1 ignored, 0 skipped"),
+        (
+            ["ok 1 - diag: a\n", "ok 1 - diag: a\nok 2 - diag: b # SKIP\n"],
+            0,
+            "1 passed with every seed, 0 failed",
+        ),
+    ],
+)
+def test_the_exit_code_says_what_was_tested(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, outputs: list[str], code: int, shown: str
+) -> None:
+    def ran(_: object, shard: SuiteShard, seed: int, *_more: object) -> ShardResult:
+        subtests = tap.read("diag", seed, outputs[seed - 1])
+        tested = any(subtest.verdict != "skip" for subtest in subtests)
+        return ShardResult(shard, seed, subtests, "", 1.0, 1.0, tested)
+
+    kernel = Kernel("a" * 64, "6.12.1", tmp_path / "linux", "b" * 64, 1000)
+    monkeypatch.setattr("plait.cli.laboratory.selftest.chosen_kernel", lambda _: kernel)
+    monkeypatch.setattr(run, "_run", ran)
+    words = ["selftest", "diag", "--tree", str(tree), "--seeds", "2"]
+    result = CliRunner().invoke(app, words, standalone_mode=False)
+    assert result.return_value == code
+    assert shown in result.stdout
+
+
 def test_an_interrupted_run_shows_the_guests_that_ended_and_stops_the_others(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,7 +250,9 @@ def test_an_interrupted_run_shows_the_guests_that_ended_and_stops_the_others(
             assert isinstance(stop, Event)
             stop.wait()
             raise Interrupted
-        return ShardResult(shard, seed, tap.read("diag", seed, "ok 1 - diag: listeners\n"), "", 1.0, 1.0)
+        return ShardResult(
+            shard, seed, tap.read("diag", seed, "ok 1 - diag: listeners\n"), "", 1.0, 1.0, True
+        )
 
     kernel = Kernel("a" * 64, "6.12.1", tmp_path / "linux", "b" * 64, 1000)
     monkeypatch.setattr("plait.cli.laboratory.selftest.chosen_kernel", lambda _: kernel)
@@ -171,7 +260,7 @@ def test_an_interrupted_run_shows_the_guests_that_ended_and_stops_the_others(
     junit = tmp_path / "results.xml"
     words = ["selftest", "diag", "--tree", str(tree), "--seeds", "5", "--jobs", "1", "--junit", str(junit)]
     result = CliRunner().invoke(app, words, standalone_mode=False)
-    assert "1 of 1 subtests passed with every seed" in result.stdout
+    assert "1 passed with every seed, 0 failed, 0 ignored, 0 skipped" in result.stdout
     assert "interrupted by SIGINT; 2 of 5 guests ended" in result.stderr
     assert junit.read_text().count("<testsuite ") == 2
     assert result.return_value == 130

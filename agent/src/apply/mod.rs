@@ -23,6 +23,7 @@ use std::os::fd::OwnedFd;
 pub use addresses::address_family;
 pub use devices::choice::Devices;
 pub use links::bring_up_loopback;
+pub use mptcp::{endpoint_flags, push_endpoint_address};
 pub use namespace::{Namespace, enter};
 pub use qdiscs::ROOT;
 pub use scheduled_events::Schedule;

@@ -72,7 +72,7 @@ pub(super) fn event(build: &Build, action: &Action, family: u16) -> Result<Optio
             let RemoveEndpoint { netns, address, id } = remove;
             let mut request = mptcp_pm::Request::new().op_del_addr_do();
             let attributes = request.encode().nested_addr().push_id(*id);
-            drop(if *id == 0 { push_address(attributes, *address) } else { attributes });
+            drop(if *id == 0 { push_endpoint_address(attributes, *address) } else { attributes });
             batch.add_as(
                 &request,
                 family,
@@ -102,12 +102,12 @@ fn add_endpoint(
     let Endpoint { address, id, .. } = endpoint;
     let context = format!("adding MPTCP endpoint {id} ({address}) in {netns}");
     let mut request = mptcp_pm::Request::new().op_add_addr_do();
-    let flags = endpoint.flags.iter().fold(0, |flags, flag| flags | bit(*flag));
+    let flags = endpoint_flags(&endpoint.flags);
     let mut attributes = request.encode().nested_addr().push_id(*id).push_flags(flags);
     if let Some(device) = &endpoint.device {
         attributes = attributes.push_if_idx(build.ifindex(netns, device).attempt(|| &context)?);
     }
-    attributes = push_address(attributes, *address);
+    attributes = push_endpoint_address(attributes, *address);
     if let Some(port) = endpoint.port {
         attributes = attributes.push_port(port);
     }
@@ -116,12 +116,18 @@ fn add_endpoint(
     Ok(())
 }
 
-fn push_address<P: Pusher>(attributes: PushAddress<P>, address: IpAddr) -> PushAddress<P> {
+/// Push the family and the address of an endpoint.
+pub fn push_endpoint_address<P: Pusher>(attributes: PushAddress<P>, address: IpAddr) -> PushAddress<P> {
     let attributes = attributes.push_family(u16::from(address_family(address)));
     match address {
         IpAddr::V4(v4) => attributes.push_addr4(v4.to_bits()),
         IpAddr::V6(v6) => attributes.push_addr6(&v6.octets()),
     }
+}
+
+/// Return the bits of `flags`.
+pub fn endpoint_flags(flags: &[EndpointFlag]) -> u32 {
+    flags.iter().fold(0, |bits, flag| bits | bit(*flag))
 }
 
 /// `MPTCP_PM_ADDR_FLAG_*` of `linux/mptcp.h`.

@@ -33,6 +33,8 @@ const EXTENSIONS: u8 = 1 << (INFO - 1) | 1 << (CONG - 1) | 1 << (MEMORY - 1);
 const IPPROTO_MPTCP: u32 = 262;
 
 /// States of a socket (`net/tcp_states.h`).
+pub const ESTABLISHED: u8 = 1;
+pub const CLOSE_WAIT: u8 = 8;
 pub const LISTEN: u8 = 10;
 const SYN_SENT: u8 = 2;
 const SYN_RECV: u8 = 3;
@@ -49,6 +51,8 @@ pub type FourTuple = (SocketAddr, SocketAddr);
 pub enum Kind {
     /// TCP sockets, including the subflows of MPTCP connections.
     Tcp,
+    /// TCP sockets that wait for the answer to their SYN.
+    Connecting,
     /// MPTCP connections.
     Mptcp,
     /// UDP sockets.
@@ -130,6 +134,7 @@ fn request(kind: Kind, ipv6: bool) -> Request {
     bytes[0] = u8::try_from(if ipv6 { libc::AF_INET6 } else { libc::AF_INET }).unwrap_or_default();
     let (protocol, states) = match kind {
         Kind::Tcp => (libc::IPPROTO_TCP, INTERESTING),
+        Kind::Connecting => (libc::IPPROTO_TCP, 1 << SYN_SENT),
         Kind::Udp => (libc::IPPROTO_UDP, u32::MAX),
         Kind::Mptcp => (libc::IPPROTO_TCP, INTERESTING & !(1 << LISTEN)),
     };

@@ -72,6 +72,8 @@ records! {
         #[serde(default)]
         corrupt_ratio: Option<f64>,
         limit_packets: u32,
+        #[serde(default)]
+        rate_bps: Option<u64>,
         seed: u64,
     }
 

@@ -14,6 +14,11 @@ pub fn is_ordinary() -> bool {
     ARGUMENTS.get().is_some()
 }
 
+/// Be an ordinary process that shares its network namespace with others.
+pub fn share_namespace() {
+    ARGUMENTS.get_or_init(|| Arguments { node: Some(String::new()), ..Default::default() });
+}
+
 /// Return the node as which the agent acts in its present network namespace, if it does.
 pub fn node() -> Option<&'static str> {
     ARGUMENTS.get()?.node.as_deref()

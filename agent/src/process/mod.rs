@@ -57,7 +57,7 @@ use std::num::NonZeroU64;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 pub use arguments::{Arguments, arguments};
-pub use current::{end, is_ordinary, node, sending_limits};
+pub use current::{end, is_ordinary, node, sending_limits, share_namespace};
 pub use fidelity::Fidelity;
 pub use orders::{announce_zero, wait_for_start};
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::mount::mount_bind;
 
-use super::root::ROOT;
+use super::root::{ROOT, mount_covered};
 use crate::error::{Attempt, Error, Result};
 use crate::job;
 use crate::plan::{HostName, Program, ProgramFile};
@@ -65,7 +65,7 @@ pub fn mount_packages() -> Result<()> {
     let context = || format!("mounting {} on /mnt/npm", packages.display());
     let target = format!("{ROOT}/mnt/npm");
     std::fs::create_dir(&target).attempt(context)?;
-    mount_bind(format!("{ROOT}{}", packages.display()), target).attempt(context)
+    mount_covered(&packages.to_string_lossy(), &target)
 }
 
 /// Write the names of the nodes to /etc/hosts.

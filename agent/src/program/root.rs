@@ -63,6 +63,17 @@ pub fn mount_host_path(path: &str, target: &str, flags: MountFlags) -> Result<()
         .attempt(context)
 }
 
+/// Mount `path`, an absolute path of the host, read-only on `target`, also if it lies below a folder
+/// that is private to the guest, such as `/tmp`.
+pub fn mount_covered(path: &str, target: &str) -> Result<()> {
+    if !machine::is_this_one() {
+        return mount_host_path(path, target, MountFlags::RDONLY | MountFlags::NOSUID);
+    }
+    let context = || format!("mounting the host's {path} on {target}");
+    mount_bind(ROOT, target).attempt(context)?; // without the mounts below it
+    mount_bind(format!("{target}{path}"), target).attempt(context)
+}
+
 /// Mount the host's files, read-only and without set-user-ID bits. Programs are already root. If an
 /// ordinary user runs the guest, the host's files belong to user 65534 here; with set-user-ID,
 /// `mount` would run as that user and fail.

@@ -3,7 +3,8 @@
 //! How the kernel counts (net/sched, 6.12): the root qdisc netem counts as sent what it passed to
 //! the device after delay *and* rate. It counts as dropped its random losses and also each packet
 //! that its child refused. tbf counts as dropped whatever its queue refused or dropped, for any
-//! reason, and as backlog what waits for the rate. A managed queue itself reports what it dropped
+//! reason, and as backlog what waits for the rate; a netem with a rate below the root counts as tbf
+//! does, and as backlog also the packet that it sends. A managed queue itself reports what it dropped
 //! because it was full.
 
 use std::collections::BTreeMap;
@@ -184,7 +185,8 @@ impl Direction {
             self.row.dropped_packets = Some(i64::from(queue.drops));
         }
         let Ok(kind) = attributes.get_kind().map(std::ffi::CStr::to_bytes) else { return };
-        if self.limited && matches!(kind, b"tbf" | b"plait_trace") {
+        let is_line = header.parent != ROOT && kind == b"netem";
+        if self.limited && (is_line || matches!(kind, b"tbf" | b"plait_trace")) {
             if self.aqm.is_none() {
                 self.row.overflow_packets = Some(i64::from(queue.drops));
             }

@@ -101,17 +101,38 @@ fn run_rider(traffic: &Arc<Traffic>, rider: usize, side: SideName, socket: &Arc<
     spawn_rider(traffic, rider, move || run_side(&shared, &shared.flows[rider], side, &socket));
 }
 
-/// Run a UDP sender. Another thread receives the packets that come back.
+/// Run a UDP sender. Another thread receives the packets that come back. A server sends to the
+/// address from which its client's first packet came, which may be later than planned.
 pub fn send_datagrams(traffic: &Arc<Traffic>, flow: &FlowState, socket: OwnedFd) {
     let socket = Arc::new(socket);
-    let begin_us = wait_to_begin(traffic, flow);
+    if flow.plan.sender == SideName::Server {
+        hold(flow, SideName::Server, &socket);
+        if let Err(why) = udp::connect_to_opener(traffic, &socket) {
+            flow.progress().sent_bytes = Some(0);
+            return fail(traffic, flow, why);
+        }
+    }
+    let mut begin_us = wait_to_begin(traffic, flow);
     clock::sleep_until(begin_us);
+    if flow.plan.sender == SideName::Server {
+        begin_us = clock::reached(begin_us);
+        flow.progress().begin_us = Some(begin_us);
+    }
     for rider in traffic.riders(flow) {
         let (shared, socket) = (Arc::clone(traffic), Arc::clone(&socket));
         spawn_rider(traffic, rider, move || receive_packets(&shared, &shared.flows[rider], &socket));
     }
-    flow.progress().client = Some(Arc::clone(&socket));
+    hold(flow, flow.plan.sender, &socket);
     send_packets(traffic, flow, begin_us, &socket);
+}
+
+/// Note the socket of one side of a flow.
+fn hold(flow: &FlowState, side: SideName, socket: &Arc<OwnedFd>) {
+    let mut progress = flow.progress();
+    match side {
+        SideName::Client => progress.client = Some(Arc::clone(socket)),
+        SideName::Server => progress.server = Some(Arc::clone(socket)),
+    }
 }
 
 /// Send the packets of a UDP flow that begins now.
@@ -129,10 +150,16 @@ fn send_packets(traffic: &Traffic, flow: &FlowState, begin_us: i64, socket: &Own
     traffic.bell.ring();
 }
 
-/// Run a UDP receiver. Another thread answers if another flow shares the socket.
+/// Run a UDP receiver. Another thread answers if another flow shares the socket. A client that
+/// receives first opens the way: a router between the two lets no packet in before one has gone out.
 pub fn receive_datagrams(traffic: &Arc<Traffic>, flow: &FlowState, socket: OwnedFd) {
     let socket = Arc::new(socket);
-    flow.progress().server = Some(Arc::clone(&socket));
+    hold(flow, flow.receiver(), &socket); // the end of the trial shuts it down, also while a rider waits below
+    if flow.plan.sender == SideName::Server {
+        let index = flow.carrier();
+        let (shared, socket) = (Arc::clone(traffic), Arc::clone(&socket));
+        spawn_rider(traffic, index, move || udp::open_the_way(&shared, &shared.flows[index], &socket));
+    }
     for rider in traffic.riders(flow) {
         answer(traffic, rider, &socket);
     }
@@ -149,9 +176,8 @@ fn answer(traffic: &Arc<Traffic>, rider: usize, socket: &Arc<OwnedFd>) {
     }
     let begin_us = clock::trial_us();
     {
-        let mut progress = flow.progress();
-        progress.begin_us = Some(begin_us);
-        progress.server = Some(Arc::clone(socket));
+        hold(flow, flow.plan.sender, socket);
+        flow.progress().begin_us = Some(begin_us);
     }
     // The main thread reads the new deadline.
     traffic.bell.ring();
@@ -169,9 +195,7 @@ fn spawn_rider(traffic: &Traffic, rider: usize, body: impl FnOnce() + Send + 'st
 /// Receive the packets of a UDP flow.
 fn receive_packets(traffic: &Traffic, flow: &FlowState, socket: &Arc<OwnedFd>) {
     let Application::Udp(job) = &flow.plan.application else { return };
-    if flow.plan.sender == SideName::Server {
-        flow.progress().client = Some(Arc::clone(socket));
-    }
+    hold(flow, flow.receiver(), socket);
     let mut received = 0;
     let result = udp::receive(traffic, flow, job, socket, &mut received);
     end_receiving(traffic, flow, received, result);

@@ -32,10 +32,11 @@ use threads::spawn;
 
 use crate::clock::{Bell, Latch};
 use crate::error::Result;
-use crate::plan::Program;
+use crate::plan::{Plan, SideName};
 
 /// Start the threads of all flows. Each client sleeps until its start.
-pub fn start(prepared: Vec<Prepared>, programs: &'static [Program]) -> Result<Arc<Traffic>> {
+pub fn start(prepared: Vec<Prepared>, plan: &'static Plan) -> Result<Arc<Traffic>> {
+    let programs = &plan.programs;
     let flows = prepared.iter().map(|p| FlowState::new(p.flow)).collect();
     let traffic = Arc::new(Traffic {
         bell: Bell::default(),
@@ -45,6 +46,7 @@ pub fn start(prepared: Vec<Prepared>, programs: &'static [Program]) -> Result<Ar
         closed: Mutex::default(),
         begun: Mutex::default(),
         reported: Mutex::default(),
+        secret: plan.seed,
         programs: programs.iter().map(|program| (program.name.as_str(), Latch::default())).collect(),
         program_nodes: programs.iter().map(|program| program.netns.as_str()).collect(),
     });
@@ -59,7 +61,11 @@ pub fn start(prepared: Vec<Prepared>, programs: &'static [Program]) -> Result<Ar
                     spawn(move || application::connect(&client_side, &client_side.flows[index], client))?;
                 }
             }
-            Sockets::Datagrams { receiver, sender } => {
+            Sockets::Datagrams { server, client } => {
+                let (sender, receiver) = match traffic.flows[index].plan.sender {
+                    SideName::Client => (client, server),
+                    SideName::Server => (server, client),
+                };
                 if let Some(receiver) = receiver {
                     spawn(move || {
                         application::receive_datagrams(&server_side, &server_side.flows[index], receiver);

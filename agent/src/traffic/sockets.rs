@@ -13,7 +13,7 @@ use rustix::net::{
 use super::file;
 use crate::apply::{Applied, enter, write_sysctl};
 use crate::error::{Attempt, Error, Result};
-use crate::plan::{Action, Application, Flow, Plan, Side, Transfer, Transport};
+use crate::plan::{Action, Application, Flow, Plan, Side, SideName, Transfer, Transport};
 use crate::process;
 use crate::sys;
 
@@ -27,8 +27,8 @@ pub struct Prepared {
 pub enum Sockets {
     /// A listening server, and a client ready to connect. A side that is elsewhere has none.
     Connection { listener: Option<OwnedFd>, client: Option<Client> },
-    /// Two bound sockets; that of the sender is connected. A side that is elsewhere has none.
-    Datagrams { receiver: Option<OwnedFd>, sender: Option<OwnedFd> },
+    /// Two bound sockets; that of the client is connected. A side that is elsewhere has none.
+    Datagrams { server: Option<OwnedFd>, client: Option<OwnedFd> },
     /// The flow shares the sockets of another flow.
     Shared,
     /// A program opens its own sockets.
@@ -132,16 +132,16 @@ fn server(flow: &Flow, network: &Applied) -> Result<OwnedFd> {
 
 /// Create the sockets of a UDP flow. If the flow is `answered`, both of them receive.
 fn datagrams(flow: &Flow, network: &Applied, answered: bool) -> Result<Sockets> {
-    let receiver = || {
+    let server = || {
         enter(&network.namespace(&flow.server.netns)?.fd)?;
         let socket = bound(flow, &flow.server)?;
         receiving(&socket, flow, &flow.server)?;
         Ok(socket)
     };
-    let sender = || {
+    let client = || {
         enter(&network.namespace(&flow.client.netns)?.fd)?;
         let socket = bound(flow, &flow.client)?;
-        if answered {
+        if answered || flow.sender == SideName::Server {
             receiving(&socket, flow, &flow.client)?;
         }
         let to = address(&flow.server);
@@ -149,8 +149,8 @@ fn datagrams(flow: &Flow, network: &Applied, answered: bool) -> Result<Sockets> 
         Ok(socket)
     };
     Ok(Sockets::Datagrams {
-        receiver: is_here(&flow.server).then(receiver).transpose()?,
-        sender: is_here(&flow.client).then(sender).transpose()?,
+        server: is_here(&flow.server).then(server).transpose()?,
+        client: is_here(&flow.client).then(client).transpose()?,
     })
 }
 

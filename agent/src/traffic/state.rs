@@ -30,6 +30,8 @@ pub struct Traffic {
     /// By program name: set when the program is ready, or when it has ended if the plan defines no
     /// readiness.
     pub programs: BTreeMap<&'static str, Latch>,
+    /// What both sides of a flow between machines know, and nobody else: the seed of the plan.
+    pub(super) secret: u64,
     /// The nodes in which programs run.
     pub(super) program_nodes: BTreeSet<&'static str>,
 }

@@ -14,11 +14,15 @@ use super::sockets::is_here;
 use super::state::Traffic;
 use crate::clock;
 use crate::error::describe;
-use crate::plan::Udp;
+use crate::plan::{SideName, Udp};
 use crate::sys::Datagrams;
 
 /// Packets per system call.
 const BATCH: usize = 256;
+
+/// How often a client opens the way for packets to it, until the first of them has arrived.
+const OPENING_EVERY_NS: i64 = 200_000_000;
+const OPENING_BYTES: usize = 16;
 
 /// Send each packet when it is due. A packet that the network cannot carry at that moment is lost.
 pub fn transmit(
@@ -56,12 +60,68 @@ fn lost(errno: Errno) -> bool {
     )
 }
 
+/// Send packets without a number to the server, until the first packet of the flow arrives or the
+/// flow ends. Routers on the way then let the packets of the server in, and the server learns under
+/// which address it sees this client.
+pub fn open_the_way(traffic: &Traffic, flow: &FlowState, socket: &OwnedFd) {
+    let waits = || {
+        let progress = flow.progress();
+        progress.first_byte_us.is_none() && progress.received_bytes.is_none() && !progress.stopped
+    };
+    let mut due_ns = 0;
+    while waits() {
+        clock::sleep_until_ns(due_ns);
+        // A packet that is lost is replaced by the next one.
+        let _ = send(socket, &opening(traffic), SendFlags::NOSIGNAL);
+        due_ns += OPENING_EVERY_NS;
+    }
+}
+
+/// Return the packet that opens the way: no packet's number, and the secret of both sides.
+fn opening(traffic: &Traffic) -> [u8; OPENING_BYTES] {
+    let mut packet = [0xff; OPENING_BYTES];
+    packet[8..].copy_from_slice(&traffic.secret.to_le_bytes());
+    packet
+}
+
+/// Wait for the packet with which the client opens the way, and connect the socket to its source.
+/// A stranger does not know the secret, so it cannot direct the packets of this flow anywhere.
+pub fn connect_to_opener(traffic: &Traffic, socket: &OwnedFd) -> Result<(), String> {
+    let expected = opening(traffic);
+    let mut packet = [0; OPENING_BYTES];
+    loop {
+        let (_, length, from) =
+            retried(|| recvfrom(socket, &mut packet, RecvFlags::TRUNC)).map_err(describe)?;
+        if length == 0 {
+            return Err("no packet of the client arrived, so its address is unknown".to_owned());
+        }
+        if let Some(from) = from.filter(|_| length == OPENING_BYTES && packet == expected) {
+            return connect(socket, &from).map_err(|errno| {
+                format!("connecting to the client that opened the way: {}", describe(errno))
+            });
+        }
+    }
+}
+
 /// Wait for a packet, leave it in the queue, and connect the socket to its sender.
 pub fn connect_to_sender(socket: &OwnedFd) -> Result<(), String> {
     let (_, _, from) = retried(|| recvfrom(socket, &mut [0_u8; 8], RecvFlags::PEEK)).map_err(describe)?;
     let from = from.ok_or("no packet arrived, so the address of the receiver is unknown")?;
     connect(socket, &from)
         .map_err(|errno| format!("connecting to the sender of the first packet: {}", describe(errno)))
+}
+
+/// Record that the first packet, with this number, arrived at a time. A server that sends may have
+/// begun late; the end of the flow follows.
+fn note_first(traffic: &Traffic, flow: &FlowState, job: &Udp, number: usize, t_us: i64) {
+    let mut progress = flow.progress();
+    progress.first_byte_us = Some(t_us);
+    if flow.plan.sender == SideName::Server && flow.plan.connection.is_none() {
+        let before_us = i64::try_from(number).unwrap_or_default() * job.interval_ns / 1000;
+        progress.begin_us = Some((t_us - before_us).max(flow.plan.start_us));
+        drop(progress);
+        traffic.bell.ring();
+    }
 }
 
 /// Receive until all packets have arrived or the main thread shuts the socket down. Return when the
@@ -98,7 +158,7 @@ pub fn receive(
                 arrived += 1;
                 *received += datagram.length;
                 if last_us.is_none() {
-                    flow.progress().first_byte_us = Some(t_us);
+                    note_first(traffic, flow, job, number, t_us);
                 }
                 last_us = Some(t_us);
             }

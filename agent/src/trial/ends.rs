@@ -34,13 +34,8 @@ pub(super) fn sending_end_us(flow: &FlowState) -> Option<i64> {
 
 /// Return when a flow begins, in µs of the trial; None while this depends on the end of other flows.
 pub(super) fn begin_us(flow: &FlowState) -> Option<i64> {
-    if answers(flow) {
-        flow.progress().begin_us
-    } else if flow.plan.after.is_empty() && flow.plan.after_programs.is_empty() {
-        Some(flow.plan.start_us)
-    } else {
-        flow.progress().begin_us
-    }
+    let depends = answers(flow) || !flow.plan.after.is_empty() || !flow.plan.after_programs.is_empty();
+    flow.progress().begin_us.or((!depends).then_some(flow.plan.start_us))
 }
 
 /// Whether a flow sends UDP packets back to the source of another flow's packets.

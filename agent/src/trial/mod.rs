@@ -63,7 +63,7 @@ pub fn run(
     let progress = Progress::create()?;
     let counters = Counters::before(network)?;
     tables.monitors.attach(network)?;
-    let traffic = traffic::start(prepared, &plan.programs)?;
+    let traffic = traffic::start(prepared, plan)?;
     mptcp_events::watch(network, &traffic)?;
     let programs = Programs::start(plan, network, &traffic)?;
     if let Some(program_tables) = &mut tables.programs {

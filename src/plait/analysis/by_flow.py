@@ -125,16 +125,24 @@ class SenderSubflow:
 def sender_subflows(
     tables: Mapping[str, pl.DataFrame], flow: Flow, end_us: int | None
 ) -> list[SenderSubflow]:
-    """Return the subflows of the sending side of `flow`."""
+    """Return the subflows of the sending side of `flow`, with their counters at its end (`end_us`).
+
+    A subflow without a sample until then has those of its next row: the agent samples each flow as it ends, and a
+    short one may have no other sample.
+    """
     rows = columns_of(tables, "subflows", flow.carrier, flow.sender)
     names = ("local_address", "remote_address", "remote_port")
     columns = [rows[name] for name in ("t_us", "subflow", "acked_bytes", "retransmitted_segments")]
     subflows: dict[int, SenderSubflow] = {}
+    until: dict[int, int] = {}
     for place, (t_us, number, acked, segments) in enumerate(zip(*columns, strict=True)):
-        if end_us is not None and (t_us is None or t_us > end_us):
+        if t_us is None:
             continue
         if number not in subflows:
             subflows[number] = SenderSubflow(*(rows[name][place] for name in names))
+            until[number] = t_us if end_us is None else max(t_us, end_us)
+        if end_us is not None and t_us > until[number]:
+            continue
         subflow = subflows[number]
         subflow.acked_bytes = _greater(subflow.acked_bytes, acked)
         subflow.retransmitted_segments = _greater(subflow.retransmitted_segments, segments)

@@ -20,3 +20,9 @@ def failed_alike(failed: Iterable[tuple[Trial, str]]) -> list[tuple[list[Trial],
         key = tuple(error.splitlines()[:DECIDING_LINES])
         groups.setdefault(key, ([], error))[0].append(trial)
     return list(groups.values())
+
+
+def in_one_line(error: str) -> str:
+    """Return the first line of an error, and the last one of what that line announces, such as a program's log."""
+    first, *others = [line.strip() for line in error.splitlines() if line.strip()] or [""]
+    return f"{first} .. {others[-1]}" if first.endswith(":") and others else first

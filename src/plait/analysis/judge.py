@@ -1,4 +1,4 @@
-"""The metrics that a study is judged by, as the scenario in study.json has them."""
+"""What a study is judged by, as its scenario has it: metrics, and their smallest differences of interest."""
 
 from __future__ import annotations
 
@@ -6,17 +6,43 @@ from typing import TYPE_CHECKING
 
 from plait.cautions import Caution
 from plait.metric_names import is_judged, judged_metric
+from plait.units import Ratio
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from plait.analysis.model import Summary
+
+SMALLEST = 0.01
+"""The smallest difference of interest of a metric for which the scenario has none, as a ratio."""
 
 
 def judged_in(scenario: object) -> tuple[str, ...]:
     """Return the metrics that a scenario judges by; unknown names of a later version are not among them."""
+    return tuple(name for name in _given(scenario) if is_judged(name))
+
+
+def margins_in(scenario: object) -> dict[str, float]:
+    """Return the smallest difference of interest of each metric for which a scenario has one, as a ratio."""
+    margins: dict[str, float] = {}
+    for name, text in _given(scenario).items():
+        try:
+            margins |= {} if text is None else {name: float(Ratio.parse(text))}
+        except ValueError:  # of a later version, or damaged
+            continue
+    return margins
+
+
+def margin_of(metric: str, margins: Mapping[str, float]) -> float:
+    """Return the smallest difference of interest of a metric; that of a flow is that of the metric."""
+    return margins.get(metric, margins.get(metric.rpartition(".")[2], SMALLEST))
+
+
+def _given(scenario: object) -> dict[str, object]:
     given = scenario.get("judge") if isinstance(scenario, dict) else None
-    listed = given if isinstance(given, list) else []
-    names = [judged_metric(name) for name in listed if isinstance(name, str)]
-    return tuple(dict.fromkeys(name for name in names if is_judged(name)))
+    if isinstance(given, list):
+        given = dict.fromkeys(name for name in given if isinstance(name, str))
+    return {judged_metric(str(name)): text for name, text in given.items()} if isinstance(given, dict) else {}
 
 
 def unmeasured(summary: Summary) -> list[Caution]:

@@ -27,13 +27,13 @@ class Statistics(ClosedRecord):
     stdev: float | None = None
     """Sample standard deviation; null with fewer than two trials."""
     ci95: tuple[float, float] | None = None
-    """95 % interval of the mean; null with fewer than two trials, and when all trials have the same value."""
+    """95 % interval of the mean; null with fewer than two trials, and when all trials have the same value.
+
+    Never below the least value that the metric can have."""
     quartiles: tuple[float, float] | None = None
     """The first and the third, by linear interpolation between trials."""
     interval: Literal["t", "bootstrap"] | None = None
-    """Which interval fits the shape of the values: `bootstrap` when they are skewed; null when there is none."""
-    bootstrap95: tuple[float, float] | None = None
-    """95 % bootstrap interval of the mean (BCa); made only where it fits better than `ci95`, Student's t interval."""
+    """Which one `ci95` is: Student's t interval, or the bootstrap interval (BCa) of skewed values; null without."""
 
 
 class PublishedGoodput(ClosedRecord):
@@ -89,18 +89,24 @@ class Comparison(ClosedRecord):
     ratio: Estimate | None
     """Mean of the case divided by mean of the baseline; null when the baseline's mean is zero."""
     identical: bool
-    """All pairs have the same two numbers: repeating shows nothing about the spread."""
+    """Both values of every pair are equal."""
+    margin: float
+    """The smallest difference of interest, as a ratio: 0.01 is 1 %."""
     verdict: Literal["more", "less", "same", "unclear"]
-    """`unclear`: the interval of the difference includes zero; `same`: equal in every pair."""
+    """`same`: the interval of the ratio is within the margin; `more` and `less` hold after Holm's correction."""
     sentence: str
     test: str | None = None
     """The test of "there is no difference", by its name; null without a spread to judge by."""
     p_value: float | None = None
     """How often chance alone would give a mean difference as large, two-sided."""
     p_holm: float | None = None
-    """Corrected for the number of comparisons of this metric in the study."""
+    """Corrected for the number of comparisons of this metric in the study, or in its network."""
     effect_size: float | None = None
     """Cohen's d for pairs: the mean of their differences in standard deviations of the differences."""
+
+
+Stratum = dict[str, str]
+"""The network: its level of each of the study's strata. Absent without strata."""
 
 
 class LevelMean(ClosedRecord):
@@ -114,8 +120,9 @@ class FactorEffect(ClosedRecord):
     """What a factor does to a metric, or whether the effects of two factors depend on each other."""
 
     metric: str
+    stratum: Stratum = Field(default={}, exclude_if=lambda levels: not levels)
     factors: tuple[str, ...]
-    """One factor, or the two of an interaction."""
+    """One factor, or the two of an interaction; the settings of a `zip` are one, joined by `+`."""
     levels: tuple[LevelMean, ...]
     """Empty for an interaction."""
     seeds: int
@@ -128,11 +135,28 @@ class FactorEffect(ClosedRecord):
     epsilon: float
     """Greenhouse and Geisser's correction for unequal covariances."""
     p_value: float
+    """Of F, or of the sign flips that `test` names."""
     p_holm: float
-    """Corrected for the number of effects on this metric."""
+    """Corrected for the number of effects on this metric, in its network."""
+    margin: float
+    verdict: Literal["depends", "same", "unclear"]
+    """`same`: whatever the level, the metric is the same within the margin."""
     partial_eta2: float
     """Share of the variance of effect and error that is the effect's."""
     sentence: str
+
+
+class Leader(ClosedRecord):
+    """The case with the best mean of a metric, and the cases that nothing shows to be worse."""
+
+    metric: str
+    stratum: Stratum = Field(default={}, exclude_if=lambda levels: not levels)
+    case: str
+    same: tuple[str, ...]
+    """Cases that are the same within the margin."""
+    undecided: tuple[str, ...]
+    """Cases whose difference from it is neither within the margin nor significant after Holm's correction."""
+    margin: float
 
 
 class Summary(ClosedRecord):
@@ -145,19 +169,23 @@ class Summary(ClosedRecord):
     comparisons: tuple[Comparison, ...]
     effects: tuple[FactorEffect, ...] = ()
     """Tests along each factor of the judged metrics: main effects, and interactions of two factors."""
+    leaders: tuple[Leader, ...] = ()
+    """The best case of each judged metric, in each network."""
     untested: tuple[str, ...] = ()
     """Why effects of factors were not tested, a sentence each."""
     judged: tuple[str, ...] = ()
     """The metrics that the scenario judges by, the most important first; empty: the kind of traffic decides."""
+    strata: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
+    """Factors whose levels are different networks: comparisons, effects and the headline stay within a level."""
+    zipped: tuple[tuple[str, ...], ...] = Field(default=(), exclude_if=lambda groups: not groups)
+    """Settings that change together, and are one factor."""
     labels: StudyLabels = Field(default=StudyLabels(), exclude_if=lambda labels: not labels)
     """What people call links, paths and flows; metrics and cases keep their names."""
     published_source: str | None = None
     """Where published figures come from."""
 
 
-Verdict = Literal[
-    "better", "worse", "no difference seen", "same", "within tolerance", "not measured", "newly measured"
-]
+Verdict = Literal["better", "worse", "same", "undecided", "not measured", "newly measured"]
 
 
 class CaseTrials(ClosedRecord):
@@ -184,11 +212,15 @@ class CaseComparison(ClosedRecord):
     difference: Estimate | None
     """Second minus first, in the metric's unit."""
     ratio: Estimate | None
-    """Second divided by first; null when the first is zero. Without pairs it has no interval."""
+    """Second divided by first; null when the first is zero."""
+    identical: bool
+    """Both values of every pair are equal."""
+    margin: float
+    """The accepted change, as a ratio."""
     test: str | None
     p_value: float | None
     p_holm: float | None
-    """Corrected for the number of cases tested with this metric."""
+    """Corrected for the number of cases tested with this metric, in its network."""
     effect_size: float | None
     verdict: Verdict
     sentence: str = ""
@@ -198,7 +230,8 @@ class StudiesComparison(ClosedRecord):
     """What `plait compare --json` prints."""
 
     schema_version: Literal[1] = Field(default=1, alias="schema")
-    tolerance: float
+    tolerance: float | None
+    """The accepted change, as a ratio; null: that of each metric, which its `margin` has."""
     verdict: Literal["worse", "no worse"]
     sentence: str
     cases: tuple[CaseComparison, ...]

@@ -44,6 +44,8 @@ class CaseRows:
     rows: tuple[TrialRow, ...]
     failed: tuple[FailedTrial, ...] = ()
     excluded: tuple[ExcludedTrial, ...] = ()
+    seeded: bool = True
+    """Whether the seed decides a trial; without that, trials of one seed are no pair."""
     label: str | None = None
     """What people call it, if the scenario says so."""
 

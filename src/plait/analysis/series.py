@@ -6,6 +6,7 @@ figure stays small whatever the length of the trial.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,7 @@ class SubflowSeries:
     goodput_bps: Points
     """Payload bytes that the receiving side got, per bin; a bin begins at its time and has no value after the end."""
     rtt_us: Points
+    """A value is NaN where measurements end, because nothing is acknowledged: a line ends there."""
     cwnd_segments: Points
 
 
@@ -173,7 +175,12 @@ def _flow_series(
                 colour=_colour(plan, flow, path, len(names)),
                 path=path,
                 goodput_bps=_rates(counter, edges, plan.sample_interval_us),
-                rtt_us=_samples(part, "rtt_us", span, plan.sample_interval_us),
+                rtt_us=_samples(
+                    _with_measured_rtts(part, plan.sample_interval_us),
+                    "rtt_us",
+                    span,
+                    plan.sample_interval_us,
+                ),
                 cwnd_segments=_samples(part, "cwnd_segments", span, plan.sample_interval_us),
             )
         )
@@ -211,6 +218,30 @@ def _rates(counter: pl.DataFrame, edges: np.ndarray, interval_us: int) -> Points
     rates = np.diff(levels) * 8e6 / np.diff(edges)
     starts = (edges[:-1] - edges[0]) / 1e6
     return tuple(zip(starts.tolist(), rates.tolist(), strict=True))
+
+
+def _with_measured_rtts(part: pl.DataFrame, interval_us: int) -> pl.DataFrame:
+    """Return samples of a subflow whose RTT is known only while something measures it: acknowledgements of its data.
+
+    The kernel repeats its last estimate when a path is dead. Where data waited for longer than two RTTs and an
+    interval, the first such sample is NaN, where a line ends, and the others are null.
+    """
+    if "unacked_segments" not in part.columns:
+        return part
+    rtts: list[float | None] = []
+    acked, since, stale = None, None, False
+    for t_us, rtt_us, acked_bytes, waiting in part.select(
+        "t_us", "rtt_us", "acked_bytes", "unacked_segments"
+    ).iter_rows():
+        if acked_bytes != acked or not waiting:
+            acked, since = acked_bytes, t_us
+        if rtt_us is None or since is None or t_us - since <= 2 * rtt_us + interval_us:
+            rtts.append(rtt_us)
+            stale = False
+        else:
+            rtts.append(None if stale else math.nan)
+            stale = True
+    return part.with_columns(rtt_us=pl.Series(rtts, dtype=pl.Float64))
 
 
 def _samples(part: pl.DataFrame, column: str, span: tuple[int, int], interval_us: int) -> Points:

@@ -14,19 +14,23 @@ if TYPE_CHECKING:
     from plait.analysis.model import Statistics
 
 
+LEANING = 0.02
+"""Share of its width by which the middle of an interval may be off the mean and still be written as a half."""
+
+
 def show(metric: str, value: float | None) -> str:
     """Return a metric's value with its unit."""
     return unit_of(metric).show(value)
 
 
 def with_interval(metric: str, value: float | None, ci95: tuple[float, float] | None) -> str:
-    """Return a mean and half its interval in one unit: "9.20 \N{PLUS-MINUS SIGN} 0.03 Mbit/s"."""
+    """Return a mean and half its interval in one unit: "9.20 \N{PLUS-MINUS SIGN} 0.03 Mbit/s", "2 (0 to 9) s"."""
     text = show(metric, value)
     if value is None or not value or ci95 is None:
         return text
     number, _, unit = text.partition(" ")
     divisor = abs(value / float(number)) if float(number) else math.inf
-    return f"{_with_bound(number, divisor, ci95)} {unit}".rstrip()
+    return f"{_with_bound(number, value, divisor, ci95)} {unit}".rstrip()
 
 
 def in_one_unit(metric: str, column: Sequence[Statistics | None]) -> tuple[list[str], str]:
@@ -38,20 +42,26 @@ def in_one_unit(metric: str, column: Sequence[Statistics | None]) -> tuple[list[
         if stats is None or stats.mean is None:
             texts.append(MISSING)
         elif unit:
-            texts.append(_with_bound(significant(stats.mean / divisor), divisor, stats.ci95))
+            texts.append(_with_bound(significant(stats.mean / divisor), stats.mean, divisor, stats.ci95))
         else:
             texts.append(with_interval(metric, stats.mean, stats.ci95))
     return texts, unit
 
 
-def _with_bound(number: str, divisor: float, ci95: tuple[float, float] | None) -> str:
-    """Return a number, and half the width of its interval with as many decimals."""
-    if ci95 is None:
-        return number
-    half = (ci95[1] - ci95[0]) / 2 / divisor
+def bound(number: str, mean: float, divisor: float, ci95: tuple[float, float]) -> str:
+    """Return half the width of an interval with as many decimals as its mean has; the ends of one that leans."""
+    low, high = ci95
+    if abs(low + high - 2 * mean) > LEANING * (high - low):
+        return f"({significant(low / divisor)} to {significant(high / divisor)})"
+    half = (high - low) / 2 / divisor
     decimals = len(number.partition(".")[2])
     least = 10.0**-decimals
-    return f"{number} \N{PLUS-MINUS SIGN} {f'{half:.{decimals}f}' if half >= least / 2 else f'<{least:.{decimals}f}'}"
+    return f"\N{PLUS-MINUS SIGN} {f'{half:.{decimals}f}' if half >= least / 2 else f'<{least:.{decimals}f}'}"
+
+
+def _with_bound(number: str, mean: float, divisor: float, ci95: tuple[float, float] | None) -> str:
+    """Return a number with its `bound`, if it has an interval."""
+    return number if ci95 is None else f"{number} {bound(number, mean, divisor, ci95)}"
 
 
 def span(metric: str, low: float | None, high: float | None) -> str:

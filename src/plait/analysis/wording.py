@@ -52,17 +52,29 @@ def percent(value: float | None, digits: int = 3) -> str:
     return MISSING if value is None else f"{significant(value * 100, digits)} %"
 
 
-def change(ratio: float, decimals: int = 1) -> str:
-    """Return a ratio as the change that it is: 1.918 is "+91.8 %"."""
+def change(ratio: float, decimals: int | None = None) -> str:
+    """Return a ratio as the change that it is: 1.918 is "+91.8 %"; below 0.05 % with two decimals."""
+    if decimals is None:
+        decimals = 1 if ratio == 1 or abs(ratio - 1) >= 0.0005 else 2
     return f"{(ratio - 1) * 100:+.{decimals}f} %".replace("-", "\N{MINUS SIGN}")
+
+
+def within(margin: float) -> str:
+    """Return the smallest difference of interest as "within 1 %"."""
+    return f"within {plain(percent(margin, 2))}"
+
+
+def times(ratio: float) -> str:
+    """Return a ratio as "1.92 times", with as many digits as it needs to differ from 1."""
+    texts = (significant(ratio, digits) for digits in (3, 4, 5))
+    return f"{next((text for text in texts if float(text) != 1), significant(ratio))} times"
 
 
 def change_interval(low: float, high: float) -> str:
     """Return an interval of ratios as changes, with one or two decimals; in words when they cannot show it."""
     for decimals in (1, 2):
-        ends = change(low, decimals), change(high, decimals)
-        if ends[0] != ends[1]:
-            return f"95 % interval {ends[0]} to {ends[1]}"
+        if round((low - 1) * 100, decimals) != round((high - 1) * 100, decimals):
+            return f"95 % interval {change(low, decimals)} to {change(high, decimals)}"
     return "95 % interval narrower than 0.01 %"
 
 

@@ -13,6 +13,7 @@ from plait.engine.engine import Job
 from plait.engine.uml.trial import VirtualEngine
 from plait.engine.uml.watch import TrialLimits
 from plait.errors import RequestError, TrialError
+from plait.files import Folder
 from plait.kernel import additions
 from plait.plan.resolve import resolve
 from plait.scenario import parse
@@ -64,7 +65,7 @@ def add(path: Path, kernel: Kernel, agent: Path) -> Addition:
     plan = _plan()
     with tempfile.TemporaryDirectory(prefix="plait-add-") as folder:
         module = Path(folder) / "module.ko"
-        module.write_bytes(built.content)
+        Folder(Path(folder)).write(module.name, built.content)
         engine = VirtualEngine(kernel, agent, _LIMITS, build=lambda _: module)
         record = _record(engine, plan, source, Path(folder))
         tried = {

@@ -1,10 +1,11 @@
-"""Measures commits of a kernel tree with a scenario, for a bisection: build, run the seeds, take the median."""
+"""Measures commits of a kernel tree with a scenario, for a bisection: build, run the seeds, judge the pairs."""
 
 from __future__ import annotations
 
+import json
 import tempfile
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,20 +15,22 @@ from plait.cache import cache_root
 from plait.engine.factory import make_engine
 from plait.engine.request import EngineRequest
 from plait.errors import KernelBuildError, RequestError, printable
-from plait.kernel.bisect import Answer, Bisection, Question
+from plait.kernel.bisect import Answer, Bisection, JudgedCommit, Question
 from plait.kernel.checkout import GitTree
 from plait.kernel.from_tree import TreeRequest, build_tree
-from plait.report.assemble import summary_of
 from plait.results.read import read_study
 from plait.scenario.vary.cases import expand
 from plait.study.perform import Options, perform
 from plait.study.progress import SilentObserver
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from plait.kernel import Progress
     from plait.scenario import Scenario
+
+_WRONG = 0.01
+"""How often the intervals of a commit may miss the median."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +45,44 @@ class BisectRequest:
     bad: str
     metric: str
     worse_by: float
-    seeds: int
+    seeds: int = 10
+    most_seeds: int = 80
+    jobs: int | None = None
+    """Trials at once; None: one for each processor."""
+    build: TreeRequest | None = None
+    """Patches and configuration of every kernel; its `ref` does not count."""
+
+    def kernel_at(self, commit: str) -> TreeRequest:
+        """Return what to build of a commit."""
+        return replace(self.build or TreeRequest(self.tree), ref=commit)
+
+    @property
+    def subject(self) -> str:
+        """What is measured, as text: the scenario, the metric, and what every kernel is built with."""
+        build = self.build or TreeRequest(self.tree)
+        texts = [path.read_text(errors="replace") for path in (*build.patches, *build.fragments)]
+        about = [self.name, self.metric, self.scenario.model_dump_json(), build.without, build.debug, texts]
+        return json.dumps(about, default=str)
 
 
-def bisect(
-    request: BisectRequest, progress: Progress, report: Callable[[str, float | None, str], None]
-) -> Answer:
-    """Return the first commit of the tree after which the metric's median over seeds is worse.
+def median_interval(values: Sequence[float], looks: int) -> tuple[float, float] | None:
+    """Return the interval of the median of `values`; None if they are too few for it.
+
+    It is distribution-free: two order statistics, by the binomial distribution (Conover, Practical Nonparametric
+    Statistics, 3.2). At most 1 % of all medians are outside of one of `looks` intervals (Bonferroni), because a
+    bisection looks again after further seeds, and a single wrong step leads to a wrong commit.
+    """
+    from scipy import stats  # type: ignore[import-untyped]  # scipy ships no types
+
+    if not values:
+        return None
+    result = stats.quantile_test(values, q=0, p=0.5)
+    low, high = result.confidence_interval(confidence_level=1 - _WRONG / looks)
+    return (float(low), float(high)) if low <= high else None  # not if one is not a number
+
+
+def bisect(request: BisectRequest, progress: Progress, report: Callable[[JudgedCommit], None]) -> Answer:
+    """Return the first commit of the tree after which the metric is worse, by pairs of seeds.
 
     Raises:
         RequestError: the scenario has several cases, the metric is unknown, or the ends are in the wrong order or do
@@ -72,15 +106,25 @@ def bisect(
         raise RequestError(f"--good {request.good} and --bad {request.bad} are the same commit; name two")
     if tree.is_before(bad, good):
         raise RequestError(f"--good {request.good} is later than --bad {request.bad}; exchange them")
-    subject = f"{request.name} {request.metric} {request.seeds} {request.scenario.model_dump_json()}"
-    question = Question(good, bad, subject, request.worse_by, metric.better == "less")
-    return Bisection(tree, question).run(partial(_measure, request, progress), report)
+    if request.most_seeds < request.seeds:
+        raise RequestError(
+            f"--most-seeds {request.most_seeds} is less than --seeds {request.seeds}; raise it"
+        )
+    question = Question(
+        good, bad, request.subject, request.worse_by, metric.better == "less", request.seeds, request.most_seeds
+    )  # fmt: skip
+    return Bisection(tree, question, partial(_measure, request, progress), median_interval).run(report)
 
 
-def _measure(request: BisectRequest, progress: Progress, commit: str) -> float | None:
-    """Return the median of the metric over the seeds on the kernel of a commit, or None if it does not build or run."""
+def _measure(
+    request: BisectRequest, progress: Progress, commit: str, seeds: int
+) -> list[float | None] | None:
+    """Return the metric for each seed on the kernel of a commit, or None if it does not build or run.
+
+    The store has the trials of the seeds that ran before.
+    """
     try:
-        kernel = build_tree(TreeRequest(request.tree, commit), progress)
+        kernel = build_tree(request.kernel_at(commit), progress)
     except KernelBuildError as error:
         progress(f"{commit[:12]} is skipped: {_first_line(error)}", None)
         return None
@@ -91,7 +135,7 @@ def _measure(request: BisectRequest, progress: Progress, commit: str) -> float |
             request.scenario,
             request.name,
             partial(make_engine, request=EngineRequest(kernel.identity)),
-            Options(repeat=request.seeds, calibrate=False),
+            Options(repeat=seeds, jobs=request.jobs, calibrate=False),
             folder=Path(scratch) / "study",
             watch=lambda _: nullcontext(SilentObserver()),
             notify=lambda _: None,
@@ -103,10 +147,12 @@ def _measure(request: BisectRequest, progress: Progress, commit: str) -> float |
                 f"{commit[:12]} is skipped: a trial failed: {_first_line(outcome.failed[0].error)}", None
             )
             return None
-        summary = summary_of(read_study(folder)).cases[0].metrics.get(request.metric)
-    if summary is None or summary.median is None:
+        rows = {row.index: row for row in read_study(folder).cases[0].rows}
+    # the trial of a seed has the same place with every commit
+    values = [rows[n].metrics.get(request.metric) if n in rows else None for n in range(seeds)]
+    if all(value is None for value in values):
         raise RequestError(f"--metric {request.metric}: the scenario {request.name} does not measure it")
-    return summary.median
+    return values
 
 
 def _first_line(reason: object) -> str:

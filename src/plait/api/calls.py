@@ -12,7 +12,7 @@ from plait import scenario as scenarios
 from plait.api.study import Study
 from plait.engine.factory import make_engine
 from plait.engine.request import EngineRequest
-from plait.errors import RequestError
+from plait.errors import RequestError, shell_command
 from plait.report import build
 from plait.study.executors.choice import executor_of
 from plait.study.perform import Options, perform
@@ -38,7 +38,9 @@ def load(reference: str | Path, **fields: object) -> Scenario:
         raise RequestError(
             "plait.load(.., set=): the value is no mapping; write a mapping from paths to values, {'repeat': 3}"
         )
-    return scenarios.load(reference, tuple(_options({**paths, **fields})))
+    written = {_option(path, value): f"set={{{path!r}: {value!r}}}" for path, value in paths.items()}
+    written |= {_option(name, value): f"{name}={value!r}" for name, value in fields.items()}
+    return scenarios.load(reference, tuple(written), written)
 
 
 def run(
@@ -56,20 +58,22 @@ def run(
     calibrate: bool = True,
     progress: bool = True,
     executor: Executor | TrialExecutor | str | None = None,
+    insecure: bool = False,
 ) -> Study:
     """Run a scenario (a loaded one, a file, or the name of a shipped one) and return its study.
 
     `out` is the result folder (default: results/NAME); `seed` and `repeat` replace those of the scenario; `jobs` trials
     run at once; `set` maps dotted paths to values; `fresh` also runs trials that the store has; `kernel` names a built
     kernel; `yes` confirms a study of more than 10 000 trials; `calibrate=False` skips the measurement of links;
-    `executor` runs the trials: any `concurrent.futures.Executor`, or a Dask cluster (`tcp://HOST:PORT`, `local:N`). The
-    study lists failed trials in `failed`, and keeps the others.
+    `executor` runs the trials: any `concurrent.futures.Executor`, or a Dask cluster (`tls://HOST:PORT`, `local:N`).
+    `insecure` accepts a cluster without TLS (`tcp://HOST:PORT`): everyone who reaches its ports can run code as you.
+    The study lists failed trials in `failed`, and keeps the others.
 
     Raises plait.errors.RequestError (plait ran nothing), MachineError, and KeyboardInterrupt if the user stops the run:
     finished trials stay, and the same call continues from there.
     """
     if isinstance(scenario, str | Path):
-        name, command = Path(scenario).stem, f"plait run {scenario}"
+        name, command = Path(scenario).stem, shell_command("plait", "run", scenario)
         loaded = load(scenario, set=dict(set or {}))
     else:
         if set:
@@ -81,7 +85,7 @@ def run(
         name = (
             Path(source).stem or re.sub(r"[^a-z0-9]+", "-", loaded.title.lower()).strip("-")[:60] or "study"
         )
-        command = f"plait run {source}" if source else ""
+        command = shell_command("plait", "run", source) if source else ""
     options = Options(
         seed=seed, repeat=repeat, jobs=jobs, fresh=fresh, confirmed=yes, calibrate=calibrate, command=command
     )
@@ -93,7 +97,7 @@ def run(
         folder=Path(out) if out is not None else None,
         watch=partial(in_notebook, shown=progress),
         notify=lambda _: None,
-        executor=executor_of(executor),
+        executor=executor_of(executor, insecure=insecure),
     )
     if outcome.interrupted:
         raise KeyboardInterrupt
@@ -106,6 +110,6 @@ def open_study(folder: str | Path) -> Study:
     return Study(Path(folder))
 
 
-def _options(fields: Mapping[str, object]) -> list[str]:
-    """Return the fields in the form of the option --set."""
-    return [f"{path}={json.dumps(value, default=str)}" for path, value in fields.items()]
+def _option(path: str, value: object) -> str:
+    """Return the field in the form of the option --set."""
+    return f"{path}={json.dumps(value, default=str)}"

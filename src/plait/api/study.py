@@ -14,6 +14,7 @@ from plait.analysis.metrics.catalogue import COMPARED
 from plait.dataset.model import ALL_TABLES
 from plait.dataset.trial import read_trial, trial_folder
 from plait.errors import RequestError
+from plait.files import Output
 from plait.report.assemble import read_partly, summary_of
 from plait.report.figures.study_figures import static_figures
 from plait.report.headline import headline, path_counts, sentences
@@ -33,6 +34,15 @@ if TYPE_CHECKING:
     from plait.cautions import Caution
     from plait.dataset.trial import Trial
     from plait.explain.model import StudyExplanation
+
+
+class Figures(dict[str, "Figure"]):
+    """Figures by name; for another name it raises RequestError with the nearest one."""
+
+    def __missing__(self, name: str) -> Figure:
+        """Raise RequestError."""
+        known = nearest(name, self) or f"there is: {', '.join(self)}"
+        raise RequestError(f"figures[{name!r}]: there is no such figure; {known}")
 
 
 class Figure:
@@ -77,9 +87,9 @@ class Figure:
         if target.suffix not in {".svg", ".png", ".pdf"}:
             raise RequestError(f"saving a figure as {target.name}: unknown suffix; use .svg, .png or .pdf")
         if target.suffix == ".svg":
-            target.write_text(self.svg, encoding="utf-8")
+            Output.at(target).write(self.svg.encode())
         else:
-            target.write_bytes(self.png if target.suffix == ".png" else self.pdf)
+            Output.at(target).write(self.png if target.suffix == ".png" else self.pdf)
 
     def __repr__(self) -> str:
         return f"<figure {self.name}>"
@@ -157,7 +167,7 @@ class Study:
             for name, stats in case.metrics.items():
                 low, high = stats.ci95 or (None, None)
                 first, third = stats.quartiles or (None, None)
-                numbers = stats.model_dump(exclude={"ci95", "quartiles", "interval", "bootstrap95"})
+                numbers = stats.model_dump(exclude={"ci95", "quartiles", "interval"})
                 ends = {"low": low, "high": high, "quartile1": first, "quartile3": third}
                 records.append({"case": case.name, "metric": name, **numbers, **ends})
         kinds = {"case": pl.String, "metric": pl.String, "n": pl.Int64}
@@ -192,7 +202,7 @@ class Study:
         """The figures by name, as in the folder's `figures/`; plait draws each figure when it is displayed."""
         shown = representatives(self._data, self.summary)
         sources = static_figures(self._data, self.summary, shown)
-        return {name: Figure(name, source) for name, source in sources.items()}
+        return Figures({name: Figure(name, source) for name, source in sources.items()})
 
     def explain(
         self, *, case: str | None = None, flow: str | None = None, trial: int | None = None
@@ -203,15 +213,21 @@ class Study:
         return explain_study(self.folder, case=case, flow=flow, trial=trial)
 
     def compare(
-        self, before: Study, *, metrics: tuple[str, ...] = (), tolerance: float = 0.0
+        self, before: Study, *, metrics: tuple[str, ...] = (), tolerance: float | None = None
     ) -> StudiesComparison:
         """Return how this study compares with an earlier one, as `plait compare BEFORE THIS` does.
 
         Without `metrics`, those decide by which this study's scenario judges, or else all that represent a kind of
-        traffic.
+        traffic. Without `tolerance`, the smallest difference of interest of each metric decides.
         """
         metrics = metrics or judged_in(self._data.about.scenario) or tuple(COMPARED)
-        return compare_studies(before._data.cases, self._data.cases, metrics=metrics, tolerance=tolerance)
+        return compare_studies(
+            before._data.cases,
+            self._data.cases,
+            metrics=metrics,
+            tolerance=tolerance,
+            design=self._data.design,
+        )
 
     def _with_factors(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return the frame with a column per factor after `case`; a column that it has already stays as it is."""

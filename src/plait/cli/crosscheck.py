@@ -10,7 +10,8 @@ import typer
 
 from plait.cli.shared.ending import notify
 from plait.cli.shared.kernel import build_with_progress, show_step
-from plait.cli.shared.options import ScenarioArgument, SetOption
+from plait.cli.shared.options import JobsOption, ScenarioArgument, SetOption
+from plait.errors import shell_command
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
@@ -37,6 +38,7 @@ def command(
         str, typer.Option(metavar="NAME,NAME", help="Engines to compare; the first is the reference")
     ] = "virtual,machine",
     repeat: TrialsOption = None,
+    jobs: JobsOption = None,
     out: CheckFolderOption = None,
     bound: Annotated[
         str, typer.Option(metavar="RATIO", help="Largest difference that counts as agreement")
@@ -68,11 +70,12 @@ def command(
     )
     laboratory = EngineRequest(warn=notify, build=build_with_progress)
     name = f"{Path(scenario).stem}-crosscheck"
+    command = shell_command("plait", "crosscheck", scenario, "--engines", engines)
     folder, outcome = perform(
         loaded,
         name,
         lambda engine: make_engine(engine, laboratory if engine == "virtual" else own_kernel),
-        Options(repeat=repeat, command=f"plait crosscheck {scenario} --engines {engines}"),
+        Options(repeat=repeat, jobs=jobs, command=command),
         folder=out,
         watch=partial(on_standard_error, bar=True),
         notify=notify,

@@ -10,6 +10,8 @@ import typer
 
 from plait.binaries import AGENT
 from plait.cli.shared.kernel import build_with_progress
+from plait.cli.shared.outputs import output_file, write_output
+from plait.errors import shell_command
 
 if TYPE_CHECKING:
     from plait.importers.draft import Draft
@@ -41,10 +43,7 @@ def command(
     from plait.errors import RequestError
     from plait.importers import mininet, minitopo
 
-    if out is not None and out.exists():
-        raise RequestError(
-            f"writing {out}: the file exists and may hold changes of yours; remove it, or choose another --out"
-        )
+    output = None if out is None else output_file(out, "--out", new=True)
     try:
         text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -62,10 +61,10 @@ def command(
         )
     scenario_text = draft.text()
     scenarios.parse(scenario_text, out.name if out else "the imported scenario")
-    if out is None:
+    if output is None:
         sys.stdout.write(scenario_text)
         return
-    out.write_text(scenario_text, encoding="utf-8")
+    write_output(output, "--out", scenario_text.encode(), new=True)
     count = len(dict.fromkeys(draft.remarks))
     typer.echo(f"{out}: {len(draft.links)} links; not converted: {count} (listed in its comments)")
 
@@ -79,11 +78,12 @@ def _mininet_draft(file: Path, topo: str | None) -> Draft:
     if classes is not None and not classes:
         raise RequestError(
             f"{file}: this file has no Topo class; if it is a script that builds its own network, run it unchanged: "
-            f"plait exec -- /usr/bin/python3 {file}"
+            f"{shell_command('plait', 'exec', '--', '/usr/bin/python3', file)}"
         )
     if classes is not None:
         raise RequestError(
-            f"{file}: this file has several topologies; choose one: --topo {' or --topo '.join(classes)}"
+            f"{file}: this file has several topologies; choose one: "
+            + " or ".join(shell_command("--topo", name) for name in classes)
         )
     return mininet.draft(record, file.name)
 
@@ -121,14 +121,12 @@ def _record(file: Path, topo: str | None) -> dict[str, Any]:
                 if frame.kind == END:
                     end = json.loads(frame.content)
                     if end["code"] != 0:
-                        reason = (
-                            output[STDERR].decode(errors="replace").strip()
-                            or end["error"]
-                            or "the program did not end"
-                        )
+                        printed = output[STDERR].decode(errors="replace").split("\n")
+                        reason = next((line for line in reversed(printed) if line.strip()), end["error"])
                         raise RequestError(
-                            f"{file}: building its topology failed; if it is a script that builds its own network, "
-                            f"run it unchanged: plait exec -- /usr/bin/python3 {file}\n{reason}"
+                            f"{file}: building its topology failed ({reason or 'it did not end'}); if it is a script "
+                            "that builds its own network, run it unchanged: "
+                            f"{shell_command('plait', 'exec', '--', '/usr/bin/python3', file)}"
                         )
                     return dict(json.loads(output[STDOUT].splitlines()[-1]))
                 output[frame.kind] = output.get(frame.kind, b"") + frame.content

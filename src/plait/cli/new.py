@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from plait.cli.shared import complete
-from plait.errors import RequestError
+from plait.cli.shared.outputs import output_file, output_folder, write_output
+from plait.errors import RequestError, shell_command
 
 
 def command(
@@ -16,7 +17,7 @@ def command(
         str | None,
         typer.Argument(
             metavar="[TEMPLATE]",
-            help="What to start from",
+            help="Template or shipped scenario to start from",
             show_default="list them",
             autocompletion=complete.templates,
         ),
@@ -26,12 +27,11 @@ def command(
         Path | None, typer.Option(metavar="FILE", help="Scenario file to write", show_default="TEMPLATE.yaml")
     ] = None,
 ) -> None:
-    """Write a commented scenario to start from.
+    """Write a commented scenario to start from: a template, or a shipped scenario with its files.
 
     Without a template, list the templates.
     """
-    from plait.scenario.read.wording import nearest
-    from plait.scenario.templates import template_text, templates
+    from plait.scenario.templates import templates
 
     known = templates()
     if template is None:
@@ -40,19 +40,35 @@ def command(
         width = max(len(name) for name, _ in known)
         for name, title in known:
             typer.echo(f"{name:<{width}}  {title}")
+        typer.echo("plait also copies each shipped scenario; `plait list` names them")
         return
-    names = [name for name, _ in known]
-    if template not in names:
-        hint = nearest(template, names) or "there is: " + ", ".join(names)
-        raise RequestError(f"plait new {template}: there is no such template; {hint}")
+    text, files = _contents(template, [name for name, _ in known])
     target = out if out is not None else Path(f"{template}.yaml")
-    try:
-        with target.open("x", encoding="utf-8") as file:
-            file.write(template_text(template))
-    except FileExistsError:
-        raise RequestError(
-            f"writing {target}: the file exists and may hold changes of yours; choose another name with --out"
-        ) from None
-    except OSError as error:
-        raise RequestError(f"writing {target}: {error.strerror}; choose another name with --out") from error
-    typer.echo(f"Wrote {target}; check it with `plait lint {target}`, run it with `plait run {target}`")
+    for reference, content in {**files, target.name: text}.items():  # the scenario last: its files are there
+        place = target.parent / reference
+        output_folder(place.parent, "--out")
+        write_output(output_file(place, "--out", new=True), "--out", content, new=True)
+    others = f" and {', '.join(files)}" if files else ""
+    check, run = (shell_command("plait", verb, target) for verb in ("lint", "run"))
+    typer.echo(f"Wrote {target}{others}; check it with `{check}`, run it with `{run}`")
+
+
+def _contents(template: str, names: list[str]) -> tuple[bytes, dict[str, bytes]]:
+    """Return the text of a template or shipped scenario, and its input files by their paths (RequestError)."""
+    from plait import scenario as scenarios
+    from plait.scenario import library
+    from plait.scenario.read.wording import nearest
+    from plait.scenario.templates import template_text
+
+    if template in names:
+        return template_text(template).encode(), {}
+    shipped = library.find(template)
+    if shipped is None:
+        hint = (
+            nearest(template, [*names, *library.names()])
+            or f"there is: {', '.join(names)}; see also `plait list`"
+        )
+        asked = shell_command("plait", "new", template)
+        raise RequestError(f"{asked}: there is no such template or shipped scenario; {hint}")
+    files = scenarios.load(template).files
+    return shipped.read_bytes(), {reference: file.path.read_bytes() for reference, file in files.items()}

@@ -20,13 +20,15 @@ from plait.cli.shared.kernel import build_with_progress, show_step
 from plait.cli.shared.options import (
     ConfigureOption,
     HostsOption,
+    JobsOption,
     ScenarioArgument,
     SetOption,
     SshConfigOption,
     StudySeed,
     SummaryJson,
 )
-from plait.cli.shared.sandbox import DISK, DiskOption, UnconfinedOption, policy
+from plait.cli.shared.sandbox import DISK, DiskOption, RoOption, UnconfinedOption, policy
+from plait.errors import shell_command
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
@@ -51,7 +53,15 @@ ClusterOption = Annotated[
     typer.Option(
         metavar="WHERE",
         rich_help_panel=_WORKERS,
-        help="Run the trials on a Dask cluster: tcp://HOST:PORT, local:N, or slurm",
+        help="Run the trials on a Dask cluster: tls://HOST:PORT, local:N, or slurm",
+    ),
+]
+InsecureOption = Annotated[
+    bool,
+    typer.Option(
+        "--insecure",
+        rich_help_panel=_WORKERS,
+        help="Accept a Dask cluster without TLS (tcp://HOST:PORT): everyone who reaches its ports can run code as you",
     ),
 ]
 ShardOption = Annotated[
@@ -87,9 +97,6 @@ OutOption = Annotated[
 RepeatOption = Annotated[
     int | None,
     typer.Option(metavar="N", min=1, help="Trials per case", show_default="that of the scenario"),
-]
-JobsOption = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Trials at once", show_default="number of CPUs")
 ]
 EngineOption = Annotated[
     list[str] | None,
@@ -151,6 +158,7 @@ def command(
     pause: PauseOption = None,
     trace: StudyTraceOption = None,
     cluster: ClusterOption = None,
+    insecure: InsecureOption = False,
     shard: ShardOption = None,
     progress: ProgressOption = "bar",
     fresh: FreshOption = False,
@@ -161,6 +169,7 @@ def command(
     ssh_config: SshConfigOption = None,
     configure: ConfigureOption = False,
     trial_timeout: TrialTimeout = 3600,
+    ro: RoOption = None,
     disk: DiskOption = DISK,
     unconfined: UnconfinedOption = False,
     confirmed: ConfirmedOption = False,
@@ -178,10 +187,10 @@ def command(
     from plait.engine.request import EngineRequest
     from plait.study.perform import Options, perform
 
-    executor, part = _elsewhere(cluster, shard)
+    executor, part = _elsewhere(cluster, shard, insecure=insecure)
     flags = _fields_of(pause, trace)
     overrides, kernel_name = _with_choices(scenario, overrides, flags, engine, kernel)
-    limits = (trial_timeout, policy(disk, unconfined=unconfined), notify, show_step, host_settings)
+    limits = (trial_timeout, policy(disk, ro, unconfined=unconfined), notify, show_step, host_settings)
     request = EngineRequest(kernel_name, modules, *limits, build_with_progress, hosts, ssh_config, configure)
     with naming_flags(flags), requested_study(scenario, overrides, seed, repeat, verify=verify) as asked:
         command = _reproduce(scenario, asked.seed, asked.repeat, overrides)
@@ -205,12 +214,14 @@ def _is_same(scenario: str, asked: RequestedStudy, folder: Path, *, verify: bool
     return asked.bundle is None or not verify or show_repeat(scenario, asked.bundle, folder)
 
 
-def _elsewhere(cluster: str | None, shard: str | None) -> tuple[TrialExecutor | None, Shard | None]:
+def _elsewhere(
+    cluster: str | None, shard: str | None, *, insecure: bool
+) -> tuple[TrialExecutor | None, Shard | None]:
     """Return what runs the trials, None for this machine, and which of them run, None for all (RequestError)."""
     from plait.study.executors.choice import executor_of
     from plait.study.shard import shard as shard_of
 
-    return executor_of(cluster, notify), None if shard is None else shard_of(shard)
+    return executor_of(cluster, notify, insecure=insecure), None if shard is None else shard_of(shard)
 
 
 def _end_without_report(outcome: StudyOutcome, folder: Path) -> int:
@@ -330,7 +341,7 @@ def _reproduce(scenario: str, seed: int | None, repeat: int | None, overrides: l
     arguments += ["--repeat", str(repeat)] if repeat is not None else []
     for override in overrides or ():
         arguments += ["--set", override]
-    return shlex.join(arguments)
+    return shell_command(*arguments)
 
 
 def _report_outcome(outcome: StudyOutcome, folder: Path, *, halted: bool) -> None:
@@ -341,7 +352,7 @@ def _report_outcome(outcome: StudyOutcome, folder: Path, *, halted: bool) -> Non
     for trials, error in failed_alike(failed):
         more = f" and {len(trials) - 1} more trials" if len(trials) > 1 else ""
         console = trials[0] / "logs" / "console.log"
-        where = f"\n  the guest's console: {console}" if console.is_file() else ""
+        where = f"\n  the log of the trial: {console}" if console.is_file() else ""
         notify(f"{trials[0]}{more} failed: {error}{where}")
     if outcome.interrupted:
         effect = "runs the halted trials again" if halted else "continues from there"

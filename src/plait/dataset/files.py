@@ -9,12 +9,11 @@ from polars.exceptions import PanicException, PolarsError
 
 from plait.dataset.model import ALL_TABLES, LATER_COLUMNS
 from plait.errors import DataError
+from plait.files import Folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
-
-    from plait.files import Folder
 
 MOST_TABLE_BYTES = 1 << 30
 MOST_CELLS = 1 << 29
@@ -136,7 +135,8 @@ def write_table(frame: pl.DataFrame, folder: Path, table: str) -> None:
     _check_height(frame, table, path)
     try:
         # Statistics help queries over many files; plait reads these small files completely.
-        frame.write_parquet(path, compression="zstd", compression_level=3, statistics=False)
+        with Folder(folder).create(path.name) as file:
+            frame.write_parquet(file, compression="zstd", compression_level=3, statistics=False)
     except READ_ERRORS as error:
         raise DataError(
             f"{path}: cannot write the table ({first_line(error)}); check space and permissions"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from plait.errors import DataError
-from plait.files import Folder
+from plait.files import Folder, json_of
+from plait.version import other_version
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,18 +55,28 @@ def read_provenance(folder: Folder | Path) -> Provenance:
     """
     place = Folder.of(folder)
     path = place.path / FILE
+    record = b""
     try:
-        return Provenance.model_validate_json(place.read(FILE))
+        record = place.read(FILE)
+        return Provenance.model_validate_json(record)
     except OSError as error:
         raise DataError(
             f"{path}: cannot be read ({error.strerror}); the trial was interrupted: run the study again"
         ) from error
     except ValidationError as error:
-        raise DataError(f"{path}: not a trial's provenance: {explain(error)}") from error
+        raise DataError(f"{path}: not a trial's provenance: {explain(error, record)}") from error
 
 
-def explain(error: ValidationError) -> str:
-    """Return the first mistake of a failed validation in one line, with its location and a remedy."""
+def explain(error: ValidationError, record: bytes = b"") -> str:
+    """Return the first mistake of a failed validation in one line, with its location and a remedy.
+
+    `record` is the text of the record, whose `plait_version` says what made it.
+    """
+    try:
+        made_by = json_of(record).get("plait_version")
+    except (ValueError, AttributeError):
+        made_by = None
+    remedy = other_version(made_by)
     mistakes = error.errors(include_url=False)
     wrong_schema = next(
         (
@@ -79,9 +90,10 @@ def explain(error: ValidationError) -> str:
         supported = wrong_schema["ctx"]["expected"]
         return (
             f"it has schema {wrong_schema['input']}, and this version of plait reads {supported}; "
-            "use the version that wrote it (plait_version in study.json), or run the study again into another folder"
+            + (remedy or "use the version that wrote it (plait_version in study.json)")
+            + ", or run the study again into another folder"
         )
     first = mistakes[0]
     where = ".".join(str(part) for part in first["loc"]) or "the file"
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    return f"{where}: {first['msg']}{more}"
+    return f"{where}: {first['msg']}{more}" + (f"; {remedy}" if remedy else "")

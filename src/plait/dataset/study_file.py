@@ -4,20 +4,41 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, Literal
+import shlex
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from plait.cautions import Caution
 from plait.dataset.provenance import explain
-from plait.errors import DataError
-from plait.files import Folder, wrong_name
+from plait.errors import DataError, shell_command
+from plait.files import Folder
+from plait.whole_files import wrong_name
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 SCHEMA: Literal[1] = 1
+_VERBS = {"run", "crosscheck", "merge"}
+REAL_TIME = ("host", "remote")
+"""The engines whose trials nothing repeats: they run in real time."""
 _SHARD = re.compile(r"[1-9][0-9]{0,5}/[1-9][0-9]{0,5}")
+
+
+def _requoted(command: str) -> str:
+    """Return the command with each word quoted, because reports offer it to be copied, also that of a stranger."""
+    try:
+        words = shlex.split(command)
+    except ValueError:  # an earlier version recorded names with quotes as they were
+        words = command.split()
+    if words and (words[0] != "plait" or not _VERBS & {*words[1:2]}):
+        raise ValueError("it is not a command that makes a study, such as `plait run two-paths`")
+    return shell_command(*words)
+
+
+Command = Annotated[str, AfterValidator(_requoted)]
+"""A command of plait that makes the data of a study; empty if there is none."""
 
 
 class _Part(BaseModel):
@@ -60,7 +81,7 @@ class MergedFrom(_Part):
     """One of the studies that `plait merge` put together."""
 
     name: str | None = None
-    command: str
+    command: Command
     seed: int
 
 
@@ -71,7 +92,7 @@ class StudyFile(_Part):
     name: str | None = None
     title: str | None = None
     description: str | None = None
-    command: str
+    command: Command
     """What gives the same data."""
     seed: int
     repeat: int
@@ -94,6 +115,11 @@ class StudyFile(_Part):
     """As resolved."""
     merged: tuple[MergedFrom, ...] | None = None
     """The studies that were put together; None for a study that was run."""
+
+    def repeats_seeds(self, settings: Mapping[str, Any]) -> bool:
+        """Return whether a seed decides the trials of the case with these settings: no engine in real time ran them."""
+        names = str(settings.get("engine") or self.engine or "").split(",")
+        return all(name.strip().partition("@")[0] not in REAL_TIME for name in names)
 
     @field_validator("shard")
     @classmethod
@@ -124,11 +150,14 @@ class StudyFile(_Part):
 def read_study_file(folder: Path) -> StudyFile:
     """Return study.json of a result folder (DataError when it is missing or is not what it should be)."""
     path = folder / "study.json"
+    record = b""
     try:
-        return StudyFile.model_validate_json(Folder(folder).read(path.name))
+        record = Folder(folder).read(path.name)
+        return StudyFile.model_validate_json(record)
     except OSError as error:
         raise DataError(
-            f"{path}: cannot be read ({error.strerror}); give the folder that `plait run` wrote"
+            f"{path}: cannot be read ({error.strerror}); give the result folder that `plait run` wrote, such as "
+            "results/NAME, not a scenario file"
         ) from error
     except ValidationError as error:
-        raise DataError(f"{path}: not the description of a study: {explain(error)}") from error
+        raise DataError(f"{path}: not the description of a study: {explain(error, record)}") from error

@@ -89,7 +89,7 @@ def ask(settings: list[Setting], boot: Boot) -> Inventory:
     try:
         with Workspace(cache_root() / "exec", ".work-") as workspace:
             folder = workspace.job()
-            (folder / REQUEST).write_text(json.dumps({"settings": settings}), encoding="utf-8")
+            Folder(folder).write(REQUEST, json.dumps({"settings": settings}).encode())
             boot(folder)
             return Inventory.model_validate_json(Folder(folder).read(ANSWER))
     except (OSError, ValidationError, TrialError) as error:

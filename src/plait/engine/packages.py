@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from plait.errors import shell_command
+
 _PACKAGES = {
     "aria2c": "aria2",
     "brctl": "bridge-utils",
     "curl": "curl",
+    "ethtool": "ethtool",
     "gdb": "gdb",
+    "ip": "iproute2",
+    "ip6tables": "iptables",
     "iperf": "iperf",
     "iperf3": "iperf3",
+    "iptables": "iptables",
     "mn": "mininet",
     "mptcpize": "mptcpize",
     "nc": "netcat-openbsd",
+    "nft": "nftables",
     "nginx": "nginx-light",
     "node": "nodejs",
     "npm": "npm",
@@ -21,7 +28,9 @@ _PACKAGES = {
     "ovs-vswitchd": "openvswitch-switch",
     "ping": "iputils-ping",
     "socat": "socat",
+    "ss": "iproute2",
     "strace": "strace",
+    "tc": "iproute2",
     "tcpdump": "tcpdump",
     "telnet": "telnet",
     "transmission-cli": "transmission-cli",
@@ -41,4 +50,6 @@ def install_hint(program: str) -> str:
     if name == "plait-quic":
         return "build it (`make quic` in plait's source, which says where to install it)"
     package = _PACKAGES.get(name)
-    return "install it" if package is None else f"install it (`apt-get install {package}`)"
+    return (
+        "install it" if package is None else f"install it (`{shell_command('apt-get', 'install', package)}`)"
+    )

@@ -1,8 +1,8 @@
 """Explain from a plan and its tables why a flow was not faster: shares of time, causes and evidence.
 
     facts        the samples of a flow, path by path, on one time grid
-    states       what each path waited for in each slice of the grid
-    missing      why a subflow was established late, or never
+    time         what each path waited for in each slice of the grid
+    reasons      why a subflow was established late or never, or a buffer was full
     attribution  shares of time that add up to one, and the cost of each cause
     messages     why messages were late or lost
     wording      the explanation in sentences

@@ -9,7 +9,7 @@ import numpy as np
 
 from plait.analysis.metrics.ideal import payload_ratio
 from plait.analysis.metrics.programs import with_connections
-from plait.explain import evidence, missing
+from plait.explain import evidence
 from plait.explain.capacity import LinkSamples, capacity_bps
 from plait.explain.causes import HARMLESS, Cause
 from plait.explain.facts import PathFacts, flow_facts
@@ -17,7 +17,8 @@ from plait.explain.flow_view import explained_flow
 from plait.explain.messages.flows import explain_datagrams, with_messages
 from plait.explain.messages.program_udp import explain_program_udp
 from plait.explain.model import FlowExplanation, KernelTimes, PathAccount, Share
-from plait.explain.states import attribute_time
+from plait.explain.reasons import reasons_by_path
+from plait.explain.time.states import attribute_time
 from plait.explain.tunnels import with_tunnels
 from plait.explain.wording import paragraph
 
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from plait.explain.facts import FlowFacts
-    from plait.explain.states import PathTime
+    from plait.explain.reasons import Reasons
+    from plait.explain.time.path_time import PathTime
     from plait.plan.model.plan import Path, Plan
     from plait.plan.mptcp.missing_subflows import Reason
 
@@ -90,17 +92,8 @@ def _with_missing(plan: Plan, facts: FlowFacts, further: UnrestrictedPaths) -> F
 def _explain(plan: Plan, tables: Tables, facts: FlowFacts, further: UnrestrictedPaths) -> FlowExplanation:
     times = [attribute_time(facts, path) for path in facts.paths]
     weights = _weights(times)
-    limited = all(path_time.facts.capacity_bps for path_time in times)
-    capacity = (
-        sum((path_time.facts.capacity_bps or 0) * facts.payload_ratio for path_time in times)
-        if limited
-        else None
-    )
-    reasons = {
-        path.name: missing.why_never(plan, tables, facts, path, _missing_reason(facts, path, further))
-        for path in facts.paths
-        if not path.subflows
-    }
+    capacity = _capacity(facts)
+    reasons = reasons_by_path(plan, tables, facts, further.reason)
     goodput = _goodput(facts)
     shares = _flow_shares(facts, times, weights, capacity, reasons)
     named = _named(shares, capacity)
@@ -122,16 +115,16 @@ def _explain(plan: Plan, tables: Tables, facts: FlowFacts, further: Unrestricted
         kernel=_kernel(facts),
         moments=evidence.moments(facts, shares, named),
     )
-    explanation = explanation.model_copy(
-        update={"sentences": paragraph(explanation, greedy=facts.view.greedy)}
-    )
+    explanation = explanation.model_copy(update={"sentences": paragraph(explanation)})
     return with_messages(plan, tables, facts, times, explanation)
 
 
-def _missing_reason(facts: FlowFacts, path: PathFacts, further: UnrestrictedPaths) -> Reason | None:
-    """Return why the plan does not have this path; None when it has the path."""
-    planned = {planned_path.name for planned_path in facts.view.paths}
-    return further.reason if path.name not in planned else None
+def _capacity(facts: FlowFacts) -> float | None:
+    """Return the sum of the payload rates of the flow's paths, without backups; None if a path has no rate."""
+    regular = [path for path in facts.paths if not path.is_backup] or facts.paths
+    if not all(path.capacity_bps for path in facts.paths):
+        return None
+    return sum(path.capacity_bps or 0 for path in regular) * facts.payload_ratio
 
 
 def _weights(times: Sequence[PathTime]) -> list[float]:
@@ -171,9 +164,7 @@ def _costs(facts: FlowFacts, path_time: PathTime) -> dict[Key, float]:
     }
 
 
-def _account_for(
-    facts: FlowFacts, path_time: PathTime, reasons: Mapping[str, tuple[str, tuple[str, ...]]]
-) -> PathAccount:
+def _account_for(facts: FlowFacts, path_time: PathTime, reasons: Reasons) -> PathAccount:
     length = facts.end_us - facts.start_us
     costs = _costs(facts, path_time)
     shares = _merged(facts, [(path_time, 1.0)], costs, length, reasons)
@@ -183,6 +174,7 @@ def _account_for(
     return PathAccount(
         path=path_time.facts.name,
         subflows=tuple(subflow.number for subflow in path_time.facts.subflows),
+        backup=path_time.facts.is_backup,
         goodput_bps=payload * 8e6 / length,
         capacity_bps=rate * facts.payload_ratio if rate else None,
         shares=shares,
@@ -194,7 +186,7 @@ def _flow_shares(
     times: Sequence[PathTime],
     weights: Sequence[float],
     capacity: float | None,
-    reasons: Mapping[str, tuple[str, tuple[str, ...]]],
+    reasons: Reasons,
 ) -> tuple[Share, ...]:
     costs: dict[Key, float] = {}
     if capacity is not None:
@@ -210,7 +202,7 @@ def _merged(
     parts: Sequence[tuple[PathTime, float]],
     costs: Mapping[Key, float],
     length: float,
-    reasons: Mapping[str, tuple[str, tuple[str, ...]]],
+    reasons: Reasons,
 ) -> tuple[Share, ...]:
     """Return one share for each cause, the most costly first; the places of each cause are sorted by cost as well."""
     spent: dict[Key, float] = {}
@@ -246,12 +238,8 @@ def _merged(
     )
 
 
-def _reason(
-    cause: Cause, where: tuple[str, ...], reasons: Mapping[str, tuple[str, tuple[str, ...]]]
-) -> tuple[str | None, tuple[str, ...]]:
-    if cause is not Cause.SUBFLOW_NEVER or not where:
-        return None, ()
-    return reasons.get(where[0], (None, ()))
+def _reason(cause: Cause, where: tuple[str, ...], reasons: Reasons) -> tuple[str | None, tuple[str, ...]]:
+    return reasons.get((cause, where[0]), (None, ())) if where else (None, ())
 
 
 def _named(shares: Sequence[Share], capacity: float | None) -> tuple[Cause, ...]:

@@ -27,6 +27,12 @@ EMPTY_FRAMES = 4
 """.. or below this many of the longest frames."""
 
 
+SATURATED = 0.9
+"""A link is full in a slice when it carried at least this share of its rate .."""
+SATURATED_QUEUE = 0.8
+""".. or at least this share, and packets waited at both ends of the slice."""
+
+
 class LinkSamples:
     """The table `links` of a trial, divided by link direction once for all flows."""
 
@@ -81,6 +87,25 @@ class NetworkTimeline:
     def dropped(self, direction: str) -> Array:
         """Return the packets that were dropped in each slice, for any reason."""
         return _or_zeros(self._growth(direction, "dropped_packets"), self.edges)
+
+    def load(self, direction: str) -> Array:
+        """Return the share of its rate that a link direction sent in each slice; zeros without a rate or samples."""
+        sent, rate = self.sent(direction), self.rate(direction)
+        if sent is None or not np.isfinite(rate).any():
+            return np.zeros(len(self.edges) - 1)
+        return np.asarray(sent * 8e6 / np.maximum(rate * np.diff(self.edges), 1e-9))
+
+    def queued(self, direction: str) -> Array:
+        """Return the slices at both ends of which packets waited in the queue of a link direction."""
+        queue = self.counter(direction, "queue_packets")
+        if queue is None:
+            return np.zeros(len(self.edges) - 1, dtype=bool)
+        return np.asarray((queue[:-1] > 0) & (queue[1:] > 0))
+
+    def full(self, direction: str) -> Array:
+        """Return the slices in which a link direction was full."""
+        load = self.load(direction)
+        return np.asarray((load >= SATURATED) | ((load >= SATURATED_QUEUE) & self.queued(direction)))
 
     def _growth(self, direction: str, column: str) -> Array | None:
         counts = self.counter(direction, column)

@@ -29,10 +29,12 @@ class Cause(StrEnum):
     SUBFLOW_LATE = "subflow-late"
     SUBFLOW_NEVER = "subflow-never"
     SUBFLOW_CLOSED = "subflow-closed"
+    BACKUP = "backup"
     SCHEDULER_IDLE_PATH = "scheduler-idle-path"
     DUPLICATES = "duplicates"
     SHARED_BOTTLENECK = "shared-bottleneck"
     COMPETING_TRAFFIC = "competing-traffic"
+    ACK_PATH = "ack-path"
     BUCKET_EMPTY = "bucket-empty"
     PATH_DOWN = "path-down"
     RATE_CHANGED = "rate-changed"
@@ -74,8 +76,8 @@ CAUSES: dict[Cause, CauseText] = {
     ),
     Cause.HEAD_OF_LINE: CauseText(
         "head-of-line blocking",
-        "the receive window was full of data that waited for a slower path",
-        "raise the receive buffer, make the paths' delays more equal, or leave the slow path out",
+        "data that waited for a slower path filled the receive window or the send buffer",
+        "raise the buffers of both sides, make the paths' delays more equal, or leave the slow path out",
     ),
     Cause.RECEIVE_MEMORY: CauseText(
         "receiver's memory full",
@@ -132,6 +134,11 @@ CAUSES: dict[Cause, CauseText] = {
         "a subflow closed before the end",
         "see `error` and `reset_reason` of its events",
     ),
+    Cause.BACKUP: CauseText(
+        "backup",
+        "a path is a backup, which carries data only while no other path works",
+        "clear the flag `backup` of its endpoint if the path should always carry data",
+    ),
     Cause.SCHEDULER_IDLE_PATH: CauseText(
         "scheduler",
         "the scheduler left a path idle although data was waiting",
@@ -151,6 +158,11 @@ CAUSES: dict[Cause, CauseText] = {
         "competing traffic",
         "other flows used a part of a full link",
         "look at what else crosses that link",
+    ),
+    Cause.ACK_PATH: CauseText(
+        "slow return path",
+        "ACKs waited or were dropped at a full link of the return path",
+        "raise the rate of the return path, or look at what else crosses it",
     ),
     Cause.BUCKET_EMPTY: CauseText(
         "empty token bucket",
@@ -196,8 +208,29 @@ _OF_PROTOTYPES = {
 """The remedies that differ for a prototype, which has its own window, congestion control and scheduler."""
 
 
-def next_step(cause: Cause, transport: str) -> str:
+_BY_REASON = {
+    "add-addr-lost": "set net.mptcp.add_addr_timeout to a few seconds on the server (`sysctls`), or find what drops "
+    "packets on the initial path",
+    "setting-changed": "compare with the scenario's `events`",
+    "link-down": "compare with the scenario's `events`",
+    "autotuning": "ask for a larger buffer at once (send_buffer, receive_buffer; SO_SNDBUF, SO_RCVBUF), because the "
+    "kernel kept it below its maximum",
+    "window-scaling": "set net.ipv4.tcp_window_scaling to 1 on both hosts",
+    "queues": "shorten the queue of the slower path's links, whose wait makes up the difference, or raise the "
+    "buffers of both sides",
+    "no-answer": "find what drops its packets: a cut or lossy link, a firewall, or no way back",
+    "join-refused": "find what refuses it: a middlebox that strips MPTCP's options, or no listener at the address",
+    "limit": "raise the limits under mptcp.limits (`subflows`, `add_addr_accepted`)",
+    "no-add-addr": "let the server announce the address: an endpoint with flags: [signal]",
+    "no-endpoint": "give the client an endpoint with flags: [subflow] for the address",
+}
+"""The remedies that depend on the reason of a cause."""
+
+
+def next_step(cause: Cause, transport: str, reason: str | None = None) -> str:
     """Return what to do about a cause in a flow of this transport; empty if nothing."""
+    if reason in _BY_REASON:
+        return _BY_REASON[reason]
     if transport == "prototype" and cause in _OF_PROTOTYPES:
         return _OF_PROTOTYPES[cause]
     return CAUSES[cause].remedy

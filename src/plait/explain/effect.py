@@ -6,7 +6,7 @@ import statistics
 from typing import TYPE_CHECKING
 
 from plait.analysis.metrics.catalogue import COMPARED
-from plait.analysis.statistics.intervals import paired_difference
+from plait.analysis.statistics.differences import paired
 from plait.analysis.values import show
 from plait.analysis.wording import change
 from plait.explain.model import Effect
@@ -40,7 +40,7 @@ def effect(
             verdict="not measured", sentence=sentence, metric=metric,
         )  # fmt: skip
     a, b = [before[seed] for seed in shared], [after[seed] for seed in shared]
-    difference = paired_difference(a, b)
+    difference = paired(a, b).difference
     mean_a, mean_b = statistics.fmean(a), statistics.fmean(b)
     spread = max(statistics.stdev(a), statistics.stdev(b)) if len(shared) > 1 else None
     verdict = _verdict(

@@ -62,7 +62,9 @@ def _window(facts: FlowFacts, _: Where) -> list[str]:
     in_flight = float(np.nanmax(facts.in_flight)) if np.isfinite(facts.in_flight).any() else 0.0
     needed = _needed_bytes(facts)
     sentences = [f"At most {size(in_flight)} were in flight, and the window was at most {size(window)}."]
-    if needed is not None:
+    if needed is not None and needed < in_flight:
+        sentences.append(f"Without queues the paths hold {size(needed)}; the rest waited in queues.")
+    elif needed is not None:
         sentences.append(
             f"Filling the paths takes {size(needed)} in flight (their total rate times the longest RTT)."
         )
@@ -234,6 +236,35 @@ def _shared_link(facts: FlowFacts, where: Where) -> list[str]:
     return sentences
 
 
+def _backup(facts: FlowFacts, _: Where) -> list[str]:
+    shares = {
+        path.name: float(np.mean([np.mean(subflow.is_backup) for subflow in path.subflows]))
+        for path in facts.paths
+        if path.subflows
+    }
+    return [
+        f"{name} was a backup in {percent(share, 2)} of the samples."
+        for name, share in shares.items()
+        if share
+    ][:MAX_PLACES]
+
+
+def _return_path(facts: FlowFacts, where: Where) -> list[str]:
+    """Return how full the return path was, and what its queue did to ACKs."""
+    sentences = []
+    for name in where[:MAX_PLACES]:
+        direction, queue = facts.network.directions[name], facts.network.counter(name, "queue_bytes")
+        if not direction.rate_bps or queue is None:
+            continue
+        waits = plain(micros(float(np.max(queue)) * 8e6 / direction.rate_bps))
+        full = percent(float(np.mean(facts.network.full(name))), 2)
+        sentences.append(
+            f"{name} ({plain(rate(direction.rate_bps))}) was full in {full} of the time; packets waited there for up "
+            f"to {waits}."
+        )
+    return [*sentences, *drop_sentences(facts.network, where)]
+
+
 def _competing(facts: FlowFacts, where: Where) -> list[str]:
     sentences = []
     for name in where[:MAX_PLACES]:
@@ -308,6 +339,8 @@ _WRITERS: dict[Cause, Callable[[FlowFacts, tuple[str, ...]], list[str]]] = {
     Cause.BUCKET_EMPTY: _bucket,
     Cause.SHARED_BOTTLENECK: _shared_link,
     Cause.COMPETING_TRAFFIC: _competing,
+    Cause.BACKUP: _backup,
+    Cause.ACK_PATH: _return_path,
     Cause.DUPLICATES: _reinjected,
     Cause.SCHEDULER_IDLE_PATH: _unsent_data,
     Cause.PATH_DOWN: _events,

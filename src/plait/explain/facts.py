@@ -47,6 +47,7 @@ STATES = (
     "notsent_bytes",
     "send_window_bytes",
     "mss_bytes",
+    "backup",
 )
 
 
@@ -64,6 +65,15 @@ class SubflowFacts:
     totals: Mapping[str, float]
     """The final values of its COUNTERS."""
 
+    @property
+    def is_backup(self) -> Array:
+        """Whether it is a backup, at each edge."""
+        return np.asarray(self.samples["backup"] == 1)
+
+    def alive(self, edges: Array) -> Array:
+        """Return whether it is established and open at each edge."""
+        return np.asarray((edges >= self.established_us) & (edges < self.closed_us))
+
     def growth(self, counter: str) -> Array:
         """Return the growth of a counter in each slice; NaN where it is unknown."""
         return np.diff(self.samples[counter])
@@ -79,6 +89,11 @@ class PathFacts:
     capacity_bps: float | None
     """The initial frame rate of its slowest link; None without a rate."""
     subflows: tuple[SubflowFacts, ...] = ()
+
+    @property
+    def is_backup(self) -> bool:
+        """Whether the path was a backup from the start, and so is no capacity of the flow."""
+        return self.planned is not None and self.planned.backup
 
 
 @dataclass(frozen=True)

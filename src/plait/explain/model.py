@@ -28,7 +28,10 @@ class Share(ExplanationRecord):
     where: tuple[str, ...] = ()
     """The link directions, paths or hosts that the cause affects, the most affected first."""
     reason: str | None = None
-    """Of `subflow-never`: a key of `missing.REASON_TEXTS`."""
+    """Of `subflow-never` and `subflow-late`: a key of `reasons.REASON_TEXTS` or `reasons.LATE_TEXTS`.
+
+    Of `head-of-line`: `queues` if the paths differ by their queues only. Of `receive-window` and `send-buffer`:
+    `autotuning` if the kernel kept the buffer below its maximum; `window-scaling` if that is off."""
     since_us: int | None = None
     """The start of the first slice with this cause."""
     evidence: tuple[str, ...] = ()
@@ -40,6 +43,8 @@ class PathAccount(ExplanationRecord):
 
     path: str
     subflows: tuple[int, ...] = ()
+    backup: bool = False
+    """It carries data only while no other path works, and is no part of the flow's capacity."""
     goodput_bps: float
     """Payload that its subflows delivered, without retransmissions, averaged over the flow's time."""
     capacity_bps: float | None
@@ -131,11 +136,13 @@ class FlowExplanation(ExplanationRecord):
     completed: bool
     goodput_bps: float | None
     capacity_bps: float | None
-    """Sum of the capacities of its paths, each alone; null if a path has no rate."""
+    """Sum of the capacities of its paths, each alone, without backups; null if a path has no rate."""
     first: Cause | None
     """The most costly named cause; null if none is large enough to be named."""
     named: tuple[Cause, ...]
-    """All causes that are large enough to be named, the most costly first."""
+    """All causes that are large enough to be named, the most costly first, without the refuted ones."""
+    refuted: tuple[Cause, ...] = ()
+    """Causes that would be named, but `--verify` removed them and the flow did not become faster."""
     shares: tuple[Share, ...]
     """The most costly first; their times add up to 1."""
     basis: Literal["time", "messages"] = "time"

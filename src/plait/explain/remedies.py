@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plait.explain.causes import Cause
+from plait.explain.reasons import ANNOUNCEMENT_REPEATS
 from plait.plan.model.applications import Prototype
 from plait.plan.traffic.flow_slots import slots
 
@@ -84,6 +85,11 @@ def remedy(suspect: Suspect) -> Remedy | None:
 
 
 def _receive_buffer(suspect: Suspect) -> Remedy:
+    if suspect.share.reason == "window-scaling":
+        sysctls = {**suspect.scenario.sysctls, "net.ipv4.tcp_window_scaling": 1}
+        return Remedy("window scaling", (("sysctls", sysctls),))
+    if suspect.share.reason == "autotuning" and suspect.entry is not None and suspect.prototype is None:
+        return _socket_buffer(suspect, "receive")
     size = max(BUFFER * suspect.fill_bytes(), LEAST_BUFFER, 4 * int(suspect.scenario.tcp.receive_buffer_max))
     if suspect.prototype is not None:
         window = (f"{suspect.prototype}.receive_window", f"{size}B")
@@ -93,6 +99,15 @@ def _receive_buffer(suspect: Suspect) -> Remedy:
         *_without_socket_buffer(suspect, "receive_buffer"),
     ]
     return Remedy(f"a receive buffer of up to {size / 1e6:.1f} MB", tuple(fields))
+
+
+def _both_buffers(suspect: Suspect) -> Remedy:
+    """Return a larger receive buffer, and a send buffer of that size if it is smaller: late data fill either."""
+    receive, send = _receive_buffer(suspect), _send_buffer(suspect)
+    needed = BUFFER * suspect.fill_bytes()
+    if suspect.prototype is not None or int(suspect.scenario.tcp.send_buffer_max) >= needed:
+        return receive
+    return Remedy(f"{receive.description} and {send.description}", (*receive.fields, *send.fields))
 
 
 def _buffer_at_once(suspect: Suspect) -> Remedy | None:
@@ -118,7 +133,18 @@ def _smaller_buffers(suspect: Suspect) -> Remedy:
     return Remedy(f"buffers of at most {size / 1e6:.1f} MB", fields)
 
 
+def _socket_buffer(suspect: Suspect, word: str) -> Remedy:
+    """Return a buffer that the socket asks for, which the kernel does not size itself."""
+    assert suspect.entry is not None
+    number, kind = suspect.entry
+    size = max(BUFFER * suspect.fill_bytes(), LEAST_BUFFER)
+    fields = ((f"traffic.{number}.{kind}.{word}_buffer", f"{size}B"),)
+    return Remedy(f"a {word} buffer of {size / 1e6:.1f} MB at once", fields)
+
+
 def _send_buffer(suspect: Suspect) -> Remedy:
+    if suspect.share.reason == "autotuning" and suspect.entry is not None and suspect.prototype is None:
+        return _socket_buffer(suspect, "send")
     size = max(BUFFER * suspect.fill_bytes(), LEAST_BUFFER, 4 * int(suspect.scenario.tcp.send_buffer_max))
     fields: list[tuple[str, Any]] = [
         ("tcp.send_buffer_max", f"{size}B"),
@@ -197,6 +223,38 @@ def _subflow(suspect: Suspect) -> Remedy | None:
     )
 
 
+def _late_subflow(suspect: Suspect) -> Remedy | None:
+    if suspect.share.reason == "add-addr-lost":
+        sysctls = {**suspect.scenario.sysctls, ANNOUNCEMENT_REPEATS: 1}
+        return Remedy("ADD_ADDRs repeated after 1 s", (("sysctls", sysctls),))
+    return _without_events(suspect)
+
+
+def _return_path(suspect: Suspect) -> Remedy | None:
+    """Return the links without a rate limit in the direction of the ACKs."""
+    fields = []
+    for name in suspect.links():
+        link = next(link for link in suspect.plan.links if link.name == name)
+        side = ("forward", "backward")[link.directions[1].name in suspect.share.where]
+        fields.append((f"network.links.{name}.{side}.rate", None))
+    links = ", ".join(suspect.links())
+    return Remedy(f"no rate limit on the return path over {links}", tuple(fields)) if fields else None
+
+
+def _regular_paths(suspect: Suspect) -> Remedy | None:
+    """Return the endpoints without the flag `backup`, and no events."""
+    fields: list[tuple[str, Any]] = []
+    for host, endpoints in suspect.scenario.mptcp.endpoints.items():
+        raw = [endpoint.model_dump(mode="json", by_alias=True, exclude_unset=True) for endpoint in endpoints]
+        if any("backup" in endpoint["flags"] for endpoint in raw):
+            for endpoint in raw:
+                endpoint["flags"] = [flag for flag in endpoint["flags"] if flag != "backup"]
+            fields.append((f"mptcp.endpoints.{host}", raw))
+    if suspect.scenario.events:
+        fields.append(("events", []))
+    return Remedy("no backup path", tuple(fields)) if fields else None
+
+
 def _without_events(suspect: Suspect) -> Remedy | None:
     return Remedy("no events", (("events", []),)) if suspect.scenario.events else None
 
@@ -248,7 +306,7 @@ def _without_other_traffic(suspect: Suspect) -> Remedy | None:
 
 _REMEDIES: dict[Cause, Callable[[Suspect], Remedy | None]] = {
     Cause.RECEIVE_WINDOW: _receive_buffer,
-    Cause.HEAD_OF_LINE: _receive_buffer,
+    Cause.HEAD_OF_LINE: _both_buffers,
     Cause.SEND_BUFFER: _send_buffer,
     Cause.RECEIVE_MEMORY: _buffer_at_once,
     Cause.MEMORY_PRESSURE: _smaller_buffers,
@@ -261,7 +319,9 @@ _REMEDIES: dict[Cause, Callable[[Suspect], Remedy | None]] = {
     Cause.LAST_BYTES: _scheduler,
     Cause.TOO_SHORT: _longer_transfer,
     Cause.SUBFLOW_NEVER: _subflow,
-    Cause.SUBFLOW_LATE: _without_events,
+    Cause.SUBFLOW_LATE: _late_subflow,
+    Cause.BACKUP: _regular_paths,
+    Cause.ACK_PATH: _return_path,
     Cause.SUBFLOW_CLOSED: _without_events,
     Cause.PATH_DOWN: _without_events,
     Cause.NAGLE: _without_nagle,

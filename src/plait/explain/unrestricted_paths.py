@@ -63,7 +63,9 @@ def unrestricted_paths(scenario: Scenario, plan: Plan) -> dict[int, Unrestricted
 
     shape = without_traces(scenario)
     mptcp = scenario.mptcp.model_copy(update={"limits": {}, "endpoints": {}})
-    unrestricted = structure(shape.model_copy(update={"mptcp": mptcp})).paths()
+    # Events that change endpoints or limits fit only the endpoints that the scenario has.
+    events = tuple(event for event in shape.events if not (event.endpoints or event.limits))
+    unrestricted = structure(shape.model_copy(update={"mptcp": mptcp, "events": events})).paths()
     lacks = structure(shape).missing_subflows()
     by_flow = {}
     for flow, paths, slot in zip(plan.flows, unrestricted, slots(scenario), strict=True):

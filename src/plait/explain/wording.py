@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from plait.analysis.wording import number_word, percent, rate, seconds
-from plait.explain.causes import CAUSES, Cause, next_step
-from plait.explain.missing import REASON_TEXTS
+from plait.explain.causes import CAUSES, HARMLESS, Cause, next_step
+from plait.explain.reasons import LATE_TEXTS, REASON_TEXTS
 
 if TYPE_CHECKING:
     from plait.explain.model import FlowExplanation, PathAccount, Share
 
+NAMED_PLACES = (Cause.SUBFLOW_NEVER, Cause.SUBFLOW_LATE, Cause.TOO_SHORT)
+"""The causes whose clause names the place, or that have none."""
 MAX_NAMED = 3
 MAX_PATHS = 6
 MAX_PLACES = 3
+LEAST_SHARE = 0.03
+"""A smaller share of the time is not worth a sentence."""
+LEAST_BPS = 100
+"""Below this, a path carried no data: the kernel counts a byte for the SYN of each subflow."""
 NEAR_CAPACITY = 0.9
 """A flow that reached this share of its capacity is limited by its links alone if no cause is named."""
 
 
-def paragraph(flow: FlowExplanation, *, greedy: bool) -> tuple[str, ...]:
+def paragraph(flow: FlowExplanation) -> tuple[str, ...]:
     """Return the sentences about a flow that is explained by its time."""
-    return tuple(
-        sentence for sentence in (_total(flow), *paths(flow), *causes(flow, greedy=greedy)) if sentence
-    )
+    return (_total(flow), *paths(flow), *causes(flow))
 
 
 def _total(flow: FlowExplanation) -> str:
@@ -39,7 +44,7 @@ def _total(flow: FlowExplanation) -> str:
 
 def capacity_noun(flow: FlowExplanation) -> str:
     """Return "the capacity of its path", or "the combined capacity of its two paths"."""
-    count = len(flow.paths)
+    count = sum(not path.backup for path in flow.paths) or len(flow.paths)
     return (
         "the capacity of its path"
         if count == 1
@@ -57,38 +62,60 @@ def paths(flow: FlowExplanation) -> list[str]:
 
 
 def _path(account: PathAccount) -> str:
-    if not account.subflows or not account.goodput_bps:
-        return f"{account.path} carried nothing"
+    name = f"{account.path} (a backup)" if account.backup else account.path
+    if not account.subflows or account.goodput_bps < LEAST_BPS:
+        return f"{name} carried nothing"
     carried = rate(account.goodput_bps)
     if account.capacity_bps is None:
-        return f"{account.path} carried {carried}"
+        return f"{name} carried {carried}"
     capacity = rate(account.capacity_bps)
     number, _, unit = carried.partition(" ")
-    return f"{account.path} carried {number if capacity.endswith(f' {unit}') else carried} of {capacity}"
+    return f"{name} carried {number if capacity.endswith(f' {unit}') else carried} of {capacity}"
 
 
-def causes(flow: FlowExplanation, *, greedy: bool) -> list[str]:
+def causes(flow: FlowExplanation) -> list[str]:
     """Return the named causes, the most costly first, and what to do about the first one."""
     by_cause = {share.cause: share for share in flow.shares}
     named = [by_cause[cause] for cause in flow.named[:MAX_NAMED]]
     if not named:
-        return [_nothing(flow, greedy=greedy)]
+        return [_nothing(flow), *refutation(flow)]
     sentences = [f"The flow was limited {'mostly ' if len(flow.named) > 1 else ''}by {_cause_text(named[0])}"]
     sentences += [f"It was also limited by {_cause_text(share)}" for share in named[1:]]
-    remedy = next_step(named[0].cause, flow.transport)
+    remedy = next_step(named[0].cause, flow.transport, named[0].reason)
     if remedy:
         sentences.append(f"Next step: {remedy}.")
-    return sentences
+    return [*sentences, *refutation(flow)]
 
 
-def _nothing(flow: FlowExplanation, *, greedy: bool) -> str:
-    if flow.capacity_bps is None or flow.goodput_bps is None:
-        return "No cause took enough time to be named."
-    if flow.goodput_bps >= NEAR_CAPACITY * flow.capacity_bps:
-        return "The links are the bottleneck; nothing else limited the flow."
-    if not greedy:
+def refutation(flow: FlowExplanation) -> list[str]:
+    """Return a sentence about the causes that a test refuted."""
+    if not flow.refuted:
+        return []
+    return [f"Refuted: {', '.join(flow.refuted)}; the flow was no faster without {_them(len(flow.refuted))}."]
+
+
+def _them(count: int) -> str:
+    return "it" if count == 1 else "them"
+
+
+def _nothing(flow: FlowExplanation) -> str:
+    """Return that no cause is large enough to be named, and the largest one if it is no trifle."""
+    if flow.goodput_bps is not None and flow.goodput_bps >= NEAR_CAPACITY * (flow.capacity_bps or math.inf):
+        return "The links are the bottleneck."
+    largest = max(
+        (share for share in flow.shares if share.cause not in HARMLESS and share.cause not in flow.refuted),
+        key=lambda share: share.time,
+        default=None,
+    )
+    if largest is None or largest.time < LEAST_SHARE:
+        return "No cause is large enough to be named."
+    if largest.cause is Cause.SENDER_IDLE:
         return "The flow sent what its application offered."
-    return "No single cause cost enough to be named; see the shares."
+    remedy = next_step(largest.cause, flow.transport, largest.reason)
+    step = f" If it matters: {remedy}." if remedy else ""
+    took = f"{largest.cause} ({percent(largest.time, 2)} of the time)"
+    clause = CAUSES[largest.cause].clause
+    return f"No cause is large enough to be named; the largest is {took}: {clause}.{step}"
 
 
 def _cause_text(share: Share) -> str:
@@ -98,10 +125,12 @@ def _cause_text(share: Share) -> str:
         clause = (
             f"the subflow on {share.where[0]} was never established, because {REASON_TEXTS[share.reason]}"
         )
+    if share.cause is Cause.SUBFLOW_LATE and share.reason is not None:
+        clause = f"the subflow on {share.where[0]} was established late, because {LATE_TEXTS[share.reason]}"
     if share.cause is Cause.BUCKET_EMPTY and share.since_us is not None:
         clause = f"{clause}, first at {seconds(share.since_us / 1e6)}"
     cost = f" and cost {rate(share.cost_bps)}" if share.cost_bps else ""
-    places = "" if share.cause in (Cause.SUBFLOW_NEVER, Cause.TOO_SHORT) else places_text(share)
+    places = "" if share.cause in NAMED_PLACES else places_text(share)
     return f"{share.cause}: {clause}. It took {percent(share.time, 2)} of the time{cost}{places}."
 
 

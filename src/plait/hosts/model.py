@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from ipaddress import ip_address
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -71,6 +71,40 @@ def _address(value: object) -> object:
 
 
 Address = Annotated[str, BeforeValidator(_address)]
+
+
+def _public(value: object) -> object:
+    return None if value == "none" else _address(value)
+
+
+class LinkAddress(Part):
+    """The address of a host on a link, and the one under which others reach it there.
+
+    They differ where a router translates addresses. In the file, one address means both.
+    """
+
+    local: Address
+    """Address of the host's own interface, to which it binds."""
+    public: Annotated[Address | None, BeforeValidator(_public)]
+    """Address that the other side connects to; `none`: the host can only open connections itself."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _accept_one_address(cls, value: Any) -> Any:
+        if isinstance(value, dict | cls):
+            return value
+        address = _address(value)
+        return {"local": address, "public": address}
+
+    @model_validator(mode="after")
+    def _check_families(self) -> Self:
+        if self.public is not None and ip_address(self.local).version != ip_address(self.public).version:
+            raise ValueError(
+                f"{self.local} and {self.public} are of different families; plait uses one for both"
+            )
+        return self
+
+
 LinkOfHost = Annotated[str, Field(min_length=1, max_length=80)]
 
 
@@ -79,7 +113,7 @@ class RealHost(Part):
 
     ssh: Annotated[str, BeforeValidator(_destination)]
     """Destination for ssh: a name of ~/.ssh/config, or USER@HOST."""
-    addresses: Annotated[dict[LinkOfHost, Address], Field(min_length=1, max_length=32)]
+    addresses: Annotated[dict[LinkOfHost, LinkAddress], Field(min_length=1, max_length=32)]
     """Address of this host on each of its links, by the name of the link (`h1-s1`) or of a line."""
     ports: str = "5001-5100"
     """Ports on which it may listen, `FIRST-LAST`."""
@@ -113,6 +147,16 @@ class HostsFile(Part):
         if isinstance(value, dict) and isinstance(value.get("hosts"), list):
             raise as_one_error([(("hosts",), "this is a list; write {NAME: {ssh: .., addresses: ..}}")])
         return value
+
+    @model_validator(mode="after")
+    def _check_lines(self) -> Self:
+        for line, ends in self.lines().items():
+            if all(self.hosts[end].addresses[line].public is None for end in ends):
+                raise ValueError(
+                    f"neither {ends[0]} nor {ends[1]} has a public address on {line}, so neither can connect to the "
+                    "other; give one of them a public address"
+                )
+        return self
 
     def lines(self) -> dict[str, tuple[str, str]]:
         """Return the two hosts of each line, by its name: the link names that exactly two hosts have."""

@@ -67,5 +67,7 @@ _HINTS = {
     "time": "state how long hosts may send, for example time: 600s",
     "hosts": "write for example hosts: {h1: {ssh: user@h1.example.org, addresses: {h1-h2: 192.0.2.1}}, h2: ..}",
     "ssh": "write the destination for ssh, for example ssh: user@h1.example.org",
+    "local": "write the address of the host's own interface, for example {local: 10.0.1.5, public: 198.51.100.20}",
+    "public": "write the address that the other side connects to, or public: none if it can reach this host at none",
     "addresses": "write the address on each link, for example addresses: {h1-h2: 192.0.2.1}",
 }

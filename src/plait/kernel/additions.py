@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from plait.cache import cache_root, write_atomically
+from plait.cache import cache_root
 from plait.errors import KernelBuildError, RequestError
 from plait.files import Folder
 from plait.kernel import kit
@@ -134,8 +134,9 @@ def compile_module(kernel: Kernel, source: AlgorithmSource) -> BuiltModule:
     with tempfile.TemporaryDirectory(prefix="plait-add-") as scratch:
         folder = Path(scratch)
         name = source.module.name
-        (folder / f"{source.stem}.c").write_bytes(source.content)
-        (folder / "Makefile").write_text(_MAKEFILE.format(module=name, stem=source.stem, folder=folder))
+        Folder(folder).write(f"{source.stem}.c", source.content)
+        makefile = _MAKEFILE.format(module=name, stem=source.stem, folder=folder)
+        Folder(folder).write("Makefile", makefile.encode())
         done = subprocess.run(
             ["make", "--silent", f"M={folder}", "modules"],
             cwd=tree, env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", **PINNED},
@@ -210,10 +211,9 @@ def keep(
     replaced = [old for old in added() if old.sha256 != record.sha256 and set(old.names) & set(record.names)]
     folder = _root() / record.sha256
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / record.file, source.content)
+        Folder(folder).write(record.file, source.content)
         _write_object(folder / f"{kernel.identity}.ko", built.content)
-        write_atomically(folder / _RECORD, record.model_dump_json(by_alias=True, indent=2).encode() + b"\n")
+        Folder(folder).write(_RECORD, record.model_dump_json(by_alias=True, indent=2).encode() + b"\n")
         for old in replaced:
             shutil.rmtree(_root() / old.sha256)
     except OSError as error:

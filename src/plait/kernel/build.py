@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from plait.errors import KernelBuildError, MachineError
+from plait.errors import KernelBuildError, MachineError, shell_command
+from plait.files import Folder
 from plait.kernel import kit
 from plait.kernel import recipe as recipes
 
@@ -60,10 +61,10 @@ def check_tools(otherwise: str = "") -> None:
     missing = {package for tool, package in _TOOLS.items() if shutil.which(tool) is None}
     missing |= {package for path, package in _HEADERS.items() if not Path(path).exists()}
     if missing:
-        packages = " ".join(sorted(missing))
+        command = shell_command("sudo", "apt-get", "install", *sorted(missing))
         raise MachineError(
             f"building the laboratory kernel needs programs that are not installed; "
-            f"install them with `sudo apt-get install {packages}`{otherwise and f', {otherwise}'}"
+            f"install them with `{command}`{otherwise and f', {otherwise}'}"
         )
 
 
@@ -85,10 +86,11 @@ def build(tree: Path, recipe: Recipe, log: Path, progress: Progress, *, prepared
                     ["patch", "-p1", "--batch", "--forward", "--no-backup-if-mismatch", f"--input={patch}"]
                 )
             _add(tree, recipe)
+        done = _compiled(tree) if prepared and _is_configured(tree, recipe) else 0
         if not (prepared and _is_configured(tree, recipe)):
             progress("configuring", None)
             _configure(make, recipe)
-        make.compile(progress, total=None if prepared and (tree / "vmlinux.symvers").exists() else STEPS)
+        make.compile(progress, None if prepared and (tree / "vmlinux.symvers").exists() else STEPS, done)
         progress("linking", 1.0)
         make.run(["strip", "-o", "linux.stripped", "linux"])
         symbols = tree / "linux.symbols" if recipe.has_symbols else None
@@ -105,17 +107,16 @@ def _add(tree: Path, recipe: Recipe) -> None:
     """Copy plait's own sources to the tree, below a Makefile that names their folders."""
     for source, target in recipe.additions:
         destination = tree / target
-        destination.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, destination)
+        Folder(destination.parent).write(destination.name, source.read_bytes())
     folder = tree / recipes.ADDED
     if recipe.additions:
-        (folder / "Makefile").write_text(recipes.makefile(folder), encoding="utf-8")
+        Folder(folder).write("Makefile", recipes.makefile(folder).encode())
 
 
 def _configure(make: _Make, recipe: Recipe) -> None:
-    fragment = make.tree / "laboratory.config"
-    fragment.write_text(recipe.fragment, encoding="utf-8")
-    make.run(["make", f"KCONFIG_ALLCONFIG={fragment.name}", "allnoconfig"])
+    fragment = "laboratory.config"
+    Folder(make.tree).write(fragment, recipe.fragment.encode())
+    make.run(["make", f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig"])
     rejected = recipes.rejected_options(recipe.options, (make.tree / ".config").read_text(encoding="utf-8"))
     if rejected:
         lines = ", ".join(option.line for option in rejected)
@@ -123,7 +124,7 @@ def _configure(make: _Make, recipe: Recipe) -> None:
             f"configuring the kernel: this version does not accept {lines}; "
             "an option was renamed, or a dependency of it is off"
         )
-    (make.tree / _CONFIGURED).write_text(_configured(recipe), encoding="utf-8")
+    Folder(make.tree).write(_CONFIGURED, _configured(recipe).encode())
 
 
 def _is_configured(tree: Path, recipe: Recipe) -> bool:
@@ -140,6 +141,15 @@ def _is_configured(tree: Path, recipe: Recipe) -> bool:
 
 def _configured(recipe: Recipe) -> str:
     return f"{_compiler()}\n{recipe.fragment}"
+
+
+def _compiled(tree: Path) -> int:
+    """Return how many files of the kernel an interrupted build compiled: those that kbuild kept the command of."""
+    parts = [
+        folder for folder in tree.iterdir() if folder.is_dir() and folder.name not in {"scripts", "tools"}
+    ]
+    commands = (command.name for folder in parts for command in folder.rglob(".*.o.cmd"))
+    return sum(not name.startswith((".built-in", ".vmlinux")) for name in commands)
 
 
 class _Make:
@@ -161,14 +171,16 @@ class _Make:
         """Run one command to its end (KernelBuildError if it fails)."""
         self._follow(command, lambda _line: None)
 
-    def compile(self, progress: Progress, total: int | None) -> None:
-        """Compile and link, and report the progress: the file, and how many of about `total` there were."""
-        done = 0
+    def compile(self, progress: Progress, total: int | None, done: int) -> None:
+        """Compile and link, and report the progress: the file, and how many of about `total` there were.
+
+        An earlier build compiled `done` of them.
+        """
 
         def count(line: str) -> None:
             nonlocal done
             if line.startswith(("  CC ", "  AS ")):
-                done += 1
+                done += 1 if total is None or done < total else 0
                 of = f"{done} of about {total} files" if total else f"file {done}"
                 progress(
                     f"compiling, {of}: {line.rsplit(maxsplit=1)[-1]}",

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from plait.cache import cache_root, write_atomically
+from plait.cache import cache_root
 from plait.errors import KernelBuildError, RequestError
 from plait.files import Folder
 from plait.kernel.model import BuildRecord, Kernel
@@ -136,7 +136,7 @@ def label(kernel: Kernel, name: str) -> Kernel:
 
 def write_record(folder: Path, record: BuildRecord) -> None:
     """Write `build.json` into `folder`."""
-    write_atomically(folder / "build.json", record.model_dump_json(by_alias=True, indent=2).encode() + b"\n")
+    Folder(folder).write("build.json", record.model_dump_json(by_alias=True, indent=2).encode() + b"\n")
 
 
 @contextlib.contextmanager
@@ -178,7 +178,7 @@ def install(folder: Path, identity: str) -> Kernel:
     destination = kernels_root() / identity
     shutil.rmtree(destination, ignore_errors=True)  # a damaged kernel; plait uses an intact one
     folder.chmod(0o755)
-    folder.rename(destination)
+    Folder(kernels_root()).take(folder, identity)
     entry = _read(destination)
     if entry is None:
         raise KernelBuildError(

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plait.errors import KernelBuildError, MachineError, RequestError
+from plait.errors import KernelBuildError, MachineError, RequestError, shell_command
+from plait.files import Folder
 from plait.kernel.unpack import LEFT_OUT_OF_CHECKOUT
 
 if TYPE_CHECKING:
@@ -90,10 +91,9 @@ class Checkout:
             self._git(["init", "--quiet"])
             for name, value in {"core.sparseCheckout": "true", "gc.auto": "0", "index.version": "4"}.items():
                 self._git(["config", name, value])
-            info = folder / ".git" / "info"
-            info.mkdir(exist_ok=True)
-            (info / "sparse-checkout").write_text("\n".join(LEFT_OUT_OF_CHECKOUT) + "\n", encoding="utf-8")
-            objects.write_text(f"{tree.path('objects')}\n", encoding="utf-8")
+            left_out = "\n".join(LEFT_OUT_OF_CHECKOUT) + "\n"
+            Folder(folder, (".git", "info")).write("sparse-checkout", left_out.encode())
+            Folder(objects.parent).write(objects.name, f"{tree.path('objects')}\n".encode())
 
     @property
     def objects(self) -> Path:
@@ -106,7 +106,9 @@ class Checkout:
         with tempfile.TemporaryDirectory(dir=self.folder / ".git") as scratch:
             copy = Path(scratch) / "index"
             if index.is_file():
-                shutil.copyfile(index, copy)  # git then reads only the files that changed since
+                Folder(Path(scratch)).bring(
+                    index, copy.name
+                )  # git then reads only the files that changed since
             environment = {
                 "GIT_INDEX_FILE": str(copy),
                 "GIT_OBJECT_DIRECTORY": str(self.objects),
@@ -160,7 +162,7 @@ class Checkout:
             lines = []
             for path, content in files.items():
                 source = Path(scratch) / "file"
-                source.write_bytes(content)
+                Folder(Path(scratch)).write(source.name, content)
                 blob = self._git(["hash-object", "-w", "--no-filters", str(source)]).strip()
                 lines.append(f"100644 {blob}\t{path}\n")
             self._git(["update-index", "--add", "--index-info"], index, text="".join(lines))
@@ -188,8 +190,9 @@ class Checkout:
     ) -> str:
         done = run_git([*arguments], environment or {}, folder or self.folder, text)
         if done.returncode != 0:
+            command = shell_command("git", arguments[0])
             raise KernelBuildError(
-                f"`git {arguments[0]}` in the checkout of {self._tree.folder}: {_first_line(done.stderr)}; if the disk "
+                f"`{command}` in the checkout of {self._tree.folder}: {_first_line(done.stderr)}; if the disk "
                 f"is not full, remove {self.folder}"
             )
         return done.stdout

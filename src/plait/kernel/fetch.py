@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import subprocess
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from http.client import HTTPException
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from plait.errors import KernelBuildError
+from plait.files import Folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,27 +101,24 @@ def download(pinned: Pinned, folder: Path, progress: Progress) -> Path:
     target = folder / pinned.name
     if target.exists() and _sha256(target) == pinned.sha256:
         return target
-    partial = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
-        digest = _receive(pinned, partial, progress)
-        if digest != pinned.sha256:
-            raise KernelBuildError(
-                f"downloading {pinned.url}: the SHA-256 is {digest}, but plait expects {pinned.sha256}, so it does "
-                "not use the file; check for a proxy that changes it"
-            )
-        partial.rename(target)
+        with Folder(folder).create(pinned.name) as file:
+            digest = _receive(pinned, file, progress)
+            if digest != pinned.sha256:
+                raise KernelBuildError(
+                    f"downloading {pinned.url}: the SHA-256 is {digest}, but plait expects {pinned.sha256}, "
+                    "so it does not use the file; check for a proxy that changes it"
+                )
     except (urllib.error.URLError, HTTPException, OSError) as error:
         reason = error if isinstance(error, urllib.error.HTTPError) else getattr(error, "reason", error)
         raise KernelBuildError(f"downloading {pinned.url}: {reason}; check the network") from error
-    finally:
-        partial.unlink(missing_ok=True)
     return target
 
 
-def _receive(pinned: Pinned, partial: Path, progress: Progress) -> str:
-    """Write the download to `partial`, and return its SHA-256."""
+def _receive(pinned: Pinned, file: BinaryIO, progress: Progress) -> str:
+    """Write the download to `file`, and return its SHA-256."""
     digest = hashlib.sha256()
-    with urllib.request.urlopen(pinned.url, timeout=_TIMEOUT_S) as answer, partial.open("wb") as file:  # noqa: S310 - a constant
+    with urllib.request.urlopen(pinned.url, timeout=_TIMEOUT_S) as answer:  # noqa: S310 - a constant
         total = int(answer.headers.get("Content-Length") or 0)
         done = 0
         while chunk := answer.read(_CHUNK):

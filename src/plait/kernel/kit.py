@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait.errors import KernelBuildError
+from plait.files import Folder
 from plait.kernel.unpack import extract
 
 if TYPE_CHECKING:
@@ -53,15 +54,16 @@ def pack(tree: Path, archive: Path, *, quick: bool = False) -> None:
         return
     note.unlink(missing_ok=True)
     with (
-        tarfile.open(archive, "w:gz", compresslevel=1, format=tarfile.PAX_FORMAT)
+        Folder(archive.parent).create(archive.name) as file,
+        tarfile.open(fileobj=file, mode="w:gz", compresslevel=1, format=tarfile.PAX_FORMAT)
         if quick
-        else tarfile.open(archive, "w:xz", preset=2, format=tarfile.PAX_FORMAT)
-    ) as kit:
+        else tarfile.open(fileobj=file, mode="w:xz", preset=2, format=tarfile.PAX_FORMAT) as kit,
+    ):
         for path in _kept(tree):
             kit.add(path, path.relative_to(tree).as_posix(), recursive=False, filter=_anonymous)
         kit.add(tree / _SYMBOLS, "Module.symvers", recursive=False, filter=_anonymous)
     if quick:
-        note.write_text(state, encoding="utf-8")
+        Folder(note.parent).write(note.name, state.encode())
 
 
 def _state(tree: Path) -> str:
@@ -88,7 +90,7 @@ def unpacked(kernel: Path) -> Path:
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".unpacking-") as scratch:
             _unpack(kernel / ARCHIVE, Path(scratch) / "kit")
             with contextlib.suppress(FileExistsError):  # another process has unpacked it
-                (Path(scratch) / "kit").rename(folder)
+                Folder(folder.parent).take(Path(scratch) / "kit", folder.name)
     except OSError as error:
         raise KernelBuildError(f"unpacking {kernel / ARCHIVE} to {folder}: {error.strerror}") from error
     return folder

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import platform
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from plait.cache import cache_root
-from plait.errors import KernelBuildError, MachineError
+from plait.errors import KernelBuildError, MachineError, shell_command
+from plait.files import Folder
 from plait.kernel import cache, fetch, kit, packaged, recipe, unpack
 from plait.kernel.build import build, check_tools
 from plait.kernel.model import SYMBOLS, BuildRecord, Kernel, Progress, SourceRecord, silent
@@ -123,7 +123,7 @@ def _packaged(progress: Progress) -> Kernel | None:
 
 def _package_hint() -> str:
     """Return how the user gets a built kernel instead of the programs that build one."""
-    wanted = f"`pip install 'plait[kernel]=={__version__}'`"
+    wanted = f"`{shell_command('pip', 'install', f'plait[kernel]=={__version__}')}`"
     if packaged.package_record() is None:
         return f"or install a built kernel with {wanted}"
     if packaged.forced_build():
@@ -183,8 +183,8 @@ def _any_source(sources: Sources, progress: Progress) -> _Source:
     raise KernelBuildError(
         "finding the source of the laboratory kernel failed:\n"
         + "\n".join(f"  {reason}" for reason in reasons)
-        + f"\nOn Debian, run `apt-get install {fetch.PACKAGE}`; elsewhere, give an archive or tree of linux-6.12 "
-        "(`plait kernel build --source PATH`)"
+        + f"\nOn Debian, run `{shell_command('apt-get', 'install', fetch.PACKAGE)}`; "
+        "elsewhere, give an archive or tree of linux-6.12 (`plait kernel build --source PATH`)"
     )
 
 
@@ -242,20 +242,19 @@ def compile_tree(
         return build(tree, chosen, log, progress, prepared=prepared)
     except KernelBuildError as error:
         kept = cache.kernels_root() / "logs" / f"{identity[:16]}.log"
-        kept.parent.mkdir(exist_ok=True)
-        shutil.copyfile(log, kept)
+        Folder(kept.parent).write(kept.name, log.read_bytes())
         raise KernelBuildError(f"building Linux {version}: {error}\nthe whole log: {kept}") from error
 
 
 def finished_folder(folder: Path, built: Built, record: BuildRecord) -> Path:
     """Make the folder of a built kernel for the cache, and return it."""
     folder.mkdir()
-    shutil.copyfile(built.binary, folder / "linux")
+    Folder(folder).bring(built.binary, "linux")
     (folder / "linux").chmod(0o755)
-    shutil.copyfile(built.config, folder / "config")
-    shutil.copyfile(built.kit, folder / kit.ARCHIVE)
+    Folder(folder).bring(built.config, "config")
+    Folder(folder).bring(built.kit, kit.ARCHIVE)
     if built.symbols is not None:
-        shutil.copyfile(built.symbols, folder / SYMBOLS)
+        Folder(folder).bring(built.symbols, SYMBOLS)
     cache.write_record(folder, record)
     return folder
 

@@ -16,13 +16,13 @@ import gzip
 import hashlib
 import importlib.util
 import os
-import shutil
 import zlib
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from plait.errors import KernelBuildError
+from plait.errors import KernelBuildError, shell_command
+from plait.files import Folder
 from plait.kernel import cache, kit
 from plait.kernel.model import BuildRecord, Kernel, Progress, silent
 
@@ -113,15 +113,16 @@ def _fill(target: Path, folder: Path, record: BuildRecord) -> None:
         raise _damaged(f"its {BINARY} is not a complete gzip file") from error
     if hashlib.sha256(content).hexdigest() != record.binary_sha256:
         raise _damaged(f"the SHA-256 of its kernel is not the one of its {RECORD}")
-    (target / "linux").write_bytes(content)
+    Folder(target).write("linux", content)
     (target / "linux").chmod(0o755)
-    shutil.copyfile(folder / CONFIG, target / "config")
-    shutil.copyfile(folder / kit.ARCHIVE, target / kit.ARCHIVE)
+    Folder(target).bring(folder / CONFIG, "config")
+    Folder(target).bring(folder / kit.ARCHIVE, kit.ARCHIVE)
     cache.write_record(target, record.model_copy(update={"packaged": True}))
 
 
 def _damaged(reason: str) -> KernelBuildError:
     return KernelBuildError(
         f"reading the kernel of the package {DISTRIBUTION}: {reason}; "
-        f"install the package again (`pip install --force-reinstall --no-deps {DISTRIBUTION}`)"
+        "install the package again "
+        f"(`{shell_command('pip', 'install', '--force-reinstall', '--no-deps', DISTRIBUTION)}`)"
     )

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from plait.kernel.model import Progress
 
 SCHEME = "debian:"
-_PACKAGE = re.compile(r"^linux-image-(\d[\w.+~]*)-(?:cloud-amd64|amd64)$")
+_PACKAGE = re.compile(r"^linux-image-(\d[\w.+~]*(?:-\d+)?)-(?:cloud-amd64|amd64)$")
 _SERIES = re.compile(r"^\d+\.\d+(\.\d+)?$")
 _VERSION_OFFSET, _MAGIC_OFFSET = 0x20E, 0x202
 _APT_S, _UNPACK_S = 1800, 600
@@ -84,7 +84,7 @@ def of_distribution(series: str, progress: Progress = silent) -> StockKernel:
         )
     cached = [kernel for kernel in _cached() if _is_of(kernel.version, series)]
     if cached:
-        return max(cached, key=lambda kernel: numbers(kernel.version))
+        return max(cached, key=lambda kernel: _age(kernel.version))
     known = [package for package in _known_packages() if _is_of(_package_version(package), series)]
     if not known:
         raise MachineError(
@@ -133,9 +133,15 @@ def _package_version(package: str) -> str:
     return package.removeprefix("linux-image-")
 
 
+def _age(version: str) -> tuple[int, ...]:
+    """Return what orders versions: their numbers, and that of the interface to modules (50 of `6.1.0-50-amd64`)."""
+    interface = re.search(r"-(\d+)-", version)
+    return (*numbers(version), int(interface[1]) if interface else 0)
+
+
 def _smallest_of_newest(packages: Sequence[str]) -> str:
-    newest = max(numbers(_package_version(package)) for package in packages)
-    same = [package for package in packages if numbers(_package_version(package)) == newest]
+    newest = max(_age(_package_version(package)) for package in packages)
+    same = [package for package in packages if _age(_package_version(package)) == newest]
     return max(same, key=lambda package: ("-cloud-" in package, package))
 
 
@@ -178,11 +184,11 @@ def _fetch(package: str, progress: Progress) -> StockKernel:
                 version=_version(image),
                 identity=_identity(image, modules),
             )
-            (unpacked / "image.json").write_text(record.model_dump_json(indent=1), encoding="utf-8")
+            Folder(unpacked).write("image.json", record.model_dump_json(indent=1).encode())
             target = root / package
             if target.exists():
                 shutil.rmtree(target)
-            unpacked.rename(target)
+            Folder(root).take(unpacked, package)
     except (OSError, ValueError) as error:
         raise MachineError(
             f"unpacking the package {package} below {root}: {error}; is the disk full?"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ import numpy as np
 from plait.dataset.convert import read_stream
 from plait.engine.remote.exchange import Exchange
 from plait.frames import IPV4_HEADER, IPV6_HEADER
-from plait.measure.estimate import PacketTimes
+from plait.measure.packets import PacketTimes
 from plait.plan.model.applications import Udp
 from plait.plan.model.monitors import Monitors
 from plait.plan.model.plan import Flow, Machine, Namespace, Network, Plan, Side
@@ -24,15 +25,20 @@ if TYPE_CHECKING:
     from plait.engine.remote.ssh import HostSession
 
 UDP_HEADER, ETHERNET_HEADER = 8, 14
-_DRAIN_US = 2_000_000
+_DRAIN_US = 4_000_000
+_OPENING_US = 1_000_000
+"""Time before the first packets, in which an end behind a translating router opens the way."""
 
 
 @dataclass(frozen=True)
 class LineEnd:
-    """One end of a line: the host, its address on the line, and the port on which it receives."""
+    """One end of a line: the host, its addresses on the line, and the port on which it receives."""
 
     host: str
     address: str
+    """The address to which it binds."""
+    public: str | None
+    """The address under which the other end reaches it; None: it can only open connections itself."""
     port: int
 
 
@@ -87,8 +93,9 @@ class LineProber:
         Raises TrialError if a host or the connection fails, or a limit would be exceeded.
         """
         hosts = list(dict.fromkeys(end.host for burst in bursts for end in (burst.source, burst.target)))
-        end_us = max(burst.end_us for burst in bursts) + _DRAIN_US + 1_000_000
-        plans = {host: _plan(host, bursts, end_us) for host in hosts}
+        end_us = max(burst.end_us for burst in bursts) + _OPENING_US + _DRAIN_US
+        secret = secrets.randbits(53)  # only the hosts of the line know it
+        plans = {host: _plan(host, bursts, end_us, secret) for host in hosts}
         self._spent.check(plans[hosts[0]])
         folder = self._folder / str(self._trials)
         self._trials += 1
@@ -96,7 +103,7 @@ class LineProber:
         sessions = {host: self._sessions[host] for host in hosts}
         zeros = Exchange(sessions, folder, ()).run(plans, lambda _: None)
         self.zero_us = zeros[hosts[0]].ns / 1000
-        self._spent.add_trial(_most_sent(bursts), end_us - _DRAIN_US - 1_000_000)
+        self._spent.add_trial(_most_sent(bursts), end_us - _DRAIN_US)
         packets = [_packets(folder, number, burst) for number, burst in enumerate(bursts)]
         shutil.rmtree(folder)
         return packets
@@ -109,21 +116,24 @@ def _most_sent(bursts: Sequence[PacketBurst]) -> int:
     return max(sent.values())
 
 
-def _plan(host: str, bursts: Sequence[PacketBurst], end_us: int) -> Plan:
+def _plan(host: str, bursts: Sequence[PacketBurst], end_us: int, secret: int) -> Plan:
     return Plan(
         schema_version=1,
-        seed=0,
+        seed=secret,
         machine=Machine(),
         sample_interval_us=1_000_000,
         end_us=end_us,
         network=Network(namespaces=(Namespace(name=host, role="host"),), veths=()),
         links=(),
-        flows=tuple(_flow(number, burst) for number, burst in enumerate(bursts)),
+        flows=tuple(_flow(number, burst, host) for number, burst in enumerate(bursts)),
         monitors=Monitors(),
     )
 
 
-def _flow(number: int, burst: PacketBurst) -> Flow:
+def _flow(number: int, burst: PacketBurst, host: str) -> Flow:
+    """Return the flow of a burst as `host` carries it out. A target that nobody can reach opens the way itself."""
+    turned = burst.target.public is None
+    client, server = (burst.target, burst.source) if turned else (burst.source, burst.target)
     return Flow(
         id=number,
         name=f"burst{number}",
@@ -134,13 +144,18 @@ def _flow(number: int, burst: PacketBurst) -> Flow:
             drain_us=_DRAIN_US,
         ),
         transport="udp",
-        client=Side(netns=burst.source.host, address=burst.source.address, port=0),
-        server=Side(netns=burst.target.host, address=burst.target.address, port=burst.target.port + number),
-        sender="client",
-        start_us=burst.start_us,
+        client=Side(netns=client.host, address=_address(client, host), port=0),
+        server=Side(netns=server.host, address=_address(server, host), port=server.port + number),
+        sender="server" if turned else "client",
+        start_us=burst.start_us + _OPENING_US,
         paths=(),
         ideal_rate_bps=None,
     )
+
+
+def _address(end: LineEnd, host: str) -> str:
+    """Return the address of an end as `host` uses it."""
+    return end.address if end.host == host or end.public is None else end.public
 
 
 def _packets(folder: Path, number: int, burst: PacketBurst) -> PacketTimes:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from plait.binaries import AGENT
 from plait.engine.remote.spent import Spent
 from plait.engine.remote.ssh import Connections, HostSession
-from plait.measure.measure import Budget, check_names, measure
+from plait.measure.measure import Budget, check_lines, measure
 from plait.measure.probing import LineProber
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def measured_lines(
     hosts: HostsFile, ssh_config: Path | None, notify: Callable[[str], None]
 ) -> list[LineEstimate]:
     """Return the estimates of all lines of a hosts file (RequestError, MachineError, TrialError)."""
-    check_names(hosts)
+    check_lines(hosts)
     Budget.of(hosts)
     agent = gzip.compress(AGENT.read_bytes(), 6, mtime=0)
     with ExitStack() as stack:

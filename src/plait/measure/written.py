@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from plait.measure.load import SEEN_PART
+from plait.measure.losses import independent_bound
 from plait.scenario.names import read_link_name
 
 if TYPE_CHECKING:
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 
 _LEAST_JITTER_US = 100.0
 """Less jitter than this is that of the hosts' own timers."""
+_FEW_LOSSES = 5
 _MOST_REPEATS = 5
 
 
@@ -22,7 +25,7 @@ def scenario_text(lines: Sequence[LineEstimate]) -> str:
     hosts = list(dict.fromkeys(host for line in lines for host in (line.forward.source, line.forward.target)))
     first = lines[0].forward
     parts = [
-        "# `plait measure` wrote this file from real lines. The intervals in comments have a confidence of 95 %.",
+        "# `plait measure` wrote this file from real lines. The intervals in comments have a confidence of 99 %.",
         "# Rates and queues count Ethernet frames without their check sequence. The delay of each direction is half",
         "# of the base RTT, because clocks of two hosts cannot divide it.",
         f"title: Measured lines between {' and '.join(hosts)}",
@@ -61,36 +64,78 @@ def _conditions(way: DirectionEstimate, rtt: MeasuredValue) -> Iterator[tuple[st
             "half of the base RTT" + (", plus the mean jitter" if jittery else ""),
         )
     if jittery:
-        yield f"jitter: {{deviation: {round(jitter)}us}}", _interval(way.jitter_us, _time)
-    elif way.jitter_us.value is not None:
-        yield "", f"jitter {_time(jitter)}, which is that of the hosts' timers"
-    if way.loss_ratio.value:
         yield (
-            f"loss: {way.loss_ratio.value:.4%}",
-            f"{_interval(way.loss_ratio, _ratio)}, of {way.probes} packets",
+            f"jitter: {{deviation: {round(jitter)}us}}",
+            f"{_interval(way.jitter_us, _time)}, on the idle line",
         )
-    elif way.loss_ratio.high is not None:
-        yield "", f"loss: none of {way.probes} packets, so below {_ratio(way.loss_ratio.high)}"
-    if way.queue_bytes.value is not None:
-        yield f"queue: {max(1600, round(way.queue_bytes.value))}B", _interval(way.queue_bytes, _size)
-    elif way.queue_bytes.low is not None:
-        yield "", f"queue: at least {_size(way.queue_bytes.low)}; it did not overflow"
-    else:
-        yield "", "queue: not measured"
+    elif way.jitter_us.value is not None:
+        yield "", f"jitter: {_time(jitter)}, which is that of the hosts' timers"
+    yield from _loss(way)
+    yield from _queue(way)
+
+
+def _loss(way: DirectionEstimate) -> Iterator[tuple[str, str]]:
+    ratio, model = way.loss_ratio, way.loss_model
+    if not ratio.value or model is None:
+        if ratio.high is not None:
+            alone = _ratio(independent_bound(way.probes))
+            yield (
+                "",
+                f"loss: none of {way.probes} packets, so below {alone}, or {_ratio(ratio.high)} in bursts",
+            )
+        return
+    comment = f"{_interval(ratio, _ratio)}, of {way.probes} packets at a quarter of the rate"
+    if model.p is None or model.r is None or model.loss_bad is None:
+        few = ratio.value * way.probes < _FEW_LOSSES
+        how = "too few losses to tell whether they come in bursts" if few else "independent losses fit best"
+        yield f"loss: {ratio.value * 100:.4g}%", f"{comment}; {how}"
+        return
+    bad = "" if model.loss_bad == 1 else f", 1-h: {model.loss_bad * 100:.4g}%"
+    lost = "all packets" if model.loss_bad == 1 else f"{model.loss_bad * 100:.0f} % of the packets"
+    yield (
+        f"loss: {{gemodel: {{p: {model.p * 100:.4g}%, r: {model.r * 100:.4g}%{bad}}}}}",
+        f"{comment}; a Gilbert-Elliott model fits best: bursts of {_digits(1 / model.r)} packets that lose {lost}",
+    )
+
+
+def _queue(way: DirectionEstimate) -> Iterator[tuple[str, str]]:
+    queue = way.queue
+    wait = "" if queue.wait_us is None else f" ({_time(max(0.0, queue.wait_us))})"
+    match queue.kind:
+        case "drop-tail":
+            size = max(1600, round(queue.bytes.value or 0))
+            yield f"queue: {size}B", f"{_interval(queue.bytes, _size)}, {queue.reason}{wait}"
+        case "active":
+            others = (
+                ""
+                if queue.sparse_wait_us is None
+                else f", small ones {_time(max(0.0, queue.sparse_wait_us))}"
+            )
+            reason = f"{queue.reason}: full packets wait {_time(max(0.0, queue.wait_us or 0.0))}{others}"
+            yield "aqm: fq_codel", f"an active queue, {reason}; which one, and its limits, no packet shows"
+        case "not full" if queue.bytes.low is not None:
+            yield "", f"queue: at least {_size(queue.bytes.low)}; {queue.reason}"
+        case _:
+            yield "", f"queue: not measured; {queue.reason}"
 
 
 def _rate(way: DirectionEstimate) -> Iterator[tuple[str, str]]:
     rate = way.rate_bps
     if rate.value is not None:
-        yield f"rate: {_kbit(rate.value)}", _interval(rate, _mbit)
+        yield f"rate: {_kbit(rate.value)}", f"{_interval(rate, _mbit)}, of packets that overloaded the line"
     elif rate.low is not None:
         yield f"rate: {_kbit(rate.low)}", "at least; the packets did not fill the line, so raise limits.rate"
     else:
         yield "", "rate: not measured; too few packets arrived"
+    bps = rate.value or rate.low
     if way.bucket is not None:
         burst, baseline = way.bucket.burst_bytes, way.bucket.baseline_bps
         fields = f"{{baseline: {_kbit(baseline.value or 0)}, burst: {round(burst.value or 0)}B}}"
         yield f"bucket: {fields}", f"baseline {_interval(baseline, _mbit)}; burst {_interval(burst, _size)}"
+    elif bps is not None:
+        seen_s = way.lasted_s * SEEN_PART
+        most = f"{_digits(seen_s)} s ({_size(bps * seen_s / 8)})"
+        yield "", f"bucket: none that is empty after {most}; a larger one does not show"
 
 
 def _interval(estimate: MeasuredValue, show: Callable[[float], str]) -> str:
@@ -105,15 +150,16 @@ def _kbit(bps: float) -> str:
     return f"{max(1, round(bps / 1000))}kbit"
 
 
-def _digits(value: float) -> str:
-    """Return a number with four significant digits."""
-    if value == 0 or not math.isfinite(value):
+def _digits(value: float, significant: int = 3) -> str:
+    """Return a number with so many significant digits, and at most three decimals."""
+    if not math.isfinite(value) or abs(value) < 0.0005:
         return "0"
-    return f"{value:.{max(0, 3 - math.floor(math.log10(abs(value))))}f}"
+    decimals = significant - 1 - math.floor(math.log10(abs(value)))
+    return f"{value:.{min(3, max(0, decimals))}f}"
 
 
 def _mbit(bps: float) -> str:
-    return f"{_digits(bps / 1e6)} Mbit/s"
+    return f"{_digits(bps / 1e6, 4)} Mbit/s"
 
 
 def _time(us: float) -> str:
@@ -121,7 +167,7 @@ def _time(us: float) -> str:
 
 
 def _size(size: float) -> str:
-    return f"{_digits(size / 1000)} KB"
+    return f"{_digits(size / 1e6)} MB" if size >= 1e6 else f"{_digits(size / 1000)} KB"
 
 
 def _ratio(ratio: float) -> str:

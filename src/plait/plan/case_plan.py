@@ -53,6 +53,11 @@ class CasePlan:
         scenario = self.case.scenario
         return scenario.engine if scenario.kernel is None else f"{scenario.engine}@{scenario.kernel}"
 
+    @property
+    def content(self) -> tuple[str, bytes]:
+        """What decides the case's trials, apart from their seeds; equal for cases that do the same."""
+        return self.engine, self._packed
+
     def plan(self, seed: int) -> Plan:
         """Return the plan of the trial with this seed. Raise RequestError for a seed out of range."""
         shared = Plan.model_validate_json(zlib.decompress(self._packed))

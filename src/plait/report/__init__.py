@@ -51,8 +51,11 @@ def build(
         workers.ready(_trials_in(study_dir) // _TRIALS_EACH - 1, _MODULES)
         # Imported here: a command that shows no report should not wait for the tables' library.
         from plait.report.assemble import assemble
+        from plait.report.current import keep_cautions
 
-        return assemble(study_dir, width_mm, column_mm, progress, style, on_summary=on_summary)
+        cautions = assemble(study_dir, width_mm, column_mm, progress, style, on_summary=on_summary)
+        keep_cautions(study_dir, (width_mm, column_mm, style), cautions)
+        return cautions
 
 
 def _trials_in(study_dir: Path) -> int:

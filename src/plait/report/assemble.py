@@ -143,6 +143,7 @@ def _summary_of(study: StudyData) -> Summary:
         baseline=about.baseline,
         published=study.published,
         judged=judged_in(about.scenario),
+        design=study.design,
         labels=labels_in(about.scenario),
     )
 

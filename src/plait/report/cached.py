@@ -35,7 +35,7 @@ _FLOWS = TypeAdapter(tuple[FlowExplanation, ...])
 _EXPLAINING = (*CODE, "explain", "scenario")
 """Packages on whose code an explanation depends; the scenario's plan the paths that a case leaves out."""
 
-_SHOWN = frozenset({"title", "description", "figures", "judge"})
+_SHOWN = frozenset({"title", "description", "figures", "judge", "across"})
 """Fields of a scenario that say what is shown, and nothing about a trial."""
 
 
@@ -43,7 +43,7 @@ def kept_summary(study: StudyData, make: Callable[[], Summary]) -> Summary:
     """Return the summary of a study, which `make` computes where the cache does not have it."""
     about = study.about
     of_study = (about.name, about.heading, about.baseline, study.digest)
-    of_scenario = (study.published, judged_in(about.scenario), study.labels)
+    of_scenario = (study.published, judged_in(about.scenario), study.design, study.labels)
     content = hashlib.sha256(repr((code_of_rows(), of_study, of_scenario)).encode())
     for case in study.cases:
         content.update(json.dumps(astuple(case), default=str).encode())

@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from plait.analysis.compare.factors import factor_names, level, main_factor, varied
+from plait.analysis.compare.factors import factor_names, level, main_factor
 from plait.analysis.labels.cases import labels
 from plait.analysis.metrics.catalogue import COMPARED, judged_metrics, short_heading_of
 from plait.analysis.metrics.catalogue import columns as companions
+from plait.analysis.metrics.groups import STEADY as STEADY_OF_GROUP
 from plait.analysis.metrics.groups import group_names
 from plait.analysis.published import REPORTED
 from plait.analysis.values import in_one_unit, with_interval
 from plait.analysis.wording import MISSING, significant
 from plait.errors import RequestError
+from plait.report.figures.axes import telling_settings
 from plait.report.headline import matched
 from plait.report.table import STEADY, rows
 
@@ -57,6 +59,11 @@ class TextColumn:
             return self
         return TextColumn(self.name, f"{self.heading}, {self.unit}", self.numbers)
 
+    def in_order(self, rows: Sequence[int]) -> TextColumn:
+        """Return the column with these of its rows."""
+        numbers = tuple(self.numbers[row] for row in rows) if self.numbers else ()
+        return replace(self, cells=tuple(self.cells[row] for row in rows), numbers=numbers)
+
     @property
     def is_empty(self) -> bool:
         """Whether it has no value at all."""
@@ -68,7 +75,7 @@ def factor_columns(cases: Sequence[HasSettings], names_of_cases: Sequence[str]) 
 
     Where each case has a label, `names_of_cases` has these, and they are the only column.
     """
-    factors = varied(cases)
+    factors = telling_settings(cases)
     names = factor_names(factors)
     found = [
         TextColumn(
@@ -169,7 +176,7 @@ def _ratio(summary: Summary, metric: str, name: str) -> TextColumn:
     compared = [comparison for comparison in matched(summary) if comparison.metric == metric]
     ratios = {comparison.case: comparison.ratio for comparison in compared}
     cases = {case.name: case for case in summary.cases}
-    factor = main_factor(summary.cases)
+    factor = main_factor(summary.cases, summary.strata)
     levels = {
         cases[c.baseline].label or (level(cases[c.baseline], factor) if factor is not None else "")
         for c in compared
@@ -189,9 +196,16 @@ def _trials(cases: Sequence[Row]) -> list[TextColumn]:
 
 
 def _groups(summary: Summary) -> list[TextColumn]:
-    """Return the goodput of each flow of each group."""
+    """Return the goodput of each flow of each group; the heading says if it is that of a window."""
     groups = group_names(name for case in summary.cases for name in case.metrics)
-    return [replace(_metric(summary, metric), name=group, heading=group) for group, metric in groups.items()]
+    return [
+        replace(
+            _metric(summary, metric),
+            name=group,
+            heading=f"{group} steady" if metric.endswith(STEADY_OF_GROUP) else group,
+        )
+        for group, metric in groups.items()
+    ]
 
 
 def _published(cases: Sequence[Row]) -> list[TextColumn]:

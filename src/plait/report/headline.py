@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.analysis.compare.factors import main_factor, other_settings
+from plait.analysis.compare.factors import main_factor, network_words, other_settings, stratum
 from plait.analysis.labels.cases import case_label, labels
-from plait.analysis.metrics.catalogue import COMPARED, compared_metric, heading_of, mean, primary_metric
+from plait.analysis.metrics.catalogue import (
+    COMPARED,
+    compared_metric,
+    heading_of,
+    judged_metrics,
+    mean,
+    primary_metric,
+)
 from plait.analysis.metrics.groups import group_names
-from plait.analysis.statistics.tests import ALPHA
-from plait.analysis.values import show
-from plait.analysis.wording import change, number_word, significant
+from plait.analysis.statistics.bootstrap import FEWEST
+from plait.analysis.values import show, span
+from plait.analysis.wording import capital, change, number_word, significant, within
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from plait.analysis.model import CaseSummary, Comparison, Summary
+    from plait.analysis.model import CaseSummary, Comparison, Leader, Summary
 
 MOST_LISTED = 4
 """Most cases of another kind than the headline's that are listed one by one."""
+_SEEDS = (
+    "Repeats differ in their seeds alone: tests and intervals hold for {of}, and say nothing about others."
+)
 Phrase = tuple[str, bool]
 """A piece of a sentence, and whether it is a number to stress."""
 
@@ -41,7 +51,7 @@ def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
     if not measured:
         return _programs(summary) or [("No trial was completed: nothing was measured.", False)]
     if len(measured) > 2:
-        return _many(summary, measured, metric)
+        return _many(summary, metric)
     names = labels(summary.cases)
     phrases: list[Phrase] = []
     if metric not in {"goodput_bps", "completion_s"}:
@@ -60,8 +70,11 @@ def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
             (_beside(case, metric), False),
         ]
     comparison = _comparison(summary, measured[-1].name, metric)
-    if comparison is not None and comparison.ratio is not None:
-        phrases += [(": ", False), (change(comparison.ratio.value), True)]
+    if comparison is not None and comparison.verdict == "same":
+        phrases += [(": ", False), (f"the same {within(comparison.margin)}", True)]
+    elif comparison is not None and comparison.ratio is not None:
+        undecided = ", undecided" if comparison.verdict == "unclear" else ""
+        phrases += [(": ", False), (change(comparison.ratio.value), True), (undecided, False)]
     efficiency = mean(measured[-1], "efficiency")
     if efficiency is not None:
         phrases += [
@@ -106,10 +119,13 @@ def sentences(summary: Summary) -> list[str]:
     groups = _groups(summary)
     ordered = sorted(_notable(summary), key=lambda comparison: comparison.metric != metric)
     tested = [
-        effect.sentence for effect in summary.effects if len(effect.factors) == 1 or effect.p_holm <= ALPHA
+        effect.sentence
+        for effect in summary.effects
+        if len(effect.factors) == 1 or effect.verdict == "depends"
     ]
     lines = [*groups, *tested, *summary.untested, *(comparison.sentence for comparison in ordered)]
-    lines += _otherwise(summary, metric)
+    lines += _caveat(summary) if tested else []
+    lines += _otherwise(summary, metric) + _partly_measured(summary)
     failed = sum(case.failed for case in summary.cases)
     total = sum(case.trials for case in summary.cases)
     if failed:
@@ -132,6 +148,30 @@ def _otherwise(summary: Summary, metric: str) -> list[str]:
         if values:
             more = f", and {len(values) - MOST_LISTED} further cases" if len(values) > MOST_LISTED else ""
             lines.append(f"{record.title}: {', '.join(values[:MOST_LISTED])}{more}.")
+    return lines
+
+
+def _caveat(summary: Summary) -> list[str]:
+    """Return what tests along factors do not show: seeds are no sample of networks, and few have no shape."""
+    seeds = min(effect.seeds for effect in summary.effects)
+    normal = f" With {seeds} seeds they assume normal values." if seeds < FEWEST else ""
+    return [_SEEDS.format(of="these networks" if summary.strata else "this network") + normal]
+
+
+def _partly_measured(summary: Summary) -> list[str]:
+    """Return the judged metrics that some completed trials of a case lack, so that its mean is of the others."""
+    names = labels(summary.cases)
+    lines = []
+    for metric in judged_metrics(summary):
+        counts = []
+        for case in summary.cases:
+            completed = case.trials - case.failed - len(case.excluded)
+            measured = case.metrics[metric].n if metric in case.metrics else 0
+            if 0 < measured < completed:
+                counts.append(f"{measured} of {completed} trials ({names[case.name] or 'all'})")
+        if counts:
+            noun = compared_metric(metric).noun
+            lines.append(f"The mean {noun} is of {_listed(counts)}; the others have no value.")
     return lines
 
 
@@ -159,33 +199,17 @@ def measured_cases(summary: Summary) -> list[CaseSummary]:
     return [case for case in summary.cases if mean(case, metric) is not None]
 
 
-def _many(summary: Summary, measured: list[CaseSummary], metric: str) -> list[Phrase]:
-    """Return the sentence for more than two cases: the best one, and the range of the ratios."""
-    names = labels(summary.cases)
-    better = max if compared_metric(metric).more_is_better else min
-    best = better(measured, key=lambda case: mean(case, metric) or 0.0)
-    alike = [case for case in measured if mean(case, metric) == mean(best, metric)]
-    if len(alike) == len(measured):
-        same = f"All {number_word(len(alike))} cases have the same {compared_metric(metric).noun}, "
-        return [(same, False), (show(metric, mean(best, metric)), True), (".", False)]
-    phrases: list[Phrase] = [
-        (
-            f"Of {number_word(len(measured))} cases, {names[best.name]}{_and_others(len(alike) - 1)} the ",
-            False,
-        ),
-        (f"{compared_metric(metric).best}, ", False),
-        (show(metric, mean(best, metric)), True),
-    ]
-    efficiency = mean(best, "efficiency")
-    if efficiency is not None:
-        phrases += [
-            (" (", False),
-            (show("efficiency", efficiency), True),
-            (" of what the links allow)", False),
-        ]
-    phrases.append((".", False))
-    ratios = [c.ratio.value for c in matched(summary) if c.metric == metric and c.ratio is not None]
-    if len(ratios) > 1:
+def _many(summary: Summary, metric: str) -> list[Phrase]:
+    """Return the sentences for more than two cases: the best one of each network, and the range of the ratios."""
+    leaders = [leader for leader in summary.leaders if leader.metric == metric]
+    phrases: list[Phrase] = [] if leaders else _range(summary, metric)
+    for leader in leaders[:MOST_LISTED]:
+        phrases += [(" " if phrases else "", False), *_best(summary, leader)]
+    if len(leaders) > MOST_LISTED:
+        phrases.append((f" The table has {len(leaders) - MOST_LISTED} further networks.", False))
+    compared = [c for c in matched(summary) if c.metric == metric and c.ratio is not None]
+    ratios = [c.ratio.value for c in compared if c.ratio is not None]
+    if len(ratios) > 1 and any(c.verdict != "same" for c in compared):
         low, high = significant(min(ratios)), significant(max(ratios))
         phrases += [
             (f" Against {_against(summary)}: ", False),
@@ -195,9 +219,66 @@ def _many(summary: Summary, measured: list[CaseSummary], metric: str) -> list[Ph
     return phrases
 
 
-def _and_others(count: int) -> str:
-    """Return the words between the best case and what it has: "has", or "and two others have" exactly the same."""
-    return f" and {number_word(count)} other{'s' * (count > 1)} have" if count else " has"
+def _range(summary: Summary, metric: str) -> list[Phrase]:
+    """Return the sentence where nothing was compared: the least and the greatest mean, without a winner."""
+    means = [value for case in summary.cases if (value := mean(case, metric)) is not None]
+    shown = span(metric, min(means), max(means))
+    return [
+        (f"{capital(number_word(len(means)))} cases: {compared_metric(metric).noun} ", False),
+        (shown, True),
+        (".", False),
+    ]
+
+
+def _best(summary: Summary, leader: Leader) -> list[Phrase]:
+    """Return the sentence about the best case of a network, and about those that are the same or may be as good."""
+    metric = leader.metric
+    network = f"{network_words(leader.stratum)}: " if leader.stratum else ""
+    levels = tuple(leader.stratum.values())
+    cases = {case.name: case for case in measured_cases(summary) if stratum(case, summary.strata) == levels}
+    names = labels([_without(case, summary.strata) for case in cases.values()])
+    noun, count = compared_metric(metric).noun, number_word(len(cases))
+    values = [
+        value for name in (leader.case, *leader.same) if (value := mean(cases[name], metric)) is not None
+    ]
+    shown = span(metric, min(values), max(values))
+    if len(cases) > 1 and len(leader.same) == len(cases) - 1:
+        equal = "" if len(set(values)) == 1 else f" {within(leader.margin)}"
+        all_cases = f"{network}All {count} cases have the same {noun}{equal}, "
+        return [(capital(all_cases), False), (shown, True), (".", False)]
+    best = _listed([names[name] for name in (leader.case, *leader.same)])
+    head = f"{network}Of {count} cases, {best} {'have' if leader.same else 'has'} the "
+    phrases: list[Phrase] = [
+        (f"{head}{compared_metric(metric).best}, ", False),
+        (shown, True),
+        (f" (the same {within(leader.margin)})" if leader.same else "", False),
+    ]
+    efficiency = mean(cases[leader.case], "efficiency")
+    if efficiency is not None and not leader.same:
+        phrases += [
+            (" (", False),
+            (show("efficiency", efficiency), True),
+            (" of what the links allow)", False),
+        ]
+    if leader.undecided:
+        rest = _listed([names[name] for name in leader.undecided])
+        phrases.append(
+            (f"; the trials do not decide whether {rest} differ{'s' * (len(leader.undecided) == 1)}", False)
+        )
+    return [*phrases, (".", False)]
+
+
+def _without(case: CaseSummary, strata: Sequence[str]) -> CaseSummary:
+    """Return a case without the settings that the sentence has named."""
+    left = {name: value for name, value in case.settings.items() if name not in strata}
+    return case.model_copy(update={"settings": left})
+
+
+def _listed(words: Sequence[str]) -> str:
+    """Return "a, b and c"; of many, the first, and the number of the others."""
+    if len(words) > MOST_LISTED:
+        words = [*words[: MOST_LISTED - 1], f"{number_word(len(words) - MOST_LISTED + 1)} others"]
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def matched(summary: Summary) -> list[Comparison]:
@@ -206,13 +287,9 @@ def matched(summary: Summary) -> list[Comparison]:
 
 
 def _alike(summary: Summary) -> list[Comparison]:
-    factor = main_factor(summary.cases)
-    cases = {case.name: case for case in summary.cases}
-    return [
-        c
-        for c in summary.comparisons
-        if other_settings(cases[c.case], factor) == other_settings(cases[c.baseline], factor)
-    ]
+    factor = main_factor(summary.cases, summary.strata)
+    others = {case.name: other_settings(case, factor, summary.zipped) for case in summary.cases}
+    return [c for c in summary.comparisons if others[c.case] == others[c.baseline]]
 
 
 def _against(summary: Summary) -> str:
@@ -227,7 +304,7 @@ def _against(summary: Summary) -> str:
 
 def _baselines(summary: Summary) -> str:
     """Return what is compared with: "TCP" when that is the baselines' choice of the main factor."""
-    factor = main_factor(summary.cases)
+    factor = main_factor(summary.cases, summary.strata)
     cases = {case.name: case for case in summary.cases}
     if factor is None:
         return "their baselines"

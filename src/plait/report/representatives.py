@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from plait.analysis.compare.factors import main_factor, other_settings
 from plait.analysis.delays import distributions
@@ -119,7 +119,7 @@ def _representative(
     return Representative(
         case=case.name,
         label=label,
-        group=json.dumps(other_settings(case, main_factor(summary.cases)), sort_keys=True, default=str),
+        group=json.dumps(_others(case, summary), sort_keys=True, default=str),
         index=row.index,
         of=len(case.rows),
         plan=without_control(plan),
@@ -163,6 +163,11 @@ def _marked(series: TrialSeries, explained: tuple[FlowExplanation, ...]) -> Tria
     apart = series.duration_s / 50
     fresh = [(at, text) for at, text in more if all(abs(at - other) > apart for other in marked)]
     return replace(series, marks=tuple(sorted((*series.marks, *fresh))))
+
+
+def _others(case: CaseRows, summary: Summary) -> dict[str, Any]:
+    """Return a case's settings but for the main factor."""
+    return other_settings(case, main_factor(summary.cases, summary.strata), summary.zipped)
 
 
 def _ideal_bps(plan: Plan) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plait.analysis.compare.factors import factor_names, level, varied
+from plait.analysis.compare.factors import factor_names, level
 from plait.analysis.labels.cases import labels
 from plait.analysis.metrics.catalogue import COMPARED, columns, heading_of, judged_metrics, primary_metric
 from plait.analysis.metrics.groups import group_names
@@ -13,6 +13,7 @@ from plait.analysis.model import PublishedGoodput
 from plait.analysis.published import REPORTED
 from plait.analysis.values import show, span, with_interval
 from plait.analysis.wording import MISSING, change, significant
+from plait.report.figures.axes import telling_settings
 from plait.report.headline import matched
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def levels(cases: Sequence[HasSettings]) -> list[tuple[tuple[str, str], ...]]:
     """
     if all(getattr(case, "label", None) for case in cases):
         return []
-    factors = varied(cases)
+    factors = telling_settings(cases)
     names = factor_names(factors)
     found = [
         tuple((names[factor].replace("_", " "), level(case, factor)) for factor in factors) for case in cases
@@ -169,7 +170,11 @@ def _row(
         rtt=show("rtt_us", mean("rtt_median_us")),
         jain=MISSING if jain is None else f"{jain:.3f}",
         groups=tuple(
-            (group, _interval(case, metric), _beside(published.each_bps.get(group), mean(metric)))
+            (
+                f"{group} steady" if metric.endswith(STEADY) else group,
+                _interval(case, metric),
+                _beside(published.each_bps.get(group), mean(metric)),
+            )
             for group, metric in groups.items()
         ),
         published=_beside(

@@ -21,6 +21,7 @@ from plait.dataset.study_file import read_study_file
 from plait.dataset.trial import making_sense, read_trial, trial_folder, trial_numbers
 from plait.engine.workspace import Workspace
 from plait.errors import DataError, MachineError, RequestError
+from plait.files import Folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +64,7 @@ def export_dataset(
                 parts.flush()
             if not written:
                 raise RequestError(f"exporting from {folder}: no trial is complete; run the study first")
-            target.rename(out)
+            Folder(out.absolute().parent).take(target, out.name)
     except OSError as error:
         raise MachineError(
             f"writing {out}: {error.strerror or error}; check space and permissions"
@@ -120,9 +121,9 @@ class _Parts:
 
     def _save(self, table: str, below: str, name: str, frame: pl.DataFrame) -> None:
         """Write a file of a table; raise DataError or OSError."""
-        folder = self._target / table / f"case={self._case}" / below
-        folder.mkdir(parents=True, exist_ok=True)
+        place = Folder(self._target, (table, f"case={self._case}", *([below] if below else [])))
         try:
-            frame.write_parquet(folder / name, compression="zstd", row_group_size=1 << 16)
+            with place.create(name) as file:
+                frame.write_parquet(file, compression="zstd", row_group_size=1 << 16)
         except READ_ERRORS as error:
             raise DataError(f"writing {name} of {table}: {first_line(error)}; check the space") from error

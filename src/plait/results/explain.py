@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from plait.analysis.failures import in_one_line
 from plait.analysis.labels.cases import labels as case_labels
 from plait.analysis.labels.labelled import labelled
 from plait.analysis.labels.study_labels import StudyLabels, labels_in
@@ -16,7 +17,9 @@ from plait.errors import DataError, RequestError
 from plait.explain import explain_trial
 from plait.explain.model import StudyExplanation, TrialExplanation
 from plait.explain.unrestricted_paths import unrestricted_paths_of_case
+from plait.explain.verdicts import with_effects
 from plait.scenario.vary.choose import choose_case
+from plait.version import other_version
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,8 +57,11 @@ class RecordedScenario:
         try:
             return Scenario.model_validate(self.about.scenario)
         except ValidationError as wrong:
+            remedy = other_version(self.about.plait_version)
             raise RequestError(
-                "reading the scenario in study.json: this version of plait does not accept it; run the study again"
+                "reading the scenario in study.json: this version of plait does not accept it; "
+                + (f"{remedy}, or " if remedy else "")
+                + "run the study again"
             ) from wrong
 
 
@@ -124,8 +130,7 @@ def for_people(
     for case in explanation.cases:
         again = explain_study(folder, case=case.case, flow=flow, trial=case.trial, with_labels=True).cases[0]
         flows = (
-            shown.model_copy(update={"tried": named.tried})
-            for shown, named in zip(again.flows, case.flows, strict=True)
+            with_effects(shown, named.tried) for shown, named in zip(again.flows, case.flows, strict=True)
         )
         cases.append(case.model_copy(update={"flows": tuple(flows)}))
     return explanation.model_copy(update={"cases": tuple(cases)}), called
@@ -150,8 +155,9 @@ def _trials(folder: Path, case: str, only: int | None) -> tuple[list[tuple[int, 
             failures.append(f"{case} #{number}: {error}")
             continue
         if trial.provenance.status == "failed":
-            reason, *_ = (trial.provenance.error or "no reason was recorded").splitlines()
-            failures.append(f"{case} #{number}: {reason}")
+            failures.append(
+                f"{case} #{number}: {in_one_line(trial.provenance.error or 'no reason was recorded')}"
+            )
         else:
             completed.append((number, trial))
     step = max(1, -(-len(completed) // MAX_TRIALS))

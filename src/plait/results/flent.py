@@ -6,12 +6,12 @@ import gzip
 import json
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from plait.analysis.subflow_samples import subflow_samples
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    import polars as pl
 
     from plait.plan.model.plan import Flow, Plan
 
@@ -38,7 +38,8 @@ def flent_document(
     """Return a flow in flent's format: goodput in Mbit/s per sample, RTTs in ms; null for what was not measured.
 
     The streams are the subflows. `Ping (ms) ICMP` has the probes of the scenario (`monitors.ping`), if it has any: the
-    mean of the replies to those that left since the sample before.
+    mean of the replies to those that left since the sample before. Where they take several paths, each path has a
+    series of its own, with its name behind.
     """
     subflows = subflow_samples(flow, tables["subflows"])
     direction = "upload" if flow.sender == "client" else "download"
@@ -61,10 +62,13 @@ def flent_document(
     raw = {name: _raw(subflow.samples) for name, subflow in streams.items()}
     probes = tables.get("probes")
     if probes is not None:
-        replies = probes.drop_nulls("rtt_us").sort("t_us")
-        times, rtts = replies["t_us"].to_list(), replies["rtt_us"].to_list()
-        results[PING] = _on_grid(times, rtts, grid, 1e-3)
-        raw[PING] = [{"t": at / 1e6, "val": rtt / 1e3} for at, rtt in zip(times, rtts, strict=True)]
+        paths = probes["path"].unique(maintain_order=True).to_list()
+        for path in paths:
+            name = PING if len(paths) == 1 else f"{PING} {path}"
+            replies = probes.filter(pl.col("path").eq_missing(path)).drop_nulls("rtt_us").sort("t_us")
+            times, rtts = replies["t_us"].to_list(), replies["rtt_us"].to_list()
+            results[name] = _on_grid(times, rtts, grid, 1e-3)
+            raw[name] = [{"t": at / 1e6, "val": rtt / 1e3} for at, rtt in zip(times, rtts, strict=True)]
     return {
         "version": FORMAT,
         "metadata": _metadata(

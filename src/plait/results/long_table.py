@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from plait.errors import RequestError
+from plait.errors import RequestError, shell_command
 from plait.results.read import read_study
 from plait.scenario.vary.choose import choose_case
 
@@ -56,7 +56,8 @@ def long_table(folder: Path, case: str | None = None, trial: int | None = None) 
     )
     if values.is_empty():
         raise RequestError(
-            f"exporting from {folder}: no completed trial is selected; `plait report {folder}` shows its cases"
+            f"exporting from {folder}: no completed trial is selected; "
+            f"`{shell_command('plait', 'report', folder)}` shows its cases"
         )
     joined = values.join(factors, on="case", how="left", maintain_order="left")
     return joined.select("case", *factors.columns[1:], *COLUMNS[1:])

@@ -14,7 +14,7 @@ from plait.dataset.provenance import read_provenance
 from plait.dataset.study_file import CaseEntry, KernelFacts, MergedFrom, read_study_file
 from plait.dataset.trial import making_sense, read_trial, trial_folder, trial_numbers
 from plait.engine.workspace import Workspace
-from plait.errors import DataError, MachineError, RequestError
+from plait.errors import DataError, MachineError, RequestError, shell_command
 from plait.files import Folder
 from plait.results.shards import refuse_other_studies, shard_trials
 
@@ -71,7 +71,7 @@ def merge(out: Path, folders: Sequence[Path], *, mixed: bool = False) -> int:
                     if made.status == "ok" and sources[0].about.shard is not None:
                         index.add(name, number, made.identity)  # `plait run` goes on from here
             Folder(folder).write("study.json", text.encode())
-            folder.rename(out)
+            Folder(out.absolute().parent).take(folder, out.name)
     except OSError as error:
         raise MachineError(
             f"merging into {out}: {error.filename}: {error.strerror}; check space and permissions"
@@ -155,7 +155,9 @@ def _merged_file(
     return first.model_copy(
         update={
             **shared,
-            "command": "plait merge OUT " + " ".join(source.folder.resolve().name for source in sources),
+            "command": shell_command(
+                "plait", "merge", "OUT", *(source.folder.resolve().name for source in sources)
+            ),
             "repeat": min((len(trials) for trials in chosen.values() if trials), default=0),
             "until": None,
             "cases": tuple(CaseEntry(name=name, settings=settings) for name, settings in cases.items()),

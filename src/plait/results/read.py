@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.cautions.observations import REMEDIES, Observation, cautions
-from plait.analysis.judge import judged_in
+from plait.analysis.compare.factors import Design
+from plait.analysis.judge import judged_in, margins_in
 from plait.analysis.labels.cases import labels as case_labels
 from plait.analysis.labels.study_labels import labels_in
 from plait.analysis.published import Published, published_in
@@ -18,6 +19,7 @@ from plait.dataset.digest import study_digest
 from plait.dataset.study_file import StudyFile, read_study_file
 from plait.dataset.trial import trial_numbers
 from plait.results.reduce import ReducedTrial, TrialPlace, reduced
+from plait.scenario.vary.text import strata, zipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -44,6 +46,12 @@ class StudyData:
     def labels(self) -> StudyLabels:
         """What people call the parts of the study."""
         return labels_in(self.about.scenario)
+
+    @property
+    def design(self) -> Design:
+        """How its cases may be compared."""
+        scenario = self.about.scenario
+        return Design(strata(scenario), zipped(scenario), margins_in(scenario))
 
     @property
     def published(self) -> Published:
@@ -76,7 +84,7 @@ def read_study(folder: Path, progress: Callable[[int, int], None] = lambda _, __
         trials_of.setdefault(place.case, []).append(trial)
     for entry in about.cases:
         case, observed_in = _case(entry.name, entry.settings, trials_of.get(entry.name, ()))
-        case = replace(case, label=called.get(entry.name))
+        case = replace(case, label=called.get(entry.name), seeded=about.repeats_seeds(entry.settings))
         cases.append(case)
         trials = case.trials
         if trials < about.repeat and about.shard is None:

@@ -27,6 +27,7 @@ from plait.scenario.fields.parts import (
     Transport,
     VaryText,
     Whole,
+    judged,
     listed,
 )
 from plait.scenario.fields.programs import MachineSpec, Memory, ProgramSpec
@@ -35,7 +36,8 @@ from plait.scenario.fields.settings import MptcpSettings, TcpSettings
 from plait.scenario.fields.spans import MeasureSpec
 from plait.scenario.fields.traffic import Traffic
 from plait.scenario.vary.repeat import Repeat
-from plait.scenario.vary.text import read_vary
+from plait.scenario.vary.text import SHORTHANDS, read_vary
+from plait.units import Ratio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,7 +72,7 @@ class ScenarioModel(Part):
     events: list[EventSpec] = []
     """Changes of the network during the trial: links that go down, are cut, come up, or change."""
     vary: Annotated[dict[str, Any], BeforeValidator(read_vary, json_schema_input_type=VaryText)] = {}
-    """Values by field; every combination is a case. Also zip, cases, latin_hypercube and exclude."""
+    """Values by field; every combination is a case. Also named factors, zip, cases, latin_hypercube and exclude."""
     baseline: str | None = None
     """Name of the case that the others are compared with. Default: the first."""
     repeat: Repeat = Repeat(1)
@@ -100,11 +102,17 @@ class ScenarioModel(Part):
     published: PublishedSpec | None = None
     """Published results of the same experiment, which the report shows beside the measured ones."""
     judge: Annotated[
-        list[Annotated[str, Field(min_length=1, max_length=120)]],
-        BeforeValidator(listed, json_schema_input_type=str | list[str]),
+        dict[Annotated[str, Field(min_length=1, max_length=120)], Ratio | None],
+        BeforeValidator(judged, json_schema_input_type=str | list[str] | dict[str, str | None]),
         Field(max_length=8),
+    ] = {}
+    """Metrics that decide the result, the most important first, and the smallest difference of interest of each.
+
+    Default: those of the kind of traffic, and 1%."""
+    across: Annotated[
+        list[str], BeforeValidator(listed, json_schema_input_type=str | list[str]), Field(max_length=8)
     ] = []
-    """Metrics that decide the result, the most important first. Default: those of the kind of traffic."""
+    """Named factors whose levels plait compares with each other although they are different networks."""
     figures: Annotated[list[FigureSpec], Field(max_length=24)] = []
     """Figures of the study, instead of those that plait derives from `vary`."""
     labels: LabelsSpec | None = None
@@ -113,12 +121,7 @@ class ScenarioModel(Part):
     _written: "Written | None" = PrivateAttr(default=None)
     _source: "Source | None" = PrivateAttr(default=None)  # private, so pydantic never resolves the type
     _files: dict[str, InputFile] = PrivateAttr(default_factory=dict)
-    SHORTHANDS: ClassVar[dict[str, str]] = {
-        "transport": "transport",
-        "congestion_control": "tcp.congestion_control",
-        "scheduler": "mptcp.scheduler",
-    }
-    """Short names under `vary`, and the path of the field that each stands for."""
+    SHORTHANDS: ClassVar[dict[str, str]] = SHORTHANDS
 
     def attached(
         self,

@@ -249,10 +249,17 @@ def _median(values: tuple[float, ...]) -> float:
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
+def _format_duration(seconds: float) -> str:
+    """Return a duration in a readable unit: "40 s", "3 min"."""
+    return f"{max(seconds, 1):.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
 def _format_range(low: float, high: float) -> str:
     """Return a range in a readable unit: "4 to 9 s", "2 to 5 min", "1 to 3 h"."""
     for unit, size in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
         if high >= 2 * size:
             lower = f"{low / size:.0f}" if low >= size else f"{low / size:.1f}"
+            if lower == "0.0":
+                lower = _format_duration(low)
             return f"{lower} to {math.ceil(high / size)} {unit}"
     return f"{max(low, 1):.0f} to {max(math.ceil(high), 2)} s"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait.cache import cache_root
@@ -20,7 +21,7 @@ from plait.study.estimate import Paces, refuse_too_many
 from plait.study.executors.local import LocalExecutor
 from plait.study.preflight.engines import refuse_what_engines_lack
 from plait.study.request import describe, plan_study
-from plait.study.result_folder import add_cautions
+from plait.study.result_folder import add_cautions, refuse_unusable
 from plait.study.runner import Runner
 from plait.study.store import Store
 from plait.study.study import StudyOutcome
@@ -28,7 +29,6 @@ from plait.study.study import StudyOutcome
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
     from plait.calibration.calibrate import Calibration
     from plait.engine.engine import Engine
@@ -93,8 +93,6 @@ def perform(
     opens a prompt in a halted trial (`pause`) and returns whether to halt again. `executor` carries out the trials; by
     default, this machine does. Raises RequestError, MachineError.
     """
-    from pathlib import Path
-
     _refuse_pauses_without_prompt(scenario, ask)
     _refuse_pauses_elsewhere(scenario, executor, options.shard)
     # Count the trials before plait makes thousands of cases and builds a kernel.
@@ -102,6 +100,7 @@ def perform(
     refuse_too_many(len(rows(scenario)), repeat, confirmed=options.confirmed)
     study = plan_study(scenario, name, seed=options.seed, repeat=options.repeat, shard=options.shard)
     out = folder or Path("results") / study.name
+    refuse_unusable(out, study.name)
     cache = cache_root()
     engines = StudyEngines.of(make_engines(study.cases, make_engine))
     refuse_what_engines_lack(study, engines.by_name)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from plait.analysis.failures import in_one_line
 from plait.errors import printable
 from plait.study.meter import Meter, duration
 
@@ -97,7 +98,7 @@ class _Bar:
             state = self._state()
         self._progress.update(self._task, advance=1, state=state)
         if outcome.error is not None:
-            reason = printable(outcome.error.splitlines()[0])
+            reason = printable(in_one_line(outcome.error))
             self._progress.console.print(
                 f"{outcome.key.case} #{outcome.key.index} failed: {reason}", markup=False
             )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from plait.calibration.calibrate import FILE as CALIBRATION
+from plait.dataset.study_file import SCHEMA
 from plait.dataset.trial import TRIALS, trial_numbers
 from plait.errors import DataError, MachineError, RequestError
 from plait.files import Folder, UnfitError, json_of
@@ -28,7 +30,7 @@ def open_result_folder(out: Path, about: StudyFile, keep: set[TrialKey]) -> None
     """
     folder = Folder(out)
     try:
-        _refuse_foreign(out, about)
+        _refuse_foreign(out, about.name)
         out.mkdir(parents=True, exist_ok=True)
         for case in (folder / TRIALS).folders():
             trials = folder / TRIALS / case
@@ -44,6 +46,25 @@ def open_result_folder(out: Path, about: StudyFile, keep: set[TrialKey]) -> None
         raise MachineError(cannot_write(out, error)) from error
 
 
+def refuse_unusable(out: Path, name: str) -> None:
+    """Raise RequestError if `out` cannot become the result folder of the study `name`; change nothing."""
+    try:
+        _refuse_foreign(out, name)
+        place = out.absolute()
+        while not place.exists():
+            place = place.parent
+    except (UnfitError, DataError) as error:
+        raise RequestError(f"writing results to {out}: {_describe(error)}; give another --out") from error
+    except OSError as error:
+        raise RequestError(f"writing results to {out}: {error.strerror}; give another --out") from error
+    if not place.is_dir():
+        raise RequestError(f"writing results to {out}: {place} is a file; give another --out")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise RequestError(
+            f"writing results to {out}: you may not write to {place}; change its permissions or give another --out"
+        )
+
+
 def add_cautions(out: Path, about: StudyFile, cautions: tuple[Caution, ...]) -> None:
     """Add cautions about the run to study.json. Raise MachineError if plait cannot write it."""
     if not cautions:
@@ -55,7 +76,7 @@ def add_cautions(out: Path, about: StudyFile, cautions: tuple[Caution, ...]) -> 
         raise MachineError(cannot_write(out, error)) from error
 
 
-def _refuse_foreign(out: Path, about: StudyFile) -> None:
+def _refuse_foreign(out: Path, name: str | None) -> None:
     if not out.exists():
         return
     if not out.is_dir():
@@ -68,18 +89,18 @@ def _refuse_foreign(out: Path, about: StudyFile) -> None:
             raise RequestError(
                 f"writing results to {out}: its study.json is damaged; give another --out"
             ) from error
-        if schema != about.schema_version:
+        if schema != SCHEMA:
             raise RequestError(
                 f"writing results to {out}: another version of plait wrote these results (schema {schema}, here "
-                f"{about.schema_version}); give another --out"
+                f"{SCHEMA}); give another --out"
             )
         if "merged" in record:
             raise RequestError(
                 f"writing results to {out}: it holds merged studies; give another --out, and merge again"
             )
-        if previous != about.name:
+        if previous != name:
             raise RequestError(
-                f"writing results to {out}: it holds the study `{previous}`, not `{about.name}`; give another --out"
+                f"writing results to {out}: it holds the study `{previous}`, not `{name}`; give another --out"
             )
     elif any(not name.startswith(".work-") and name != CALIBRATION for name in Folder(out).names()):
         raise RequestError(

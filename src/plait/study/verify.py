@@ -16,6 +16,7 @@ from plait.explain import explain_trial
 from plait.explain.effect import effect
 from plait.explain.remedies import Suspect, remedy
 from plait.explain.unrestricted_paths import unrestricted_paths
+from plait.explain.verdicts import with_effects
 from plait.results.explain import RecordedScenario
 from plait.scenario import library, parse
 from plait.scenario.read.inputs import input_files
@@ -59,7 +60,7 @@ class CaseRunner:
         if case not in recorded:
             raise RequestError(f"{case}: the scenario in study.json has no such case")
         self.raw = recorded[case].scenario.model_dump(
-            mode="json", by_alias=True, exclude_unset=True, exclude={"vary", "baseline", "pause"}
+            mode="json", by_alias=True, exclude_unset=True, exclude={"vary", "baseline", "across", "pause"}
         )
         self.scenario = self.changed(())
         self._seen: dict[str, tuple[dict[int, float], Cause | None]] = {}
@@ -128,23 +129,31 @@ def try_out(
     what_ifs: Sequence[Sequence[str]] = (),
     verify: bool = False,
     seeds: int = SEEDS,
+    jobs: int | None = None,
     notify: Callable[[str], None] = lambda _: None,
 ) -> StudyExplanation:
     """Return the explanation with the measured effects of changes on each flow of each case.
 
     Each item of `what_ifs` is a list of fields to set together. Raises RequestError, MachineError.
     """
+    changes = [_changes(texts) for texts in what_ifs]
+    runners = [
+        CaseRunner(folder, case.case, make_engine, seeds=seeds, jobs=jobs) for case in explanation.cases
+    ]
+    for runner in runners:
+        for change in changes:
+            runner.changed(change)  # refuses what is wrong before anything runs
     cases = []
-    for case in explanation.cases:
-        runner = CaseRunner(folder, case.case, make_engine, seeds=seeds)
+    for case, runner in zip(explanation.cases, runners, strict=True):
         flows = []
         for flow in case.flows:
             notify(
                 f"measuring the effect of changes on {flow.flow} of case {case.case}, with {seeds} seeds each"
             )
             tried = list(try_remedies(runner, folder, case, flow)) if verify else []
-            tried += [what_if(runner, texts, flow) for texts in what_ifs]
-            flows.append(flow.model_copy(update={"tried": tuple(tried)}))
+            for texts, change in zip(what_ifs, changes, strict=True):
+                tried.append(_effect(runner, ", ".join(texts), change, None, flow))
+            flows.append(with_effects(flow, tried))
         cases.append(case.model_copy(update={"flows": tuple(flows)}))
     return explanation.model_copy(update={"cases": tuple(cases)})
 
@@ -156,16 +165,14 @@ def try_remedies(
     trial = read_trial(trial_folder(folder, explained.case, explained.trial))
     shares = {share.cause: share for share in flow.shares}
     plan = with_connections(trial.plan, trial.tables)
-    seen: set[str] = set()
     for cause in flow.named[:MAX_CAUSES]:
         change = remedy(Suspect(runner.scenario, plan, flow, shares[cause]))
-        if change is not None and str(change.fields) not in seen:
-            seen.add(str(change.fields))
+        if change is not None:
             yield _effect(runner, change.description, change.fields, cause, flow)
 
 
-def what_if(runner: CaseRunner, texts: Sequence[str], flow: FlowExplanation) -> Effect:
-    """Return the effect of setting fields (`PATH=VALUE`, values in YAML), all at once. Raise RequestError."""
+def _changes(texts: Sequence[str]) -> Fields:
+    """Return the fields that `PATH=VALUE` texts set, with their values in YAML. Raise RequestError."""
     fields: list[tuple[str, Any]] = []
     for text in texts:
         path, equals, value = text.partition("=")
@@ -174,7 +181,7 @@ def what_if(runner: CaseRunner, texts: Sequence[str], flow: FlowExplanation) -> 
                 f"--what-if {text}: write PATH=VALUE, for example network.links.h1-h2.rate=20mbit"
             )
         fields.append((path.strip(), _value(text, value)))
-    return _effect(runner, ", ".join(texts), tuple(fields), None, flow)
+    return tuple(fields)
 
 
 def _value(text: str, value: str) -> Any:

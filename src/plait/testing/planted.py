@@ -4,7 +4,8 @@ Each kind of cause is planted twice: in an even scenario, which was run while th
 one, which was not (`held_out`). If a cause has two mechanisms, each scenario of the pair has one of them. A function
 here returns the scenario of one kind: `twin` is 0 for one scenario of the pair and 1 for the other. Topology,
 rate and delay follow from a scenario's number alone (three topologies, six rates, five delays), so that they are not
-chosen to fit. planted_kinds.py adds scenarios behind address translation, and with traffic that does not fill paths.
+chosen to fit. planted_kinds.py adds scenarios behind address translation, and with traffic that does not fill paths;
+planted_field.py adds mechanisms from the field.
 
 `python -m plait.testing.planted` runs the set and prints the table of docs/reference/explain.md.
 """
@@ -26,6 +27,7 @@ from plait.plan.resolve import resolve
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand
 from plait.seeds import trial_seed
+from plait.testing.planted_field import field_kinds
 from plait.testing.planted_kinds import further_kinds
 from plait.testing.planted_site import LASTS_S, Planted, Site, bulk, scenario_of, transfer
 
@@ -256,7 +258,8 @@ def planted() -> tuple[Planted, ...]:
         scenario = _control(site, place)
         scenario["title"] = f"Nothing planted, {site.topology}, {site.rate} Mbit/s"
         scenarios.append(Planted(number, "control", None, None, scenario, number % 2 == 1))
-    return (*scenarios, *further_kinds(len(scenarios)))
+    further = further_kinds(len(scenarios))
+    return (*scenarios, *further, *field_kinds(len(scenarios) + len(further)))
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ ID/live.js       what is new in a study that runs; only from a server
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -100,24 +101,27 @@ class StudySite:
 
     def studies(self) -> dict[str, Any]:
         """Return the list of studies, each with its headline."""
-        return {
-            "live": self._live,
-            "version": __version__,
-            "studies": [self._listed(study) for study in self.refresh()],
-        }
+        listed = [self._listed(study) for study in self.refresh()]
+        titles = Counter(view.get("title") for view in listed)
+        for view in listed:
+            apart = view.pop("apart", "")
+            view["apart"] = apart if titles[view.get("title")] > 1 else ""
+        return {"live": self._live, "version": __version__, "studies": listed}
 
     def _listed(self, found: FoundStudy) -> dict[str, Any]:
         view: dict[str, Any] = {"id": found.id, "folder": found.name}
         try:
             about = read_study_file(found.folder)
             result = study_data.result_view(found.folder, study_data.SUMMARY_BYTES)
-        except PlaitError as error:
+            apart = study_data.apart(found.folder, about)
+        except (PlaitError, OSError) as error:
             return {**view, "error": str(error)}
         return {
             **view,
             **study_data.facts_view(about),
             "running": self._live and is_running(found.folder),
             "result": result,
+            "apart": apart,
         }
 
     def study_view(self, study_id: str) -> dict[str, Any]:

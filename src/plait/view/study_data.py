@@ -10,8 +10,11 @@ import gc
 import hashlib
 import json
 import re
+import shlex
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +25,15 @@ from plait.analysis.judge import judged_in
 from plait.analysis.labels.cases import labels
 from plait.analysis.labels.study_labels import labels_in
 from plait.analysis.metrics import units
-from plait.analysis.metrics.catalogue import COMPARED, columns, heading_of, metric_of, title_of, unit_of
+from plait.analysis.metrics.catalogue import (
+    COMPARED,
+    columns,
+    heading_of,
+    least_of,
+    metric_of,
+    title_of,
+    unit_of,
+)
 from plait.analysis.model import Summary
 from plait.analysis.statistics.intervals import describe
 from plait.analysis.wording import short_name, value_words
@@ -32,7 +43,9 @@ from plait.dataset.provenance import explain
 from plait.dataset.trial import making_sense
 from plait.errors import DataError
 from plait.files import MOST_BYTES, Folder
+from plait.report.figures.axes import telling_settings
 from plait.report.headline import headline, path_counts, sentences
+from plait.scenario.vary.text import strata
 from plait.version import __version__
 from plait.view.encode import rounded_column
 
@@ -95,6 +108,14 @@ class CaseFigures:
     trials: int
     failed: int
     metrics: dict[str, Interval]
+
+
+def apart(folder: Path, about: StudyFile) -> str:
+    """Return what tells a study from others of its title: the fields that its command sets, its seed and its time."""
+    words = shlex.split(about.command)
+    fields = [f"--set {value}" for word, value in pairwise(words) if word == "--set"]
+    written = datetime.fromtimestamp((folder / "study.json").lstat().st_mtime, tz=UTC)
+    return " \u00b7 ".join([*fields, f"seed {about.seed}", f"{written:%Y-%m-%d %H:%M} UTC"])
 
 
 def cases_in_summary(folder: Path, about: StudyFile) -> dict[str, Any] | None:
@@ -175,7 +196,9 @@ def case_so_far(trials: ReducedTrials, case: str) -> CaseFigures:
     rows = trials.of_case(case).values()
     completed = [row for row in rows if row.error is None]
     names = dict.fromkeys(name for row in completed for name in row.metrics)
-    described = {name: describe([row.metrics.get(name) for row in completed]) for name in names}
+    described = {
+        name: describe([row.metrics.get(name) for row in completed], least_of(name)) for name in names
+    }
     return CaseFigures(
         len(rows),
         len(rows) - len(completed),
@@ -261,7 +284,9 @@ def study_view(study_id: str, name: str, about: StudyFile, figures: dict[str, An
         "labels": [named[case.name] or "all trials" for case in about.cases],
         "labelled": bool(about.cases) and all(case.name in called.cases for case in about.cases),
         "factors": factors_view(about.cases),
-        "main": main_factor(about.cases),
+        "telling": telling_settings(about.cases),
+        "strata": list(strata(about.scenario)),
+        "main": main_factor(about.cases, strata(about.scenario)),
         "baseline": next((i for i, case in enumerate(about.cases) if case.name == about.baseline), 0),
         "primary": primary,
         "leading": leading,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -160,7 +161,7 @@ def _others(series: TrialSeries) -> dict[str, Any] | None:
 
 
 def _columns(points: Points) -> list[list[float | int | None]]:
-    return [[rounded(t) for t, _ in points], [rounded(value) for _, value in points]]
+    return [[rounded(t) for t, _ in points], [None if math.isnan(v) else rounded(v) for _, v in points]]
 
 
 def _worst_first(explained: Sequence[FlowExplanation]) -> list[FlowExplanation]:

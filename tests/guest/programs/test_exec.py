@@ -43,6 +43,22 @@ def test_errors_keep_their_place_in_the_output_where_both_go_to_the_same_place()
     assert done.stdout.split() == ["1", "e1", "2", "e2", "3", "e3"]
 
 
+@pytest.mark.parametrize("word", ["/" + "a" * 300, "/dev/null/x", "/etc\n/usr"])
+def test_a_word_that_is_no_file_reaches_the_program(word: str) -> None:
+    done = run("--", "echo", word)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{word}\n", "")
+
+
+def test_code_of_several_lines_with_paths_runs() -> None:
+    code = "import os\nfor path in ('/usr', '/bin'):\n    print(os.path.isdir(path))\n" + "#/" * 2000
+    for command in (
+        ("/usr/bin/python3", "-c", code),
+        ("bash", "-c", "test -d /usr &&\necho True\necho True\n" + "#/" * 2000),
+    ):
+        done = run("--", *command)
+        assert (done.returncode, done.stdout) == (0, "True\nTrue\n"), done.stderr
+
+
 def test_ping_keeps_its_interval_from_the_beginning() -> None:
     done = run("--", "ping", "-c", "3", "127.0.0.1")
     assert re.search(r"3 received, 0% packet loss, time 20\d\dms", done.stdout), done.stdout

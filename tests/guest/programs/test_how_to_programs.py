@@ -35,6 +35,8 @@ NEEDS = {
 }
 """What a page needs of this machine; `tools/system-packages test` installs it."""
 LIMIT_S = 300
+ONE_PATH = 4.78
+"""Goodput of the mininet page's single path of 5 Mbit/s, in Mbit/s: of 1514 bytes 1448 are data."""
 SYSTEM = "/usr/local/sbin:/usr/sbin:/sbin"
 
 
@@ -99,12 +101,19 @@ def run(command: str, folder: Path, environment: dict[str, str]) -> subprocess.C
     )  # fmt: skip
 
 
-def agrees(line: str, got: str) -> bool:
-    """Return whether `got` says what a page says; rates may be those of another kernel, 2 % apart."""
+def agrees(command: str, line: str, got: str) -> bool:
+    """Return whether `got` says what a page says.
+
+    One flow over one path has its rate on every machine. How well two paths add up depends on microseconds, and these
+    on the seed and on what Python reads at its start. So a sum is bounded by 1.8 and by 2.02 single paths.
+    """
     rate = re.fullmatch(r"([\d.]+) Mbits/sec", line)
     match = re.search(r"([\d.]+) Mbits/sec", got)
     if rate and match:
-        return float(match[1]) == pytest.approx(float(rate[1]), rel=0.02)
+        stated, measured = float(rate[1]), float(match[1])
+        if "two-paths.py" in command and stated > ONE_PATH:
+            return 1.8 * ONE_PATH <= measured <= 2.02 * ONE_PATH
+        return measured == pytest.approx(stated, rel=0.02)
     return line in got
 
 
@@ -119,12 +128,22 @@ def test_every_command_of_a_page_prints_what_the_page_shows(
     for command, printed in commands(page):
         done = run(command, tmp_path, environment)
         got = done.stdout.splitlines()
-        assert all(any(agrees(line, output_line) for output_line in got) for line in printed), (
+        assert all(any(agrees(command, line, output_line) for output_line in got) for line in printed), (
             command,
             done.stdout,
             done.stderr,
         )
         assert done.returncode == 0, (command, done.stderr)
+
+
+def test_importing_a_script_that_builds_its_own_network_names_what_runs_it(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    need("mininet")
+    done = run(f"plait import {script_of_the_page(tmp_path)}", tmp_path, environment)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert done.stderr.endswith(f"run it unchanged: plait exec -- /usr/bin/python3 {tmp_path}/two-paths.py\n")
 
 
 def with_open_vswitch(script: Path) -> None:

@@ -49,6 +49,17 @@ def failure(engine: VirtualEngine, folder: Path, programs: str) -> str:
     return str(failed.value)
 
 
+def test_npm_packages_are_there_also_if_the_cache_is_below_a_folder_that_is_private_to_the_guest(
+    run: Callable[[str], tuple[Ran, Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert tmp_path.parts[1] == "tmp", "run the tests with the folders of pytest below /tmp"
+    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "cache/npm").mkdir(parents=True)
+    (tmp_path / "cache/npm/package").write_text("a package\n")
+    _, folder = run("  - {name: one, node: h1, until: exit, run: 'cat /mnt/npm/package'}\n")
+    assert (folder / "programs/one.log").read_text() == "a package\n"
+
+
 def test_a_program_finds_its_files_and_leaves_what_is_collected(
     run: Callable[[str], tuple[Ran, Path]],
 ) -> None:

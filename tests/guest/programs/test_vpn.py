@@ -17,6 +17,7 @@ from plait.errors import TrialError
 from plait.plan.resolve import resolve
 from plait.scenario import load
 from plait.scenario.library import find
+from plait.scenario.templates import template_text
 from plait.scenario.vary.cases import expand
 
 if TYPE_CHECKING:
@@ -97,6 +98,20 @@ def test_each_kind_of_tunnel_comes_up_and_both_lines_carry(
     inside = [flow for flow in flows if flow.name.startswith("client:")]
     assert inside
     assert not any(flow.paths for flow in inside), "a path of the plan is not one of a tunnel"
+
+
+@pytest.mark.parametrize(("lines", "carrying"), [("10.0.0 10.0.0", 1), ("10.0.0 10.0.1", 2)])
+def test_the_template_bonds_tunnels_over_one_line_and_over_two(
+    lines: str, carrying: int, engine: VirtualEngine, tmp_path: Path
+) -> None:
+    written = tmp_path / "bonding.yaml"
+    written.write_text(template_text("bonding"), encoding="utf-8")
+    given = [f'programs.0.environment.LINES="{lines}"', 'programs.2.run.7="2"', "monitors.interfaces=500ms"]
+    bonded = Bonded(engine, tmp_path / "job", str(written), *given)
+    moved = bonded.lines("home")
+    assert sum(part > bonded.payload / 10 for part in moved.values()) == carrying, moved
+    assert sum(moved.values()) > bonded.payload
+    assert len(set(bonded.ran.tables["subflows"]["subflow"])) >= 2
 
 
 def test_softether_carries_all_by_tcp_and_what_is_inside_is_counted_once(

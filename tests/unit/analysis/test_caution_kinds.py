@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 from fake_plans import FakeFlow, FakePath, fake_plan
 from fake_tables import make_tables
 from plait.analysis.cautions.mptcp import findings
@@ -59,3 +61,34 @@ def test_an_announcement_is_unused_only_if_the_connection_lasted_long_enough_to_
 
     assert codes(PATIENCE_US - 1) == []
     assert codes(PATIENCE_US) == ["ADD_ADDR_UNUSED"]
+
+
+def test_an_announcement_of_an_address_without_a_route_is_no_caution() -> None:
+    plan = fake_plan(FakeFlow(), paths=(FakePath(), FakePath()))
+    flow = {"flow": 0, "completed": True, "fallback": False, "connected_us": 0, "end_us": 60_000_000}
+
+    def codes(address: str) -> list[str]:
+        announced = {"flow": 0, "node": "h1", "event": "announced", "remote_address": address, "t_us": 40_000}
+        return [seen.code for seen in findings(plan, make_tables({"flows": [flow], "events": [announced]}))]
+
+    assert codes("10.0.1.2") == ["ADD_ADDR_UNUSED"]
+    assert codes("10.7.0.2") == []
+
+
+def test_a_join_without_an_answer_is_not_refused() -> None:
+    plan = fake_plan(FakeFlow(), paths=(FakePath(), FakePath()))
+    flow = {"flow": 0, "completed": True, "fallback": False, "connected_us": 0, "end_us": 60_000_000}
+
+    def codes(error: int | None) -> list[str]:
+        closed = {
+            "flow": 0,
+            "node": "h1",
+            "event": "sub_closed",
+            "remote_address": "10.0.1.2",
+            "error": error,
+        }
+        closed |= {"local_address": "10.0.1.1", "t_us": 3_000_000}
+        return [seen.code for seen in findings(plan, make_tables({"flows": [flow], "events": [closed]}))]
+
+    assert codes(errno.EHOSTUNREACH) == codes(errno.ETIMEDOUT) == ["JOIN_UNANSWERED"]
+    assert codes(errno.ECONNREFUSED) == codes(None) == ["JOIN_REFUSED"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fake_plans import FakeFlow, FakePath, fake_plan
+from plait.analysis.compare.factors import Design
 from plait.analysis.compare.studies import compare_studies
 from plait.analysis.metrics.catalogue import CATALOGUE, COMPARED, JUDGEABLE
 from plait.analysis.rows import CaseRows, FailedTrial, TrialRow
@@ -39,7 +41,7 @@ def case(
 
 
 def only_comparison(
-    before: CaseRows, after: CaseRows, tolerance: float = 0, metric: str = "goodput_bps"
+    before: CaseRows, after: CaseRows, tolerance: float | None = 0, metric: str = "goodput_bps"
 ) -> CaseComparison:
     (comparison,) = compare_studies([before], [after], metrics=[metric], tolerance=tolerance).cases
     return comparison
@@ -62,6 +64,13 @@ def test_trials_of_different_seeds_are_compared_unpaired() -> None:
     assert comparison.difference.ci95 is not None
 
 
+def test_trials_of_real_hosts_are_no_pairs_although_they_have_the_same_seeds() -> None:
+    original = replace(case([10e6, 11e6, 12e6]), seeded=False)
+    comparison = only_comparison(original, case([20e6, 21e6, 22e6]))
+    assert (comparison.pairs, comparison.test) == (None, "Welch's t test")
+    assert only_comparison(case([10e6, 11e6, 12e6]), original).pairs is None
+
+
 def test_a_shorter_time_is_better() -> None:
     before, after = case([10, 11, 12], metric="completion_s"), case([5, 5.6, 6], metric="completion_s")
     assert only_comparison(before, after, metric="completion_s").verdict == "better"
@@ -70,8 +79,8 @@ def test_a_shorter_time_is_better() -> None:
 
 def test_the_wording_distinguishes_no_visible_difference_from_equality() -> None:
     comparison = only_comparison(case([10.0, 20, 30]), case([11, 19, 30]))
-    assert comparison.verdict == "no difference seen"
-    assert "no difference seen; paired t test over 3 pairs, p = " in comparison.sentence
+    assert comparison.verdict == "undecided"
+    assert "undecided; paired t test over 3 pairs, p = " in comparison.sentence
     assert only_comparison(case([10.0, 20]), case([10, 20])).verdict == "same"
 
 
@@ -79,7 +88,37 @@ def test_a_change_within_the_tolerance_is_accepted() -> None:
     before, after = case([100.0, 100.1, 99.9]), case([98.0, 98.15, 97.9])
     assert only_comparison(before, after).verdict == "worse"
     assert only_comparison(before, after, tolerance=0.01).verdict == "worse"
-    assert only_comparison(before, after, tolerance=0.03).verdict == "within tolerance"
+    accepted = only_comparison(before, after, tolerance=0.03)
+    assert (accepted.verdict, accepted.identical) == ("same", False)
+    assert "the same within 3 %; paired t test over 3 pairs" in accepted.sentence
+
+
+def test_a_change_below_one_percent_is_none_unless_the_scenario_says_otherwise() -> None:
+    before, after = case([100.0, 100.1, 99.9]), case([99.8, 99.905, 99.7])
+    comparison = only_comparison(before, after, None)
+    assert comparison.p_value is not None
+    assert comparison.p_value < 0.001
+    assert (comparison.verdict, comparison.margin) == ("same", 0.01)
+    strict = Design(margins={"goodput_bps": 0.0005})
+    (row,) = compare_studies([before], [after], metrics=["goodput_bps"], design=strict).cases
+    assert (row.verdict, row.margin) == ("worse", 0.0005)
+
+
+def test_a_sure_change_that_may_be_within_the_tolerance_is_undecided() -> None:
+    comparison = only_comparison(case([100.0, 100.0, 100.0, 100.0]), case([99.0, 99.3, 99.5, 98.7]), 0.01)
+    assert comparison.p_value is not None
+    assert comparison.p_value < 0.05
+    assert comparison.verdict == "undecided"
+    assert "undecided whether it is the same within 1 %" in comparison.sentence
+
+
+def test_one_family_of_tests_spans_no_two_networks() -> None:
+    slightly = [10.0, 10.0, 10.0, 10.0], [9.0, 9.3, 9.4, 9.7]
+    before = [case(slightly[0], network=n, scheduler="a") for n in range(10)]
+    after = [case(slightly[1], network=n, scheduler="a") for n in range(10)]
+    comparison = compare_studies(before, after, metrics=["goodput_bps"], design=Design(strata=("network",)))
+    assert {row.verdict for row in comparison.cases} == {"worse"}
+    assert all(row.p_holm == row.p_value for row in comparison.cases)
 
 
 def test_one_pair_of_trials_is_compared_and_marked_as_one_pair() -> None:
@@ -91,8 +130,8 @@ def test_one_pair_of_trials_is_compared_and_marked_as_one_pair() -> None:
 def test_a_single_trial_beside_several_of_other_seeds_is_judged_by_their_spread() -> None:
     several = case([10.0, 11.0, 12.0])
     near, far = only_comparison(several, case([9.0], seed=50)), only_comparison(several, case([1.0], seed=50))
-    assert (near.verdict, near.test) == ("no difference seen", "Student's t test")
-    assert "no difference seen; Student's t test over 3 and 1 trials, p = 0.23" in near.sentence
+    assert (near.verdict, near.test) == ("undecided", "Student's t test")
+    assert "undecided; Student's t test over 3 and 1 trials, p = 0.23" in near.sentence
     assert (far.verdict, far.test) == ("worse", "Student's t test")
     assert far.difference is not None
     # t of two degrees of freedom, 4.303, times the spread of 1 and the root of 1 + 1/3
@@ -102,7 +141,7 @@ def test_a_single_trial_beside_several_of_other_seeds_is_judged_by_their_spread(
 def test_two_single_trials_of_different_seeds_are_marked_as_such() -> None:
     comparison = only_comparison(case([10.0]), case([9.0], seed=50))
     assert (comparison.verdict, comparison.test) == ("worse", None)
-    assert comparison.sentence.endswith("worse; 1 and 1 trials of different seeds, so no interval.")
+    assert comparison.sentence.endswith("worse; 1 and 1 trials that are no pair, so no interval.")
 
 
 def test_fewer_measured_trials_are_worse_whatever_the_others_say() -> None:
@@ -193,8 +232,8 @@ def test_the_exit_code_is_the_verdict(folders: tuple[Path, Path]) -> None:
     good, bad = folders
     same, worse, better = run(good, good), run(good, bad), run(bad, good)
     assert (same.return_value, worse.return_value, better.return_value) == (0, 1, 0)
-    assert "No worse: of 2 comparisons, two exactly the same." in same.output
-    assert "Worse: of 2 comparisons, one worse, one exactly the same." in worse.output
+    assert "No worse: of 2 comparisons, two the same." in same.output
+    assert "Worse: of 2 comparisons, one worse, one the same." in worse.output
     assert "Paired t test assumes" in worse.output
     assert max(len(line) for line in worse.output.splitlines()) <= 80
     assert run(good, bad, "--tolerance", "40%").return_value == 0

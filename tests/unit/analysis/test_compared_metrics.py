@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
 from fake_plans import fake_plan
 from fake_tables import make_tables
 from plait.analysis.compare.cases import compare
+from plait.analysis.compare.factors import Design
+from plait.analysis.compare.summary import summarise
 from plait.analysis.metrics.catalogue import CATALOGUE, COMPARED, columns, heading_of, primary_metric
 from plait.analysis.metrics.messages import probe_metrics
 from plait.analysis.metrics.programs import with_connections
@@ -16,6 +21,9 @@ from plait.analysis.rows import CaseRows, TrialRow
 from plait.analysis.statistics.intervals import describe
 from plait.report.headline import headline, sentences
 from plait.report.table import rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 CONNECTION = {"goodput_bps": 8e6, "retransmits": 0.0}
 KINDS: dict[str, tuple[dict[str, float], str, str]] = {
@@ -98,20 +106,95 @@ def test_headline_and_table_report_each_kind_of_traffic_by_its_metric(kind: str)
         assert (cells[heading_of(metric)] != "\N{EN DASH}") == (metric in metrics)
 
 
+def loaded(*loads_s: Sequence[float], **design: Any) -> str:
+    """Return the headline of cases `n 0`, `n 1`, .. with these page load times by seed."""
+    cases = [
+        CaseRows(
+            f"c{n}",
+            {"n": n},
+            tuple(TrialRow(i, i, str(i), {"page_load_s": value}) for i, value in enumerate(of_case)),
+        )
+        for n, of_case in enumerate(loads_s)
+    ]
+    study = summarise(cases, scenario="s", digest="", baseline="c0", design=Design(**design))
+    return "".join(text for text, _ in headline(study, {})).partition(" Against ")[0]
+
+
 @pytest.mark.parametrize(
     ("loads_s", "expected"),
     [
         ((1.5, 2.0, 1.75), "Of three cases, n 0 has the shortest page load time, 1.50 s."),
-        ((1.5, 2.0, 1.5), "Of three cases, n 0 and one other have the shortest page load time, 1.50 s."),
-        ((1.5, 2.0, 1.5, 1.5), "Of four cases, n 0 and two others have the shortest page load time, 1.50 s."),
+        (
+            (1.5, 2.0, 1.5),
+            "Of three cases, n 0 and n 2 have the shortest page load time, 1.50 s (the same within 1 %).",
+        ),
+        (
+            (1.5, 2.0, 1.51, 1.5, 1.505, 1.5),
+            (
+                "Of six cases, n 0, n 2, n 3 and two others have the shortest page load time, 1.50 to 1.51 s (the "
+                "same within 1 %)."
+            ),
+        ),
         ((1.5, 1.5, 1.5), "All three cases have the same page load time, 1.50 s."),
+        ((1.5, 1.51, 1.5), "All three cases have the same page load time within 1 %, 1.50 to 1.51 s."),
     ],
 )
 def test_the_headline_names_no_single_best_case_where_several_are_equal(
     loads_s: tuple[float, ...], expected: str
 ) -> None:
-    words = headline(summary(*({"page_load_s": load_s} for load_s in loads_s)), {})
-    assert "".join(text for text, _ in words) == expected
+    assert loaded(*((load_s, load_s * 1.001) for load_s in loads_s)) == expected
+
+
+def test_the_headline_names_no_winner_that_chance_could_have_chosen() -> None:
+    assert loaded((1.5, 1.9, 1.2), (1.6, 1.7, 1.4), (4.5, 4.9, 4.4)) == (
+        "Of three cases, n 0 has the shortest page load time, 1.53 s; the trials do not decide whether n 1 differs."
+    )
+
+
+def test_the_smallest_difference_of_interest_is_the_scenarios() -> None:
+    near = ((1.5, 1.51), (1.52, 1.53), (3.0, 3.1))
+    assert "n 0 and n 1 have" in loaded(*near, margins={"page_load_s": 0.03})
+    assert "n 0 has" in loaded(*near)
+
+
+def test_the_headline_has_a_sentence_for_each_network() -> None:
+    rows = ((2.0, 2.1), (3.0, 3.1), (40.0, 41.0), (20.0, 20.5))
+    cases = [
+        CaseRows(
+            f"c{n}",
+            {"network": network, "scheduler": scheduler},
+            tuple(TrialRow(i, i, str(i), {"page_load_s": value}) for i, value in enumerate(rows[n])),
+        )
+        for n, (network, scheduler) in enumerate(product(("slow", "fast"), ("a", "b")))
+    ]
+    study = summarise(cases, scenario="s", digest="", baseline="c0", design=Design(strata=("network",)))
+    text = "".join(text for text, _ in headline(study, {}))
+    assert text.startswith("slow: Of two cases, scheduler a has the shortest page load time, 2.05 s")
+    assert " fast: Of two cases, " in text
+    assert "these networks, and say nothing about others" not in " ".join(sentences(study)), (
+        "nothing was tested"
+    )
+
+
+def test_tests_along_factors_come_with_what_they_do_not_show() -> None:
+    cases = [
+        CaseRows(
+            f"c{n}", {"n": n}, tuple(TrialRow(i, i, str(i), {"page_load_s": n + i / 100}) for i in range(5))
+        )
+        for n in (1, 2, 3)
+    ]
+    cases[0].rows[0].metrics["page_load_s"] = 1.3
+    study = summarise(cases, scenario="s", digest="", baseline="c1")
+    assert (
+        "Repeats differ in their seeds alone: tests and intervals hold for this network, and say nothing about "
+        "others. With 5 seeds they assume normal values."
+    ) in sentences(study)
+
+
+def test_a_mean_of_fewer_trials_says_of_how_many() -> None:
+    rows = [TrialRow(i, i, str(i), {"page_load_s": None if i else 2.0}) for i in range(3)]
+    study = summarise([CaseRows("c0", {}, tuple(rows))], scenario="s", digest="", baseline="c0")
+    assert "The mean page load time is of 1 of 3 trials (c0); the others have no value." in sentences(study)
 
 
 def test_cases_of_other_traffic_are_reported_by_their_own_metric() -> None:

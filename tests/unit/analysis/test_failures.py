@@ -1,10 +1,10 @@
-"""plait reports trials that fail in the same way once: with the reason, the place, and the guest's console."""
+"""plait reports trials that fail in the same way once: with the reason, the place, and the log."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.analysis.failures import failed_alike
+from plait.analysis.failures import failed_alike, in_one_line
 from plait.cli.run import _report_outcome
 from plait.study.study import StudyOutcome, TrialKey, TrialOutcome
 
@@ -40,5 +40,12 @@ def test_a_trace_is_printed_once_with_the_path_of_the_console(
     first = tmp_path / "trials" / "case" / "000"
     assert text == (
         f"plait: {first} and 2 more trials failed: {PANIC.format(0)}\n"
-        f"  the guest's console: {first / 'logs' / 'console.log'}\n"
+        f"  the log of the trial: {first / 'logs' / 'console.log'}\n"
     )
+
+
+def test_one_line_of_an_error_has_the_last_line_of_the_log_that_it_announces() -> None:
+    log = "program p (python3 x): it ended with 1; the last lines of its log:\nTraceback ..\n  File x\nKeyError: 1\n"
+    assert in_one_line(log).endswith("the last lines of its log: .. KeyError: 1")
+    assert in_one_line("a reason\nlast lines of a.log:\n  b") == "a reason"
+    assert in_one_line("a reason:") == "a reason:"

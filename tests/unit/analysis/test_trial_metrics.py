@@ -13,6 +13,7 @@ from plait.analysis.cautions.observations import Observation, cautions, observe
 from plait.analysis.metrics.ideal import ideal_goodput_bps, payload_ratio, single_path_goodputs_bps
 from plait.analysis.metrics.trial import Metrics, jain_index, trial_metrics
 from plait.analysis.series import MOST_SERIES, POINTS, trial_series
+from plait.plan.model.applications import Request
 
 if TYPE_CHECKING:
     from plait.plan.model.plan import Plan
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 BULK = {"flow": 0, "kind": "bulk", "start_us": 500_000, "end_us": 10_500_000, "completed": True}
 TCP = fake_plan(FakeFlow(transport="tcp"))
 MPTCP = fake_plan()
+ANSWERS = Request(request_bytes=8, response_bytes=9000, loop="closed", count=1)
 
 
 def subflow(number: int, t_us: int = 10_500_000, side: str = "client", **columns: Any) -> dict[str, Any]:
@@ -156,6 +158,38 @@ def test_shares_of_paths_and_retransmissions_come_from_the_sender_before_the_end
     assert values["h1-s2-h2.path_share"] == 0.25
     assert values["retransmits"] == 3
     assert values["subflows_used"] == 2
+
+
+def test_a_connection_that_ends_before_the_first_sample_has_its_closing_counters() -> None:
+    page = MPTCP.flows[0].model_copy(
+        update={"application": Request(request_bytes=8, response_bytes=9000, loop="closed", count=1)}
+    )
+    plan = MPTCP.model_copy(update={"flows": (page,)})
+    short = BULK | {"end_us": 46_392}
+    rows = [
+        subflow(0, 48_506, acked_bytes=6000, retransmitted_segments=1),
+        subflow(1, 48_506, acked_bytes=3000, retransmitted_segments=27),
+        subflow(1, 60_000, acked_bytes=3000, retransmitted_segments=28),  # the kernel freed it
+    ]
+    values = metrics(plan, flows=[short], subflows=rows)
+    assert values["retransmits"] == 29
+    assert values["subflows_used"] == 2
+    assert values["path_share_max"] == pytest.approx(2 / 3)
+    assert metrics(plan, flows=[short])["retransmits"] is None, "no sample and no closing counters"
+
+
+def test_consecutive_flows_of_one_connection_count_its_retransmissions_once() -> None:
+    first = MPTCP.flows[0].model_copy(
+        update={"application": Request(request_bytes=8, response_bytes=9000, loop="closed", count=1)}
+    )
+    second = first.model_copy(update={"id": 1, "name": "f2", "connection": first.id})
+    plan = MPTCP.model_copy(update={"flows": (first, second)})
+    rows = [
+        subflow(0, 100_000, acked_bytes=6000, retransmitted_segments=3),
+        subflow(0, 300_000, acked_bytes=9000, retransmitted_segments=5),
+    ]
+    flows = [BULK | {"end_us": 100_000}, BULK | {"flow": 1, "name": "f2", "end_us": 300_000}]
+    assert metrics(plan, flows=flows, subflows=rows)["retransmits"] == 5
 
 
 def test_a_subflow_that_only_opened_and_closed_was_not_used() -> None:

@@ -114,7 +114,7 @@ def test_wrong_requests_raise_before_anything_runs(empty_folder: Path, study: St
     with pytest.raises(RequestError, match=r"pass `set` to plait\.load"):
         plait.run(plait.load("two-paths"), set={"repeat": 3}, engine=engine)
     assert engine.calls == 0
-    with pytest.raises(DataError, match="give the folder"):
+    with pytest.raises(DataError, match="give the result folder"):
         plait.open(empty_folder)
     with pytest.raises(RequestError, match="did you mean 'flows'"):
         study.table("flow")
@@ -122,6 +122,23 @@ def test_wrong_requests_raise_before_anything_runs(empty_folder: Path, study: St
         study.table("flows", case="transport=tpc")
     with pytest.raises(RequestError, match=r"unknown suffix; use \.svg, \.png or \.pdf"):
         study.figures["goodput"].save("figure.gif")
+
+
+def test_a_mistake_names_the_argument_that_made_it() -> None:
+    with pytest.raises(ScenarioError) as refused:
+        plait.load(
+            "two-paths", set={"sample": "x", "network.links.h1-s9.rate": "1mbit", "a..b": 1}, repeat="many"
+        )
+    assert [str(refused.value).count(word) for word in ("set={", "repeat='many': ", "--set")] == [3, 1, 0]
+    with pytest.raises(ScenarioError, match=r"set=\{'sample': 'x'\}: sample"):
+        plait.run("two-paths", set={"sample": "x"}, engine=FakeEngine())
+
+
+def test_an_unknown_figure_is_refused_with_the_nearest(study: Study) -> None:
+    with pytest.raises(RequestError, match="did you mean 'goodput'"):
+        study.figures["goodputs"]
+    with pytest.raises(RequestError, match=r"use one of: .*goodput"):
+        study.figures["nope"]
 
 
 def test_frames_have_a_row_for_each_trial_and_each_metric(study: Study) -> None:

@@ -8,10 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from plait.cli import app
-from plait.errors import RequestError
+from plait.errors import RequestError, ScenarioError
 from plait.plan.case_plan import resolve_case
 from plait.plan.lint.lint import lint_cases
-from plait.scenario import load
+from plait.scenario import load, parse
 from plait.scenario.templates import template_text, templates
 from plait.scenario.vary.cases import expand
 from plait.scenario.vary.choose import choose_case
@@ -34,6 +34,8 @@ NAMES = [
         (NAMES[2], 2),
         ("scheduler=minrtt", 2),
         ("rate=2mbit, scheduler=default", 1),
+        ("minrtt", 2),
+        ("default, 2mbit", 1),
         ("1", 0),
         ("4", 3),
         ("rate=2", 3),  # the whole name of one, and a part of another
@@ -88,6 +90,47 @@ def test_new_lists_templates_and_never_overwrites(tmp_path: Path) -> None:
     assert "the file exists" in str(ended.exception)
     assert path.read_text(encoding="utf-8") == "mine"
     assert template_text("two-paths") != "mine"
+
+
+def test_new_copies_a_shipped_scenario_with_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("two-wans", "office-bond", "mobile-trace"):
+        assert CliRunner().invoke(app, ["new", name]).exit_code == 0
+        assert load(f"{name}.yaml").model_dump() == load(name).model_dump()
+    ended = CliRunner().invoke(app, ["new", "two-wanz"])
+    assert "did you mean 'two-wans'?" in str(ended.exception)
+
+
+@pytest.mark.parametrize(
+    ("entry", "remedy"),
+    [
+        (
+            "request: {from: a, to: b, gap: 1s, duration: 5s, response: 1KB}",
+            "write every for the time between requests",
+        ),
+        ("bulk: {from: a, to: b, bytes: 5MB}", "write transfer for a number of bytes"),
+        ("udp: {from: a, to: b, rate: 1mbit, duration: 1s}", "write for example packet: 1200B"),
+    ],
+)
+def test_a_mistake_in_traffic_names_the_field_that_was_meant(entry: str, remedy: str) -> None:
+    links = "network: {hosts: [a, b], links: {a-b: {rate: 10mbit}}}"
+    with pytest.raises(ScenarioError) as caught:
+        parse(f"title: x\n{links}\ntraffic: [{{{entry}}}]\n", "t.yaml")
+    assert remedy in str(caught.value)
+
+
+def test_a_link_that_is_written_from_the_other_end_is_named() -> None:
+    text = "title: x\nnetwork: {hosts: [a, b], links: {a-b: {rate: 10mbit}, a-b#2: {rate: 10mbit}}}\n"
+    text += "events: [{at: 1s, down: b-a#2}]\ntraffic: [{bulk: {from: a, to: b, duration: 5s}}]\n"
+    with pytest.raises(ScenarioError, match="did you mean 'a-b#2'"):
+        parse(text, "t.yaml")
+
+
+def test_a_field_of_links_at_the_top_is_named_where_it_is() -> None:
+    with pytest.raises(ScenarioError, match=r"write network\.links\.NAME\.rate"):
+        load("two-paths", ("rate=5mbit",))
 
 
 def test_help_of_a_verb_is_that_of_its_option() -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 import pytest
 
+from plait.engine.host_view import HostView
 from plait.engine.interactive import END, STDOUT, OutputFrame
 from plait.engine.uml import foreground
 from plait.errors import TrialError
@@ -64,6 +65,7 @@ class PacedSession:
         self.output_bytes = 0
         self.guest = SimpleNamespace(pid=1, process=SimpleNamespace(poll=lambda: None))
         self.request = SimpleNamespace(time_limit_us=None, start=None)
+        self.view = HostView()
 
     def __enter__(self) -> Self:
         return self
@@ -129,7 +131,7 @@ def ran_suite(
     monkeypatch.setattr(selftest_run, "Session", lambda *_: PacedSession(pace, tmp_path))
     monkeypatch.setattr(selftest_run, "time", pace)
     shards = [SuiteShard("diag")]
-    (result,) = selftest_run.run(Suites(tmp_path), shards, [1], kernel, [], jobs=1, done=lambda _: None)
+    (result,) = selftest_run.run(Suites(tmp_path), shards, [1], kernel, jobs=1, done=lambda _: None)
     (subtest,) = result.subtests
     return subtest, result.output
 

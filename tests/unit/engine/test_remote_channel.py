@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from plait.engine.remote.channel import MAX_LINE, Channel, StoppedError
+from plait.engine.remote.channel import MAX_LINE, Channel, LastWords, StoppedError
 from plait.engine.remote.clocks import Zero, best, offset
 from plait.errors import TrialError
 
@@ -81,3 +81,20 @@ def test_the_shortest_round_trip_bounds_the_error_of_a_clock() -> None:
     assert best([slow, fast]) == fast
     assert abs(fast.ns - ahead_ns) <= fast.error_ns == 500_000
     assert Zero.of(ahead_ns + 7_000_000, fast).after_us(Zero(0, 0)) == 7000
+
+
+def last_words(script: str) -> tuple[LastWords, str]:
+    """Return the reader of the standard error of a shell script, and the last line."""
+    with subprocess.Popen(["sh", "-c", script], stderr=subprocess.PIPE) as process:
+        words = LastWords(process)
+        return words, words.last_line(30)
+
+
+def test_a_message_of_ssh_ends_without_its_carriage_return() -> None:
+    assert last_words("printf 'first\\r\\nPermission denied\\r\\n\\r\\n' >&2")[1] == "Permission denied"
+
+
+def test_of_a_flood_on_standard_error_only_the_end_is_kept() -> None:
+    words, line = last_words("head -c 50000000 /dev/zero >&2; printf '\\nthe end' >&2")
+    assert line == "the end"
+    assert len(words._text) <= 4096

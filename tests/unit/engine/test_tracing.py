@@ -11,6 +11,7 @@ from plait.engine.interactive import ProgramStart
 from plait.engine.uml.session import SessionRequest
 from plait.engine.uml.tracing import TRACE, kept_trace, read_trace, require_events, traced
 from plait.errors import RequestError, TrialError
+from plait.files import Output
 from plait.kernel import Kernel
 
 if TYPE_CHECKING:
@@ -87,21 +88,14 @@ def test_a_kernel_without_trace_events_is_refused_with_the_command_that_builds_o
     require_events(kernel)
 
 
-def test_the_table_is_written_after_the_session_and_a_target_without_a_folder_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_table_is_written_after_the_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
     (tmp_path / "config").write_text("CONFIG_EVENT_TRACING=y\n")
     kernel = Kernel("a" * 64, "6.12.1", tmp_path / "linux", "b" * 64, 1000)
     messages: list[str] = []
-    with kept_trace(kernel, "mptcp:*", tmp_path / "t.parquet", messages.append) as traced_request:
+    with kept_trace(kernel, "mptcp:*", Output.at(tmp_path / "t.parquet"), messages.append) as traced_request:
         folder = next(path for path in traced_request(request()).writable if path.parent.name == "exec")
         (folder / "trace").write_text(TEXT)
     assert messages == [f"3 trace events in {tmp_path / 't.parquet'}; 7 older ones were lost"]
     assert pl.read_parquet(tmp_path / "t.parquet").schema == TRACE
     assert not folder.exists()
-    with (
-        pytest.raises(RequestError, match="there is no folder"),
-        kept_trace(kernel, "mptcp:*", tmp_path / "no" / "t.parquet", messages.append),
-    ):
-        pass

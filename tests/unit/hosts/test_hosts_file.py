@@ -78,3 +78,32 @@ def test_a_scenario_is_no_hosts_file(tmp_path: Path) -> None:
         read_hosts(path)
     with pytest.raises(ScenarioError, match="cannot be read: No such file"):
         read_hosts(tmp_path / "none.yaml")
+
+
+def test_one_address_means_both_and_none_means_that_others_cannot_connect() -> None:
+    text = GOOD.replace("h1-h2: 192.0.2.1,", "h1-h2: {local: 192.168.1.5, public: none},")
+    home, server = (parse_hosts(text, "hosts.yaml").hosts[name].addresses["h1-h2"] for name in ("h1", "h2"))
+    assert (home.local, home.public) == ("192.168.1.5", None)
+    assert (server.local, server.public) == ("192.0.2.2", "192.0.2.2")
+    cloud = GOOD.replace("h1-h2: 192.0.2.2,", "h1-h2: {local: 10.0.1.5, public: 198.51.100.20},")
+    assert parse_hosts(cloud, "hosts.yaml").hosts["h2"].addresses["h1-h2"].public == "198.51.100.20"
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("{local: 10.0.1.5}", "this field is missing; write the address that the other side connects to"),
+        ("{public: 10.0.1.5}", "this field is missing; write the address of the host's own interface"),
+        ('{local: 10.0.1.5, public: "::1"}', "are of different families"),
+        ("{local: none, public: 192.0.2.1}", "'none' is not an IP address"),
+    ],
+)
+def test_an_address_with_parts_that_do_not_fit_is_reported(address: str, reason: str) -> None:
+    (mistake,) = mistakes(GOOD.replace("h1-h2: 192.0.2.1,", f"h1-h2: {address},"))
+    assert reason in mistake
+
+
+def test_a_line_between_two_hosts_that_nobody_can_connect_to_is_refused() -> None:
+    hidden = GOOD.replace("h1-h2: 192.0.2.1,", "h1-h2: {local: 192.168.1.5, public: none},")
+    (mistake,) = mistakes(hidden.replace("h1-h2: 192.0.2.2,", "h1-h2: {local: 10.0.0.1, public: none},"))
+    assert "neither h1 nor h2 has a public address on h1-h2" in mistake

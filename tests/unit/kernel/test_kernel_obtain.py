@@ -157,10 +157,10 @@ def test_a_compile_error_shows_the_end_of_the_log_and_where_it_is_kept(tmp_path:
 def test_a_full_disk_is_reported_and_leaves_nothing(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(_source: Path, target: Path) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target))
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(build.shutil, "copyfile", full)
+    monkeypatch.setattr(os, "sendfile", full)
     with pytest.raises(KernelBuildError, match="No space left on device"):
         ensure(source=make_tree(tmp_path / "linux"))
     assert nothing_half_made(cache)
@@ -215,6 +215,19 @@ def test_the_progress_names_the_steps_and_counts_compilations(tmp_path: Path) ->
         "packing the files that modules need",
     ]
     assert heard[3][1] == pytest.approx(1 / build.STEPS)
+
+
+def test_a_build_that_continues_counts_on_from_the_files_that_it_has(tmp_path: Path) -> None:
+    """It began at 1 of about 930 again."""
+    tree = make_tree(tmp_path / "linux")
+    for name in ("net/.a.o.cmd", "net/ipv4/.b.o.cmd", "net/.built-in.a.cmd", "scripts/.tool.o.cmd"):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).touch()
+    heard: list[str] = []
+    with (tmp_path / "log").open("w") as log:
+        make = build._Make(tree, 1, tmp_path / "log", log)
+        make.compile(lambda step, _share: heard.append(step), build.STEPS, build._compiled(tree))
+    assert heard == [f"compiling, 3 of about {build.STEPS} files: one.o"]
 
 
 CHILD = """

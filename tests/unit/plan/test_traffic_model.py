@@ -179,7 +179,10 @@ def test_bind_and_connect_choose_both_ends() -> None:
             "which after and repeat do not allow; write duration instead",
         ),
         ("bulk: {from: a, to: b, duration: 1s, after: bulk9}", "bulk.after: no flow above is called 'bulk9'"),
-        ("bulk: {from: a, to: b, duration: 1s, gap: 1s}", "gap needs repetitions"),
+        (
+            "bulk: {from: a, to: b, duration: 1s, gap: 1s}",
+            "the time between repetitions of the flow; add repeat",
+        ),
         ("bulk: {from: a, to: b, duration: 1s, spread: 1s}", "spread needs users or a count"),
         (
             "bulk: {from: a, to: b, duration: 1s, users: 2, count: 2}",
@@ -203,7 +206,7 @@ def test_bind_and_connect_choose_both_ends() -> None:
         ),
         (
             "bulk: {from: a, to: b, duration: 1s, via: a-b, bind: a-b}",
-            "via sets the initial path, and so do bind and connect",
+            "via sets the initial path, as bind and connect do",
         ),
         (
             "stream: {from: a, to: b, message: 1B, interval: 1us, duration: 10s}",

@@ -9,7 +9,7 @@ import pytest
 
 from case_samples import crossed
 from plait.analysis.compare.summary import summarise
-from plait.analysis.judge import judged_in, unmeasured
+from plait.analysis.judge import judged_in, margin_of, margins_in, unmeasured
 from plait.analysis.metrics.catalogue import JUDGEABLE, compared_metric
 from plait.errors import ScenarioError
 from plait.metric_names import JUDGED_METRICS
@@ -91,6 +91,9 @@ def test_a_percentile_and_the_metric_of_a_flow_have_names() -> None:
         ("page_lod_s", "there is no metric 'page_lod_s'; did you mean 'page_load_s'?"),
         ("path_share_max", "plait cannot judge by 'path_share_max'"),
         ("[goodput_bps, goodput_bps]", "'goodput_bps' occurs twice"),
+        ("{goodput_bps: 2}", "judge.goodput_bps: 2 has no unit; write for example 1%"),
+        ("{goodput_bps: 80%}", "80% is no small difference; write 0% to 50%"),
+        ("goodput_bps\nacross: network", "'network' is no named factor"),
         ("page_load_s.p50", "there is no metric 'page_load_s.p50'"),
     ],
 )
@@ -100,7 +103,17 @@ def test_mistakes_are_refused_with_the_remedy(judge: str, message: str) -> None:
 
 
 def test_a_single_name_needs_no_brackets() -> None:
-    assert parse(f"{SCENARIO}judge: goodput_bps\n", "s.yaml").judge == ["goodput_bps"]
+    assert parse(f"{SCENARIO}judge: goodput_bps\n", "s.yaml").judge == {"goodput_bps": None}
+
+
+def test_a_metric_has_a_smallest_difference_of_interest() -> None:
+    scenario = parse(f"{SCENARIO}judge: {{page_load_s.p95: 2%, goodput_bps: null}}\n", "s.yaml")
+    written = scenario.model_dump(mode="json")
+    assert judged_in(written) == ("page_load_p95_s", "goodput_bps")
+    assert margins_in(written) == {"page_load_p95_s": 0.02}
+    assert margin_of("video.page_load_p95_s", margins_in(written)) == 0.02
+    assert margin_of("goodput_bps", margins_in(written)) == 0.01
+    assert margins_in({"judge": {"goodput_bps": "much"}}) == margins_in({"judge": ["x"]}) == {}
 
 
 def test_compare_judges_by_what_the_second_scenario_judges_by(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -137,6 +138,17 @@ def test_the_terminal_has_a_column_for_each_group(study: Path) -> None:
     assert head[:4] == ["n", "a", "b", "goodput"]
     table = "\n".join(lines).split("No room for:")[0]
     assert max(map(len, table.splitlines())) <= 80
+
+
+def test_a_column_of_a_steady_goodput_says_so(study: Path, tmp_path: Path) -> None:
+    """Beside it stands the goodput of the whole flows: a number over another window needs its name."""
+    folder = shutil.copytree(study, tmp_path / "study")
+    text = (folder / "summary.json").read_text()
+    (folder / "summary.json").write_text(text.replace(".mean_goodput_bps", ".mean_steady_goodput_bps"))
+    file = io.StringIO()
+    show(folder, file=file)
+    head = file.getvalue().split("\N{BOX DRAWINGS LIGHT HORIZONTAL}")[0]
+    assert head.split().count("steady") + head.split().count("steady,") == 2
 
 
 def test_the_terminal_and_the_summary_have_what_was_published(study: Path) -> None:

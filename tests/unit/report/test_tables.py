@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import json
 import shlex
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING
 
 import pytest
 
 from case_samples import crossed
+from plait.analysis.compare.factors import PLAIN, Design
 from plait.analysis.compare.studies import compare_studies
 from plait.analysis.compare.summary import summarise
 from plait.errors import RequestError
@@ -26,8 +28,8 @@ SCHEDULERS = ("default", "minrtt", "roundrobin", "redundant", "blest", "capped")
 CONTROLS = ("cubic", "reno", "bbr", "lia", "olia")
 
 
-def printed(folder: Path, cases: tuple[CaseRows, ...], *wanted: str) -> str:
-    summary = summarise(cases, scenario="phone", digest="sha256:00", baseline=cases[0].name)
+def printed(folder: Path, cases: tuple[CaseRows, ...], *wanted: str, design: Design = PLAIN) -> str:
+    summary = summarise(cases, scenario="phone", digest="sha256:00", baseline=cases[0].name, design=design)
     (folder / "summary.json").write_text(summary.model_dump_json())
     file = io.StringIO()
     show(folder, file=file, wanted=wanted)
@@ -50,6 +52,49 @@ def test_each_factor_has_a_column_and_no_level_is_cut_or_broken(tmp_path: Path) 
     assert max(map(len, text.splitlines()[:-1])) <= 80
     heading = text[: text.index("\N{BOX DRAWINGS LIGHT HORIZONTAL}")].split()
     assert {"scheduler", "congestion", "control", "page", "load"} <= set(heading)
+
+
+def test_rows_are_in_groups_of_one_network(tmp_path: Path) -> None:
+    """Rows of three networks alternated, where the network was not the first factor."""
+    factors = {"scheduler": SCHEDULERS, "network": ("wifi-lte", "equal"), "congestion_control": CONTROLS[:2]}
+    lines = table_lines(printed(tmp_path, crossed(factors), design=Design(strata=("network",))))
+    rules = [
+        number for number, line in enumerate(lines) if set(line) <= set("\N{BOX DRAWINGS LIGHT HORIZONTAL} ")
+    ]
+    assert len(rules) == 1
+    first, second = lines[: rules[0]], lines[rules[0] + 1 :]
+    assert {line.split()[1] for line in first} == {"wifi-lte"}
+    assert {line.split()[1] for line in second[: len(first)]} == {"equal"}
+
+
+def test_what_goes_along_with_a_network_has_no_column_and_a_metric_has_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a zip of nine fields the table showed four constants and no metric, also in 120 columns."""
+    monkeypatch.setenv("COLUMNS", "120")
+    fields = {
+        f"network.links.client-{end}.{name}": number
+        for number, (end, name) in enumerate(product("ab", ("rate", "delay", "queue", "loss")))
+    }
+    cases = tuple(
+        replace(case, name=f"{level},{case.name}", settings={
+            **{field: f"{level + number}mbit" for field, number in fields.items()}, **case.settings,
+        })
+        for level in (1, 2, 30)
+        for case in crossed({"scheduler": SCHEDULERS, "congestion_control": CONTROLS})
+    )  # fmt: skip
+    text = printed(tmp_path, cases)
+    heading = text[: text.index("\N{BOX DRAWINGS LIGHT HORIZONTAL}")].split()
+    assert {"scheduler", "page", "load"} <= set(heading)
+    assert [word for word in heading if word in {"rate", "delay", "queue", "loss"}] == ["rate"]
+    assert max(map(len, table_lines(text)[:90])) > 80
+    assert "No room for: rate" not in text
+
+
+def test_a_metric_has_room_before_the_last_factor_has(tmp_path: Path) -> None:
+    names = {f"field{number}": (f"{'x' * 14}{number}", f"{'y' * 14}{number}") for number in range(5)}
+    lines = table_lines(printed(tmp_path, crossed(names)))
+    assert all("\N{PLUS-MINUS SIGN}" in line for line in lines[:32])
 
 
 def test_the_ratio_says_of_what(tmp_path: Path) -> None:

@@ -170,12 +170,17 @@ def test_probes_are_the_ping_of_flent_and_a_download_is_one() -> None:
     tables = fake_tables(plan)
     step = plan.sample_interval_us
     probes = pl.DataFrame(
-        {"t_us": [step, step + 1, 2 * step], "rtt_us": [10_000, None, 30_000]},
-        schema={"t_us": pl.Int64, "rtt_us": pl.Int64},
+        {"t_us": [step, step + 1, 2 * step], "path": ["a"] * 3, "rtt_us": [10_000, None, 30_000]},
+        schema={"t_us": pl.Int64, "path": pl.String, "rtt_us": pl.Int64},
     )
     document = flent_document(plan, plan.flows[0], {**tables, "probes": probes}, "t", "0")
     assert document["metadata"]["NAME"] == "tcp_ndown"
     assert document["results"][PING][:4] == [None, 10.0, 30.0, None]
+    two = probes.with_columns(path=pl.Series(["a", "a", "b"]))
+    results = flent_document(plan, plan.flows[0], {**tables, "probes": two}, "t", "0")["results"]
+    assert PING not in results, "one series would jump between the paths"
+    assert results[f"{PING} a"][:4] == [None, 10.0, None, None]
+    assert results[f"{PING} b"][:4] == [None, None, 30.0, None]
 
 
 @pytest.mark.parametrize(

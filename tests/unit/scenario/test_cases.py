@@ -121,3 +121,27 @@ def test_seeds_of_repeats_differ_are_small_and_never_change() -> None:
     assert max(seeds) < 2**53
     assert trial_seed(1, 0) != trial_seed(2, 0)
     assert seeds[0] == 330221839262838  # results that people have published hang on it
+
+
+@pytest.mark.parametrize(
+    ("vary", "override", "cases"),
+    [
+        (
+            "{transport: [tcp, mptcp]}",
+            "network.links.*.rate=[1mbit, 2mbit]",
+            "transport=tcp,rate=1mbit transport=tcp,rate=2mbit transport=mptcp,rate=1mbit transport=mptcp,rate=2mbit",
+        ),
+        ("{h1-s1.rate: [8mbit]}", "network.links.h1-s1.rate=[1mbit, 2mbit]", "rate=1mbit rate=2mbit"),
+        ("{scheduler: [burst]}", "mptcp.scheduler=[default, burst]", "scheduler=default scheduler=burst"),
+        (
+            "{zip: {h1-s1.rate: [8mbit, 9mbit]}}",
+            "zip.network.links.h1-s1.delay=[1ms, 2ms]",
+            "rate=8mbit,delay=1ms rate=9mbit,delay=2ms",
+        ),
+        ("{net: {a: {h1-s1.rate: 1mbit}}}", "net.a.h1-s1.delay=5ms", "net=a"),
+        ("{net: {a: {h1-s1.rate: 1mbit}}}", "net.b={h1-s1.rate: 2mbit}", "net=a net=b"),
+        ("{transport: [tcp]}", "transport.0=mptcp", "transport=mptcp"),
+    ],
+)
+def test_an_override_adds_a_factor_or_replaces_its_values(vary: str, override: str, cases: str) -> None:
+    assert names(vary, f"vary.{override}") == cases.split()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from plait.scenario import parse
 from plait.scenario.vary.cases import Case, expand
 from plait.scenario.vary.ranges import read_range
+from plait.scenario.vary.text import strata
 from plait.units import Rate
 from scenario_samples import TWO, mistakes_as_text
 
@@ -216,3 +217,65 @@ def test_a_hypercube_is_its_seeds() -> None:
 )
 def test_mistakes_under_vary_are_reported_at_their_place(vary: str, message: str) -> None:
     assert message in mistakes_as_text(TWO + f"vary:\n{vary}\n")
+
+
+NETWORKS = """  network:
+    slow: {h1-s1.rate: 2mbit, network.links.h1-s2.rate: 4mbit}
+    fast-1: {h1-s1.rate: 20mbit, network.links.h1-s2.rate: 40mbit, scheduler: bpf_rr}
+    as-is: {}
+  transport: [tcp, mptcp]
+"""
+
+
+def test_a_named_factor_is_one_setting_with_one_word_a_level() -> None:
+    varied = cases(NETWORKS)
+    assert [case.name for case in varied] == [
+        f"network={level},transport={transport}"
+        for level in ("slow", "fast-1", "as-is")
+        for transport in ("tcp", "mptcp")
+    ]
+    assert varied[0].settings == {"network": "slow", "transport": "tcp"}
+    rates = [str(case.scenario.network.links["h1-s2"].rate) for case in varied[::2]]
+    assert rates == ["4mbit", "40mbit", str(parse(TWO, "t.yaml").network.links["h1-s2"].rate)]
+    assert [case.scenario.mptcp.scheduler for case in varied[::2]] == ["default", "bpf_rr", "default"]
+    place = varied[0].place(("network", "links", "h1-s1", "rate"))
+    assert place == ("vary", "network", "slow", "h1-s1.rate")
+
+
+def test_an_exclusion_and_published_values_name_the_levels_of_a_named_factor() -> None:
+    names = [case.name for case in cases(f"{NETWORKS}  exclude: [{{network: as-is, transport: tcp}}]\n")]
+    assert "network=as-is,transport=tcp" not in names
+    assert len(names) == 5
+    assert "'h1-s1.rate' does not vary" in mistakes_as_text(
+        f"{TWO}vary:\n{NETWORKS}  exclude: [{{h1-s1.rate: 2mbit}}]\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("vary", "message"),
+    [
+        ("network: {a: {h1-s9.rate: 1mbit}}", "vary.network.a.h1-s9.rate: network.links has no 'h1-s9'"),
+        ("network: {a: {h1-s1.rate: 1mbt}}", "vary.network.a.h1-s1.rate: network.links.h1-s1.rate: "),
+        ("network: {a: {title: x}}", "'title' belongs to the whole study"),
+        ("network: {'a b': {h1-s1.rate: 1mbit}}", "'a b' is not one word"),
+        ("network: {a: [1mbit]}", "vary.network.a: this list is not a mapping from fields to values"),
+        ("network: {a: {h1-s1.rate: 1mbit}, b: {h1-s1.rate: 1mbit}}", "the level sets the same as a"),
+        ("scheduler: {a: {h1-s1.rate: 1mbit}}", "'scheduler' is a field, which has a list of values"),
+        ("h1-s1.rate: {a: {h1-s1.rate: 1mbit}}", "'h1-s1.rate' is not one word"),
+        (
+            "{transport: [tcp, mptcp], network: {a: {transport: tcp}}}",
+            "'transport' varies under vary itself already",
+        ),
+    ],
+)
+def test_mistakes_of_named_factors_have_their_place(vary: str, message: str) -> None:
+    assert message in mistakes_as_text(
+        f"{TWO}vary:\n  {vary}\n" if vary[0] != "{" else f"{TWO}vary: {vary}\n"
+    )
+
+
+def test_only_a_named_factor_of_fields_of_the_network_is_a_stratum() -> None:
+    vary = "  network: {a: {h1-s1.rate: 1mbit}}\n  host: {b: {scheduler: bpf_rr}}\n"
+    scenario = parse(f"{TWO}vary:\n{vary}", "t.yaml")
+    assert strata(scenario.model_dump(mode="json")) == ("network",)
+    assert strata({"vary": {"network": {"a": 3}, "other": 3}}) == strata(None) == ()

@@ -91,6 +91,7 @@ def test_the_estimate_prints_times_as_ranges() -> None:
     assert [wording(0.1, 0.9), wording(7, 30), wording(60, 118.5)] == ["1 to 2 s", "7 to 30 s", "60 to 119 s"]
     assert [wording(30, 140), wording(130, 601)] == ["0.5 to 3 min", "2 to 11 min"]
     assert [wording(3700, 7300), wording(100_000, 200_000)] == ["1 to 3 h", "1 to 3 days"]
+    assert [wording(40, 10_000), wording(200, 200_000)] == ["40 s to 3 h", "3 min to 3 days"], "no 0.0 to 3 h"
 
 
 def test_a_range_is_as_wide_as_the_error_that_nine_of_ten_studies_stayed_below() -> None:

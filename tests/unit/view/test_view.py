@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import io
 import json
+import os
 import re
 import threading
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ import pytest
 
 from fake_plans import FakeFlow, fake_plan
 from plait.analysis.model import Summary
-from plait.dataset.study_file import read_study_file
+from plait.dataset.study_file import CaseEntry, read_study_file
 from plait.errors import MachineError, RequestError
 from plait.report import build
 from plait.view import study_data
@@ -26,6 +27,7 @@ from plait.view.reduced import ReducedTrials
 from plait.view.server import serve
 from plait.view.site import OpenStudy, StudySite
 from plait.view.study_data import (
+    CaseFigures,
     case_so_far,
     cases_in_summary,
     cases_view,
@@ -335,6 +337,28 @@ def test_the_page_leads_with_the_metric_that_the_scenario_judges_by(tmp_path: Pa
     assert study_view("0" * 12, "x", strange, figures)["primary"] == "goodput_bps"
 
 
+def test_a_map_has_one_factor_for_fields_that_change_together_and_knows_networks(tmp_path: Path) -> None:
+    """A network of a zip had a select for each of its fields, and most of their values had no case."""
+    write_study(tmp_path, two_paths(), repeat=1)
+    about = read_study_file(tmp_path)
+    zipped = {
+        "a.rate": ("1mbit", "2mbit", "9mbit"),
+        "a.queue": ("1MB", "1MB", "8MB"),
+        "b.delay": ("5ms", "1ms", "7ms"),
+    }
+    settings = [
+        {**{key: values[place] for key, values in zipped.items()}, "transport": transport}
+        for place in range(3)
+        for transport in ("tcp", "mptcp")
+    ]
+    entries = [CaseEntry(name=str(number), settings=given) for number, given in enumerate(settings)]
+    vary = {"network": {f"n{place}": {"a-b.rate": f"{place + 1}mbit"} for place in range(3)}}
+    changed = about.model_copy(update={"cases": entries, "scenario": {"vary": vary}})
+    view = study_view("0" * 12, "x", changed, cases_view([CaseFigures(1, 0, {})] * 6))
+    assert view["telling"] == ["a.rate", "transport"]
+    assert view["strata"] == ["network"]
+
+
 def test_a_trial_that_the_report_leaves_out_is_left_out_of_the_means_here_too(tmp_path: Path) -> None:
     write_study(tmp_path, two_paths(), repeat=2)
     case = read_study_file(tmp_path).cases[0].name
@@ -355,3 +379,25 @@ def whole(folder: Path, case: str) -> ReducedTrials:
     for _ in trials.finish([case]):
         pass
     return trials
+
+
+def test_studies_of_one_title_say_what_tells_them_apart(tmp_path: Path) -> None:
+    commands = [
+        "plait run two-paths",
+        "plait run two-paths --seed 7 --set 'network.links.*.rate=9mbit'",
+        "plait run other",
+    ]
+    for number, command in enumerate(commands):
+        folder = tmp_path / f"study-{number}"
+        write_study(folder, two_paths(), repeat=0, title="Another" if "other" in command else "Two paths")
+        about = read_study_file(folder)
+        seed = 7 if "--seed" in command else 1
+        text = about.model_copy(update={"command": command, "seed": seed}).text()
+        (folder / "study.json").write_text(text, encoding="utf-8")
+        os.utime(folder / "study.json", (1_700_000_000, 1_700_000_000))
+    site = StudySite([tmp_path], live=False)
+    assert [study["apart"] for study in site.studies()["studies"]] == [
+        "seed 1 · 2023-11-14 22:13 UTC",
+        "--set network.links.*.rate=9mbit · seed 7 · 2023-11-14 22:13 UTC",
+        "",
+    ]

@@ -10,10 +10,14 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from fake_plans import FakeFlow, fake_plan
 from plait.testing.browser import MISSING, TOO_WIDE
-from view_visitor import LONGEST_S, Visitor
+from result_folders import FakeCase, write_study
+from view_visitor import LONGEST_S, Visitor, served
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from selenium.webdriver import Chrome
 
 
@@ -55,6 +59,33 @@ def test_clicks_lead_from_a_cell_to_its_trials_and_to_everything_about_a_trial(v
     assert visitor.until("return document.querySelector('.announce').textContent").startswith("Marked")
     assert {"svg", "pdf", "png", "csv", "parquet"} == files_on_page(visitor)
     assert visitor.messages() == []
+
+
+def test_a_map_without_a_case_says_which_values_no_case_has(tmp_path: Path, chromium: Chrome) -> None:
+    """It was empty without a word."""
+    pairs = [(0, 0), (0, 1), (1, 1), (2, 2), (3, 2)]
+    places = [(x, (x + step) % 5) for x in range(5) for step in range(2)]
+    cases = [
+        FakeCase(
+            f"s={x},c={y},p={p},q={q}",
+            {"scheduler": f"s{x}", "congestion_control": f"c{y}", "p": f"p{p}", "q": f"q{q}"},
+            lambda seed: fake_plan(FakeFlow(), seed=seed),
+        )
+        for p, q in pairs
+        for x, y in places
+    ]
+    write_study(tmp_path / "sparse", tuple(cases), repeat=1, title="Sparse")
+    with served(tmp_path) as server:
+        visitor = Visitor(chromium, server.address)
+        visitor.click(".card a", "Sparse")
+        visitor.shown("^s/")
+        visitor.until("return document.querySelector('.heat td a') !== null")
+        visitor.run(
+            "const label = [...document.querySelectorAll('#map label')].find((l) => l.textContent[0] === 'q');"
+            "const select = label.querySelector('select'); select.value = '2';"
+            "select.dispatchEvent(new Event('change'))"
+        )
+        assert "No case has p p0 and q q2: choose another value." in visitor.text("#map")
 
 
 def test_two_cases_and_two_studies_stand_side_by_side_on_one_time_axis(visitor: Visitor) -> None:

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import re
+import shlex
 from typing import TYPE_CHECKING
 
 import pyarrow.ipc
@@ -57,7 +58,7 @@ def test_a_hostile_study_shows_its_texts_and_runs_no_script(
     )
     about = json.loads((folder / "study.json").read_text())
     about |= {
-        "command": HOSTILE,
+        "command": f"plait run {shlex.quote(HOSTILE)}",
         "scenario": {HOSTILE: HOSTILE, "__proto__": {"a": HOSTILE}},
         "name": HOSTILE,
     }

@@ -103,8 +103,12 @@ fn push_netem<P: Pusher>(
     if let Some(ratio) = netem.corrupt_ratio {
         options = options.push_corrupt(TcNetemCorrupt { probability: threshold(ratio), correlation: 0 });
     }
-    if netem.in_order {
-        options.push_rate(TcNetemRate::default()).push_rate64(IN_ORDER_RATE);
+    let rate = match netem.rate_bps {
+        Some(bps) => Some(kernel_rate(bps)?.1),
+        None => netem.in_order.then_some(IN_ORDER_RATE),
+    };
+    if let Some(bytes_ps) = rate {
+        options.push_rate(TcNetemRate::default()).push_rate64(bytes_ps);
     }
     Ok(())
 }

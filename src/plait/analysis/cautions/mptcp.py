@@ -1,4 +1,4 @@
-"""What went wrong with MPTCP in one trial, as data: fallbacks, refused joins, announcements without effect.
+"""What went wrong with MPTCP in one trial, as data: fallbacks, refused or unanswered joins, unused announcements.
 
 The kernel's counters say that something happened and why, its events and samples say when. Counters are those of a
 node: they can be laid to a flow only where the flow is the only one of MPTCP there, and are left out otherwise.
@@ -6,7 +6,9 @@ node: they can be laid to a flow only where the flow is the only one of MPTCP th
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
+from ipaddress import ip_address, ip_interface, ip_network
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -51,6 +53,12 @@ JOIN_REFUSALS = {
     "MismatchPortSynRx": "it came to another port than was announced",
     "MismatchPortAckRx": "it came to another port than was announced",
 }
+UNANSWERED = {
+    errno.ETIMEDOUT: "nothing answered its SYNs",
+    errno.EHOSTUNREACH: "no neighbour answered ARP, or a router found no way",
+    errno.ENETUNREACH: "a router has no way to the address",
+}
+"""By the error that ended a handshake, what did not answer; a reset gives another error or none."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +66,7 @@ class MptcpFinding:
     """One thing that went wrong in a trial."""
 
     code: str
-    """FELL_BACK, JOIN_REFUSED, ADD_ADDR_UNUSED, SUBFLOW_CLOSED."""
+    """FELL_BACK, JOIN_REFUSED, JOIN_UNANSWERED, ADD_ADDR_UNUSED, SUBFLOW_CLOSED."""
     flow: str
     text: str
     """In words, without time."""
@@ -94,7 +102,7 @@ def findings(plan: Plan, tables: Tables) -> list[MptcpFinding]:
             if not is_control(
                 flow
             ):  # one that carried next to nothing may have been over before it could join
-                results += _announcements(flow, row, happened.get((flow.id, flow.client.netns), ()))
+                results += _announcements(plan, flow, row, happened.get((flow.id, flow.client.netns), ()))
     return results
 
 
@@ -152,6 +160,11 @@ def _joins(flow: Flow, mine: Sequence[Event], counted: Counters) -> Iterator[Mpt
         between = f"{event['local_address']} to {event['remote_address']}"
         if event["event"] == "sub_established":
             came.add(ends)
+        elif event["event"] == "sub_closed" and ends not in came and event["error"] in UNANSWERED:
+            text = (
+                f"flow {flow.name}: the subflow from {between} got no answer ({UNANSWERED[event['error']]})"
+            )
+            yield MptcpFinding("JOIN_UNANSWERED", flow.name, text, event["t_us"])
         elif event["event"] == "join_failed" or (event["event"] == "sub_closed" and ends not in came):
             reasons, why = _named(flow, counted, JOIN_REFUSALS)
             text = f"flow {flow.name}: the subflow from {between} was refused{why}"
@@ -173,15 +186,41 @@ _RESETS = {
 """RFC 8684, section 3.6."""
 
 
-def _announcements(flow: Flow, row: Mapping[str, Any], mine: Sequence[Event]) -> Iterator[MptcpFinding]:
-    """Addresses that the client was told of, had the time to join, and to which it tried no subflow."""
+def _announcements(
+    plan: Plan, flow: Flow, row: Mapping[str, Any], mine: Sequence[Event]
+) -> Iterator[MptcpFinding]:
+    """Yield announced addresses that the client has a route to and had time to join, but tried no subflow to."""
     tried = [event for event in mine if event["event"] in ("sub_established", "sub_closed")]
     reached = {flow.server.address, *(event["remote_address"] for event in tried)}
     paths = {path.server_address: path for path in flow.paths}
     for event in mine:
         address = event["remote_address"]
-        if event["event"] != "announced" or address in reached:
+        if (
+            event["event"] != "announced"
+            or address in reached
+            or not _has_route(plan, flow.client.netns, address)
+        ):
             continue
         if had_time_to_join(flow, paths.get(address), row["connected_us"], row["end_us"]):
             text = f"flow {flow.name}: {address} was announced, and no subflow was opened to it"
             yield MptcpFinding("ADD_ADDR_UNUSED", flow.name, text, event["t_us"])
+
+
+def _has_route(plan: Plan, node: str, address: str) -> bool:
+    """Return whether a node has a route to an address: a connected network, or a route of any of its tables."""
+    target = ip_address(address)
+    connected = (
+        ip_interface(own).network
+        for veth in plan.network.veths
+        for end in (veth.a, veth.b)
+        if end.netns == node
+        for own in end.addresses
+    )
+    routed = (
+        ip_network("::/0" if target.version == 6 else "0.0.0.0/0")
+        if route.destination == "default"
+        else ip_network(route.destination)
+        for route in plan.network.routes
+        if route.netns == node and route.kind == "unicast"
+    )
+    return any(target in network for network in (*connected, *routed))

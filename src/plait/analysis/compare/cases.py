@@ -2,164 +2,171 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
-from plait.analysis.compare.factors import main_factor, other_settings
+from plait.analysis.compare.factors import PLAIN, by_stratum, main_factor, other_settings
+from plait.analysis.judge import margin_of
 from plait.analysis.labels.cases import labels
 from plait.analysis.metrics.catalogue import COMPARED, compared_metric
-from plait.analysis.model import Comparison, Estimate
-from plait.analysis.statistics.intervals import paired_difference, paired_ratio
-from plait.analysis.statistics.tests import ALPHA, holm, paired_test
+from plait.analysis.model import Comparison
+from plait.analysis.statistics.differences import direction, paired
+from plait.analysis.statistics.tests import ALPHA, holm
 from plait.analysis.values import show
-from plait.analysis.wording import change, change_interval, significant
+from plait.analysis.wording import change, change_interval, times, within
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from plait.analysis.compare.factors import Design
     from plait.analysis.rows import CaseRows
+    from plait.analysis.statistics.differences import Compared
 
 
-def compare(cases: Sequence[CaseRows], baseline: str | None, judged: Sequence[str] = ()) -> list[Comparison]:
+def compare(
+    cases: Sequence[CaseRows], baseline: str | None, judged: Sequence[str] = (), design: Design = PLAIN
+) -> list[Comparison]:
     """Return one comparison per metric for every case but the baseline, in the order of the cases.
 
     The `judged` metrics come before the others that represent a kind of traffic.
     """
     metrics = list(dict.fromkeys((*judged, *COMPARED)))
-    by_name = {case.name: case for case in cases}
     words = labels(cases)
-    first = by_name.get(baseline) if baseline is not None else None
+    first = next((case for case in cases if case.name == baseline), None)
     if first is None:
         return []
-    comparisons = []
-    for case in cases:
-        partner = _partner(case, first, cases)
-        if partner is case:
-            continue
-        comparisons += [
-            _compare(case, partner, metric, words) for metric in metrics if _measured(case, partner, metric)
-        ]
-    return _corrected(comparisons)
+    factor = main_factor(cases, design.strata)
+    comparisons: list[Comparison] = []
+    for group in by_stratum(cases, design.strata).values():
+        pairs = [(case, _partner(case, first, group, factor, design)) for case in group]
+        for metric in metrics:
+            comparisons += _corrected(
+                [
+                    _compare(case, partner, metric, margin_of(metric, design.margins))
+                    for case, partner in pairs
+                    if partner is not case and _measured(case, partner, metric)
+                ],
+                words,
+            )
+    order = {case.name: place for place, case in enumerate(cases)}
+    return sorted(comparisons, key=lambda comparison: order[comparison.case])
 
 
-def _corrected(comparisons: list[Comparison]) -> list[Comparison]:
-    """Return the comparisons with p values corrected for their number; a sentence says so where that matters."""
-    result = list(comparisons)
-    for metric in dict.fromkeys(comparison.metric for comparison in comparisons):
-        places = [i for i, comparison in enumerate(comparisons) if comparison.metric == metric]
-        tested = sum(comparisons[i].p_value is not None for i in places)
-        for i, p in zip(places, holm([comparisons[i].p_value for i in places]), strict=True):
-            comparison = comparisons[i]
-            sentence = comparison.sentence
-            if p is not None and p > ALPHA and comparison.verdict in {"more", "less"}:
-                sentence = (
-                    f"{sentence.removesuffix('.')}; among {tested} comparisons one like it may be chance "
-                    f"(p = {p:.2g} after Holm's correction)."
-                )
-            result[i] = comparison.model_copy(update={"p_holm": p, "sentence": sentence})
+def _corrected(
+    compared: Sequence[tuple[Comparison, Compared | None]], words: Mapping[str, str]
+) -> list[Comparison]:
+    """Return the comparisons of one metric in one network with p values corrected for their number, and judged."""
+    corrected = holm([comparison.p_value for comparison, _ in compared])
+    count = sum(p is not None for p in corrected)
+    result = []
+    for (comparison, tested), p_holm in zip(compared, corrected, strict=True):
+        verdict = "unclear" if tested is None else direction(tested, p_holm, comparison.margin)
+        judged = comparison.model_copy(update={"p_holm": p_holm, "verdict": verdict})
+        sentence = _sentence(judged, words[comparison.case], words[comparison.baseline], count)
+        result.append(judged.model_copy(update={"sentence": sentence}))
     return result
 
 
-def _partner(case: CaseRows, baseline: CaseRows, cases: Sequence[CaseRows]) -> CaseRows:
+def _partner(
+    case: CaseRows, first: CaseRows, group: Sequence[CaseRows], factor: str | None, design: Design
+) -> CaseRows:
     """Return the case to compare with: like `case`, but with the baseline's choice of the main factor.
 
     The main factor is the transport when it varies, else the first setting under `vary`. So in a sweep of
-    transport and rate, MPTCP at 10 Mbit/s is compared with TCP at 10 Mbit/s; TCP there, with the baseline.
+    transport and rate, MPTCP at 10 Mbit/s is compared with TCP at 10 Mbit/s; TCP there, with the baseline of the
+    `group`, which are the cases of its network.
     """
-    factor = main_factor(cases)
-    if factor is None:
-        return baseline
-    others, choice = other_settings(case, factor), baseline.settings.get(factor)
-    for other in cases:
-        same = other_settings(other, factor) == others and other.settings.get(factor) == choice
-        if same and other is not case:
+    others = other_settings(case, factor, design.zipped)
+    chosen = _main_settings(first, factor, design)
+    for other in group:
+        same = other_settings(other, factor, design.zipped) == others
+        if (
+            factor is not None
+            and same
+            and _main_settings(other, factor, design) == chosen
+            and other is not case
+        ):
             return other
-    return baseline
+    wanted = _within_network(first, design)
+    return next((other for other in group if _within_network(other, design) == wanted), group[0])
+
+
+def _main_settings(case: CaseRows, factor: str | None, design: Design) -> dict[str, Any]:
+    others = other_settings(case, factor, design.zipped)
+    return {name: value for name, value in case.settings.items() if name not in others}
+
+
+def _within_network(case: CaseRows, design: Design) -> dict[str, Any]:
+    return {name: value for name, value in case.settings.items() if name not in design.strata}
 
 
 def _measured(case: CaseRows, baseline: CaseRows, metric: str) -> bool:
     return any(row.metrics.get(metric) is not None for row in (*case.rows, *baseline.rows))
 
 
-def _compare(case: CaseRows, baseline: CaseRows, metric: str, words: Mapping[str, str]) -> Comparison:
-    """Return the comparison of one metric over the seeds for which both cases have it."""
+def pairs_of(case: CaseRows, baseline: CaseRows, metric: str) -> tuple[list[float], list[float]]:
+    """Return the values of a metric of both cases, baseline first, over the seeds for which both have it."""
     before = {row.seed: row.metrics.get(metric) for row in baseline.rows}
     pairs = [
         (x, y)
         for row in case.rows
         if (y := row.metrics.get(metric)) is not None and (x := before.get(row.seed)) is not None
     ]
-    xs, ys = [x for x, _ in pairs], [y for _, y in pairs]
-    difference = paired_difference(xs, ys) if pairs else None
-    ratio = paired_ratio(xs, ys) if pairs else None
-    identical = len(pairs) > 1 and len(set(pairs)) == 1
-    verdict = _verdict(difference)
-    tested = paired_test(xs, ys)
-    return Comparison(
+    return [x for x, _ in pairs], [y for _, y in pairs]
+
+
+def _compare(
+    case: CaseRows, baseline: CaseRows, metric: str, margin: float
+) -> tuple[Comparison, Compared | None]:
+    """Return the comparison of one metric, not yet judged, and its test."""
+    xs, ys = pairs_of(case, baseline, metric)
+    tested = paired(xs, ys) if xs else None
+    comparison = Comparison(
         case=case.name,
         baseline=baseline.name,
         metric=metric,
-        pairs=len(pairs),
-        difference=difference,
-        ratio=ratio,
-        identical=identical,
-        verdict=verdict,
-        sentence=_sentence(
-            words[case.name],
-            words[baseline.name],
-            metric,
-            len(pairs),
-            difference,
-            ratio,
-            verdict,
-            identical=identical,
-        ),
+        pairs=len(xs),
+        difference=tested.difference if tested else None,
+        ratio=tested.ratio if tested else None,
+        identical=bool(xs) and xs == ys,
+        margin=margin,
+        verdict="unclear",
+        sentence="",
         test=tested.test if tested else None,
         p_value=tested.p_value if tested else None,
         effect_size=tested.effect_size if tested else None,
     )
+    return comparison, tested
 
 
-def _verdict(difference: Estimate | None) -> Literal["more", "less", "same", "unclear"]:
-    """Return the verdict on the difference; without an interval the single value decides."""
-    if difference is None:
-        return "unclear"
-    low, high = difference.ci95 or (difference.value, difference.value)
-    if low > 0:
-        return "more"
-    if high < 0:
-        return "less"
-    return "same" if low == high == 0 else "unclear"
-
-
-def _sentence(  # noqa: PLR0917 - the parts of one sentence
-    name: str,
-    other: str,
-    metric: str,
-    pairs: int,
-    difference: Estimate | None,
-    ratio: Estimate | None,
-    verdict: str,
-    *,
-    identical: bool,
-) -> str:
-    """Return the comparison in words."""
+def _sentence(comparison: Comparison, name: str, other: str, tests: int) -> str:
+    """Return the comparison in words; `tests` counts the tests that Holm's correction covers."""
+    metric, difference, ratio = comparison.metric, comparison.difference, comparison.ratio
     record = compared_metric(metric)
-    verb, noun = record.verb, f"the {record.noun}"
     if difference is None:
         return f"{name} cannot be compared with {other}: no seed was measured with both."
-    if verdict == "same":
-        text = f"{name} {verb} exactly {noun} of {other}"
+    over = f"over {comparison.pairs} pairs of trials"
+    if comparison.identical:
+        pairs = over if comparison.pairs > 1 else "in one pair of trials"
+        return f"{name} {record.verb} exactly the {record.noun} of {other} {pairs}."
+    changed = "" if ratio is None else change(ratio.value)
+    if ratio is not None and ratio.ci95 is not None:
+        changed += f", {change_interval(*ratio.ci95)}"
+    if comparison.verdict == "same":
+        text = f"{name} {record.verb} the same {record.noun} as {other} {within(comparison.margin)}"
+        text += f" ({changed})"
     elif ratio is None:
-        text = f"T{noun[1:]} is {show(metric, difference.value)} with {name}, and zero with {other}"
+        text = f"The {record.noun} is {show(metric, difference.value)} with {name}, and zero with {other}"
     else:
-        text = f"{name} {verb} {significant(ratio.value)} times {noun} of {other} ({change(ratio.value)}"
-        if ratio.ci95 is not None:
-            text += f", {change_interval(*ratio.ci95)}"
-        text += ")"
-    if pairs == 1:
+        text = f"{name} {record.verb} {times(ratio.value)} the {record.noun} of {other} ({changed})"
+    if comparison.pairs == 1:
         return f"{text}; one pair of trials, so no interval."
-    if identical:
-        return f"{text}; all {pairs} repeats are identical, so there is no interval."
-    if verdict == "unclear":
-        return f"{text}: over {pairs} pairs no difference can be told from chance."
-    return f"{text} over {pairs} pairs of trials."
+    if comparison.p_value is None:
+        return f"{text}; all {comparison.pairs} repeats show the same difference, so there is no interval."
+    if comparison.verdict != "unclear":
+        return f"{text} {over}."
+    if comparison.p_value <= ALPHA and comparison.p_holm is not None:
+        return (
+            f"{text}, which is undecided: among {tests} comparisons one like it may be chance "
+            f"(p = {comparison.p_holm:.2g} after Holm's correction)."
+        )
+    return f"{text}, which is undecided: {over} it may be chance (p = {comparison.p_value:.2g})."

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING
 
-from plait.analysis.compare.factors import factor_names, level, varied
+from plait.analysis.compare.factors import PLAIN, by_stratum, factor_names, joined_factors, network_words
+from plait.analysis.judge import margin_of
 from plait.analysis.metrics.catalogue import compared_metric
 from plait.analysis.model import FactorEffect, LevelMean
-from plait.analysis.statistics.factorial import effect_tests
+from plait.analysis.statistics.differences import direction, paired
+from plait.analysis.statistics.factorial import SIGN_FLIP_ANOVA, effect_tests
+from plait.analysis.statistics.intervals import describe
 from plait.analysis.statistics.tests import ALPHA, holm
-from plait.analysis.values import show
-from plait.analysis.wording import significant
+from plait.analysis.values import show, span
+from plait.analysis.wording import change, significant, within
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,10 +23,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from plait.analysis.compare.factors import Design
     from plait.analysis.rows import CaseRows
-    from plait.analysis.statistics.factorial import EffectTest
 
 MOST_FACTORS = 6
+OVERWHELMING = 1000.0
+"""F from which on the spread over seeds is so small against the effect that F and p say nothing more."""
 NOT_CROSSED = (
     "plait tests no effects of factors, because the cases are not all combinations of the factors' levels."
 )
@@ -30,21 +37,33 @@ FEW_SEEDS = (
 )
 
 
-def effects(cases: Sequence[CaseRows], metrics: Sequence[str]) -> tuple[list[FactorEffect], list[str]]:
-    """Return the effects of factors on each metric, and why there are none for some.
+def effects(
+    cases: Sequence[CaseRows], metrics: Sequence[str], design: Design = PLAIN
+) -> tuple[list[FactorEffect], list[str]]:
+    """Return the effects of factors on each metric in each network, and why there are none for some.
 
     Main effects and interactions of two factors, tested over the seeds that have the metric in every case; p values
     of a metric are corrected for their number. Two cases need none: their comparison says the same.
     """
-    factors = varied(cases)
-    levels = [list(dict.fromkeys(level(case, factor) for case in cases)) for factor in factors]
+    found: list[FactorEffect] = []
+    notes: list[str] = []
+    for levels, group in by_stratum(cases, design.strata).items():
+        tested, reasons = _within(group, metrics, design, dict(zip(design.strata, levels, strict=True)))
+        found += tested
+        notes += reasons
+    return found, list(dict.fromkeys(notes))
+
+
+def _within(
+    cases: Sequence[CaseRows], metrics: Sequence[str], design: Design, network: dict[str, str]
+) -> tuple[list[FactorEffect], list[str]]:
+    """Return the effects in one network, and why there are none for some metrics."""
+    factors = joined_factors(cases, design.zipped)
+    levels = [list(dict.fromkeys(of_cases)) for of_cases in factors.values()]
     if len(cases) < 3 or not factors:
         return [], []
-    at = {tuple(level(case, factor) for factor in factors): case for case in cases}
-    combinations = 1
-    for choices in levels:
-        combinations *= len(choices)
-    if not len(cases) == len(at) == combinations or len(factors) > MOST_FACTORS:
+    at = dict(zip(zip(*factors.values(), strict=True), cases, strict=True))
+    if not len(cases) == len(at) == prod(map(len, levels)) or len(factors) > MOST_FACTORS:
         return [], [NOT_CROSSED] if len(factors) > 1 else []
     found: list[FactorEffect] = []
     notes: list[str] = []
@@ -53,8 +72,20 @@ def effects(cases: Sequence[CaseRows], metrics: Sequence[str]) -> tuple[list[Fac
         if len(values) < 2:
             notes.append(FEW_SEEDS.format(metric=compared_metric(metric).noun))
             continue
-        found += _of_metric(values, metric, factors, levels)
+        about = _About(metric, tuple(factors), levels, margin_of(metric, design.margins), network)
+        found += _of_metric(values, about)
     return found, notes
+
+
+@dataclass(frozen=True)
+class _About:
+    """What the effects of one metric in one network are about."""
+
+    metric: str
+    factors: Sequence[tuple[str, ...]]
+    levels: Sequence[Sequence[str]]
+    margin: float
+    network: dict[str, str]
 
 
 def _values(
@@ -76,57 +107,106 @@ def _values(
     return values
 
 
-def _of_metric(
-    values: NDArray[np.float64], metric: str, factors: Sequence[str], levels: Sequence[Sequence[str]]
-) -> list[FactorEffect]:
+def _of_metric(values: NDArray[np.float64], about: _About) -> list[FactorEffect]:
     tests = effect_tests(values)
-    names = factor_names(factors)
+    short = factor_names([name for factor in about.factors for name in factor])
     found = []
-    for test, p in zip(tests, holm([test.p_value for test in tests]), strict=True):
-        others = tuple(axis for axis in range(values.ndim) if axis - 1 not in test.axes)
-        means = (
-            tuple(
+    for test, p_value in zip(tests, holm([test.p_value for test in tests]), strict=True):
+        others = tuple(axis for axis in range(values.ndim) if axis - 1 not in test.axes and axis)
+        reduced = values.mean(axis=others) if others else values
+        p_holm = p_value if p_value is not None else test.p_value
+        is_same = _varies_at_most(reduced, about.margin)
+        effect = FactorEffect(
+            metric=about.metric,
+            stratum=about.network,
+            factors=tuple("+".join(about.factors[axis]) for axis in test.axes),
+            levels=tuple(
                 LevelMean(level=name, mean=float(mean))
-                for name, mean in zip(levels[test.axes[0]], values.mean(axis=others), strict=True)
+                for name, mean in zip(about.levels[test.axes[0]], reduced.mean(axis=0), strict=True)
             )
             if len(test.axes) == 1
-            else ()
-        )
-        effect = FactorEffect(
-            metric=metric,
-            factors=tuple(factors[axis] for axis in test.axes),
-            levels=means,
+            else (),
             seeds=len(values),
             test=test.test,
             statistic=test.statistic,
             degrees=test.degrees,
             epsilon=test.epsilon,
             p_value=test.p_value,
-            p_holm=p if p is not None else test.p_value,
+            p_holm=p_holm,
+            margin=about.margin,
+            verdict="same" if is_same else "depends" if p_holm <= ALPHA else "unclear",
             partial_eta2=test.partial_eta2,
             sentence="",
         )
-        words = [names[factors[axis]].replace("_", " ") for axis in test.axes]
-        found.append(effect.model_copy(update={"sentence": _sentence(effect, words, test)}))
+        words = [
+            " with ".join(short[name].replace("_", " ") for name in about.factors[axis]) for axis in test.axes
+        ]
+        found.append(effect.model_copy(update={"sentence": _sentence(effect, words)}))
     return found
 
 
-def _sentence(effect: FactorEffect, names: Sequence[str], test: EffectTest) -> str:
+def _varies_at_most(reduced: NDArray[np.float64], margin: float) -> bool:
+    """Return whether an effect is smaller than the smallest difference of interest, by its 95 % intervals.
+
+    Of a main effect that is the ratio of its greatest level to its least; of an interaction, the range of what a
+    combination adds to the effects of both factors, as a share of the mean of all.
+
+    Args:
+        reduced: blocks x levels, or blocks x levels of one factor x levels of the other.
+        margin: a ratio.
+    """
+    if reduced.ndim == 2:
+        means = reduced.mean(axis=0)
+        sides = [list(map(float, reduced[:, int(place)])) for place in (means.argmin(), means.argmax())]
+        return direction(paired(*sides), None, margin) == "same"
+    added = (
+        reduced
+        - reduced.mean(axis=1, keepdims=True)
+        - reduced.mean(axis=2, keepdims=True)
+        + reduced.mean(axis=(1, 2), keepdims=True)
+    )
+    cells = [describe(list(map(float, cell))) for cell in added.reshape(len(added), -1).T]
+    ends = [cell.ci95 or (cell.mean or 0.0, cell.mean or 0.0) for cell in cells]
+    across = max(high for _, high in ends) - min(low for low, _ in ends)
+    return across <= margin * abs(float(reduced.mean()))
+
+
+def _sentence(effect: FactorEffect, names: Sequence[str]) -> str:
     """Return an effect in words, as a paper reports it."""
-    noun = compared_metric(effect.metric).noun
-    p = "p < 0.0001" if effect.p_holm < 0.0001 else f"p = {effect.p_holm:.2g}"
-    first, second = (significant(degrees) for degrees in test.degrees)
-    evidence = f"F({first}, {second}) = {significant(effect.statistic)}, {p}"
-    if effect.p_holm > ALPHA:
+    network = f"{network_words(effect.stratum)}: " if effect.stratum else ""
+    noun, margin = compared_metric(effect.metric).noun, within(effect.margin)
+    if effect.verdict == "same" and len(names) == 1:
+        means = [one.mean for one in effect.levels]
+        shown = span(effect.metric, min(means), max(means))
+        return f"{network}Whatever the {names[0]}, the {noun} is the same {margin} ({shown})."
+    if effect.verdict == "same":
+        return f"{network}The effects of {names[0]} and {names[1]} on the {noun} add up {margin}."
+    if effect.verdict == "unclear":
         what = (
             f"an effect of {names[0]} on the {noun}"
             if len(names) == 1
             else f"an interaction of {names[0]} and {names[1]} in the {noun}"
         )
-        return f"The {effect.seeds} seeds give no evidence of {what} ({evidence})."
-    evidence += f", partial \N{GREEK SMALL LETTER ETA}\N{SUPERSCRIPT TWO} = {effect.partial_eta2:.2f}"
+        return f"{network}The {effect.seeds} seeds give no evidence of {what} ({_evidence(effect)})."
     if len(names) == 2:
-        return f"The effect of {names[0]} on the {noun} depends on {names[1]} ({evidence})."
+        return f"{network}The effect of {names[0]} on the {noun} depends on {names[1]} ({_evidence(effect)})."
     least, most = (choose(effect.levels, key=lambda one: one.mean) for choose in (min, max))
-    ends = f"from {show(effect.metric, least.mean)} ({least.level}) to {show(effect.metric, most.mean)} ({most.level})"
-    return f"The {noun} depends on {names[0]} ({evidence}): its means go {ends}."
+    first, last = show(effect.metric, least.mean), show(effect.metric, most.mean)
+    ends = f"from {first} ({least.level}) to {last} ({most.level})"
+    if first == last:
+        ends = f"from {first} ({least.level}) to {change(most.mean / least.mean)} ({most.level})"
+    return f"{network}The {noun} depends on {names[0]} ({_evidence(effect)}): its means go {ends}."
+
+
+def _evidence(effect: FactorEffect) -> str:
+    """Return a test in words; its p value stands beside the statistic to which it belongs."""
+    p = "p < 0.0001" if effect.p_holm < 0.0001 else f"p = {effect.p_holm:.2g}"
+    if effect.statistic > OVERWHELMING:
+        return f"F > {OVERWHELMING:.0f}: the seeds hardly change it"
+    if effect.test == SIGN_FLIP_ANOVA:
+        return f"sign flips of {effect.seeds} seeds, {p}"
+    first, second = (significant(degrees) for degrees in effect.degrees)
+    evidence = f"F({first}, {second}) = {significant(effect.statistic)}, {p}"
+    if effect.verdict == "unclear":
+        return evidence
+    return f"{evidence}, partial \N{GREEK SMALL LETTER ETA}\N{SUPERSCRIPT TWO} = {effect.partial_eta2:.2f}"

@@ -6,7 +6,8 @@ import statistics
 from typing import TYPE_CHECKING, Literal
 
 from plait.analysis.model import ClosedRecord, Estimate
-from plait.analysis.statistics.intervals import describe, paired_difference, paired_ratio
+from plait.analysis.statistics.differences import paired
+from plait.analysis.statistics.intervals import describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -47,6 +48,18 @@ class CrossCheck(ClosedRecord):
     def beyond(self) -> list[EngineDifference]:
         """The differences that are not within the bound."""
         return [row for row in self.differences if row.verdict != "within"]
+
+    @property
+    def uncertain(self) -> list[EngineDifference]:
+        """The differences whose value is within the bound, and whose interval is not."""
+        return [
+            row
+            for row in self.differences
+            if row.verdict == "within"
+            and row.difference is not None
+            and row.difference.ci95 is not None
+            and max(map(abs, row.difference.ci95)) > self.bound
+        ]
 
 
 def cross_check(cases: Sequence[CaseRows], engines: Sequence[str], bound: float) -> CrossCheck:
@@ -97,8 +110,8 @@ def _compare(
 
 def _difference(metric: str, before: Sequence[float], after: Sequence[float]) -> Estimate | None:
     if metric.endswith(_SHARE):
-        return paired_difference(before, after)
-    ratio = paired_ratio(before, after)
+        return paired(before, after).difference
+    ratio = paired(before, after).ratio
     if ratio is None:
         return None
     low_high = None if ratio.ci95 is None else (ratio.ci95[0] - 1, ratio.ci95[1] - 1)

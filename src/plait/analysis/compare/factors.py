@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from plait.analysis.wording import MISSING, short_name, value_words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 class HasSettings(Protocol):
@@ -18,15 +19,60 @@ class HasSettings(Protocol):
         """What varies, by its name under `vary`."""
 
 
-def main_factor(cases: Sequence[HasSettings]) -> str | None:
-    """Return the setting that cases are compared by: the transport when it varies, else the one listed first."""
-    names = list(dict.fromkeys(name for case in cases for name in case.settings))
+@dataclass(frozen=True)
+class Design:
+    """How the cases of a study may be compared."""
+
+    strata: tuple[str, ...] = ()
+    """Factors whose levels are different networks."""
+    zipped: tuple[tuple[str, ...], ...] = ()
+    """Groups of settings that change together."""
+    margins: Mapping[str, float] = field(default_factory=dict)
+    """The smallest difference of interest by metric, as a ratio, where the scenario has one."""
+
+
+PLAIN = Design()
+_Case = TypeVar("_Case", bound=HasSettings)
+
+
+def stratum(case: HasSettings, strata: Sequence[str]) -> tuple[str, ...]:
+    """Return the levels of a case at the factors that are different networks."""
+    return tuple(level(case, name) for name in strata)
+
+
+def network_words(stratum: Mapping[str, str]) -> str:
+    """Return a network by its levels: `wifi-lte`; of several strata with their names."""
+    if len(stratum) == 1:
+        return next(iter(stratum.values()))
+    return ", ".join(f"{name} {value}" for name, value in stratum.items())
+
+
+def by_stratum(cases: Sequence[_Case], strata: Sequence[str]) -> dict[tuple[str, ...], list[_Case]]:
+    """Return the cases of each network; all together without strata."""
+    groups: dict[tuple[str, ...], list[_Case]] = {}
+    for case in cases:
+        groups.setdefault(stratum(case, strata), []).append(case)
+    return groups
+
+
+def main_factor(cases: Sequence[HasSettings], strata: Sequence[str] = ()) -> str | None:
+    """Return the setting that cases are compared by: the transport when it varies, else the one listed first.
+
+    It is none of the `strata`, whose levels are different networks.
+    """
+    names = dict.fromkeys(name for case in cases for name in case.settings if name not in strata)
     return "transport" if "transport" in names else next(iter(names), None)
 
 
-def other_settings(case: HasSettings, factor: str | None) -> dict[str, Any]:
-    """Return a case's settings but for the main factor: cases that agree in these are compared with each other."""
-    return {name: value for name, value in case.settings.items() if name != factor}
+def other_settings(
+    case: HasSettings, factor: str | None, zipped: Sequence[Sequence[str]] = ()
+) -> dict[str, Any]:
+    """Return a case's settings but for the main factor, and for those that change together with it (`zipped`).
+
+    Cases that agree in these are compared with each other.
+    """
+    moving = next((group for group in zipped if factor in group), (factor,))
+    return {name: value for name, value in case.settings.items() if name not in moving}
 
 
 def varied(cases: Sequence[HasSettings]) -> list[str]:
@@ -57,3 +103,18 @@ def factor_names(factors: Sequence[str]) -> dict[str, str]:
 
 def _ends_in(factor: str, end: str) -> bool:
     return factor == end or factor.endswith(f".{end}")
+
+
+def joined_factors(
+    cases: Sequence[HasSettings], zipped: Sequence[Sequence[str]]
+) -> dict[tuple[str, ...], list[str]]:
+    """Return what varies independently: the settings of each factor, and the level of each case.
+
+    Settings that change together (`zip`) are one factor.
+    """
+    joined: dict[tuple[str, ...], list[str]] = {}
+    for name in varied(cases):
+        group = next((group for group in zipped if name in group), (name,))
+        moving = tuple(other for other in group if other in varied(cases))
+        joined[moving] = [" / ".join(level(case, setting) for setting in moving) for case in cases]
+    return joined

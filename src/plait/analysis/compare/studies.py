@@ -6,36 +6,44 @@ import json
 import statistics
 from typing import TYPE_CHECKING
 
+from plait.analysis.compare.factors import PLAIN, stratum
 from plait.analysis.compare.studies_wording import sentence, summing_up
+from plait.analysis.judge import margin_of
 from plait.analysis.labels.cases import labels
 from plait.analysis.metrics.catalogue import compared_metric
-from plait.analysis.model import CaseComparison, CaseTrials, Estimate, StudiesComparison
-from plait.analysis.statistics.intervals import paired_difference, paired_ratio
-from plait.analysis.statistics.student import t_quantile
-from plait.analysis.statistics.tests import (
-    ALPHA,
-    TestResult,
-    holm,
-    paired_test,
-    unpaired_spread,
-    unpaired_test,
-)
+from plait.analysis.model import CaseComparison, CaseTrials, StudiesComparison
+from plait.analysis.statistics.differences import direction, paired, unpaired
+from plait.analysis.statistics.tests import holm
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from plait.analysis.compare.factors import Design
     from plait.analysis.model import Verdict
     from plait.analysis.rows import CaseRows
+    from plait.analysis.statistics.differences import Compared
 
 
 def compare_studies(
-    first: Sequence[CaseRows], second: Sequence[CaseRows], *, metrics: Sequence[str], tolerance: float
+    first: Sequence[CaseRows],
+    second: Sequence[CaseRows],
+    *,
+    metrics: Sequence[str],
+    tolerance: float | None = None,
+    design: Design = PLAIN,
 ) -> StudiesComparison:
     """Return the comparison of `second` with `first`; a change of up to `tolerance` (a ratio) is accepted.
 
-    A case is worse when the difference is on the worse side beyond its 95 % interval, still so after Holm's
-    correction for the number of cases, and greater than the tolerance; or when a greater share of its trials
-    has no value. Each of `metrics` has a better direction.
+    A case is worse when its mean changed for the worse by more than the tolerance, and the change is significant after
+    Holm's correction for the number of cases of its network; or when a greater share of its trials has no value. Each
+    of `metrics` has a better direction.
+
+    Args:
+        first: the study to compare with.
+        second: the study to judge.
+        metrics: what to compare.
+        tolerance: the same for all metrics; None for the smallest difference of interest of each.
+        design: of the second study.
     """
     others = {_key(case): case for case in second}
     matched = [(case, others[_key(case)]) for case in first if _key(case) in others]
@@ -43,17 +51,23 @@ def compare_studies(
     words = labels([case for case, _ in matched])
     comparisons: list[CaseComparison] = []
     for metric in metrics:
-        rows = [_compare(before, after, metric) for before, after in matched]
-        rows = [row for row in rows if row.before.measured or row.after.measured]
-        corrected = holm([row.p_value for row in rows])
-        comparisons += [
-            _judged(row, p, tolerance, words[row.case]) for row, p in zip(rows, corrected, strict=True)
-        ]
+        margin = margin_of(metric, design.margins) if tolerance is None else tolerance
+        rows = [_compare(before, after, metric, margin) for before, after in matched]
+        networks: dict[tuple[str, ...], list[tuple[CaseComparison, Compared | None]]] = {}
+        for row, tested in rows:
+            if row.before.measured or row.after.measured:
+                networks.setdefault(stratum(row, design.strata), []).append((row, tested))
+        for family in networks.values():
+            corrected = holm([row.p_value for row, _ in family])
+            comparisons += [
+                _judged(row, tested, p, words[row.case])
+                for (row, tested), p in zip(family, corrected, strict=True)
+            ]
     worse = any(row.verdict in {"worse", "not measured"} for row in comparisons)
     return StudiesComparison(
         tolerance=tolerance,
         verdict="worse" if worse else "no worse",
-        sentence=summing_up([(words[row.case], row.verdict) for row in comparisons], tolerance),
+        sentence=summing_up([(words[row.case], row.verdict) for row in comparisons]),
         cases=tuple(comparisons),
         only_first=tuple(case.name for case in first if _key(case) not in others),
         only_second=tuple(case.name for case in second if _key(case) not in keys),
@@ -69,36 +83,38 @@ def _values(case: CaseRows, metric: str) -> dict[int, float]:
     return {row.seed: value for row in case.rows if (value := row.metrics.get(metric)) is not None}
 
 
-def _compare(before: CaseRows, after: CaseRows, metric: str) -> CaseComparison:
-    """Return the numbers of one metric, not yet judged."""
+def _compare(
+    before: CaseRows, after: CaseRows, metric: str, margin: float
+) -> tuple[CaseComparison, Compared | None]:
+    """Return the numbers of one metric, not yet judged, and their test."""
     xs, ys = _values(before, metric), _values(after, metric)
-    shared = [seed for seed in xs if seed in ys]
+    shared = [seed for seed in xs if seed in ys and before.seeded and after.seeded]
     # One shared seed among many trials would throw the others away.
-    numbers: tuple[Estimate | None, Estimate | None, TestResult | None]
-    paired = len(shared) > 1 or (len(shared) == 1 and len(xs) == len(ys) == 1)
-    if paired:
-        a, b = [xs[seed] for seed in shared], [ys[seed] for seed in shared]
-        numbers = paired_difference(a, b), paired_ratio(a, b), paired_test(a, b)
-    else:
-        a, b = list(xs.values()), list(ys.values())
-        numbers = _apart(a, b)
-    difference, ratio, tested = numbers
-    return CaseComparison(
+    are_pairs = len(shared) > 1 or (len(shared) == 1 and len(xs) == len(ys) == 1)
+    tested = None
+    if are_pairs:
+        tested = paired([xs[seed] for seed in shared], [ys[seed] for seed in shared])
+    elif xs and ys:
+        tested = unpaired(list(xs.values()), list(ys.values()))
+    comparison = CaseComparison(
         case=before.name,
         settings=before.settings,
         label=after.label or before.label,
         metric=metric,
         before=_side(before, xs),
         after=_side(after, ys),
-        pairs=len(shared) if paired else None,
-        difference=difference,
-        ratio=ratio,
+        pairs=len(shared) if are_pairs else None,
+        difference=tested.difference if tested else None,
+        ratio=tested.ratio if tested else None,
+        identical=are_pairs and all(xs[seed] == ys[seed] for seed in shared),
+        margin=margin,
         test=tested.test if tested else None,
         p_value=tested.p_value if tested else None,
         p_holm=None,
         effect_size=tested.effect_size if tested else None,
-        verdict="same",
+        verdict="undecided",
     )
+    return comparison, tested
 
 
 def _side(case: CaseRows, values: dict[int, float]) -> CaseTrials:
@@ -106,43 +122,27 @@ def _side(case: CaseRows, values: dict[int, float]) -> CaseTrials:
     return CaseTrials(trials=case.trials, measured=len(values), mean=mean)
 
 
-def _apart(
-    a: Sequence[float], b: Sequence[float]
-) -> tuple[Estimate | None, Estimate | None, TestResult | None]:
-    """Return difference, ratio and test of two sides whose trials are no pairs."""
-    if not a or not b:
-        return None, None, None
-    x, y = statistics.fmean(a), statistics.fmean(b)
-    spread = unpaired_spread(a, b)
-    half = t_quantile(spread.degrees) * spread.error if spread is not None else None
-    interval = (y - x - half, y - x + half) if half is not None else None
-    return Estimate(value=y - x, ci95=interval), Estimate(value=y / x) if x else None, unpaired_test(a, b)
-
-
-def _judged(row: CaseComparison, p_holm: float | None, tolerance: float, called: str) -> CaseComparison:
-    judged = row.model_copy(
-        update={"p_holm": p_holm, "verdict": _verdict(row, p_holm, tolerance)},
-    )
+def _judged(
+    row: CaseComparison, tested: Compared | None, p_holm: float | None, called: str
+) -> CaseComparison:
+    judged = row.model_copy(update={"p_holm": p_holm, "verdict": _verdict(row, tested, p_holm)})
     return judged.model_copy(update={"sentence": sentence(judged, called)})
 
 
-def _verdict(row: CaseComparison, p_holm: float | None, tolerance: float) -> Verdict:
-    """Return the verdict; without any spread the single value decides."""
-    lost_before, lost_after = _lost(row.before), _lost(row.after)
-    if lost_after > lost_before:
+def _verdict(row: CaseComparison, tested: Compared | None, p_holm: float | None) -> Verdict:
+    """Return the verdict; without any spread the values decide."""
+    if _lost(row.after) > _lost(row.before):
         return "not measured"
-    if row.difference is None:  # there is no value before, or none by the same seed
+    if tested is None:  # there is no value before, or none by the same seed
         return "newly measured"
-    value = row.difference.value
-    low, high = row.difference.ci95 or (value, value)
-    if low == high == 0:
+    shown = direction(tested, p_holm, row.margin)
+    if shown == "same":
         return "same"
-    if low <= 0 <= high or (p_holm is not None and p_holm > ALPHA):
-        return "no difference seen"
-    if row.ratio is not None and abs(row.ratio.value - 1) <= tolerance:
-        return "within tolerance"
+    changed_little = tested.ratio is not None and abs(tested.ratio.value - 1) <= row.margin
+    if shown == "unclear" or changed_little:
+        return "undecided"
     more_is_better = compared_metric(row.metric).better == "more"
-    return "better" if (value > 0) == more_is_better else "worse"
+    return "better" if (shown == "more") == more_is_better else "worse"
 
 
 def _lost(side: CaseTrials) -> float:

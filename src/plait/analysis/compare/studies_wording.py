@@ -5,30 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.analysis.metrics.catalogue import compared_metric
+from plait.analysis.statistics.tests import ALPHA
 from plait.analysis.values import show
-from plait.analysis.wording import change, change_interval, number_word, percent
+from plait.analysis.wording import change, change_interval, number_word, within
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plait.analysis.model import CaseComparison
 
-_ORDER = (
-    "not measured",
-    "worse",
-    "better",
-    "within tolerance",
-    "no difference seen",
-    "same",
-    "newly measured",
-)
 _COUNTED = {
     "not measured": "with fewer measured trials",
     "worse": "worse",
     "better": "better",
-    "within tolerance": "changed within the tolerance",
-    "no difference seen": "without a significant difference",
-    "same": "exactly the same",
+    "undecided": "undecided",
+    "same": "the same",
     "newly measured": "without a value before",
 }
 
@@ -46,13 +37,23 @@ def sentence(row: CaseComparison, called: str) -> str:
         )
     if row.difference is None:
         return f"{name} was not measured before, and is now; there is nothing to compare it with."
-    if row.verdict == "same":
+    if row.identical:
         return f"{name} is exactly the same."
-    said = f"{name} went from {show(row.metric, row.before.mean)} to {show(row.metric, row.after.mean)}"
+    before, after = show(row.metric, row.before.mean), show(row.metric, row.after.mean)
+    said = f"{name} went from {before} to {after}" if before != after else f"{name} is {after}, as before"
     if row.ratio is not None:
         said += f" ({change(row.ratio.value)}"
         said += f", {change_interval(*row.ratio.ci95)})" if row.ratio.ci95 is not None else ")"
-    return f"{said}: {row.verdict}; {_how(row)}."
+    return f"{said}: {_verdict(row)}; {_how(row)}."
+
+
+def _verdict(row: CaseComparison) -> str:
+    if row.verdict == "same":
+        return f"the same {within(row.margin)}"
+    seen = row.p_value if row.p_holm is None else row.p_holm
+    if row.verdict == "undecided" and seen is not None and seen <= ALPHA:
+        return f"undecided whether it is the same {within(row.margin)}"
+    return row.verdict
 
 
 def _how(row: CaseComparison) -> str:
@@ -65,7 +66,7 @@ def _how(row: CaseComparison) -> str:
         else f"{row.before.measured} and {row.after.measured} trials"
     )
     if row.pairs is None and row.before.measured == row.after.measured == 1:
-        return f"{over} of different seeds, so no interval"
+        return f"{over} that are no pair, so no interval"
     if row.test is None or row.p_value is None:
         return f"{over} without any spread, so no interval"
     shown = "p < 0.0001" if row.p_value < 0.0001 else f"p = {row.p_value:.2g}"
@@ -74,12 +75,10 @@ def _how(row: CaseComparison) -> str:
     return f"{row.test} over {over}, {shown}"
 
 
-def summing_up(verdicts: Sequence[tuple[str, str]], tolerance: float) -> str:
+def summing_up(verdicts: Sequence[tuple[str, str]]) -> str:
     """Return the verdict on everything, from the (case, verdict) of each comparison."""
-    counts = {verdict: sum(v == verdict for _, v in verdicts) for verdict in _ORDER}
+    counts = {verdict: sum(v == verdict for _, v in verdicts) for verdict in _COUNTED}
     parts = [f"{number_word(count)} {_COUNTED[verdict]}" for verdict, count in counts.items() if count]
-    worse = counts["worse"] + counts["not measured"]
-    head = "Worse" if worse else "No worse"
-    beyond = f" (tolerance {percent(tolerance)})" if tolerance else ""
+    head = "Worse" if counts["worse"] + counts["not measured"] else "No worse"
     total = f"{len(verdicts)} comparison{'s' * (len(verdicts) != 1)}"
-    return f"{head}{beyond}: of {total}, {', '.join(parts)}."
+    return f"{head}: of {total}, {', '.join(parts)}."

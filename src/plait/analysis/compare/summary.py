@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.compare.cases import compare
 from plait.analysis.compare.effects import effects
+from plait.analysis.compare.factors import PLAIN
+from plait.analysis.compare.leaders import leaders
 from plait.analysis.gaps import part
 from plait.analysis.labels.study_labels import StudyLabels
-from plait.analysis.metrics.catalogue import judged_metrics
+from plait.analysis.metrics.catalogue import judged_metrics, least_of, mean
 from plait.analysis.model import CaseSummary, Exclusion, Statistics, Summary
 from plait.analysis.published import Published
 from plait.analysis.statistics.intervals import describe
@@ -16,6 +18,7 @@ from plait.analysis.statistics.intervals import describe
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from plait.analysis.compare.factors import Design
     from plait.analysis.rows import CaseRows
 
 
@@ -27,6 +30,7 @@ def summarise(
     baseline: str | None,
     published: Published | None = None,
     judged: tuple[str, ...] = (),
+    design: Design = PLAIN,
     labels: StudyLabels | None = None,
 ) -> Summary:
     """Return the summary of a study.
@@ -38,6 +42,7 @@ def summarise(
         baseline: the name of the case that the others are compared with.
         published: published results of the same experiment.
         judged: the metrics that the scenario judges by.
+        design: how the cases may be compared.
         labels: what people call the parts of the study.
     """
     figures = published or Published()
@@ -64,13 +69,24 @@ def summarise(
             for case in cases
         ),
         judged=judged,
+        strata=design.strata,
+        zipped=design.zipped,
         labels=labels or StudyLabels(),
         published_source=figures.source or None,
-        comparisons=tuple(part("comparisons of cases", lambda: compare(cases, baseline, judged), [])),
+        comparisons=tuple(part("comparisons of cases", lambda: compare(cases, baseline, judged, design), [])),
     )
-    tested = part("effects of factors", lambda: effects(cases, judged_metrics(summary)), ([], []))
-    return summary.model_copy(update={"effects": tuple(tested[0]), "untested": tuple(tested[1])})
+    metrics = judged_metrics(summary)
+    means = {metric: _means(summary, metric) for metric in metrics}
+    tested = part("effects of factors", lambda: effects(cases, metrics, design), ([], []))
+    best = part("the best cases", lambda: leaders(cases, metrics, means, design), [])
+    return summary.model_copy(
+        update={"effects": tuple(tested[0]), "untested": tuple(tested[1]), "leaders": tuple(best)}
+    )
+
+
+def _means(summary: Summary, metric: str) -> dict[str, float]:
+    return {case.name: value for case in summary.cases if (value := mean(case, metric)) is not None}
 
 
 def _described(name: str, values: Sequence[float | None]) -> Statistics:
-    return part(f"statistics of {name}", lambda: describe(values), Statistics(n=0))
+    return part(f"statistics of {name}", lambda: describe(values, least_of(name)), Statistics(n=0))

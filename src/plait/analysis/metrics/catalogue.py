@@ -134,7 +134,7 @@ _METRICS = (
     ),
     Metric(
         "aggregation_benefit", "Aggregation benefit", NUMBER, GREEDY, "trial.aggregation_benefit",
-        better="more", heading="aggregation benefit",
+        better="more", heading="aggregation benefit", least=None,
     ),
     Metric(
         "best_path_ratio", "Goodput / what the best path alone allows TCP", NUMBER, GREEDY, "trial.best_path_ratio"
@@ -312,6 +312,12 @@ def unit_of(name: str) -> Unit:
     """Return the unit of a metric; of another field of data the one that its name ends in."""
     metric = metric_of(name)
     return metric.unit if metric is not None else unit_by_ending(name)
+
+
+def least_of(name: str) -> float | None:
+    """Return the smallest value that a metric can have; None without a bound, as of what a program reports."""
+    metric = metric_of(name)
+    return metric.least if metric is not None else None
 
 
 def title_of(name: str, labels: StudyLabels | None = None) -> str:

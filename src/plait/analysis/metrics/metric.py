@@ -36,6 +36,8 @@ class Metric:
     """A shorter heading for a terminal."""
     prose: str = ""
     """Its name in a sentence, where that is not its title in lower case."""
+    least: float | None = 0.0
+    """The smallest value that it can have; None without a bound."""
 
     @property
     def noun(self) -> str:

@@ -196,7 +196,6 @@ def _subflow_metrics(
     plan: Plan, tables: Mapping[str, pl.DataFrame], flows: Mapping[int, Mapping[str, object]]
 ) -> Metrics:
     """Return the metrics of the senders' subflows: retransmissions, shares of paths, round-trip times."""
-    retransmits: list[float | None] = []
     used: list[float | None] = []
     carried: dict[str, dict[str, int]] = {}
     largest: list[float] = []
@@ -206,8 +205,6 @@ def _subflow_metrics(
             continue
         end = flows.get(flow.id, {}).get("end_us")
         rows = sender_subflows(tables, flow, end if isinstance(end, int) else None)
-        if not flow.background:
-            retransmits.append(_known_sum(row.retransmitted_segments for row in rows))
         if (flow.multipath or not multipath) and not flow.background:
             used.append(_used(rows))
         by_path = _bytes_by_path(flow, rows)
@@ -228,11 +225,33 @@ def _subflow_metrics(
     return {
         "path_share_max": max(largest) if largest else None,
         "subflows_used": max((count for count in used if count is not None), default=None),
-        "retransmits": _sum(retransmits),
+        "retransmits": _retransmits(plan, tables, flows),
         "reinjected_bytes": _reinjected(plan, tables),
         **rtt,
         **shares,
     }
+
+
+def _retransmits(
+    plan: Plan, tables: Mapping[str, pl.DataFrame], flows: Mapping[int, Mapping[str, object]]
+) -> float | None:
+    """Return the segments that TCP sent again, over the sending sides of all connections.
+
+    These are the last counters of each subflow. Those of bulk flows, which stop while data are in flight, are from the
+    end of the flow.
+    """
+    sending: dict[tuple[int, str], list[Flow]] = {}
+    for flow in plan.flows:
+        if flow.transport != "udp" and not flow.background:
+            sending.setdefault((flow.carrier, flow.sender), []).append(flow)
+    counts = []
+    for members in sending.values():
+        ends = [flows.get(flow.id, {}).get("end_us") for flow in members if flow.measured_as == "bulk"]
+        known = [end for end in ends if isinstance(end, int)]
+        end_us = max(known) if len(known) == len(members) else None
+        rows = sender_subflows(tables, members[0], end_us)
+        counts.append(_known_sum(row.retransmitted_segments for row in rows))
+    return _sum(counts)
 
 
 def _in_plans_order(plan: Plan, counts: Mapping[str, int]) -> list[tuple[str, int]]:

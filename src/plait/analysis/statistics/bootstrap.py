@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plait.analysis.statistics.resampling import RESAMPLES, resampled_means
@@ -11,10 +12,16 @@ from plait.analysis.statistics.resampling import RESAMPLES, resampled_means
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
+
 FEWEST = 8
 """Values from which on a shape can be judged at all."""
 SKEWED = 2.576
 """Standard errors (1 % of normal samples have more) from which on values count as skewed."""
+
+
+_NORMAL = statistics.NormalDist()
 
 
 def skewed(values: Sequence[float]) -> bool:
@@ -36,26 +43,68 @@ def skewed(values: Sequence[float]) -> bool:
     return bool(abs(g1) > SKEWED * math.sqrt(6 * n * (n - 1) / ((n - 2) * (n + 1) * (n + 3))))
 
 
-def bootstrap_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % bootstrap interval of the mean, bias-corrected and accelerated (BCa).
+@dataclass(frozen=True)
+class Bootstrap:
+    """The bias-corrected and accelerated bootstrap (BCa; Efron and Tibshirani, An Introduction to the Bootstrap, 14.3).
 
-    Efron and Tibshirani, An Introduction to the Bootstrap, 14.3: 4000 resamples by a generator of fixed seed, so
-    that the same values give the same interval; the acceleration is the jackknife's.
+    4000 resamples by a generator of fixed seed, so that the same values give the same interval; the acceleration is
+    the jackknife's.
     """
+
+    resampled: NDArray[np.float64]
+    """The statistic of each resample."""
+    bias: float
+    acceleration: float
+
+    def interval(self) -> tuple[float, float]:
+        """Return the 95 % interval."""
+        import numpy as np
+
+        low, high = np.quantile(self.resampled, [self._level(0.025), self._level(0.975)])
+        return float(low), float(high)
+
+    def p_value(self, null: float) -> float:
+        """Return the two-sided p value of a value: 1 less the level of the interval that has it at an end."""
+        w = _NORMAL.inv_cdf(_share_below(self.resampled, null)) - self.bias
+        z = w / (1 + self.acceleration * w) - self.bias
+        return 2 * _NORMAL.cdf(-abs(z))
+
+    def _level(self, quantile: float) -> float:
+        z = self.bias + _NORMAL.inv_cdf(quantile)
+        return _NORMAL.cdf(self.bias + z / (1 - self.acceleration * z))
+
+
+def bootstrap_of_means(values: Sequence[float]) -> Bootstrap:
+    """Return the bootstrap of the mean."""
     import numpy as np
 
     data = np.asarray(values, dtype=float)
-    n, mean = len(data), float(data.mean())
+    mean = float(data.mean())
+    left_out = (data.sum() - data) / (len(data) - 1)
+    return _bootstrap(resampled_means(data), mean, left_out)
+
+
+def bootstrap_of_ratio(first: Sequence[float], second: Sequence[float]) -> Bootstrap | None:
+    """Return the bootstrap over pairs of mean(second) / mean(first); None where a resample's first mean is zero."""
+    import numpy as np
+
+    data = np.stack([np.asarray(first, dtype=float), np.asarray(second, dtype=float)], axis=1)
     means = resampled_means(data)
-    normal = statistics.NormalDist()
-    below = (float((means < mean).sum()) + float((means == mean).sum()) / 2) / RESAMPLES
-    bias = normal.inv_cdf(min(max(below, 1 / RESAMPLES), 1 - 1 / RESAMPLES))
-    away = (mean - data) / (n - 1)  # leaving one out moves the mean by so much
-    acceleration = float((-(away**3)).sum()) / (6 * float((away**2).sum()) ** 1.5)
+    left_out = (data.sum(axis=0) - data) / (len(data) - 1)
+    if not (means[:, 0].all() and left_out[:, 0].all()):
+        return None
+    x, y = data.mean(axis=0)
+    return _bootstrap(means[:, 1] / means[:, 0], float(y / x), left_out[:, 1] / left_out[:, 0])
 
-    def level(quantile: float) -> float:
-        z = bias + normal.inv_cdf(quantile)
-        return normal.cdf(bias + z / (1 - acceleration * z))
 
-    low, high = np.quantile(means, [level(0.025), level(0.975)])
-    return float(low), float(high)
+def _bootstrap(resampled: NDArray[np.float64], seen: float, left_out: NDArray[np.float64]) -> Bootstrap:
+    away = left_out.mean() - left_out
+    spread = float((away**2).sum())
+    acceleration = float((away**3).sum()) / (6 * spread**1.5) if spread else 0.0
+    return Bootstrap(resampled, _NORMAL.inv_cdf(_share_below(resampled, seen)), acceleration)
+
+
+def _share_below(resampled: NDArray[np.float64], value: float) -> float:
+    """Return the share of resamples below a value, and of half of those at it; neither 0 nor 1."""
+    below = (float((resampled < value).sum()) + float((resampled == value).sum()) / 2) / len(resampled)
+    return min(max(below, 1 / RESAMPLES), 1 - 1 / RESAMPLES)

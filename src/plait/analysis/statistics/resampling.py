@@ -43,7 +43,7 @@ def sign_flip_p(contrasts: NDArray[np.float64]) -> float:
 
 
 def resampled_means(data: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the means of 4000 resamples of `data`."""
+    """Return the means of 4000 resamples of `data`; of rows, a mean of each column."""
     import numpy as np
 
     return np.concatenate([data[places].mean(axis=1) for places in _resamples(len(data))])

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-import shlex
+import statistics
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from plait.cli.shared.ending import notify
-from plait.cli.shared.options import ScenarioArgument, SetOption
+from plait.cli.shared.options import (
+    ConfigOption,
+    JobsOption,
+    PatchOption,
+    ScenarioArgument,
+    SetOption,
+    WithoutOption,
+)
+from plait.errors import shell_command
+
+if TYPE_CHECKING:
+    from plait.api.bisection import BisectRequest
+    from plait.kernel.bisect import Answer, JudgedCommit
 
 
 def command(
@@ -22,32 +34,39 @@ def command(
     worse_by: Annotated[
         str, typer.Option(metavar="SHARE", help="Least difference between both commits")
     ] = "2%",
-    seeds: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Trials for each commit")] = 5,
+    seeds: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Seeds for each commit")] = 10,
+    most_seeds: Annotated[
+        int, typer.Option(metavar="N", min=1, max=10_000, help="Seeds for a commit that fewer do not decide")
+    ] = 80,
+    jobs: JobsOption = None,
+    patch: PatchOption = None,
+    config: ConfigOption = None,
+    without: WithoutOption = None,
     overrides: SetOption = None,
 ) -> int:
     """Find the first commit of a kernel tree that made a metric worse.
 
-    A commit is bad if its median over the seeds is nearer to that of --bad. plait skips commits that do not build or
-    whose trials fail. The same command continues after an interrupt. Exit code 1: skipped commits hide the answer.
+    A commit is bad if its values are nearer to those of --bad, seed by seed. plait draws further seeds until the
+    interval of that decides. It skips commits that do not build, whose trials fail, or that --most-seeds do not decide.
+    The same command continues after an interrupt. Exit code 1: skipped commits hide the answer.
     """
     from plait import scenario as scenarios
-    from plait.analysis.values import show
     from plait.api.bisection import BisectRequest, bisect
     from plait.cli.shared.kernel import show_step
     from plait.errors import RequestError
+    from plait.kernel.from_tree import TreeRequest
     from plait.units import Ratio
 
     try:
         least = float(Ratio.parse(worse_by))
     except ValueError as error:
         raise RequestError(f"--worse-by {worse_by}: {error}") from error
+    patches, fragments = tuple(path.resolve() for path in patch or ()), tuple(config or ())
+    build = TreeRequest(tree, None, patches, fragments, tuple(without or ()))
     loaded = scenarios.load(scenario, tuple(overrides or ()))
-    request = BisectRequest(loaded, scenario, tree, good, bad, metric, least, seeds)
-
-    def report(commit: str, value: float | None, verdict: str) -> None:
-        shown = "it does not build or its trials fail" if value is None else f"{metric} {show(metric, value)}"
-        notify(f"{commit[:12]}  {verdict}: {shown}")
-
+    request = BisectRequest(
+        loaded, scenario, tree, good, bad, metric, least, seeds, most_seeds, jobs, build
+    )  # fmt: skip
     steps: list[str] = []
 
     def progress(step: str, _fraction: float | None) -> None:
@@ -56,33 +75,60 @@ def command(
             steps.append(kind)
             show_step(f"laboratory kernel: {step}", None)
 
-    answer = bisect(request, progress, report)
+    answer = bisect(request, progress, lambda step: notify(f"{step.commit[:12]}  {_verdict(step, metric)}"))
+    return _show(answer, request, [part for override in overrides or () for part in ("--set", override)])
+
+
+def _show(answer: Answer, request: BisectRequest, chosen: list[str]) -> int:
+    """Print the answer and the commands that repeat it; return the exit code."""
     if answer.first_bad is None:
-        typer.echo("The first bad commit is one of these; the others do not build or run:")
+        typer.echo("The first bad commit is one of these; plait skipped the others:")
         for commit in answer.candidates:
             typer.echo(f"  {commit}")
         return 1
-    before = _nearest_good(answer.values, answer.first_bad, tree, metric)
-    typer.echo(f"{answer.first_bad} is the first bad commit")
-    typer.echo(
-        f"  median {metric} over {seeds} seeds: {show(metric, answer.values[answer.first_bad])}{before}"
-    )
-    chosen = [part for override in overrides or () for part in ("--set", override)]
-    _show_repeat(tree, answer.first_bad, shlex.join([scenario, *chosen]), seeds)
+    found = answer.steps[answer.first_bad]
+    typer.echo(f"{found.commit} is the first bad commit")
+    typer.echo(f"  {_figures(found, request.metric)}")
+    build = request.build
+    words = ["plait", "kernel", "build", "--tree", str(request.tree), "--ref", found.commit[:12]]
+    if build is not None:
+        words += [part for path in build.patches for part in ("--patch", str(path))]
+        words += [part for path in build.fragments for part in ("--config", str(path))]
+        words += [part for name in build.without for part in ("--without", name)]
+    before = [*words[:6], f"{found.commit[:12]}^", *words[7:]]
+    seeds = len(found.values or ())
+    trials = [
+        "plait",
+        "run",
+        request.name,
+        *chosen,
+        "--repeat",
+        str(seeds),
+        "--kernel",
+        "before",
+        "--kernel",
+        "after",
+    ]
+    typer.echo(f"  to repeat: {shell_command(*before, '--name', 'before')}")
+    typer.echo(f"             {shell_command(*words, '--name', 'after')}")
+    typer.echo(f"             {shell_command(*trials)}")
     return 0
 
 
-def _show_repeat(tree: Path, commit: str, trials: str, seeds: int) -> None:
-    """Print the commands that compare the commit with the one before."""
-    build = f"plait kernel build --tree {shlex.quote(str(tree))} --ref {commit[:12]}"
-    typer.echo(f"  to repeat: {build}^ --name before; {build} --name after")
-    typer.echo(f"             plait run {trials} --repeat {seeds} --kernel before --kernel after")
+def _verdict(step: JudgedCommit, metric: str) -> str:
+    if step.values is None:
+        return "skip: it does not build or its trials fail"
+    undecided = " (undecided)" if step.verdict == "skip" else ""
+    return f"{step.verdict}{undecided}: {_figures(step, metric)}"
 
 
-def _nearest_good(values: dict[str, float | None], commit: str, tree: Path, metric: str) -> str:
-    """Return the value of the commit before, if it was measured."""
+def _figures(step: JudgedCommit, metric: str) -> str:
+    """Return the median over the seeds of a commit, and the interval of its change against the good end."""
     from plait.analysis.values import show
-    from plait.kernel.checkout import GitTree
 
-    value = values.get(GitTree.at(tree).commit(f"{commit}^"))
-    return "" if value is None else f"; the commit before: {show(metric, value)}"
+    values = [value for value in step.values or () if value is not None]
+    text = f"median {metric} over {len(values)} seeds: {show(metric, statistics.median(values))}"
+    if step.change is None:
+        return text
+    low, high = step.change
+    return f"{text}, {low:+.1%} to {high:+.1%} against --good"

@@ -11,7 +11,8 @@ import shutil
 from typing import TYPE_CHECKING
 
 from plait.engine.packages import install_hint
-from plait.errors import MachineError, RequestError
+from plait.errors import MachineError, RequestError, shell_command
+from plait.files import Folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,15 +55,13 @@ def invite(guest: Guest, kernel: Kernel, folder: Path, report: Callable[[str], N
     empty = folder / "sysroot"
     empty.mkdir()
     script = folder / SCRIPT
-    script.write_text(
-        _SCRIPT.format(
-            pid=guest.pid,
-            empty=empty,  # gdb takes the rest of this line as it is, and parses the two others like a shell
-            binary=shlex.quote(str(kernel.binary)),
-            symbols=shlex.quote(str(kernel.symbols)),
-        ),
-        encoding="utf-8",
+    text = _SCRIPT.format(
+        pid=guest.pid,
+        empty=empty,  # gdb takes the rest of this line as it is, and parses the two others like a shell
+        binary=shlex.quote(str(kernel.binary)),
+        symbols=shlex.quote(str(kernel.symbols)),
     )
+    Folder(folder).write(SCRIPT, text.encode())
     report(
-        f"the guest's kernel waits for a debugger. Type in another terminal:\ngdb -x {shlex.quote(str(script))}"
+        f"the guest's kernel waits for a debugger. Type in another terminal:\n{shell_command('gdb', '-x', script)}"
     )

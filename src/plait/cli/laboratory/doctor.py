@@ -44,6 +44,7 @@ def command() -> int:
             typer.echo(f"{name:<10} failed: {error}")
             return MachineError.exit_code
     typer.echo(f"{'host':<10} {_host()}")
+    typer.echo(f"{'selftests':<10} {_selftests()}")
     return 0
 
 
@@ -101,6 +102,21 @@ def _host() -> str:
         return "the engine host can run here"
     lines = [f"\n{'':<10}   {lack}" for lack in lacks]
     return "the engine host cannot run every scenario here:" + "".join(lines)
+
+
+def _selftests() -> str:
+    """Return which suites of `plait selftest` lack programs of this machine; nothing else needs these."""
+    from plait.engine.packages import install_hint
+    from plait.testing.selftest.suites import TOOLS, missing_tools
+
+    lacking = missing_tools()
+    if not lacking:
+        return "all programs that upstream's suites run are installed"
+    lines = [
+        f"\n{'':<10}   {tool} is missing for {', '.join(TOOLS[tool])}; {install_hint(tool)}"
+        for tool in lacking
+    ]
+    return "some of upstream's suites cannot run here:" + "".join(lines)
 
 
 def _trial() -> str:

@@ -11,18 +11,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plait.binaries import AGENT
-from plait.cli.shared.capturing import PcapOption, capture_bytes
+from plait.cli.shared.capturing import CAPTURED_BYTES, PcapOption, capture_folder
 from plait.cli.shared.ending import notify
 from plait.cli.shared.environment import environment_of
 from plait.cli.shared.kernel import chosen_kernel
 from plait.cli.shared.options import KernelOption, TraceOption, TraceToOption
-from plait.cli.shared.sandbox import DISK, DiskOption, UnconfinedOption, bytes_of, policy
+from plait.cli.shared.outputs import output_file
+from plait.cli.shared.sandbox import DISK, DiskOption, RoOption, UnconfinedOption, bytes_of, policy
 
 if TYPE_CHECKING:
     from plait.engine.interactive import ProgramStart
     from plait.engine.uml.containment import Policy
     from plait.engine.uml.foreground import SessionLimits
     from plait.engine.uml.session import SessionRequest
+    from plait.files import Folder, Output
     from plait.plan.model.plan import Plan
     from plait.units import Duration
 
@@ -84,6 +86,7 @@ OutputOption = Annotated[
 def command(
     program: ProgramArgument,
     *,
+    ro: RoOption = None,
     rw: RwOption = None,
     clock: ClockOption = "virtual",
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the guest's random numbers")] = 1,
@@ -120,22 +123,25 @@ def command(
     environment = environment_of(env or [], terminal=_has_terminal(real_time=real_time))
     environment = sorted({**iperf_settings(program, dict(environment)["PATH"]), **dict(environment)}.items())
     plan = plan_of(seed, _mebibytes(memory), system_call_ns=_duration("--system-call", system_call))
+    writable = [_writable(folder) for folder in rw or []]
+    captures = capture_folder(pcap, writable)
     request = SessionRequest(
         start=_start(program, environment, real_time=real_time),
-        writable=[_writable(folder) for folder in rw or []],
+        writable=writable,
         processes_max=processes,
         before=services(with_, program, environment),
         time_limit_us=_micros("--timeout", timeout),
-        capture_bytes=capture_bytes(pcap),
+        capture_bytes=None if captures is None else CAPTURED_BYTES,
     )
     output_bytes = bytes_of("--output-limit", output)
     limits = SessionLimits(
         _wall_s(wall_timeout), plan.machine.memory_mib, processes, real_time, output_bytes, debugged=gdb
     )
-    sandbox = policy(disk, unconfined=unconfined)
+    sandbox = policy(disk, ro, unconfined=unconfined)
     if trace is not None:
-        return _boot_traced(kernel, plan, request, limits, sandbox, pcap, (trace, trace_to))
-    return _boot(kernel, plan, request, limits, sandbox, pcap)
+        target = output_file(trace_to, "--trace-to", shared=writable)
+        return _boot_traced(kernel, plan, request, limits, sandbox, captures, (trace, target))
+    return _boot(kernel, plan, request, limits, sandbox, captures)
 
 
 def _boot_traced(  # noqa: PLR0917 - it passes them on
@@ -144,14 +150,14 @@ def _boot_traced(  # noqa: PLR0917 - it passes them on
     request: SessionRequest,
     limits: SessionLimits,
     sandbox: Policy,
-    pcap: Path | None,
-    trace: tuple[str, Path],
+    captures: Folder | None,
+    trace: tuple[str, Output],
 ) -> int:
     """Boot the guest with trace events, and write their table."""
     from plait.engine.uml.tracing import kept_trace
 
     with kept_trace(chosen_kernel(kernel), *trace, _report) as traced:
-        return _boot(kernel, plan, traced(request), limits, sandbox, pcap)
+        return _boot(kernel, plan, traced(request), limits, sandbox, captures)
 
 
 def _wall_s(text: str) -> float:
@@ -165,11 +171,12 @@ def _boot(  # noqa: PLR0917 - two callers of this module
     request: SessionRequest,
     limits: SessionLimits,
     policy: Policy,
-    pcap: Path | None,
+    captures: Folder | None,
 ) -> int:
     """Boot the guest, follow its program to its end, and return its exit code."""
     from plait.cache import cache_root
     from plait.cli.laboratory import debugger
+    from plait.engine.host_view import unseen
     from plait.engine.uml import foreground
     from plait.engine.uml.containment import caution
     from plait.engine.uml.session import Session
@@ -182,13 +189,14 @@ def _boot(  # noqa: PLR0917 - two callers of this module
     with Workspace(cache_root() / "exec", ".work-") as workspace:
         folder = workspace.job()
         if request.start.input == "file":
-            (folder / "input").mkdir()
-            foreground.read_ahead(0, folder / "input" / "stdin", _READ_AHEAD_BYTES, _report)
+            foreground.read_ahead(0, folder / "input", _READ_AHEAD_BYTES, _report)
         with Session(
             chosen, AGENT, folder, plan, request, real_time=limits.real_time, policy=policy
         ) as session:
             if session.guest.missing:
                 _report(caution(session.guest.missing))
+            if not session.view.shows(Path.cwd()):
+                _report(unseen(Path.cwd()))
             if limits.debugged:
                 debugger.invite(session.guest, chosen, folder, _report)
             typed, terminal = request.start.input == "orders", request.start.terminal is not None
@@ -197,8 +205,8 @@ def _boot(  # noqa: PLR0917 - two callers of this module
             except BrokenPipeError:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # discard what Python may still write at exit
                 code = _BROKEN_PIPE
-            if pcap is not None:
-                session.keep_captures(pcap)
+            if captures is not None:
+                session.keep_captures(captures)
             return code
 
 
@@ -249,13 +257,16 @@ def _input(*, real_time: bool) -> str:
 
 
 def _writable(folder: Path) -> Path:
-    from plait.errors import RequestError
+    from plait.errors import RequestError, shell_command
 
     path = folder.resolve()
     if path.is_file():
         raise RequestError(f"--rw {folder}: this is a file; name its folder")
     if not path.is_dir():
-        raise RequestError(f"--rw {folder}: there is no such folder; create it first (mkdir -p {folder})")
+        raise RequestError(
+            f"--rw {folder}: there is no such folder; create it first "
+            f"({shell_command('mkdir', '-p', folder)})"
+        )
     if path == Path("/"):
         raise RequestError(
             "--rw /: a guest must not change the whole machine; name the folder that the program needs"

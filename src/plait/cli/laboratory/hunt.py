@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import signal
 from pathlib import Path
 from threading import Event
@@ -16,7 +15,7 @@ from plait.cli.shared.ending import notify
 from plait.cli.shared.environment import environment_of
 from plait.cli.shared.kernel import chosen_kernel
 from plait.cli.shared.options import KernelOption
-from plait.errors import Ended
+from plait.errors import Ended, shell_command
 
 if TYPE_CHECKING:
     from plait.testing.hunt.run import CaseResult
@@ -97,7 +96,7 @@ def _continuing(  # noqa: PLR0917 - the options of the command
         ("--out", str(out), str(_OUT)),
     ):
         words += [option, value] if value != default else []
-    return shlex.join(words)
+    return shell_command(*words)
 
 
 def _show_result(result: CaseResult) -> int:
@@ -123,8 +122,8 @@ def _write(out: Path, fault: Fault, kernel: str | None) -> None:
 
     out.mkdir(parents=True, exist_ok=True)
     name = f"{fault.violation.kind}-seed{fault.seed}"
-    option = f" --kernel {shlex.quote(kernel)}" if kernel else ""
-    repeat = f"plait hunt {shlex.quote(str(out / name))}.yaml{option}"
+    option = ["--kernel", kernel] if kernel else []
+    repeat = shell_command("plait", "hunt", out / f"{name}.yaml", *option)
     comment = f"{fault.violation.kind}: {fault.violation.text}\n{repeat}"
     folder = Folder(out)
     folder.write(f"{name}.yaml", as_text(fault.case, comment).encode())

@@ -10,7 +10,7 @@ import typer
 from plait.binaries import AGENT
 from plait.cli.shared.ending import notify
 from plait.cli.shared.kernel import build_with_progress, chosen_kernel, show_build
-from plait.cli.shared.options import KernelOption, TreeOption
+from plait.cli.shared.options import ConfigOption, KernelOption, PatchOption, TreeOption, WithoutOption
 
 app = typer.Typer(help="Build laboratory kernels and add algorithms to them.", no_args_is_help=True)
 
@@ -28,21 +28,9 @@ def build(
     ref: Annotated[
         str | None, typer.Option(metavar="REV", help="Commit of --tree", show_default="the working files")
     ] = None,
-    patch: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE", exists=True, dir_okay=False, help="Patch for --tree; repeat it for more"
-        ),
-    ] = None,
-    config: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE", exists=True, dir_okay=False, help="Options of the configuration for --tree"
-        ),
-    ] = None,
-    without: Annotated[
-        list[str] | None, typer.Option(metavar="PATCH", help="Leave a patch of plait out, for --tree")
-    ] = None,
+    patch: PatchOption = None,
+    config: ConfigOption = None,
+    without: WithoutOption = None,
     name: Annotated[str | None, typer.Option(metavar="NAME", help="Name of the kernel of --tree")] = None,
     debug: Annotated[
         bool,

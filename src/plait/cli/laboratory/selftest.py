@@ -12,21 +12,25 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plait.cli.shared import complete
-from plait.cli.shared.capturing import PcapOption, capture_bytes
+from plait.cli.shared.capturing import CAPTURED_BYTES, PcapOption, capture_folder
 from plait.cli.shared.ending import notify
-from plait.cli.shared.environment import environment_of
 from plait.cli.shared.kernel import chosen_kernel
 from plait.cli.shared.options import KernelOption, TraceOption, TraceToOption
-from plait.errors import Ended
+from plait.cli.shared.outputs import output_file, output_folder, write_output
+from plait.errors import Ended, MachineError, printable, shell_command
+from plait.files import Output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from plait.engine.uml.session import SessionRequest
+    from plait.files import Folder
     from plait.kernel import Kernel
-    from plait.testing.selftest.run import ShardResult
-    from plait.testing.selftest.tap import Subtest
+    from plait.testing.selftest.run import Captures, ShardResult
+    from plait.testing.selftest.tap import Subtest, Verdict
 
+_WORDS: dict[Verdict, str] = {"pass": "passed", "fail": "failed", "ignore": "ignored", "skip": "skipped"}
+_SEVERITY: tuple[Verdict, ...] = ("pass", "skip", "ignore", "fail")
 _SHOWN = 40
 """Most subtests that did not always pass in the table; --junit and --tap have all."""
 
@@ -65,7 +69,7 @@ def command(
 ) -> int:
     """Run upstream's selftests of MPTCP, unmodified, in virtual time.
 
-    A subtest that fails for some seeds is a flake that the same seed repeats. Exit code 1: a subtest failed.
+    A flake fails again with the same seed. Exit code 1: a subtest failed; 3: none did, but a suite cannot run here.
     """
     from plait.testing.selftest.run import run
     from plait.testing.selftest.suites import prepare
@@ -75,22 +79,34 @@ def command(
     notify(f"{len(shards)} guest{'s' * (len(shards) != 1)} for each of {seeds} seed{'s' * (seeds != 1)}")
     booted = chosen_kernel(kernel)
     _require_one_guest("--trace" if trace else "--pcap" if pcap else None, len(shards) * seeds)
-    captures = (pcap, most) if pcap is not None and (most := capture_bytes(pcap)) is not None else None
+    captures, junit_file, log_folder = _outputs(pcap, junit, logs)
 
     def start(done: Callable[[ShardResult], None]) -> None:
         with _tracing(trace, trace_to, booted) as traced:
             run(
-                prepared, shards, range(seed, seed + seeds), booted, environment_of([], terminal=False),
-                jobs=jobs or len(os.sched_getaffinity(0)), done=done, traced=traced, captures=captures,
+                prepared, shards, range(seed, seed + seeds), booted, jobs=jobs or len(os.sched_getaffinity(0)),
+                done=done, traced=traced, captures=captures,
             )  # fmt: skip
 
     results, interrupted_by = _collected(start)
     results.sort(key=lambda result: (shards.index(result.shard), result.seed))
-    code = _show_all(results, junit=junit, logs=logs, as_tap=tap)
+    code = _show_all(results, junit_file, log_folder, as_tap=tap)
     if interrupted_by is not None:
         notify(f"interrupted by {interrupted_by.name}; {len(results)} of {len(shards) * seeds} guests ended")
         return 128 + interrupted_by
     return code
+
+
+def _outputs(
+    pcap: Path | None, junit: Path | None, logs: Path | None
+) -> tuple[Captures, Output | None, Folder | None]:
+    """Return what --pcap, --junit and --logs name, opened before any guest runs."""
+    target = capture_folder(pcap)
+    return (
+        None if target is None else (target, CAPTURED_BYTES),
+        output_file(junit, "--junit") if junit else None,
+        output_folder(logs, "--logs") if logs else None,
+    )
 
 
 def _collected(
@@ -112,7 +128,7 @@ def _collected(
     return results, None
 
 
-def _show_all(results: list[ShardResult], *, junit: Path | None, logs: Path | None, as_tap: bool) -> int:
+def _show_all(results: list[ShardResult], junit: Output | None, logs: Folder | None, *, as_tap: bool) -> int:
     """Write and print the results, and return the exit code."""
     from plait.testing.selftest.tap import as_tap as tap_of
 
@@ -122,7 +138,9 @@ def _show_all(results: list[ShardResult], *, junit: Path | None, logs: Path | No
         sys.stdout.write(tap_of(subtests))
     else:
         _show(subtests, results)
-    return 1 if any(subtest.verdict == "fail" for subtest in subtests) else 0
+    if any(subtest.verdict == "fail" for subtest in subtests):
+        return 1
+    return 0 if all(result.tested for result in results) else MachineError.exit_code
 
 
 def _require_one_guest(option: str | None, guests: int) -> None:
@@ -144,33 +162,39 @@ def _tracing(
     if events is None:
         yield lambda request: request
         return
-    with kept_trace(kernel, events, target, notify) as traced:
+    with kept_trace(kernel, events, output_file(target, "--trace-to"), notify) as traced:
         yield traced
 
 
 def _report(result: ShardResult) -> None:
-    failed = sum(subtest.verdict == "fail" for subtest in result.subtests)
-    passed = sum(subtest.verdict == "pass" for subtest in result.subtests)
     notify(
-        f"{result.shard.title}, seed {result.seed}: {passed} passed, {failed} failed, "
-        f"{len(result.subtests) - passed - failed} skipped "
+        f"{result.shard.title}, seed {result.seed}: {_counts([s.verdict for s in result.subtests])} "
         f"({result.wall_s:.0f} s, of virtual time {result.virtual_s:.0f} s)"
     )
 
 
+def _counts(verdicts: list[Verdict]) -> str:
+    """Return how many of these verdicts there are of each kind."""
+    return ", ".join(f"{verdicts.count(verdict)} {word}" for verdict, word in _WORDS.items())
+
+
+def _worst(runs: list[Subtest]) -> Verdict:
+    """Return the verdict of a subtest over all seeds: `pass` only if it passed with every seed."""
+    return max((subtest.verdict for subtest in runs), key=_SEVERITY.index)
+
+
 def _write(
-    subtests: list[Subtest], results: list[ShardResult], *, junit: Path | None, logs: Path | None
+    subtests: list[Subtest], results: list[ShardResult], *, junit: Output | None, logs: Folder | None
 ) -> None:
     """Write the results as JUnit XML, and the output of each guest."""
     from plait.testing.selftest.tap import as_junit
 
     if junit is not None:
-        junit.write_bytes(as_junit(subtests))
+        write_output(junit, "--junit", as_junit(subtests))
     if logs is not None:
-        logs.mkdir(parents=True, exist_ok=True)
         for result in results:
             name = f"{result.shard.title.replace(' ', '')}-seed{result.seed}.log"
-            (logs / name).write_text(result.output, encoding="utf-8")
+            write_output(Output(logs, name), "--logs", result.output.encode())
 
 
 def _show(subtests: list[Subtest], results: list[ShardResult]) -> None:
@@ -180,24 +204,38 @@ def _show(subtests: list[Subtest], results: list[ShardResult]) -> None:
         by_suite.setdefault(subtest.suite, {}).setdefault(subtest.name, []).append(subtest)
     troubled = []
     for suite, named in by_suite.items():
-        always = sum(all(s.verdict == "pass" for s in runs) for runs in named.values())
-        typer.echo(f"{suite:<24} {always} of {len(named)} subtests passed with every seed")
-        troubled += [runs for runs in named.values() if any(s.verdict != "pass" for s in runs)]
+        worst = [_worst(runs) for runs in named.values()]
+        typer.echo(f"{suite:<24} {_counts(worst).replace('passed', 'passed with every seed', 1)}")
+        troubled += [runs for runs, verdict in zip(named.values(), worst, strict=True) if verdict != "pass"]
     for runs in troubled[:_SHOWN]:
         passed = sum(s.verdict == "pass" for s in runs)
-        failed = [s.seed for s in runs if s.verdict == "fail"]
-        reason = next((s.reason for s in runs if s.reason), "")
-        skipped = f"skipped: {reason}" if reason else "skipped"
-        state = f"failed with seed {', '.join(map(str, failed[:8]))}" if failed else skipped
-        typer.echo(f"  {runs[0].suite}: {runs[0].name[:60]}\n    {passed}/{len(runs)} passed; {state}")
+        typer.echo(f"  {runs[0].suite}: {runs[0].name[:60]}")
+        typer.echo(f"    {passed}/{len(runs)} passed; {'; '.join(_states(runs))}")
     if len(troubled) > _SHOWN:
         typer.echo(f"  and {len(troubled) - _SHOWN} more; --tap lists all")
     _show_repeat(results)
+
+
+def _states(runs: list[Subtest]) -> Iterator[str]:
+    """Yield with which seeds a subtest had each verdict but `pass`, and the first reason."""
+    for verdict in ("fail", "ignore", "skip"):
+        those = [s for s in runs if s.verdict == verdict]
+        if those:
+            seeds = (
+                "every seed"
+                if len(those) == len(runs)
+                else f"seed {', '.join(str(s.seed) for s in those[:8])}"
+            )
+            reason = next((s.reason for s in those if s.reason), "")
+            yield f"{_WORDS[verdict]} with {seeds}" + (f": {printable(reason, keep='')}" if reason else "")
 
 
 def _show_repeat(results: list[ShardResult]) -> None:
     """Print the command that repeats the first guest with a failed subtest."""
     for result in results:
         if any(subtest.verdict == "fail" for subtest in result.subtests):
-            typer.echo(f"To repeat: plait selftest {result.shard.name} --seed {result.seed} --logs DIR")
+            repeat = shell_command(
+                "plait", "selftest", result.shard.name, "--seed", result.seed, "--logs", "DIR"
+            )
+            typer.echo(f"To repeat: {repeat}")
             return

@@ -12,7 +12,7 @@ from plait.binaries import AGENT
 from plait.cli.shared.ending import notify
 from plait.cli.shared.kernel import chosen_kernel
 from plait.cli.shared.options import KernelOption, PlannedCase, ScenarioArgument, SetOption
-from plait.cli.shared.sandbox import DISK, DiskOption, UnconfinedOption, policy
+from plait.cli.shared.sandbox import DISK, DiskOption, RoOption, UnconfinedOption, policy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,6 +31,7 @@ def command(
     overrides: SetOption = None,
     case: PlannedCase = None,
     kernel: KernelOption = None,
+    ro: RoOption = None,
     disk: DiskOption = DISK,
     unconfined: UnconfinedOption = False,
 ) -> int:
@@ -52,7 +53,7 @@ def command(
     if _has_server(path):
         typer.echo("plait: joined the running network", err=True)
         return _use(prompt, node)
-    allowed = policy(disk, unconfined=unconfined)
+    allowed = policy(disk, ro, unconfined=unconfined)
     return _serve(plan, kernel, allowed, path=path, prompt=prompt, node=node)
 
 

@@ -9,6 +9,7 @@ import typer
 
 from plait.cli.shared.ending import notify
 from plait.cli.shared.options import ResultFolder
+from plait.errors import shell_command
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
@@ -35,5 +36,6 @@ def command(
     from plait.study.bundle.pack import write_bundle
 
     path = write_bundle(folder, out, scenario_folder=files)
-    notify(f"{path} has {path.stat().st_size / 1e6:.1f} MB; repeat it with `plait run {path} --verify`")
+    repeat = shell_command("plait", "run", path, "--verify")
+    notify(f"{path} has {path.stat().st_size / 1e6:.1f} MB; repeat it with `{repeat}`")
     return 0

@@ -26,21 +26,26 @@ def command(
         ),
     ] = None,
     tolerance: Annotated[
-        str, typer.Option(metavar="RATIO", help="Tolerated change for the worse, such as 2%")
-    ] = "0%",
+        str | None,
+        typer.Option(
+            metavar="RATIO",
+            help="Accepted change, such as 2%",
+            show_default="that of each metric under `judge` of AFTER, else 1%",
+        ),
+    ] = None,
     columns: ColumnsOption = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON")] = False,
 ) -> int:
     """Compare the results of a study with earlier ones.
 
-    Exit code 0: not worse; 1: worse; 2: plait cannot compare the two studies.
+    Exit code 0: no worse; 1: worse; 2: plait cannot compare the two studies.
     """
     from plait.errors import RequestError
     from plait.report.terminal.comparison import compare_folders, show_comparison
     from plait.units import Ratio
 
     try:
-        tolerated = float(Ratio.parse(tolerance))
+        tolerated = None if tolerance is None else float(Ratio.parse(tolerance))
     except ValueError as error:
         raise RequestError(f"--tolerance: {error}") from error
     metrics = tuple(dict.fromkeys(metric)) if metric else ()

@@ -10,7 +10,7 @@ import typer
 
 from plait.cli.shared import complete
 from plait.cli.shared.ending import notify
-from plait.cli.shared.options import KernelOption, ResultFolder
+from plait.cli.shared.options import JobsOption, KernelOption, ResultFolder
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
@@ -49,6 +49,7 @@ def command(
     seeds: Annotated[
         int, typer.Option(metavar="N", min=2, help="Number of seeds for --verify and --what-if")
     ] = 5,
+    jobs: JobsOption = None,
     kernel: KernelOption = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print the explanation as JSON")] = False,
 ) -> int:
@@ -58,7 +59,9 @@ def command(
 
     explanation = explain_study(folder, case=case, flow=flow, trial=trial)
     if verify or what_if:
-        explanation = _with_trials(folder, explanation, what_if or [], kernel, verify=verify, seeds=seeds)
+        explanation = _with_trials(
+            folder, explanation, what_if or [], kernel, jobs, verify=verify, seeds=seeds
+        )
     if json_output:
         typer.echo(explanation.model_dump_json(indent=1))
     else:
@@ -71,6 +74,7 @@ def _with_trials(
     explanation: StudyExplanation,
     what_ifs: list[str],
     kernel: str | None,
+    jobs: int | None,
     *,
     verify: bool,
     seeds: int,
@@ -88,5 +92,6 @@ def _with_trials(
         what_ifs=[text.split(";") for text in what_ifs],
         verify=verify,
         seeds=seeds,
+        jobs=jobs,
         notify=notify,
     )

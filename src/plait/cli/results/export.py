@@ -12,6 +12,7 @@ import typer
 from plait.cli.shared import complete
 from plait.cli.shared.ending import notify
 from plait.cli.shared.options import ResultFolder
+from plait.cli.shared.outputs import output_file, write_output
 from plait.errors import RequestError
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
@@ -103,17 +104,13 @@ def command(
         return _write_dataset(folder, out, case, trial, by)
     if by is not Partition.case:
         raise RequestError(f"--by {by.value}: --format {kind.value} has no folders; use --format dataset")
-    if out is not None and out.exists():
-        raise RequestError(f"writing {out}: the file exists; remove it, or choose another --out")
+    output = None if out is None else output_file(out, "--out", new=True)
     content = _content(folder, kind, case, trial, flow)
-    if out is None:
+    if output is None:
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
         return 0
-    try:
-        out.write_bytes(content)
-    except OSError as error:
-        raise RequestError(f"writing {out}: {error.strerror}; choose another --out") from error
+    write_output(output, "--out", content, new=True)
     from plait.analysis.wording import size
 
     notify(f"wrote {out} ({size(len(content))})")

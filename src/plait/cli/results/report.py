@@ -33,13 +33,17 @@ def command(
     from plait.cli.shared.ending import notify
     from plait.cli.shared.report import report_with_progress
     from plait.files import Folder
+    from plait.report.current import kept_cautions
     from plait.report.render.fonts import fallback_note
     from plait.report.render.paper import PAPERS, width_in_mm
     from plait.report.terminal.summary import show
 
     paper = PAPERS[style]
     width_mm = width_in_mm(width, paper)
-    cautions = report_with_progress(folder, width_mm=width_mm, column_mm=paper.column_mm, style=style)
+    # Other columns of the same report need no new one.
+    cautions = kept_cautions(folder, (width_mm, paper.column_mm, style)) if columns is not None else None
+    if cautions is None:
+        cautions = report_with_progress(folder, width_mm=width_mm, column_mm=paper.column_mm, style=style)
     if (note := fallback_note(style)) is not None:
         notify(note)
     if json_output:

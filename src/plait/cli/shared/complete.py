@@ -23,10 +23,13 @@ def scenarios(incomplete: str) -> list[str]:
 
 
 def templates(incomplete: str) -> list[str]:
-    """Return the templates of `plait new` that start so."""
+    """Return what `plait new` copies and starts so."""
+    from plait.scenario.library import names
     from plait.scenario.templates import templates as known
 
-    return [name for name, _ in known() if name.startswith(incomplete)]
+    return sorted(
+        {name for name in [*(name for name, _ in known()), *names()] if name.startswith(incomplete)}
+    )
 
 
 def planned_cases(context: typer.Context, incomplete: str) -> list[str]:

@@ -54,6 +54,29 @@ TreeOption = Annotated[
     Path | None,
     typer.Option("--tree", metavar="DIR", help="Git tree of Linux; plait builds it incrementally"),
 ]
+PatchOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--patch", metavar="FILE", exists=True, dir_okay=False, help="Patch for --tree; repeat it for more"
+    ),
+]
+ConfigOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        exists=True,
+        dir_okay=False,
+        help="Options of the configuration for --tree",
+    ),
+]
+WithoutOption = Annotated[
+    list[str] | None,
+    typer.Option("--without", metavar="PATCH", help="Leave a patch of plait out, for --tree"),
+]
+JobsOption = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Trials at once", show_default="number of CPUs")
+]
 SummaryJson = Annotated[bool, typer.Option("--json", help="Print summary.json instead of the table")]
 _REMOTE = "Real hosts (--engine remote)"
 HostsOption = Annotated[

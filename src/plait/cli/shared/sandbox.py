@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,13 +20,27 @@ DiskOption = Annotated[
     str, typer.Option("--disk-limit", metavar="SIZE", help="Maximum that a guest may write to its folder")
 ]
 DISK = "4GiB"
+RoOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--ro",
+        metavar="DIR",
+        help="Folder that programs may read, beside installed programs and the current folder; repeat the option "
+        "for more",
+    ),
+]
 
 
-def policy(disk: str, *, unconfined: bool) -> Policy:
-    """Return the policy of a guest (RequestError if `disk` is not a size)."""
+def policy(disk: str, ro: list[Path] | None, *, unconfined: bool) -> Policy:
+    """Return the policy of a guest (RequestError if `disk` is not a size, or a folder of `ro` does not exist)."""
     from plait.engine.uml.containment import Policy
+    from plait.errors import RequestError
 
-    return Policy(unconfined=unconfined, disk_bytes=bytes_of("--disk-limit", disk))
+    for folder in ro or ():
+        if not folder.exists():
+            raise RequestError(f"--ro {folder}: there is no such folder; correct its path")
+    readable = tuple(folder.absolute() for folder in ro or ())
+    return Policy(unconfined=unconfined, disk_bytes=bytes_of("--disk-limit", disk), readable=readable)
 
 
 def bytes_of(option: str, text: str) -> int:

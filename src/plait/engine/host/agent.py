@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import shutil
 import subprocess
 import time
 from typing import TYPE_CHECKING
@@ -25,6 +24,7 @@ from plait.errors import MachineError, TrialError, printable
 from plait.files import Folder
 from plait.limits import remedy
 from plait.plan.identity import plan_bytes
+from plait.plan.links.exact_rates import with_exact_rates
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,10 +52,10 @@ class Status(BaseModel):
 def fill(job: Job) -> None:
     """Write the inputs of the agent to the job folder (TrialError)."""
     try:
-        (job.folder / "plan.json").write_bytes(plan_bytes(job.plan))
+        Folder(job.folder).write("plan.json", plan_bytes(with_exact_rates(job.plan)))
         (job.folder / "input").mkdir()
         for name, path in job.inputs.items():
-            shutil.copyfile(path, job.folder / "input" / name)
+            (Folder(job.folder) / "input").bring(path, name)
     except OSError as error:
         raise TrialError(f"preparing {job.folder}: {error.strerror}: {error.filename}") from error
 
@@ -66,7 +66,7 @@ def run(program: Path, job: Job, limit_s: float) -> None:
     Raises TrialError if the trial fails or takes longer than `limit_s`, MachineError if the agent cannot start, and
     Interrupted.
     """
-    with (job.folder / "console.log").open("wb") as console:
+    with os.fdopen(Folder(job.folder).new("console.log"), "wb") as console:
         try:
             process = subprocess.Popen(
                 [str(program), "--job", str(job.folder.absolute()), "--heartbeat", str(HEARTBEAT_S)],

@@ -20,7 +20,7 @@ from plait.engine.host import agent, fidelity, settings
 from plait.engine.host.probe import Prober, features_of, veth_flow, veth_plan
 from plait.engine.support import lacking
 from plait.engine.uml.boot_inputs import EMPTY_PLAN
-from plait.errors import MachineError, TrialError
+from plait.errors import MachineError, TrialError, shell_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -113,10 +113,10 @@ class HostEngine:
         unmet = settings.differences(plan)
         if unmet and not self._allow_settings:
             lines = "\n".join(f"  {difference}" for difference in unmet)
-            command = " ".join(f"'{difference.name}={difference.needed}'" for difference in unmet)
+            command = shell_command("sysctl", "-w", *(f"{each.name}={each.needed}" for each in unmet))
             raise MachineError(
                 f"settings of this machine differ from those of the study:\n{lines}\n"
-                f"plait does not change them by itself: run `sysctl -w {command}` as root, or add "
+                f"plait does not change them by itself: run `{command}` as root, or add "
                 "--allow-host-settings (as root; plait restores them afterwards)"
             )
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from plait.engine.engine import Job
 from plait.engine.host import agent
-from plait.errors import TrialError
+from plait.errors import TrialError, shell_command
 from plait.plan.model.applications import Bulk
 from plait.plan.model.plan import (
     Bridge,
@@ -128,10 +128,11 @@ class Prober:
         if feature == MPTCP:
             return Lack(feature, reason, "boot a kernel with CONFIG_MPTCP")
         modules = _MODULES.get(feature, f"sch_{feature}")
+        command = shell_command("modprobe", "-a", *modules.split(" and "))
         return Lack(
             feature,
             reason,
-            f"load it (`modprobe {modules.replace(' and ', ' ')}` as root; the module may be in the package "
+            f"load it (`{command}` as root; the module may be in the package "
             f"linux-modules-extra-{platform.release()}), boot a kernel that has {modules}, or use --engine virtual",
         )
 
@@ -190,7 +191,7 @@ def _forbidden() -> Lack | None:
             return Lack(
                 NAMESPACES,
                 f"{name} is {forbidding}, so an ordinary user cannot use network namespaces here",
-                f"`sysctl -w {name}={allowing}` as root, or run plait as root",
+                f"`{shell_command('sysctl', '-w', f'{name}={allowing}')}` as root, or run plait as root",
             )
     return None
 

@@ -1,7 +1,6 @@
 """Files of this machine that go into a machine: each at its own path, with the symbolic links that lead to it.
 
-A guest of the engine `virtual` sees all files of this machine but those of its kernel, its devices and its services
-(contain/src/root.rs). A machine gets some of the same files, and never others.
+A machine gets some of the files that a guest of the engine `virtual` sees (`plait.engine.host_view`), never others.
 """
 
 from __future__ import annotations
@@ -16,6 +15,8 @@ from plait.plan.traffic.programs import PRIVATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from plait.engine.host_view import HostView
 
 PLACE = "host"
 """The folder of the archive with the files (`ROOT` of agent/src/program/root.rs)."""
@@ -38,8 +39,9 @@ class TooManyFilesError(Exception):
 class HostFiles:
     """Files of this machine, by the paths under which programs find them."""
 
-    def __init__(self, covered: Iterable[str] = ()) -> None:
-        """`covered`: folders that programs never see, beside the usual ones."""
+    def __init__(self, covered: Iterable[str] = (), view: HostView | None = None) -> None:
+        """`covered`: folders that programs never see, beside the usual ones; `view`: what they see; None: the rest."""
+        self._view = view
         self._covered = (*_HIDDEN, *PRIVATE, *covered)
         self._entries: dict[str, os.stat_result] = {}
         self._links: dict[str, str] = {}
@@ -50,6 +52,8 @@ class HostFiles:
 
     def covers(self, path: str) -> bool:
         """Return whether programs never see this machine's file at the absolute path."""
+        if self._view is not None and not self._view.leads_to(Path(path)):
+            return True
         return any(path == folder or path.startswith(f"{folder}/") for folder in self._covered)
 
     def add(self, path: str) -> Path | None:

@@ -20,6 +20,7 @@ from plait.engine.machine.libraries import Libraries
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from plait.engine.host_view import HostView
     from plait.plan.model.programs import Program
 
 _USUAL = """
@@ -49,8 +50,9 @@ class MissingFile:
 class NeededFiles:
     """The files that programs need, as far as plait can tell."""
 
-    def __init__(self) -> None:
-        self.files = HostFiles(mounts_of_the_kernel())
+    def __init__(self, view: HostView) -> None:
+        """`view`: what programs see of this machine; no other file is added."""
+        self.files = HostFiles(mounts_of_the_kernel(), view)
         self.missing: list[MissingFile] = []
         self._libraries = Libraries(self.files)
         self._examined: set[Path] = set()

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from plait.engine.host_view import view_for_programs
 from plait.engine.machine.host_files import MAX_BYTES, MAX_FILES, HostFiles, TooManyFilesError
 from plait.engine.machine.needed_files import NeededFiles
 from plait.engine.support import Unsupported, Use
@@ -13,6 +14,7 @@ from plait.engine.uml.initramfs import pack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from plait.plan.model.plan import Plan
     from plait.plan.model.programs import Program
@@ -41,11 +43,11 @@ class ProgramFiles:
         return b"" if self.files is None else pack(self.files.entries())
 
 
-def files_of(programs: Sequence[Program]) -> ProgramFiles:
-    """Find the files that these programs need."""
+def files_of(programs: Sequence[Program], readable: Sequence[Path] = ()) -> ProgramFiles:
+    """Find the files that these programs need; `readable`: what the user adds by --ro to what they see."""
     if not programs:
         return ProgramFiles(None)
-    needed = NeededFiles()
+    needed = NeededFiles(view_for_programs(programs, readable))
     program = programs[0]
     try:
         for program in programs:

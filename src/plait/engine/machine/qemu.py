@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait.cache import cache_root
-from plait.errors import MachineError
+from plait.errors import MachineError, shell_command
+from plait.files import Folder
 from plait.kernel.unpack import file_sha256
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ def find_emulator() -> Emulator:
     program = shutil.which(PROGRAM)
     if program is None:
         raise MachineError(
-            f"starting a machine: {PROGRAM} is not installed; install it (`apt-get install {PACKAGE}`)"
+            f"starting a machine: {PROGRAM} is not installed; install it "
+            f"(`{shell_command('apt-get', 'install', PACKAGE)}`)"
         )
     files = dict(_files(Path(program).resolve()))
     stamp = "\n".join(
@@ -115,18 +117,16 @@ def _gather(files: dict[str, Path], folder: Path) -> None:
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".gathering-") as name:
             new = Path(name) / "new"
             for inside, path in files.items():
-                (new / inside).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(path, new / inside)
+                *folders, file = inside.split("/")
+                Folder(new, tuple(folders)).bring(path, file)
             (new / FOLDER / "modules").mkdir(exist_ok=True)
             (new / "loader").chmod(0o755)
             parts = [file_sha256(new / inside) for inside in sorted(files) if "/lib/" not in inside]
             identity = hashlib.sha256("\n".join(parts).encode()).hexdigest()
-            (new / "complete").write_text(
-                f"{identity} {_version(files[f'{FOLDER}/qemu'])}\n", encoding="utf-8"
-            )
+            Folder(new).write("complete", f"{identity} {_version(files[f'{FOLDER}/qemu'])}\n".encode())
             if folder.exists():
                 shutil.rmtree(folder)
-            new.rename(folder)
+            Folder(folder.parent).take(new, folder.name)
     except OSError as error:
         raise MachineError(f"copying QEMU to {folder}: {error.strerror}; set PLAIT_CACHE") from error
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 from typing import TYPE_CHECKING
 
 from plait.engine.machine.qemu import RESULTS
-from plait.engine.uml.guest_folder import MAX_ENTRIES, GuestFolder
+from plait.engine.uml.containment import MAX_ENTRIES
+from plait.engine.uml.guest_folder import GuestFolder
 from plait.errors import TrialError
+from plait.files import Folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,10 +37,9 @@ def unpack(guest: Path, target: Path, max_bytes: int) -> None:
         if len(files) > MAX_ENTRIES:
             raise TrialError(f"reading the machine's results: it sent more than {MAX_ENTRIES} files")
     for name, parts in files.items():
-        path = target / name
+        *folders, last = name.split("/")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("xb") as file:
+            with os.fdopen(Folder(target, tuple(folders)).new(last), "wb") as file:
                 file.writelines(parts)
         except OSError as error:
             raise TrialError(f"reading the machine's results: {name}: {error.strerror}") from error

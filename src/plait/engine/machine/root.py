@@ -10,6 +10,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from plait.engine.uml.initramfs import ArchiveEntry, pack
+from plait.files import Folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -36,7 +37,7 @@ def write_root(
     folders = {f"job/{path.rpartition('/')[0]}" for path in inputs if "/" in path}
     entries += [ArchiveEntry(folder, stat.S_IFDIR | 0o755) for folder in sorted(folders)]
     entries += [_file(f"job/{path}", content) for path, content in inputs.items()]
-    with target.open("wb") as file:
+    with Folder(target.parent).create(target.name) as file:
         for content in (agent.read_bytes(), programs):
             file.write(content + b"\0" * (-len(content) % 512))
         file.write(pack(entries))

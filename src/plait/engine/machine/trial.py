@@ -31,9 +31,11 @@ from plait.engine.uml.outcome import judge
 from plait.engine.uml.trial import RESULT_NAMES
 from plait.engine.uml.watch import GuestRunner, TrialLimits
 from plait.errors import TrialError
+from plait.files import Folder
 from plait.kernel import built_by_default, stock
 from plait.kernel.recipe import DEFAULT_SERIES
 from plait.plan.identity import plan_bytes
+from plait.plan.links.exact_rates import with_exact_rates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -53,6 +55,7 @@ LACKS: Mapping[Feature, str] = {
     "bucket events": "has a stock kernel, whose token buckets fill up when they change",
     "modules": "has a stock kernel, for which plait builds no added algorithms",
     "pauses": "has no prompt, because nothing may enter the machine while it runs",
+    "processors": "has one processor, because QEMU repeats a run of one processor only",
     "system call time": "counts the instructions of a system call instead",
 }
 _STALL_S = 900.0
@@ -127,16 +130,16 @@ class MachineEngine:
         request = job.folder / inventory.REQUEST
         try:
             (job.folder / GUEST).mkdir()
-            inputs = {"plan.json": plan_bytes(job.plan)}
-            (job.folder / "plan.json").write_bytes(inputs["plan.json"])
+            inputs = {"plan.json": plan_bytes(with_exact_rates(job.plan))}
+            Folder(job.folder).write("plan.json", inputs["plan.json"])
             inputs |= {f"input/{name}": path.read_bytes() for name, path in job.inputs.items()}
             if request.exists():
                 inputs[inventory.REQUEST] = request.read_bytes()
             files = self._files_for(job.plan)
             modules = self._modules_for(job.plan)
             write_root(job.folder / ROOT, self._initramfs, modules, inputs, files.archive())
-            (job.folder / IMAGE).symlink_to(self._kernel.image.resolve())
-            (job.folder / FOLDER).symlink_to(self._emulator.folder.resolve())
+            Folder(job.folder).link(IMAGE, self._kernel.image.resolve())
+            Folder(job.folder).link(FOLDER, self._emulator.folder.resolve())
         except OSError as error:
             raise TrialError(f"preparing {job.folder}: {error.strerror}: {error.filename}") from error
 
@@ -149,7 +152,7 @@ class MachineEngine:
 
     def _files_for(self, plan: Plan) -> ProgramFiles:
         if plan.programs not in self._files:
-            self._files[plan.programs] = files_of(plan.programs)
+            self._files[plan.programs] = files_of(plan.programs, self._policy.readable)
         return self._files[plan.programs]
 
     def _run(self, job: Job) -> None:
@@ -166,7 +169,7 @@ class MachineEngine:
         received = job.folder / "received"
         results.unpack(job.folder / GUEST, received, min(self._policy.disk_bytes, _MAX_RESULTS))
         GuestFolder(job.folder / GUEST).remove()
-        received.rename(job.folder / GUEST)
+        Folder(job.folder).take(received, GUEST)
         judge(job.folder, *ended)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import threading
@@ -17,6 +18,31 @@ if TYPE_CHECKING:
 MAX_LINE = 4096
 _CHUNK = 1 << 16
 _TICK_S = 0.2
+
+
+class LastWords:
+    """The last bytes that a process wrote to its standard error; a thread reads and discards all others."""
+
+    _MOST_BYTES = 4096
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        """Read until the process, and what inherited its standard error, have closed it."""
+        assert process.stderr is not None
+        self._errors = process.stderr
+        self._text = b""
+        self._thread = threading.Thread(target=self._read, name="plait-ssh-errors", daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        with self._errors, contextlib.suppress(OSError):
+            while data := os.read(self._errors.fileno(), _CHUNK):
+                self._text = (self._text + data)[-self._MOST_BYTES :]
+
+    def last_line(self, patience_s: float) -> str:
+        """Return the last line that is not empty, as printable text; wait up to `patience_s` for the end."""
+        self._thread.join(patience_s)
+        lines = [line.strip() for line in self._text.decode("utf-8", errors="replace").splitlines()]
+        return printable(next((line for line in reversed(lines) if line), "")[:300], keep="")
 
 
 class StoppedError(Exception):

@@ -1,24 +1,21 @@
 """The settings of a scenario that `--configure` makes on a real host: endpoints, limits and sysctls of MPTCP and TCP.
 
-The keeper on the host makes each change as root (`sudo -n`), after it has written the old value to its journal. plait
-never touches addresses, routes, rules or interfaces, so the route that carries SSH stays as it is.
+The agent on the host makes them as root (`sudo -n`) and restores them (`agent/src/settings`). plait never touches
+addresses, routes, rules or interfaces, so the route that carries SSH stays as it is.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from plait.engine.remote.mapping import Mapping
     from plait.plan.model.plan import Plan
 
 _ALLOWED = re.compile(r"net/(mptcp|ipv4/tcp_)[a-z0-9_/]*", re.ASCII)
 _VALUE = re.compile(r"[A-Za-z0-9_. \t-]{1,100}", re.ASCII)
-_FIRST_ID = 200
-"""Ids of plait's endpoints: from here on, so that they do not meet those of the host."""
 
 
 def planned_sysctls(plan: Plan, node: str) -> dict[str, str]:
@@ -32,15 +29,31 @@ def planned_sysctls(plan: Plan, node: str) -> dict[str, str]:
     }
 
 
-def settings_of(plan: Plan, node: str, real: Mapping) -> Iterator[tuple[str, ...]]:
-    """Yield the changes for `node`, as the words of the keeper's order."""
-    for path, value in planned_sysctls(plan, node).items():
-        yield ("sysctl", path, *value.split())
+def planned_endpoints(plan: Plan, node: str, real: Mapping) -> dict[str, tuple[str, ...]]:
+    """Return the flags of the endpoints that the plan has for `node`, by real address."""
+    endpoints: dict[str, tuple[str, ...]] = {}
     for mptcp in plan.network.mptcp:
-        if mptcp.netns != node:
-            continue
-        yield ("limits", "subflows", str(mptcp.subflows), "add_addr_accepted", str(mptcp.add_addr_accepted))
-        for number, endpoint in enumerate(mptcp.endpoints):
-            address = real.addresses.get((node, endpoint.address))
-            if address is not None:
-                yield ("endpoint", str(_FIRST_ID + number), address, *endpoint.flags)
+        for endpoint in mptcp.endpoints if mptcp.netns == node else ():
+            for address, flags in real.endpoints(node, endpoint.address, endpoint.flags).items():
+                endpoints.setdefault(address, flags)
+    return endpoints
+
+
+def wanted(plan: Plan, node: str, real: Mapping) -> bytes:
+    """Return the settings for `node`, as the agent reads them (`wanted.json`)."""
+    limits = next(
+        (
+            {"subflows": mptcp.subflows, "add_addr_accepted": mptcp.add_addr_accepted}
+            for mptcp in plan.network.mptcp
+            if mptcp.netns == node
+        ),
+        None,
+    )
+    if limits is not None and node in real.turned_servers:
+        # it connects, so the others announce their addresses to it
+        limits["add_addr_accepted"] = max(mptcp.add_addr_accepted for mptcp in plan.network.mptcp)
+    endpoints = [
+        {"address": address, "flags": flags} for address, flags in planned_endpoints(plan, node, real).items()
+    ]
+    settings = {"sysctls": planned_sysctls(plan, node), "limits": limits, "endpoints": endpoints}
+    return json.dumps(settings).encode()

@@ -73,6 +73,8 @@ class Participant:
             self.zero_ns = self._number(rest)
         elif word == "ended":
             self.ended, self.failed = True, rest != "0"
+        elif word == "failed":
+            raise TrialError(f"{self.name}: {rest}")
         return word
 
     def _number(self, text: str) -> int:

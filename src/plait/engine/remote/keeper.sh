@@ -1,8 +1,9 @@
 # The keeper: what plait starts on a remote host through ssh. It obeys orders on its standard input, starts the agent,
 # and leaves nothing behind. A janitor waits until every process of the session has ended, however that happened
-# (`kill -9`, a broken connection). It then undoes what the journal lists, and removes the folder.
+# (`kill -9`, a broken connection). It then restores the settings, and removes the folder.
 #
-# Before the keeper changes a setting, it writes the old value to the journal, on this host's disk.
+# The agent changes settings and restores them (agent/src/settings). Once it may change any, it also waits for the end
+# of the session as root, so that the settings return if the janitor was killed or may no longer use sudo.
 # Answers are lines that begin with a word: hello, send, ok, failed, ended, file, none. POSIX sh; arguments are numbers
 # and words that plait has checked.
 set -u
@@ -11,26 +12,21 @@ ulimit -f 2097152 2>/dev/null # a file has at most 1 GiB
 export LC_ALL=C
 PATH=$PATH:/usr/sbin:/sbin
 patience=60 # seconds without an order, after which the connection counts as broken
+root=
+[ "$(id -u)" = 0 ] || root='sudo -n'
 
-as_root() {
-    if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
-}
-
-undo() {
-    [ -s "$1/journal" ] || return 0
-    tac "$1/journal" >"$1/undo" && while IFS=' ' read -r kind name value; do
-        case $kind in
-            sysctl) printf '%s\n' "$value" | as_root tee "/proc/sys/$name" >/dev/null ;;
-            endpoint) as_root ip mptcp endpoint delete id "$name" ;;
-            # shellcheck disable=SC2086 # the words are separate arguments
-            limits) as_root ip mptcp limits set $name $value ;;
-        esac
-    done <"$1/undo"
-    : >"$1/journal"
+undo() { # FOLDER
+    [ -e "$1/configured" ] || return 0
+    for _ in 1 2 3; do
+        why=$($root "$1/agent" --settings restore "$1" 2>&1 </dev/null) && rm -f "$1/configured" && return 0
+    done
+    return 1
 }
 
 if [ "${1-}" = janitor ]; then
+    trap '' HUP INT TERM
     read -r _ # ends when no process of the session is left
+    exec </dev/null # the pipe without a reader shows that
     undo "$2"
     rm -rf -- "$2"
     exit
@@ -40,49 +36,64 @@ folder=$(mktemp -d "${TMPDIR:-/tmp}/plait-XXXXXXXXXX") || exit 1
 mkfifo "$folder/alive" && exec 9<>"$folder/alive" || exit 1
 setsid sh -c "$KEEPER" keeper janitor "$folder" <"$folder/alive" >/dev/null 2>&1 9>&- &
 
-journal() {
-    printf '%s\n' "$*" >>"$folder/journal" && sync "$folder/journal"
-}
-
-answer() {
-    if [ "$1" = 0 ]; then echo ok; else echo "failed $(tail -n 1 "$folder/why" 2>/dev/null | cut -c 1-300)"; fi
+answer() { # CODE: the reason of a failure is in $why
+    if [ "$1" = 0 ]; then echo ok; else echo "failed $(printf %s "$why" | tail -n 1 | cut -c 1-1000)"; fi
 }
 
 receive() { # NAME BYTES: the next BYTES of the input become the file
     rm -f "$folder/$1"
     echo send
-    timeout "$patience" head -c "$2" >"$folder/$1"
+    # What does not fit on the disk is read all the same: it must not count as orders.
+    why=$(timeout "$patience" head -c "$2" | {
+        { cat >"$folder/$1"; } 2>&1
+        code=$?
+        cat >/dev/null
+        exit "$code"
+    }) && return
+    why="writing to $folder: $why; make room there, or set TMPDIR to a folder with room"
+    return 1
 }
 
-limits() {
-    as_root ip mptcp limits show
+unpack() { # SHA256
+    if [ "$(sha256sum <"$folder/agent.gz" | cut -c 1-64)" != "$1" ]; then
+        why='the agent arrived damaged'
+        return 1
+    fi
+    why=$({ gzip -dc <"$folder/agent.gz" >"$folder/agent"; } 2>&1) && chmod 700 "$folder/agent" && return
+    why="writing to $folder: $why; make room there, or set TMPDIR to a folder with room"
+    return 1
 }
 
-change() { # KIND NAME VALUE..
-    kind=$1 name=$2
-    shift 2
-    case $kind in
-        sysctl)
-            old=$(cat "/proc/sys/$name") && journal sysctl "$name" "$old" &&
-                printf '%s\n' "$*" | as_root tee "/proc/sys/$name"
-            ;;
-        limits)
-            # shellcheck disable=SC2046,SC2086 # the words are separate arguments
-            old=$(limits) && journal limits $old && as_root ip mptcp limits set $name "$@"
-            ;;
-        endpoint) journal endpoint "$name" && as_root ip mptcp endpoint add "$@" id "$name" ;;
-    esac
+watched=no
+configure() {
+    : >"$folder/configured"
+    if [ "$watched" = no ]; then
+        # shellcheck disable=SC2086 # `sudo -n` is two words, and root needs none
+        setsid $root "$folder/agent" --settings watch "$folder" <"$folder/alive" >/dev/null 2>&1 9>&- &
+        watched=yes
+    fi
+    why=$($root "$folder/agent" --settings configure "$folder" 2>&1 </dev/null)
+}
+
+value() { # NAME: the value of a setting below /proc/sys
+    [ -r "/proc/sys/$1" ] && echo "$1 $(tr '\t' ' ' <"/proc/sys/$1")"
 }
 
 facts() {
     echo "machine $(uname -m)"
     echo "kernel $(uname -r)"
-    for name in net/mptcp/enabled net/mptcp/scheduler net/ipv4/tcp_congestion_control; do
-        [ -r "/proc/sys/$name" ] && echo "$name $(cat "/proc/sys/$name")"
+    for name in net/mptcp/enabled net/mptcp/scheduler net/mptcp/available_schedulers net/mptcp/pm_type \
+        net/ipv4/tcp_congestion_control net/ipv4/tcp_available_congestion_control \
+        net/ipv4/tcp_allowed_congestion_control; do
+        value "$name"
     done
     echo "load $(cut -d ' ' -f 1 /proc/loadavg)"
     echo "python $(python3 -I -S -B -c 'import ctypes, sys; print(".".join(map(str, sys.version_info[:3])))' 2>/dev/null)"
-    as_root true 2>/dev/null && echo "root yes"
+    echo "folder $folder"
+    df -Pk "$folder" | tail -n 1 | while read -r _ _ _ free _; do echo "disk_kib $free"; done
+    grep -E '^MemAvailable:' /proc/meminfo | while read -r _ free _; do echo "memory_kib $free"; done
+    [ "$(id -u)" = 0 ] && echo "user root"
+    $root true 2>/dev/null && echo "root yes"
     return 0
 }
 
@@ -94,13 +105,8 @@ while order=$(timeout "$patience" sh -c 'IFS= read -r line && printf %s "$line"'
     case ${1-} in
         alive) echo ok ;;
         agent) # BYTES SHA256
-            receive agent.gz "$2" 2>"$folder/why"
-            if [ "$(sha256sum <"$folder/agent.gz" | cut -c 1-64)" = "$3" ]; then
-                gzip -dc <"$folder/agent.gz" >"$folder/agent" 2>"$folder/why" && chmod 700 "$folder/agent"
-                answer $?
-            else
-                echo "failed the agent arrived damaged"
-            fi
+            receive agent.gz "$2" && unpack "$3"
+            answer $?
             ;;
         facts)
             facts
@@ -108,27 +114,38 @@ while order=$(timeout "$patience" sh -c 'IFS= read -r line && printf %s "$line"'
             ;;
         read) # NAMES..: the values of settings below /proc/sys
             shift
-            for name in "$@"; do
-                [ -r "/proc/sys/$name" ] && echo "$name $(tr '\t' ' ' <"/proc/sys/$name")"
-            done
+            for name in "$@"; do value "$name"; done
             echo ok
             ;;
-        change)
-            shift
-            change "$@" >/dev/null 2>"$folder/why"
+        route) # LOCAL REMOTE: the interfaces with the address, and the route of packets that leave from it
+            if command -v ip >/dev/null; then
+                ip -j address show to "$2" 2>/dev/null || echo '[]'
+                ip -j route get "$3" from "$2" 2>/dev/null || echo '[]'
+            fi
+            echo ok
+            ;;
+        endpoints) # those of MPTCP, if this user may list them
+            $root "$folder/agent" --settings show 2>/dev/null </dev/null
+            echo ok
+            ;;
+        configure) # BYTES: make the settings of a trial
+            receive wanted.json "$2" && configure
             answer $?
             ;;
         restore)
-            undo "$folder" >/dev/null 2>"$folder/why"
+            undo "$folder"
             answer $?
             ;;
         trial) # BYTES ARGUMENTS..
             shift
             rm -rf "$folder/job" && mkdir "$folder/job"
-            receive job/plan.json "$1"
-            shift
-            "$folder/agent" --job "$folder/job" --on-order "$@" 2>"$folder/job/console.log"
-            echo "ended $?"
+            if receive job/plan.json "$1"; then
+                shift
+                "$folder/agent" --job "$folder/job" --on-order "$@" 2>"$folder/job/console.log"
+                echo "ended $?"
+            else
+                answer 1
+            fi
             ;;
         fetch) # NAME: a file of the trial
             if [ -f "$folder/job/$2" ]; then

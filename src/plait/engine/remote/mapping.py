@@ -2,12 +2,18 @@
 
 Each host gets a plan of its own: it is the only node, it builds nothing, and it has only the flows with a side on it.
 The tables that come back get the addresses and ports of the plan again, so that paths have their names.
+
+Where routers translate addresses, a host binds to its local address, and the other side connects to its public one. A
+host without a public address can only open connections. If it is the server of a flow by the plan, the two sides of the
+flow change places: it connects to the planned client, and the data flow as planned.
 """
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass, field
 from ipaddress import ip_address
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from plait.plan.model.applications import PageConnection
@@ -35,31 +41,114 @@ class Mapping:
     """The real addresses and ports of a plan on the hosts of a file."""
 
     addresses: dict[tuple[str, str], str] = field(default_factory=dict)
-    """By node and address of the plan."""
+    """The local address, by node and address of the plan."""
+    public: dict[tuple[str, str], str | None] = field(default_factory=dict)
+    """The address that the other side connects to; None: it can connect to none."""
     ports: dict[tuple[str, int], int] = field(default_factory=dict)
     """By node and port of the plan."""
+    turned_clients: set[str] = field(default_factory=set)
+    """The nodes to which the servers of their flows connect."""
+    turned_servers: set[str] = field(default_factory=set)
+    """The nodes that connect although the plan has servers there."""
+    secret: int = field(default_factory=lambda: secrets.randbits(53))
+    """The seed of all hosts' plans. By it a host knows the packet with which the other side opens the way."""
     missing: list[tuple[str, str]] = field(default_factory=list)
     """Node and reason of each address or port that the hosts file lacks."""
 
-    def side(self, side: Side) -> Side:
-        """Return a side of a flow with its real address and port."""
-        port = self.ports.get((side.netns, side.port), 0)
-        address = self.addresses[side.netns, side.address]
-        return side.model_copy(update={"address": address, "port": port})
+    def is_turned(self, flow: Flow) -> bool:
+        """Return whether the server of `flow` connects to its client, because only it can open connections."""
+        return self.public[flow.server.netns, flow.server.address] is None
 
-    def pairs(self, flow: Flow) -> dict[Pair, Pair]:
-        """Return the plan's addresses of client and server of each path of `flow`, by the real ones."""
-        pairs: dict[Pair, Pair] = {}
-        for path in flow.paths:
-            client = self.addresses.get((flow.client.netns, path.client_address))
-            server = self.addresses.get((flow.server.netns, path.server_address))
-            if client is not None and server is not None:
-                pairs.setdefault((client, server), (path.client_address, path.server_address))
+    def opener(self, flow: Flow) -> str:
+        """Return the node that opens the connections of `flow`."""
+        return flow.server.netns if self.is_turned(flow) else flow.client.netns
+
+    def flow_at(self, flow: Flow, node: str) -> Flow:
+        """Return `flow` as the agent on `node` carries it out: real addresses and ports, and the side that connects."""
+        client, server = (self._side(side, node) for side in (flow.client, flow.server))
+        paths = flow.paths
+        if flow.kind == "prototype":  # its program opens a socket for each path
+            paths = tuple(self._path(path, flow, node) for path in flow.paths)
+        if not self.is_turned(flow):
+            return flow.model_copy(update={"client": client, "server": server, "paths": paths})
+        return flow.model_copy(
+            update={
+                "client": server.model_copy(update={"port": 0}),
+                "server": client.model_copy(update={"port": self.ports[flow.client.netns, flow.server.port]}),
+                "sender": "server" if flow.sender == "client" else "client",
+                "paths": paths,
+            }
+        )
+
+    def _address(self, node: str, address: str, at: str) -> str:
+        """Return an address of `node` as the host `at` uses it."""
+        public = self.public[node, address]
+        return public if at != node and public is not None else self.addresses[node, address]
+
+    def _side(self, side: Side, at: str) -> Side:
+        port = self.ports.get((side.netns, side.port), 0)
+        return side.model_copy(update={"address": self._address(side.netns, side.address, at), "port": port})
+
+    def _path(self, path: Path, flow: Flow, at: str) -> Path:
+        ends = {
+            "client_address": self._address(flow.client.netns, path.client_address, at),
+            "server_address": self._address(flow.server.netns, path.server_address, at),
+        }
+        return path.model_copy(update=ends)
+
+    def endpoints(self, node: str, address: str, flags: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+        """Return the flags of the real endpoints for an MPTCP endpoint of the plan, by their address.
+
+        An endpoint announces the public address. Without one it opens subflows instead, and the endpoints of a client
+        that others connect to announce instead of opening. No host can bind to an address that only its router has, so
+        an endpoint that announces it and opens subflows becomes two.
+        """
+        local = self.addresses.get((node, address))
+        if local is None:
+            return {}
+        public, is_announced = self.public[node, address], "signal" in flags
+        others = tuple(flag for flag in flags if flag not in ("signal", "subflow", "fullmesh"))
+        if is_announced and public is None:
+            return {local: ("subflow", *others)}
+        is_turned = node in self.turned_clients
+        if public is None or (public == local if is_announced else not is_turned):
+            return {local: flags}
+        opened = {local: ("subflow", *others)} if "subflow" in flags and not is_turned else {}
+        return {**opened, public: ("signal", *others)}
+
+    def pairs(self, flow: Flow, node: str) -> dict[tuple[str, str | None], list[Pair]]:
+        """Return the plan's addresses of client and server, by the real ones that `node` sees, the initial ones first.
+
+        The address of the other side is None where `node` cannot know under which address it sees that side.
+        """
+        pairs: dict[tuple[str, str | None], list[Pair]] = {}
+        for pair in planned_pairs(flow):
+            client, server = (flow.client.netns, pair[0]), (flow.server.netns, pair[1])
+            own, other = (client, server) if flow.client.netns == node else (server, client)
+            if own in self.addresses and other in self.addresses:
+                pairs.setdefault((self.addresses[own], self.public[other]), []).append(pair)
         return pairs
+
+    def planned_address(self, address: str | None, node: str, *, elsewhere: bool = False) -> str | None:
+        """Return the plan's address for a real one of `node`, or of the other nodes; others stay.
+
+        Where several paths have one real address, this is that of the first.
+        """
+        seen = self.public if elsewhere else self.addresses
+        planned = (
+            old for (where, old), new in seen.items() if new == address and (where == node) != elsewhere
+        )
+        return next(planned, address) if address is not None else None
 
     def planned_port(self, node: str, port: int | None) -> int | None:
         """Return the plan's port for a real one; other ports stay."""
         return next((old for (where, old), new in self.ports.items() if (where, new) == (node, port)), port)
+
+
+def planned_pairs(flow: Flow) -> list[Pair]:
+    """Return the plan's addresses of client and server: those of the flow, and those of its paths."""
+    first = (flow.client.address, flow.server.address)
+    return list(dict.fromkeys([first, *((path.client_address, path.server_address) for path in flow.paths)]))
 
 
 def interfaces(plan: Plan) -> dict[tuple[str, str], PlannedInterface]:
@@ -78,14 +167,15 @@ def mapping(plan: Plan, hosts: HostsFile) -> Mapping:
     out = Mapping()
     places = interfaces(plan)
     for flow in plan.flows:
-        wanted = [(flow.client.netns, flow.client.address), (flow.server.netns, flow.server.address)]
-        for path in flow.paths:
-            wanted += [(flow.client.netns, path.client_address), (flow.server.netns, path.server_address)]
-        for node, address in dict.fromkeys(wanted):
+        ends = (
+            zip((flow.client.netns, flow.server.netns), pair, strict=True) for pair in planned_pairs(flow)
+        )
+        for node, address in dict.fromkeys(chain.from_iterable(ends)):
             _map_address(out, hosts, places.get((node, address)), node, address)
         for side in (flow.client, flow.server):
-            _map_port(out, hosts, side)
+            _map_port(out, hosts, side.netns, side.port)
         _check_families(out, flow)
+        _turn(out, hosts, flow)
     out.missing = list(dict.fromkeys(out.missing))
     return out
 
@@ -103,18 +193,58 @@ def _map_address(
         wanted = " or ".join(name for name in names if name) or address
         out.missing.append((node, f"has no address for {wanted} in the hosts file"))
     else:
-        out.addresses[node, address] = real
+        out.addresses[node, address], out.public[node, address] = real.local, real.public
 
 
-def _map_port(out: Mapping, hosts: HostsFile, side: Side) -> None:
-    host = hosts.hosts.get(side.netns)
-    if host is None or side.port == 0 or (side.netns, side.port) in out.ports:
+def _map_port(out: Mapping, hosts: HostsFile, node: str, port: int) -> None:
+    host = hosts.hosts.get(node)
+    if host is None or port == 0 or (node, port) in out.ports:
         return
-    used = sum(node == side.netns for node, _ in out.ports)
+    used = sum(other == node for other, _ in out.ports)
     if used >= len(host.port_range):
-        out.missing.append((side.netns, f"has too few ports in the hosts file ({host.ports})"))
+        out.missing.append((node, f"has too few ports in the hosts file ({host.ports})"))
     else:
-        out.ports[side.netns, side.port] = host.port_range[used]
+        out.ports[node, port] = host.port_range[used]
+
+
+def _turn(out: Mapping, hosts: HostsFile, flow: Flow) -> None:
+    """Give the client of a flow a port to listen on, if only the server can connect on one of the paths."""
+    if flow.kind == "prototype":
+        _check_prototype(out, flow)
+        return
+    for address, hidden in planned_pairs(flow):
+        is_hidden = out.public.get((flow.server.netns, hidden), "") is None
+        if is_hidden and out.public.get((flow.client.netns, address)) is not None:
+            _map_port(out, hosts, flow.client.netns, flow.server.port)
+    client, server = ((side.netns, side.address) for side in (flow.client, flow.server))
+    if client not in out.public or server not in out.public or out.public[server] is not None:
+        return
+    if out.public[client] is None:
+        out.missing.append(
+            (
+                flow.server.netns,
+                f"has no public address for flow {flow.name}, and neither has {flow.client.netns}",
+            )
+        )
+        return
+    out.turned_clients.add(flow.client.netns)
+    out.turned_servers.add(flow.server.netns)
+
+
+def _check_prototype(out: Mapping, flow: Flow) -> None:
+    """Note the addresses of a prototype flow that the other side cannot know in advance."""
+    for path in flow.paths:
+        for node, address in (
+            (flow.client.netns, path.client_address),
+            (flow.server.netns, path.server_address),
+        ):
+            if out.public.get((node, address), "") is None:
+                out.missing.append(
+                    (
+                        node,
+                        f"has no public address for path {path.name}, which prototype flow {flow.name} needs",
+                    )
+                )
 
 
 def _check_families(out: Mapping, flow: Flow) -> None:
@@ -146,41 +276,27 @@ def plan_of(plan: Plan, node: str, real: Mapping, end_us: int) -> Plan:
     numbers = {flow.id: number for number, flow in enumerate(flows)}
     return Plan(
         schema_version=1,
-        seed=plan.seed,
+        seed=real.secret,
         machine=Machine(),
         sample_interval_us=plan.sample_interval_us,
         end_us=min(plan.end_us, end_us),
         network=Network(namespaces=(Namespace(name=node, role="host"),), veths=()),
         links=(),
-        flows=tuple(_flow(flow, numbers, real) for flow in flows),
+        flows=tuple(_flow(flow, numbers, real, node) for flow in flows),
         measure=plan.measure,
         monitors=Monitors(counters=plan.monitors.counters),
     )
 
 
-def _flow(flow: Flow, numbers: dict[int, int], real: Mapping) -> Flow:
+def _flow(flow: Flow, numbers: dict[int, int], real: Mapping, node: str) -> Flow:
     application = flow.application
     if isinstance(application, PageConnection):
         application = application.model_copy(update={"page": numbers[application.page]})
-    paths = flow.paths
-    if flow.kind == "prototype":  # its program opens a socket for each path
-        paths = tuple(_real_path(path, flow, real) for path in paths)
-    return flow.model_copy(
+    return real.flow_at(flow, node).model_copy(
         update={
             "id": numbers[flow.id],
-            "paths": paths,
             "application": application,
-            "client": real.side(flow.client),
-            "server": real.side(flow.server),
             "after": tuple(numbers[other] for other in flow.after),
             "connection": None if flow.connection is None else numbers[flow.connection],
         }
     )
-
-
-def _real_path(path: Path, flow: Flow, real: Mapping) -> Path:
-    ends = {
-        "client_address": real.addresses[flow.client.netns, path.client_address],
-        "server_address": real.addresses[flow.server.netns, path.server_address],
-    }
-    return path.model_copy(update=ends)

@@ -15,13 +15,14 @@ import polars as pl
 from plait.dataset.convert import read_stream
 from plait.dataset.model import ALL_TABLES, TABLES
 from plait.engine.remote.mapping import flows_of
+from plait.files import Folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from collections.abc import Mapping as Map
     from pathlib import Path
 
-    from plait.engine.remote.mapping import Mapping
+    from plait.engine.remote.mapping import Mapping, Pair
     from plait.plan.model.plan import Flow, Plan
 
 FETCHED = (*TABLES, "messages", "counter_series")
@@ -51,6 +52,8 @@ def read_host(node: str, folder: Path, later_us: int) -> HostTables:
 
 def merged(plan: Plan, real: Mapping, hosts: Iterable[HostTables]) -> dict[str, pl.DataFrame]:
     """Return the tables of the trial, with the flows, addresses and ports of `plan`."""
+    hosts = list(hosts)
+    known = _Paths.of(plan, real, hosts)
     parts: dict[str, list[pl.DataFrame]] = {}
     rows: dict[int, dict[str, dict[str, object]]] = {}
     for host in hosts:
@@ -62,7 +65,7 @@ def merged(plan: Plan, real: Mapping, hosts: Iterable[HostTables]) -> dict[str, 
                 for row in numbered.to_dicts():
                     rows.setdefault(row["flow"], {})[host.node] = row
             else:
-                parts.setdefault(name, []).append(_planned(numbered, name, host.node, flows, real))
+                parts.setdefault(name, []).append(_planned(numbered, name, host.node, flows, known))
     out = {name: pl.concat(frames) for name, frames in parts.items()}
     out["events"] = _without_copies(out["events"])
     if "messages" in out:
@@ -70,7 +73,7 @@ def merged(plan: Plan, real: Mapping, hosts: Iterable[HostTables]) -> dict[str, 
     for name in ("connections", "subflows", "counter_series"):
         if name in out:
             out[name] = out[name].sort("t_us", maintain_order=True)
-    merged_rows = [_flow_row(flow, rows.get(flow.id, {})) for flow in plan.flows]
+    merged_rows = [_flow_row(flow, rows.get(flow.id, {}), real) for flow in plan.flows]
     out["flows"] = pl.DataFrame(merged_rows, schema=ALL_TABLES["flows"])
     return out
 
@@ -79,7 +82,8 @@ def write(tables: Map[str, pl.DataFrame], folder: Path) -> None:
     """Write the tables as the agent does, `NAME.arrow`."""
     folder.mkdir()
     for name, frame in tables.items():
-        frame.write_ipc_stream(folder / f"{name}.arrow", compression="uncompressed")
+        with Folder(folder).create(f"{name}.arrow") as file:
+            frame.write_ipc_stream(file, compression="uncompressed")
 
 
 def _shifted(frame: pl.DataFrame, later_us: int) -> pl.DataFrame:
@@ -98,14 +102,55 @@ def _numbered(frame: pl.DataFrame, flows: list[Flow]) -> pl.DataFrame:
     return frame.with_columns(pl.col("flow").replace_strict(numbers, default=None, return_dtype=pl.Int64))
 
 
-def _planned(frame: pl.DataFrame, name: str, node: str, flows: list[Flow], real: Mapping) -> pl.DataFrame:
-    """Replace real addresses and ports by those of the plan."""
+@dataclass(frozen=True)
+class _Paths:
+    """What tells the path of a subflow: the mapping, and the ports of the side that connected."""
+
+    real: Mapping
+    opened: Map[tuple[int, int], Pair]
+    """By flow and port, the plan's addresses of client and server. Most translating routers keep a port."""
+
+    @classmethod
+    def of(cls, plan: Plan, real: Mapping, hosts: Iterable[HostTables]) -> _Paths:
+        """Collect the ports from the tables of the hosts."""
+        by_id = {flow.id: flow for flow in plan.flows}
+        opened: dict[tuple[int, int], Pair] = {}
+        for host in hosts:
+            subflows = _numbered(host.tables["subflows"], flows_of(plan, host.node))
+            columns = ("flow", "local_address", "local_port", "remote_address")
+            for number, local, port, remote in subflows.select(columns).unique().rows():
+                flow = by_id[number]
+                pairs = real.pairs(flow, host.node).get((local, remote), [])
+                if real.opener(flow) == host.node and port is not None and len(pairs) == 1:
+                    opened[number, port] = pairs[0]
+        return cls(real, opened)
+
+    def pair(self, flow: Flow, node: str, ends: _Ends) -> Pair | None:
+        """Return the plan's addresses of client and server of a subflow that `node` sampled."""
+        local, _local_port, remote, remote_port = ends
+        if local is None or remote is None:
+            return None
+        pairs = self.real.pairs(flow, node)
+        if known := pairs.get((local, remote)):
+            return known[0]
+        # The other side has no address that this one could know: its port, or the only choice left, shows the path.
+        hidden = pairs.get((local, None), [])
+        by_port = self.opened.get((flow.id, remote_port or 0))
+        return by_port if by_port in hidden else hidden[0] if len(hidden) == 1 else None
+
+
+def _planned(frame: pl.DataFrame, name: str, node: str, flows: list[Flow], known: _Paths) -> pl.DataFrame:
+    """Replace real addresses, ports and sides by those of the plan."""
+    by_id = {flow.id: flow for flow in flows}
+    if "side" in frame.columns:
+        turned = [flow.id for flow in flows if known.real.is_turned(flow)]
+        other = pl.col("side").replace({"client": "server", "server": "client"})
+        frame = frame.with_columns(side=pl.when(pl.col("flow").is_in(turned)).then(other).otherwise("side"))
     if name not in ("subflows", "events") or frame.is_empty():
         return frame
-    by_id = {flow.id: flow for flow in flows}
     ends = ("local_address", "local_port", "remote_address", "remote_port")
     rows = frame.select("flow", *ends).rows()
-    planned = [_planned_ends(by_id.get(row[0]), node, row[1:], real) for row in rows]
+    planned = [_planned_ends(by_id.get(row[0]), node, row[1:], known) for row in rows]
     columns = zip(ends, zip(*planned, strict=True), strict=True)
     return frame.with_columns(pl.Series(name, values, dtype=frame.schema[name]) for name, values in columns)
 
@@ -113,18 +158,22 @@ def _planned(frame: pl.DataFrame, name: str, node: str, flows: list[Flow], real:
 _Ends = tuple[str | None, int | None, str | None, int | None]
 
 
-def _planned_ends(flow: Flow | None, node: str, ends: _Ends, real: Mapping) -> _Ends:
-    if flow is None:
-        return ends
+def _planned_ends(flow: Flow | None, node: str, ends: _Ends, known: _Paths) -> _Ends:
     local, local_port, remote, remote_port = ends
+    # An announcement has one address, and a connection of another program may have any.
+    real = known.real
+    single = real.planned_address(local, node), real.planned_address(remote, node, elsewhere=True)
+    if flow is None:
+        return single[0], local_port, single[1], remote_port
     is_client = flow.client.netns == node
-    pairs = real.pairs(flow)
-    key = (local, remote) if is_client else (remote, local)
-    if None not in key and key in pairs:
-        client, server = pairs[key]
-        local, remote = (client, server) if is_client else (server, client)
+    connects = real.opener(flow) == node
+    pair = known.pair(flow, node, ends)
+    if pair is not None:
+        local, remote = pair if is_client else (pair[1], pair[0])
+    else:
+        local, remote = single
     peer = flow.server.netns if is_client else flow.client.netns
-    if is_client:
+    if connects:
         remote_port = real.planned_port(peer, remote_port)
     else:
         local_port = real.planned_port(node, local_port)
@@ -160,19 +209,20 @@ def joined_messages(plan: Plan, rows: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([rows.filter(~is_apart), joined.select(rows.columns)]).sort("flow", "index")
 
 
-def _flow_row(flow: Flow, rows: Map[str, Map[str, object]]) -> dict[str, object]:
+def _flow_row(flow: Flow, rows: Map[str, Map[str, object]], real: Mapping) -> dict[str, object]:
     """Return the row of a flow from those of its two hosts."""
     client, server = rows.get(flow.client.netns, {}), rows.get(flow.server.netns, {})
     sender, receiver = (client, server) if flow.sender == "client" else (server, client)
+    opener = rows.get(real.opener(flow), {})
     ended = (
-        client if flow.kind == "bulk" else receiver
-    )  # a bulk flow completes if it connects; the client knows that
+        opener if flow.kind == "bulk" else receiver
+    )  # a bulk flow completes if it connects; the side that connects knows that
     of_sender = ("congestion_control", "sent_bytes", "sent_sha256")
     of_receiver = ("first_byte_us", "end_us", "received_bytes", "received_sha256")
     errors = [str(row["error"]) for row in (receiver, sender) if row.get("error") is not None]
     fallbacks = [row["fallback"] for row in (client, server) if row.get("fallback") is not None]
     return {
-        **{name: client.get(name) for name in TABLES["flows"]},
+        **{name: opener.get(name) for name in TABLES["flows"]},
         "flow": flow.id,
         "name": flow.name,
         "kind": flow.kind,

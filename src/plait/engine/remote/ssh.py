@@ -7,6 +7,7 @@ in batch mode, so it never asks. All sessions of a host share one connection, wh
 from __future__ import annotations
 
 import contextlib
+import os
 import platform
 import shlex
 import shutil
@@ -16,10 +17,12 @@ import time
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from plait.engine.remote.channel import Channel, StoppedError
-from plait.errors import MachineError, TrialError, printable
+from plait.engine.remote.answers import endpoints_in, interface_of, interfaces_with
+from plait.engine.remote.channel import Channel, LastWords, StoppedError
+from plait.errors import MachineError, TrialError
+from plait.files import Folder
 
 if TYPE_CHECKING:
     import threading
@@ -95,15 +98,14 @@ class HostSession:
         self.name = name
         self.facts: dict[str, str] = {}
         self.destination = destination
-        self._errors = connections.folder / f"{name}.log"
-        with self._errors.open("wb") as errors:
-            self.process = subprocess.Popen(
-                connections.command(destination),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                start_new_session=True,  # Ctrl-C must reach plait alone, which ends the session in order
-            )
+        self.process = subprocess.Popen(
+            connections.command(destination),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C must reach plait alone, which ends the session in order
+        )
+        self._errors = LastWords(self.process)
         self.channel = Channel(self.process, f"{name} ({destination})", stop, self._why)
 
     def is_alive(self) -> bool:
@@ -150,7 +152,7 @@ class HostSession:
         while (line := self.channel.line(timeout_s)) != "ok":
             if line.startswith("failed"):
                 reason = line.removeprefix("failed").strip() or "it gave no reason"
-                raise TrialError(f"{self.name}: {' '.join(words)[:100]}: {reason}")
+                raise TrialError(f"{self.name}: {words[0]}: {reason.removeprefix('plait-agent: ')}")
             lines.append(line)
             if len(lines) > _GREETING_LINES:
                 raise TrialError(f"{self.name}: the answer to {words[0]} is too long")
@@ -160,6 +162,23 @@ class HostSession:
         """Return the values of settings (paths below /proc/sys) that the host has."""
         lines = self.order("read", *settings)
         return {name: " ".join(value.split()) for name, _, value in (line.partition(" ") for line in lines)}
+
+    def configure(self, settings: bytes) -> None:
+        """Make settings (see `plait.engine.remote.configure`), until `restore` or the session's end."""
+        self.order("configure", str(len(settings)), data=settings)
+
+    def route(self, local: str, remote: str) -> tuple[set[str] | None, str | None]:
+        """Return the interfaces with the address `local`, and the interface of packets from there to `remote`.
+
+        The route is empty if the host has none; both are None if it has no `ip`.
+        """
+        answer = [*self.order("route", local, remote), "", ""]
+        return interfaces_with(local, answer[0]), interface_of(answer[1])
+
+    def endpoints(self) -> list[dict[str, Any]] | None:
+        """Return the MPTCP endpoints of the host, each with address and flags; None if plait may not list them."""
+        answer = self.order("endpoints")
+        return endpoints_in(answer[0], self.name) if answer else None
 
     def start_order(self, *words: str, data: bytes | None = None) -> None:
         """Give an order, with `data` if it has some, without waiting for its answer."""
@@ -182,7 +201,7 @@ class HostSession:
         size = int(words[1][:20])
         if size > most:
             raise TrialError(f"{self.name}: {name} has {size} bytes; plait accepts {most}")
-        with target.open("xb") as file:
+        with os.fdopen(Folder(target.parent).new(target.name), "wb") as file:
             for piece in self.channel.chunks(size, PIECE_S):
                 file.write(piece)
         return size
@@ -217,5 +236,5 @@ class HostSession:
         while self.process.poll() is None and time.monotonic() < deadline:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(timeout=0.2)
-        text = printable(self._errors.read_bytes()[-2000:].decode("utf-8", errors="replace")).strip()
-        return f": {text.splitlines()[-1][:300]}" if text else ""
+        text = self._errors.last_line(max(0.0, deadline - time.monotonic()))
+        return f": {text}" if text else ""

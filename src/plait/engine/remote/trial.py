@@ -8,32 +8,43 @@ from __future__ import annotations
 
 import gzip
 import json
+import tempfile
 import weakref
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait.binaries import AGENT
 from plait.engine.engine import Clock, EngineIdentity, Interrupted
 from plait.engine.remote import merge
 from plait.engine.remote.channel import StoppedError
-from plait.engine.remote.configure import planned_sysctls, settings_of
+from plait.engine.remote.configure import planned_sysctls, wanted
 from plait.engine.remote.exchange import Exchange
 from plait.engine.remote.mapping import mapping, nodes_of, plan_of
+from plait.engine.remote.preflight import Check
+from plait.engine.remote.probe import probes as probes_for
+from plait.engine.remote.probe import problems as blocked
+from plait.engine.remote.probe import unconnected
 from plait.engine.remote.spent import Spent
 from plait.engine.remote.ssh import Connections, HostSession
 from plait.engine.remote.support import features, missing, prototype_nodes, python, sockets
 from plait.errors import MachineError, RequestError, TrialError
+from plait.files import Folder
 from plait.hosts.read import read_hosts
+from plait.plan.identity import plan_bytes
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    import polars as pl
 
     from plait.engine.engine import Job
     from plait.engine.inventory import Inventory, Setting
     from plait.engine.remote.clocks import Zero
+    from plait.engine.remote.mapping import Mapping as RealAddresses
+    from plait.engine.remote.probe import LineProbe
     from plait.engine.request import EngineRequest
     from plait.engine.support import Unsupported
     from plait.hosts.model import HostsFile
@@ -67,6 +78,8 @@ class RemoteEngine:
         self._stack = ExitStack()
         self._connections = self._stack.enter_context(connections)
         self._sessions: dict[str, HostSession] = {}
+        self._passed: set[bytes] = set()
+        """What hosts and lines have carried before the first trial."""
         self._agent = gzip.compress(AGENT.read_bytes(), 6, mtime=0)
         self._finalizer = weakref.finalize(self, _close, self._sessions, self._stack)
 
@@ -91,14 +104,65 @@ class RemoteEngine:
     def unsupported(self, plan: Plan) -> list[Unsupported]:
         """Return what in `plan` needs a network that plait builds, or hosts that the file lacks (see Engine).
 
-        Asks the hosts of prototype flows for their Python (MachineError if one cannot be reached).
+        If it is nothing, this asks the hosts, and tries each line with short connections. Raises MachineError if a host
+        cannot be reached, or lacks something, or if a line is blocked.
         """
         lacks = [*features(plan), *missing(mapping(plan, self._hosts)), *sockets(plan)]
-        nodes = prototype_nodes(plan)
-        if lacks or not nodes:
+        if lacks:
             return lacks
         facts = self._facts()
-        return list(python({node: facts[node].get("python", "") for node in nodes}))
+        lacks = list(python({node: facts[node].get("python", "") for node in prototype_nodes(plan)}))
+        if not lacks:
+            self._refuse_what_is_blocked(plan)
+        return lacks
+
+    def _refuse_what_is_blocked(self, plan: Plan) -> None:
+        """Raise MachineError, with a sentence for each reason, if hosts or lines cannot carry `plan`."""
+        real = mapping(plan, self._hosts)
+        probes = list(probes_for(plan, real))
+        settings = [wanted(plan, node, real) for node in nodes_of(plan)]
+        needs = sha256(b"".join([*(plan_bytes(probe.plan) for probe in probes), *settings])).digest()
+        if needs in self._passed:
+            return
+        try:
+            sessions = self._connected(nodes_of(plan))
+            problems = list(Check(plan, real, sessions, self._configure).problems())
+            if not problems:
+                problems = self._blocked(plan, real, probes)
+        except TrialError as error:
+            self._drop_sessions()
+            raise MachineError(f"trying the lines before the first trial: {error}") from error
+        if problems:
+            raise MachineError("\n".join(dict.fromkeys(problems)))
+        self._passed.add(needs)
+
+    def _blocked(self, plan: Plan, real: RealAddresses, probes: Iterable[LineProbe]) -> list[str]:
+        """Run probes with the settings of `plan`, and return what is blocked."""
+        problems: list[str] = []
+        with self._configured(plan, real, self._sessions), tempfile.TemporaryDirectory() as folder:
+            for number, probe in enumerate(probes):
+                if problems and probe.joins:
+                    break
+                out = Path(folder, str(number))
+                out.mkdir()
+                tables = self._exchange(probe.plan, real, out, lambda _: None)[0]
+                problems += blocked(probe, tables, real)
+        return problems
+
+    @contextmanager
+    def _configured(
+        self, plan: Plan, real: RealAddresses, sessions: Mapping[str, HostSession]
+    ) -> Iterator[None]:
+        """Give the hosts the settings of `plan`, if the user allows it. A session that ends restores them itself."""
+        if not self._configure:
+            yield
+            return
+        nodes = nodes_of(plan)
+        for node in nodes:
+            sessions[node].configure(wanted(plan, node, real))
+        yield
+        for node in nodes:
+            sessions[node].order("restore")
 
     def _facts(self) -> dict[str, dict[str, str]]:
         """Return what each host says of itself, by node (MachineError if one cannot be reached)."""
@@ -122,41 +186,49 @@ class RemoteEngine:
             self._stop = None
 
     def _run(self, job: Job) -> None:
-        (job.folder / "console.log").touch()
+        Folder(job.folder).append("console.log", b"")
         real = mapping(job.plan, self._hosts)
         nodes = nodes_of(job.plan)
-        end_us = self._spent.check(job.plan)
-        sessions = {name: session for name, session in self._connected(nodes).items() if name in nodes}
-        plans = {node: plan_of(job.plan, node, real, end_us) for node in nodes}
-        for name, session in sessions.items():
-            for change in settings_of(job.plan, name, real) if self._configure else ():
-                session.order("change", *change)
-            self._compare(job, session)
-        exchange = Exchange(sessions, job.folder, self._spent.arguments())
+        self._spent.check(job.plan)
+        sessions = self._connected(nodes)
+        with self._configured(job.plan, real, sessions):
+            for node in nodes:
+                self._compare(job, sessions[node])
+            try:
+                tables, zeros = self._exchange(job.plan, real, job.folder, job.progress)
+            finally:
+                _join_logs(job.folder, nodes)
+        if not_connected := list(unconnected(job.plan, tables, real)):
+            raise MachineError("\n".join(not_connected))
+        self._keep(job, tables, zeros)
+
+    def _exchange(
+        self, plan: Plan, real: RealAddresses, folder: Path, progress: Callable[[int], None]
+    ) -> tuple[dict[str, pl.DataFrame], dict[str, Zero]]:
+        """Let the hosts carry out `plan`; return the tables, and when each host began. Counts what they send."""
+        nodes = nodes_of(plan)
+        end_us = self._spent.check(plan)
+        exchange = Exchange({node: self._sessions[node] for node in nodes}, folder, self._spent.arguments())
         try:
-            zeros = exchange.run(plans, job.progress)
-            self._keep(job, zeros, exchange.sent_bytes())
+            zeros = exchange.run({node: plan_of(plan, node, real, end_us) for node in nodes}, progress)
+            first = next(iter(zeros.values()))
+            hosts = [
+                merge.read_host(node, folder / node, zero.after_us(first)) for node, zero in zeros.items()
+            ]
+            tables = merge.merged(plan, real, hosts)
+            self._spent.add(tables, plan, exchange.sent_bytes())
         except (TrialError, StoppedError):
             self._spent.add_failed(exchange.sent_bytes(), exchange.lasted_s())
             raise
-        finally:
-            _join_logs(job.folder, nodes)
-        if self._configure:
-            for session in sessions.values():
-                session.order("restore")
+        return tables, zeros
 
-    def _keep(self, job: Job, zeros: Mapping[str, Zero], sent_bytes: int | None) -> None:
+    def _keep(self, job: Job, tables: Mapping[str, pl.DataFrame], zeros: Mapping[str, Zero]) -> None:
         """Write the tables and the status of the trial, and note the facts."""
         first = next(iter(zeros.values()))
-        hosts = [
-            merge.read_host(name, job.folder / name, zero.after_us(first)) for name, zero in zeros.items()
-        ]
-        tables = merge.merged(job.plan, mapping(job.plan, self._hosts), hosts)
         merge.write(tables, job.folder / "data")
-        self._spent.add(tables, job.plan, sent_bytes)
         statuses = [json.loads((job.folder / name / "status.json").read_bytes()) for name in zeros]
         longest = max(statuses, key=lambda status: int(status["virtual_us"]))
-        (job.folder / "status.json").write_text(json.dumps(longest), encoding="utf-8")
+        Folder(job.folder).write("status.json", json.dumps(longest).encode())
         for name, zero in zeros.items():
             error_us = (zero.error_ns + first.error_ns) / 1000 if zero is not first else 0.0
             job.note(f"{name}.kernel", self._sessions[name].facts.get("kernel"))
@@ -213,13 +285,11 @@ def _close(sessions: dict[str, HostSession], stack: ExitStack) -> None:
 
 def _join_logs(folder: Path, nodes: Iterable[str]) -> None:
     """Write what the agents printed to the trial's console log."""
-    with (folder / "console.log").open("ab") as console:
-        for node in nodes:
-            log = folder / node / "console.log"
-            if log.is_file():
-                console.writelines(
-                    f"{node}: ".encode() + line for line in log.read_bytes().splitlines(keepends=True)
-                )
+    for node in nodes:
+        log = folder / node / "console.log"
+        if log.is_file():
+            lines = log.read_bytes().splitlines(keepends=True)
+            Folder(folder).append("console.log", b"".join(f"{node}: ".encode() + line for line in lines))
 
 
 def make(request: EngineRequest) -> RemoteEngine:

@@ -8,7 +8,6 @@ guest's memory.
 from __future__ import annotations
 
 import hashlib
-import shutil
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from plait.cache import cache_root
 from plait.engine import inventory
 from plait.engine.uml import initramfs
 from plait.errors import MachineError, RequestError, TrialError
+from plait.files import Folder
 from plait.kernel import additions
 from plait.plan.model.plan import Machine, Network, Plan
 
@@ -88,8 +88,7 @@ def add_modules(plan: Plan, folder: Path, build: BuildModule) -> None:
             built = build(module)
         except (RequestError, MachineError) as error:
             raise TrialError(f"building the module {module.name}, which the plan needs: {error}") from error
-        (folder / "modules").mkdir(exist_ok=True)
-        shutil.copyfile(built, folder / "modules" / f"{module.name}.ko")
+        (Folder(folder) / "modules").bring(built, f"{module.name}.ko")
 
 
 def initramfs_of(agent: Path) -> tuple[Path, str]:

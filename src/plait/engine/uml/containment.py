@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait.binaries import CONTAIN
+from plait.engine.host_view import state_folders
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
+
+    from plait.engine.host_view import HostView
 
 LAYERS = {
     "user_namespace": "root in the guest's process would be root of this machine",
-    "minimal_root": "the guest's process would see every file that you can read, and write those that you can write",
+    "minimal_root": "the guest's process would see every file that you can read, write those that you can write, and "
+    "fill the disk",
     "pid_namespace": "the guest's process could signal and trace your other processes",
     "network_namespace": "the guest's process could reach this machine's network and abstract sockets",
     "ipc_namespace": "the guest's process could reach this machine's shared memory",
@@ -37,10 +41,12 @@ REQUIRED = tuple(layer for layer in LAYERS if layer != "landlock")
 
 DISK_BYTES = 4 << 30
 """Default limit of what a guest may write to its folder."""
+MAX_ENTRIES = 20_000
+"""Maximum number of files and folders that a guest may write."""
 _DESCRIPTORS, _PROCESSES = 65_536, 16_384
 
 GUEST = "guest"
-"""The subfolder of a job folder that the guest may write to; plait reads it only through `guest_folder`."""
+"""The name in a job folder of the folder that the guest may write to; plait reads it only through `guest_folder`."""
 
 
 def program() -> Path:
@@ -56,6 +62,8 @@ class Policy:
     """Untrusted code runs even if layers are missing."""
     disk_bytes: int = DISK_BYTES
     """Limit of what a guest may write to its folder."""
+    readable: Sequence[Path] = ()
+    """Folders that programs see in addition to what they always see (see `plait.engine.host_view`)."""
     without: Sequence[str] = ()
     """Layers to omit; only tests do so, to show what each layer prevents."""
 
@@ -72,7 +80,10 @@ class Sandbox:
     folder: Path
     """The job folder. The guest writes to its subfolder `guest`, and reads the files in `inputs`."""
     inputs: Sequence[str] = ()
-    host_files: bool = False
+    view: HostView | None = None
+    """What programs see of this machine's files; None: nothing."""
+    directory: Path | None = None
+    """The folder in which programs start; the guest has it, empty if they do not see it."""
     writable: Sequence[Path] = ()
     untrusted_code: bool = False
     """Whether the guest runs code that is part of neither plait nor its kernel."""
@@ -83,6 +94,10 @@ class Sandbox:
     """Whether the kernel starts its processes from a program in memory (see Kernel.executes_memory)."""
     memory_mib: int = 0
     """The guest's memory: a file of its process (memfd_create(2)), not of its folder."""
+
+    def _empty_folders(self) -> list[str]:
+        folders = [*state_folders(), Path.home(), *([] if self.directory is None else [self.directory])]
+        return [str(folder) for folder in folders]
 
     def specification(self, report: int) -> Mapping[str, object]:
         """Return the specification that plait-contain reads (mirrored by contain/src/spec.rs)."""
@@ -96,9 +111,12 @@ class Sandbox:
             "inputs": [{"source": str(self.folder.resolve() / name), "name": name} for name in self.inputs],
             "emulator": self.emulator,
             "executes_memory": self.executes_memory,
-            "host_files": self.host_files,
+            "visible": None if self.view is None else list(self.view.paths),
+            "empty": [] if self.view is None else self._empty_folders(),
             "writable": [str(path.resolve()) for path in self.writable],
             "limits": {
+                "folder_bytes": self.policy.disk_bytes,
+                "folder_files": MAX_ENTRIES,
                 "file_bytes": max(self.policy.disk_bytes, self.memory_mib << 20),
                 "descriptors": max(hard, _DESCRIPTORS),
                 "processes": _PROCESSES,

@@ -12,6 +12,7 @@ import fcntl
 import json
 import os
 import select
+import shutil
 import signal
 import struct
 import sys
@@ -27,10 +28,12 @@ from plait.engine.packages import install_hint
 from plait.engine.uml.crash import ran_out_of_memory
 from plait.engine.uml.watch import Standstill, virtual_us, waited_s
 from plait.errors import TrialError
+from plait.files import Folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from plait.engine.host_view import HostView
     from plait.engine.uml.session import Session
 
 RUN = 1
@@ -44,6 +47,7 @@ _STALL_S = 120.0
 _INPUT_BYTES = 1 << 20
 OUTPUT_BYTES = 1 << 30
 """Default limit of what a program may write to its output streams."""
+_LAST_OUTPUT_BYTES = 4096
 _GRACE_S = 10.0
 """How long a program may run after SIGTERM or SIGHUP."""
 _UNREAD_INPUT_POLL_S, _POLL_S = 0.005, 0.25
@@ -104,6 +108,7 @@ class _Follower:
         self._standstill = Standstill(self._began)
         self._virtual_us = -1
         self._written = 0
+        self._last_output = b""
         self._deadline: tuple[float, int] | None = None
         """When plait ends the guest and with which exit code, unless the program ends first."""
 
@@ -119,6 +124,7 @@ class _Follower:
             gone = self._session.guest.process.poll() is not None
             for frame in self._session.frames():
                 if frame.kind == END:
+                    self._session.check_disk()
                     return self._exit_code(json.loads(frame.content))
                 if frame.kind in (STDOUT, STDERR):
                     code = self._write(1 if frame.kind == STDOUT else 2, frame.content)
@@ -168,6 +174,7 @@ class _Follower:
     def _write(self, descriptor: int, data: bytes) -> int | None:
         """Write all of `data`; suspend the guest while it blocks. Return a code if plait must end the guest."""
         self._written += len(data)
+        self._last_output = (self._last_output + data)[-_LAST_OUTPUT_BYTES:]
         if self._written > self._limits.output_bytes:
             raise TrialError(
                 f"the program wrote more than {self._limits.output_bytes >> 20} MiB; raise it with --output-limit"
@@ -247,13 +254,17 @@ class _Follower:
             return TIMED_OUT
         if end["error"]:
             program = self._session.request.start.argv[0] if self._session.request.start else ""
-            self._report(f"starting {program}: {_why_not_started(program, end)}")
+            self._report(f"starting {program}: {_why_not_started(program, end, self._session.view)}")
             return _NOT_FOUND if end["errno"] == _ENOENT else _NOT_RUNNABLE
         if isinstance(end["signal"], int):
             if not self._interrupts and end["signal"] != signal.SIGPIPE:
                 self._report(f"the program was terminated by {signal.Signals(end['signal']).name}")
             return _SIGNALLED + end["signal"]
-        return int(str(end["code"]))
+        code = int(str(end["code"]))
+        hidden = self._session.view.hidden_path(self._last_output.decode(errors="replace"))
+        if code != 0 and hidden is not None:
+            self._report(hidden)
+        return code
 
 
 def _texts(value: object) -> list[str]:
@@ -262,13 +273,16 @@ def _texts(value: object) -> list[str]:
     return [str(text) for text in value]
 
 
-def _why_not_started(program: str, end: dict[str, object]) -> str:
+def _why_not_started(program: str, end: dict[str, object], view: HostView) -> str:
     if end["errno"] == _EACCES and "/" in program:
         return "the file is not executable; make it executable (chmod +x), or put the interpreter before it"
     if end["errno"] != _ENOENT:
         return str(end["error"])
     if not program:
         return "the name of the program is empty"
+    installed = program if "/" in program else shutil.which(program)
+    if installed is not None and (hidden := view.hidden_path(str(Path(installed).absolute()))) is not None:
+        return hidden
     if "/" not in program:
         return f"there is no such program in PATH; {install_hint(program)}, or give its path"
     if not Path(program).exists():
@@ -304,11 +318,11 @@ def raw(descriptor: int) -> Iterator[None]:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
 
-def read_ahead(source: int, target: Path, max_bytes: int, report: Callable[[str], None]) -> None:
-    """Copy standard input to its end into `target` (TrialError if it is longer than `max_bytes`)."""
+def read_ahead(source: int, folder: Path, max_bytes: int, report: Callable[[str], None]) -> None:
+    """Copy standard input to its end into `folder`/stdin (TrialError if it is longer than `max_bytes`)."""
     left = max_bytes
     waited = False
-    with target.open("wb") as file:
+    with Folder(folder).create("stdin") as file:
         while True:
             if not waited and not select.select([source], [], [], 1.0)[0]:
                 waited = True

@@ -11,13 +11,16 @@ import os
 import re
 import select
 import signal
+import socket
 import subprocess
 import tempfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from plait.engine.uml.containment import GUEST, LAYERS, Sandbox, layer_title, program
+from plait.engine.uml.guest_folder import GuestFolder
 from plait.errors import MachineError, TrialError
+from plait.files import Folder
 from plait.limits import remedy
 
 if TYPE_CHECKING:
@@ -70,11 +73,13 @@ class Guest:
 def start(sandbox: Sandbox, console: IO[bytes], orders: int = subprocess.DEVNULL) -> Guest:
     """Start a guest; it writes its console to `console`, and `orders` is its descriptor 0.
 
+    Its folder, which is in memory, takes the place of `guest` in the job folder until `GuestFolder.remove`.
+
     Raises MachineError if this machine lacks a required layer, TrialError if the start fails for another reason.
     """
-    reader, writer = os.pipe2(os.O_CLOEXEC)
+    reports, theirs = socket.socketpair()
     try:
-        specification = json.dumps(sandbox.specification(writer))
+        specification = json.dumps(sandbox.specification(theirs.fileno()))
         process = subprocess.Popen(
             [str(program()), specification],
             cwd=sandbox.folder,
@@ -82,25 +87,30 @@ def start(sandbox: Sandbox, console: IO[bytes], orders: int = subprocess.DEVNULL
             stdout=console,
             stderr=subprocess.STDOUT,
             env={},
-            pass_fds=(writer,),
+            pass_fds=(theirs.fileno(),),
             start_new_session=True,  # Ctrl-C must reach plait only
         )
     except OSError as error:
-        os.close(reader)
+        reports.close()
         reason = error.strerror or str(error)
         advice = remedy(error, "run `make setup`")
         raise MachineError(f"starting {program()}: {reason}; {advice}") from error
     finally:
-        os.close(writer)
-    with os.fdopen(reader, "rb", buffering=0) as report:
-        return _started(process, _read_report(report))
+        theirs.close()
+    with reports:
+        line, folders = _read_report(reports)
+    guest = _started(process, line)
+    for folder in folders:
+        GuestFolder(sandbox.folder / GUEST).mount(folder)
+    return guest
 
 
-def _read_report(report: IO[bytes]) -> bytes:
-    """Return the line that plait-contain writes before any code of the guest runs; empty if none arrives."""
-    if not select.select([report], [], [], _START_S)[0]:
-        return b""
-    return report.read(_REPORT_BYTES)
+def _read_report(reports: socket.socket) -> tuple[bytes, list[int]]:
+    """Return the line that plait-contain sends, empty if none arrives, and a descriptor of the guest's folder."""
+    if not select.select([reports], [], [], _START_S)[0]:
+        return b"", []
+    line, folders, _, _ = socket.recv_fds(reports, _REPORT_BYTES, 1)
+    return line, folders
 
 
 def _advice(error: str) -> str:
@@ -138,10 +148,11 @@ def probe() -> dict[str, str | None]:
     with tempfile.TemporaryDirectory(prefix="plait-probe-") as name:
         folder = Path(name)
         (folder / GUEST).mkdir()
-        with (folder / "console.log").open("wb") as console:
+        with os.fdopen(Folder(folder).new("console.log"), "wb") as console:
             guest = start(
                 Sandbox(program(), (), folder), console
             )  # run as the kernel, it only prints its usage
             guest.process.wait(_START_S)
             guest.end()
+            GuestFolder(folder / GUEST).remove()
     return {layer: guest.missing.get(layer) for layer in LAYERS}

@@ -1,8 +1,11 @@
 """Reads the folder to which a guest writes, and treats it as hostile.
 
 A compromised guest kernel can write anything there: links, FIFOs, files of any size, number and name. `Folder` refuses
-them; this module turns each refusal into a TrialError, so that only the trial of this guest fails. It also limits the
-disk space and the number of files, and moves the results of a trial out of the folder.
+them; this module turns each refusal into a TrialError, so that only the trial of this guest fails. It also copies the
+results of a trial out of the folder.
+
+While the guest runs, the folder is a file system in memory (tmpfs, `contain/src/root`), whose size limits space and
+names.
 """
 
 from __future__ import annotations
@@ -11,18 +14,16 @@ import os
 import shutil
 import stat
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait.errors import TrialError
 from plait.files import Folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Callable
 
-MAX_ENTRIES = 20_000
-"""Maximum number of files and folders that a guest may write."""
-_MODE = 0o644
+_OPENED = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class GuestFolder:
@@ -48,59 +49,66 @@ class GuestFolder:
         except OSError as error:
             raise TrialError(f"reading {name} of the guest's folder: {error.strerror}") from error
 
-    def used_bytes(self) -> int:
-        """Return the disk space that the folder occupies, in bytes."""
-        used = 0
-        for entry in self._entries():
-            try:
-                used += entry.stat(follow_symlinks=False).st_blocks * 512
-            except FileNotFoundError:  # the guest has removed it
-                continue
-        return used
+    def mount(self, descriptor: int) -> None:
+        """Put the folder in memory that `descriptor` refers to in place of this one, until `remove`.
 
-    def _entries(self) -> Iterator[os.DirEntry[str]]:
-        waiting = [str(self.path)]
-        count = 0
-        while waiting:
-            try:
-                entries = os.scandir(waiting.pop())
-            except (FileNotFoundError, NotADirectoryError, PermissionError):  # the guest has changed it
-                continue
-            with entries:
-                for entry in entries:
-                    count += 1
-                    if count > MAX_ENTRIES:
-                        raise TrialError(
-                            f"the guest wrote more than {MAX_ENTRIES} files and folders; make its programs write fewer"
-                        )
-                    yield entry
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
+        It belongs to the guest's mount namespace. The link that leads to it also serves other processes of the user.
+        """
+        shutil.rmtree(self.path)
+        Folder(self.path.parent).link(self.path.name, Path(f"/proc/{os.getpid()}/fd/{descriptor}"))
+
+    def open(self, name: str) -> int:
+        """Return a descriptor of a regular file to read, which is created if missing."""
+        try:
+            descriptor = os.open(self.path / name, _OPENED, 0o600)
+        except OSError as error:
+            raise TrialError(f"opening {name} of the guest's folder: {error.strerror}") from error
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise TrialError(f"opening {name} of the guest's folder: it is not a regular file")
+        return descriptor
+
+    def exhausted(self) -> str | None:
+        """Return what the guest has used up of its folder in memory, `space` or `files`; None for neither."""
+        if (
+            not self.path.is_symlink()
+        ):  # without a root of its own, the guest writes to the disk of the job folder
+            return None
+        status = os.statvfs(self.path)
+        return "space" if status.f_bavail == 0 else "files" if status.f_favail == 0 else None
 
     def collect(self, names: tuple[str, ...], target: Path) -> None:
-        """Move the files and folders called `names` to `target`; refuse anything but plain files in them.
+        """Copy the files and folders called `names` to `target`; refuse anything but plain files in them.
 
         The guest must have ended.
         """
         folder = Folder(self.path)
+        status = os.statvfs(self.path)
+        left = status.f_blocks * status.f_frsize  # files with holes would need more on the disk
         for name in names:
             try:
                 if not folder.has(name):
                     continue
-                inside: list[tuple[str, ...]] = [(name,)]
-                if stat.S_ISDIR((self.path / name).lstat().st_mode):
-                    inside = [(name, *path) for path in (folder / name).files()]
+                is_folder = stat.S_ISDIR((self.path / name).lstat().st_mode)
+                inside = [(name, *path) for path in (folder / name).files()] if is_folder else [(name,)]
+                left -= sum(self.path.joinpath(*path).lstat().st_size for path in inside)
+                if left < 0:
+                    raise TrialError(f"collecting {name} of the guest's folder: its files have holes")
+                if is_folder:
+                    (folder / name).copy(Folder(target) / name)
                 else:
-                    folder.tail(name, 1)  # refuses anything but a regular file
-                for path in inside:
-                    self.path.joinpath(*path).chmod(_MODE)
-                folder.give(name, target / name)
+                    folder.copy_file(name, Folder(target))
             except OSError as error:
                 where = os.path.relpath(error.filename or name, self.path)
                 raise TrialError(f"collecting {where} of the guest's folder: {error.strerror}") from error
 
     def remove(self) -> None:
-        """Remove the folder and its contents; links are removed, not followed."""
+        """Remove the folder and its contents; links in it are removed, not followed."""
+        if self.path.is_symlink():
+            descriptor = int(self.path.readlink().name)
+            self.path.unlink()
+            os.close(descriptor)  # the last reference to the file system in memory
+            return
         try:
             shutil.rmtree(self.path)
         except (OSError, RecursionError):  # nested too deeply for Python, or without permissions

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from plait.engine.uml import crash
-from plait.engine.uml.containment import GUEST
+from plait.engine.uml.containment import GUEST, MAX_ENTRIES
 from plait.engine.uml.guest_folder import GuestFolder
 from plait.errors import TrialError, printable
 from plait.plan.model.plan import Plan
@@ -17,6 +17,8 @@ from plait.plan.model.plan import Plan
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from plait.engine.host_view import HostView
 
 _STATUS_BYTES, _CONSOLE_BYTES = 1 << 20, 8 << 20
 _CONSOLE_LINES = 12
@@ -41,8 +43,12 @@ class _Status(BaseModel):
     brought: _Brought = _Brought()
 
 
-def judge(folder: Path, exit_code: int, verdict: str | None) -> None:
-    """Raise TrialError unless the agent reported success. `verdict`: why plait ended the guest, if it did."""
+def judge(folder: Path, exit_code: int, verdict: str | None, view: HostView | None = None) -> None:
+    """Raise TrialError unless the agent reported success. `verdict`: why plait ended the guest, if it did.
+
+    `view`: what programs saw of this machine.
+    """
+    verdict = verdict or folder_is_full(folder)
     if verdict is not None:
         raise TrialError("\n".join([verdict, *_printed(folder), _console_tail(folder)]))
     content = GuestFolder(folder / GUEST).read("status.json", _STATUS_BYTES)
@@ -56,7 +62,9 @@ def judge(folder: Path, exit_code: int, verdict: str | None) -> None:
             "reading the guest's status.json: the agent did not write this content; see the trial's console log"
         ) from error
     if not report.ok:
-        raise TrialError(printable("\n".join([f"{report.phase}: {report.error}", *_short(folder)])))
+        advice = view.hidden_path(report.error or "") if view is not None else None
+        lines = [f"{report.phase}: {report.error}", *_short(folder), *([advice] if advice else [])]
+        raise TrialError(printable("\n".join(lines)))
 
 
 def _short(folder: Path) -> Iterator[str]:
@@ -106,14 +114,15 @@ def _console_tail(folder: Path) -> str:
     )
 
 
-def disk_used(folder: Path) -> int:
-    """Return the disk space that the guest uses, in bytes (TrialError if it wrote too many files)."""
-    console = (folder / "console.log").stat().st_blocks * 512
-    return GuestFolder(folder / GUEST).used_bytes() + console
-
-
-def disk_is_full(limit: int) -> str:
-    """Return the message for a guest that wrote more than `limit` bytes."""
-    return (
-        f"the guest wrote more than {limit >> 20} MiB to its folder; raise the limit with --disk-limit SIZE"
-    )
+def folder_is_full(folder: Path) -> str | None:
+    """Return a message if the guest has filled its folder; None if there is space left."""
+    match GuestFolder(folder / GUEST).exhausted():
+        case "space":
+            size = os.statvfs(folder / GUEST)
+            limit = size.f_blocks * size.f_frsize >> 20
+            return (
+                f"the guest wrote more than {limit} MiB to its folder; raise the limit with --disk-limit SIZE"
+            )
+        case "files":
+            return f"the guest wrote more than {MAX_ENTRIES} files and folders; make its programs write fewer"
+    return None

@@ -12,18 +12,21 @@ advance virtual time no faster than real time, so that a person can follow and i
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections import deque
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from plait.engine.host_view import view_for_programs
 from plait.engine.interactive import END, READY, OutputFrame
 from plait.engine.uml.session import InteractiveGuest
 from plait.engine.uml.watch import Standstill, TrialLimits, Watch, waited_s
 from plait.errors import TrialError
+from plait.files import Folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from plait.engine.engine import Job
     from plait.engine.uml.containment import Policy
@@ -41,8 +44,9 @@ class PausingGuest(InteractiveGuest):
 
     def __init__(self, kernel: Kernel, folder: Path, plan: Plan, policy: Policy) -> None:
         """Boot the guest in `folder`, which holds all inputs of a trial (TrialError if the start fails)."""
-        self._order_count = (folder / "input" / "orders").open("wb", buffering=0)
-        super().__init__(kernel, folder, plan, orders=False, policy=policy)
+        self._order_count = os.fdopen((Folder(folder) / "input").new("orders"), "wb", buffering=0)
+        view = view_for_programs(plan.programs, policy.readable)
+        super().__init__(kernel, folder, plan, view=view, directory=Path.cwd(), orders=False, policy=policy)
         self.stuck: str | None = None
         """Why plait ended the guest, if it did."""
         self._orders_sent = self._orders_removed = 0
@@ -139,8 +143,7 @@ class PausingGuest(InteractiveGuest):
 
     def _write_order(self, record: dict[str, object]) -> None:
         """Write the next order to its file, and then signal it to the guest."""
-        path = self.folder / "input" / f"order-{self._orders_sent}"
-        path.write_text(json.dumps(record), encoding="utf-8")
+        (Folder(self.folder) / "input").write(f"order-{self._orders_sent}", json.dumps(record).encode())
         self._orders_sent += 1
         self._order_count.write(b".")
 
@@ -152,7 +155,7 @@ def execute(kernel: Kernel, job: Job, limits: TrialLimits, policy: Policy) -> No
     with PausingGuest(kernel, job.folder, job.plan, policy) as guest:
         verdict = None
         for pause_at in job.plan.pause:
-            verdict = Watch(job, limits, time.monotonic(), policy.disk_bytes).until_exit(guest.guest, guest)
+            verdict = Watch(job, limits, time.monotonic()).until_exit(guest.guest, guest)
             if not guest.is_idle:
                 break
             try:
@@ -164,6 +167,6 @@ def execute(kernel: Kernel, job: Job, limits: TrialLimits, policy: Policy) -> No
                 break
             guest.resume()
         else:
-            verdict = Watch(job, limits, time.monotonic(), policy.disk_bytes).until_exit(guest.guest, guest)
+            verdict = Watch(job, limits, time.monotonic()).until_exit(guest.guest, guest)
         guest.end()
         guest.explain_end(verdict)

@@ -90,14 +90,19 @@ def _mininet_script(program: Sequence[str], path: str | None) -> bytes | None:
         if script_path is None and word == program[0]:
             which = shutil.which(word, path=path)
             script_path = Path(which) if which else None
-        if script_path is not None and script_path.is_file() and _is_text(script_path):
-            with script_path.open("rb") as file:
-                script = file.read(_READ_BYTES)
-            if b"mininet" in script:
-                return script
+        script = _text(script_path) if script_path is not None else None
+        if script is not None and b"mininet" in script:
+            return script
     return None
 
 
-def _is_text(path: Path) -> bool:
-    with path.open("rb") as file:
-        return b"\0" not in file.read(1024)
+def _text(path: Path) -> bytes | None:
+    """Return the start of a text file; None if a word of the program names none, such as the code after `-c`."""
+    try:
+        if not path.is_file():
+            return None
+        with path.open("rb") as file:
+            text = file.read(_READ_BYTES)
+    except (OSError, ValueError):
+        return None
+    return None if b"\0" in text[:1024] else text

@@ -15,14 +15,15 @@ import itertools
 import json
 import os
 import select
-import shutil
 import socket
 import struct
 import subprocess
 import time
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from plait.engine.host_view import view_for
 from plait.engine.interactive import READY, TAKEN, OutputFrame
 from plait.engine.one_processor import OneProcessor
 from plait.engine.uml.boot_inputs import (
@@ -35,15 +36,16 @@ from plait.engine.uml.boot_inputs import (
 from plait.engine.uml.containment import DEFAULT_POLICY, GUEST, Policy, Sandbox
 from plait.engine.uml.guest import start
 from plait.engine.uml.guest_folder import GuestFolder
-from plait.engine.uml.outcome import console_lines, disk_is_full, disk_used, judge
+from plait.engine.uml.outcome import console_lines, folder_is_full, judge
 from plait.engine.uml.watch import cpu_s, virtual_us, waited_s
-from plait.errors import MachineError, TrialError
+from plait.errors import MachineError, TrialError, printable
+from plait.files import Folder
 from plait.plan.identity import plan_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
+    from plait.engine.host_view import HostView
     from plait.engine.interactive import ProgramStart
     from plait.kernel import Kernel
     from plait.plan.model.plan import Plan
@@ -58,7 +60,7 @@ _READ_BYTES = 1 << 20
 _CONSOLE_INPUT_BYTES = 256
 _ORDER_TIMEOUT_S = 60.0
 _POLL_S = 0.25
-_CAPTURES, _CAPTURES_S = "pcap", 60.0
+_CAPTURES, _CAPTURE_SUFFIX, _CAPTURES_S = "pcap", ".pcapng", 60.0
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -107,6 +109,8 @@ class InteractiveGuest:
         folder: Path,
         plan: Plan,
         *,
+        view: HostView,
+        directory: Path | None = None,
         writable: Sequence[Path] = (),
         real_time: bool = False,
         orders: bool = True,
@@ -114,20 +118,17 @@ class InteractiveGuest:
     ) -> None:
         """Boot the guest in `folder`, which holds the inputs of its agent.
 
-        The guest can change only the folders `guest` in `folder` and `writable`. `orders`: it reads orders from its
+        The guest can change only the folders `guest` in `folder` and `writable`. `view`: what programs see of this
+        machine; `directory`: where they start. `orders`: the guest reads orders from its
         console. Raises TrialError or MachineError if the start fails.
         """
         self.folder = folder
+        self.view = view
         self.numbers = itertools.count(1)
         """The next numbers for programs; all prompts of the guest share them."""
         self._pieces_sent = 0
         self._pieces_read = 0
-        self._disk_bytes = policy.disk_bytes
-        self._disk_measured = 0.0
         (folder / GUEST).mkdir(exist_ok=True)
-        output = folder / GUEST / "output"
-        self._output = os.open(output, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        self.output_event = _watch(f"/proc/self/fd/{self._output}")
         self._read = self._freed = 0
         self._unparsed = b""
         self._held_orders: list[bytes] | None = []
@@ -138,15 +139,22 @@ class InteractiveGuest:
             kernel_parameters(plan, real_time=real_time, orders=orders),
             folder,
             present_inputs(folder),
-            host_files=True,
+            view=view,
+            directory=directory,
             writable=writable,
             untrusted_code=True,
             policy=policy,
             executes_memory=kernel.executes_memory,
             memory_mib=plan.machine.memory_mib,
         )
-        with (folder / "console.log").open("wb") as console, inside:
+        with os.fdopen(Folder(folder).new("console.log"), "wb") as console, inside:
             self.guest = start(sandbox, console, inside.fileno())
+        try:
+            self._output = GuestFolder(folder / GUEST).open("output")
+        except TrialError:
+            self.guest.end()
+            raise
+        self.output_event = _watch(f"/proc/self/fd/{self._output}")
         self._placed = time.monotonic()
         self._processor = OneProcessor(self.guest.pid, self._placed)
         self.end_event = os.pidfd_open(self.guest.process.pid)
@@ -186,7 +194,7 @@ class InteractiveGuest:
         if len(data) > _CONSOLE_INPUT_BYTES:
             self._pieces_sent += 1
             name = f"piece-{self._pieces_sent}"
-            (self.folder / "input" / name).write_bytes(data)
+            (Folder(self.folder) / "input").write(name, data)
             order["file"] = name
         elif data:
             order["data"] = data.decode("latin-1")  # one character per byte
@@ -272,12 +280,10 @@ class InteractiveGuest:
         return max(0, virtual_us(self.folder)) / 1e6
 
     def check_disk(self) -> None:
-        """Raise TrialError if the guest has exceeded its disk limit; check at most every 0.25 s."""
-        now = time.monotonic()
-        if now - self._disk_measured > _POLL_S:
-            self._disk_measured = now
-            if disk_used(self.folder) > self._disk_bytes:
-                raise TrialError(disk_is_full(self._disk_bytes))
+        """Raise TrialError if the guest has filled its folder."""
+        full = folder_is_full(self.folder)
+        if full is not None:
+            raise TrialError(full)
 
     def wait(self, others: Sequence[int] = (), timeout_s: float = _POLL_S) -> list[int]:
         """Wait until the guest emits output or ends, one of `others` is readable, or the timeout expires.
@@ -294,16 +300,16 @@ class InteractiveGuest:
     def explain_end(self, verdict: str | None = None) -> None:
         """Raise TrialError unless the agent reported success; `verdict`: why plait ended the guest, if it did."""
         code = self.guest.process.wait()
-        judge(self.folder, code, verdict)
+        judge(self.folder, code, verdict, self.view)
 
 
 class Session(InteractiveGuest):
     """A guest that runs a session."""
 
-    def keep_captures(self, target: Path) -> None:
-        """End the session, and copy its captures to the folder `target`, which plait creates.
+    def keep_captures(self, target: Folder) -> None:
+        """End the session, and copy its captures to the empty folder `target`, held open since before the session.
 
-        Raises TrialError if the guest does not end, or a capture has gaps.
+        Raises TrialError if the guest does not end, a capture has gaps, or the guest left anything but captures.
         """
         self.send_order({"do": "stop"})  # its program may still run, after an interrupt
         try:
@@ -314,7 +320,27 @@ class Session(InteractiveGuest):
             ) from None
         self.explain_end()
         GuestFolder(self.folder / GUEST).collect((_CAPTURES,), self.folder)
-        shutil.copytree(self.folder / _CAPTURES, target, dirs_exist_ok=True)
+        captures = Folder(self.folder) / _CAPTURES
+        try:
+            names = captures.names()
+            self._check_captures(names)
+            for name in names:
+                captures.copy_file(name, target)
+        except OSError as error:
+            raise TrialError(
+                f"completing the captures: {printable(str(error.filename))}: {error.strerror}; "
+                "name a folder with --pcap to which the program does not write"
+            ) from error
+
+    def _check_captures(self, names: Sequence[str]) -> None:
+        """Raise TrialError unless the agent can have written the collected files (OSError)."""
+        for name in names:
+            if not name.endswith(_CAPTURE_SUFFIX):
+                raise TrialError(
+                    f"completing the captures: the guest left {name!r} among them, which is no capture, "
+                    "so plait takes none of them; a program of the session interferes with its captures"
+                )
+            (Folder(self.folder) / _CAPTURES).require_file(name)
 
     def __init__(
         self,
@@ -334,17 +360,25 @@ class Session(InteractiveGuest):
         self.request = request
         (folder / "input").mkdir(exist_ok=True)
         add_modules(plan, folder, module_builder(kernel))
-        (folder / "initramfs.cpio").symlink_to(initramfs_of(agent)[0])
-        (folder / "plan.json").write_bytes(plan_bytes(plan))
-        (folder / "session.json").write_text(json.dumps(request.record()), encoding="utf-8")
+        Folder(folder).link("initramfs.cpio", initramfs_of(agent)[0])
+        Folder(folder).write("plan.json", plan_bytes(plan))
+        Folder(folder).write("session.json", json.dumps(request.record()).encode())
+        directory = Path.cwd() if request.start is None else Path(request.start.directory)
+        words = () if request.start is None else request.start.argv
         super().__init__(
             kernel,
             folder,
             plan,
+            view=view_for(words, policy.readable, directory),
+            directory=directory,
             writable=request.writable,
             real_time=real_time,
             policy=policy,
         )
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        GuestFolder(self.folder / GUEST).remove()
 
 
 def _watch(path: str) -> int:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from plait.engine.uml.session import SessionRequest
+    from plait.files import Output
     from plait.kernel import Kernel
 
 TRACE = pl.Schema(
@@ -78,7 +79,7 @@ def traced(request: SessionRequest, events: str, folder: Path) -> SessionRequest
                 f"--trace {events}: {name!r} names no events; write SYSTEM:EVENT, such as mptcp:*"
             )
     assert request.start is not None
-    (folder / "enable-events").write_text(_ENABLE, encoding="utf-8")
+    Folder(folder).write("enable-events", _ENABLE.encode())
     environment = request.start.environment
     steps = [
         ("mount", "-t", "tracefs", "tracefs", _TRACEFS),
@@ -97,21 +98,23 @@ def traced(request: SessionRequest, events: str, folder: Path) -> SessionRequest
 
 @contextmanager
 def kept_trace(
-    kernel: Kernel, events: str, target: Path, report: Callable[[str], None]
+    kernel: Kernel, events: str, target: Output, report: Callable[[str], None]
 ) -> Iterator[Callable[[SessionRequest], SessionRequest]]:
     """Yield what adds trace events to a session; after it, write their table to `target`, and report how many.
 
-    Raises RequestError for a kernel without trace events or a target without a folder, TrialError without a trace.
+    Raises RequestError for a kernel without trace events, TrialError without a trace or if plait cannot write it.
     """
     require_events(kernel)
-    if not target.parent.is_dir():
-        raise RequestError(f"--trace-to {target}: there is no folder {target.parent}; create it first")
     root = cache_root() / "exec"
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=root, prefix="trace-") as folder:
         yield lambda request: traced(request, events, Path(folder))
         table, lost = read_trace(Path(folder))
-    table.write_parquet(target)
+    try:
+        with target.create() as file:
+            table.write_parquet(file)
+    except OSError as error:
+        raise TrialError(f"writing {target}: {error.strerror}; name another file with --trace-to") from error
     report(f"{len(table)} trace events in {target}" + (f"; {lost} older ones were lost" if lost else ""))
 
 

@@ -13,7 +13,6 @@ trial from there to the job folder, once it has checked that they are plain file
 from __future__ import annotations
 
 import contextlib
-import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +22,7 @@ from plait.binaries import AGENT
 from plait.cache import cache_root
 from plait.engine import inventory
 from plait.engine.engine import EngineIdentity, Job
+from plait.engine.host_view import view_for_programs
 from plait.engine.portable import shipped_file
 from plait.engine.support import Unsupported, lacking, uses
 from plait.engine.uml import pause
@@ -40,6 +40,7 @@ from plait.engine.uml.link_kinds import chains
 from plait.engine.uml.outcome import judge
 from plait.engine.uml.watch import GuestRunner, TrialLimits
 from plait.errors import MachineError, RequestError, TrialError
+from plait.files import Folder
 from plait.kernel import additions
 from plait.plan.identity import plan_bytes
 
@@ -168,13 +169,13 @@ class VirtualEngine:
             kernel_parameters(job.plan),
             job.folder,
             present_inputs(job.folder),
-            host_files=bool(job.plan.programs),
+            view=view_for_programs(job.plan.programs, self._policy.readable) if job.plan.programs else None,
             untrusted_code=bool(job.plan.programs or job.plan.machine.modules),
             policy=self._policy,
             executes_memory=self._kernel.executes_memory,
             memory_mib=job.plan.machine.memory_mib,
         )
-        judge(job.folder, *self._runner.run(sandbox, job))
+        judge(job.folder, *self._runner.run(sandbox, job), sandbox.view)
 
     def inventory(self, settings: Iterable[Setting] = ()) -> Inventory:
         """Return what the kernel has, including the added modules (see Engine)."""
@@ -253,14 +254,14 @@ def _links_of(kernel: Kernel, asked: LinksAs | None, warn: Callable[[str], None]
 def _fill(job: Job, archive: Path) -> None:
     """Write all inputs of the guest to its folder."""
     try:
-        (job.folder / "plan.json").write_bytes(plan_bytes(job.plan))
-        (job.folder / "initramfs.cpio").symlink_to(archive)
+        Folder(job.folder).write("plan.json", plan_bytes(job.plan))
+        Folder(job.folder).link("initramfs.cpio", archive)
         (job.folder / GUEST).mkdir()
         packages = cache_root() / "npm"
         if job.plan.programs and packages.is_dir():
-            (job.folder / GUEST / "npm").symlink_to(packages)
+            (Folder(job.folder) / GUEST).link("npm", packages)
         (job.folder / "input").mkdir()
         for name, path in job.inputs.items():
-            shutil.copyfile(path, job.folder / "input" / name)
+            (Folder(job.folder) / "input").bring(path, name)
     except OSError as error:
         raise TrialError(f"preparing {job.folder}: {error.strerror}: {error.filename}") from error

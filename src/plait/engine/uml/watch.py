@@ -15,8 +15,9 @@ from plait.engine.one_processor import OneProcessor, threads_and_children
 from plait.engine.uml.containment import GUEST, caution
 from plait.engine.uml.guest import start
 from plait.engine.uml.guest_folder import GuestFolder
-from plait.engine.uml.outcome import disk_is_full, disk_used
+from plait.engine.uml.outcome import folder_is_full
 from plait.errors import TrialError
+from plait.files import Folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,13 +64,13 @@ class GuestRunner:
         Raises TrialError or MachineError if the guest does not start, Interrupted if the job's `stop` is set.
         """
         started = time.monotonic()
-        with (job.folder / "console.log").open("wb") as console:
+        with os.fdopen(Folder(job.folder).new("console.log"), "wb") as console:
             guest = start(sandbox, console)
             if guest.missing and not self._warned:
                 self._warned = True
                 self._warn(caution(guest.missing))
             try:
-                watch = Watch(job, self.limits, started, sandbox.policy.disk_bytes, emulator=sandbox.emulator)
+                watch = Watch(job, self.limits, started, emulator=sandbox.emulator)
                 verdict = watch.until_exit(guest)
             finally:
                 guest.end()
@@ -112,15 +113,12 @@ class Standstill:
 class Watch:
     """Waits for the guest's end, a stall, a limit, or the user's interrupt, whichever comes first."""
 
-    def __init__(
-        self, job: Job, limits: TrialLimits, started: float, disk_bytes: int, *, emulator: bool = False
-    ) -> None:
+    def __init__(self, job: Job, limits: TrialLimits, started: float, *, emulator: bool = False) -> None:
         """`emulator`: the guest is a machine with several processors."""
         self._job = job
         self._emulator = emulator
         self._processor: OneProcessor | None = None
         self._limits = limits
-        self._disk_bytes = disk_bytes
         self._started = started
         self._virtual_us = -1
         self._standstill = Standstill(started)
@@ -156,8 +154,9 @@ class Watch:
             self._virtual_us = reached_us
             self._standstill.restart(now, waited)
             self._job.progress(reached_us)
-        if disk_used(self._job.folder) > self._disk_bytes:
-            return disk_is_full(self._disk_bytes)
+        full = folder_is_full(self._job.folder)
+        if full is not None:
+            return full
         stalled = self._standstill.seconds(now, waited)
         namespaces = len(self._job.plan.network.namespaces)
         if stalled > self._limits.patience_s(namespaces, up=self._virtual_us >= 0):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from plait.explain.facts import FlowFacts
     from plait.explain.messages.timing import Messages
-    from plait.explain.states import PathTime
+    from plait.explain.time.path_time import PathTime
     from plait.plan.model.plan import Flow, Path, Plan
 
     Tables = Mapping[str, pl.DataFrame]
@@ -54,20 +54,14 @@ def with_messages(
     summary = delivery(messages, facts.start_us)
     if not summary.kept_pace:
         with_delivery = explanation.model_copy(update={"delivery": summary})
-        return with_delivery.model_copy(
-            update={"sentences": paragraph(with_delivery, facts.view.flow.measured_as)}
-        )
+        return with_delivery.model_copy(update={"sentences": paragraph(with_delivery)})
     path_uses = _path_uses(plan, tables, facts, times)
     late = LateMessages(facts.network, messages, path_uses, (facts.memory_full, facts.view.receiver))
     shares = _shares(late, facts.network, facts)
-    return _explained_by_messages(
-        explanation.model_copy(update={"delivery": summary}), facts.view.flow, shares
-    )
+    return _explained_by_messages(explanation.model_copy(update={"delivery": summary}), shares)
 
 
-def _explained_by_messages(
-    explanation: FlowExplanation, flow: Flow, shares: tuple[Share, ...]
-) -> FlowExplanation:
+def _explained_by_messages(explanation: FlowExplanation, shares: tuple[Share, ...]) -> FlowExplanation:
     frequent = [
         share.cause for share in shares if share.cause not in HARMLESS and share.time >= WORTH_NAMING_MESSAGES
     ]
@@ -81,7 +75,7 @@ def _explained_by_messages(
             "moments": (),
         }
     )
-    return explained.model_copy(update={"sentences": paragraph(explained, flow.measured_as)})
+    return explained.model_copy(update={"sentences": paragraph(explained)})
 
 
 def _shares(late: LateMessages, network: NetworkTimeline, facts: FlowFacts | None) -> tuple[Share, ...]:
@@ -180,7 +174,7 @@ def explain_datagrams(plan: Plan, tables: Tables, flow: Flow) -> FlowExplanation
         kernel=None,
         delivery=delivery(messages, start),
     )
-    return _explained_by_messages(explanation, flow, shares)
+    return _explained_by_messages(explanation, shares)
 
 
 def _edges(tables: Tables, start: float, end: float) -> Array:

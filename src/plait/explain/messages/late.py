@@ -1,8 +1,8 @@
 """Why messages were late or lost: each has one cause, from the links and subflows while the message was in flight.
 
 The causes are tested in this order: a link was down, the receiver had no memory, packets were dropped, packets waited
-in a queue, jitter, a path of the same connection with a higher delay, a partial segment that waited (Nagle), and what
-else its sender waited for.
+in a queue, jitter, a path of the same connection with a higher delay, what its sender waited for during a large part of
+the delay, a partial segment that waited (Nagle), and what its sender waited for at all.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plait.explain.causes import Cause
-from plait.explain.history import LOOK_BACK
 from plait.explain.messages.timing import one_way_us
+from plait.explain.time.history import LOOK_BACK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from plait.explain.capacity import NetworkTimeline
     from plait.explain.messages.timing import Messages
-    from plait.explain.states import PathTime
+    from plait.explain.time.path_time import PathTime
     from plait.plan.model.plan import Path
 
     Where = tuple[str, ...]
@@ -57,6 +57,8 @@ SENDER_CAUSES = frozenset(
     }
 )
 """The causes for which a sender may wait while it has a message to send."""
+WINDOW_CAUSES = SENDER_CAUSES - {Cause.SCHEDULER_IDLE_PATH, Cause.SEND_BUFFER, Cause.SUBFLOW_LATE}
+"""Those that keep whole segments back; a partial one that waits for Nagle's algorithm looks like the others."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,7 @@ class LateMessages:
             self._queue,
             self._jitter,
             self._farther_path,
+            self._sender_waited_long,
             self._nagle,
             self._sender_waited,
         )
@@ -229,12 +232,20 @@ class LateMessages:
         longest = max(path_use.path.base_rtt_us for path_use in self._path_uses)
         return (Cause.NAGLE, (flow.sender,)) if excess <= longest + DELAYED_ACK_US else None
 
+    def _sender_waited_long(self, slices: slice, excess: float) -> Attribution | None:
+        """Return what the sender waited for if that explains the delay."""
+        return self._waited(slices, WINDOW_CAUSES, EXPLAINS * excess)
+
     def _sender_waited(self, slices: slice, _: float) -> Attribution | None:
-        """Return what the sender waited for on any of its paths."""
+        """Return what the sender waited for, however short."""
+        return self._waited(slices, SENDER_CAUSES, 0.0)
+
+    def _waited(self, slices: slice, causes: frozenset[Cause], least_us: float) -> Attribution | None:
+        """Return the one of `causes` for which the sender waited longest on its paths."""
         spent: dict[Attribution, float] = {}
         for path_use in self._path_uses:
             for (cause, where), us in path_use.time.time.items() if path_use.time is not None else ():
-                if cause in SENDER_CAUSES:
+                if cause in causes:
                     spent[cause, where] = spent.get((cause, where), 0.0) + float(us[slices].sum())
         attribution = max(spent, key=lambda key: spent[key], default=None)
-        return attribution if attribution is not None and spent[attribution] > 0 else None
+        return attribution if attribution is not None and spent[attribution] > least_us else None

@@ -99,20 +99,29 @@ def messages_of(plan: Plan, tables: Tables, flow: Flow) -> Messages | None:
     if rows.is_empty() or not flow.paths:
         return None
     size = rows["bytes"].cast(pl.Float64).to_numpy()
-    return Messages(
-        flow,
-        rows["sent_us"].cast(pl.Float64).to_numpy(),
-        rows["received_us"].cast(pl.Float64).fill_null(float("nan")).to_numpy(),
-        size,
-        _base_us(plan, flow, size),
+    sent = rows["sent_us"].cast(pl.Float64).to_numpy()
+    received = rows["received_us"].cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    together = _loaded_together(sent, received, size) if isinstance(flow.application, Page) else size
+    return Messages(flow, sent, received, size, _base_us(plan, flow, size, together))
+
+
+def _loaded_together(sent: Array, received: Array, size: Array) -> Array:
+    """Return the bytes of all objects that a page loads at the same time as each of its objects."""
+    by_sent, by_received = np.argsort(sent), np.argsort(received)
+    begun = np.concatenate(([0.0], np.cumsum(size[by_sent])))
+    ended = np.concatenate(([0.0], np.cumsum(size[by_received])))
+    until = np.where(np.isnan(received), np.inf, received)
+    return np.asarray(
+        begun[np.searchsorted(sent[by_sent], until)]
+        - ended[np.searchsorted(received[by_received], sent, side="right")]
     )
 
 
-def _base_us(plan: Plan, flow: Flow, size: Array) -> Array:
-    """Return the least time over all paths: the delay, the message at the rate, and the round trips of slow start."""
+def _base_us(plan: Plan, flow: Flow, size: Array, together: Array) -> Array:
+    """Return the least time over all paths: the delay, `together` at the rate, and the round trips of slow start."""
     answers = isinstance(flow.application, Request | Page)
     rates = [rate for path in flow.paths if (rate := capacity_bps(plan, path))]
-    leaving = size * 8e6 / max(rates) if len(rates) == len(flow.paths) else np.zeros(len(size))
+    leaving = together * 8e6 / max(rates) if len(rates) == len(flow.paths) else np.zeros(len(size))
     least = np.full(len(size), math.inf)
     rounds = np.zeros(len(size))
     if flow.transport != "udp":

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plait.analysis.metrics.catalogue import speaks_for
 from plait.analysis.wording import micros, percent, plain, rate, seconds
 from plait.explain.causes import CAUSES, Cause, next_step
-from plait.explain.wording import MAX_NAMED, capacity_noun, causes, paths, places_text
+from plait.explain.wording import MAX_NAMED, capacity_noun, causes, paths, places_text, refutation
 
 if TYPE_CHECKING:
     from plait.explain.model import Delivery, FlowExplanation, Share
@@ -20,6 +21,10 @@ NOUNS = {
 CLAUSES: dict[Cause, tuple[str, str]] = {
     Cause.LOSS_RECOVERY: ("packets were lost on the way", "repair the lossy link, or send over another path"),
     Cause.QUEUE_FULL: ("a queue was full", "send smaller bursts, or change the queue of that link"),
+    Cause.TOO_SHORT: (
+        "the congestion window was small, at the start or after a pause",
+        "keep the connection busy, or set net.ipv4.tcp_slow_start_after_idle to 0 at the sender (`sysctls`)",
+    ),
     Cause.COMPETING_TRAFFIC: (
         "other flows filled the queue of a link",
         "use a queue that isolates flows on that link (fq_codel), or a shorter queue",
@@ -32,15 +37,16 @@ CLAUSES: dict[Cause, tuple[str, str]] = {
 """The clause and the remedy of causes whose text differs between messages and bulk transfers."""
 
 
-def paragraph(flow: FlowExplanation, kind: str) -> tuple[str, ...]:
+def paragraph(flow: FlowExplanation) -> tuple[str, ...]:
     """Return the sentences about a flow that has messages."""
     delivery = flow.delivery
     assert delivery is not None
+    kind = next((kind for kind in NOUNS if speaks_for(kind) == delivery.metric), "")
     noun, delay_noun = NOUNS.get(kind, ("messages", "Message delay"))
     sentences = [_total(flow, delivery, noun, kind), *paths(flow), _delays(delivery, noun, delay_noun)]
     if delivery.kept_pace:
         return (*sentences, *_causes(flow, delivery, noun))
-    return (*sentences, *causes(flow, greedy=False))
+    return (*sentences, *causes(flow))
 
 
 def _total(flow: FlowExplanation, delivery: Delivery, noun: str, kind: str) -> str:
@@ -74,15 +80,16 @@ def _causes(flow: FlowExplanation, delivery: Delivery, noun: str) -> list[str]:
     named = [by_cause[cause] for cause in flow.named[:MAX_NAMED]]
     if not named:
         on_time = not delivery.late and not delivery.lost
-        return [f"All {noun} were on time." if on_time else f"No cause affected enough {noun} to be named."]
+        nothing = f"All {noun} were on time." if on_time else f"No cause affected enough {noun} to be named."
+        return [nothing, *refutation(flow)]
     fate = "late or lost" if delivery.lost else "late"
     sentences = [
         f"The {'main ' if len(flow.named) > 1 else ''}cause of {fate} {noun} is {_cause_text(named[0], noun)}"
     ]
     sentences += [f"A further cause is {_cause_text(share, noun)}" for share in named[1:]]
     cause = named[0].cause
-    remedy = CLAUSES[cause][1] if cause in CLAUSES else next_step(cause, flow.transport)
-    return [*sentences, f"Next step: {remedy}."] if remedy else sentences
+    remedy = CLAUSES[cause][1] if cause in CLAUSES else next_step(cause, flow.transport, named[0].reason)
+    return [*sentences, *([f"Next step: {remedy}."] if remedy else []), *refutation(flow)]
 
 
 def _cause_text(share: Share, noun: str) -> str:

@@ -27,6 +27,8 @@ class LintFinding:
     """The field of the scenario to change first."""
     figures: Mapping[str, float] = dataclasses.field(default_factory=dict)
     """The compared values, by a name that ends in the unit."""
+    in_all_cases: bool = False
+    """It is worth a caution only if no case reads the setting."""
 
     def caution(self, place: Mistake | None, cases: tuple[str, ...]) -> Caution:
         """Return the finding as data, with its place in the text; no `cases` means all of them."""

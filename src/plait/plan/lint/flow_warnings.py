@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 INITIAL_WINDOW_BYTES = 10 * FULL_PAYLOAD
 """RFC 6928: ten segments."""
+BURST_BYTES = 2**16
+"""Linux's default scheduler gives a subflow up to 64 KB at once, which fill the window while other paths are idle."""
 STEADY_FACTOR = 5
 """The least ratio of the duration of a run to that of its start."""
 LEAST_SAMPLES = 10
@@ -46,6 +48,7 @@ def _buffers(plan: Plan, flow: Flow, here: Where) -> Iterator[LintFinding]:
     if any(path.rate_bps is None for path in paths) or flow.ideal_rate_bps is None:
         return
     needed = int(flow.ideal_rate_bps * max(path.base_rtt_us for path in paths) / 8e6)
+    bursts = BURST_BYTES * len(paths) if flow.transport == "mptcp" and len(paths) > 1 else 0
     sender, receiver = flow.client.netns, flow.server.netns
     if flow.sender == "server":
         sender, receiver = receiver, sender
@@ -54,16 +57,18 @@ def _buffers(plan: Plan, flow: Flow, here: Where) -> Iterator[LintFinding]:
         (Code.SEND_BUFFER, "send", sender, flow.socket.send_buffer, "net/ipv4/tcp_wmem"),
     ):
         usable = socket_buffer if socket_buffer is not None else _largest(plan, host, sysctl) // 2
-        if usable < needed:
+        least = needed + (bursts if code is Code.RECEIVE_BUFFER else 0)
+        if usable < least:
             setting = f"{word}_buffer" if socket_buffer is not None else f"tcp.{word}_buffer_max"
+            more = f", and the scheduler gives each of them {BURST_BYTES} at once" if least > needed else ""
             yield LintFinding(
                 code,
                 flow.name,
                 f"the {word} buffer allows about {usable} bytes in flight, but its paths hold {needed} (the sum of "
-                "their rates times the largest RTT), so it cannot fill the links",
-                f"raise {setting} to at least twice {needed} bytes",
+                f"their rates times the largest RTT){more}, so it cannot always fill the links",
+                f"raise {setting} to at least twice {least} bytes",
                 (*here, setting) if socket_buffer is not None else ("tcp", f"{word}_buffer_max"),
-                {"usable_bytes": usable, "needed_bytes": needed},
+                {"usable_bytes": usable, "needed_bytes": least},
             )
 
 

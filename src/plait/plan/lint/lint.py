@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from plait.cautions import Code
-from plait.plan.lint import event_warnings, flow_warnings, link_warnings, subflow_warnings
+from plait.plan.lint import event_warnings, flow_warnings, link_warnings, subflow_warnings, unused_settings
 from plait.plan.lint.finding import LintFinding
 from plait.scenario.read.source import Source
 from plait.seeds import trial_seed
@@ -25,6 +25,17 @@ if TYPE_CHECKING:
 
 _MAX_ALIKE = 3
 """The largest number of findings of one kind in a case before they become one."""
+_FEWER_SUBFLOWS = frozenset(
+    {
+        Code.SUBFLOW_LIMIT,
+        Code.ADD_ADDR_LIMIT,
+        Code.NO_ROUTE,
+        Code.NO_SIGNAL,
+        Code.NO_ENDPOINT,
+        Code.WRONG_SIDE,
+        Code.MPTCP_OFF,
+    }
+)
 
 
 def lint(case: CasePlan, seed: int = 1) -> list[LintFinding]:
@@ -35,8 +46,14 @@ def lint(case: CasePlan, seed: int = 1) -> list[LintFinding]:
         *flow_warnings.lint(scenario, plan),
         *link_warnings.lint(plan),
         *event_warnings.lint(scenario, plan),
+        *unused_settings.lint(scenario, plan),
         *_prompt_halts(plan),
     ]
+    if any(finding.code in _FEWER_SUBFLOWS for finding in findings):
+        # A link that waits for such a subflow needs no caution of its own.
+        findings = [finding for finding in findings if finding.code is not Code.UNCROSSED]
+    unread = {finding.field for finding in findings if finding.code is Code.UNREAD}
+    findings = [finding for finding in findings if finding.code is Code.UNREAD or finding.field not in unread]
     return _collapse_alike(
         list({(finding.code, finding.where, finding.message): finding for finding in findings}.values())
     )
@@ -72,7 +89,36 @@ def lint_cases(cases: Sequence[CasePlan], seed: int) -> list[Caution]:
         for finding in lint(case, trial_seed(seed, 0)):
             key = (finding.code, finding.where, finding.message)
             findings.setdefault(key, (case.case, finding, []))[2].append(case.name)
-    return [_caution(case, finding, names, len(cases)) for case, finding, names in findings.values()]
+    return [
+        *(
+            _caution(case, finding, names, len(cases))
+            for case, finding, names in findings.values()
+            if len(names) == len(cases) or not finding.in_all_cases
+        ),
+        *_same_cases(cases),
+    ]
+
+
+def _same_cases(cases: Sequence[CasePlan]) -> Iterator[Caution]:
+    """Yield the cases whose trials do exactly the same, so that what varies between them has no effect."""
+    groups: dict[object, list[CasePlan]] = {}
+    for case in cases:
+        groups.setdefault(case.content, []).append(case)
+    for first, *others in groups.values():
+        if others:
+            settings = [
+                {name: repr(value) for name, value in case.settings.items()} for case in (first, *others)
+            ]
+            differ = sorted(name for name in settings[0] if len({one.get(name) for one in settings}) > 1)
+            finding = LintFinding(
+                Code.SAME_CASES,
+                ", ".join(differ) or "vary",
+                f"{len(others) + 1} cases have the same plan, so it has no effect there",
+                "vary something that their traffic reads, or leave these cases out",
+                ("vary",),
+            )
+            names = [case.name for case in (first, *others)]
+            yield _caution(first.case, finding, names, len(cases))
 
 
 def _caution(case: Case, finding: LintFinding, names: list[str], total: int) -> Caution:

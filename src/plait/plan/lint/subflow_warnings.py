@@ -36,6 +36,8 @@ def lint(scenario: Scenario, plan: Plan, absent: Sequence[Sequence[MissingSubflo
         elif len(flow.paths) < 2 and not flow.joins:
             yield _single_path(scenario, flow)
         yield from _shared(flow, rates)
+        yield from _backups(scenario, plan, flow)
+        yield from _stripped(scenario, flow)
 
 
 def _disabled(flow: Flow, host: str) -> LintFinding:
@@ -141,6 +143,49 @@ def _shared(flow: Flow, rates: Mapping[str, int | None]) -> Iterator[LintFinding
     )
     remedy = "give the paths links of their own if their rates should add up"
     yield LintFinding(Code.SHARED_BOTTLENECK, flow.name, message, remedy, field, figures)
+
+
+def _backups(scenario: Scenario, plan: Plan, flow: Flow) -> Iterator[LintFinding]:
+    """Yield backup paths while no event touches a link of the others, so that they carry nothing."""
+    regular = [path for path in flow.paths if not path.backup]
+    links = {_link(name) for path in regular for name in (*path.forward, *path.backward)}
+    if not regular or any(
+        _link(event.subject) in links or event.name.startswith("endpoint_") for event in plan.events
+    ):
+        return
+    declared = [
+        host for host, ends in scenario.mptcp.endpoints.items() if any("backup" in end.flags for end in ends)
+    ]
+    for path in flow.paths:
+        if path.backup:
+            yield LintFinding(
+                Code.BACKUP,
+                flow.name,
+                f"its path {path.name} is a backup: it carries no data, because nothing interrupts the other paths",
+                "add an event that cuts another path, or leave out the flag backup",
+                ("mptcp", "endpoints", *declared[:1]),
+            )
+
+
+def _stripped(scenario: Scenario, flow: Flow) -> Iterator[LintFinding]:
+    """Yield middleboxes that make the connection fall back, or keep subflows from being established."""
+    for place, path in enumerate(flow.paths):
+        for name in dict.fromkeys(_link(name) for name in (*path.forward, *path.backward)):
+            link = scenario.network.links.get(name)
+            if link is None or link.middlebox is None or not link.middlebox.strip:
+                continue
+            what = (
+                f"no subflow over {path.name} will carry data"
+                if place
+                else "the connection falls back to TCP, and uses this path only"
+            )
+            yield LintFinding(
+                Code.STRIPPED,
+                name,
+                f"its middlebox strips MPTCP's options: {what}",
+                "leave the middlebox out, or start on another path (via)",
+                ("network", "links", name, "middlebox"),
+            )
 
 
 def _link(direction: str) -> str:

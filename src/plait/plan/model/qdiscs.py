@@ -31,7 +31,7 @@ class Gemodel(Record):
 
 
 class Netem(Record):
-    """netem: loss, delay and reordering of packets in flight. `limit_packets` never binds: the queue is elsewhere."""
+    """netem: loss, delay and reordering of packets in flight (`limit_packets` never binds there), or a line."""
 
     kind: Literal["netem"] = "netem"
     delay_ns: int = Field(ge=0)
@@ -50,6 +50,11 @@ class Netem(Record):
     corrupt_ratio: Share | None = None
     """The ratio of packets with one inverted bit. None: the option is not sent."""
     limit_packets: int = Field(gt=0)
+    rate_bps: int | None = Field(default=None, gt=0)
+    """The rate of a line: packets leave one after the other, each after its own transmission time.
+
+    `limit_packets` then counts those that wait for the line and the one that it sends.
+    """
     seed: int = Field(ge=0)
     """The seed of netem's own generator (TCA_NETEM_PRNG_SEED)."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from plait.plan.links.exact_rates import with_exact_rates
 from plait.plan.model.mptcp import (
     AddEndpoint,
     ChangeEndpoint,
@@ -51,6 +52,7 @@ fi
 
 def to_shell(plan: Plan) -> str:
     """Return a shell script: the network, its removal with the argument `clean`, and example traffic as comments."""
+    plan = with_exact_rates(plan)
     parts = [
         (
             (

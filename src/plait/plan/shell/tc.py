@@ -109,6 +109,7 @@ def _netem(options: Netem) -> tuple[object, ...]:
     ):
         words += [word, _percent(ratio)] if ratio else []
     words += ["rate", IN_ORDER_RATE] if options.in_order else []
+    words += ["rate", Rate(options.rate_bps)] if options.rate_bps is not None else []
     return tuple(words)
 
 

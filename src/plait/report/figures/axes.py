@@ -5,22 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from plait.analysis.compare.factors import main_factor
-from plait.analysis.labels.cases import case_label
-from plait.analysis.wording import capital, short_name
+from plait.analysis.compare.factors import level, main_factor
+from plait.analysis.compare.factors import varied as varied_settings
+from plait.analysis.wording import MISSING, capital, short_name, value_words
 from plait.units import Duration, Packets, Rate, Ratio, Size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plait.analysis.compare.factors import HasSettings
-    from plait.analysis.model import CaseSummary
-    from plait.analysis.rows import CaseRows
+    from plait.analysis.labels.cases import NamedCase
 
 STEPS = 3
 """Least number of values along an axis; fewer are clearer as cases."""
 MANY = 5
 """Least number of points that can fill a space; fewer are a list."""
+_SWITCHES = {"true", "false", "yes", "no", "on", "off", "none"}
+"""Levels that do not say of what they are."""
 _BINARY = (Size, 1024.0, "KiB")
 _QUANTITIES = (
     (Rate, 1e6, "Mbit/s"),
@@ -78,19 +79,38 @@ class Factor:
         """The value of each case as a text."""
         if self.numbers is not None:
             return [_plain(number) for number in self.numbers]
-        return [str(value) for value in self.given]
+        words = [MISSING if value is None else value_words(value) for value in self.given]
+        return [word.upper() for word in words] if self.setting == "transport" else words
 
 
 def factors(cases: Sequence[HasSettings]) -> list[Factor]:
-    """Return what varies, without settings that only go along with an earlier one (`zip`)."""
-    varied: list[Factor] = []
+    """Return what varies, without settings that only go along with another one (`zip`)."""
+    varied = []
     for setting in dict.fromkeys(key for case in cases for key in case.settings):
         given = tuple(case.settings.get(setting) for case in cases)
-        numbers, unit = numbers_of(given)
-        factor = Factor(setting, given, numbers, unit)
-        if factor.steps > 1 and not any(_together(factor, other) for other in varied):
+        factor = Factor(setting, given, *numbers_of(given))
+        if factor.steps > 1:
             varied.append(factor)
-    return [replace(factor, parts=_parts(factor, varied)) for factor in varied]
+    kept = [
+        factor
+        for place, factor in enumerate(varied)
+        if not any(
+            (other.steps, -at) > (factor.steps, -place) and _follows(factor, other)
+            for at, other in enumerate(varied)
+        )
+    ]
+    return [replace(factor, parts=_parts(factor, kept)) for factor in kept]
+
+
+def telling_settings(cases: Sequence[HasSettings]) -> list[str]:
+    """Return the settings that tell the cases apart: those that only go along with another one are left out."""
+    every = varied_settings(cases)
+    kept = [factor.setting for factor in factors(cases)]
+    kept = [setting for setting in every if setting in kept]
+    different = [
+        len({tuple(level(case, name) for name in names) for case in cases}) for names in (kept, every)
+    ]
+    return kept if different[0] == different[1] else every
 
 
 def factor_of(cases: Sequence[HasSettings], setting: str | None) -> Factor | None:
@@ -105,11 +125,32 @@ def steps(cases: Sequence[HasSettings]) -> list[Factor]:
     return sorted(stepped, key=lambda factor: (factor.setting == compared, -factor.steps))
 
 
-def label_without(case: CaseRows | CaseSummary, settings: Sequence[str], varied: Sequence[Factor]) -> str:
-    """Return what a case is called beside the axes: its label without these settings, and without what goes along."""
-    kept = {factor.setting for factor in varied} - set(settings)
-    left = {name: value for name, value in case.settings.items() if name in kept}
-    return case_label("", left) if left else ""
+def labels_without(cases: Sequence[NamedCase], settings: Sequence[str]) -> dict[str, str]:
+    """Return what to call each case, by name, where these settings have another role: by its levels of the others."""
+    labels = label_of_levels([factor for factor in factors(cases) if factor.setting not in settings])
+    return dict(zip((case.name for case in cases), labels or [""] * len(cases), strict=True))
+
+
+def label_of_levels(left: Sequence[Factor]) -> list[str]:
+    """Return the label of each case by its levels of these factors: `wifi-lte, cubic`, or `Rate 10 Mbit/s`.
+
+    A level that is a word stands without the name of its factor, unless that would not say what it is.
+    """
+    if not left:
+        return []
+    words = [set(factor.texts) for factor in left]
+    columns = []
+    for number, factor in enumerate(left):
+        others = set().union(*words[:number], *words[number + 1 :])
+        speaks = factor.numbers is None and all(
+            _speaks(text) and text not in others for text in words[number]
+        )
+        columns.append([text if speaks else factor.labelled(text) for text in factor.texts])
+    return [", ".join(levels) for levels in zip(*columns, strict=True)]
+
+
+def _speaks(text: str) -> bool:
+    return text[:1].isalpha() and text.lower() not in _SWITCHES
 
 
 def numbers_of(given: Sequence[Any]) -> tuple[tuple[float, ...] | None, str]:
@@ -137,16 +178,16 @@ def _parts(factor: Factor, varied: Sequence[Factor]) -> int:
     )
 
 
-def _together(factor: Factor, other: Factor) -> bool:
-    """Return whether each value of a factor goes with just one value of the other, and there are several values.
+def _follows(factor: Factor, other: Factor) -> bool:
+    """Return whether each value of the other factor goes with just one value of this one, as in a `zip`.
 
     Of many numbers, one has to grow as the other does, or as it falls: those of a Latin hypercube do neither.
     """
     pairs = set(zip(factor.texts, other.texts, strict=True))
-    if len(pairs) != factor.steps or len(pairs) != other.steps or factor.steps < 3:
+    if len(pairs) != other.steps or other.steps < 3:
         return False
     if factor.numbers is None or other.numbers is None or factor.steps < MANY:
-        return True
+        return other.numbers is None or other.steps < MANY or factor.steps == other.steps
     order = [number for _, number in sorted(set(zip(factor.numbers, other.numbers, strict=True)))]
     return order in (sorted(order), sorted(order, reverse=True))
 

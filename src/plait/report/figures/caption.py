@@ -5,7 +5,7 @@ Each kind of figure says in its `caption` method, in its own file below `kinds/`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from plait.analysis.metrics.catalogue import title_of
@@ -26,6 +26,10 @@ class Caption:
     """What the marks mean, in plait's words."""
     author: str
     """The text of the scenario's author."""
+
+    def with_marks(self, sentence: str) -> Caption:
+        """Return the caption with a further sentence of plait's."""
+        return replace(self, marks=f"{self.marks} {sentence}".strip())
 
 
 def caption_of(kind: FigureKind, wanted: FigureRequest, content: Content) -> Caption:

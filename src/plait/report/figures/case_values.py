@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from plait.analysis.compare.factors import main_factor
 from plait.analysis.labels.cases import case_label
 from plait.analysis.metrics.catalogue import title_of
-from plait.analysis.values import axis_title, scale_of
+from plait.analysis.values import axis_title, bound, scale_of
 from plait.analysis.wording import significant
-from plait.report.figures.axes import Factor, factors, label_without
 from plait.report.figures.kind import number
+from plait.report.figures.roles import panel_labels
 from plait.report.headline import matched
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from plait.analysis.model import CaseSummary, Statistics, Summary
     from plait.analysis.rows import CaseRows
+    from plait.report.figures.axes import Factor
     from plait.report.figures.kind import Content, TableRows
 
 FROM_ZERO = 0.25
@@ -43,28 +44,30 @@ class Cells:
     """They are ratios to the case compared with, not the metric itself."""
     divisor: float = 1.0
     bounds: dict[str, str] = field(default_factory=dict)
-    """Half the 95 % interval of each mean, in words."""
+    """The 95 % interval of each mean, in words."""
 
 
-def cells_of(summary: Summary, metric: str, axes: Sequence[Factor], *, plain: bool = False) -> Cells | None:
+def cells_of(
+    summary: Summary, metric: str, axes: Sequence[Factor], facets: str | None = None, *, plain: bool = False
+) -> Cells | None:
     """Return the value of each case where the factors in `axes` are axes; None when the metric was not measured.
 
-    With `plain` it is the mean of the metric, without a comparison.
+    Labels are in the order of panels, those of `facets` first. With `plain` the value is the mean of the metric,
+    without a comparison.
     """
-    compared = main_factor(summary.cases)
+    compared = main_factor(summary.cases, summary.strata)
     ratios = {
         comparison.case: comparison.ratio.value
         for comparison in matched(summary)
         if comparison.metric == metric and comparison.ratio is not None
     }
-    varied = factors(summary.cases)
     names = [axis.setting for axis in axes]
-    labels = {case.name: label_without(case, names, varied) for case in summary.cases}
+    labels = panel_labels(summary.cases, names, facets).of
     if compared not in {None, *names} and ratios and not plain:
         base = next(c for c in summary.cases if c.name not in ratios)
         against = case_label("", {compared: base.settings.get(compared)}) if compared else ""
         values = {name: (ratio, significant(ratio)) for name, ratio in ratios.items()}
-        labels = {name: labels[name] for name in values}
+        labels = {name: label for name, label in labels.items() if name in values}
         over = f": {next(iter(labels.values()))}" if len(set(labels.values())) == 1 else ""
         return Cells(f"{title_of(metric)}{over} / {against}", values, labels, ratio=True, compared=True)
     means = _means(summary, metric)
@@ -72,25 +75,23 @@ def cells_of(summary: Summary, metric: str, axes: Sequence[Factor], *, plain: bo
         return None
     divisor, unit = scale_of(metric, max(means.values()))
     values = {name: (value / divisor, significant(value / divisor)) for name, value in means.items()}
-    labels = {name: labels[name] for name in values}
+    labels = {name: label for name, label in labels.items() if name in values}
     ratio = metric == "best_path_ratio"
     bounds = _bounds(summary, metric, divisor)
     return Cells(axis_title(metric, unit), values, labels, ratio=ratio, divisor=divisor, bounds=bounds)
 
 
 def _bounds(summary: Summary, metric: str, divisor: float) -> dict[str, str]:
-    """Return half the 95 % interval of each case's mean that has one, with the digits of the mean."""
-    bounds = {}
-    for case in summary.cases:
-        stats = case.metrics.get(metric)
-        if stats is not None and stats.mean is not None and stats.ci95 is not None:
-            decimals = len(significant(stats.mean / divisor).partition(".")[2])
-            half = (stats.ci95[1] - stats.ci95[0]) / 2 / divisor
-            least = 10.0**-decimals
-            bounds[case.name] = "\N{PLUS-MINUS SIGN}" + (
-                f"{half:.{decimals}f}" if half >= least / 2 else f"<{least:.{decimals}f}"
-            )
-    return bounds
+    """Return the 95 % interval of each case's mean that has one, with the digits of the mean."""
+    return {
+        case.name: bound(significant(stats.mean / divisor), stats.mean, divisor, stats.ci95).replace(
+            "\N{PLUS-MINUS SIGN} ", "\N{PLUS-MINUS SIGN}"
+        )
+        for case in summary.cases
+        if (stats := case.metrics.get(metric)) is not None
+        and stats.mean is not None
+        and stats.ci95 is not None
+    }
 
 
 def _means(summary: Summary, metric: str) -> dict[str, float]:
@@ -103,21 +104,23 @@ def _means(summary: Summary, metric: str) -> dict[str, float]:
 
 
 def cells_table(cells: Cells, metric: str, summary: Summary) -> TableRows:
-    """Return the value of each case, and its settings."""
+    """Return the mean of each case with its settings and, where cells are ratios to a case, the ratio."""
     settings = list(dict.fromkeys(name for case in summary.cases for name in case.settings))
-    rows: list[list[Any]] = [["case", *settings, f"{metric}_ratio" if cells.compared else metric]]
+    rows: list[list[Any]] = [["case", *settings, metric, *([f"{metric}_ratio"] if cells.compared else [])]]
+    means = _means(summary, metric)
     for case in summary.cases:
-        if case.name in cells.values:
-            value = cells.values[case.name][0] * cells.divisor
-            rows.append([case.name, *(case.settings.get(name, "") for name in settings), number(value)])
+        if case.name in means:
+            ratio = [number(cells.values.get(case.name, (None,))[0])] if cells.compared else []
+            given = [case.settings.get(name, "") for name in settings]
+            rows.append([case.name, *given, number(means[case.name]), *ratio])
     return rows
 
 
-def trials_table(content: Content, metric: str, most: int | None = None) -> TableRows:
-    """Return every trial's value of each case, then its mean with the 95 % interval; of the first `most` cases."""
+def trials_table(content: Content, metric: str) -> TableRows:
+    """Return every trial's value of each case, then its mean with the 95 % interval."""
     settings = list(dict.fromkeys(name for case in content.cases for name in case.settings))
     rows: list[list[Any]] = [["case", *settings, "what", "trial", "seed", metric, "ci95_low", "ci95_high"]]
-    for case, summary in zip(content.rows[:most], content.cases[:most], strict=True):
+    for case, summary in zip(content.rows, content.cases, strict=True):
         head = [case.name, *(case.settings.get(name, "") for name in settings)]
         rows += [
             [*head, "trial", row.index, row.seed, number(value), "", ""]

@@ -5,6 +5,7 @@ Each kind is one object in a file of its own; `selection` lists them, and all el
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -63,6 +64,8 @@ class Content:
     shown: tuple[Representative, ...]
     """The trials that represent their cases in figures over time."""
     published: Published
+    is_part: bool = False
+    """It is one network of several, whose panels have one key."""
 
     @property
     def cases(self) -> Sequence[CaseSummary]:
@@ -81,8 +84,11 @@ class Content:
 
     def part(self, wanted: FigureRequest) -> Content:
         """Return the cases that a figure shows."""
-        rows = tuple(case for case in self.rows if wanted.shows(case.settings))
-        names = {case.name for case in rows}
+        return self.of({case.name for case in self.rows if wanted.shows(case.settings)})
+
+    def of(self, names: set[str]) -> Content:
+        """Return the cases of these names."""
+        rows = tuple(case for case in self.rows if case.name in names)
         cases = tuple(case for case in self.summary.cases if case.name in names)
         compared = tuple(
             comparison
@@ -99,6 +105,8 @@ class FigureKind(ABC):
     """One kind of figure."""
 
     name: KindName
+    divides = True
+    """Different networks have panels of their own; false where it shows single trials."""
 
     def selected(self, content: Content) -> list[FigureRequest]:  # noqa: ARG002 - of a kind that only scenarios ask for
         """Return the figures of this kind that follow from what varies."""
@@ -130,5 +138,5 @@ class FigureKind(ABC):
 
 
 def number(value: float | None) -> str:
-    """Return a number for data with nine digits, more than any of them is known to; nothing when there is none."""
-    return "" if value is None else f"{value:.9g}"
+    """Return a number for data with nine digits, more than any of them is known to; nothing for None and NaN."""
+    return "" if value is None or math.isnan(value) else f"{value:.9g}"

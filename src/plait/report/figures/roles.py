@@ -1,7 +1,7 @@
 """What each varied setting does in a figure: which one runs along the axis, which has colours, and which has panels.
 
 A case is one value of each setting. A figure of many cases is readable when each setting has one of these roles, and
-no label repeats all of them.
+no label repeats all of them. `plait.report.figures.networks` sets different networks apart before.
 """
 
 from __future__ import annotations
@@ -10,18 +10,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plait.analysis.compare.factors import main_factor
-from plait.report.figures.axes import factors, label_without
+from plait.analysis.labels.cases import short_labels
+from plait.report.figures.axes import factors, labels_without
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from plait.analysis.model import CaseSummary
     from plait.analysis.rows import CaseRows
     from plait.report.figures.axes import Factor
     from plait.report.figures.kind import FigureRequest
 
-MOST_COLOURS = 6
-"""More kinds of points would not be distinguishable."""
-MOST_PANELS = 12
+MOST_SERIES = 8
+"""Colours, lines or kinds of points in one panel; more would not be distinguishable."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,14 @@ class CaseLabels:
     def order(self) -> list[str]:
         """The labels, each once."""
         return list(dict.fromkeys(self.of.values()))
+
+    @property
+    def groups(self) -> list[tuple[str, list[str]]]:
+        """Each label with the names of its cases."""
+        names: dict[str, list[str]] = {}
+        for name, label in self.of.items():
+            names.setdefault(label, []).append(name)
+        return list(names.items())
 
 
 @dataclass(frozen=True)
@@ -51,11 +60,8 @@ class Roles:
         return len(self.colour.order)
 
     def panels(self) -> list[tuple[str, list[str]]]:
-        """Return each panel's label with the names of its cases; at most `MOST_PANELS`."""
-        return [
-            (label, [name for name, other in self.panel.of.items() if other == label])
-            for label in self.panel.order[:MOST_PANELS]
-        ]
+        """Return each panel's label with the names of its cases."""
+        return self.panel.groups
 
 
 def roles_of(cases: Sequence[CaseRows], wanted: FigureRequest) -> Roles | None:
@@ -76,23 +82,25 @@ def roles_of(cases: Sequence[CaseRows], wanted: FigureRequest) -> Roles | None:
         return None
     colour = _chosen(varied, wanted.color)
     if colour is None and wanted.color is None:
-        colour = next((factor for factor in left if factor.steps <= MOST_COLOURS), None)
-    panel = _chosen(varied, wanted.facets)
-    taken = [factor.setting for factor in (x, colour) if factor is not None]
-    own = [x.setting] if colour is None else taken
+        colour = next((factor for factor in left if factor.steps <= MOST_SERIES), None)
+    own = [factor.setting for factor in (x, colour) if factor is not None]
     return Roles(
-        _part(cases, x),
+        level_labels(cases, x),
         CaseLabels("", dict.fromkeys((case.name for case in cases), ""))
         if colour is None
-        else _part(cases, colour),
-        _rest(cases, varied, own) if panel is None or len(varied) > 3 else _part(cases, panel, named=True),
+        else level_labels(cases, colour),
+        panel_labels(cases, own, wanted.facets),
     )
 
 
-def panels_of(cases: Sequence[CaseRows], wanted: FigureRequest, most: int) -> Roles | None:
+def panels_of(
+    cases: Sequence[CaseRows], wanted: FigureRequest, most: int, alone: int | None = None
+) -> Roles | None:
     """Return the roles where a figure has an entry for each case, and needs panels because there are more than `most`.
 
-    Entries of a panel differ in the setting along the axis (`x`, or `color` of lines). None when one panel is enough.
+    Entries of a panel differ in the setting along the axis (`x`, or `color` of lines). Where several things do not set
+    the cases apart, one panel has up to `alone` of them, and more are divided in their order. None when one panel is
+    enough.
     """
     asked = wanted.x or wanted.color
     if len(cases) <= most and asked is None and wanted.facets is None:
@@ -102,24 +110,52 @@ def panels_of(cases: Sequence[CaseRows], wanted: FigureRequest, most: int) -> Ro
     entries = _chosen(varied, asked) or max(
         (factor for factor in left if factor.steps <= most), key=lambda factor: factor.steps, default=None
     )
-    if entries is None or len(varied) < 2:
-        return None
-    of = _with_unit(_part(cases, entries), entries)
-    panel = _rest(cases, varied, [entries.setting])
-    return Roles(of, of, panel)
+    if len(varied) < 2 or entries is None:
+        return _in_order(cases, most) if len(cases) > (alone or most) else None
+    of = _with_unit(level_labels(cases, entries), entries)
+    return Roles(of, of, panel_labels(cases, [entries.setting], wanted.facets))
+
+
+def _in_order(cases: Sequence[CaseRows], most: int) -> Roles:
+    """Return panels of `most` cases, each under its own label, in the order of the study."""
+    names = short_labels(cases)
+    of = CaseLabels("", {case.name: names[case.name] for case in cases})
+    panels: dict[str, str] = {}
+    for start in range(0, len(cases), most):
+        part = cases[start : start + most]
+        panels |= dict.fromkeys((case.name for case in part), f"Cases {start + 1} to {start + len(part)}")
+    return Roles(of, of, CaseLabels("", panels))
+
+
+def panel_labels(
+    cases: Sequence[CaseRows | CaseSummary], taken: Sequence[str], facets: str | None = None
+) -> CaseLabels:
+    """Return the label of the panel of each case: by what remains when axis and colours have the settings `taken`.
+
+    Panels have the order of the values of these settings, in every kind of figure; those of `facets` come first.
+    """
+    labels = labels_without(cases, taken)
+    left = [factor for factor in factors(cases) if factor.setting not in taken]
+    left.sort(key=lambda factor: factor.setting != facets)
+    places = [{text: place for place, text in enumerate(factor.order)} for factor in left]
+    texts = [factor.texts for factor in left]
+    order = sorted(
+        range(len(cases)),
+        key=lambda at: [place[own[at]] for place, own in zip(places, texts, strict=True)],
+    )
+    return CaseLabels("", {cases[at].name: labels[cases[at].name] for at in order})
 
 
 def _chosen(varied: Sequence[Factor], setting: str | None) -> Factor | None:
     return next((factor for factor in varied if factor.setting == setting), None)
 
 
-def _part(cases: Sequence[CaseRows], factor: Factor, *, named: bool = False) -> CaseLabels:
+def level_labels(cases: Sequence[CaseRows | CaseSummary], factor: Factor) -> CaseLabels:
+    """Return the level of each case of one factor, in the order of its values."""
     texts = dict(zip((case.name for case in cases), factor.texts, strict=True))
     order = {text: number for number, text in enumerate(factor.order)}
     ordered = sorted(texts, key=lambda name: order[texts[name]])
-    return CaseLabels(
-        factor.title, {name: factor.labelled(texts[name]) if named else texts[name] for name in ordered}
-    )
+    return CaseLabels(factor.title, {name: texts[name] for name in ordered})
 
 
 def _with_unit(labels: CaseLabels, factor: Factor) -> CaseLabels:
@@ -127,8 +163,3 @@ def _with_unit(labels: CaseLabels, factor: Factor) -> CaseLabels:
     if not factor.unit:
         return labels
     return CaseLabels(factor.words, {name: f"{text} {factor.unit}" for name, text in labels.of.items()})
-
-
-def _rest(cases: Sequence[CaseRows], varied: Sequence[Factor], taken: Sequence[str]) -> CaseLabels:
-    """Return the labels of the panels: what remains when axis and colours have their settings."""
-    return CaseLabels("", {case.name: label_without(case, taken, varied) for case in cases})

@@ -26,6 +26,7 @@ from plait.report.figures.kinds.intervals import INTERVALS
 from plait.report.figures.kinds.over_time import OVER_TIME
 from plait.report.figures.kinds.scatter import SCATTER
 from plait.report.figures.kinds.sweep import LINES, sweep_of
+from plait.report.figures.networks import networks, selected
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,9 +71,9 @@ def wanted(study: StudyData, summary: Summary) -> list[FigureRequest]:
     asked = asked_for(study)
     if asked:
         return [resolved(request, content) for request in asked]
-    groups = GROUPS.selected(content)
+    groups = selected(GROUPS, content)
     ranks = {metric: rank for rank, (_, metric) in enumerate(content.measured())}
-    others = [figure for kind in BY_CASE if kind is not GROUPS for figure in kind.selected(content)]
+    others = [figure for kind in BY_CASE if kind is not GROUPS for figure in selected(kind, content)]
     return [*groups, *sorted(others, key=lambda figure: ranks[figure.metric])]
 
 
@@ -113,7 +114,7 @@ def resolved(asked: FigureFields, content: Content) -> FigureRequest:
         style=asked.style,
         plain=asked.metric is not None and asked.metric not in COMPARED,
     )
-    part = content.part(figure)
+    part = networks(content.part(figure), figure)[0][1]
     if asked.kind is None:
         sweeps = sweep_of(part.rows, figure.x) is not None or asked.facets is not None
         kind: KindName = "heat-map" if figure.y is not None else "line" if sweeps else "cases"

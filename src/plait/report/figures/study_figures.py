@@ -15,9 +15,11 @@ from plait.analysis.gaps import part
 from plait.analysis.metrics.catalogue import title_of
 from plait.report.drawing.network import draw
 from plait.report.drawing.paths import coloured_paths, most_paths
+from plait.report.figures import networks
 from plait.report.figures.caption import caption_of, with_description
 from plait.report.figures.kinds.cases import SCHEMA
 from plait.report.figures.kinds.delay import DELAYS
+from plait.report.figures.kinds.over_time import OVER_TIME, SIDE_BY_SIDE
 from plait.report.figures.selection import KINDS, content_of, of_trials, wanted
 from plait.report.render.fonts import family_of, stack_of
 from plait.report.render.grid import together
@@ -34,6 +36,12 @@ if TYPE_CHECKING:
     from plait.results.read import StudyData
 
 
+PAGE = 12
+"""Most panels in one file; more are on further pages."""
+MOST_PANELS = 48
+"""Most panels of one figure; its caption says what it leaves out."""
+
+
 @dataclass(frozen=True)
 class DrawnFigure:
     """One figure: what was wanted, its panels, left to right, and the words around it."""
@@ -43,6 +51,8 @@ class DrawnFigure:
     caption: Caption
     note: str = ""
     """What its file says above the panels."""
+    pages: tuple[int, ...] = (1,)
+    """The number of panels in each of its files."""
 
 
 def case_figures(
@@ -88,8 +98,11 @@ def static_figures(
     makers: dict[str, Callable[[], Spec | str]] = {
         **({"network": partial(_network_svg, drawn, style)} if drawn is not None else {}),
         **{
-            name: partial(laid_out, figure, width_mm, column_mm, style)
+            name if page == 0 else f"{name}-page-{page + 1}": partial(
+                laid_out, figure, width_mm, column_mm, style, page
+            )
             for name, figure in {**cases, **trials}.items()
+            for page in range(len(figure.pages))
         },
     }
     made = {name: part(f"figure {name}", make, None) for name, make in makers.items()}
@@ -121,16 +134,51 @@ def _figures(figures: Sequence[FigureRequest], content: Content) -> dict[str, Dr
 def drawn_figure(wanted: FigureRequest, content: Content) -> DrawnFigure | None:
     """Return one figure; None when nothing was measured for it."""
     kind = KINDS[wanted.kind]
-    panels = kind.panels(wanted, content)
+    content = _with_shown(wanted, content)
+    made = networks.panels(kind, wanted, content)
+    pages = pages_of([len(panels) for panels in made])
+    whole = [panel for panels in made for panel in panels]
+    panels = whole[: sum(pages)]
     if not panels:
         return None
     labels = content.summary.labels
     if labels and "." in wanted.metric:
         titles = title_of(wanted.metric), title_of(wanted.metric, labels)
         panels = [_retitled(panel, *titles) for panel in panels]
-    caption = caption_of(kind, wanted, content)
+    caption = caption_of(kind, wanted, networks.networks(content, wanted)[0][1])
     note = kind.note(wanted, content)
-    return DrawnFigure(wanted, with_description(panels, caption), caption, note)
+    left_out = ""
+    if len(made) > 1:
+        caption = caption.with_marks("Each network has scales of its own.")
+    if len(panels) < len(whole):
+        left_out = f"{len(panels)} of {len(whole)} panels"
+        caption = caption.with_marks(
+            f"These are {left_out}; {wanted.name}.csv has all cases, and `only` in a figure of the scenario selects "
+            "others."
+        )
+    note = "; ".join(filter(None, (note, left_out)))
+    return DrawnFigure(wanted, with_description(panels, caption), caption, note, pages)
+
+
+def _with_shown(wanted: FigureRequest, content: Content) -> Content:
+    """Return the content with the trials that a figure over time shows: some of each network."""
+    return networks.with_few_shown(content, SIDE_BY_SIDE) if wanted.kind == OVER_TIME.name else content
+
+
+def pages_of(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Return the number of panels in each file, given that of each network: a network is divided only if it must be."""
+    pages: list[int] = []
+    room = 0
+    for size in sizes:
+        for start in range(0, size, PAGE):
+            count = min(PAGE, size - start, MOST_PANELS - sum(pages))
+            if count > room:
+                pages.append(0)
+                room = PAGE
+            if count:
+                pages[-1] += count
+                room -= count
+    return tuple(page for page in pages if page)
 
 
 def _retitled(spec: Any, old: str, new: str) -> Any:
@@ -146,18 +194,19 @@ def _retitled(spec: Any, old: str, new: str) -> Any:
 
 
 def laid_out(
-    figure: DrawnFigure, width_mm: float, column_mm: float = COLUMN_MM, style: str = "plain"
+    figure: DrawnFigure, width_mm: float, column_mm: float = COLUMN_MM, style: str = "plain", page: int = 0
 ) -> Spec:
-    """Return a figure as one specification for a file."""
+    """Return a figure as one specification for a file; of several pages one, which counts from 0."""
+    start = sum(figure.pages[:page])
+    panels = figure.panels[start : start + figure.pages[page]]
+    note = figure.note
+    if len(figure.pages) > 1:
+        note = "; ".join(filter(None, (f"page {page + 1} of {len(figure.pages)}", note)))
     paper = PAPERS.get(figure.wanted.style or "")
     if paper is not None:
         width_mm, column_mm = paper.page_mm, paper.column_mm
     width = min(width_mm, column_mm) if figure.wanted.column else width_mm
-    spec = (
-        fitted(figure.panels[0], width, figure.note)
-        if len(figure.panels) == 1
-        else together(SCHEMA, figure.panels, width, figure.note)
-    )
+    spec = fitted(panels[0], width, note) if len(panels) == 1 else together(SCHEMA, panels, width, note)
     family = family_of(figure.wanted.style or style)
     return spec if family is None else {**spec, "usermeta": {**spec["usermeta"], "font": family}}
 
@@ -169,7 +218,8 @@ def _network_svg(drawn: Representative, style: str) -> str:
 
 
 def _data(figure: FigureRequest, content: Content) -> str:
-    return _csv(KINDS[figure.kind].table(figure, content.part(figure)))
+    shown = _with_shown(figure, content.part(figure))
+    return _csv(networks.table(KINDS[figure.kind], figure, shown))
 
 
 def _csv(rows: TableRows) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from plait.analysis.compare.factors import by_stratum
 from plait.analysis.metrics.catalogue import heading_of
 from plait.analysis.wording import MISSING, capital
 from plait.report.page.tables import BarSegment, Cell, Column, Table
@@ -12,10 +13,11 @@ from plait.report.page.template import fill
 from plait.report.render.theme import PATHS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from markupsafe import Markup
 
+    from plait.analysis.model import Summary
     from plait.report.table import Row
 
 
@@ -31,16 +33,23 @@ class TableSection:
     more: str = ""
 
 
-def cases(rows: Sequence[Row]) -> Markup:
-    """Return the section with the table of cases; columns in which nothing was measured are left out."""
-    columns = _columns(rows)
-    kept = [(column, cell) for column, cell in columns if any(cell(row).text != MISSING for row in rows)]
-    body = tuple(tuple(cell(row) for _, cell in kept) for row in rows)
+def cases(rows: Sequence[Row], summary: Summary) -> Markup:
+    """Return the section with a table of the cases of each network.
+
+    Columns in which nothing was measured are left out.
+    """
+    tables = []
+    by_name = {row.name: row for row in rows}
+    for levels, members in by_stratum(summary.cases, summary.strata).items():
+        own = [by_name[case.name] for case in members]
+        columns = _columns(own, {name.replace("_", " ") for name in summary.strata})
+        kept = [(column, cell) for column, cell in columns if any(cell(row).text != MISSING for row in own)]
+        body = tuple(tuple(cell(row) for _, cell in kept) for row in own)
+        tables.append((", ".join(levels), Table(tuple(column for column, _ in kept), body)))
     note = (
         "Means over trials with their 95 % intervals; minimum and maximum below. A dash means not measured."
     )
-    table = Table(tuple(column for column, _ in kept), body)
-    return fill("table", TableSection("cases", "Cases", note, (("", table),)))
+    return fill("table", TableSection("cases", "Cases", note, tuple(tables)))
 
 
 def flows(goodputs: Sequence[tuple[str, list[str]]], rows: Sequence[Row]) -> Markup | str:
@@ -66,8 +75,8 @@ def metric_column(metric: str) -> Column:
     return Column(capital(heading_of(metric)))
 
 
-def _columns(rows: Sequence[Row]) -> list[tuple[Column, Callable[[Row], Cell]]]:
-    """Return every column that the table of cases can have, and what makes its cells."""
+def _columns(rows: Sequence[Row], titled: Collection[str]) -> list[tuple[Column, Callable[[Row], Cell]]]:
+    """Return every column that the table of cases can have, and what makes its cells; titles have the rest."""
     first = rows[0] if rows else None
     further = [
         (Column(capital(title)), _further(i)) for i, (title, _) in enumerate(first.more if first else ())
@@ -77,7 +86,7 @@ def _columns(rows: Sequence[Row]) -> list[tuple[Column, Callable[[Row], Cell]]]:
         (Column(f"{name}, each"), _group(i)) for i, (name, *_) in enumerate(first.groups if first else ())
     ]
     return [
-        *level_columns(rows),
+        *(level for level in level_columns(rows) if level[0].heading.lower() not in titled),
         (Column("Trials"), lambda row: Cell(row.trials)),
         *further[:leading],
         (metric_column("completion_s"), lambda row: Cell(row.completion)),

@@ -75,7 +75,7 @@ def page(
         "network and cases": lambda: _side_by_side(network(shown), by_case(list(cases.values())), cases),
         "delays": lambda: sections.delays(list(delays.values())),
         "over time": lambda: charts,
-        "table": lambda: case_tables.cases(rows(summary)),
+        "table": lambda: case_tables.cases(rows(summary), summary),
         "matrix": lambda: matrix.section(summary),
         "flows": lambda: case_tables.flows(flow_rows(summary), rows(summary)),
         "split": lambda: split_table.section(summary.cases, rows(summary)),

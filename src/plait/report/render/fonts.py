@@ -6,8 +6,11 @@ publishers refuse.
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 from functools import cache
+from pathlib import Path
 
 from plait.report.render.theme import FONT
 
@@ -24,6 +27,8 @@ LIBERTINE = ("Libertinus Serif", "Linux Libertine O", "Linux Libertine", *TIMES)
 """The text of acmart is Linux Libertine, which Libertinus continues."""
 FAMILIES: dict[str, tuple[str, ...]] = {"ieee": TIMES, "usenix": TIMES, "acm": LIBERTINE}
 """By style, the families in the order in which plait prefers them. All are narrower than Liberation Sans."""
+_PLACES = ("/usr/share/fonts", "/usr/local/share/fonts", "/etc/fonts", "~/.fonts", "~/.local/share/fonts")
+"""Where the renderer looks for fonts, and for the names that stand for them."""
 _NAME = re.compile(rb"/FontName\s*/(?:[A-Z]{6}\+)?([^\s/]+)")
 
 
@@ -55,3 +60,18 @@ def is_installed(family: str) -> bool:
     svg = f'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9">{text}</svg>'
     taken = [name.decode("latin-1").lower() for name in _NAME.findall(bytes(vl_convert.svg_to_pdf(svg)))]
     return any(name.startswith(family.replace(" ", "").lower()) for name in taken)
+
+
+@cache
+def fonts_here(places: tuple[str, ...] = _PLACES) -> str:
+    """Return a hash of the paths, sizes and times of this machine's fonts, which decide how a figure looks."""
+    seen = hashlib.sha256()
+    for place in places:
+        for folder, folders, names in os.walk(Path(place).expanduser()):
+            folders.sort()
+            for name in sorted(names):
+                about = os.lstat(Path(folder, name))
+                seen.update(
+                    f"{folder}/{name} {about.st_size} {about.st_mtime_ns}\n".encode(errors="surrogateescape")
+                )
+    return seen.hexdigest()

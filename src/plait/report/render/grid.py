@@ -18,10 +18,12 @@ from plait.report.render.paper import (
     key_lines,
     key_size,
     lower_rows,
+    own_scales,
     with_fitting_ticks,
     with_key_at,
     with_lower_marks,
     with_narrow_keys,
+    with_readable_cells,
     with_turned_labels,
 )
 from plait.report.render.text_width import text_width
@@ -48,6 +50,8 @@ _TITLE = 11.5
 _LINE = 14
 _LABELS, _AXIS_TITLE = 20, 18
 """Heights of an axis' labels and of its title."""
+_COLOURS = 42
+"""Height of the key to the colours of one heat map."""
 _EDGE = 18
 """Pixels around all, and for half a label beyond the last panel."""
 _TICK = 34
@@ -85,6 +89,7 @@ def together(schema: str, panels: Sequence[Spec], width_mm: float, note: str = "
     shares_x, shares_y = _are_same(axes[0]), _are_same(axes[1])
     layouts = list(_layouts(drawn, total, shares_x=shares_x, shares_y=shares_y))
     grid = next((one for one in layouts if one.tall <= MOST_MM * PIXELS_PER_MM), layouts[-1])
+    drawn = with_readable_cells(drawn, grid.width)
     titles, named = _short_titles([panel.get("title") for panel in drawn], grid.width)
     notes = [text for text in (note, named) if text]
     laid_out = [
@@ -98,8 +103,8 @@ def together(schema: str, panels: Sequence[Spec], width_mm: float, note: str = "
     lines = max((len(title) if isinstance(title, list) else 1 for title in titles if title), default=0)
     between = _LINE * lines + 6 + _BELOW
     spacing = {
-        "row": between + (0 if shares_x else _LABELS + _AXIS_TITLE),
-        "column": _APART + (0 if shares_y else _left_of(drawn, titled=not _one_title(axes[1]))),
+        "row": between + (0 if shares_x else _LABELS + _AXIS_TITLE) + (_COLOURS if own_scales(drawn) else 0),
+        "column": _APART + (0 if shares_y else _left_of(drawn, titled=not _one_title(axes[1]), between=True)),
     }
     return {
         "$schema": schema,
@@ -108,6 +113,7 @@ def together(schema: str, panels: Sequence[Spec], width_mm: float, note: str = "
         "columns": grid.columns,
         "bounds": "flush",
         "spacing": spacing,
+        **({"resolve": {"scale": {"color": "independent"}}} if own_scales(drawn) else {}),
         "usermeta": {"width_mm": width_mm},
     }
 
@@ -130,9 +136,11 @@ def _layouts(panels: Sequence[Spec], total: float, *, shares_x: bool, shares_y: 
         width = int((total - left - _EDGE - between * (columns - 1)) / columns)
         rows = -(-len(panels) // columns)
         around = _LABELS + _AXIS_TITLE + _EDGE + key_lines(panels, total - 2 * _EDGE) * _LINE + 2 * _LINE
-        above = (_LINE + 6 + _BELOW) * rows + (0 if shares_x else (_LABELS + _AXIS_TITLE) * (rows - 1))
+        above = (_LINE + 6 + _BELOW + (_COLOURS if own_scales(panels) else 0)) * rows + (
+            0 if shares_x else (_LABELS + _AXIS_TITLE) * (rows - 1)
+        )
         room = (MOST_MM * PIXELS_PER_MM - around - above) / rows
-        heights = tuple(_height(panel, width, room) for panel in panels)
+        heights = tuple(_height(panel, width, room) for panel in with_readable_cells(panels, width))
         tall = around + above + sum(max(heights[at : at + columns]) for at in range(0, len(panels), columns))
         yield _Grid(columns, width, heights, shares_x, shares_y, tall)
 
@@ -236,14 +244,15 @@ def _values(channel: Spec) -> list[Any]:
     return list((channel.get("scale") or {}).get("domain") or [])
 
 
-def _left_of(panels: Sequence[Spec], *, titled: bool) -> float:
-    """Return the pixels that labels and title of the vertical axes need beside a panel."""
+def _left_of(panels: Sequence[Spec], *, titled: bool, between: bool = False) -> float:
+    """Return the pixels that labels and title of the vertical axes need beside a panel, or `between` two."""
     widest = 0.0
     for panel in panels:
         channel = channel_of(panel, "y")
         axis = channel.get("axis", {})
         names = [str(value) for value in _values(channel)] or _numbers(channel)
         label = max((text_width(name, axis.get("labelFontSize", 11)) for name in names), default=30.0)
+        label = max(label, axis.get("minExtent", 0) if between else 0)
         widest = max(widest, label + 6 + (_AXIS_TITLE if titled and axis.get("title") else 0))
     return widest
 

@@ -66,6 +66,10 @@ _ROW, _CELL = 13, 26
 """Least height of a row beside whose label there are boxes, and of one whose cells have two lines of text."""
 _NOTE = 11
 """Font size of the words above a figure."""
+_DIGITS = (11.5, 10.0, 9.0)
+"""Font sizes of the numbers in cells, the best one first."""
+_BOUND = 8.5
+"""Font size of the intervals below them."""
 _GAP = 4
 """Pixels between the boxes of two rows."""
 NARROW_MM = 120.0
@@ -98,7 +102,10 @@ def width_in_mm(text: str, paper: Paper) -> float:
 def fitted(spec: Spec, width_mm: float, note: str = "") -> Spec:
     """Return one chart laid out to be `width_mm` wide, axes and labels included; `note` stands above it."""
     width = width_mm * PIXELS_PER_MM
-    drawn = with_turned_labels(for_paper(spec, numbers=width_mm >= NARROW_MM), width - _BESIDE - 12)
+    (drawn,) = with_readable_cells(
+        [for_paper(spec, numbers=width_mm >= NARROW_MM)], width - _beside(spec) - 12
+    )
+    drawn = with_turned_labels(drawn, width - _BESIDE - 12)
     drawn = _with_bounded_height(with_fitting_ticks(drawn, width - _BESIDE - 12))
     return {
         **with_narrow_keys(drawn, width - _BESIDE - 12),
@@ -107,6 +114,13 @@ def fitted(spec: Spec, width_mm: float, note: str = "") -> Spec:
         "autosize": {"type": "fit-x", "contains": "padding"},
         "usermeta": {"width_mm": width_mm},
     }
+
+
+def _beside(spec: Spec) -> float:
+    """Return the pixels beside a panel with a row for each name: labels and title."""
+    names = (channel_of(spec, "y").get("scale") or {}).get("domain") or ()
+    widest = max((text_width(str(name), 11) for name in names if isinstance(name, str)), default=0.0)
+    return max(_BESIDE, widest + 30)
 
 
 def with_turned_labels(panel: Spec, width: float) -> Spec:
@@ -183,7 +197,62 @@ def channel_of(panel: Spec, channel: str) -> Spec:
 
 def lower_rows(panel: Spec) -> float:
     """Return the least height of a row of a panel: two lines of text in cells, one beside boxes."""
-    return _CELL if any(_mark(layer) == "rect" for layer in panel.get("layer", ())) else _ROW
+    return _CELL if any(_field_of(layer) == "bound" for layer in panel.get("layer", ())) else _ROW
+
+
+def with_readable_cells(panels: Sequence[Spec], width: float) -> list[Spec]:
+    """Return heat maps, `width` pixels wide, with the numbers that their cells have room for, the same in all.
+
+    Those are the values with their intervals, the values alone, in smaller digits, or none: the key has the colours.
+    """
+    numbers = [(layer, panel) for panel in panels for layer in panel.get("layer", ()) if _field_of(layer)]
+
+    def room(field: str, size: float) -> bool:
+        """Return whether the texts of a field fit into the cells of every panel."""
+        return all(
+            text_width(str(row[field]), size) + _APART
+            <= width / len((channel_of(panel, "x").get("scale") or {}).get("domain") or [0])
+            for _, panel in numbers
+            for row in panel["data"]["values"]
+        )
+
+    sizes = [size for size in _DIGITS if room("shown", size)]
+    whole = sizes[:1] == [_DIGITS[0]] and room("bound", _BOUND)
+    if not numbers or whole:
+        return list(panels)
+    kept = {"shown": {"fontSize": sizes[0], "dy": 0}} if sizes else {}
+    return [
+        {
+            **panel,
+            "layer": [
+                {**layer, "mark": {**layer["mark"], **kept.get(field, {})}} if field else layer
+                for layer in panel["layer"]
+                if not (field := _field_of(layer)) or field in kept
+            ],
+        }
+        if any(map(_field_of, panel.get("layer", ())))
+        else panel
+        for panel in panels
+    ]
+
+
+def _field_of(layer: Spec) -> str | None:
+    """Return the field of the numbers that a layer writes into cells (`plait.report.figures.kinds.heat_map`)."""
+    field: str | None = (
+        layer.get("encoding", {}).get("text", {}).get("field") if _mark(layer) == "text" else None
+    )
+    return field if field in {"shown", "bound"} and "y" not in layer["encoding"] else None
+
+
+def own_scales(panels: Sequence[Spec]) -> bool:
+    """Return whether colours mean another value in each panel, which then has a key of its own."""
+    domains = [
+        str(channel["scale"].get("domain"))
+        for panel in panels
+        for layer in panel.get("layer", ())
+        if "gradientLength" in ((channel := layer.get("encoding", {}).get("color", {})).get("legend") or {})
+    ]
+    return len(set(domains)) > 1
 
 
 def _mark(layer: Spec) -> Any:
@@ -327,7 +396,7 @@ def key_lines(panels: Sequence[Spec], width: float) -> int:
     for node in (node for panel in panels for node in (panel, *panel.get("layer", ()))):
         channel = node.get("encoding", {}).get("color", {})
         legend, domain = channel.get("legend"), (channel.get("scale") or {}).get("domain")
-        if isinstance(legend, dict) and domain:
+        if isinstance(legend, dict) and domain and not ("gradientLength" in legend and own_scales(panels)):
             columns = max(1, int(width // _entry(legend, domain)))
             entries = 1 if "gradientLength" in legend else -(-len(domain) // columns)
             lines[str(domain)] = entries + (1 if legend.get("title") else 0)

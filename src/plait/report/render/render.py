@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from plait.analysis.gaps import part
 from plait.cache import ContentCache
 from plait.limits import DRAWING, require
+from plait.report.render.fonts import fonts_here
 from plait.report.render.paper import PAGE_MM, in_points, refitted, scaled
 from plait.report.render.text_width import with_text_lengths
 from plait.report.render.theme import FONT, LIGHT, config, paint
@@ -161,7 +162,7 @@ def _is_kept(figure: dict[str, Any] | str, width_mm: float) -> bool:
 
 def _figure_key(figure: dict[str, Any] | str, width_mm: float) -> str:
     content = figure if isinstance(figure, str) else json.dumps(figure, sort_keys=True)
-    return _key(f"{width_mm} {content}")
+    return _key(f"{fonts_here()} {width_mm} {content}")
 
 
 def svg_of(spec: dict[str, Any]) -> str:

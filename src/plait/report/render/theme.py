@@ -28,6 +28,8 @@ LIGHT: dict[str, str] = {
     "case3": "#b3470f",
     "case4": "#a8327d",
     "case5": "#3d6d0b",
+    "case6": "#8a5a00",
+    "case7": "#1f6f9e",
     "path0": "#0072b2",
     "path1": "#e69f00",
     "path2": "#009e73",
@@ -54,6 +56,8 @@ DARK: dict[str, str] = {
     "case3": "#f2935c",
     "case4": "#e58ac6",
     "case5": "#a3cc6b",
+    "case6": "#d9a648",
+    "case7": "#74bde6",
     "path0": "#4ba6e3",
     "path1": "#f0b032",
     "path2": "#2fbf97",
@@ -67,11 +71,19 @@ DARK: dict[str, str] = {
     "more": "#3a6fc0",
     "faintest": "#dbe6f5",
 }
-CASES = 6
-DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [10, 4], [4, 2, 1, 2])
-"""Of lines, likewise."""
-SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
-"""Of points, in the order of the cases' colours: they distinguish cases in black and white."""
+CASES = 8
+_DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [10, 4], [4, 2, 1, 2], [1, 4], [12, 2, 2, 2, 2, 2])
+_SHAPES = (
+    "circle",
+    "square",
+    "triangle-up",
+    "diamond",
+    "cross",
+    "triangle-down",
+    "M-1,-.5L-.5,-1L0,-.5L.5,-1L1,-.5L.5,0L1,.5L.5,1L0,.5L-.5,1L-1,.5L-.5,0Z",
+    "M0,-1L.25,-.3L1,-.3L.4,.15L.6,.85L0,.4L-.6,.85L-.4,.15L-1,-.3L-.25,-.3Z",
+)
+"""The last ones are an oblique cross and a star."""
 
 # The fonts of figures are measured when they are made: Liberation Sans comes with the renderer, so that figures
 # are laid out alike everywhere, and Arial and Helvetica have its widths.
@@ -86,6 +98,19 @@ def path_token(number: int) -> str:
 def case_token(number: int) -> str:
     """Return the token of the colour of the cases with choice `number` of what is compared; 0 is the baseline."""
     return f"@case{number if number < CASES else 1 + (number - 1) % (CASES - 1)}"
+
+
+def dashes(count: int) -> list[list[int]]:
+    """Return the dashes of lines in the order of their colours: lines differ in black and white, too.
+
+    There are eight dashes, and after the eighth colour seven repeat: 56 lines have different pairs of these.
+    """
+    return [list(_DASHES[number % len(_DASHES)]) for number in range(count)]
+
+
+def shapes(count: int) -> list[str]:
+    """Return the shapes of points in the order of their colours, which differ as `dashes` do."""
+    return [_SHAPES[number % len(_SHAPES)] for number in range(count)]
 
 
 def paint(node: Any, theme: dict[str, str]) -> Any:

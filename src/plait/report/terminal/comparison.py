@@ -32,12 +32,12 @@ _COLOURS = {"worse": "red", "not measured": "red", "better": "green"}
 
 
 def compare_folders(
-    first: Path, second: Path, *, metrics: Sequence[str], tolerance: float
+    first: Path, second: Path, *, metrics: Sequence[str], tolerance: float | None = None
 ) -> tuple[StudiesComparison, list[str]]:
     """Return the comparison of two result folders, and what else is different about them, a line each.
 
     Without `metrics`, those decide by which the scenario of the second study judges, or else all that represent a
-    kind of traffic.
+    kind of traffic. Without `tolerance`, the smallest difference of interest of each metric decides.
 
     Raises:
         RequestError: a metric cannot be judged, or there is nothing that both studies measured.
@@ -51,7 +51,9 @@ def compare_folders(
     before, after = read_study(first), read_study(second)
     metrics = metrics or judged_in(after.about.scenario) or tuple(COMPARED)
     with making_sense(second):
-        comparison = compare_studies(before.cases, after.cases, metrics=metrics, tolerance=tolerance)
+        comparison = compare_studies(
+            before.cases, after.cases, metrics=metrics, tolerance=tolerance, design=after.design
+        )
     if not comparison.cases:
         both = len(before.cases) > len(comparison.only_first)
         reason = (
@@ -75,7 +77,7 @@ def differences(before: StudyFile, after: StudyFile) -> list[str]:
     lines = [f"{name}: {a} then, {b} now" for name, a, b in facts if a != b]
     if before.scenario != after.scenario and before.heading == after.heading:
         lines[:0] = _changed_fields(before.scenario, after.scenario)
-    return lines
+    return list(dict.fromkeys(lines))
 
 
 def _changed_fields(before: object, after: object) -> list[str]:
@@ -131,7 +133,7 @@ def show_comparison(
     columns = picked(known, wanted) if wanted else [c for c in known if c.name not in ON_REQUEST]
     show_table(screen, columns, "--columns NAME,..")
     screen.console.print()
-    notable = [row for row in comparison.cases if row.verdict != "same"]
+    notable = [row for row in comparison.cases if not row.identical]
     for row in sorted(notable, key=lambda row: row.verdict not in {"worse", "not measured"})[:MOST_SENTENCES]:
         screen.line(row.sentence)
     for test in dict.fromkeys(row.test for row in comparison.cases if row.test is not None):

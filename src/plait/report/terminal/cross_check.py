@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from rich import box
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
 from plait.analysis.compare.divergence import divergence
 from plait.analysis.compare.engines import SETTING
+from plait.analysis.metrics.catalogue import metric_of
 from plait.analysis.values import show, with_interval
-from plait.analysis.wording import MISSING, change, micros, seconds, size
+from plait.analysis.wording import MISSING, micros, seconds, size
 from plait.dataset.trial import read_trial, trial_folder
+from plait.errors import shell_command
 from plait.report.terminal.summary import Screen
 
 if TYPE_CHECKING:
@@ -20,39 +23,42 @@ if TYPE_CHECKING:
 
     from plait.analysis.compare.divergence import Divergence
     from plait.analysis.compare.engines import CrossCheck, EngineDifference
-    from plait.analysis.model import Estimate
     from plait.analysis.rows import CaseRows
 
+_SHARE = "path_share"
+_LEAST_METRIC = 14
+"""The column of metrics is the one that folds in a narrow terminal."""
 _COLOURS = {"beyond": "red", "not measured": "red"}
 
 
 def show_cross_check(check: CrossCheck, explanation: str, file: IO[str] | None = None) -> None:
     """Print the comparison of engines and the explanation to `file` [default: standard output]."""
     screen = Screen(file)
-    table = Table(box=box.ASCII2 if screen.plain else box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    several = len({row.case for row in check.differences}) > 1
-    columns = [*(["case"] if several else []), "metric", *_headings(check), "difference", "verdict"]
-    for name in columns:
-        table.add_column(
-            name,
-            overflow="fold",
-            no_wrap=name != "case",
-            justify="left" if name in ("case", "metric", "verdict") else "right",
-        )
-    for row in check.differences:
-        cells = [
-            *([row.case] if several else []),
-            row.metric,
-            show(row.metric, row.expected.value),
-            MISSING if row.measured is None else show(row.metric, row.measured.value),
-            _difference_words(row),
-        ]
-        if len(check.engines) > 2:
-            cells.insert(2 if several else 1, row.engine)
-        verdict = Text(row.verdict, style=_COLOURS.get(row.verdict, ""))
-        table.add_row(*(Text(screen.text(cell)) for cell in cells), verdict)
-    screen.console.print(table)
-    screen.console.print()
+    rows = [(row, [screen.text(cell) for cell in _cells(row)]) for row in check.differences]
+    widths = [max(map(cell_len, column)) for column in zip(*(cells for _, cells in rows), strict=True)]
+    for case, engine in dict.fromkeys((row.case, row.engine) for row, _ in rows):
+        if case:
+            screen.line(case)
+        table = Table(box=box.ASCII2 if screen.plain else box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        for name, width in zip(
+            ("metric", check.engines[0], engine, "difference", "verdict"), widths, strict=True
+        ):
+            table.add_column(
+                name,
+                overflow="fold",
+                no_wrap=name != "metric",
+                min_width=min(width, _LEAST_METRIC) if name == "metric" else width,
+                justify="left" if name in ("metric", "verdict") else "right",
+            )
+        for row, cells in rows:
+            if (row.case, row.engine) == (case, engine):
+                table.add_row(*map(Text, cells[:-1]), Text(cells[-1], style=_COLOURS.get(row.verdict, "")))
+        screen.console.print(table)
+        screen.console.print()
+    _conclude(check, explanation, screen)
+
+
+def _conclude(check: CrossCheck, explanation: str, screen: Screen) -> None:
     beyond, total = len(check.beyond), len(check.differences)
     if not total:
         screen.line("Nothing could be compared: no trial measured goodput, completion, RTT or path shares.")
@@ -60,28 +66,50 @@ def show_cross_check(check: CrossCheck, explanation: str, file: IO[str] | None =
         screen.line(f"{beyond} of {total} differ by more than {check.bound:.1%} or were not measured.")
         screen.line(explanation)
     else:
-        screen.line(f"All {total} agree within {check.bound:.1%}.")
+        screen.line(f"All {total} mean differences are within {check.bound:.1%}.")
+    if check.uncertain:
+        whose = (
+            "interval of one reaches"
+            if len(check.uncertain) == 1
+            else f"intervals of {len(check.uncertain)} reach"
+        )
+        screen.line(
+            f"The 95 % {whose} beyond {check.bound:.1%}; more trials (--repeat) would narrow it down."
+        )
 
 
-def _headings(check: CrossCheck) -> list[str]:
-    if len(check.engines) > 2:
-        return ["engine", check.engines[0], "measured"]
-    return list(check.engines)
+def _cells(row: EngineDifference) -> list[str]:
+    return [
+        _metric_words(row.metric),
+        show(row.metric, row.expected.value),
+        MISSING if row.measured is None else show(row.metric, row.measured.value),
+        _difference_words(row),
+        row.verdict,
+    ]
+
+
+def _metric_words(name: str) -> str:
+    """Return the name of a metric in words: `share of h1-s1-h2`, `median round-trip time`."""
+    owner, dot, last = name.rpartition(".")
+    metric = metric_of(name)
+    noun = last if metric is None else metric.noun
+    if last == _SHARE:
+        return f"share of {owner}"
+    return f"{noun} of {owner}" if dot else noun
 
 
 def _difference_words(row: EngineDifference) -> str:
+    """Return the difference with its interval in brackets: `+0.0 % [-1.7, +1.5]`; shares differ by points (pp)."""
     if row.difference is None:
         return MISSING
-    if row.metric.endswith(".path_share"):
-        return _interval(row.difference, lambda value: f"{100 * value:+.2f} pp")
-    return _interval(row.difference, lambda value: change(1 + value))
-
-
-def _interval(estimate: Estimate, words: Any) -> str:
-    if estimate.ci95 is None:
-        return str(words(estimate.value))
-    low, high = estimate.ci95
-    return f"{words(estimate.value)} ({words(low)} to {words(high)})"
+    points = row.metric.rpartition(".")[2] == _SHARE
+    words = [
+        f"{100 * value:+.{2 if points else 1}f}"
+        for value in (row.difference.value, *(row.difference.ci95 or ()))
+    ]
+    value, *interval = (word.replace("-", "\N{MINUS SIGN}") for word in words)
+    text = f"{value} {'pp' if points else '%'}"
+    return f"{text} [{', '.join(interval)}]" if interval else text
 
 
 def explain_first(folder: Path, cases: tuple[CaseRows, ...], check: CrossCheck) -> str:
@@ -93,10 +121,11 @@ def explain_first(folder: Path, cases: tuple[CaseRows, ...], check: CrossCheck) 
         return ""
     row = check.beyond[0]
     where = f" in case {row.case}" if row.case else ""
-    head = f"First difference{where}: {row.metric} is "
+    head = f"First difference{where}: {_metric_words(row.metric)} is "
     head += f"{with_interval(row.metric, row.expected.value, row.expected.ci95)} on {row.reference}"
     if row.measured is None:
-        return f"{head}, and no trial on {row.engine} measured it; plait run {folder} lists failed trials."
+        failed = shell_command("plait", "report", folder)
+        return f"{head}, and no trial on {row.engine} measured it; `{failed}` lists failed trials."
     head += f" and {with_interval(row.metric, row.measured.value, row.measured.ci95)} on {row.engine}."
     found = [_case(cases, row.case, name) for name in (row.reference, row.engine)]
     seeds = [{trial.seed: trial.index for trial in case.rows} for case in found]

@@ -84,7 +84,8 @@ def _flow(flow: FlowExplanation) -> Iterator[Text]:
             yield Text(f"  {line}")
     if flow.tried:
         yield Text("")
-        for effect in flow.tried:
+        # Several causes may have the same remedy.
+        for effect in {effect.fields: effect for effect in flow.tried}.values():
             yield Text(
                 f"  {effect.sentence}{_cause_after(effect)}",
                 style="bold" if effect.verdict in ("faster", "slower") else "",

@@ -11,7 +11,7 @@ from rich.text import Text
 from plait.report.columns import TextColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
 GAP = 2
 NUMBER = "#"
@@ -30,7 +30,8 @@ def fit(columns: Sequence[TextColumn], width: int) -> tuple[list[TextColumn], li
         return list(columns), []
     factors = [column for column in columns if column.is_factor]
     wanted = [column.compact for column in columns]
-    reserve = LEAST_VALUES if len(factors) < len(columns) else 0
+    values = [_least(column) + GAP for column in wanted if not column.is_factor]
+    reserve = max(LEAST_VALUES, values[0]) if values else 0
     if sum(_least(column) + GAP for column in factors) > width - reserve:
         count = len(columns[0].cells)
         wanted.insert(0, TextColumn(NUMBER, NUMBER, tuple(map(str, range(1, count + 1))), is_factor=True))
@@ -45,9 +46,14 @@ def fit(columns: Sequence[TextColumn], width: int) -> tuple[list[TextColumn], li
 
 
 def table(
-    columns: Sequence[TextColumn], width: int, text: Callable[[str], str], *, ascii_only: bool
+    columns: Sequence[TextColumn],
+    width: int,
+    text: Callable[[str], str],
+    *,
+    ascii_only: bool,
+    sections: Collection[int] = (),
 ) -> Table:
-    """Return the table, whose columns fit into `width`."""
+    """Return the table, whose columns fit into `width`; there is a line above the rows in `sections`."""
     drawn = Table(
         box=box.ASCII2 if ascii_only else box.SIMPLE_HEAD,
         pad_edge=False,
@@ -57,7 +63,9 @@ def table(
     for column, wide in zip(columns, _widths(columns, width), strict=True):
         left = column.is_factor or column.is_words
         drawn.add_column(Text(text(column.heading)), justify="left" if left else "right", width=wide)
-    for cells in zip(*(column.cells for column in columns), strict=True):
+    for number, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):
+        if number in sections:
+            drawn.add_section()
         drawn.add_row(
             *(
                 Text(text(cell), style=column.styles.get(cell, ""))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
+from itertools import accumulate
 from typing import IO, TYPE_CHECKING
 
 from pydantic import ValidationError
@@ -11,26 +11,29 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from plait.analysis.compare.factors import by_stratum
 from plait.analysis.labels.cases import labels
 from plait.analysis.model import Summary
 from plait.analysis.wording import MISSING
 from plait.cautions import by_kind
 from plait.dataset.provenance import explain
 from plait.dataset.trial import making_sense
-from plait.errors import DataError, printable
+from plait.errors import DataError, printable, shell_command
 from plait.files import Folder
 from plait.report.columns import PUBLISHED, chosen, factors_of, value_columns
 from plait.report.headline import headline, path_counts, sentences
 from plait.report.terminal.fitting import fit, table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
     from plait.cautions import Caution
     from plait.report.columns import TextColumn
 
 WIDTH = 80
+TABLE_WIDTH = 120
+"""Words are easier to read in shorter lines; a table uses a wider terminal."""
 MOST_KINDS = 5
 PLAIN = str.maketrans(
     {
@@ -53,6 +56,7 @@ class Screen:
     def __init__(self, file: IO[str] | None = None) -> None:
         console = Console(file=file or sys.stdout, highlight=False)
         self.console = Console(file=file or sys.stdout, highlight=False, width=min(console.width, WIDTH))
+        self.tables = Console(file=file or sys.stdout, highlight=False, width=min(console.width, TABLE_WIDTH))
         self.plain = not console.encoding.lower().startswith("utf")
 
     def text(self, words: str) -> str:
@@ -90,8 +94,11 @@ def show(
     with making_sense(study_dir):
         screen = Screen(file)
         columns = factors_of(summary) + value_columns(summary) if not wanted else chosen(summary, wanted)
-        command = f"plait report {shlex.quote(str(study_dir))} --columns NAME,.."
-        no_room = show_table(screen, columns, command)
+        command = shell_command("plait", "report", study_dir, "--columns", "NAME,..")
+        networks = by_stratum(summary.cases, summary.strata).values()
+        order = [summary.cases.index(case) for network in networks for case in network]
+        ends = set(accumulate(map(len, networks)))
+        no_room = show_table(screen, [column.in_order(order) for column in columns], command, ends)
         screen.console.print()
         line = Text()
         for words, strong in headline(summary, path_counts(summary)):
@@ -136,10 +143,17 @@ def _left_out(summary: Summary, columns: Sequence[TextColumn]) -> list[str]:
     ]
 
 
-def show_table(screen: Screen, columns: Sequence[TextColumn], command: str) -> list[TextColumn]:
-    """Print the columns that fit, name the others and the command that chooses, and return these."""
-    kept, no_room = fit(columns, screen.console.width)
-    screen.console.print(table(kept, screen.console.width, screen.text, ascii_only=screen.plain))
+def show_table(
+    screen: Screen, columns: Sequence[TextColumn], command: str, sections: Collection[int] = ()
+) -> list[TextColumn]:
+    """Print the columns that fit, name the others and the command that chooses, and return these.
+
+    There is a line above the rows in `sections`.
+    """
+    kept, no_room = fit(columns, screen.tables.width)
+    screen.tables.print(
+        table(kept, screen.tables.width, screen.text, ascii_only=screen.plain, sections=sections)
+    )
     if no_room:
         names = ", ".join(column.name for column in no_room)
         screen.line(f"No room for: {names}. Choose columns with", style="dim")

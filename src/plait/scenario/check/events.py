@@ -71,7 +71,10 @@ def _no_such_link(
 ) -> FieldMistake:
     names = directions if "->" in change.link else links
     noun = "direction" if "->" in change.link else "link"
-    return change.where, f"there is no {noun} '{change.link[:60]}'; {nearest(change.link, names)}"
+    pair, mark, number = change.link.partition("#")
+    turned = "-".join(reversed(pair.split("-"))) + mark + number
+    guess = f"did you mean '{turned}'?" if turned in names else nearest(change.link, names)
+    return change.where, f"there is no {noun} '{change.link[:60]}'; {guess}"
 
 
 class _LinkState:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from plait.metric_names import FIGURE_METRICS
 from plait.scenario.fields.figures import OVER_TIME, RESERVED
 from plait.scenario.read.wording import nearest
-from plait.scenario.vary.text import varied_fields
+from plait.scenario.vary.text import setting_names
 from plait.scenario.vary.unvaried import field_named
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ NO_ROLE: dict[str | None, dict[str, str]] = {
 
 def check_figures(figures: Sequence[FigureSpec], vary: dict[str, Any]) -> Iterator[FieldMistake]:
     """Yield every mistake: unknown metrics, fields that do not vary, duplicate names."""
-    varied = list(dict.fromkeys(key for _, key, _ in varied_fields(vary)))
+    varied = setting_names(vary)
     seen: set[str] = set()
     for i, figure in enumerate(figures):
         here: Where = ("figures", i)

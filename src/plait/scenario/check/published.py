@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.scenario.read.wording import nearest
-from plait.scenario.vary.text import varied_fields
+from plait.scenario.vary.text import setting_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,7 @@ def check_published(scenario: ScenarioModel) -> Iterator[FieldMistake]:
     """Yield settings that do not vary, and groups that no flow has."""
     if scenario.published is None:
         return
-    varied = {name for _, name, _ in varied_fields(scenario.vary)}
+    varied = setting_names(scenario.vary)
     groups = {entry.flow.group for entry in scenario.traffic if entry.flow.group is not None}
     for i, value in enumerate(scenario.published.values):
         here: Where = ("published", "values", i)

@@ -11,13 +11,14 @@ from plait.scenario.check.conditions import bucket_mistakes, link_mistakes, queu
 from plait.scenario.check.events import check_events
 from plait.scenario.check.figures import check_figures
 from plait.scenario.check.host_events import check_host_events
-from plait.scenario.check.judge import check_judge
+from plait.scenario.check.judge import check_across, check_judge
 from plait.scenario.check.labels import check_labels
 from plait.scenario.check.programs import check_programs
 from plait.scenario.check.published import check_published
 from plait.scenario.check.traffic import check_traffic
 from plait.scenario.names import LinkName, is_address, read_link_name
 from plait.scenario.read.wording import nearest
+from plait.scenario.vary.text import networks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,6 +67,7 @@ def _mistakes(scenario: ScenarioModel, *, states_known: bool) -> Iterator[FieldM
     yield from check_host_events(scenario, links_of)
     yield from check_published(scenario)
     yield from check_judge(scenario.judge)
+    yield from check_across(scenario.across, networks(scenario.vary))
     yield from check_figures(scenario.figures, scenario.vary)
     yield from check_labels(scenario, names)
     yield from check_programs(scenario)

@@ -72,6 +72,17 @@ def listed(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
+def judged(value: object) -> object:
+    """Accept names without their smallest differences of interest: one, or a list."""
+    names = listed(value)
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        return value
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"'{twice[:60]}' occurs twice; remove one")
+    return dict.fromkeys(names)
+
+
 def optional(value: object) -> object:
     """Accept an entry without options (`h1-s1:`)."""
     if not isinstance(value, dict):

@@ -35,7 +35,7 @@ class MachineSpec(Part):
     """The machine on which the engine `machine` runs a trial's kernel."""
 
     processors: Annotated[Whole, Field(ge=1, le=4)] = 1
-    """Processors of the machine, which all hosts of the network share."""
+    """Processors of the machine. No engine has more than one: QEMU repeats a run of one processor only."""
     nanoseconds_per_instruction: Literal[1, 2, 4, 8, 16, 32, 64, 128] = 1
     """Virtual time that each instruction takes, in ns."""
     offloads: bool = False

@@ -119,6 +119,7 @@ class FlowSpec(Part):
     dscp: Annotated[Whole, Field(ge=0, le=63)] | None = None
     """Differentiated services code point (DSCP) of the packets of both sockets."""
 
+    GAP_REMEDY: ClassVar[str] = "add repeat, or remove gap"
     answers: ClassVar[bool] = False
     """Whether the measured data flow from `to` to `from`."""
 
@@ -138,11 +139,9 @@ class FlowSpec(Part):
         if self.users is not None and self.label is not None:
             raise ValueError("users have the names user1, user2, ..; write their labels under labels.flows")
         if self.gap and self.repeat == 1:
-            raise ValueError("gap needs repetitions; add repeat, or remove gap")
+            raise ValueError(f"gap is the time between repetitions of the flow; {self.GAP_REMEDY}")
         if self.via is not None and (self.bind is not None or self.connect is not None):
-            raise ValueError(
-                "via sets the initial path, and so do bind and connect; remove via or the others"
-            )
+            raise ValueError("via sets the initial path, as bind and connect do; remove via or the others")
         return self
 
 
@@ -336,6 +335,7 @@ class UdpSpec(Paced):
 class RequestSpec(ConnectionSpec, Lasting):
     """Send requests over one connection, and measure the time to each response."""
 
+    GAP_REMEDY: ClassVar[str] = "write every for the time between requests, or add repeat"
     answers: ClassVar[bool] = True
     request: RequestSize = RequestSize(100)
     """Size of a request."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from plait.errors import Mistake, ScenarioError
@@ -13,15 +14,17 @@ from plait.scenario.read.parse import parse
 from plait.scenario.read.wording import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from plait.scenario.scenario import Scenario
 
 
-def load(reference: str | Path, overrides: Sequence[str] = ()) -> Scenario:
+def load(
+    reference: str | Path, overrides: Sequence[str] = (), written: Mapping[str, str] = MappingProxyType({})
+) -> Scenario:
     """Return the scenario in a file, or the shipped one of that name; a file takes precedence.
 
-    `overrides` are `PATH=VALUE`, applied before validation. Raises ScenarioError.
+    `overrides` are `PATH=VALUE`, applied before validation; see `parse` for `written`. Raises ScenarioError.
     """
     path = Path(reference)
     name = str(reference)
@@ -30,7 +33,7 @@ def load(reference: str | Path, overrides: Sequence[str] = ()) -> Scenario:
         if shipped is None:
             raise ScenarioError([Mistake("", None, None, "", _missing(path, name))])
         path, name = shipped, shipped.name
-    scenario = parse(read_text(path, name), name, overrides)
+    scenario = parse(read_text(path, name), name, overrides, written)
     return scenario.attached(files=input_files(scenario, path.parent))
 
 

@@ -39,6 +39,10 @@ def _message(detail: ErrorDetails, where: Where, root: type[BaseModel]) -> str:
     if kind == "missing":
         return f"this field is missing; {_HINTS.get(str(where[-1]), 'add it')}"
     if kind == "extra_forbidden":
+        if (
+            elsewhere := _ELSEWHERE.get(tuple(map(str, where[-2:] if len(where) > 1 else where)))
+        ) is not None:
+            return f"there is no such field here; {elsewhere}"
         names = fields_at(where[:-1], root)
         short: dict[str, str] = getattr(root, "SHORTHANDS", {}) if len(where) == 1 else {}
         meant = closest(str(where[-1]), [*names, *short])
@@ -72,8 +76,18 @@ _HINTS = {
     "duration": "write for example duration: 10s",
     "at": "write for example at: 5s",
     "flags": "write for example flags: [subflow]",
+    "packet": "write for example packet: 1200B",
+    "response": "write for example response: 10KB",
     "each": "write for example each: {bulk: {duration: 10s}}",
 }
+_OF_A_LINK = "a link has it: write network.links.NAME.{0}, or network.links.*.{0} for all links"
+_ELSEWHERE: dict[tuple[str, ...], str] = {
+    ("bulk", "bytes"): "bulk ends by the time: write transfer for a number of bytes",
+    ("bulk", "file"): "bulk ends by the time: write transfer for a file",
+    ("transfer", "duration"): "a transfer ends with its last byte: write bulk for a duration",
+    **{(field,): _OF_A_LINK.format(field) for field in ("rate", "delay", "loss", "jitter", "queue")},
+}
+"""Fields by the entry and the name that people give them there, and where they are."""
 _KINDS = {
     "string_type": "text; put text in quotes",
     "int_type": "a whole number; write for example 3",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from fnmatch import fnmatchcase
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -22,12 +23,12 @@ from plait.scenario.read.source import Source
 from plait.scenario.read.wording import abbreviated
 from plait.scenario.scenario import Scenario
 from plait.scenario.vary.overrides import NAMED, assign
-from plait.scenario.vary.text import count_cases, varied_fields, zipped_with
+from plait.scenario.vary.text import count_cases, field_path, varied_fields, zipped_with
 from plait.scenario.vary.unvaried import without_unvaried, without_unvaried_figures
 from plait.scenario.vary.variants import NoSuchField, TooMany, Variants, WrongVariant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from plait.scenario.mistakes import FieldMistake, Where
 
@@ -38,10 +39,13 @@ MAX_COMPARED = 64
 """plait compares so many values of a varied field with each other; of longer lists, only their texts."""
 
 
-def parse(text: str, source: str, overrides: Sequence[str] = ()) -> Scenario:
+def parse(
+    text: str, source: str, overrides: Sequence[str] = (), written: Mapping[str, str] = MappingProxyType({})
+) -> Scenario:
     """Return the scenario in `text`, with each `PATH=VALUE` of `overrides` applied before validation.
 
-    `source` is the name of the text in messages. Raises ScenarioError with every mistake.
+    `source` is the name of the text in messages, and `written` has what messages call an override, if that is not
+    `--set PATH=VALUE`. Raises ScenarioError with every mistake.
     """
     try:
         read = document.read(text)
@@ -63,7 +67,9 @@ def parse(text: str, source: str, overrides: Sequence[str] = ()) -> Scenario:
             [*mistakes, Mistake(source, 1, 1, "", f"this is {abbreviated(raw)}, not a scenario; {_HOW}")]
         )
     raw = with_traffic(raw)
-    mistakes += _apply_overrides(raw, overrides, places)
+    mistakes += _apply_overrides(
+        raw, {option: written.get(option, f"--set {option}") for option in overrides}, places
+    )
     if any(where[:1] == ("vary",) for where in places.replaced):
         without_unvaried(raw)
         if not any(where[:1] == ("figures",) for where in places.replaced):
@@ -86,12 +92,11 @@ _JUDGED_WHOLE = {"programs": 2, "events": 1}
 _HOW = "start with title:, network: and traffic:; `plait list` shows examples"
 
 
-def _apply_overrides(raw: dict[str, Any], options: Sequence[str], places: Source) -> list[Mistake]:
-    """Apply the `--set` options, and return their mistakes."""
+def _apply_overrides(raw: dict[str, Any], options: Mapping[str, str], places: Source) -> list[Mistake]:
+    """Apply the overrides, each with its name in messages, and return their mistakes."""
     mistakes = []
-    for option in options:
+    for option, label in options.items():
         path, equals, text = option.partition("=")
-        label = f"--set {option}"
         if not equals:
             mistakes.append(
                 Mistake(
@@ -102,7 +107,7 @@ def _apply_overrides(raw: dict[str, Any], options: Sequence[str], places: Source
         try:
             value = document.read(text).value
             for where in assign(raw, path.strip(), value):
-                places.replaced[where] = option
+                places.replaced[where] = label
         except document.Refused as refused:
             mistakes.append(Mistake(label, None, None, path, f"the value cannot be read: {refused.reason}"))
         except ValueError as error:
@@ -234,7 +239,7 @@ def _vary_mistakes(scenario: Scenario, invalid: Sequence[Where]) -> list[FieldMi
     try:
         variants.foresee(count_cases(scenario.vary))
         for here, key, values in varied_fields(scenario.vary):
-            path = Scenario.SHORTHANDS.get(key, key)
+            path = field_path(key)
             if (field := path.split(".")[0]) in _NOT_VARIED:
                 mistakes.append((here, f"'{field}' belongs to the whole study and cannot vary; remove it"))
             elif path.endswith(".label"):
@@ -296,7 +301,7 @@ def _made(variants: Variants, settings: dict[str, Any]) -> Scenario | FieldMista
 
 
 _NOT_VARIED = (
-    "vary", "baseline", "figures", "labels", "repeat", "seed", "title", "description", "published", "pause"
+    "vary", "baseline", "across", "figures", "labels", "repeat", "seed", "title", "description", "published", "pause"
 )  # fmt: skip
 
 

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass
 class Source:
-    """A text, the places of its fields, and the fields that `--set` replaced."""
+    """A text, the places of its fields, and the fields that an override replaced."""
 
     name: str
     places: dict[Where, TextPlace] = field(default_factory=dict)
     replaced: dict[Where, str] = field(default_factory=dict)
-    """The `--set` option of each field that it set."""
+    """What set each field, as people wrote it: `--set PATH=VALUE`, or an argument in Python."""
 
     def mistake(self, where: Sequence[str | int], message: str) -> Mistake:
         """Return a mistake at the field `where`, or at the nearest field around it that the text contains."""
@@ -32,13 +32,13 @@ class Source:
         for length in range(len(where), -1, -1):
             around = tuple(where[:length])
             if around in self.replaced:
-                return Mistake(f"--set {self.replaced[around]}", None, None, path, message)
+                return Mistake(self.replaced[around], None, None, path, message)
             place = self.places.get(around)
             if place is not None and around:
                 return Mistake(self.name, place.line, place.column, path, message)
-        for field_, option in self.replaced.items():
-            if field_[: len(where)] == tuple(where):  # the option created the fields around it
-                return Mistake(f"--set {option}", None, None, path, message)
+        for field_, written in self.replaced.items():
+            if field_[: len(where)] == tuple(where):  # the override created the fields around it
+                return Mistake(written, None, None, path, message)
         begin = self.places.get(())
         line, column = (begin.line, begin.column) if begin is not None else (None, None)
         return Mistake(self.name, line, column, path, message)

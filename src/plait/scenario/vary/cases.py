@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 
 from plait.scenario.read.located import error_at
 from plait.scenario.read.wording import nearest
-from plait.scenario.scenario import Scenario
-from plait.scenario.vary.combinations import rows
+from plait.scenario.vary.combinations import fields_of, rows
+from plait.scenario.vary.text import field_path
 from plait.scenario.vary.variants import NoSuchField, TooMany, Variants, WrongVariant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plait.scenario.mistakes import Where
+    from plait.scenario.scenario import Scenario
     from plait.scenario.vary.combinations import Row
 
 _MAX_WORD_LENGTH = 40
@@ -56,9 +57,7 @@ def expand(scenario: Scenario) -> list[Case]:
     combinations = rows(scenario)
     variants = Variants(scenario)
     try:
-        variants.foresee_generated(
-            [{key: choice.value for key, choice in row.items()} for row in combinations]
-        )
+        variants.foresee_generated([_values(fields_of(row)) for row in combinations])
     except TooMany as wrong:
         raise error_at(scenario, [(("vary",), str(wrong))]) from wrong
     values: dict[str, dict[int, object]] = {}
@@ -76,8 +75,9 @@ def expand(scenario: Scenario) -> list[Case]:
         if taken[name] > 1:
             name = f"{name}+{taken[name]}"
         settings = {key: _named(key, choice.value) for key, choice in row.items()}
-        varied = tuple((Scenario.SHORTHANDS.get(key, key), choice.where) for key, choice in row.items())
-        cases.append(Case(name, settings, _case_scenario(scenario, variants, row), varied))
+        fields = fields_of(row)
+        varied = tuple((field_path(key), choice.where) for key, choice in fields.items())
+        cases.append(Case(name, settings, _case_scenario(scenario, variants, fields), varied))
     _check_labels(scenario, [case.name for case in cases])
     return _baseline_first(scenario, cases)
 
@@ -87,10 +87,14 @@ def _named(key: str, value: object) -> object:
     return str(value) if key == "kernel" else value
 
 
+def _values(row: Row) -> dict[str, object]:
+    return {key: choice.value for key, choice in row.items()}
+
+
 def _case_scenario(scenario: Scenario, variants: Variants, row: Row) -> Scenario:
-    """Return the scenario with the values of a row."""
+    """Return the scenario with the values of a row of fields."""
     try:
-        return variants.make({key: choice.value for key, choice in row.items()})
+        return variants.make(_values(row))
     except NoSuchField as wrong:
         raise error_at(scenario, [(row[wrong.path].where[:-1], str(wrong))]) from wrong
     except TooMany as wrong:
@@ -105,7 +109,7 @@ def _varied_value(row: Row, where: Sequence[str | int]) -> tuple[str | int, ...]
     """Return the place of the value under `vary` that caused a mistake at `where`, or `vary` if it is uncertain."""
     dotted = ".".join(map(str, where))
     for key, choice in row.items():
-        if Scenario.SHORTHANDS.get(key, key) == dotted:
+        if field_path(key) == dotted:
             return choice.where
     return next(iter(row.values())).where if len(row) == 1 else ("vary",)
 

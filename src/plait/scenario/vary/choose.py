@@ -17,7 +17,7 @@ def choose_case(requested: str, names: Sequence[str]) -> str:
     """Return the one case that `--case` means.
 
     That is the case of this name; or the case with this number, from 1 in the order of `names`; or the only one whose
-    name has all of these parts: `scheduler=minrtt`, or several with a comma in between.
+    name has all of these parts: `scheduler=minrtt` or its value `minrtt`, or several with a comma in between.
 
     Raises:
         RequestError: no case or several cases fit.
@@ -29,7 +29,7 @@ def choose_case(requested: str, names: Sequence[str]) -> str:
             raise RequestError(f"--case {requested}: there are {len(names)} cases, numbered from 1")
         return names[int(requested) - 1]
     parts = {part.strip() for part in requested.split(",")}
-    fitting = [name for name in names if parts <= set(name.split(","))]
+    fitting = [name for name in names if parts <= _parts_of(name)]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
@@ -39,3 +39,9 @@ def choose_case(requested: str, names: Sequence[str]) -> str:
         )
     hint = nearest(requested, names) or "there is: " + "; ".join(names[:_SHOWN])
     raise RequestError(f"--case {requested}: there is no such case; {hint}")
+
+
+def _parts_of(name: str) -> set[str]:
+    """Return what may stand for a part of a case's name: `scheduler=minrtt`, and `minrtt`."""
+    parts = name.split(",")
+    return {*parts, *(part.partition("=")[2] for part in parts if "=" in part)}

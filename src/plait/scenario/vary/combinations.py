@@ -29,9 +29,24 @@ class VariedValue:
     """Index among the field's values."""
     where: Where
     """Its path in the scenario."""
+    sets: dict[str, Any] | None = None
+    """The fields that a level of a named factor sets; None for a value of a field."""
 
 
 Row = dict[str, VariedValue]
+"""What a case sets, by the names under `vary`."""
+
+
+def fields_of(row: Row) -> Row:
+    """Return the fields that a case sets: those of the levels of named factors, too."""
+    fields: Row = {}
+    for key, choice in row.items():
+        if choice.sets is None:
+            fields[key] = choice
+            continue
+        for path, value in choice.sets.items():
+            fields[path] = VariedValue(value, choice.number, (*choice.where, path))
+    return fields
 
 
 def rows(scenario: Scenario) -> list[Row]:
@@ -62,6 +77,11 @@ def _axes(vary: dict[str, Any]) -> list[list[Row]]:
             )
         elif key == "latin_hypercube":
             axes.append(_hypercube(entry))
+        elif isinstance(entry, dict) and key != "exclude":
+            levels = enumerate(entry.items())
+            axes.append(
+                [{key: VariedValue(level, i, ("vary", key, level), sets)} for i, (level, sets) in levels]
+            )
         elif key != "exclude":
             axes.append([{key: value} for value in _settings(entry, ("vary", key))])
     return axes

@@ -1,7 +1,8 @@
 """Set fields of an unvalidated scenario by their dotted path, for `--set` and `vary`.
 
 A path consists of fields and indices of lists, and may contain shell-style wildcards for existing names:
-`network.links.*.rate`, `network.links.h1-*.delay`, `traffic.0.bulk.duration`, `traffic.*.bulk.count`.
+`network.links.*.rate`, `network.links.h1-*.delay`, `traffic.0.bulk.duration`, `traffic.*.bulk.count`. After `vary`,
+the path of a field is one name: `vary.network.links.h1-s1.rate` adds this factor, or replaces its values.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from plait.scenario.generators.written import names
 from plait.scenario.read.wording import nearest
+from plait.scenario.vary.text import field_path
 
 if TYPE_CHECKING:
     from plait.scenario.mistakes import Where
@@ -20,6 +22,8 @@ NAMED = (("network", "hosts"), ("network", "switches"), ("network", "routers"))
 """Fields that may be a list of names, which `assign` turns into a mapping."""
 _FIXED = (("network", "links"), *NAMED)
 """Mappings to which setting a field adds no entry."""
+_WITH_FIELDS = (("vary", "zip"), ("vary", "latin_hypercube", "fields"))
+"""Mappings below `vary` from fields to their values."""
 _DEPTH = 12
 
 
@@ -39,12 +43,36 @@ def assign(raw: dict[str, Any], path: str, value: object) -> list[Where]:
 
     Raises ValueError for a path without a match.
     """
-    parts = split(path)
+    parts = _in_vary(raw.get("vary"), split(path), value)
     _name_generated(raw, parts)
     done = _assign(raw, parts, (), value)
     if not done:
         raise ValueError(f"'{path}' matches no field of this scenario; check the path")
     return done
+
+
+def _in_vary(vary: object, parts: tuple[str, ...], value: object) -> tuple[str, ...]:
+    """Return the parts of a path, of which the field that varies is one part, by the name that it has there."""
+    head = next((at for at in _WITH_FIELDS if parts[: len(at)] == at), ("vary",))
+    rest = parts[len(head) :]
+    if (
+        parts[0] != "vary"
+        or not rest
+        or (head == ("vary",) and rest[0] in ("latin_hypercube", "cases", "exclude"))
+    ):
+        return parts
+    holder: Any = vary
+    for part in head[1:]:
+        holder = holder.get(part) if isinstance(holder, dict) else None
+    known = holder if isinstance(holder, dict) else {}
+    levels = known.get(rest[0])
+    if isinstance(levels, dict) and (
+        (rest[1:2] and rest[1] in levels) or (len(rest) == 2 and isinstance(value, dict))
+    ):
+        return (*head, *rest[:2], *([".".join(rest[2:])] if rest[2:] else []))
+    index = rest[-1:] if rest[-1].isdecimal() and ".".join(rest[:-1]) in known else ()
+    name = ".".join(rest[: len(rest) - len(index)])
+    return (*head, next((key for key in known if field_path(str(key)) == field_path(name)), name), *index)
 
 
 def _name_generated(raw: dict[str, Any], parts: tuple[str, ...]) -> None:
@@ -76,7 +104,7 @@ def _assign(node: Any, parts: tuple[str, ...], at: Where, value: object) -> list
     if not isinstance(node, dict):
         raise ValueError(f"{_dotted(at)} is a single value and has no field '{head}'; shorten the path")  # noqa: TRY004
     keys: list[str]
-    if any(c in head for c in "*?["):
+    if any(c in head for c in "*?[") and at[:1] != ("vary",):
         keys = [key for key in node if fnmatchcase(key, head)]
         if not keys:
             raise ValueError(f"nothing in {_dotted(at)} matches '{head}'; {nearest(head, node)}")

@@ -1,6 +1,7 @@
 """Read `vary`: check its form, write out ranges, and list every value with its place.
 
     PATH: [values] or a range        combined with all others
+    NAME: {LEVEL: {PATH: value, ..}, ..}    a named factor: each level sets several fields together
     zip: {PATH: values, ..}          these change together: first with first, second with second
     cases: [{PATH: value, ..}, ..]   only these combinations
     latin_hypercube: {points: N, seed: N, fields: {PATH: range or values, ..}}
@@ -11,6 +12,7 @@
 
 from __future__ import annotations
 
+import re
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +30,28 @@ MAX_CASES = 10_000
 MAX_EXCLUSIONS = 100
 MAX_HYPERCUBE_FIELDS = 16
 MAX_ZIPPED_FIELDS = 64
+MAX_LEVELS = 64
+"""Most levels of a named factor."""
 BLOCKS = ("zip", "cases", "latin_hypercube", "exclude")
 """Keys under `vary` that are not paths of fields."""
+SHORTHANDS = {
+    "transport": "transport",
+    "congestion_control": "tcp.congestion_control",
+    "scheduler": "mptcp.scheduler",
+}
+"""Short names under `vary`, and the path of the field that each stands for."""
+_FIELDS = (*SHORTHANDS, "engine", "kernel")
+"""Fields that plait treats apart, so that no named factor may have their names."""
+_FACTOR = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}", re.ASCII)
+_LEVEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}", re.ASCII)
+
+
+def field_path(name: str) -> str:
+    """Return the path of the field that a name under `vary` stands for; `h1-s1.rate` is that of a link."""
+    first, dot, _ = name.partition(".")
+    if dot and "-" in first:
+        return f"network.links.{name}"
+    return SHORTHANDS.get(name, name)
 
 
 def read_vary(value: object) -> object:
@@ -39,7 +61,8 @@ def read_vary(value: object) -> object:
     mistakes: list[FieldMistake] = []
     out: dict[str, Any] = {}
     for key, entry in value.items():
-        reader = _READERS.get(str(key), _values)
+        named = isinstance(entry, dict) and str(key) not in _READERS
+        reader = _levels if named else _READERS.get(str(key), _values)
         out[str(key)] = reader(entry, ("vary", str(key)), mistakes)
         cases = count_cases(out)
         if cases > MAX_CASES:
@@ -56,7 +79,48 @@ def read_vary(value: object) -> object:
 
 def factors(vary: dict[str, Any]) -> dict[str, list[Any]]:
     """Return the fields that are combined with all others, with their values."""
-    return {key: values for key, values in vary.items() if key not in BLOCKS}
+    return {key: values for key, values in vary.items() if key not in BLOCKS and not isinstance(values, dict)}
+
+
+def named_factors(vary: dict[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the named factors: the fields that each level sets, with their values."""
+    return {key: levels for key, levels in vary.items() if key not in BLOCKS and isinstance(levels, dict)}
+
+
+def networks(vary: object) -> tuple[str, ...]:
+    """Return the named factors of a `vary`, as JSON has it, whose levels set fields of the network.
+
+    Each of their levels is another network. Of damaged entries, which are none of plait's, there are none.
+    """
+    return tuple(
+        name
+        for name, levels in named_factors(vary if isinstance(vary, dict) else {}).items()
+        if all(isinstance(fields, dict) for fields in levels.values())
+        and any(field_path(path).startswith("network.") for fields in levels.values() for path in fields)
+    )
+
+
+def strata(scenario: object) -> tuple[str, ...]:
+    """Return the factors of a scenario, as its JSON has it, whose levels plait does not compare with each other."""
+    fields = scenario if isinstance(scenario, dict) else {}
+    across = fields.get("across")
+    compared = across if isinstance(across, list) else ()
+    return tuple(name for name in networks(fields.get("vary")) if name not in compared)
+
+
+def zipped(scenario: object) -> tuple[tuple[str, ...], ...]:
+    """Return the groups of fields of a scenario, as its JSON has it, that change together."""
+    vary = scenario.get("vary") if isinstance(scenario, dict) else None
+    together = vary.get("zip") if isinstance(vary, dict) else None
+    return (tuple(map(str, together)),) if isinstance(together, dict) else ()
+
+
+def setting_names(vary: dict[str, Any]) -> list[str]:
+    """Return the names of everything that varies, as the settings of cases have them."""
+    named = named_factors(vary)
+    return list(
+        dict.fromkeys(str(where[1]) if where[1] in named else key for where, key, _ in varied_fields(vary))
+    )
 
 
 def count_cases(vary: dict[str, Any]) -> int:
@@ -77,6 +141,10 @@ def varied_fields(vary: dict[str, Any]) -> Iterator[tuple[Where, str, list[tuple
     """Yield every varied field: its place, its name, and its values with their places (of a range, the ends)."""
     for key, values in factors(vary).items():
         yield ("vary", key), key, [(("vary", key, i), value) for i, value in enumerate(values)]
+    for name, levels in named_factors(vary).items():
+        for level, fields in levels.items():
+            for key, value in fields.items():
+                yield ("vary", name, level, key), key, [(("vary", name, level, key), value)]
     for key, values in vary.get("zip", {}).items():
         yield ("vary", "zip", key), key, [(("vary", "zip", key, i), value) for i, value in enumerate(values)]
     for i, case in enumerate(vary.get("cases", ())):
@@ -90,14 +158,15 @@ def varied_fields(vary: dict[str, Any]) -> Iterator[tuple[Where, str, list[tuple
 
 
 def zipped_with(vary: dict[str, Any], where: Where) -> dict[str, Any]:
-    """Return the other fields of the zip row or case of the value at `where`, with their values."""
+    """Return the other fields of the zip row, case or level of the value at `where`, with their values."""
     if where[1] == "zip":
         _, _, field, row = where
         return {key: values[row] for key, values in vary["zip"].items() if key != field}
     if where[1] == "cases":
         _, _, row, field = where
         return {key: value for key, value in vary["cases"][row].items() if key != field}
-    return {}
+    levels = named_factors(vary).get(str(where[1]))
+    return {} if levels is None else {k: value for k, value in levels[str(where[2])].items() if k != where[3]}
 
 
 def read_number(text: str) -> int | float:
@@ -148,6 +217,31 @@ def _zip(entry: object, where: Where, mistakes: list[FieldMistake]) -> dict[str,
     if len(set(lengths.values())) > 1 and not mistakes:
         lengths_of_fields = ", ".join(f"{key} has {n}" for key, n in lengths.items())
         mistakes.append((where, f"fields of a zip need equal numbers of values; {lengths_of_fields}"[:300]))
+    return out
+
+
+def _levels(entry: object, where: Where, mistakes: list[FieldMistake]) -> dict[str, dict[str, Any]]:
+    """Return the levels of a named factor: the fields that each sets; none sets nothing at all."""
+    name = str(where[-1])
+    if name in _FIELDS or not _FACTOR.fullmatch(name):
+        problem = "is a field, which has a list of values" if name in _FIELDS else "is not one word"
+        mistakes.append(
+            (where, f"'{name[:60]}' {problem}; give the factor of these levels another name, such as network")
+        )
+    levels = _mapping(entry, where, mistakes)
+    if len(levels) > MAX_LEVELS:
+        mistakes.append((where, f"there are {len(levels)} levels; write at most {MAX_LEVELS}"))
+        return {}
+    out: dict[str, dict[str, Any]] = {}
+    for level, fields in levels.items():
+        here: Where = (*where, level)
+        if not _LEVEL.fullmatch(level):
+            problem = f"'{level[:60]}' is not one word; write letters, digits, and any of _ . + -"
+            mistakes.append((here, problem))
+        out[level] = {} if fields is None or fields == {} else _mapping(fields, here, mistakes)
+        same = next((other for other in out if other != level and out[other] == out[level]), None)
+        if same is not None and not mistakes:
+            mistakes.append((here, f"the level sets the same as {same}; remove one"))
     return out
 
 
@@ -215,19 +309,21 @@ def _placement_mistakes(vary: dict[str, Any]) -> list[FieldMistake]:
     """Return fields that vary in two places, and exclusions of fields that do not vary."""
     mistakes: list[FieldMistake] = []
     places: dict[str, str] = {}
+    named = named_factors(vary)
     for where, key, _ in varied_fields(vary):
-        block = str(where[1]) if where[1] in BLOCKS else "vary itself"
+        block = str(where[1]) if where[1] in (*BLOCKS, *named) else "vary itself"
         if key in BLOCKS:
             mistakes.append((where, f"'{key}' is not a field; write it directly under vary"))
         elif places.setdefault(key, block) != block:
             mistakes.append(
                 (where, f"'{key[:60]}' varies under {places[key]} already; write its values in one place")
             )
+    settings = setting_names(vary)
     for i, case in enumerate(vary.get("exclude", ())):
         mistakes += [
             (("vary", "exclude", i, key), f"'{key[:60]}' does not vary, so it excludes nothing; remove it")
             for key in case
-            if key not in places
+            if key not in settings
         ]
     return mistakes
 

@@ -9,11 +9,13 @@ if TYPE_CHECKING:
 
 
 def without_unvaried(raw: dict[str, Any]) -> None:
-    """Remove published values and labels of cases that no longer exist, in place, after `vary` replaced the file's."""
+    """Remove what names cases and factors that no longer exist, in place, after `vary` replaced the file's."""
     labels = raw.get("labels")
     if isinstance(labels, dict) and "cases" in labels:
         raw["labels"] = {kind: texts for kind, texts in labels.items() if kind != "cases"}
-    published, vary = raw.get("published"), raw.get("vary")
+    published, vary, across = raw.get("published"), raw.get("vary"), raw.get("across")
+    if isinstance(across, list):
+        raw["across"] = [name for name in across if name in varied_by(vary)]
     if not isinstance(published, dict) or not isinstance(values := published.get("values"), list):
         return
     varied = varied_by(vary)

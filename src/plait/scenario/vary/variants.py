@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from plait.scenario.read.messages import mistakes_in
 from plait.scenario.scenario import Scenario
 from plait.scenario.vary.overrides import assign
+from plait.scenario.vary.text import field_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from plait.scenario.generators.written import Written
     from plait.scenario.mistakes import FieldMistake
 
-WHOLE = ("vary", "baseline", "judge", "figures", "labels", "published")
+WHOLE = ("vary", "baseline", "judge", "across", "figures", "labels", "published")
 """Fields of the whole study, which a case does not have."""
 MAX_PARTS = 120_000
 """Most parts of all variants together; each takes some 10 us if only it changes."""
@@ -74,7 +75,7 @@ class Variants:
         written = self._scenario.written
         if written is None:
             return
-        paths = {key: Scenario.SHORTHANDS.get(key, key) for row in rows for key in row}
+        paths = {key: field_path(key) for row in rows for key in row}
         structural = [key for key, path in paths.items() if path.partition(".")[0] in written.asked]
         groups: dict[str, list[Mapping[str, Any]]] = {}
         for row in rows:
@@ -97,7 +98,7 @@ class Variants:
         MAX_PARTS.
         """
         self._parts += len(settings)
-        paths = {key: Scenario.SHORTHANDS.get(key, key) for key in settings}
+        paths = {key: field_path(key) for key in settings}
         fields, kept = self._fields([tuple(path.split(".")) for path in paths.values()])
         for key, path in paths.items():
             try:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import shlex
 import shutil
-import tempfile
 import zipfile
 from importlib import metadata
 from io import StringIO
@@ -17,7 +16,7 @@ from plait.dataset.digest import trial_digest
 from plait.dataset.study_file import read_study_file
 from plait.dataset.trial import making_sense, read_trial, trial_folder, trial_numbers
 from plait.errors import DataError, MachineError, RequestError
-from plait.files import Folder
+from plait.files import Folder, Output
 from plait.kernel import additions
 from plait.plan.case_plan import resolve_case
 from plait.plan.identity import plan_bytes
@@ -90,18 +89,18 @@ def write_bundle(folder: Path, target: Path | None = None, *, scenario_folder: P
         trials=tuple(trials),
     )
     try:
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".bundle-") as work:
-            archive = Path(work) / path.name
-            with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as bundle:
-                _add(bundle, RECORD, record.model_dump_json(by_alias=True, indent=1).encode() + b"\n")
-                _add(bundle, SCENARIO, text.encode())
-                _add(bundle, PACKAGES, _packages().encode())
-                for number, file in enumerate(scenario.files.values()):
-                    _add_file(bundle, f"{INPUTS}/{number}/{file.path.name}", file.path)
-                for source in algorithms:
-                    _add(bundle, f"{ALGORITHMS}/{source.path}", source.content)
-                _add_study(bundle, Folder(folder))
-            os.link(archive, path)
+        with (
+            Output.at(path).create(keep=True) as archive,
+            zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as bundle,
+        ):
+            _add(bundle, RECORD, record.model_dump_json(by_alias=True, indent=1).encode() + b"\n")
+            _add(bundle, SCENARIO, text.encode())
+            _add(bundle, PACKAGES, _packages().encode())
+            for number, file in enumerate(scenario.files.values()):
+                _add_file(bundle, f"{INPUTS}/{number}/{file.path.name}", file.path)
+            for source in algorithms:
+                _add(bundle, f"{ALGORITHMS}/{source.path}", source.content)
+            _add_study(bundle, Folder(folder))
     except OSError as error:
         raise MachineError(
             f"writing the bundle {path}: {error.strerror}: {error.filename or path}; check space and permissions"
@@ -111,7 +110,10 @@ def write_bundle(folder: Path, target: Path | None = None, *, scenario_folder: P
 
 def _scenario_folder(about: StudyFile) -> Path:
     """Return the folder of the scenario's file, where relative file names start."""
-    words = about.command.split()
+    try:
+        words = shlex.split(about.command)
+    except ValueError:  # it is the text of a stranger
+        words = []
     file = Path(words[2]) if len(words) > 2 else Path()
     return file.parent if file.is_file() else library.folder() or Path()
 

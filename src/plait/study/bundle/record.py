@@ -16,7 +16,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from plait.dataset.study_file import KernelFacts
-from plait.files import wrong_name
+from plait.whole_files import wrong_name
 
 RECORD = "bundle.json"
 SCENARIO = "scenario.yaml"

@@ -16,12 +16,14 @@ from pydantic import ValidationError
 
 from plait.dataset.provenance import explain
 from plait.dataset.trial import read_trial, trial_folder
-from plait.errors import DataError, MachineError, RequestError
+from plait.errors import DataError, MachineError, Mistake, RequestError, ScenarioError, shell_command
+from plait.files import Folder
 from plait.kernel import additions
 from plait.scenario import parse
 from plait.scenario.read.document import MAX_CHARACTERS
 from plait.scenario.read.inputs import input_files
 from plait.study.bundle.record import ALGORITHMS, INPUTS, RECORD, SCENARIO, SUFFIX, BundleRecord
+from plait.version import other_version
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,6 +66,17 @@ def is_bundle(reference: str) -> bool:
     return reference.endswith(SUFFIX)
 
 
+def _scenario(text: str, name: str, record: BundleRecord) -> Scenario:
+    """Return the scenario of a bundle (ScenarioError, which names the version of plait that accepts it)."""
+    try:
+        return parse(text, name)
+    except ScenarioError as error:
+        remedy = other_version(record.plait_version)
+        if not remedy:
+            raise
+        raise ScenarioError([*error.mistakes, Mistake(name, None, None, "", remedy)]) from error
+
+
 def open_bundle(path: Path, folder: Path) -> Bundle:
     """Return the bundle at `path`, with the files of its scenario in the empty folder `folder`.
 
@@ -75,7 +88,7 @@ def open_bundle(path: Path, folder: Path) -> Bundle:
             record = _record(path, archive)
             text = _member(archive, SCENARIO, 4 * MAX_CHARACTERS).decode("utf-8")
             _require_algorithms(path, archive, record)
-            scenario = parse(text, f"{path.name}/{SCENARIO}")
+            scenario = _scenario(text, f"{path.name}/{SCENARIO}", record)
             places = _extract(archive, record, folder)
     except (
         zipfile.BadZipFile,
@@ -129,10 +142,11 @@ def _require_algorithms(path: Path, archive: zipfile.ZipFile, record: BundleReco
         if hashlib.sha256(content).hexdigest() not in known:
             missing.append(name)
     if missing:
-        commands = " and ".join(f"`plait kernel add {ALGORITHMS}/{name}`" for name in missing)
+        added = (shell_command("plait", "kernel", "add", f"{ALGORITHMS}/{name}") for name in missing)
+        commands = " and ".join(f"`{command}`" for command in added)
         raise RequestError(
             f"running {path}: it needs algorithms that this machine has not added; read their source, then run "
-            f"`unzip {path} '{ALGORITHMS}/*'` and {commands}"
+            f"`{shell_command('unzip', path, f'{ALGORITHMS}/*')}` and {commands}"
         )
 
 
@@ -152,18 +166,17 @@ def _extract(archive: zipfile.ZipFile, record: BundleRecord, folder: Path) -> di
     for number, file in enumerate(record.inputs):
         member = f"{INPUTS}/{number}/{file.name}"
         target = folder / str(number) / file.name
-        target.parent.mkdir()
         digest, rest = hashlib.sha256(), file.bytes
-        with archive.open(member) as source, target.open("xb") as copy:
+        with archive.open(member) as source, (Folder(folder) / str(number)).create(file.name) as copy:
             while content := source.read(min(1 << 20, rest + 1)):
                 rest -= len(content)
                 if rest < 0:
                     break
                 digest.update(content)
                 copy.write(content)
-        if rest or digest.hexdigest() != file.sha256:
-            raise DataError(
-                f"{archive.filename}/{member}: it is not the file that {RECORD} describes; get a new copy"
-            )
+            if rest or digest.hexdigest() != file.sha256:
+                raise DataError(
+                    f"{archive.filename}/{member}: it is not the file that {RECORD} describes; get a new copy"
+                )
         places[file.reference] = target
     return places

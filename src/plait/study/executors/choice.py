@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING
 
+from plait.errors import RequestError
 from plait.study.executors.cluster.executor import ClusterExecutor
 from plait.study.executors.futures import FuturesExecutor
 
@@ -15,9 +16,18 @@ if TYPE_CHECKING:
 
 
 def executor_of(
-    asked: Executor | TrialExecutor | str | None, notify: Callable[[str], None] = lambda _: None
+    asked: Executor | TrialExecutor | str | None,
+    notify: Callable[[str], None] = lambda _: None,
+    *,
+    insecure: bool = False,
 ) -> TrialExecutor | None:
-    """Return the executor; None for threads on this machine. Raise RequestError if a text names no cluster."""
+    """Return the executor; None for threads on this machine.
+
+    `insecure` accepts a cluster without TLS. Raise RequestError if a text names no cluster, or if `insecure` has no
+    effect.
+    """
     if isinstance(asked, str):
-        return ClusterExecutor(asked, notify)
+        return ClusterExecutor(asked, notify, insecure=insecure)
+    if insecure:
+        raise RequestError("--insecure without --cluster tcp://HOST:PORT has no effect; omit it")
     return FuturesExecutor(asked) if isinstance(asked, Executor) else asked

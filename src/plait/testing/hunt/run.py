@@ -31,6 +31,7 @@ from plait.engine.uml.boot_inputs import EMPTY_PLAN
 from plait.engine.uml.session import Session, SessionRequest
 from plait.engine.workspace import Workspace
 from plait.errors import MachineError, TrialError, printable
+from plait.files import Folder
 from plait.kernel import additions
 
 if TYPE_CHECKING:
@@ -152,8 +153,7 @@ def play(
     died: str | None = None
     with Workspace(cache_root() / "exec", ".work-") as workspace:
         folder = workspace.job()
-        (folder / "input").mkdir()
-        (folder / "input" / "stdin").write_text(case.model_dump_json(), encoding="utf-8")
+        (Folder(folder) / "input").write("stdin", case.model_dump_json().encode())
         with Session(kernel, AGENT, folder, plan, request) as session:
             try:
                 _collect(session, out, stopped)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Event
 from typing import TYPE_CHECKING
 
@@ -13,25 +14,36 @@ from plait.binaries import AGENT
 from plait.cache import cache_root
 from plait.engine.engine import Interrupted
 from plait.engine.interactive import END, STDERR, STDOUT, ProgramStart
+from plait.engine.packages import install_hint
 from plait.engine.uml.boot_inputs import EMPTY_PLAN
+from plait.engine.uml.containment import DEFAULT_POLICY
 from plait.engine.uml.session import Session, SessionRequest
 from plait.engine.workspace import Workspace
-from plait.errors import Ended, TrialError
+from plait.errors import Ended, TrialError, printable
 from plait.testing.selftest import tap
+from plait.testing.selftest.suites import missing_tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
+    from plait.files import Folder
     from plait.kernel import Kernel
     from plait.testing.selftest.suites import Suites, SuiteShard
 
     Traced = Callable[[SessionRequest], SessionRequest]
-    Captures = tuple[Path, int] | None
+    Captures = tuple[Folder, int] | None
 
 MEMORY_MIB = 1024
 SYSTEM_CALL_NS = 7000
 """The virtual time of a system call, as in `plait exec`."""
+_ENVIRONMENT = (
+    ("HOME", "/root"),
+    ("LANG", "C.UTF-8"),
+    ("LOGNAME", "root"),
+    ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
+    ("USER", "root"),
+)
+"""The environment of every suite: a shell searches PATH with system calls, which take virtual time."""
 _LIMIT_US = 2 * 3600 * 1_000_000
 _PROCESSOR_S = 3600.0
 """The processor time that a suite may use, many times what one takes."""
@@ -53,6 +65,8 @@ class ShardResult:
     """What the suite printed."""
     wall_s: float
     virtual_s: float
+    tested: bool
+    """Whether a subtest passed, failed or was ignored; False if the suite cannot run on this machine."""
 
 
 def run(
@@ -60,7 +74,6 @@ def run(
     shards: Sequence[SuiteShard],
     seeds: Sequence[int],
     kernel: Kernel,
-    environment: Sequence[tuple[str, str]],
     *,
     jobs: int,
     done: Callable[[ShardResult], None],
@@ -72,13 +85,13 @@ def run(
     An interrupt ends the running guests, whose results are then missing.
 
     `traced` returns a guest's request with its trace events; `captures` are the folder for captures and the bytes of
-    each packet to keep, for a single guest. A suite that cannot run or ends without results counts as
-    one failed or skipped subtest.
+    each packet to keep, for a single guest. A suite that fails as a whole counts as one failed subtest, and one that
+    cannot run as one skipped subtest.
     """
     stop = Event()
 
     def one(work: tuple[int, SuiteShard]) -> ShardResult:
-        result = _run(suites, work[1], work[0], kernel, environment, traced, captures, stop)
+        result = _run(suites, work[1], work[0], kernel, traced, captures, stop)
         done(result)
         return result
 
@@ -95,17 +108,18 @@ def _run(  # noqa: PLR0917 - it is called at one place
     shard: SuiteShard,
     seed: int,
     kernel: Kernel,
-    environment: Sequence[tuple[str, str]],
     traced: Traced,
     captures: Captures,
     stop: Event,
 ) -> ShardResult:
     argv = ["/bin/bash", f"./{shard.suite}.sh", *(() if shard.letter is None else (f"-{shard.letter}",))]
-    start = ProgramStart(1, argv, environment, directory=str(suites.folder), merged=True)
+    start = ProgramStart(1, argv, _ENVIRONMENT, directory=str(suites.folder), merged=True)
     machine = EMPTY_PLAN.machine.model_copy(update={"memory_mib": MEMORY_MIB, "syscall_ns": SYSTEM_CALL_NS})
     plan = EMPTY_PLAN.model_copy(update={"seed": seed, "machine": machine})
     folder, keep = captures or (None, None)
     request = traced(SessionRequest(start=start, time_limit_us=_LIMIT_US, capture_bytes=keep))
+    # the suites are in the cache, which programs do not see otherwise
+    policy = replace(DEFAULT_POLICY, readable=(suites.folder.parent,))
     began = time.monotonic()
     code: int | None = None
     pieces: list[bytes] = []
@@ -113,7 +127,7 @@ def _run(  # noqa: PLR0917 - it is called at one place
     try:
         with (
             Workspace(cache_root() / "exec", ".work-") as workspace,
-            Session(kernel, AGENT, workspace.job(), plan, request) as session,
+            Session(kernel, AGENT, workspace.job(), plan, request, policy=policy) as session,
         ):
             code = _follow(session, pieces, began, stop)
             virtual_s = session.virtual_s()
@@ -123,10 +137,30 @@ def _run(  # noqa: PLR0917 - it is called at one place
         pieces.append(f"\nplait: {error}\n".encode())
     output = b"".join(pieces).decode(errors="replace")
     subtests = tap.read(shard.suite, seed, output)
-    if code != 0 and all(subtest.verdict != "fail" for subtest in subtests):
-        verdict: tap.Verdict = "skip" if code == _SKIPPED else "fail"
-        subtests.append(tap.Subtest(shard.suite, f"{shard.title} as a whole", seed, verdict))
-    return ShardResult(shard, seed, subtests, output, time.monotonic() - began, virtual_s)
+    whole = _as_a_whole(shard, seed, code, subtests, output)
+    tested = any(subtest.verdict != "skip" for subtest in (*subtests, *whole))
+    elapsed_s = time.monotonic() - began
+    return ShardResult(shard, seed, [*subtests, *whole], output, elapsed_s, virtual_s, tested)
+
+
+def _as_a_whole(
+    shard: SuiteShard, seed: int, code: int | None, subtests: Sequence[tap.Subtest], output: str
+) -> list[tap.Subtest]:
+    """Return what the end of a suite says beside its subtests: that it failed as a whole, or could not run."""
+    if any(subtest.verdict == "fail" for subtest in subtests) or (code == 0 and subtests):
+        return []
+    verdict: tap.Verdict = "fail"
+    if code == _SKIPPED:
+        verdict, reason = "skip", tap.reason_of_skip(output) or "the suite does not say why"
+        lacking = [tool for tool in missing_tools() if re.search(rf"\b{tool}\b", reason)]
+        reason += "".join(f"; {install_hint(tool)}" for tool in lacking)
+    elif code == 0:
+        verdict, reason = "skip", "the suite ended without a result"
+    elif code is None:
+        reason = output.rstrip().rpartition("\nplait: ")[2]
+    else:
+        reason = f"it ended with exit code {code} and no failed subtest"
+    return [tap.Subtest(shard.suite, f"{shard.title} as a whole", seed, verdict, printable(reason, keep=""))]
 
 
 def _follow(session: Session, pieces: list[bytes], began: float, stop: Event) -> int | None:

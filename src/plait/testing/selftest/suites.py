@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from plait.cache import cache_root
 from plait.errors import KernelBuildError, MachineError, RequestError
+from plait.files import Folder
 from plait.kernel import built_by_default
 from plait.kernel.obtain import Sources, source_archive
 from plait.kernel.unpack import extract
@@ -26,10 +27,26 @@ SUITES = (
     "simult_flows", "mptcp_join", "mptcp_connect", "mptcp_connect_mmap", "mptcp_connect_sendfile",
     "mptcp_connect_checksum", "pm_netlink", "userspace_pm", "mptcp_sockopt", "diag",
 )  # fmt: skip
+TOOLS = {
+    "ip": SUITES,
+    "tc": ("simult_flows", "mptcp_join", "mptcp_connect"),
+    "ss": ("mptcp_join", "diag"),
+    "iptables": ("mptcp_join", "mptcp_sockopt"),
+    "ip6tables": ("mptcp_join", "mptcp_sockopt"),
+    "nft": ("mptcp_connect",),
+    "ethtool": ("mptcp_connect",),
+}
+"""Programs of this machine that suites run, and the suites that run them."""
+_ROOT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _NET = "tools/testing/selftests/net"
 _NEEDED = (f"{_NET}/*.sh", f"{_NET}/lib/sh/*.sh", f"{_NET}/mptcp/*", "include/uapi/linux/mptcp*.h")
 _LETTERS = re.compile(r"^\s+(?P<letter>[A-Za-z0-9])@(?P<name>\w+)$", re.MULTILINE)
 _COMPILE_S = 120
+
+
+def missing_tools() -> list[str]:
+    """Return the programs of `TOOLS` that root does not find on this machine."""
+    return [tool for tool in TOOLS if shutil.which(tool, path=_ROOT_PATH) is None]
 
 
 @dataclass(frozen=True)
@@ -111,10 +128,10 @@ def prepare(tree: Path | None, progress: Progress | None = None, sources: Source
         place = root / _content(copy)
         if not place.is_dir():
             _compile(copy)
-            copy.rename(place)
+            Folder(root).take(copy, place.name)
     if kept is not None:
         kept.unlink(missing_ok=True)
-        kept.symlink_to(place.name)
+        Folder(root).link(kept.name, Path(place.name))
     return Suites(place / _NET / "mptcp")
 
 
@@ -160,7 +177,7 @@ def _compile(copy: Path) -> None:
     headers = copy / "hdr" / "linux"
     headers.mkdir(parents=True)
     for header in (copy / "include" / "uapi" / "linux").glob("mptcp*.h"):
-        shutil.copy(header, headers)
+        Folder(headers).bring(header, header.name)
     for source in sorted(folder.glob("*.c")):
         command = ["gcc", "-O2", f"-I{headers.parent}", "-I..", "-o", source.stem, source.name]
         done = subprocess.run(

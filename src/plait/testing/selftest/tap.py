@@ -16,13 +16,16 @@ from plait.errors import printable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-Verdict = Literal["pass", "fail", "skip"]
+Verdict = Literal["pass", "fail", "skip", "ignore"]
+"""`ignore`: the subtest failed, and the suite does not count that, because it calls the subtest flaky."""
 MOST_SUBTESTS = 2000
 _LONGEST_NAME = 200
 _LINE = re.compile(
     r"^(?P<bad>not )?ok \d+ (?:- )?(?P<name>[^#]+?)(?: *# *(?P<note>.*))?$", re.MULTILINE | re.ASCII
 )
 _CONTROL = re.compile(r"[^\x20-\x7e]")
+_IGNORED = ("IGNORE", "TODO", "XFAIL")
+"""Directives of TAP and kselftest for a failure that is expected or not counted."""
 _SKIPPED = re.compile(r"^(?!not ok|ok)(?P<before>.*)\[SKIP\](?P<after>.*)$", re.MULTILINE | re.ASCII)
 
 
@@ -35,7 +38,7 @@ class Subtest:
     seed: int
     verdict: Verdict
     reason: str = ""
-    """Why it was skipped, if the suite says that."""
+    """Why it was skipped or ignored, or failed, if the suite or plait says that."""
 
 
 def read(suite: str, seed: int, text: str) -> list[Subtest]:
@@ -51,12 +54,27 @@ def read(suite: str, seed: int, text: str) -> list[Subtest]:
         times[name] = times.get(name, 0) + 1
         if times[name] > 1:
             name = f"{name} ({times[name]})"
-        skipped = (match["note"] or "").upper().startswith("SKIP")
-        verdict: Verdict = "skip" if skipped else "fail" if match["bad"] else "pass"
-        subtests.append(Subtest(suite, name, seed, verdict, _reason(name, reasons) if skipped else ""))
+        note = _CONTROL.sub("?", match["note"] or "")[:_LONGEST_NAME]
+        verdict: Verdict = "fail" if match["bad"] else "pass"
+        reason = ""
+        if note.upper().startswith("SKIP"):
+            verdict, reason = "skip", _reason(name, reasons)
+        elif note.upper().startswith(_IGNORED):
+            verdict, reason = "ignore", note.partition(" ")[2].strip()
+        subtests.append(Subtest(suite, name, seed, verdict, reason))
         if len(subtests) == MOST_SUBTESTS:
             break
     return subtests
+
+
+def reason_of_skip(text: str) -> str:
+    """Return what a suite printed last with `[SKIP]`: why it cannot run, if it ended as skipped."""
+    found = list(islice(_SKIPPED.finditer(text), MOST_SUBTESTS))
+    return (
+        _CONTROL.sub("?", (found[-1]["after"] or found[-1]["before"]).strip(" ,:"))[:_LONGEST_NAME]
+        if found
+        else ""
+    )
 
 
 def _reason(name: str, reasons: Sequence[tuple[str, str]]) -> str:
@@ -73,13 +91,14 @@ def as_tap(subtests: Sequence[Subtest]) -> str:
     lines = ["TAP version 13", f"1..{len(subtests)}"]
     for number, subtest in enumerate(subtests, 1):
         state = "not ok" if subtest.verdict == "fail" else "ok"
-        note = f" # SKIP {subtest.reason}".rstrip() if subtest.verdict == "skip" else ""
+        directive = {"skip": " # SKIP ", "ignore": " # IGNORE "}.get(subtest.verdict)
+        note = "" if directive is None else f"{directive}{subtest.reason}".rstrip()
         lines.append(f"{state} {number} - {subtest.suite}: {subtest.name} (seed {subtest.seed}){note}")
     return "\n".join(lines) + "\n"
 
 
 def as_junit(subtests: Iterable[Subtest]) -> bytes:
-    """Return the results as the XML that CI systems read."""
+    """Return the results as the XML that CI systems read; it has no word for an ignored failure but `skipped`."""
     root = ET.Element("testsuites")
     suites: dict[tuple[str, int], ET.Element] = {}
     for subtest in subtests:
@@ -88,7 +107,12 @@ def as_junit(subtests: Iterable[Subtest]) -> bytes:
             suites[key] = ET.SubElement(root, "testsuite", name=f"{subtest.suite} seed {subtest.seed}")
         case = ET.SubElement(suites[key], "testcase", classname=subtest.suite, name=printable(subtest.name))
         if subtest.verdict == "fail":
-            ET.SubElement(case, "failure", message=f"failed with seed {subtest.seed}")
+            reason = f": {subtest.reason}" if subtest.reason else ""
+            ET.SubElement(case, "failure", message=printable(f"failed with seed {subtest.seed}{reason}"))
+        elif subtest.verdict == "ignore":
+            ET.SubElement(
+                case, "skipped", message=f"failed, ignored by the suite: {subtest.reason}".rstrip(": ")
+            )
         elif subtest.verdict == "skip":
             ET.SubElement(case, "skipped", {"message": subtest.reason} if subtest.reason else {})
     for suite in suites.values():

@@ -12,10 +12,10 @@ plait.cases = (() => {
   const ends = (study, metric, i) => [1, 2].map((end) => study.figures.metrics[metric]?.[end][i] ?? null);
   const viewOf = (study, metric) => study.metrics.find((view) => view.name === metric);
 
-  // The least and the greatest mean of a metric, and the greatest end of an interval.
-  function range(study, metric) {
+  // The least and the greatest mean of a metric, and the greatest end of an interval, of all cases or of some.
+  function range(study, metric, cases = study.cases.keys()) {
     let low = Infinity, high = -Infinity, end = -Infinity;
-    for (let i = 0; i < study.cases.length; i += 1) {
+    for (const i of cases) {
       const value = mean(study, metric, i);
       if (value === null) continue;
       low = Math.min(low, value);
@@ -23,16 +23,6 @@ plait.cases = (() => {
       end = Math.max(end, value, ends(study, metric, i)[1] ?? value);
     }
     return low <= high ? [low, high, end] : null;
-  }
-
-  // The factors with several values, without those that only go along with an earlier one.
-  function independent(study) {
-    const kept = [];
-    for (const factor of study.factors) {
-      const along = (other) => new Set(factor.of.map((value, i) => `${value} ${other.of[i]}`)).size === factor.values.length && other.values.length === factor.values.length;
-      if (factor.values.length > 1 && !kept.some(along)) kept.push(factor);
-    }
-    return kept;
   }
 
   // A bar from zero to the mean, and its interval.
@@ -91,9 +81,11 @@ plait.cases = (() => {
 
   // The map of two factors: a cell for each case, with its mean and interval; a cell opens its trials.
   function map(study) {
-    const factors = independent(study);
+    const factors = study.factors.filter((factor) => study.telling.includes(factor.key));
     if (factors.length < 1 || study.cases.length < 3 || !study.metrics.length) return null;
-    const bySteps = [...factors].sort((a, b) => b.values.length - a.values.length);
+    const isNetwork = (factor) => study.strata.includes(factor.key);
+    // Different networks have maps of their own, with their own colours.
+    const bySteps = [...factors].sort((a, b) => isNetwork(a) - isNetwork(b) || b.values.length - a.values.length);
     const small = bySteps.filter((factor) => factor.values.length <= MOST_MAP);
     if (!small.length) return null;
     // A narrow window has room for the factor with fewer values, and the longer one goes down.
@@ -110,6 +102,7 @@ plait.cases = (() => {
       const others = factors.filter((factor) => factor !== column && factor !== row);
       // A map for each combination of the other factors while these are few; else selects choose one.
       const every = others.reduce((product, factor) => product * factor.values.length, 1) <= MOST_MAPS;
+      const apart = others.some(isNetwork);
       for (const factor of others) state.fixed[factor.key] ??= 0;
       const maps = new Map();
       for (let i = 0; i < study.cases.length; i += 1) {
@@ -120,6 +113,7 @@ plait.cases = (() => {
         if (!maps.get(name).has(key)) maps.get(name).set(key, i);
       }
       const view = viewOf(study, state.metric);
+      const spans = new Map([...maps].map(([name, at]) => [name, range(study, state.metric, apart ? [...at.values()] : undefined)]));
       const span = range(study, state.metric);
       const measured = study.metrics.filter((metric) => !metric.name.includes("."));
       plait.renew(tools,
@@ -136,7 +130,7 @@ plait.cases = (() => {
         }) : null,
         ...(every ? [] : others).map((factor) => choose(format.words(factor.name), factor.values.map((value, number) => [number, value]), state.fixed[factor.key],
           (value) => { state.fixed[factor.key] = Number(value); draw(); })));
-      const cell = (at, c, r) => {
+      const cell = (at, c, r, span) => {
         const i = at.get(`${c} ${r}`);
         const value = i === undefined ? null : mean(study, state.metric, i);
         if (i === undefined) return h("td", { class: "empty" });
@@ -151,13 +145,14 @@ plait.cases = (() => {
             h("span", {}, text), half ? h("small", {}, half) : null));
       };
       const rows = row ? row.values.map((value, number) => [value, number]) : [["", 0]];
-      plait.renew(place, ...[...maps].map(([name, at]) => h("table", { class: "heat", "aria-label": `${view.title} by ${format.words(column.name)}${row ? ` and ${format.words(row.name)}` : ""}${name ? `, ${name}` : ""}` },
+      if (!maps.size) plait.renew(place, h("p", { class: "note" }, `No case has ${others.map((factor) => `${format.words(factor.name)} ${factor.values[state.fixed[factor.key]] || format.MISSING}`).join(" and ")}: choose another value.`));
+      else plait.renew(place, ...[...maps].map(([name, at]) => h("table", { class: "heat", "aria-label": `${view.title} by ${format.words(column.name)}${row ? ` and ${format.words(row.name)}` : ""}${name ? `, ${name}` : ""}` },
         name ? h("caption", {}, name) : null,
         h("thead", {}, row ? h("tr", {}, h("th", {}), h("th", { colspan: column.values.length, class: "axis" }, format.words(column.name))) : null,
           h("tr", {}, h("th", { class: "axis" }, format.words(row ? row.name : column.name)), column.values.map((value) => h("th", { scope: "col" }, value || format.MISSING)))),
-        h("tbody", {}, rows.map(([value, number]) => h("tr", {}, h("th", { scope: "row" }, value || ""), column.values.map((_, c) => cell(at, c, number))))))));
+        h("tbody", {}, rows.map(([value, number]) => h("tr", {}, h("th", { scope: "row" }, value || ""), column.values.map((_, c) => cell(at, c, number, spans.get(name)))))))));
       const better = { more: "more is better", less: "less is better" }[view.better];
-      legend.textContent = span ? `${view.title}: mean over trials with half its 95 % interval. The strongest colour is ${format.show(view.unit, span[1])}, the faintest ${format.show(view.unit, span[0])}${better ? `; ${better}` : ""}. A cell opens its trials.` : "Nothing was measured yet.";
+      legend.textContent = span ? `${view.title}: mean over trials with half its 95 % interval. ${apart ? "Colours go from the least to the greatest value of each map, which is a network" : `The strongest colour is ${format.show(view.unit, span[1])}, the faintest ${format.show(view.unit, span[0])}`}${better ? `; ${better}` : ""}. A cell opens its trials.` : "Nothing was measured yet.";
     }
     draw();
     return { element: h("section", { id: "map" }, h("h2", {}, "Map"), tools, place, legend), draw };

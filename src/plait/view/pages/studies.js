@@ -13,7 +13,7 @@
     const facts = [format.plural(study.caseCount, "case"), `${format.plural(study.repeat, "trial")} each`, study.kernel && `Linux ${study.kernel}`, study.engine];
     return h("li", { class: "card" },
       h("h2", {}, h("a", { href: address }, study.title), study.running ? h("span", { class: "running" }, "running") : null),
-      h("p", { class: "facts" }, [study.folder, ...facts].filter(Boolean).join(" \u00b7 ")),
+      h("p", { class: "facts" }, [study.folder, study.apart, ...facts].filter(Boolean).join(" \u00b7 ")),
       study.result ? h("p", { class: "result" }, phrases(study.result.headline)) : h("p", { class: "note" }, study.running ? "It runs; open it to see its trials as they end." : "It has no summary yet; open it to see its trials."),
       h("button", { type: "button", class: "pick", onclick: () => plait.tray.add({ study: study.id, title: study.title, folder: study.folder }) }, "Side by side"));
   }
@@ -26,7 +26,7 @@
       oninput: () => {
         const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
         studies.forEach((study, at) => {
-          const text = `${study.title ?? ""} ${study.folder} ${study.scenarioName ?? ""}`.toLowerCase();
+          const text = `${study.title ?? ""} ${study.folder} ${study.apart ?? ""} ${study.scenarioName ?? ""}`.toLowerCase();
           places[at].hidden = !words.every((word) => text.includes(word));
         });
       },

@@ -10,6 +10,7 @@ import pytest
 import vl_convert
 
 from plait.report import build
+from plait.report.render import fonts, render
 from plait.report.render.paper import in_points
 from plait.report.render.pdf import canonical
 from plait.report.terminal.summary import read_summary
@@ -100,6 +101,24 @@ def test_the_data_over_time_are_in_base_units(study: Path) -> None:
     assert goodput["goodput_bps"].tail(20).median() == pytest.approx(4.78e6, rel=0.05)
     rtt = pl.read_csv(study / "figures/rtt-over-time.csv")
     assert 10_000 < float(str(rtt["rtt_us"].median())) < 1_000_000
+
+
+def test_the_cache_of_figures_knows_the_fonts_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a report would mix figures from before and after the installation of fonts."""
+    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "fonts/a").mkdir(parents=True)
+    drawn: list[str] = []
+    monkeypatch.setattr(render, "_pdf", lambda svg: drawn.append(svg) or b"%PDF")
+    figure = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><text>a</text></svg>'
+    for step, expected in ((None, 1), (None, 1), ("a/New.ttf", 2), (None, 2)):
+        if step is not None:
+            (tmp_path / "fonts" / step).write_bytes(b"a font")
+        fresh = fonts.fonts_here.__wrapped__((str(tmp_path / "fonts"),))
+        monkeypatch.setattr(render, "fonts_here", lambda fresh=fresh: fresh)
+        render.draw_all({"one": figure})
+        assert len(drawn) == expected
 
 
 def test_making_the_report_again_gives_the_same_bytes(

@@ -139,8 +139,10 @@ def test_fields_have_the_roles_that_the_scenario_gives_them(
     assert [box.text for box in text_boxes(drawn) if "\N{HORIZONTAL ELLIPSIS}" in box.text] == []
     if kind in {"line", "scatter"} and "color" in roles:
         texts = [box.text for box in text_boxes(drawn)]
-        words = ("tcp", "mptcp") if roles["color"] == "transport" else ("Rate 10 Mbit/s", "Rate 100 Mbit/s")
-        assert all(texts.count(word) == 1 for word in words), "one key serves all panels"
+        words = ("TCP", "MPTCP") if roles["color"] == "transport" else ("Rate, Mbit/s", "100")
+        assert all(texts.count(word) >= 1 for word in words), "the key has the levels of its factor"
+        title = "Transport" if roles["color"] == "transport" else "Rate, Mbit/s"
+        assert texts.count(title) == 1, "one key serves all panels"
 
 
 @pytest.mark.parametrize(

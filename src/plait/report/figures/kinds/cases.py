@@ -85,13 +85,13 @@ class CasesFigure(FigureKind):
         Of many cases that several things distinguish, there is a panel for each value of what rows do not distinguish.
         """
         published = content.published if is_of_goodput(wanted.metric) else None
-        roles = panels_of(content.rows, wanted, MOST_ROWS)
+        roles = panels_of(content.rows, wanted, MOST_ROWS, MOST_CASES)
         hues = hues_of(content.rows, wanted.color)
         if roles is None:
             spec = cases_spec(content.rows, content.cases, wanted.metric, published, hues=hues)
             return [spec] if spec is not None else []
         panels = []
-        span = span_of(content.rows[:MOST_CASES], content.cases, wanted.metric)
+        span = span_of(content.rows, content.cases, wanted.metric)
         for label, names in roles.panels():
             rows = [case for case in content.rows if case.name in names]
             cases = [case for case in content.cases if case.name in names]
@@ -102,7 +102,7 @@ class CasesFigure(FigureKind):
 
     def table(self, wanted: FigureRequest, content: Content) -> TableRows:
         """Return every trial's value, and the means."""
-        return trials_table(content, wanted.metric, MOST_CASES)
+        return trials_table(content, wanted.metric)
 
     def caption(self, wanted: FigureRequest, content: Content) -> str:
         """Return what the marks mean that the figure has."""
@@ -117,8 +117,6 @@ class CasesFigure(FigureKind):
             caption += "; the thin grey line is what the links allow"
         if content.published.source and is_of_goodput(wanted.metric):
             caption += f"; diamonds are the published figures ({content.published.source})"
-        if len(content.cases) > MOST_CASES and panels_of(content.rows, wanted, MOST_ROWS) is None:
-            caption += f"; only the first {MOST_CASES} of {len(content.cases)} cases are shown"
         return f"{caption}."
 
 
@@ -157,11 +155,10 @@ def cases_spec(  # noqa: PLR0917 - the last ones belong together, and only panel
 ) -> Spec | None:
     """Return the figure of `metric` ("goodput_bps", "completion_s") over cases; None when no trial has it.
 
-    Of very many cases it shows the first ones; the table has all. Diamonds mark what was published. As a panel of
-    several it has the labels of `entries`, an axis over `span`, in base units, and no numbers beside the points.
-    `hues` has the number of each case's colour; without it, colours follow from what is compared.
+    Diamonds mark what was published. As a panel of several it has the labels of `entries`, an axis over `span`, in base
+    units, and no numbers beside the points. `hues` has the number of each case's colour; without it, colours follow
+    from what is compared.
     """
-    rows, summaries = rows[:MOST_CASES], summaries[:MOST_CASES]
     names = short_labels(summaries) if entries is None else entries.of
     values = [v for case in rows for row in case.rows if (v := row.metrics.get(metric)) is not None]
     if not values:

@@ -33,6 +33,7 @@ class DelayFigure(FigureKind):
     """A line for each case; a study has it whose messages were recorded."""
 
     name = "delays"
+    divides = False
 
     def selected(self, content: Content) -> list[FigureRequest]:
         """Return a figure of each kind of delay that was measured."""

@@ -11,9 +11,9 @@ from plait.analysis.values import axis_title, scale_of, show
 from plait.analysis.wording import percent
 from plait.report.figures.kind import FigureKind, FigureRequest, number
 from plait.report.figures.kinds.cases import SCHEMA
-from plait.report.figures.roles import CaseLabels, panels_of
+from plait.report.figures.roles import MOST_SERIES, CaseLabels, panels_of
 from plait.report.render.paper import with_narrow_keys
-from plait.report.render.theme import DASHES, case_token
+from plait.report.render.theme import case_token, dashes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,8 +28,6 @@ Points = list[tuple[float, float]]
 DISTRIBUTED = ("completion_s", "page_load_s")
 LEAST = 5
 """Fewer observations say nothing of a distribution."""
-MOST_LINES = 6
-"""In one panel; more would not be distinguishable."""
 MOST_POINTS = 400
 NEAR = 0.01
 """Lines that are apart by at most this part of their axis cover each other."""
@@ -55,14 +53,15 @@ class EcdfFigure(FigureKind):
 
     def panels(self, wanted: FigureRequest, content: Content) -> list[Spec]:
         """Return one panel; of many cases, a panel for each value of what lines do not distinguish."""
-        roles = panels_of(content.rows, wanted, MOST_LINES)
+        roles = panels_of(content.rows, wanted, MOST_SERIES)
         if roles is None:
             spec = ecdf_spec(content.rows, wanted.metric)
             return [spec] if spec is not None else []
         lines = distributed(content.rows, wanted.metric)
         most = max((points[-1][0] for points in lines.values()), default=0)
         least = min((points[0][0] for points in lines.values()), default=0)
-        roles = replace(roles, x=joined(roles, lines, most - least))
+        if not content.is_part:
+            roles = replace(roles, x=joined(roles, lines, most - least))
         panels = []
         for label, names in roles.panels():
             rows = [case for case in content.rows if case.name in names]
@@ -123,11 +122,11 @@ def ecdf_spec(
     roles: Roles | None = None,
     span: tuple[float, float] | None = None,
 ) -> Spec | None:
-    """Return the figure of the first cases; None when no case has enough observations.
+    """Return the figure of these cases; None when no case has enough observations.
 
     As a panel of several it has the labels of `roles`, and an axis that holds the values in `span`.
     """
-    by_case = dict(list(distributed(cases, metric).items())[:MOST_LINES])
+    by_case = distributed(cases, metric)
     if not by_case:
         return None
     names = short_labels(cases) if roles is None else roles.x.of
@@ -260,8 +259,7 @@ def _by_case(order: list[str], legend: Spec | None) -> Spec:
     """Return colours and dashes of cases: in black and white, and for whoever sees no colours, lines differ, too."""
     by_case = {"field": "case", "type": "nominal", "sort": order, "legend": legend}
     colours = [case_token(number) for number in range(len(order))]
-    dashes = [DASHES[number % len(DASHES)] for number in range(len(order))]
     return {
         "color": {**by_case, "scale": {"domain": order, "range": colours}},
-        "strokeDash": {**by_case, "scale": {"domain": order, "range": dashes}},
+        "strokeDash": {**by_case, "scale": {"domain": order, "range": dashes(len(order))}},
     }

@@ -41,9 +41,18 @@ class GroupsFigure(FigureKind):
         return [FigureRequest(FIGURE, self.name, "goodput_bps")] if groups_of(content.cases) else []
 
     def panels(self, wanted: FigureRequest, content: Content) -> list[Spec]:  # noqa: ARG002 - it has one metric
-        """Return one panel."""
-        spec = group_spec(content.rows, content.cases, content.published)
-        return [spec] if spec is not None else []
+        """Return one panel, or one for every `MOST_CASES` cases."""
+        panels = []
+        for start in range(0, len(content.rows), MOST_CASES):
+            rows = content.rows[start : start + MOST_CASES]
+            spec = group_spec(rows, content.cases[start : start + MOST_CASES], content.published)
+            title = (
+                {"title": f"Cases {start + 1} to {start + len(rows)}"}
+                if len(rows) < len(content.rows)
+                else {}
+            )
+            panels += [{**spec, **title}] if spec is not None else []
+        return panels
 
     def table(self, wanted: FigureRequest, content: Content) -> TableRows:  # noqa: ARG002 - it has one metric
         """Return every trial's value of each group, their mean with the 95 % interval, and what was published."""
@@ -74,15 +83,15 @@ def group_spec(
 ) -> Spec | None:
     """Return the figure; None when no flow has a group, or nothing was measured."""
     groups = groups_of(summaries)
-    marks = list(observations(rows[:MOST_CASES], summaries[:MOST_CASES], published, with_dots))
+    marks = list(observations(rows, summaries, published, with_dots))
     values = [mark["goodput_bps"] for mark in marks]
     if not groups or not values:
         return None
     divisor, unit = scale_of("goodput_bps", max(values))
-    ends = [end for metric in groups.values() for end in interval_ends(summaries[:MOST_CASES], metric)]
+    ends = [end for metric in groups.values() for end in interval_ends(summaries, metric)]
     most = max([*values, *ends]) / divisor
     names = short_labels(summaries)
-    order = [names[case.name] for case in summaries[:MOST_CASES]]
+    order = [names[case.name] for case in summaries]
     domain = list(groups)
     for mark in marks:
         mark["x"] = mark["goodput_bps"] / divisor

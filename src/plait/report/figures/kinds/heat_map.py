@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from plait.report.figures.kind import Content, Spec, TableRows
 
 MOST_CELLS = 400
-MOST_PANELS = 6
 CELL = 46
 _EVEN_CONTRAST = 0.179
 """The relative luminance that contrasts with black as much as with white: (L + 0.05)^2 = 1.05 * 0.05."""
@@ -61,9 +60,7 @@ class HeatMapFigure(FigureKind):
         cells = _cells(wanted, content)
         if cells is None or x is None or y is None:
             return []
-        return heat_map(
-            content.summary, _ordered(cells, factor_of(content.rows, wanted.facets), content), x, y
-        )
+        return heat_map(content.summary, cells, x, y)
 
     def table(self, wanted: FigureRequest, content: Content) -> TableRows:
         """Return the value of each case."""
@@ -83,24 +80,11 @@ class HeatMapFigure(FigureKind):
 HEAT_MAP = HeatMapFigure()
 
 
-def _ordered(cells: Cells, facets: Factor | None, content: Content) -> Cells:
-    """Return the cells with their panels in the order of the values of `facets`, whose name titles have."""
-    if facets is None:
-        return cells
-    of = dict(zip((case.name for case in content.rows), facets.texts, strict=True))
-    ranks = {text: rank for rank, text in enumerate(facets.order)}
-    names = sorted(cells.labels, key=lambda name: ranks[of[name]])
-    only = len(set(cells.labels.values())) == facets.steps
-    return replace(
-        cells, labels={name: facets.labelled(of[name]) if only else cells.labels[name] for name in names}
-    )
-
-
 def _cells(wanted: FigureRequest, content: Content) -> Cells | None:
     x, y = factor_of(content.rows, wanted.x), factor_of(content.rows, wanted.y)
     if x is None or y is None:
         return None
-    return cells_of(content.summary, wanted.metric, (x, y), plain=wanted.plain)
+    return cells_of(content.summary, wanted.metric, (x, y), wanted.facets, plain=wanted.plain)
 
 
 def crossed(content: Content, metric: str) -> tuple[Factor, Factor] | None:
@@ -120,9 +104,9 @@ def grid_of(varied: Sequence[Factor]) -> tuple[Factor, Factor] | None:
 
 
 def heat_map(summary: Summary, cells: Cells, x: Factor, y: Factor) -> list[Spec]:
-    """Return a panel for each further setting (at most six), all in the same colours."""
+    """Return a panel for each further setting, all in the same colours."""
     at = {case.name: (x.texts[i], y.texts[i]) for i, case in enumerate(summary.cases)}
-    shown = list(dict.fromkeys(cells.labels.values()))[:MOST_PANELS]
+    shown = list(dict.fromkeys(cells.labels.values()))
     colour = _colour([value for value, _ in cells.values.values()], cells)
     return [
         {
@@ -242,6 +226,7 @@ def _colour(values: Sequence[float], cells: Cells) -> Spec:
             "title": cells.title,
             "orient": "top",
             "gradientLength": 180,
+            "gradientThickness": 10,
             "titleLimit": 420,
             "direction": "horizontal",
         },

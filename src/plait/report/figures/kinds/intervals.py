@@ -15,7 +15,7 @@ from plait.report.figures.case_values import shown_ends, trials_table
 from plait.report.figures.kind import FigureKind, FigureRequest
 from plait.report.figures.kinds.cases import SCHEMA
 from plait.report.figures.roles import Roles, roles_of
-from plait.report.render.theme import SHAPES, case_token
+from plait.report.render.theme import case_token, shapes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -179,16 +179,16 @@ def _layers(shared: _Panel) -> list[Spec]:
     ]
 
 
-_SIZES = (38, 31, 46, 50, 46, 46)
-"""For each of `SHAPES`, the `size` at which it looks as large as the others."""
+_SIZES = (38, 31, 46, 50, 46, 46, 60, 90)
+"""For each shape, the `size` at which it looks as large as the others."""
 
 
 def _by_colour(roles: Roles, channel: str) -> Spec:
     """Return the encoding of what colours distinguish; shapes distinguish it, too, in black and white."""
     order = roles.colour.order
     if len(order) < 2:
-        return {"value": case_token(1)} if channel == "color" else {"value": SHAPES[0]}
-    values = [case_token(n) for n in range(len(order))] if channel == "color" else list(SHAPES[: len(order)])
+        return {"value": case_token(1)} if channel == "color" else {"value": shapes(1)[0]}
+    values = [case_token(n) for n in range(len(order))] if channel == "color" else shapes(len(order))
     return {
         "field": "colour",
         "type": "nominal",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from plait.analysis.compare.factors import stratum
 from plait.report.figures.kind import FigureKind, FigureRequest, number
 from plait.report.figures.kinds.cases import SCHEMA
 from plait.report.figures.kinds.over_time_chart import (
@@ -41,6 +42,7 @@ class OverTimeFigure(FigureKind):
     """A panel for each case; every study has one of each kind of chart (the metric of these figures)."""
 
     name = "over-time"
+    divides = False
 
     def selected(self, content: Content) -> list[FigureRequest]:
         """Return a figure of each kind of chart."""
@@ -56,11 +58,17 @@ class OverTimeFigure(FigureKind):
         """Return a panel for each of some cases, on the same scales, with one key."""
         shown = few_of(content.shown, SIDE_BY_SIDE)
         drawn = [panel_of(representative) for representative in shown]
-        frame, key = frame_of(drawn), key_of(drawn, wanted.metric)
+        key = key_of(drawn, wanted.metric)
+        strata = {case.name: stratum(case, content.summary.strata) for case in content.rows}
+        networks = [strata[representative.case] for representative in shown]
+        frames = {
+            network: frame_of([panel for panel, own in zip(drawn, networks, strict=True) if own == network])
+            for network in networks
+        }
         names = shown_labels(shown, content)
         panels = []
-        for representative, panel in zip(shown, drawn, strict=True):
-            spec = chart(panel, wanted.metric, frame, legend=True, key=key)
+        for representative, panel, network in zip(shown, drawn, networks, strict=True):
+            spec = chart(panel, wanted.metric, frames[network], legend=True, key=key)
             if spec is not None:
                 spec["layer"][1]["encoding"]["y"]["axis"]["title"] = spec["title"]
                 spec["encoding"]["x"]["axis"] = {"title": "Time, s", "tickCount": 6}

@@ -7,11 +7,12 @@ columns of numbers (`s0`, `s1`, .. one per series), so that no name of the user'
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.wording import significant
-from plait.report.render.theme import DASHES, path_token
+from plait.report.render.theme import dashes, path_token
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,7 +87,13 @@ def frame_of(panels: Sequence[Panel]) -> Frame:
     tops = {"goodput": peak / divisor}
     for kind in ("rtt", "cwnd", "queue"):
         tops[kind] = max(
-            (value for panel in panels for line in lines(panel, kind) for _, value in line.points),
+            (
+                value
+                for panel in panels
+                for line in lines(panel, kind)
+                for _, value in line.points
+                if not math.isnan(value)
+            ),
             default=0.0,
         )
     seconds = max((panel.series.duration_s for panel in panels), default=0.0)
@@ -203,8 +210,8 @@ def _data(drawn: Sequence[Line], end_s: float | None) -> Spec:
 
 
 def _number(value: float | None) -> str:
-    """Return a number for CSV with five significant digits; an empty text for None."""
-    return "" if value is None else f"{value:.5g}"
+    """Return a number for CSV with five significant digits; an empty text for None, and NaN as JavaScript reads it."""
+    return "" if value is None else "NaN" if math.isnan(value) else f"{value:.5g}"
 
 
 def _shape_layer(drawn: Sequence[Line], kind: str, top: float, *, legend: bool) -> Spec:
@@ -225,7 +232,7 @@ def _shape_layer(drawn: Sequence[Line], kind: str, top: float, *, legend: bool) 
         "axis": {"title": None, "tickCount": 4, "minExtent": 34},
     }
     layer: Spec = {
-        "transform": [{"fold": keys, "as": ["k", "v"]}, {"filter": "isValid(datum.v)"}],
+        "transform": [{"fold": keys, "as": ["k", "v"]}, {"filter": "isValid(datum.v) || isNaN(datum.v)"}],
         "encoding": {"y": y, "color": colour},
     }
     if kind == "goodput":
@@ -241,7 +248,7 @@ def _shape_layer(drawn: Sequence[Line], kind: str, top: float, *, legend: bool) 
             "type": "nominal",
             # In black and white, and for whoever sees no colours, lines differ in their dashes.
             "sort": keys,
-            "scale": {"domain": keys, "range": [DASHES[n % len(DASHES)] for n in range(len(drawn))]},
+            "scale": {"domain": keys, "range": dashes(len(drawn))},
             "legend": colour["legend"],
         }
     return layer
@@ -256,7 +263,7 @@ def _colour_by_entry(layer: Spec, key: Key, of: Sequence[str]) -> None:
     layer["encoding"]["detail"] = {"field": "k", "type": "nominal"}
     ranges = {
         "color": [colour for _, colour in key.entries],
-        "strokeDash": [DASHES[number % len(DASHES)] for number in range(len(places))],
+        "strokeDash": dashes(len(places)),
     }
     for channel, values in ranges.items():
         encoding = layer["encoding"].get(channel)

@@ -5,16 +5,16 @@ Every panel shows every case, at its value there, so that readers see which thin
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from plait.report.figures.axes import factor_of, factors, steps
+from plait.report.figures.axes import factors, steps
 from plait.report.figures.case_values import cells_of, cells_table
 from plait.report.figures.kind import FigureKind, FigureRequest
 from plait.report.figures.kinds.cases import SCHEMA
 from plait.report.figures.kinds.heat_map import crossed
 from plait.report.figures.kinds.sweep import LOGARITHMIC, sweep_of
-from plait.report.render.theme import SHAPES, case_token
+from plait.report.figures.roles import MOST_SERIES, CaseLabels, level_labels, panel_labels
+from plait.report.render.theme import case_token, shapes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,11 +24,6 @@ if TYPE_CHECKING:
     from plait.report.figures.axes import Factor
     from plait.report.figures.case_values import Cells
     from plait.report.figures.kind import Content, Spec, TableRows
-
-MOST_PANELS = 6
-MOST_KINDS = 6
-"""More kinds of points would not be distinguishable."""
-
 
 EDGE = 8
 """Space between the outermost points and the edges of a panel, in pixels."""
@@ -41,40 +36,36 @@ class ScatterFigure(FigureKind):
 
     def selected(self, content: Content) -> list[FigureRequest]:
         """Return a figure of each metric that neither a heat map nor lines show."""
-        if sweep_of(content.rows) is not None or len(axes_of(content.rows)) < 2:
+        if sweep_of(content.rows) is not None or len(steps(content.rows)) < 2:
             return []
         return [
             FigureRequest(f"{file}-scatter", self.name, metric)
             for file, metric in content.measured()
-            if crossed(content, metric) is None and points_of(content.summary, metric) is not None
+            if crossed(content, metric) is None
         ]
 
     def panels(self, wanted: FigureRequest, content: Content) -> list[Spec]:
-        """Return a panel for each setting that varies."""
-        cells = _points(wanted, content)
-        if cells is None:
+        """Return a panel for each setting that varies; of a name, points have a place for each value."""
+        points = _points(wanted, content)
+        if points is None:
             return []
-        facets = factor_of(content.cases, wanted.facets)
-        axes = [axis for axis in axes_of(content.cases, wanted.x) if axis is not facets]
-        if facets is None:
-            return scatter(content.summary, cells, axes)
-        panels = []
-        for text in facets.order:
-            names = {case.name for case, own in zip(content.cases, facets.texts, strict=True) if own == text}
-            part = replace(cells, values={name: v for name, v in cells.values.items() if name in names})
-            title = facets.labelled(text)
-            panels += [{**panel, "title": title} for panel in scatter(content.summary, part, axes, cells)]
-        return panels[:MOST_PANELS]
+        cells, kinds, panels = points
+        axes = [axis for axis in axes_of(content.cases, wanted.x) if axis.setting != wanted.facets]
+        return [
+            {**panel, **({"title": title} if title else {})}
+            for title, names in panels.groups
+            for panel in scatter(content.summary, cells, axes, kinds, set(names))
+        ]
 
     def table(self, wanted: FigureRequest, content: Content) -> TableRows:
         """Return the value of each case."""
-        cells = _points(wanted, content)
-        return cells_table(cells, wanted.metric, content.summary) if cells is not None else []
+        points = _points(wanted, content)
+        return cells_table(points[0], wanted.metric, content.summary) if points is not None else []
 
     def caption(self, wanted: FigureRequest, content: Content) -> str:
         """Return what a point means."""
-        cells = _points(wanted, content)
-        if cells is not None and cells.compared:
+        points = _points(wanted, content)
+        if points is not None and points[0].compared:
             return (
                 "Each point is the ratio of two cases' means over trials with the same seed, in the panel of each "
                 "varied setting; 1 means equal."
@@ -85,50 +76,62 @@ class ScatterFigure(FigureKind):
 SCATTER = ScatterFigure()
 
 
-def _points(wanted: FigureRequest, content: Content) -> Cells | None:
-    """Return the value of each case, and what colour and shape distinguish: the values of `color`, if it is given."""
-    colour = factor_of(content.cases, wanted.color)
-    if colour is None and wanted.facets is None:
-        return points_of(content.summary, wanted.metric, plain=wanted.plain)
-    cells = cells_of(content.summary, wanted.metric, steps(content.cases), plain=wanted.plain)
+def _points(wanted: FigureRequest, content: Content) -> tuple[Cells, CaseLabels, CaseLabels] | None:
+    """Return the value of each case, what its colour and shape distinguish, and its panel; None without any value.
+
+    Kinds are the values of `color`, if it is given. Where there are more kinds than colours, each has a panel.
+    """
+    cases = content.cases
+    axes = [*steps(cases), *axes_of(cases, wanted.x)]
+    roles = [*axes, *(factor for factor in factors(cases) if factor.setting == wanted.color)]
+    cells = cells_of(content.summary, wanted.metric, roles, plain=wanted.plain)
     if cells is None:
         return None
-    texts = {
-        case.name: (colour.labelled(text) if colour.numbers else text) if colour is not None else ""
-        for case, text in zip(content.cases, (colour or factors(content.cases)[0]).texts, strict=True)
-    }
-    return replace(cells, labels={name: texts[name] for name in cells.labels})
+
+    def of(*roles: str | None) -> CaseLabels:
+        """Return the labels of the cases that have a value by their levels of these settings."""
+        factor = next((factor for factor in factors(cases) if [factor.setting] == [*roles]), None)
+        labels = panel_labels(
+            cases, [other.setting for other in factors(cases) if other.setting not in roles]
+        )
+        if factor is not None and factor.setting != wanted.facets:
+            labels = level_labels(cases, factor)
+        return CaseLabels(
+            labels.title, {name: label for name, label in labels.of.items() if name in cells.values}
+        )
+
+    taken = {axis.setting for axis in axes} | {wanted.facets}
+    left = [factor.setting for factor in factors(cases) if factor.setting not in taken]
+    kinds = of(*left) if wanted.color is None else of(wanted.color)
+    if wanted.color is None and len(kinds.order) > MOST_SERIES:
+        return cells, of(), of(*left, wanted.facets)
+    return cells, kinds, of(wanted.facets)
 
 
 def axes_of(cases: Sequence[HasSettings], x: str | None = None) -> list[Factor]:
-    """Return the factors that have a panel: `x`, or up to `MOST_PANELS` numeric ones with enough steps for an axis."""
+    """Return the factors that have a panel: `x`, or those that are numbers with enough steps, or else all."""
+    varied = factors(cases)
+    if x is not None:
+        return [factor for factor in varied if factor.setting == x]
     numeric = {factor.setting for factor in steps(cases)}
-    return [factor for factor in factors(cases) if factor.setting in numeric and x in {None, factor.setting}][
-        :MOST_PANELS
-    ]
-
-
-def points_of(summary: Summary, metric: str, *, plain: bool = False) -> Cells | None:
-    """Return the value of each case; None when there is nothing, or there are more kinds of points than colours."""
-    cells = cells_of(summary, metric, steps(summary.cases), plain=plain)
-    return cells if cells is not None and len(set(cells.labels.values())) <= MOST_KINDS else None
+    return [factor for factor in varied if factor.setting in numeric] or varied
 
 
 def scatter(
-    summary: Summary, cells: Cells, axes: Sequence[Factor], scaled_for: Cells | None = None
+    summary: Summary, cells: Cells, axes: Sequence[Factor], kinds: CaseLabels, names: set[str]
 ) -> list[Spec]:
-    """Return a panel for each of `axes`, the summary's own factors, all on the same vertical scale.
+    """Return a panel for each of `axes`, the summary's own factors, with the cases in `names`.
 
-    `scaled_for` has the cells of all panels where `cells` are those of some.
+    All have the vertical scale that holds every value of `cells`.
     """
-    kinds = list(dict.fromkeys(cells.labels.values()))
-    values = [value for value, _ in (scaled_for or cells).values.values()]
+    order = kinds.order
+    values = [value for value, _ in cells.values.values()]
     wide = min(values) > 0 and max(values) / min(values) >= LOGARITHMIC
     most = max(*values, 1.0) if cells.ratio else max(values)
     scale = {"type": "log"} if wide else {"domain": [min(0.0, *values), most * 1.05], "nice": True}
-    several = len(kinds) > 1
-    by_kind = {"field": "kind", "type": "nominal", "sort": kinds}
-    legend = {"title": None, "orient": "top", "labelLimit": 260} if several else None
+    by_kind = {"field": "kind", "type": "nominal", "sort": order}
+    legend = {"title": kinds.title or None, "orient": "top", "labelLimit": 260} if len(order) > 1 else None
+    colours = [case_token(number + cells.compared) for number in range(len(order))]
     shared = {
         "y": {
             "field": "y",
@@ -136,46 +139,27 @@ def scatter(
             "scale": scale,
             "axis": {"title": cells.title, "tickCount": 6},
         },
-        "color": {
-            **by_kind,
-            "scale": {"domain": kinds, "range": [case_token(i + cells.compared) for i in range(len(kinds))]},
-            "legend": legend,
-        },
-        "shape": {
-            **by_kind,
-            "scale": {"domain": kinds, "range": list(SHAPES[: len(kinds)])},
-            "legend": legend,
-        },
+        "color": {**by_kind, "scale": {"domain": order, "range": colours}, "legend": legend},
+        "shape": {**by_kind, "scale": {"domain": order, "range": shapes(len(order))}, "legend": legend},
     }
-    return [_panel(summary, cells, axis, shared) for axis in axes]
+    return [_panel(summary, cells, axis, kinds, names, shared) for axis in axes]
 
 
-def _panel(summary: Summary, cells: Cells, axis: Factor, shared: Spec) -> Spec:
-    numbers = axis.numbers or ()
+def _panel(  # noqa: PLR0917 - what all panels share comes last
+    summary: Summary, cells: Cells, axis: Factor, kinds: CaseLabels, names: set[str], shared: Spec
+) -> Spec:
     data = [
-        {"x": number, "y": cells.values[case.name][0], "kind": cells.labels[case.name], "case": case.name,
+        {"x": place, "y": cells.values[case.name][0], "kind": kinds.of[case.name], "case": case.name,
          "shown": cells.values[case.name][1]}
-        for case, number in zip(summary.cases, numbers, strict=True)
-        if case.name in cells.values
+        for case, place in zip(summary.cases, axis.numbers or axis.texts, strict=True)
+        if case.name in names and case.name in cells.values
     ]  # fmt: skip
-    apart = min(numbers) > 0 and max(numbers) / min(numbers) >= LOGARITHMIC
     layers: list[Spec] = [
         {
             "data": {"values": data},
             "mark": {"type": "point", "filled": True, "size": 34, "opacity": 0.75},
             "encoding": {
-                "x": {
-                    "field": "x",
-                    "type": "quantitative",
-                    "scale": {"padding": EDGE}
-                    | ({"type": "log", "nice": False} if apart else {"zero": False}),
-                    "axis": {
-                        "title": axis.title,
-                        "tickCount": 4,
-                        "labelOverlap": "greedy",
-                        "labelSeparation": 6,
-                    },
-                },
+                "x": _x(axis),
                 **shared,
                 "tooltip": [
                     {"field": "case", "title": "case"},
@@ -190,3 +174,23 @@ def _panel(summary: Summary, cells: Cells, axis: Factor, shared: Spec) -> Spec:
         line = {"y": {"datum": 1, "type": "quantitative"}}
         layers.append({"data": {"values": [{}]}, "mark": rule, "encoding": line})
     return {"$schema": SCHEMA, "width": 240, "height": 200, "layer": layers}
+
+
+def _x(axis: Factor) -> Spec:
+    """Return the horizontal axis: of numbers, or with a place for each name."""
+    if axis.numbers is None:
+        names: Spec = {"title": axis.title, "labelAngle": 0, "ticks": False, "grid": False}
+        return {
+            "field": "x",
+            "type": "nominal",
+            "sort": axis.order,
+            "scale": {"domain": axis.order},
+            "axis": names,
+        }
+    apart = min(axis.numbers) > 0 and max(axis.numbers) / min(axis.numbers) >= LOGARITHMIC
+    return {
+        "field": "x",
+        "type": "quantitative",
+        "scale": {"padding": EDGE} | ({"type": "log", "nice": False} if apart else {"zero": False}),
+        "axis": {"title": axis.title, "tickCount": 4, "labelOverlap": "greedy", "labelSeparation": 6},
+    }

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.values import axis_title, scale_of, show
-from plait.report.figures.axes import Factor, factor_of, factors, label_without, steps
+from plait.report.figures.axes import Factor, factor_of, factors, labels_without, steps
 from plait.report.figures.case_values import interval_ends, trials_table
 from plait.report.figures.dots import what_dots_are, with_dots
 from plait.report.figures.kind import FigureKind, FigureRequest
 from plait.report.figures.kinds.cases import SCHEMA
 from plait.report.figures.kinds.heat_map import crossed
-from plait.report.render.theme import DASHES, case_token
+from plait.report.figures.roles import MOST_SERIES, panel_labels
+from plait.report.render.theme import case_token, dashes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from plait.analysis.rows import CaseRows
     from plait.report.figures.kind import Content, Spec, TableRows
 
-MOST_LINES = 6
-MOST_FACETS = 6
 TICK = ",.10~g"
 """The value itself: a format that follows from the axis' own steps makes 1 of 0.5."""
 LOGARITHMIC = 30
@@ -40,6 +38,8 @@ class Sweep:
     title: str
     values: dict[str, float]
     lines: dict[str, str]
+    key: str = ""
+    """The factor that the labels of lines are levels of; empty for several."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class SweepFigure(FigureKind):
         for file, metric in content.measured():
             grid = crossed(content, metric)
             name = f"{file}-sweep"
-            if grid is not None and grid[1].steps <= MOST_FACETS:
+            if grid is not None and grid[1].steps <= MOST_SERIES:
                 wanted.append(FigureRequest(name, self.name, metric, grid[0].setting, facets=grid[1].setting))
             elif grid is None and sweep is not None:
                 wanted.append(FigureRequest(name, self.name, metric, sweep.setting))
@@ -121,38 +121,27 @@ Group = tuple[str, list["CaseRows"], list["CaseSummary"], "Sweep"]
 
 def _groups(wanted: FigureRequest, content: Content) -> list[Group]:
     """Return the panels: one for each value of `facets`; with `color`, of what neither the axis nor lines have."""
-    lines, x = factor_of(content.rows, wanted.color), factor_of(content.rows, wanted.x)
-    facets = factor_of(content.rows, wanted.facets)
-    varied = factors(content.rows)
-    if lines is not None and x is not None:
-        titles = {case.name: label_without(case, [x.setting, lines.setting], varied) for case in content.rows}
+    rows = content.rows
+    lines, x = factor_of(rows, wanted.color), factor_of(rows, wanted.x)
+    facets = factor_of(rows, wanted.facets)
+    if lines is not None and x is not None and x.numbers is not None:
+        panels = panel_labels(rows, [x.setting, lines.setting], wanted.facets)
+        names = [case.name for case in rows]
+        values, texts = dict(zip(names, x.numbers, strict=True)), dict(zip(names, lines.texts, strict=True))
+        whole: Sweep | None = Sweep(x.setting, x.unit, x.title, values, texts, lines.title)
     elif facets is not None:
-        titles = {
-            case.name: f"{facets.name} {text} {facets.unit}".rstrip()
-            for text in facets.order
-            for case, own in zip(content.rows, facets.texts, strict=True)
-            if own == text
-        }
+        panels = panel_labels(
+            rows, [factor.setting for factor in factors(rows) if factor.setting != wanted.facets]
+        )
+        whole = None
     else:
         return []
     groups: list[Group] = []
-    for title in list(dict.fromkeys(titles.values()))[:MOST_FACETS]:
-        rows = [case for case in content.rows if titles[case.name] == title]
-        cases = [case for case in content.cases if titles[case.name] == title]
-        if lines is not None and x is not None and x.numbers is not None:
-            named = dict(zip((case.name for case in content.rows), lines.texts, strict=True))
-            values = dict(zip((case.name for case in content.rows), x.numbers, strict=True))
-            own = {
-                case.name: lines.labelled(named[case.name]) if lines.numbers else named[case.name]
-                for case in rows
-            }
-            sweep: Sweep | None = Sweep(
-                x.setting, x.unit, x.title, {case.name: values[case.name] for case in rows}, own
-            )
-        else:
-            sweep = sweep_of(rows, wanted.x)
+    for title, members in panels.groups:
+        own = [case for case in rows if case.name in set(members)]
+        sweep = whole or sweep_of(own, wanted.x)
         if sweep is not None:
-            groups.append((title, rows, cases, sweep))
+            groups.append((title, own, [case for case in content.cases if case.name in set(members)], sweep))
     return groups
 
 
@@ -169,13 +158,18 @@ def sweep_of(cases: Sequence[CaseRows | CaseSummary], x: str | None = None) -> S
 def _sweep(cases: Sequence[CaseRows | CaseSummary], factor: Factor, varied: Sequence[Factor]) -> Sweep | None:
     if factor.numbers is None:
         return None
-    lines = {case.name: label_without(case, [factor.setting], varied) for case in cases}
+    lines = labels_without(cases, [factor.setting])
+    others = [other for other in varied if other.setting != factor.setting]
     pairs = set(zip(factor.numbers, lines.values(), strict=True))
     kinds = len(set(lines.values()))
-    if kinds > MOST_LINES or 2 * kinds > len(cases) or len(pairs) < len(cases):
+    if kinds > MOST_SERIES or 2 * kinds > len(cases) or len(pairs) < len(cases):
         return None
     values = dict(zip((case.name for case in cases), factor.numbers, strict=True))
-    return Sweep(factor.setting, factor.unit, factor.title, values, lines)
+    if len(others) == 1:
+        lines = dict(zip((case.name for case in cases), others[0].texts, strict=True))
+    return Sweep(
+        factor.setting, factor.unit, factor.title, values, lines, others[0].title if len(others) == 1 else ""
+    )
 
 
 def scale(
@@ -215,10 +209,10 @@ def sweep_spec(
     if drawn.lowest is not None and "type" in axis:  # what grows in proportion is a straight line then
         upwards = {"type": "log", "domain": [drawn.lowest / 1.3, drawn.top * 1.3]}
     colours = [case_token(number) for number in range(len(drawn.order))]
-    dashes = [DASHES[number % len(DASHES)] for number in range(len(drawn.order))]
     several = len(drawn.order) > 1
     by_line = {"field": "line", "type": "nominal", "sort": list(drawn.order)}
-    legend = _key(drawn.order) if several else None
+    legend: Spec | None = {"symbolType": "stroke", "symbolOpacity": 1, "labelLimit": 260, "columns": 3}
+    legend = {**legend, "title": sweep.key or None} if several and legend is not None else None
     return {
         "$schema": SCHEMA,
         "width": width,
@@ -243,7 +237,7 @@ def sweep_spec(
             # In black and white, and for whoever sees no colours, lines differ in their dashes.
             "strokeDash": {
                 **by_line,
-                "scale": {"domain": list(drawn.order), "range": dashes},
+                "scale": {"domain": list(drawn.order), "range": dashes(len(drawn.order))},
                 "legend": legend,
             },
         },
@@ -252,18 +246,6 @@ def sweep_spec(
             *_means(summaries, metric, drawn.divisor, sweep),
         ],
     }
-
-
-def _key(order: Sequence[str]) -> Spec:
-    """Return the key of the lines; where all names are a field and its value, the field is the key's title."""
-    key: Spec = {"symbolType": "stroke", "symbolOpacity": 1, "labelLimit": 260, "columns": 3}
-    fields = {name.rpartition(" ")[0] for name in order}
-    field = fields.pop()
-    if fields or not field or field.endswith((" with", ",")):
-        return key
-    values = json.dumps({name: name.rpartition(" ")[2] for name in order})
-    title = field if field[1:2].isupper() else f"{field[0].upper()}{field[1:]}"
-    return {**key, "title": title, "labelExpr": f"({values})[datum.label]"}
 
 
 def _trials(rows: Sequence[CaseRows], metric: str, divisor: float, sweep: Sweep) -> Spec:

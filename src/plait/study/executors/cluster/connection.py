@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import importlib
 import importlib.util
-import os
 import re
 import signal
 import threading
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _LOCAL = re.compile(r"local:([1-9][0-9]{0,3})")
-_ADDRESS = re.compile(r"(tcp|tls)://[^\s/]+:[0-9]{1,5}")
+_ADDRESS = re.compile(r"(?P<protocol>tcp|tls)://[^\s/]+:[0-9]{1,5}")
 CONNECT_S = 20
 RECONNECT_S = 600
 """How long plait waits for a scheduler that went away."""
@@ -37,24 +36,40 @@ _START_LOCAL = (
     "`if __name__ == '__main__':`"
 )
 _INSTALL = "install what clusters need: pip install 'plait[cluster]'"
+_CERTIFICATES = (
+    "name the certificates of the cluster: DASK_DISTRIBUTED__COMM__TLS__CA_FILE=ca.pem, "
+    "DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT=me.pem and DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY=me-key.pem"
+)
 
 
 class DaskConnection:
     """A Dask client that connects again, and the cluster that plait started for it, if any."""
 
-    def __init__(self, where: str, notify: Callable[[str], None]) -> None:
-        """Raise RequestError if `where` names no cluster."""
-        if where != "slurm" and not _LOCAL.fullmatch(where) and not _ADDRESS.fullmatch(where):
+    def __init__(self, where: str, notify: Callable[[str], None], *, insecure: bool = False) -> None:
+        """Raise RequestError if `where` names no cluster, or one that needs `insecure`."""
+        address = _ADDRESS.fullmatch(where)
+        if where != "slurm" and not _LOCAL.fullmatch(where) and address is None:
             raise RequestError(
-                f"--cluster {where}: write the address of a Dask scheduler (tcp://HOST:PORT), local:N for N workers on "
+                f"--cluster {where}: write the address of a Dask scheduler (tls://HOST:PORT), local:N for N workers on "
                 "this machine, or slurm"
             )
+        without_tls = address is not None and address["protocol"] == "tcp"
+        if without_tls and not insecure:
+            raise RequestError(
+                f"--cluster {where}: a Dask cluster without TLS lets everyone who reaches its ports run code as you, "
+                "on this machine as well; start it with certificates and write tls://HOST:PORT "
+                "(docs/how-to/clusters.md), or add --insecure (in Python insecure=True) if only you reach these ports"
+            )
+        if insecure and not without_tls:
+            raise RequestError(f"--insecure with --cluster {where}: this cluster has TLS; omit --insecure")
         self.where = where
         self._notify = notify
         self._client: Any = None
         self._cluster: Any = None
+        self._security: Any = None
+        """The certificates that connect plait to the cluster; None without TLS."""
         self.dashboard: str | None = None
-        """The address of the dashboard; None if there is none."""
+        """The address of the dashboard; None if there is none. A cluster that plait starts has none."""
 
     @property
     def patience_s(self) -> float:
@@ -62,29 +77,32 @@ class DaskConnection:
         return 86400.0 if self.where == "slurm" else 600.0
 
     def load(self) -> None:
-        """Import what the cluster needs. Raise RequestError if it is not installed."""
-        _library("distributed", f"--cluster {self.where}: {_INSTALL}")
+        """Import what the cluster needs. Raise RequestError if it is not installed or if certificates are missing."""
+        distributed = _library("distributed", f"--cluster {self.where}: {_INSTALL}")
         if self.where == "slurm":
             _load_jobqueue()
+        if self.where.startswith("tls:"):
+            self._security = _own_certificates(distributed, self.where)
+        elif not self.where.startswith("tcp:"):
+            _library("cryptography", f"--cluster {self.where}: {_INSTALL}")
+            self._security = distributed.Security.temporary()
 
     async def open(self) -> None:
         """Connect, after starting the cluster if plait must; after `load`. Raise RequestError or MachineError."""
-        distributed = importlib.import_module("distributed")
         local = _LOCAL.fullmatch(self.where)
-        address: Any = self.where
         try:
             if local:
-                self._cluster = address = await _local(distributed, int(local[1]))
+                self._cluster = await _started().local(int(local[1]), self._security)
             elif self.where == "slurm":
-                self._cluster = address = await _slurm()
-            self._client = await _client(distributed, address, direct=bool(local))
+                self._cluster = await _started().slurm(self._security)
+            self._client = await self._connect(direct=bool(local))
         except (OSError, TimeoutError, RuntimeError) as error:
             await self.close()
             remedy = _START_LOCAL if local else _START
             raise MachineError(
                 f"connecting to the cluster {self.where}: {reason(error)}; {remedy}"
             ) from error
-        if importlib.util.find_spec("bokeh") is not None:
+        if self._cluster is None and importlib.util.find_spec("bokeh") is not None:
             self.dashboard = self._client.dashboard_link
 
     async def client(self) -> Any:
@@ -98,8 +116,7 @@ class DaskConnection:
                     return self._client
             elif self._client.status == "closed":
                 with contextlib.suppress(OSError, TimeoutError):
-                    distributed = importlib.import_module("distributed")
-                    self._client = await _client(distributed, self._cluster or self.where)
+                    self._client = await self._connect()
                     continue
             if not lost:
                 lost = True
@@ -112,6 +129,25 @@ class DaskConnection:
                     "start it, and run again"
                 )
             await asyncio.sleep(_LOOK_S)
+
+    async def _connect(self, *, direct: bool = False) -> Any:
+        """Return a connected client. Raise OSError or TimeoutError."""
+        client = importlib.import_module("distributed").Client(
+            self._cluster or self.where,
+            timeout=CONNECT_S,
+            set_as_default=False,
+            asynchronous=True,
+            security=self._security,
+            direct_to_workers=direct,  # elsewhere a firewall may let plait reach the scheduler alone
+        )
+        try:
+            async with asyncio.timeout(2 * CONNECT_S):  # Dask waits for ever for a server of another protocol
+                return await client
+        except BaseException:
+            with contextlib.suppress(OSError, TimeoutError, RuntimeError):
+                async with asyncio.timeout(_CLOSE_S):
+                    await client.close()
+            raise
 
     async def close(self) -> None:
         """Close the connection, and the cluster that plait started."""
@@ -137,52 +173,25 @@ def reason(error: BaseException) -> str:
     return lines[0][:200] if lines else type(error).__name__
 
 
-async def _client(distributed: Any, address: Any, *, direct: bool = False) -> Any:
-    """Return a connected client. Raise OSError or TimeoutError."""
-    client = distributed.Client(
-        address,
-        timeout=CONNECT_S,
-        set_as_default=False,
-        asynchronous=True,
-        direct_to_workers=direct,  # elsewhere a firewall may let plait reach the scheduler alone
-    )
+def _started() -> Any:
+    """Return the module of the clusters that plait starts, which needs Dask."""
+    return importlib.import_module("plait.study.executors.cluster.started")
+
+
+def _own_certificates(distributed: Any, where: str) -> Any:
+    """Return the user's certificates as Dask's configuration names them (RequestError)."""
+    security = distributed.Security(require_encryption=True)
+    named = security.get_tls_config_for_role("client")
+    if not named["ca_file"] or not named["cert"]:
+        raise RequestError(f"--cluster {where}: no certificate is configured; {_CERTIFICATES}")
     try:
-        async with asyncio.timeout(2 * CONNECT_S):  # Dask waits for ever for a server of another protocol
-            return await client
-    except BaseException:
-        with contextlib.suppress(OSError, TimeoutError, RuntimeError):
-            async with asyncio.timeout(_CLOSE_S):
-                await client.close()
-        raise
-
-
-async def _local(distributed: Any, workers: int) -> Any:
-    """Start a scheduler in this process, and workers that share the memory of this machine."""
-    # Dask gives up a worker that a busy machine restarts in more than 15 s, and starts no other one.
-    importlib.import_module("dask").config.set({"distributed.deploy.lost-worker-timeout": "1 d"})
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return await distributed.LocalCluster(
-        n_workers=workers,
-        threads_per_worker=1,
-        processes=True,
-        host="127.0.0.1",
-        memory_limit=memory // workers,
-        dashboard_address="127.0.0.1:0",  # None would mean port 8787 on all interfaces
-        asynchronous=True,
-    )
-
-
-async def _slurm() -> Any:
-    """Start Dask's workers as jobs of Slurm, as the user has configured dask-jobqueue."""
-    jobqueue = importlib.import_module("dask_jobqueue")
-    try:
-        cluster = await jobqueue.SLURMCluster(asynchronous=True)
-    except (TypeError, ValueError) as error:
+        security.get_connection_args("client")
+    except OSError as error:
+        files = ", ".join(str(named[part]) for part in ("ca_file", "cert", "key") if named[part])
         raise RequestError(
-            f"--cluster slurm: {reason(error)}; set cores, memory and queue in ~/.config/dask/jobqueue.yaml"
+            f"--cluster {where}: reading the certificates {files}: {reason(error)}; {_CERTIFICATES}"
         ) from error
-    cluster.adapt(minimum=1, maximum=1000)
-    return cluster
+    return security
 
 
 def _load_jobqueue() -> None:

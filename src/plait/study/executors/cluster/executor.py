@@ -33,9 +33,11 @@ _LOOK_S = 0.25
 class ClusterExecutor:
     """Runs trials on a Dask cluster: at an address, on this machine (`local:N`), or one that Slurm starts."""
 
-    def __init__(self, where: str, notify: Callable[[str], None] = lambda _: None) -> None:
-        """Raise RequestError if `where` names no cluster."""
-        self._connection = DaskConnection(where, notify)
+    def __init__(
+        self, where: str, notify: Callable[[str], None] = lambda _: None, *, insecure: bool = False
+    ) -> None:
+        """Raise RequestError if `where` names no cluster, or one without TLS unless `insecure`."""
+        self._connection = DaskConnection(where, notify, insecure=insecure)
         self._notify = notify
         self._refused: dict[str, str] = {}
         self._threads = 0

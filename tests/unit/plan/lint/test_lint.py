@@ -19,7 +19,7 @@ from scenario_samples import ISLANDS, TWO, direct
 if TYPE_CHECKING:
     from plait.cautions import Caution
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 TRANSFER = TWO.replace("bulk: {from: h1, to: h2, duration: 10s}", "transfer: {from: h1, to: h2, bytes: 10KB}")
 FUNNEL = """\
 title: Two interfaces before one line
@@ -46,6 +46,10 @@ traffic:
   - bulk: {from: c, to: s, duration: 10s}
 """
 DEAD_END = TWO.replace("[s1, s2]", "[s1, s2, s3]").replace("traffic:", "    h1-s3: {}\ntraffic:")
+UDP = direct("a-b: {rate: 20mbit, delay: 5ms}").replace(
+    "bulk: {from: a, to: b", "udp: {from: a, to: b, packet: 1000B, rate: 1mbit"
+)
+TCP_TWO = FUNNEL % ("", "") + "transport: tcp\n"
 ONE = direct("a-b: {rate: 20mbit, delay: 5ms}")
 
 
@@ -107,6 +111,12 @@ WRONG = [
         ),
         Code.RECEIVE_BUFFER,
     ),
+    (
+        "a receive buffer for one burst of the scheduler",
+        TWO,
+        ("tcp.receive_buffer_max=100KB",),
+        Code.RECEIVE_BUFFER,
+    ),
     # times
     ("over before it is steady", TWO, ("traffic.0.bulk.duration=100ms",), Code.DURATION),
     ("cut off by until", TWO, ("until=3s",), Code.UNTIL),
@@ -136,7 +146,7 @@ WRONG = [
     ),
     # links
     ("a short queue", TWO, ("network.links.h1-s1.queue=3pkt",), Code.QUEUE),
-    ("a short queue in bytes", TWO, ("network.links.s2-h2.queue=4KB",), Code.QUEUE),
+    ("a short queue in bytes", TWO, ("network.links.h1-s2.queue=4KB",), Code.QUEUE),
     ("a person may change it", TWO, ("pause=before",), Code.PAUSE),
     (
         "jitter with a heavy tail that keeps order",
@@ -145,6 +155,49 @@ WRONG = [
         Code.STALL,
     ),
     ("a link that loses everything", TWO, ("network.links.h1-s2.loss=100%",), Code.DEAD_LINK),
+    (
+        "a bucket that outlasts the flow",
+        TWO,
+        ("network.links.h1-s1.forward={rate: 5mbit, delay: 5ms, bucket: {baseline: 1mbit, burst: 1GB}}",),
+        Code.BUCKET,
+    ),
+    (
+        "ECN that no host negotiates",
+        TWO,
+        ("network.links.h1-s1.forward={rate: 5mbit, delay: 5ms, aqm: {codel: {ecn: true}}}",),
+        Code.ECN,
+    ),
+    # settings without an effect
+    ("an event after the end", TWO, ("events=[{at: 11s, cut: h1-s1}]",), Code.TOO_LATE),
+    ("an event that sets what is set", TWO, ("events=[{at: 2s, set: {h1-s1: {rate: 5mbit}}}]",), Code.NO_CHANGE),
+    ("limits of MPTCP for TCP", TCP_TWO, ("mptcp.limits.h1={subflows: 0}",), Code.UNREAD),
+    ("a scheduler for TCP", TCP_TWO, ("mptcp.scheduler=redundant",), Code.UNREAD),
+    ("a sysctl of MPTCP for TCP", TCP_TWO, ("sysctls={net.mptcp.checksum_enabled: 1}",), Code.UNREAD),
+    ("a middlebox against MPTCP for TCP", TCP_TWO, ("network.links.h1-s1.middlebox={strip: syn}",), Code.UNREAD),
+    ("a congestion control for UDP", UDP, ("tcp.congestion_control=bbr",), Code.UNREAD),
+    (
+        "a congestion control that every flow overrides",
+        TWO,
+        ("tcp.congestion_control=bbr", "traffic.0.bulk.congestion_control=reno"),
+        Code.UNREAD,
+    ),
+    ("a code point that nothing reads", TWO, ("traffic.0.bulk.dscp=10",), Code.UNREAD),
+    (
+        "no Nagle where no segment is partial",
+        direct("a-b: {rate: 5mbit}", more="transport: tcp"),
+        ("traffic.0.bulk.nodelay=true",),
+        Code.UNREAD,
+    ),
+    ("a queue behind a link as fast", TWO, ("network.links.s2-h2.queue=4KB",), Code.UNREAD),
+    ("a second link for TCP", TCP_TWO, ("network.links.h1-s1#2.delay=3ms",), Code.UNCROSSED),
+    ("a transport that no flow has", UDP, ("vary={transport: [tcp, mptcp]}",), Code.SAME_CASES),
+    ("options stripped on the second path", TWO, ("network.links.h1-s2.middlebox={strip: all}",), Code.STRIPPED),
+    (
+        "a backup that nothing needs",
+        TWO,
+        ("mptcp.endpoints.h2=[{link: s2-h2, flags: [signal, backup]}]",),
+        Code.BACKUP,
+    ),
 ]  # fmt: skip
 
 
@@ -189,13 +242,20 @@ def test_there_is_a_scenario_for_every_code_and_every_code_is_documented() -> No
     ("text", "overrides"),
     [
         (TWO, ()),
-        (TWO, ("transport=tcp", "mptcp.endpoints.h2=[]")),
+        (TWO, ("vary={transport: [tcp, mptcp]}",)),
+        (TWO, ("vary={mptcp.scheduler: [default, redundant], transport: [tcp, mptcp]}",)),
         (ONE, ("mptcp.subflows_per_path=2",)),
         (ISLANDS, ()),
         (ACCESS, ()),
         (DEAD_END, ()),
         (FUNNEL % ("rate: 2mbit", "rate: 3mbit"), ()),
-        (TWO, ("mptcp.endpoints.h2=[{link: s2-h2, flags: [signal, backup]}]",)),
+        (
+            TWO,
+            (
+                "mptcp.endpoints.h2=[{link: s2-h2, flags: [signal, backup]}]",
+                "events=[{at: 5s, cut: h1-s1}]",
+            ),
+        ),
         (TWO, ("mptcp.limits.h1={subflows: 8, add_addr_accepted: 8}",)),
         (
             TWO,
@@ -227,17 +287,19 @@ def test_a_caution_names_its_place_its_figures_and_its_cases() -> None:
     assert limit.cases == ("transport=mptcp",)
     (buffer,) = cautions(TWO + "vary: {traffic.*.bulk.receive_buffer: [4KiB, 1MiB]}\n")
     assert (buffer.line, buffer.field) == (12, "vary.traffic.*.bulk.receive_buffer.0")
-    assert buffer.figures == {"usable_bytes": 4096, "needed_bytes": 25000}
+    assert buffer.figures == {"usable_bytes": 4096, "needed_bytes": 156_072}
 
 
 def test_cautions_start_at_the_documented_thresholds() -> None:
     def codes(*overrides: str) -> list[str]:
         return [caution.code for caution in cautions(TWO, *overrides)]
 
-    # 10 Mbit/s in all, 20 ms: 25 000 bytes
-    assert codes("traffic.0.bulk.receive_buffer=24999B") == [Code.RECEIVE_BUFFER]
-    assert codes("traffic.0.bulk.receive_buffer=25KB") == []
-    assert codes("tcp.receive_buffer_max=50KB") == []
+    # 10 Mbit/s in all, 20 ms: 25 000 bytes, and 64 KiB for each of two paths
+    assert codes("traffic.0.bulk.receive_buffer=156071B") == [Code.RECEIVE_BUFFER]
+    assert codes("traffic.0.bulk.receive_buffer=156072B") == []
+    assert codes("tcp.receive_buffer_max=312144B") == []
+    assert codes("traffic.0.bulk.send_buffer=24999B") == [Code.SEND_BUFFER]
+    assert codes("traffic.0.bulk.send_buffer=25KB") == []
     # one path: 5 Mbit/s, 20 ms: 12 500 bytes
     assert codes("network.links.h1-s1.queue=12499B") == [Code.QUEUE]
     assert codes("network.links.h1-s1.queue=12500B") == []

@@ -102,7 +102,7 @@ def run(folder: Path, executor: Any, engine: FakeEngine) -> StudyData:
 
 def on_cluster(cluster: Cluster, tmp_path: Path, engine: FakeEngine) -> StudyData:
     cluster.workers()
-    return run(tmp_path / "out", ClusterExecutor(cluster.address), engine)
+    return run(tmp_path / "out", ClusterExecutor(cluster.address, insecure=True), engine)
 
 
 def is_at_home(home: int) -> bool:
@@ -290,7 +290,7 @@ def test_the_cluster_is_free_again_after_a_study_that_was_stopped(cluster: Clust
         folder=tmp_path / "out",
         watch=watch,
         notify=lambda _: None,
-        executor=ClusterExecutor(cluster.address),
+        executor=ClusterExecutor(cluster.address, insecure=True),
     )
     assert outcome.interrupted
     assert [thread.name for thread in threading.enumerate() if thread.name == "plait-cluster"] == []
@@ -303,7 +303,7 @@ def test_the_address_of_the_dashboard_is_printed_if_there_is_one(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: library)
     notices: list[str] = []
-    with ClusterExecutor(cluster.address, notices.append):
+    with ClusterExecutor(cluster.address, notices.append, insecure=True):
         pass
     assert len(notices) == (library is not None)
     assert all(notice.startswith("dashboard of the cluster: http://127.0.0.1:") for notice in notices)
@@ -339,7 +339,7 @@ def test_no_library_for_slurm_is_reported_with_the_remedy(monkeypatch: pytest.Mo
 def test_no_scheduler_is_reported_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plait.study.executors.cluster.connection.CONNECT_S", 0.5)
     with pytest.raises(MachineError, match="check that the scheduler runs"):
-        ClusterExecutor("tcp://127.0.0.1:9").__enter__()
+        ClusterExecutor("tcp://127.0.0.1:9", insecure=True).__enter__()
 
 
 def test_a_server_that_is_no_scheduler_is_reported_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,7 +347,7 @@ def test_a_server_that_is_no_scheduler_is_reported_with_the_remedy(monkeypatch: 
     with socket.create_server(("127.0.0.1", 0)) as silent_server:
         where = f"tcp://127.0.0.1:{silent_server.getsockname()[1]}"
         with pytest.raises(MachineError, match="8787 is that of its dashboard"):
-            ClusterExecutor(where).__enter__()
+            ClusterExecutor(where, insecure=True).__enter__()
 
 
 def test_an_engine_without_files_is_pickled() -> None:

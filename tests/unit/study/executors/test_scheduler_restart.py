@@ -161,7 +161,11 @@ def test_a_study_outlives_its_scheduler(cluster: Cluster, tmp_path: Path) -> Non
 
     observer = Watching(restart)
     digest = run(
-        tmp_path / "out", ClusterExecutor(cluster.address), Hanging(tmp_path / "pipe"), observer, fresh=True
+        tmp_path / "out",
+        ClusterExecutor(cluster.address, insecure=True),
+        Hanging(tmp_path / "pipe"),
+        observer,
+        fresh=True,
     )
     os.close(pipe)
     assert digest == expected
@@ -178,7 +182,7 @@ def test_a_scheduler_that_stays_away_leaves_a_study_that_continues(
     monkeypatch.setattr(connection, "_CLOSE_S", 2)
     notices: list[str] = []
     first = Watching(cluster.kill)
-    executor = ClusterExecutor(cluster.address, notices.append)
+    executor = ClusterExecutor(cluster.address, notices.append, insecure=True)
     with (
         dask.config.set(
             {"distributed.comm.timeouts.connect": "5 s"}
@@ -189,7 +193,10 @@ def test_a_scheduler_that_stays_away_leaves_a_study_that_continues(
     assert any("lost the connection to the scheduler" in notice for notice in notices)
     cluster.start()
     second = Watching()
-    assert run(tmp_path / "out", ClusterExecutor(cluster.address), FakeEngine(), second) == expected
+    assert (
+        run(tmp_path / "out", ClusterExecutor(cluster.address, insecure=True), FakeEngine(), second)
+        == expected
+    )
     ran_again = [key for key, count in (first.ended + second.ended).items() if count > 1]
     assert len(second.ended) == 2 * REPEAT
     assert 0 < len(ran_again) == len(first.ended)

@@ -11,14 +11,15 @@ connection's window or the scheduler holds the data back. So this time is classi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from plait.analysis.cautions.join_time import patience_us, poor_initial
 from plait.explain.causes import Cause
-from plait.explain.history import copies, work_causes
+from plait.explain.time.history import copies, work_causes
+from plait.explain.time.path_time import PathTime
+from plait.explain.time.reattribution import reattribute
 from plait.plan.model.applications import Transfer
 
 if TYPE_CHECKING:
@@ -31,34 +32,14 @@ FULL_WINDOW = 0.85
 """The connection's window counts as full when at least this share of it is in flight; the rest is about one burst."""
 WAITING_SHARE = 0.25
 """Out-of-order data at the receiver explains a full window from this share of the window on."""
+STUCK_SHARE = 0.5
+"""A full send buffer is due to head-of-line blocking if at least this share of the data in flight is out of order."""
 CWND_USED = 0.9
 """A subflow uses its congestion window when at least this share of it is in flight."""
-STALLED = 0.1
-"""A flow is stalled in a slice when less than this share of its capacity arrived in order."""
-FOLLOW_FROM_MEMORY = frozenset(
-    {Cause.RECEIVE_WINDOW, Cause.HEAD_OF_LINE, Cause.SCHEDULER_IDLE_PATH, Cause.SEND_BUFFER, Cause.NOT_KNOWN}
-)
-"""The causes that a receiver without memory seems to have from the sender's side."""
 FAR = 2.0
 """Another path is far when its RTT is at least this many times as long."""
 FULL_BUFFER = 0.6
 """A send buffer counts as full from this share on: a blocked writer wakes up when a third of the buffer is free."""
-
-
-@dataclass
-class PathTime:
-    """The time of one path: microseconds in each slice by cause and place, and the utilization."""
-
-    facts: PathFacts
-    utilization: Array
-    """The share of the path's rate that new payload used in each slice; NaN without a rate."""
-    time: dict[tuple[Cause, Where], Array] = field(default_factory=dict)
-
-    def add(self, cause: Cause, us: Array, where: Where = ()) -> None:
-        """Add time to a cause."""
-        if np.any(us > 0):
-            key = (cause, where)
-            self.time[key] = self.time.get(key, np.zeros(len(us))) + np.maximum(us, 0)
 
 
 def attribute_time(facts: FlowFacts, path: PathFacts) -> PathTime:
@@ -78,38 +59,9 @@ def attribute_time(facts: FlowFacts, path: PathFacts) -> PathTime:
             out.add(cause, us / len(path.subflows), where)
     for cause, where, us in work_causes(facts, path, work, out.utilization):
         out.add(cause, us, where)
-    _attribute_to_receive_memory(facts, out)
-    _attribute_to_memory_pressure(facts, out)
+    reattribute(facts, path, out)
     _balance(out, dt)
     return out
-
-
-def _attribute_to_receive_memory(facts: FlowFacts, out: PathTime) -> None:
-    """Attribute standstills of a receiver that has no memory left to it, instead of to what the sender sees of it."""
-    full = facts.memory_full
-    if not np.any(full):
-        return
-    for (cause, where), us in list(out.time.items()):
-        if cause in FOLLOW_FROM_MEMORY:
-            out.time[cause, where] = us * ~full
-            out.add(Cause.RECEIVE_MEMORY, us * full, (facts.view.receiver,))
-
-
-def _attribute_to_memory_pressure(facts: FlowFacts, out: PathTime) -> None:
-    """Attribute the stalls of a flow to memory pressure if TCP used up its memory on one of the flow's hosts.
-
-    The receiver then keeps the window small and drops data that has arrived (RcvPruned), so that windows are full and
-    paths idle.
-    """
-    capacity = sum(path.capacity_bps or 0 for path in facts.paths) * facts.payload_ratio
-    if not facts.memory_pressures or not capacity:
-        return
-    delivered = np.nan_to_num(np.diff(facts.delivered)) * 8e6
-    stalled = delivered < STALLED * capacity * np.diff(facts.edges)
-    for (cause, where), us in list(out.time.items()):
-        if cause in FOLLOW_FROM_MEMORY:
-            out.time[cause, where] = us * ~stalled
-            out.add(Cause.MEMORY_PRESSURE, us * stalled, tuple(facts.memory_pressures))
 
 
 def _add_handshake(facts: FlowFacts, before: Array, out: PathTime) -> None:
@@ -243,20 +195,39 @@ def _idle_reasons(facts: FlowFacts, path: PathFacts) -> dict[Cause, Array]:
     if facts.view.greedy:
         blocked = np.ones(len(blocked), dtype=bool)
     blocked &= ~unsent & ~all_written
+    # What fills the send buffer has arrived, and waits at the receiver for what a slower path carries.
+    stuck = (
+        blocked
+        & scheduled
+        & (facts.out_of_order >= STUCK_SHARE * np.maximum(np.nan_to_num(facts.in_flight), 1))
+    )
     reasons = {
-        Cause.HEAD_OF_LINE: unsent & window_full & window_masks[Cause.HEAD_OF_LINE],
+        Cause.HEAD_OF_LINE: (unsent & window_full & window_masks[Cause.HEAD_OF_LINE]) | stuck,
         Cause.RECEIVE_WINDOW: unsent & window_full & ~window_masks[Cause.HEAD_OF_LINE],
         Cause.SCHEDULER_IDLE_PATH: unsent & ~window_full & scheduled,
         Cause.NOT_KNOWN: unsent & ~window_full & (not scheduled),
         Cause.LAST_BYTES: ~unsent & all_written,
-        Cause.SEND_BUFFER: blocked,
+        Cause.SEND_BUFFER: blocked & ~stuck,
     }
     reasons[Cause.SENDER_IDLE] = ~np.logical_or.reduce(list(reasons.values()))
-    return reasons
+    spare = _is_spare(facts, path) & ~reasons[Cause.SENDER_IDLE] & ~reasons[Cause.LAST_BYTES]
+    return {cause: mask & ~spare for cause, mask in reasons.items()} | {Cause.BACKUP: spare}
+
+
+def _is_spare(facts: FlowFacts, path: PathFacts) -> Array:
+    """Return, for each edge, whether the path is a backup while a path that is none works."""
+    others = [other for other in facts.paths if other is not path]
+    regular = [
+        subflow.alive(facts.edges) & ~subflow.is_backup for other in others for subflow in other.subflows
+    ]
+    own = [subflow.is_backup for subflow in path.subflows]
+    if not own or not regular:
+        return np.zeros(len(facts.edges), dtype=bool)
+    return np.asarray(np.logical_or.reduce(own) & np.logical_or.reduce(regular))
 
 
 def _all_written(facts: FlowFacts) -> Array:
-    """Return, for each edge, whether every byte of a transfer was sent at least once."""
+    """Return, for each edge, whether a subflow has sent every byte of a transfer, or has it to send."""
     flow = facts.view.flow
     size = facts.row.get("sent_bytes")
     none = np.zeros(len(facts.edges), dtype=bool)
@@ -265,6 +236,7 @@ def _all_written(facts: FlowFacts) -> Array:
     sent = np.sum(
         [
             np.nan_to_num(subflow.samples["sent_bytes"] - subflow.samples["retransmitted_bytes"])
+            + np.nan_to_num(subflow.samples["notsent_bytes"])
             for path in facts.paths
             for subflow in path.subflows
         ],

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from plait.explain.capacity import SATURATED_QUEUE
 from plait.explain.causes import Cause
 
 if TYPE_CHECKING:
@@ -20,12 +21,10 @@ if TYPE_CHECKING:
 Array = np.ndarray
 Where = tuple[str, ...]
 
-SATURATED = 0.9
-"""A link is full in a slice when it carried at least this share of its rate .."""
-SATURATED_QUEUE = 0.8
-""".. or at least this share, and packets waited at both ends of the slice."""
 LOOK_BACK = 3
 """In slices: TCP detects a loss, and retransmits, a round trip or more after the drop."""
+LONG_LOOK_BACK = 20
+"""In slices: if there was no drop in LOOK_BACK slices, a timeout may have led to the retransmission."""
 GROWTH = 1.02
 """A window that grows by less than this factor over GROWTH_SLICES does not count as growing."""
 GROWTH_SLICES = 10
@@ -72,18 +71,10 @@ def copies(facts: FlowFacts) -> Array:
 def _full_link(facts: FlowFacts, path: PathFacts) -> tuple[Array, list[str]]:
     """Return whether a link of the path was full in each slice, and the name of the fullest link."""
     n = facts.slices
-    names = path.planned.forward if path.planned is not None else ()
-    dt = np.diff(facts.edges)
     best, fullest, full = np.zeros(n), [""] * n, np.zeros(n, dtype=bool)
-    for name in names:
-        sent = facts.network.sent(name)
-        rate = facts.network.rate(name)
-        if sent is None or not np.isfinite(rate).any():
-            continue
-        load = sent * 8e6 / np.maximum(rate * dt, 1e-9)
-        queue = facts.network.counter(name, "queue_packets")
-        waits = (queue[:-1] > 0) & (queue[1:] > 0) if queue is not None else np.zeros(n, dtype=bool)
-        full |= (load >= SATURATED) | ((load >= SATURATED_QUEUE) & waits)
+    for name in path.planned.forward if path.planned is not None else ():
+        load = facts.network.load(name)
+        full |= facts.network.full(name)
         for i in np.flatnonzero(load > best):
             best[i], fullest[i] = load[i], name
     return full, fullest
@@ -124,7 +115,7 @@ def _on_full_link(
     yield Cause.RATE_CHANGED, (path.name,), work * np.minimum(changed, 1)
     for name in dict.fromkeys(link):
         here = np.array([link_name == name for link_name in link])
-        sibling_bytes, other_bytes = _others(facts, path, name)
+        sibling_bytes, other_bytes = sharers(facts, path, name)
         both = np.maximum(sibling_bytes + other_bytes, 1e-9)
         taken = work * np.minimum(room, 1) * here
         alone = sibling_bytes + other_bytes <= 0
@@ -133,7 +124,7 @@ def _on_full_link(
         yield Cause.AT_CAPACITY, (path.name,), taken * alone
 
 
-def _others(facts: FlowFacts, path: PathFacts, link: str) -> tuple[Array, Array]:
+def sharers(facts: FlowFacts, path: PathFacts, link: str) -> tuple[Array, Array]:
     """Return the frame bytes that the flow's other paths, and other traffic, sent over a link in each slice."""
     sibling_bytes, own_bytes = np.zeros(facts.slices), np.zeros(facts.slices)
     for other in facts.paths:
@@ -156,7 +147,8 @@ def _shared_with_others(facts: FlowFacts, link: str) -> bool:
     """Return whether another flow or a program may use a link."""
     plan = facts.network.plan
     return bool(plan.programs) or any(
-        flow.id != facts.view.flow_id and any(link in (*path.forward, *path.backward) for path in flow.paths)
+        # ACKs of data in the other direction are no competing traffic.
+        flow.id != facts.view.flow_id and any(link in path.forward for path in flow.paths)
         for flow in plan.flows
     )
 
@@ -190,8 +182,12 @@ def _window_history(facts: FlowFacts, path: PathFacts, full: Array) -> dict[tupl
 
 
 def _loss(overflow: dict[str, Array], dropped: dict[str, Array], i: int) -> tuple[Cause, Where] | None:
-    """Return which link dropped recently and whether its queue was full; None if no link of the path dropped."""
-    recent = slice(max(0, i - LOOK_BACK), i + 1)
+    """Return which link dropped recently and whether its queue was full; None if no link of the path dropped.
+
+    After a timeout TCP retransmits far later than a round trip after the drop.
+    """
+    near = any(np.any(drops[max(0, i - LOOK_BACK) : i + 1]) for drops in dropped.values())
+    recent = slice(max(0, i - (LOOK_BACK if near else LONG_LOOK_BACK)), i + 1)
     lost = {name: float(drops[recent].sum()) for name, drops in dropped.items()}
     worst = max(lost, key=lambda name: lost[name], default=None)
     if worst is None or lost[worst] <= 0:

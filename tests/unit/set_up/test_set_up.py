@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "tools" / "system-packages"
+SCRIPT = Path(__file__).parents[3] / "tools" / "system-packages"
 TOOLS = ("bash", "sort", "gcc", "make", "bison", "bc", "xz", "curl", "setpriv", "patch", "ip", "env")
 SUDO = '#!/bin/sh\n[ "$1" = -n ] && exit 1\necho "$@" >> "$LOG"\n'
 

@@ -1,0 +1,74 @@
+//! The journal of changed settings, which outlives every process but no reboot.
+
+use std::fs::{File, Permissions};
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use serde::{Deserialize, Serialize};
+
+use super::state::{State, Steps};
+use crate::error::{Attempt, Error, Result};
+
+const FOLDER: &str = "/run/plait";
+
+/// What one session changes, written before the first change.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Journal {
+    /// The folder of the session.
+    pub folder: PathBuf,
+    pub before: State,
+    /// The steps of `configure`, each of which may have happened or not.
+    pub steps: Steps,
+}
+
+impl Journal {
+    /// Return the journal of this network namespace; None: nothing is changed.
+    pub fn read() -> Result<Option<Self>> {
+        let path = path()?;
+        let json = match std::fs::read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            json => json.attempt(|| format!("reading {}", path.display()))?,
+        };
+        let journal = serde_json::from_slice(&json)
+            .map_err(|error| Error::because(format!("reading {}", path.display()), error))?;
+        Ok(Some(journal))
+    }
+
+    /// Write the journal in one piece.
+    pub fn write(&self) -> Result<()> {
+        let path = path()?;
+        let context = || format!("writing {}", path.display());
+        let json = serde_json::to_vec(self).map_err(|error| Error::because(context(), error))?;
+        let new = path.with_extension("new");
+        let mut file = File::create(&new).attempt(context)?;
+        file.write_all(&json).and_then(|()| file.sync_all()).attempt(context)?;
+        std::fs::rename(&new, &path).attempt(context)?;
+        File::open(FOLDER).and_then(|folder| folder.sync_all()).attempt(context)
+    }
+}
+
+/// Remove the journal of this network namespace.
+pub fn remove() -> Result<()> {
+    let path = path()?;
+    std::fs::remove_file(&path).attempt(|| format!("removing {}", path.display()))
+}
+
+/// Keep other processes of plait from changing settings until the result is dropped.
+pub fn lock() -> Result<OwnedFd> {
+    let context = || format!("locking {FOLDER}");
+    std::fs::create_dir_all(FOLDER).attempt(context)?;
+    std::fs::set_permissions(FOLDER, Permissions::from_mode(0o700)).attempt(context)?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = open(FOLDER, flags, Mode::empty()).attempt(context)?;
+    flock(&folder, FlockOperation::LockExclusive).attempt(context)?;
+    Ok(folder)
+}
+
+fn path() -> Result<PathBuf> {
+    let namespace = std::fs::read_link("/proc/self/ns/net").attempt(|| "reading the network namespace")?;
+    let number: String = namespace.to_string_lossy().chars().filter(char::is_ascii_digit).collect();
+    Ok(PathBuf::from(format!("{FOLDER}/settings-{number}.json")))
+}

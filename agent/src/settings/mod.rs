@@ -1,0 +1,143 @@
+//! The settings of a real host that a study may change: MPTCP endpoints and limits, and sysctls.
+//!
+//! ```text
+//! plait-agent --settings configure FOLDER   make the settings of FOLDER/wanted.json
+//! plait-agent --settings restore FOLDER     make them equal to those before `configure`
+//! plait-agent --settings watch FOLDER       the same once standard input ends
+//! plait-agent --settings show               print them
+//! ```
+//!
+//! `configure` computes every step first. It writes a journal with the state before and these steps,
+//! and only then changes anything. `restore` compares the present state with the journal and makes
+//! the difference go away, so it may run at any time, again, and after any process was killed.
+//!
+//! The journal lies in `/run`, which a reboot empties as it empties the kernel's settings, and has
+//! the number of the network namespace in its name. If a whole session was killed with everything
+//! that watched over it, the next `configure` on the host finds its journal and restores first.
+
+mod connections;
+mod journal;
+mod state;
+mod steps;
+
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+
+use crate::error::{Attempt, Error, Result};
+use crate::process;
+use crate::status::console;
+use crate::sys;
+
+use journal::Journal;
+use state::Host;
+use steps::{Wanted, changes, reversal};
+
+/// How often `restore` compares and changes, before it reports what differs.
+const ROUNDS: usize = 3;
+
+/// Obey the command line, and return the exit code; None: it does not ask for settings.
+pub fn requested(line: impl IntoIterator<Item = String>) -> Option<i32> {
+    let words: Vec<String> = line.into_iter().skip(1).collect();
+    if words.first().is_none_or(|first| first != "--settings") {
+        return None;
+    }
+    process::share_namespace();
+    let words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["configure", folder] => configure(Path::new(folder)),
+        ["restore", folder] => restore(Path::new(folder)),
+        ["watch", folder] => watch(Path::new(folder)),
+        ["show"] => show(),
+        _ => Err(Error::new("--settings needs configure, restore or watch with a folder, or show")),
+    };
+    match done {
+        Ok(()) => Some(0),
+        Err(error) => {
+            console(&error.to_string());
+            Some(1)
+        }
+    }
+}
+
+fn configure(folder: &Path) -> Result<()> {
+    let _lock = journal::lock()?;
+    if !is_alive(folder) {
+        return Err(Error::new("the session has ended"));
+    }
+    let mut host = Host::open()?;
+    if let Some(earlier) = Journal::read()? {
+        if earlier.folder != folder && is_alive(&earlier.folder) {
+            return Err(Error::new(format!(
+                "another session of plait ({}) has changed the settings of this host and still runs; wait for \
+                 its end",
+                earlier.folder.display()
+            )));
+        }
+        undo(&mut host, &earlier)?;
+    }
+    let wanted = Wanted::read(&folder.join("wanted.json"))?;
+    let before = host.state(&wanted.sysctls_touched())?;
+    let steps = changes(&before, &wanted, &Host::addresses_in_use()?)?;
+    let journal = Journal { folder: PathBuf::from(folder), before, steps };
+    journal.write()?;
+    host.carry_out(&journal.steps)
+}
+
+fn restore(folder: &Path) -> Result<()> {
+    let _lock = journal::lock()?;
+    match Journal::read()? {
+        Some(journal) if journal.folder == folder => undo(&mut Host::open()?, &journal),
+        _ => Ok(()),
+    }
+}
+
+/// Make the settings equal to those before the steps of `journal`, and remove it.
+fn undo(host: &mut Host, journal: &Journal) -> Result<()> {
+    let names: Vec<String> = journal.before.sysctls.keys().cloned().collect();
+    let mut failed = None;
+    for _ in 0..=ROUNDS {
+        connections::await_joins()?;
+        let steps =
+            reversal(&journal.before, &journal.steps, &host.state(&names)?, &Host::addresses_in_use()?);
+        if steps.is_empty() {
+            return journal::remove();
+        }
+        failed = host.carry_out(&steps).err().or(failed);
+    }
+    Err(failed.unwrap_or_else(|| Error::new("the settings of this host change while plait restores them")))
+}
+
+/// Wait until no process of the session holds standard input, and restore.
+fn watch(folder: &Path) -> Result<()> {
+    let signals = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
+    let _blocked = sys::block_signals(&signals).attempt(|| "blocking signals")?;
+    let mut bytes = [0; 64];
+    loop {
+        match rustix::io::read(rustix::stdio::stdin(), &mut bytes) {
+            Ok(0) => {
+                // Without a reader the pipe shows that the session has ended.
+                let nothing = std::fs::File::open("/dev/null").attempt(|| "opening /dev/null")?;
+                rustix::stdio::dup2_stdin(nothing).attempt(|| "closing the session's pipe")?;
+                return restore(folder);
+            }
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno).attempt(|| "waiting for the end of the session"),
+        }
+    }
+}
+
+/// Whether a process of the session in `folder` exists: one that reads its pipe `alive`.
+fn is_alive(folder: &Path) -> bool {
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    open(folder.join("alive"), flags, Mode::empty()).is_ok()
+}
+
+fn show() -> Result<()> {
+    let state = Host::open()?.state(&[])?;
+    let json =
+        serde_json::to_string(&state).map_err(|error| Error::because("writing the settings", error))?;
+    println!("{json}");
+    Ok(())
+}

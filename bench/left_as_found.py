@@ -1,0 +1,40 @@
+"""Draws histories of a real host's settings, and compares the state after a session with that before it.
+
+A history has endpoints with any id, flags and address, limits, sysctls, connections of users, and the death of one
+process. tests/remote/settings_histories.py makes them; `make test` runs 20.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+PROGRAM = Path(__file__).parents[1] / "tests" / "remote" / "settings_histories.py"
+
+
+def main() -> int:
+    """Run the histories, and print what they did."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--histories", type=int, default=300)
+    count = parser.parse_args().histories
+    started = time.monotonic()
+    namespaces = ["unshare", "--user", "--map-root-user", "--net", "--mount"]
+    command = [*namespaces, sys.executable, str(PROGRAM), str(count)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        sys.stdout.write(done.stdout)
+        return 1
+    counts = json.loads(done.stdout.splitlines()[-1])
+    sys.stdout.write(
+        f"{counts['histories']} histories in {time.monotonic() - started:.0f} s, all left as found\n"
+    )
+    sys.stdout.writelines(f"  {name}: {number}\n" for name, number in counts.items())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,177 @@
+"""What programs in a guest see of this machine: what they need to run, and folders that the user names.
+
+They see the folders of installed programs, the environment of the running Python, the current folder, and the files
+and folders that a command line names, all of them read-only. They do not see the rest, above all not the user's home
+with its keys. `--ro DIR` adds a folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shlex
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plait.cache import cache_root
+from plait.plan.traffic.programs import PRIVATE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from plait.plan.model.programs import Program
+
+PROGRAMS = (
+    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt"),
+    *("/nix/store", "/gnu/store"),
+)
+"""The folders of installed programs, their libraries and their settings."""
+_OF_THE_GUEST = ("/proc", "/sys", "/dev", "/run")
+_PYTHON = re.compile(r"python3?(\.\d+)?")
+_PATH_IN_TEXT = re.compile(r"/[^\s'\":;,()\[\]{}<>|&]+")
+_PART = re.compile(r"[^\s'\":;,()\[\]{}<>|&=$`]+")
+_MOST_PATHS, _MOST_FOLDERS = 50, 200
+_PLAIT = Path(__file__).parents[1]
+"""plait itself, some of whose programs run in guests."""
+
+
+@dataclass(frozen=True)
+class HostView:
+    """The files and folders of this machine that programs see, each with all that is in it."""
+
+    paths: tuple[str, ...] = ()
+    private: tuple[str, ...] = ()
+    """Folders in whose place the guest has its own."""
+
+    def shows(self, path: Path) -> bool:
+        """Return whether programs see the file or folder at the absolute path."""
+        text = str(path)
+        return any(text == shown or text.startswith(f"{shown}/") for shown in self.paths)
+
+    def leads_to(self, path: Path) -> bool:
+        """Return whether programs see the path, or something in the folder at the path."""
+        folder = f"{str(path).rstrip('/')}/"
+        return self.shows(path) or any(shown.startswith(folder) for shown in self.paths)
+
+    def hidden_path(self, text: str) -> str | None:
+        """Return what to do about the first path in `text` that exists on this machine but not in the guest."""
+        hidden = [
+            path for found in _PATH_IN_TEXT.findall(text)[:_MOST_PATHS] if self._hides(path := Path(found))
+        ]
+        if not hidden:
+            return None
+        path = next((path for path in hidden if not _contains_home(path)), hidden[0])
+        folder = path if path.is_dir() else path.parent
+        added = path if _contains_home(folder) else folder
+        return f"programs do not see {path} of this machine; add --ro {shlex.quote(str(added))} to let them read it"
+
+    def _hides(self, path: Path) -> bool:
+        if any(path.is_relative_to(folder) for folder in (*_OF_THE_GUEST, *self.private)) or path == Path(
+            "/"
+        ):
+            return False
+        return not self.shows(path) and not self.shows(_resolved(path)) and _exists(path)
+
+
+def view_for(
+    words: Sequence[str] = (), folders: Sequence[Path] = (), directory: Path | None = None
+) -> HostView:
+    """Return what programs see whose command lines have these `words`.
+
+    `folders`: what the user adds by --ro; `directory`: where the programs run, if not in the current folder.
+    """
+    here = Path.cwd() if directory is None else directory
+    implied = [here, *_named(words, here)]
+    interpreters = [*_environments(words, here)]
+    installed = [*map(Path, (*PROGRAMS, sys.prefix, sys.base_prefix)), _PLAIT, cache_root() / "npm"]
+    paths = [*installed, *interpreters, *filter(_may_be_implied, implied), *folders]
+    return HostView(tuple(dict.fromkeys(_with_targets(paths))))
+
+
+def view_for_programs(programs: Sequence[Program], folders: Sequence[Path] = ()) -> HostView:
+    """Return what the programs of a plan see; `folders`: what the user adds by --ro."""
+    words = [word for program in programs for word in (*program.argv, program.directory)]
+    return replace(view_for(words, folders), private=PRIVATE)
+
+
+def state_folders() -> list[Path]:
+    """Return the folders in which installed programs keep their state, which are empty in a guest."""
+    folders = [Path("/var") / name for name in ("cache", "lib", "log", "opt", "spool")]
+    for folder in tuple(folders):
+        with contextlib.suppress(OSError):
+            folders += [
+                path
+                for path in sorted(folder.iterdir())[:_MOST_FOLDERS]
+                if not path.is_symlink() and path.is_dir()
+            ]
+    return folders
+
+
+def unseen(directory: Path) -> str:
+    """Return a message about the current folder, of which programs see nothing."""
+    return (
+        f"programs do not see {directory}, which contains your home folder or hidden files of it; run plait in a "
+        f"folder of your experiment, or add --ro {shlex.quote(str(directory))}"
+    )
+
+
+def _environments(words: Sequence[str], here: Path) -> Iterator[Path]:
+    """Yield the environment of each Python that a command line names, and the one that it comes from."""
+    for path in _paths(words, here):
+        target = _resolved(path)
+        if _PYTHON.fullmatch(target.name) and target.parent.name == "bin":
+            places = [target.parents[1], *([path.parents[1]] if path.parent.name == "bin" else [])]
+            yield from (place for place in places if not _contains_home(place))
+
+
+def _named(words: Sequence[str], here: Path) -> Iterator[Path]:
+    """Yield the folders that words of a command line name, and those of the files that they name."""
+    for path in _paths(words, here):
+        folder = path if path.is_dir() else path.parent
+        yield folder if _may_be_implied(folder) else path
+
+
+def _paths(words: Sequence[str], here: Path) -> Iterator[Path]:
+    """Yield the files and folders of this machine that command lines name, also those of a shell."""
+    parts = [part for word in words for part in _PART.findall(word)[:_MOST_PATHS] if "/" in part]
+    for path in dict.fromkeys(here / part for part in parts):
+        if not any(path.is_relative_to(folder) for folder in _OF_THE_GUEST) and _exists(path):
+            yield path
+
+
+def _may_be_implied(path: Path) -> bool:
+    """Return whether programs may see `path` without --ro: it contains no home, and is no hidden part of one."""
+    if _contains_home(path):
+        return False
+    home, place = _resolved(Path.home()), _resolved(path)
+    return not (place.is_relative_to(home) and place.relative_to(home).parts[0].startswith("."))
+
+
+def _contains_home(path: Path) -> bool:
+    return _resolved(Path.home()).is_relative_to(_resolved(path))
+
+
+def _with_targets(paths: Iterable[Path]) -> Iterator[str]:
+    """Yield the paths that exist, and where links lead."""
+    for path in paths:
+        target = _resolved(path)
+        if _exists(path) and target != Path("/"):
+            yield str(target)
+            if path != target and ".." not in path.parts:
+                yield str(path)
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):  # a loop of links
+        return path
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        return False

@@ -1,0 +1,53 @@
+"""What a host answers about its addresses, routes and endpoints: JSON of programs there, which plait does not trust."""
+
+from __future__ import annotations
+
+import json
+from ipaddress import ip_address
+from typing import Any
+
+from plait.errors import TrialError
+
+
+def interfaces_with(address: str, text: str) -> set[str] | None:
+    """Return the interfaces that have `address`, of the answer of `ip -json address`; None: there is no answer."""
+    entries = _objects(text)
+    if entries is None:
+        return None
+    wanted = ip_address(address)
+    return {
+        str(entry.get("ifname"))
+        for entry in entries
+        for info in entry.get("addr_info") or ()
+        if isinstance(info, dict) and _is_address(info.get("local"), wanted)
+    }
+
+
+def _is_address(text: object, wanted: object) -> bool:
+    try:
+        return ip_address(str(text)) == wanted
+    except ValueError:
+        return False
+
+
+def interface_of(text: str) -> str | None:
+    """Return the interface of the answer of `ip -json route get`: empty without a route, None without an answer."""
+    entries = _objects(text)
+    return None if entries is None else next((str(entry.get("dev", "")) for entry in entries), "")
+
+
+def _objects(text: str) -> list[dict[str, Any]] | None:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else None
+
+
+def endpoints_in(text: str, name: str) -> list[dict[str, Any]]:
+    """Return the endpoints of `plait-agent --settings show` (TrialError if a host sent anything else)."""
+    try:
+        endpoints = json.loads(text)["endpoints"]
+        return [{"address": str(one["address"]), "flags": int(one["flags"])} for one in endpoints]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise TrialError(f"{name}: the host sent {text[:60]!r} instead of its endpoints") from error

@@ -1,0 +1,172 @@
+"""What real hosts say of themselves before the first trial: why a plan cannot run between them, with the remedies.
+
+This sends nothing over the lines; `probe` does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plait.engine.remote.configure import planned_endpoints, planned_sysctls
+from plait.engine.remote.mapping import flows_of, nodes_of
+from plait.errors import shell_command
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from collections.abc import Mapping as Map
+
+    from plait.engine.remote.mapping import Mapping
+    from plait.engine.remote.ssh import HostSession
+    from plait.plan.model.plan import Flow, Plan
+
+_MEMORY_KIB = 64 << 10
+"""Memory for an agent and its sockets."""
+_DISK_KIB = 32 << 10
+"""Room for an agent, and for the tables of a short trial."""
+_ROW_BYTES = 600
+"""Bytes of a sample of a connection and one of its subflows, at most."""
+_IMPLICIT = 16
+
+
+@dataclass(frozen=True)
+class Check:
+    """One plan, and the hosts that it needs."""
+
+    plan: Plan
+    real: Mapping
+    sessions: Map[str, HostSession]
+    configure: bool
+
+    def problems(self) -> Iterator[str]:
+        """Yield what the hosts lack for the plan, in one sentence each. Raises TrialError if a host does not answer."""
+        for node in nodes_of(self.plan):
+            session = self.sessions[node]
+            yield from self._addresses(session)
+            yield from self._algorithms(session)
+            yield from self._room(session)
+            if any(flow.transport == "mptcp" for flow in flows_of(self.plan, node)):
+                yield from self._mptcp(session)
+
+    def _addresses(self, session: HostSession) -> Iterator[str]:
+        """Yield addresses that the host lacks, and those whose packets leave through another interface."""
+        absent = set()
+        for local, remote in local_pairs(self.plan, session.name, self.real):
+            held, route = session.route(local, remote or local)
+            if held is None or route is None:
+                continue  # the host has no `ip`; the connections show what it would
+            if not held:
+                if local not in absent:
+                    yield (
+                        f"{session.name} has no address {local}, which the hosts file names; `ip -brief address` on "
+                        "that host lists its addresses"
+                    )
+                absent.add(local)
+            elif remote is None:
+                continue  # a router hides the other side; a probe shows whether answers reach it
+            elif not route:
+                yield (
+                    f"{session.name} has no route from {local} to {remote}; add one there (`ip rule add from {local} "
+                    "table 101` and a route in that table)"
+                )
+            elif route not in held and "lo" not in held:
+                yield (
+                    f"{session.name} sends packets from {local} to {remote} through {route}, and the address belongs "
+                    f"to {', '.join(sorted(held))}: the line would carry nothing. Add `ip rule add from {local} table "
+                    f"101` and `ip route add {remote} dev {min(held)} table 101` there, with the line's gateway"
+                )
+
+    def _algorithms(self, session: HostSession) -> Iterator[str]:
+        name, facts = session.name, session.facts
+        available = facts.get("net/ipv4/tcp_available_congestion_control", "").split()
+        allowed = facts.get("net/ipv4/tcp_allowed_congestion_control", "").split()
+        planned = planned_sysctls(self.plan, name) if self.configure else {}
+        default = planned.get("net/ipv4/tcp_congestion_control")
+        of_flows = {flow.socket.congestion_control for flow in flows_of(self.plan, name)} - {None, default}
+        for algorithm in sorted(filter(None, {*of_flows, default})):
+            if available and algorithm not in available:
+                yield (
+                    f"{name} has no congestion control {algorithm} (it has {', '.join(available)}); load it there: "
+                    f"`{shell_command('modprobe', f'tcp_{algorithm}')}`"
+                )
+            elif algorithm in of_flows and facts.get("user") != "root" and algorithm not in allowed:
+                setting = f"net.ipv4.tcp_allowed_congestion_control={' '.join([*allowed, algorithm])}"
+                yield (
+                    f"{name} does not allow the congestion control {algorithm} to ordinary users; allow it there: "
+                    f"`{shell_command('sysctl', '-w', setting)}`"
+                )
+        schedulers = facts.get("net/mptcp/available_schedulers", "").split()
+        scheduler = planned.get("net/mptcp/scheduler")
+        if scheduler and schedulers and scheduler not in schedulers:
+            yield (
+                f"{name} has no MPTCP scheduler {scheduler}; it has {', '.join(schedulers)}. Leave mptcp.scheduler "
+                "out, or load the scheduler there"
+            )
+
+    def _room(self, session: HostSession) -> Iterator[str]:
+        name, facts = session.name, session.facts
+        samples = self.plan.end_us / self.plan.sample_interval_us
+        rows = samples * sum(len(flow.paths) for flow in flows_of(self.plan, name))
+        needed = {"disk_kib": _DISK_KIB + int(rows * _ROW_BYTES / 1024), "memory_kib": _MEMORY_KIB}
+        remedy = {
+            "disk_kib": f"in {facts.get('folder', 'the temporary folder')}; make room there, or set TMPDIR",
+            "memory_kib": "of memory; end other programs there",
+        }
+        for fact, least in needed.items():
+            text = facts.get(fact, "")
+            if text.isdigit() and int(text) < least:
+                yield f"{name} has {int(text) >> 10} MiB {remedy[fact]} (a trial needs {-(-least >> 10)} MiB)"
+
+    def _mptcp(self, session: HostSession) -> Iterator[str]:
+        name, facts = session.name, session.facts
+        if "net/mptcp/enabled" not in facts:
+            yield f"the kernel of {name} has no MPTCP; use transport tcp, or another kernel there"
+            return
+        if facts["net/mptcp/enabled"] != "1" and not self._sets(name, "net/mptcp/enabled"):
+            yield f"{name} has MPTCP disabled; enable it there (`sysctl -w net.mptcp.enabled=1`), or use --configure"
+        if facts.get("net/mptcp/pm_type", "0") != "0" and not self._sets(name, "net/mptcp/pm_type"):
+            yield (
+                f"on {name} a program opens the subflows (net.mptcp.pm_type = {facts['net/mptcp/pm_type']}), not the "
+                "kernel; set it to 0 there"
+            )
+        endpoints = session.endpoints()
+        if endpoints is None or self.configure:
+            return  # the subflows of a probe show what is missing
+        present = {endpoint["address"] for endpoint in endpoints if not endpoint["flags"] & _IMPLICIT}
+        for address, flags in planned_endpoints(self.plan, name, self.real).items():
+            if needs_endpoint(self.plan, name, address, self.real) and address not in present:
+                yield (
+                    f"{name} has no MPTCP endpoint {address}, so MPTCP would not use that line; use --configure, or "
+                    f"add it there: `ip mptcp endpoint add {address} {' '.join(flags)}`"
+                )
+
+    def _sets(self, node: str, path: str) -> bool:
+        return self.configure and path in planned_sysctls(self.plan, node)
+
+
+def real_pairs(flow: Flow, real: Mapping) -> list[tuple[str, str]]:
+    """Return the different pairs of real addresses between which the opener of a flow can connect, the initial first.
+
+    The first address of a pair is the opener's own, the second one the public address of the other side.
+    """
+    pairs = real.pairs(flow, real.opener(flow))
+    return [(local, public) for local, public in pairs if public is not None]
+
+
+def local_pairs(plan: Plan, node: str, real: Mapping) -> list[tuple[str, str | None]]:
+    """Return the pairs of local and remote real addresses between which `node` sends (see `Mapping.pairs`)."""
+    return list(dict.fromkeys(pair for flow in flows_of(plan, node) for pair in real.pairs(flow, node)))
+
+
+def needs_endpoint(plan: Plan, node: str, address: str, real: Mapping) -> bool:
+    """Return whether a flow reaches a path only through the endpoint `address` of `node`."""
+    for flow in flows_of(plan, node):
+        if flow.transport == "mptcp":
+            first, *others = real_pairs(flow, real)
+            end = 0 if real.opener(flow) == node else 1
+            # A path with an address of its own of the opener needs that endpoint; only others need the other side's.
+            if any(
+                pair[end] == address != first[end] and (end == 0 or pair[0] == first[0]) for pair in others
+            ):
+                return True
+    return False

@@ -1,0 +1,37 @@
+"""The time of one path of a flow by cause, which the modules beside this one fill."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from plait.explain.causes import Cause
+    from plait.explain.facts import PathFacts
+
+Array = np.ndarray
+Where = tuple[str, ...]
+
+
+@dataclass
+class PathTime:
+    """The time of one path: microseconds in each slice by cause and place, and the utilization."""
+
+    facts: PathFacts
+    utilization: Array
+    """The share of the path's rate that new payload used in each slice; NaN without a rate."""
+    time: dict[tuple[Cause, Where], Array] = field(default_factory=dict)
+
+    def add(self, cause: Cause, us: Array, where: Where = ()) -> None:
+        """Add time to a cause."""
+        if np.any(us > 0):
+            key = (cause, where)
+            self.time[key] = self.time.get(key, np.zeros(len(us))) + np.maximum(us, 0)
+
+    def move(self, source: tuple[Cause, Where], share: Array, cause: Cause, where: Where) -> None:
+        """Move a share of the time of one cause and place, in each slice, to another."""
+        us = self.time[source]
+        self.time[source] = us * (1 - share)
+        self.add(cause, us * share, where)

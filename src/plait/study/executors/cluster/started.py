@@ -1,0 +1,83 @@
+"""The Dask clusters that plait starts: workers on this machine, or as jobs of Slurm.
+
+Each port that they open asks for the certificate of this run: Dask's protocol with TLS in both directions. Dask's web
+pages know no user, so these clusters have none.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+from typing import Any
+
+import dask
+import distributed
+
+from plait.errors import RequestError
+from plait.study.executors.cluster.connection import reason
+
+_JOBS = 1000
+
+
+class _WithoutPages:
+    """A server of Dask that opens no port for web pages, which everyone on this machine could read."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **{**options, "dashboard": False})
+
+    def start_http_server(self, *_: object, **__: object) -> None: ...
+
+
+class PagelessScheduler(_WithoutPages, distributed.Scheduler):
+    """Dask's scheduler without web pages."""
+
+
+class PagelessWorker(_WithoutPages, distributed.Worker):
+    """Dask's worker without web pages."""
+
+
+async def local(workers: int, security: distributed.Security) -> Any:
+    """Start a scheduler in this process, and workers that share the memory of this machine."""
+    # Dask gives up a worker that a busy machine restarts in more than 15 s, and starts no other one.
+    dask.config.set({"distributed.deploy.lost-worker-timeout": "1 d"})
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    place = {"host": "127.0.0.1", "protocol": "tls://", "security": security}
+    of_worker = {
+        **place,
+        "nthreads": 1,
+        "silence_logs": logging.WARNING,
+        "memory_limit": memory // workers,
+        "worker_class": PagelessWorker,
+    }
+    return await distributed.SpecCluster(  # type: ignore[no-untyped-call] # Dask has no types for it
+        scheduler={"cls": PagelessScheduler, "options": {**place, "port": 0}},
+        workers={number: {"cls": distributed.Nanny, "options": of_worker} for number in range(workers)},
+        security=security,
+        asynchronous=True,
+        silence_logs=logging.WARNING,
+    )
+
+
+async def slurm(security: distributed.Security) -> Any:
+    """Start Dask's workers as jobs of Slurm, as the user has configured dask-jobqueue.
+
+    The jobs read the certificate from a file that only the user can read, in a folder that their hosts share.
+    """
+    jobqueue = importlib.import_module("dask_jobqueue")
+    options = dask.config.get("jobqueue.slurm.worker-extra-args", None) or []
+    shared = dask.config.get("jobqueue.slurm.shared-temp-directory", None) or os.getcwd()  # noqa: PTH109
+    try:
+        cluster = await jobqueue.SLURMCluster(
+            asynchronous=True,
+            security=security,
+            shared_temp_directory=shared,
+            scheduler_cls=PagelessScheduler,
+            worker_extra_args=[*options, "--worker-class", f"{__name__}.{PagelessWorker.__name__}"],
+        )
+    except (TypeError, ValueError) as error:
+        raise RequestError(
+            f"--cluster slurm: {reason(error)}; set cores, memory and queue in ~/.config/dask/jobqueue.yaml"
+        ) from error
+    cluster.adapt(minimum=1, maximum=_JOBS)
+    return cluster

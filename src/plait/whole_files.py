@@ -1,0 +1,97 @@
+"""Writes a file whole or not at all, in a folder that its caller holds open, for `plait.files`; and judges names."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+from hashlib import blake2s
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+"""Flags that create a file and never open an entry that exists, be it a link."""
+_MOST_ATTEMPTS = 1000
+
+
+@contextlib.contextmanager
+def whole_file(folder: int, name: str, *, keep: bool) -> Iterator[BinaryIO]:
+    """Yield a file to write, which gets its name in `folder` when the block ends (see `Folder.create`)."""
+    with _nameless(folder) as (file, temporary):
+        yield file
+        file.flush()
+        _give_name(folder, file, temporary, name, keep=keep)
+
+
+@contextlib.contextmanager
+def _nameless(folder: int) -> Iterator[tuple[BinaryIO, str | None]]:
+    """Yield a new unnamed file, which disappears if the process is killed, and None.
+
+    In a file system without unnamed files (O_TMPFILE) the file has a temporary name, which is the second value.
+    """
+    temporary = None
+    try:
+        descriptor = os.open(".", os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, 0o666, dir_fd=folder)
+    except OSError as error:
+        if error.errno not in {errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL}:
+            raise
+        temporary = f".{secrets.token_hex(8)}.new"
+        descriptor = os.open(temporary, NEW, 0o666, dir_fd=folder)
+    try:
+        with os.fdopen(descriptor, "w+b") as file:
+            yield file, temporary
+    finally:
+        if temporary is not None:
+            with contextlib.suppress(OSError):  # it has its name by now
+                os.unlink(temporary, dir_fd=folder)
+
+
+def _give_name(folder: int, file: BinaryIO, temporary: str | None, name: str, *, keep: bool) -> None:
+    """Give the file its name. An entry of this name is replaced, or raises FileExistsError with `keep`."""
+    if temporary is not None:
+        if keep:
+            os.close(os.open(name, NEW, 0o666, dir_fd=folder))  # claims the name
+        os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        return
+    unnamed = f"/proc/self/fd/{file.fileno()}"
+    try:
+        os.link(unnamed, name, dst_dir_fd=folder)
+    except FileExistsError:
+        if keep:
+            raise
+    else:
+        return
+    # Only a rename replaces an entry atomically, and it needs a name. This one depends on `name` alone, so that the
+    # next writer removes what a killed one left. Another writer may also rename the file meanwhile: then begin again.
+    between = f".{blake2s(os.fsencode(name), digest_size=8).hexdigest()}.new"
+    for _ in range(_MOST_ATTEMPTS):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(between, dir_fd=folder)
+        with contextlib.suppress(FileExistsError, FileNotFoundError):
+            os.link(unnamed, between, dst_dir_fd=folder)
+            try:
+                os.replace(between, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except FileNotFoundError:
+                continue
+            except OSError:
+                os.unlink(between, dir_fd=folder)
+                raise
+            return
+    raise OSError(errno.EBUSY, "other processes keep writing this file")
+
+
+def wrong_name(name: str) -> str | None:
+    """Return why `name` cannot name a file in a folder; None if it can."""
+    if name in {"", ".", ".."}:
+        return "it does not name a file"
+    if "/" in name:
+        return "it contains a slash, and so leads to another folder"
+    if not name.isprintable():
+        return "it contains control characters"
+    if len(name.encode(errors="replace")) > 255:
+        return "it is longer than 255 bytes"
+    return None

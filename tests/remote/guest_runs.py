@@ -1,0 +1,84 @@
+"""Commands of plait between planted lines in a guest (`lines_in_guest.py`), and what qdiscs plant."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from real_hosts import SSHD
+
+NEEDS_SSHD = pytest.mark.skipif(
+    not Path(SSHD).exists() or shutil.which("ssh") is None,
+    reason="needs openssh-server; see docs/limitations.md",
+)
+PROGRAM = Path(__file__).with_name("lines_in_guest.py")
+
+
+def in_guest(folder: Path, request: dict[str, Any]) -> str:
+    """Run a command of plait between planted lines in a guest; return what it printed."""
+    path = folder / "request.json"
+    path.write_text(json.dumps(request), encoding="utf-8")
+    plait = [sys.executable, "-c", "from plait.cli import main; main()", "exec", "--rw", str(folder)]
+    done = subprocess.run(
+        [
+            *plait,
+            "--env",
+            "PYTHONDONTWRITEBYTECODE=1",
+            "--env",
+            f"PLAIT_CACHE={folder / 'cache'}",
+            "--",
+            sys.executable,
+            str(PROGRAM),
+            str(folder),
+            str(path),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=3000,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert '"left": {"h1": [], "h2": []}' in done.stdout
+    return done.stdout
+
+
+def netem(delay_ms: float, *, loss: float = 0.0) -> str:
+    return f"netem delay {delay_ms}ms limit 10000" + (f" loss {loss}%" if loss else "")
+
+
+def tbf(mbit: float, queue: int = 60_000, bucket: tuple[int, float] | None = None) -> str:
+    """A rate; with `bucket` (bytes, peak in Mbit/s) it is the baseline."""
+    burst, peak = bucket or (5000, None)
+    limit = f"tbf rate {round(mbit * 1000)}kbit burst {burst}b limit {queue}b"
+    return limit if peak is None else f"{limit} peakrate {round(peak * 1000)}kbit mtu 1540"
+
+
+def run_scenario(folder: Path, text: str, lines: list[Any], *options: str) -> dict[str, Any]:
+    """Run a scenario over real sshd in a guest, and return the metrics of its first case."""
+    scenario = folder / "scenario.yaml"
+    scenario.write_text(text, encoding="utf-8")
+    command = [
+        "run",
+        str(scenario),
+        "--engine",
+        "remote",
+        "--hosts",
+        "{hosts}",
+        "--ssh-config",
+        "{ssh_config}",
+    ]
+    request = {
+        "lines": lines,
+        "limits": "rate: 100mbit, bytes: 1GB, time: 600s",
+        "command": [*command, *options, "--out", "{folder}/out"],
+    }
+    in_guest(folder, request)
+    summary = json.loads((folder / "out" / "summary.json").read_text(encoding="utf-8"))
+    metrics: dict[str, Any] = summary["cases"][0]["metrics"]
+    return metrics

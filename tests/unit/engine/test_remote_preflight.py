@@ -1,0 +1,86 @@
+"""What plait asks real hosts, and which short connections stand for a plan's flows before its first trial."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from plait.engine.remote.answers import endpoints_in, interface_of, interfaces_with
+from plait.engine.remote.mapping import Mapping, mapping
+from plait.engine.remote.merge import _Paths, _planned_ends
+from plait.engine.remote.probe import joined_pairs, probes
+from plait.errors import TrialError
+from plait.hosts.read import parse_hosts
+from plait.scenario import parse
+from plait.study.request import plan_study
+
+if TYPE_CHECKING:
+    from plait.plan.model.plan import Plan
+
+HOSTS = """\
+limits: {rate: 50mbit, bytes: 1GB, time: 10min}
+hosts:
+  h1: {ssh: h1, addresses: {h1-h2: 192.0.2.1, h1-h2#2: 198.51.100.1}}
+  h2: {ssh: h2, addresses: {h1-h2: 192.0.2.2, h1-h2#2: 198.51.100.2}, ports: 6000-6010}
+"""
+SCENARIO = """\
+title: Two lines
+network: {hosts: [h1, h2], links: {h1-h2: {}, h1-h2#2: {}}}
+traffic: [{transfer: {from: h1, to: h2, bytes: 6MB}}]
+transport: mptcp
+"""
+
+
+def planned() -> tuple[Plan, Mapping]:
+    (case,) = plan_study(parse(SCENARIO, "two-lines.yaml"), "two-lines").cases
+    plan = case.plan(1)
+    return plan, mapping(plan, parse_hosts(HOSTS, "hosts.yaml"))
+
+
+def test_answers_that_are_no_json_of_ip_count_as_none() -> None:
+    for text in ("", "nonsense", "[" * 3000, "7"):
+        assert interfaces_with("192.0.2.1", text) is None
+        assert interface_of(text) is None
+    assert interfaces_with("192.0.2.1", "[]") == set()
+    assert interface_of("[]") == ""
+    assert interface_of('[{"dev": "l1"}]') == "l1"
+
+
+def test_an_interface_has_exactly_the_address_that_was_asked_for() -> None:
+    answer = json.dumps(
+        [{}, {"ifname": "l1", "addr_info": [{"local": "192.0.2.10"}, {"local": "2001:db8::1"}]}]
+    )
+    assert interfaces_with("192.0.2.1", answer) == set()
+    assert interfaces_with("2001:DB8:0::1", answer) == {"l1"}
+
+
+def test_a_host_that_sends_other_endpoints_fails() -> None:
+    assert endpoints_in('{"endpoints": [{"address": "192.0.2.1", "flags": 2}]}', "h1")
+    for text in ("{}", "[]", '{"endpoints": [7]}'):
+        with pytest.raises(TrialError, match="h1: the host sent"):
+            endpoints_in(text, "h1")
+
+
+def test_each_line_has_a_probe_on_the_ports_of_the_flows_and_the_last_one_joins_them() -> None:
+    plan, real = planned()
+    first, second, joins = probes(plan, real)
+    pairs = [
+        (probe.plan.flows[0].client.address, probe.plan.flows[0].server.address) for probe in (first, second)
+    ]
+    assert pairs == [(path.client_address, path.server_address) for path in plan.flows[0].paths]
+    assert all(
+        probe.plan.flows[0].server.port == plan.flows[0].server.port for probe in (first, second, joins)
+    )
+    assert [probe.joins for probe in (first, second, joins)] == [False, False, True]
+    assert joined_pairs(plan, plan.flows[0], real) == [("198.51.100.1", "198.51.100.2")]
+
+
+def test_an_announcement_gets_the_address_of_the_plan() -> None:
+    plan, real = planned()
+    (flow,) = plan.flows
+    second, known = flow.paths[1], _Paths(real, {})
+    assert _planned_ends(flow, "h1", (None, None, "198.51.100.2", None), known)[2] == second.server_address
+    assert _planned_ends(None, "h1", ("198.51.100.1", 1, None, None), known)[0] == second.client_address
+    assert _planned_ends(flow, "h1", (None, None, "203.0.113.9", None), known)[2] == "203.0.113.9"

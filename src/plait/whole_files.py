@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import secrets
+import time
 from hashlib import blake2s
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
 
 NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 """Flags that create a file and never open an entry that exists, be it a link."""
-_MOST_ATTEMPTS = 1000
+_WAIT_S = 0.001
+_ATTEMPTS_OF_A_WRITER = 100
+"""After so many waits, the writer that holds the name between was killed."""
+_MOST_ATTEMPTS = 10_000
 
 
 @contextlib.contextmanager
@@ -66,21 +70,26 @@ def _give_name(folder: int, file: BinaryIO, temporary: str | None, name: str, *,
     else:
         return
     # Only a rename replaces an entry atomically, and it needs a name. This one depends on `name` alone, so that the
-    # next writer removes what a killed one left. Another writer may also rename the file meanwhile: then begin again.
+    # next writer removes what a killed one left. A living writer holds the name for microseconds: so wait for it first,
+    # and begin again if it was not so fast, and its name is gone.
     between = f".{blake2s(os.fsencode(name), digest_size=8).hexdigest()}.new"
-    for _ in range(_MOST_ATTEMPTS):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(between, dir_fd=folder)
-        with contextlib.suppress(FileExistsError, FileNotFoundError):
+    for attempt in range(1, _MOST_ATTEMPTS + 1):
+        try:
             os.link(unnamed, between, dst_dir_fd=folder)
-            try:
-                os.replace(between, name, src_dir_fd=folder, dst_dir_fd=folder)
-            except FileNotFoundError:
-                continue
-            except OSError:
-                os.unlink(between, dir_fd=folder)
-                raise
-            return
+        except FileExistsError:
+            time.sleep(_WAIT_S)
+            if attempt % _ATTEMPTS_OF_A_WRITER == 0:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(between, dir_fd=folder)
+            continue
+        try:
+            os.replace(between, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            os.unlink(between, dir_fd=folder)
+            raise
+        return
     raise OSError(errno.EBUSY, "other processes keep writing this file")
 
 

@@ -18,6 +18,7 @@ import pytest
 
 from plait import kernel as kernels
 from plait.plan.identity import plan_bytes
+from plait.plan.links.exact_rates import with_exact_rates
 from plait.plan.resolve import resolve
 from plait.plan.shell.script import to_shell
 from plait.scenario import load
@@ -103,11 +104,12 @@ def test_the_laboratory_kernel_lacks_nothing_for_the_export(applied: tuple[Plan,
 def test_delays_are_the_planned_ones(applied: tuple[Plan, dict[str, Any]]) -> None:
     plan, state = applied
     delays = {
-        q["dev"]: q["options"]["delay"]["delay"]
+        (q["dev"], q["handle"]): q["options"].get("delay", {"delay": 0})["delay"]
         for q in state["state"]["wire"]["qdiscs"]
         if q["kind"] == "netem"
     }
-    planned = {q.ifname: q.options.delay_ns / 1e9 for q in plan.network.qdiscs if q.options.kind == "netem"}
+    qdiscs = with_exact_rates(plan).network.qdiscs
+    planned = {(q.ifname, q.handle): q.options.delay_ns / 1e9 for q in qdiscs if q.options.kind == "netem"}
     assert delays == pytest.approx(planned, abs=1e-9)
 
 
@@ -119,7 +121,8 @@ def test_the_tree_of_qdiscs_is_the_planned_one(applied: tuple[Plan, dict[str, An
         for q in shown
         if q["kind"] not in ("clsact", "noqueue")
     }
-    assert {(q.ifname, q.options.kind, q.handle, q.parent) for q in plan.network.qdiscs} == tree
+    qdiscs = with_exact_rates(plan).network.qdiscs
+    assert {(q.ifname, q.options.kind, q.handle, q.parent) for q in qdiscs} == tree
 
 
 def test_the_kernel_opens_exactly_the_planned_subflows(applied: tuple[Plan, dict[str, Any]]) -> None:

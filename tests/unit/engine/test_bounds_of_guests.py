@@ -128,7 +128,7 @@ def ran_suite(
     kernel: Kernel, pace: Pace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Subtest, str]:
     """Return what a selftest makes of a guest that runs at this pace: its only subtest, and its output."""
-    monkeypatch.setattr(selftest_run, "Session", lambda *_: PacedSession(pace, tmp_path))
+    monkeypatch.setattr(selftest_run, "Session", lambda *_, **__: PacedSession(pace, tmp_path))
     monkeypatch.setattr(selftest_run, "time", pace)
     shards = [SuiteShard("diag")]
     (result,) = selftest_run.run(Suites(tmp_path), shards, [1], kernel, jobs=1, done=lambda _: None)

@@ -22,10 +22,10 @@ from plait.engine.factory import engines_with, make_engine
 from plait.engine.request import EngineRequest
 from plait.engine.support import lacking, uses
 from plait.errors import MachineError, TrialError
+from plait.parts import EngineName
 from plait.plan.identity import trial_identity
 from plait.plan.resolve import resolve
 from plait.scenario import parse
-from plait.scenario.fields.parts import EngineName
 from plait.scenario.vary.cases import expand
 from real_hosts import SSHD, PlantedLine, RealHosts
 from scenario_samples import ONE_LINE

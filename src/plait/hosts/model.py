@@ -12,8 +12,9 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from plait.scenario.fields.parts import NodeName, Part
+from plait.parts import Part
 from plait.scenario.mistakes import as_one_error
+from plait.scenario.names import NodeName
 from plait.units import Duration, Rate, Size
 
 MOST_HOSTS = 16

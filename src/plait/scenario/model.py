@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import BeforeValidator, Field, PrivateAttr
 
-from plait.scenario.fields.events import EventSpec
-from plait.scenario.fields.figures import FigureSpec, LabelsSpec
-from plait.scenario.fields.monitors import MonitorsSpec
-from plait.scenario.fields.network import InputFile, NetworkSpec
-from plait.scenario.fields.parts import (
+from plait.parts import (
     EngineName,
     Interval,
     KernelName,
@@ -25,18 +21,21 @@ from plait.scenario.fields.parts import (
     Start,
     Sysctls,
     Transport,
-    VaryText,
     Whole,
     judged,
     listed,
 )
+from plait.scenario.fields.events import EventSpec
+from plait.scenario.fields.figures import FigureSpec, LabelsSpec
+from plait.scenario.fields.monitors import MonitorsSpec
+from plait.scenario.fields.network import InputFile, NetworkSpec
 from plait.scenario.fields.programs import MachineSpec, Memory, ProgramSpec
 from plait.scenario.fields.published import PublishedSpec
 from plait.scenario.fields.settings import MptcpSettings, TcpSettings
 from plait.scenario.fields.spans import MeasureSpec
 from plait.scenario.fields.traffic import Traffic
 from plait.scenario.vary.repeat import Repeat
-from plait.scenario.vary.text import SHORTHANDS, read_vary
+from plait.scenario.vary.text import MAX_SWEEP, SHORTHANDS, read_vary
 from plait.units import Ratio
 
 if TYPE_CHECKING:
@@ -46,6 +45,8 @@ if TYPE_CHECKING:
     from plait.scenario.generators.written import Written
     from plait.scenario.mistakes import Where
     from plait.scenario.read.source import Source
+
+VaryText = dict[str, Annotated[list[Any], Field(min_length=1, max_length=MAX_SWEEP)] | str | dict[str, Any]]
 
 
 class ScenarioModel(Part):

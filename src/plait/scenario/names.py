@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import BeforeValidator
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -31,6 +33,18 @@ def check_node_name(name: str) -> None:
         )
     if name in RESERVED:
         raise ValueError(f"'{name}' is the name of a namespace of plait; choose another name")
+
+
+def _name(text: object) -> str:
+    if not isinstance(text, str):
+        raise ValueError(  # noqa: TRY004  # pydantic collects ValueErrors only
+            f"{str(text)[:40]} is not a name; write text that begins with a letter, such as h1"
+        )
+    check_node_name(text)
+    return text
+
+
+NodeName = Annotated[str, BeforeValidator(_name)]
 
 
 @dataclass(frozen=True)

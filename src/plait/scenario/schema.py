@@ -11,7 +11,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from plait.scenario.fields.parts import Part
+from plait.parts import Part
 from plait.scenario.generators.schema import with_generators
 from plait.scenario.scenario import Scenario
 

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from plait.plan.model.record import Count, Micros, Record
+from plait.parts import Count, Micros, Record
 
 MAX_MESSAGES = 2_000_000
 """The limit for one trial. plait refuses a scenario with more; it never samples them."""

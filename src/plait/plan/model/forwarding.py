@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from plait.plan.model.record import IfName, Record
+from plait.parts import IfName, Record
 
 
 class Nexthop(Record):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from plait.frames import MAX_PACKET
-from plait.plan.model.record import IfName, Record
+from plait.parts import IfName, Record
 
 
 class InterfaceMonitor(Record):

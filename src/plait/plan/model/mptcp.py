@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from plait.plan.model.record import IfName, Record
+from plait.parts import IfName, Record
 
 
 class Endpoint(Record):

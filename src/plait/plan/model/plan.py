@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from plait.frames import DEFAULT_MTU
+from plait.parts import IfName, Micros, Record
 from plait.plan.model.applications import Application, Prototype, SocketOptions
 from plait.plan.model.forwarding import Datapath, Nat, Nexthop  # pydantic needs them at run time
 from plait.plan.model.monitors import Monitors
@@ -30,7 +31,6 @@ from plait.plan.model.mptcp import (
 )
 from plait.plan.model.programs import Program
 from plait.plan.model.qdiscs import Distribution, Qdisc
-from plait.plan.model.record import IfName, Micros, Record
 
 PLAN_SCHEMA = 1
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from plait.plan.model.record import Count, Micros, Record
+from plait.parts import Count, Micros, Record
 
 
 class Ready(Record):

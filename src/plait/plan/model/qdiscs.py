@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from plait.parts import IfName, Record, Share
 from plait.plan.model.applications import File
-from plait.plan.model.record import IfName, Record, Share
 
 
 class Distribution(Record):

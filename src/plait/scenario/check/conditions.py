@@ -11,9 +11,9 @@ from plait.frames import frame_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from plait.parts import Delay
     from plait.scenario.fields.conditions import Bucket, CodelSpec, Conditions, Jitter, RedSpec
     from plait.scenario.fields.links import LinkSpec
-    from plait.scenario.fields.parts import Delay
     from plait.scenario.mistakes import FieldMistake
     from plait.units import Queue, Rate
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from plait.scenario.fields.parts import Delay, Part, Whole
+from plait.parts import Delay, Part, Whole
 from plait.scenario.read.traces import TraceSpec
 from plait.units import Packets, Queue, Rate, Ratio, Size
 

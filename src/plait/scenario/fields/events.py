@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from plait.parts import Part, Start, listed
 from plait.scenario.fields.conditions import Conditions
 from plait.scenario.fields.host_events import (
     EndpointChange,
@@ -25,7 +26,6 @@ from plait.scenario.fields.host_events import (
     LimitsEvent,
     SysctlsByNode,
 )
-from plait.scenario.fields.parts import Part, Start, listed
 from plait.units import Duration
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from plait.scenario.fields.parts import Label, Part
+from plait.parts import Label, Part
 
 Kind = Literal["intervals", "line", "heat-map", "scatter", "cases", "distribution", "over-time"]
 OVER_TIME = ("goodput", "rtt", "cwnd", "queue")

@@ -14,7 +14,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from plait.scenario.fields.parts import Part, Sysctls, listed
+from plait.parts import Part, Sysctls, listed
 from plait.scenario.fields.settings import EndpointSpec, LimitsSpec
 
 FIELDS = ("endpoints", "limits", "sysctls")

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from plait.frames import DEFAULT_MTU, MAX_PACKET, MIN_MTU
+from plait.parts import Label, Whole
 from plait.scenario.fields.conditions import Bucket, Conditions
 from plait.scenario.fields.middlebox import MiddleboxSpec
-from plait.scenario.fields.parts import Label, Whole
 from plait.units import Queue, Rate
 
 

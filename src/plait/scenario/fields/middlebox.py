@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from plait.scenario.fields.parts import Part, listed
+from plait.parts import Part, listed
 
 SEGMENTS = ("syn", "synack", "ack", "data")
 

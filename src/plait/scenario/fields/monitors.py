@@ -11,7 +11,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from plait.frames import MAX_PACKET
-from plait.scenario.fields.parts import NodeName, Part, Whole, listed
+from plait.parts import Part, Whole, listed
+from plait.scenario.names import NodeName
 from plait.units import Duration
 
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BeforeValidator, Field
 
+from plait.parts import Part, names_of, optional
 from plait.scenario.fields.links import LinkSpec
 from plait.scenario.fields.nodes import Families, Host, Router, RoutingSpec, Switch
-from plait.scenario.fields.parts import NodeName, Part, names_of, optional
+from plait.scenario.names import NodeName
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from plait.parts import Keyword, Label, Part, Sysctls, listed
 from plait.scenario.fields.links import SharedBucketSpec
-from plait.scenario.fields.parts import Keyword, Label, Part, Sysctls, listed
 
 Families = Literal["ipv4", "ipv6", "dual"]
 SCHEDULER, CONGESTION_CONTROL = "net.mptcp.scheduler", "net.ipv4.tcp_congestion_control"

@@ -6,7 +6,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from plait.scenario.fields.parts import Buffer, NodeName, Part, Start, Transport, Whole, listed
+from plait.parts import Buffer, Part, Start, Transport, Whole, listed
+from plait.scenario.names import NodeName
 from plait.units import Duration, Size
 
 Word = Annotated[str, Field(max_length=10_000, pattern=r"^[^\x00]*$")]

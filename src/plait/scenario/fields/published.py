@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from plait.scenario.fields.parts import GROUP, Part
+from plait.parts import GROUP, Part
 from plait.units import Rate
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from plait.scenario.fields.parts import Buffer, Keyword, Part, Whole
+from plait.parts import Buffer, Keyword, Part, Whole
 from plait.units import Duration, Ratio, Size
 
 MAX_SUBFLOWS = 32

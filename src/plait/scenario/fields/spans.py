@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field, model_validator
 
-from plait.scenario.fields.parts import Part
+from plait.parts import Part
 from plait.units import Duration, Text
 
 if TYPE_CHECKING:

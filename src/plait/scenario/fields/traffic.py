@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from plait.scenario.fields.parts import (
+from plait.parts import (
     GROUP,
     Buffer,
     Keyword,

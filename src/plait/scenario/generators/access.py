@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from plait.scenario.fields.parts import Delay, Whole
+from plait.parts import Delay, Whole
 from plait.scenario.generators.base import Description, Generator, Options, one_for_all
 from plait.units import Queue, Rate, Ratio
 

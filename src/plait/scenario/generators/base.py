@@ -6,7 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from plait.scenario.fields.parts import Part
+from plait.parts import Part
 
 if TYPE_CHECKING:
     from plait.scenario.mistakes import FieldMistake

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from plait.scenario.fields.parts import Delay, Whole
+from plait.parts import Delay, Whole
 from plait.scenario.generators.base import MAX_PATHS, Description, Generator, Options
 from plait.units import Queue, Rate
 

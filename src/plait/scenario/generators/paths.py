@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field
 
-from plait.scenario.fields.parts import Delay, Part, Whole
+from plait.parts import Delay, Part, Whole
 from plait.scenario.generators.base import MAX_PATHS, Description, Generator, Options, one_for_all
 from plait.units import Queue, Rate, Ratio
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
-from plait.scenario.fields.parts import Delay
+from plait.parts import Delay
 from plait.scenario.generators.base import Description, Generator, Options
 from plait.units import Rate, Size
 

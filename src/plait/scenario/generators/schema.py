@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
+from plait.parts import Part
 from plait.scenario.fields.network import NetworkSpec
-from plait.scenario.fields.parts import Part
 from plait.scenario.fields.programs import ProgramSpec
 from plait.scenario.generators.kinds import KINDS
 from plait.scenario.generators.traffic import KINDS as TRAFFIC

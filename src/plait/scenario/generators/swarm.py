@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from plait.scenario.fields.parts import Delay, Whole
+from plait.parts import Delay, Whole
 from plait.scenario.generators.base import Description, Generator, Options
 from plait.units import Rate
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from plait.scenario.fields.parts import Part, Whole, listed
+from plait.parts import Part, Whole, listed
 from plait.scenario.read.wording import nearest
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from plait.scenario.fields.parts import Delay, Part
+from plait.parts import Delay, Part
 from plait.units import Duration, Rate, Ratio
 
 if TYPE_CHECKING:

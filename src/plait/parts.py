@@ -1,26 +1,32 @@
-"""The building blocks of all fields: the closed record, names, kernel settings, and bounded quantities."""
+"""The building blocks of records: what people write (`Part`), and what the plan holds (`Record`).
+
+The fields of scenarios and of the hosts file, the plan and the kinds of traffic are made of them.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from plait.label_text import LABEL_MAX, label_problem
-from plait.scenario.names import check_node_name
-from plait.scenario.vary.text import MAX_SWEEP
 from plait.units import Duration, Size
 
 Transport = Literal["tcp", "mptcp"]
 Pause = Literal["before", "after"]
 EngineName = Literal["virtual", "machine", "host", "remote"]
 Whole = Annotated[int, Field(strict=True)]
-VaryText = dict[str, Annotated[list[Any], Field(min_length=1, max_length=MAX_SWEEP)] | str | dict[str, Any]]
 
 
 GROUP = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"
 """Pattern of the name of a group of flows."""
+
+IfName = Annotated[str, Field(min_length=1, max_length=15)]
+Micros = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+"""A ratio or a probability."""
 
 
 class Part(BaseModel):
@@ -29,13 +35,10 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True)
 
 
-def _name(text: object) -> str:
-    if not isinstance(text, str):
-        raise ValueError(  # noqa: TRY004  # pydantic collects ValueErrors only
-            f"{str(text)[:40]} is not a name; write text that begins with a letter, such as h1"
-        )
-    check_node_name(text)
-    return text
+class Record(BaseModel):
+    """A closed, immutable record: it refuses unknown fields and converts nothing."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 def _label(text: object) -> str:
@@ -124,7 +127,6 @@ def _sysctls(value: object) -> object:
     return {name: text(item) for name, item in value.items()}
 
 
-NodeName = Annotated[str, BeforeValidator(_name)]
 Label = Annotated[str, BeforeValidator(_label), Field(min_length=1, max_length=LABEL_MAX)]
 Keyword = Annotated[str, BeforeValidator(_keyword)]
 KernelName = Annotated[

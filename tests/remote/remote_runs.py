@@ -63,16 +63,3 @@ def trial_runs(hosts: RealHosts) -> bool:
     except OSError:
         return False
     return len(jobs) == len(HOSTS) and any((hosts.folder / "out").glob(".work-*"))
-
-
-def programs(hosts: RealHosts) -> list[int]:
-    """Return the processes that run in the temporary folder of a host, below that of its agent: prototypes."""
-    processes = []
-    for entry in Path("/proc").iterdir():
-        try:
-            folder = str((entry / "cwd").readlink()) if entry.name.isdigit() else ""
-        except OSError:
-            continue
-        if folder.startswith(str(hosts.folder)) and "/prototype." in folder:
-            processes.append(int(entry.name))
-    return processes

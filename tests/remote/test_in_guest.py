@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
 from guest_runs import NEEDS_SSHD, in_guest, netem, run_scenario, tbf
-from prototype_samples import LINES, scenario, scheduler
 
 from plait.scenario import load
 
@@ -127,38 +125,6 @@ def test_a_transfer_over_a_token_bucket_gets_what_the_bucket_allows(tmp_path: Pa
     # All frames but those that the bucket covers pass at the baseline.
     expected_s = (4e6 * 1514 / 1448 - bucket[0]) * 8 / 4e6
     assert metrics["completion_s"]["mean"] == pytest.approx(expected_s, rel=0.05)
-
-
-def prototype_lines() -> list[Any]:
-    return [[name, *[[netem(delay_ms), tbf(mbit)]] * 2] for name, mbit, delay_ms in LINES]
-
-
-def test_a_prototype_gets_what_the_token_buckets_of_both_lines_allow(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(scheduler("pass"), encoding="utf-8")
-    choices = "vary: {traffic.0.prototype.scheduler: [minrtt, 'mine.py:Mine']}\n"
-    run_scenario(tmp_path, scenario("bytes: 4MB", choices), prototype_lines())
-    summary = json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))
-    both, first = (case["metrics"] for case in summary["cases"])
-    # A frame of 1494 bytes carries 1428, and slow start takes a part of the time.
-    for metrics, mbit in ((both, 12), (first, 8)):
-        goodput_bps = metrics["goodput_bps"]["mean"]
-        assert 0.75 * mbit * 1e6 < goodput_bps < mbit * 1e6, metrics["goodput_bps"]
-    for folder in (tmp_path / "out" / "trials").glob("*/000"):
-        ended = pl.read_parquet(folder / "subflows.parquet").group_by("subflow").agg(pl.min("min_rtt_us"))
-        delays_us = [2000 * delay_ms for _, _, delay_ms in LINES]
-        assert sorted(ended["min_rtt_us"]) == pytest.approx(delays_us, rel=0.1)
-    shares = sorted(value["mean"] for name, value in both.items() if name.endswith(".path_share"))
-    assert shares == pytest.approx([1 / 3, 2 / 3], abs=0.08)
-
-
-def test_messages_of_a_prototype_have_no_delay_between_two_clocks(tmp_path: Path) -> None:
-    flow = "message: 3KB, interval: 20ms, messages: 50, scheduler: redundant"
-    run_scenario(tmp_path, scenario(flow), prototype_lines())
-    (folder,) = (tmp_path / "out" / "trials").glob("*/000")
-    messages = pl.read_parquet(folder / "messages.parquet")
-    assert len(messages) == 50
-    assert messages["sent_us"].null_count() == 50
-    assert messages["received_us"].null_count() == 0
 
 
 def test_a_call_a_stream_and_bursts_run_between_two_clocks(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@
 //! A thread follows each program from its start to its end. The first failure of a program ends the
 //! trial; the error quotes the last lines of the program's log.
 
-mod apart;
 mod confine;
 pub mod devices;
 mod figures;
@@ -30,7 +29,6 @@ use crate::plan::{Plan, Transport};
 use crate::tables::{self, ProgramFigure, Table};
 use crate::traffic::Traffic;
 
-use apart::Ends;
 use confine::Group;
 use log::Log;
 use running::{Running, SETTLING_US, follow};
@@ -57,15 +55,13 @@ pub struct Programs {
     running: Vec<Arc<Running>>,
     /// What gives programs MPTCP sockets, as long as it is open.
     sockets: Vec<OwnedFd>,
-    /// On a real host, the ends of prototype flows.
-    ends: Ends,
 }
 
 impl Programs {
     /// Prepare the root of programs, and start a thread for each, which waits for the program's
     /// start.
     pub fn start(plan: &'static Plan, network: &Applied, traffic: &Arc<Traffic>) -> Result<Self> {
-        let mut programs = Self { ends: Ends::start(plan, traffic)?, ..Self::default() };
+        let mut programs = Self::default();
         if plan.programs.is_empty() {
             return Ok(programs);
         }
@@ -114,19 +110,8 @@ impl Programs {
         Ok(programs)
     }
 
-    /// Let the ends of prototype flows begin, now that the trial has a zero.
-    pub fn begin(&self, traffic: &Arc<Traffic>) -> Result<()> {
-        self.ends.begin(traffic)
-    }
-
-    /// Note what the connections of the kernel have sent (see [`Ends::note_sent`]).
-    pub fn note_sent(&self, bytes: i64) {
-        self.ends.note_sent(u64::try_from(bytes).unwrap_or_default());
-    }
-
     /// Return the first failure of a program, if any.
     pub fn failure(&self) -> Result<()> {
-        self.ends.failure()?;
         match self
             .running
             .iter()
@@ -165,7 +150,6 @@ impl Programs {
     /// Stop the programs that still run: send the planned signal, and kill all processes that
     /// outlive the grace period.
     pub fn stop(&self, traffic: &Traffic) {
-        self.ends.stop();
         let begun_us = clock::trial_us();
         for program in &self.running {
             program.signal();

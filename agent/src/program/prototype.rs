@@ -1,6 +1,6 @@
 //! The program of a prototype flow: its code, which is part of the agent, and its settings.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::root::ROOT;
 use crate::error::{Attempt, Error, Result};
@@ -8,8 +8,6 @@ use crate::plan::{Application, Flow, Path, Program};
 
 /// The environment variable with the trial's zero, in ns of `CLOCK_MONOTONIC`.
 pub const ZERO: &str = "PLAIT_ZERO_NS";
-/// The folders of `SOURCES`.
-const FOLDERS: [&str; 2] = ["apart", "schedulers"];
 /// The mark of the line that says what is wrong with a scheduler.
 const ERROR: &str = "scheduler error: ";
 
@@ -24,12 +22,6 @@ macro_rules! sources {
 sources![
     "__init__.py",
     "application.py",
-    "apart/__init__.py",
-    "apart/ends.py",
-    "apart/farewell.py",
-    "apart/lock.py",
-    "apart/main.py",
-    "apart/relay.py",
     "choice.py",
     "coupling.py",
     "main.py",
@@ -60,31 +52,20 @@ pub fn write(program: &Program, flow: &Flow, sample_us: i64) -> Result<()> {
     let Application::Prototype(job) = &flow.application else {
         return Err(Error::new(format!("flow {} is no prototype", flow.id)));
     };
-    let settings = json!({
-        "connection": flow.id, "job": job, "paths": paths(flow), "port": flow.server.port,
-        "sample_us": sample_us, "server_node": flow.server.netns,
-    });
-    write_files(&format!("{ROOT}{}", program.directory), &settings)
-}
-
-/// Return the paths of a flow, for its settings.
-pub fn paths(flow: &Flow) -> Vec<Value> {
-    let settings = |path: &Path| {
+    let path_settings = |path: &Path| {
         json!({
             "name": path.name, "client": path.client_address, "server": path.server_address,
             "backup": path.backup,
         })
     };
-    flow.paths.iter().map(settings).collect()
-}
-
-/// Write the code and the settings to a directory.
-pub fn write_files(directory: &str, settings: &Value) -> Result<()> {
+    let settings = json!({
+        "connection": flow.id, "job": job, "port": flow.server.port, "sample_us": sample_us,
+        "paths": flow.paths.iter().map(path_settings).collect::<Vec<_>>(), "server_node": flow.server.netns,
+    });
+    let directory = format!("{ROOT}{}", program.directory);
     let package = format!("{directory}/plait/prototype");
     let context = || format!("writing its code below {directory}");
-    for folder in FOLDERS {
-        std::fs::create_dir_all(format!("{package}/{folder}")).attempt(context)?;
-    }
+    std::fs::create_dir_all(format!("{package}/schedulers")).attempt(context)?;
     std::fs::write(format!("{directory}/plait/__init__.py"), "").attempt(context)?;
     for (name, source) in SOURCES {
         std::fs::write(format!("{package}/{name}"), source).attempt(context)?;
@@ -95,18 +76,6 @@ pub fn write_files(directory: &str, settings: &Value) -> Result<()> {
 /// Return the error of a scheduler in the last lines of the log.
 pub fn located_error(printed: &str) -> Option<&str> {
     printed.lines().rev().find_map(|line| line.trim_start().strip_prefix(ERROR))
-}
-
-/// Return the error of a scheduler (`FILE:CLASS`) that ended in a call that did not return: its line in
-/// what `faulthandler` printed.
-pub fn stuck_error(printed: &str, scheduler: &str) -> Option<String> {
-    let (file, class) = scheduler.rsplit_once(':')?;
-    let (_, frames) = printed.split_once("Timeout (")?;
-    let mark = format!("File \"{file}\", line ");
-    let place = frames.lines().find_map(|line| line.trim_start().strip_prefix(&mark))?;
-    let (line, function) = place.split_once(" in ")?;
-    let short = file.rsplit('/').next()?;
-    Some(format!("{short}:{line}: {function}() of {class} did not return"))
 }
 
 #[cfg(test)]
@@ -125,9 +94,7 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         let mut expected = names(folder, "");
-        for part in FOLDERS {
-            expected.extend(names(&format!("{folder}/{part}"), &format!("{part}/")));
-        }
+        expected.extend(names(&format!("{folder}/schedulers"), "schedulers/"));
         expected.retain(|name| name != "network.py");
         expected.sort_unstable();
         let mut embedded: Vec<_> = SOURCES.iter().map(|(name, _)| (*name).to_owned()).collect();
@@ -142,18 +109,5 @@ mod tests {
             Some("mine.py:3: it failed")
         );
         assert_eq!(located_error("  Traceback"), None);
-    }
-
-    #[test]
-    fn a_call_that_did_not_return_has_the_innermost_line_of_the_scheduler() {
-        let printed = concat!(
-            "Timeout (0:00:20)!\nThread 0x00007f (most recent call first):\n",
-            "  File \"<string>\", line 9 in inner\n  File \"my/mine.py\", line 6 in pick\n",
-            "  File \"my/mine.py\", line 2 in other\n"
-        );
-        let error = stuck_error(printed, "my/mine.py:Mine");
-        assert_eq!(error.as_deref(), Some("mine.py:6: pick() of Mine did not return"));
-        assert_eq!(stuck_error("Traceback", "my/mine.py:Mine"), None);
-        assert_eq!(stuck_error(printed, "minrtt"), None);
     }
 }

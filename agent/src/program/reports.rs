@@ -18,7 +18,6 @@ const LINES: usize = 4_000_000;
 #[derive(Debug, Deserialize)]
 #[serde(tag = "report", rename_all = "snake_case", deny_unknown_fields)]
 enum Report {
-    Ready,
     Started {
         t_us: i64,
     },
@@ -96,16 +95,8 @@ struct SideReport {
     receive_memory_bytes: Option<i64>,
 }
 
-/// What the agent knows of a program that has only one end of its flow: it relays the datagrams.
-pub trait Relayed {
-    /// Note that the program waits for the start.
-    fn note_ready(&self);
-    /// Return the client's port on a path, once it is known.
-    fn client_port(&self, path: usize) -> Option<u16>;
-}
-
 /// Read the reports of the flow's program until it closes its output.
-pub fn follow(traffic: &Traffic, flow: &FlowState, output: impl Read, relayed: Option<&dyn Relayed>) {
+pub fn follow(traffic: &Traffic, flow: &FlowState, output: impl Read) {
     let mut reader = BufReader::new(output);
     let mut line = Vec::new();
     for _ in 0..LINES {
@@ -117,7 +108,7 @@ pub fn follow(traffic: &Traffic, flow: &FlowState, output: impl Read, relayed: O
         }
         let done = serde_json::from_slice(&line)
             .map_err(|error| error.to_string())
-            .and_then(|report| take(traffic, flow, report, relayed));
+            .and_then(|report| take(traffic, flow, report));
         if let Err(why) = done {
             let text: String = String::from_utf8_lossy(&line).chars().take(100).collect();
             let why = format!("the prototype printed {text:?}, which is no report ({why}); print to stderr");
@@ -135,14 +126,8 @@ pub fn end(traffic: &Traffic, flow: &FlowState) {
     }
 }
 
-fn take(
-    traffic: &Traffic,
-    flow: &FlowState,
-    report: Report,
-    relayed: Option<&dyn Relayed>,
-) -> std::result::Result<(), String> {
+fn take(traffic: &Traffic, flow: &FlowState, report: Report) -> std::result::Result<(), String> {
     match report {
-        Report::Ready => relayed.ok_or("it starts with its flow")?.note_ready(),
         Report::Started { t_us } => {
             flow.progress().start_us = Some(t_us);
             traffic.event(t_us, flow, "flow_start");
@@ -171,10 +156,7 @@ fn take(
             let mut messages = flow.messages();
             messages.add(sent_us, received_us, message_bytes(flow.plan))?;
         }
-        Report::Path(mut report) => {
-            if let Some(port) = relayed.and_then(|relayed| relayed.client_port(report.path)) {
-                report.local_port = port;
-            }
+        Report::Path(report) => {
             let (t_us, side) = (report.t_us, report.side);
             let row = path_row(flow.plan, &report).ok_or("there is no such path")?;
             traffic.push_reported(Reported { flow: flow.plan.id, t_us, side, row });

@@ -138,7 +138,7 @@ pub fn follow(running: &Arc<Running>, namespace: &OwnedFd, traffic: &Arc<Traffic
     };
     stop_in_time(running);
     if let (Some(flow), Some(reports)) = (flow, child.stdout.take()) {
-        reports::follow(traffic, flow, reports, None);
+        reports::follow(traffic, flow, reports);
     }
     if let Some(ready) = &plan.ready {
         match ready::wait(ready, &running.log, &mut child) {

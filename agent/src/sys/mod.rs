@@ -4,7 +4,6 @@
 //! reason.
 #![allow(unsafe_code)]
 
-mod alone;
 mod bpf;
 mod calls;
 mod datagrams;
@@ -14,7 +13,6 @@ mod processes;
 mod signals;
 mod sockets;
 
-pub use alone::run_alone;
 pub use bpf::modify_return;
 pub use datagrams::{Datagrams, stamp_arrivals};
 pub use mptcp::FullInfo;

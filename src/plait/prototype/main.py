@@ -21,8 +21,6 @@ from plait.prototype.sender import Sender
 from plait.prototype.sockets import Sockets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from plait.prototype.scheduler import Scheduler
 
 FAILED = 3
@@ -30,12 +28,7 @@ FAILED = 3
 
 
 def main() -> None:
-    """Run the flow of `settings.json` in the program's directory."""
-    start(run)
-
-
-def start(run: Callable[[dict[str, Any], Any], None]) -> None:
-    """Call `run` with the settings of `settings.json` and the stream of the reports; a scheduler's error ends it."""
+    """Run the flow of `settings.json` in the program's directory; a scheduler's error ends it."""
     settings = json.loads(FilePath("settings.json").read_text(encoding="utf-8"))
     reports, sys.stdout = sys.stdout, sys.stderr  # what a scheduler prints is no report
     try:
@@ -113,25 +106,20 @@ def chosen_scheduler(job: dict[str, Any]) -> tuple[Scheduler, bool]:
     return load_scheduler(file, kind, job["source"], fail), False
 
 
-def bound_memory(most: int | None = None) -> None:
-    """Let this process have half of the memory, so that a greedy scheduler has an error with a line.
-
-    `most` is the most that it gets, in bytes.
-    """
+def bound_memory() -> None:
+    """Let this process have half of the memory, so that a greedy scheduler has an error with a line."""
     half = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
-    half = half if most is None else min(half, most)
     size = int(FilePath("/proc/self/statm").read_text(encoding="ascii").split()[0]) * os.sysconf(
         "SC_PAGE_SIZE"
     )
     resource.setrlimit(resource.RLIMIT_AS, (size + half, resource.RLIM_INFINITY))
 
 
-def watch(sender: Sender, alive: Callable[[], None] = lambda: None) -> None:
-    """End a scheduler that sleeps: look every 10 seconds whether it is in the same call. Call `alive` as often."""
+def watch(sender: Sender) -> None:
+    """End a scheduler that sleeps: look every 10 seconds whether it is in the same call."""
     seen = [-1]
 
     def look(_number: int, _frame: Any) -> None:
-        alive()
         calls = sender.calls_in_progress()
         if calls is not None and calls == seen[0]:
             raise TimeoutError("it did not return for 10 s")

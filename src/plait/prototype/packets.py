@@ -1,6 +1,6 @@
 """The wire format: the datagrams of a connection as bytes, and back. All numbers are big-endian.
 
-    OPEN, OPENED   kind 1, path 1, port 0 (2), connection 4, time 8; CLOSE, CLOSED the same
+    OPEN, OPENED   kind 1, path 1, port 0 (2), connection 4, time 8
     DATA           kind 1, path 1, length 2, connection 4, number 4, sequence 8, then the data
     ACK            kind 1, path 1, ranges 2, connection 4, delay 4, next 8, limit 8, then (first 4, last 4) by range
     REPAIR         kind 1, path 1, length 2, connection 4, number 4, sequence 8, covers 4, then the parity
@@ -9,7 +9,6 @@
 segments in `covers` bytes of the stream, all but the last of full size. `delay` (us) is the time between
 the arrival of the packet with the largest number and the ACK; `next` is the first byte that the receiver lacks, and
 `limit` the end of its window. An empty DATA is a probe. `plait-prototype.lua` dissects this format in Wireshark.
-Only a sender on another host than its receiver sends CLOSE.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import NamedTuple
 
-OPEN, OPENED, DATA, ACK, REPAIR, CLOSE, CLOSED = 1, 2, 3, 4, 5, 6, 7
+OPEN, OPENED, DATA, ACK, REPAIR = 1, 2, 3, 4, 5
 SEGMENT_BYTES = 1428
 """Data in a full packet: as much as a segment of MPTCP over IPv4 with time stamps and a DSS option."""
 MAX_RANGES = 32
@@ -74,7 +73,7 @@ class Ack(NamedTuple):
 
 
 def encode_open(packet: Open) -> bytes:
-    """Return the datagram of an OPEN, OPENED, CLOSE or CLOSED."""
+    """Return the datagram of an OPEN or OPENED."""
     return _OPEN.pack(packet.kind, packet.path, 0, packet.connection, packet.time)
 
 
@@ -113,7 +112,7 @@ def decode(datagram: bytes) -> Open | Data | Repair | Ack | None:
                 return Ack(path, connection, delay, after, limit, ranges)
     elif kind == REPAIR and size >= _REPAIR.size:
         return _repair(datagram)
-    elif kind in {OPEN, OPENED, CLOSE, CLOSED} and size == _OPEN.size:
+    elif kind in {OPEN, OPENED} and size == _OPEN.size:
         _, path, _, connection, time = _OPEN.unpack(datagram)
         return Open(kind, path, connection, time)
     return None

@@ -2,7 +2,7 @@
 --     tshark -X lua_script:plait-prototype.lua -r FILE.pcapng -Y plait_prototype
 
 local prototype = Proto("plait_prototype", "plait prototype transport")
-local kinds = {[1] = "OPEN", [2] = "OPENED", [3] = "DATA", [4] = "ACK", [5] = "REPAIR", [6] = "CLOSE", [7] = "CLOSED"}
+local kinds = {[1] = "OPEN", [2] = "OPENED", [3] = "DATA", [4] = "ACK", [5] = "REPAIR"}
 local fields = {
   kind = ProtoField.uint8("plait_prototype.kind", "Kind", base.DEC, kinds),
   path = ProtoField.uint8("plait_prototype.path", "Path"),
@@ -27,7 +27,7 @@ local function belongs(buffer)
   local size = buffer:len()
   if size < OPEN_BYTES then return false end
   local kind, count = buffer(0, 1):uint(), buffer(2, 2):uint()
-  if kind == 1 or kind == 2 or kind == 6 or kind == 7 then return size == OPEN_BYTES and count == 0 end
+  if kind == 1 or kind == 2 then return size == OPEN_BYTES and count == 0 end
   if kind == 3 then return size == DATA_HEAD + count end
   if kind == 5 then return count > 0 and size == REPAIR_HEAD + count end
   return kind == 4 and count >= 1 and count <= MAX_RANGES and size == ACK_HEAD + count * RANGE_BYTES
@@ -41,7 +41,7 @@ local function dissect(buffer, packet, root)
   tree:add(fields.path, buffer(1, 1))
   tree:add(fields.connection, buffer(4, 4))
   local info = kinds[kind] .. " path " .. path
-  if kind <= 2 or kind >= 6 then
+  if kind <= 2 then
     tree:add(fields.time, buffer(8, 8))
   elseif kind == 3 then
     local length = buffer(2, 2):uint()

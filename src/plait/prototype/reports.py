@@ -28,21 +28,11 @@ class Reporter:
         """Report an event of the flow."""
         self._write({"report": kind, "t_us": microseconds(now), **values})
 
-    def ready(self) -> None:
-        """Report that this end waits for the start of the trial."""
-        self._write({"report": "ready"})
-        self.flush()
-
     def message(self, sent: float | None, received: float | None) -> None:
-        """Report a message: when it was due, and when it arrived. None: not, or the other end knows."""
+        """Report a message: when it was due, and when it arrived. None if it did not."""
         times = {"sent_us": sent, "received_us": received}
         at = {name: None if time is None else microseconds(time) for name, time in times.items()}
         self._write({"report": "message", **at})
-
-    def join(self, index: int) -> None:
-        """Note that a path has joined, on an end that does not send."""
-        if index not in self._joined:
-            self._joined.append(index)
 
     def joins(self, sender: Sender, now: float) -> None:
         """Report the paths that have been established since the last call."""

@@ -97,12 +97,6 @@ def test_an_endpoint_that_opens_and_announces_becomes_two_behind_a_translating_r
     assert real.endpoints("cloud", second.server_address, both) == {"198.51.100.2": both}
 
 
-def test_a_prototype_needs_addresses_that_are_known_in_advance() -> None:
-    _plan, real = planned(UP, "prototype", "bytes: 1MB, scheduler: minrtt")
-    assert [node for node, _ in real.missing] == ["home", "home"]
-    assert "has no public address for path" in real.missing[0][1]
-
-
 def subflows(side: str, *ends: tuple[str, int, str, int]) -> pl.DataFrame:
     names = ("local_address", "local_port", "remote_address", "remote_port")
     rows = [

@@ -10,7 +10,7 @@ import pytest
 from plait.dataset.model import MESSAGES
 from plait.engine.remote.merge import joined_messages
 from plait.engine.remote.spent import Spent
-from plait.engine.remote.support import LACKS, features, prototype_nodes, python, sockets
+from plait.engine.remote.support import LACKS, features, sockets
 from plait.engine.support import lacking
 from plait.errors import TrialError
 from plait.hosts.model import Limits
@@ -54,31 +54,20 @@ def test_traffic_that_two_agents_can_send_and_measure_is_not_refused(traffic: st
     assert lacking(plan, LACKS) == []
 
 
-def prototype_plan(flow: str = "message: 1KB, interval: 10ms, messages: 2") -> Plan:
-    traffic = f"prototype: {{from: a, to: b, {flow}}}"
+STREAM = "stream: {from: a, to: b, message: 1KB, rate: 800kbit, duration: 0.2s}"
+
+
+def traffic_plan(traffic: str) -> Plan:
     return resolve(expand(parse(TEXT.replace("TRAFFIC", traffic), "t.yaml"))[0].scenario, 1)
 
 
-def test_a_prototype_is_carried_although_it_is_a_program_in_guests() -> None:
-    plan = prototype_plan()
+def test_a_prototype_is_refused_once_with_the_engine_that_runs_it() -> None:
+    plan = traffic_plan("prototype: {from: a, to: b, message: 1KB, interval: 10ms, messages: 2}")
     assert {lack.use.feature for lack in lacking(plan, LACKS)} == {"programs"}
     assert features(plan) == []
-    assert list(sockets(plan)) == []
-    assert prototype_nodes(plan) == ["a", "b"]
-
-
-@pytest.mark.parametrize("version", ["3.10.0", "3.13.1", "4.0.0"])
-def test_a_new_enough_python_is_taken(version: str) -> None:
-    assert list(python({"a": version})) == []
-
-
-@pytest.mark.parametrize(
-    ("version", "has"), [("3.9.21", "has Python 3.9.21"), ("", "has no python3 with ctypes")]
-)
-def test_an_old_or_missing_python_is_refused_with_the_node_and_the_remedy(version: str, has: str) -> None:
-    (refused,) = python({"a": "3.11.2", "b": version})
-    assert (refused.use.part, refused.use.name) == ("nodes", "b")
-    assert f"b {has}; install 3.10 or later there" in refused.reason
+    (refused,) = sockets(plan)
+    assert (refused.use.part, refused.use.name) == ("traffic", "1")
+    assert "run it with --engine virtual" in refused.reason
 
 
 def test_messages_of_two_hosts_become_one_row_without_a_delay() -> None:
@@ -88,7 +77,7 @@ def test_messages_of_two_hosts_become_one_row_without_a_delay() -> None:
         (0, 0, 5, 9, 50, None),
         (1, 0, None, 7_000_000, 1000, 1),
     ]
-    joined = joined_messages(prototype_plan(), pl.DataFrame(rows, schema=MESSAGES, orient="row"))
+    joined = joined_messages(traffic_plan(STREAM), pl.DataFrame(rows, schema=MESSAGES, orient="row"))
     assert joined.rows() == [
         (0, 0, 5, 9, 50, None),
         (1, 0, None, 7_000_000, 1000, 1),
@@ -96,16 +85,15 @@ def test_messages_of_two_hosts_become_one_row_without_a_delay() -> None:
     ]
 
 
-@pytest.mark.parametrize("flow", ["bytes: 20KB", "message: 1KB, messages: 20"])
-def test_a_prototype_that_sends_more_than_is_left_does_not_start(flow: str) -> None:
+def test_a_stream_that_sends_more_than_is_left_does_not_start() -> None:
     with pytest.raises(TrialError, match=r"sends at least 1020000 bytes, and 10000 of limits\.bytes"):
         Spent(Limits.model_validate({"rate": "8mbit", "bytes": "10KB", "time": "10s"})).check(
-            prototype_plan(flow)
+            traffic_plan(STREAM)
         )
 
 
 def test_a_failed_trial_counts_what_it_sent_or_what_the_rate_allows() -> None:
-    plan = prototype_plan()
+    plan = traffic_plan(STREAM)
     spent = Spent(Limits.model_validate({"rate": "8mbit", "bytes": "4MB", "time": "10s"}))
     spent.add_failed(1_500_000, 1.0)
     spent.add_failed(None, 1.0)

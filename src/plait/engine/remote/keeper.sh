@@ -88,7 +88,6 @@ facts() {
         value "$name"
     done
     echo "load $(cut -d ' ' -f 1 /proc/loadavg)"
-    echo "python $(python3 -I -S -B -c 'import ctypes, sys; print(".".join(map(str, sys.version_info[:3])))' 2>/dev/null)"
     echo "folder $folder"
     df -Pk "$folder" | tail -n 1 | while read -r _ _ _ free _; do echo "disk_kib $free"; done
     grep -E '^MemAvailable:' /proc/meminfo | while read -r _ free _; do echo "memory_kib $free"; done

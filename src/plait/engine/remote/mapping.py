@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from plait.plan.model.applications import PageConnection
 from plait.plan.model.monitors import Monitors
-from plait.plan.model.plan import Flow, Machine, Namespace, Network, Path, Plan, Side
+from plait.plan.model.plan import Flow, Machine, Namespace, Network, Plan, Side
 
 if TYPE_CHECKING:
     from plait.hosts.model import HostsFile
@@ -66,17 +66,13 @@ class Mapping:
     def flow_at(self, flow: Flow, node: str) -> Flow:
         """Return `flow` as the agent on `node` carries it out: real addresses and ports, and the side that connects."""
         client, server = (self._side(side, node) for side in (flow.client, flow.server))
-        paths = flow.paths
-        if flow.kind == "prototype":  # its program opens a socket for each path
-            paths = tuple(self._path(path, flow, node) for path in flow.paths)
         if not self.is_turned(flow):
-            return flow.model_copy(update={"client": client, "server": server, "paths": paths})
+            return flow.model_copy(update={"client": client, "server": server})
         return flow.model_copy(
             update={
                 "client": server.model_copy(update={"port": 0}),
                 "server": client.model_copy(update={"port": self.ports[flow.client.netns, flow.server.port]}),
                 "sender": "server" if flow.sender == "client" else "client",
-                "paths": paths,
             }
         )
 
@@ -88,13 +84,6 @@ class Mapping:
     def _side(self, side: Side, at: str) -> Side:
         port = self.ports.get((side.netns, side.port), 0)
         return side.model_copy(update={"address": self._address(side.netns, side.address, at), "port": port})
-
-    def _path(self, path: Path, flow: Flow, at: str) -> Path:
-        ends = {
-            "client_address": self._address(flow.client.netns, path.client_address, at),
-            "server_address": self._address(flow.server.netns, path.server_address, at),
-        }
-        return path.model_copy(update=ends)
 
     def endpoints(self, node: str, address: str, flags: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
         """Return the flags of the real endpoints for an MPTCP endpoint of the plan, by their address.
@@ -209,9 +198,6 @@ def _map_port(out: Mapping, hosts: HostsFile, node: str, port: int) -> None:
 
 def _turn(out: Mapping, hosts: HostsFile, flow: Flow) -> None:
     """Give the client of a flow a port to listen on, if only the server can connect on one of the paths."""
-    if flow.kind == "prototype":
-        _check_prototype(out, flow)
-        return
     for address, hidden in planned_pairs(flow):
         is_hidden = out.public.get((flow.server.netns, hidden), "") is None
         if is_hidden and out.public.get((flow.client.netns, address)) is not None:
@@ -231,33 +217,12 @@ def _turn(out: Mapping, hosts: HostsFile, flow: Flow) -> None:
     out.turned_servers.add(flow.server.netns)
 
 
-def _check_prototype(out: Mapping, flow: Flow) -> None:
-    """Note the addresses of a prototype flow that the other side cannot know in advance."""
-    for path in flow.paths:
-        for node, address in (
-            (flow.client.netns, path.client_address),
-            (flow.server.netns, path.server_address),
-        ):
-            if out.public.get((node, address), "") is None:
-                out.missing.append(
-                    (
-                        node,
-                        f"has no public address for path {path.name}, which prototype flow {flow.name} needs",
-                    )
-                )
-
-
 def _check_families(out: Mapping, flow: Flow) -> None:
-    pairs = [(flow.client.address, flow.server.address)]
-    if flow.kind == "prototype":
-        pairs += [(path.client_address, path.server_address) for path in flow.paths]
-    for client_address, server_address in pairs:
-        client = out.addresses.get((flow.client.netns, client_address))
-        server = out.addresses.get((flow.server.netns, server_address))
-        if client and server and ip_address(client).version != ip_address(server).version:
-            out.missing.append(
-                (flow.client.netns, f"has {client}, which cannot reach {server}: the families differ")
-            )
+    client, server = (out.addresses.get((side.netns, side.address)) for side in (flow.client, flow.server))
+    if client and server and ip_address(client).version != ip_address(server).version:
+        out.missing.append(
+            (flow.client.netns, f"has {client}, which cannot reach {server}: the families differ")
+        )
 
 
 def nodes_of(plan: Plan) -> list[str]:

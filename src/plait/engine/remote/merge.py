@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 FETCHED = (*TABLES, "messages", "counter_series")
 """The tables that a host may have."""
-ONE_WAY = ("prototype", "stream", "on_off", "udp")
+ONE_WAY = ("stream", "on_off", "udp")
 """The kinds of flows whose messages one host sends and another one receives."""
 
 

@@ -91,7 +91,7 @@ def _probe(plan: Plan, flows: list[Flow], pairs: Mapping[int, Pair], *, joins: b
     short = []
     for flow in flows:
         client, server = pairs[flow.id]
-        is_datagrams = flow.transport in ("udp", "prototype")
+        is_datagrams = flow.transport == "udp"
         application = _application(flow, joins=joins)
         options = flow.socket.model_copy(update={"scheduler": None, "mark": None})
         short.append(
@@ -126,7 +126,7 @@ def _probe(plan: Plan, flows: list[Flow], pairs: Mapping[int, Pair], *, joins: b
 
 def _application(flow: Flow, *, joins: bool) -> Request | Stream | Udp:
     """Return what stands for the traffic of a flow."""
-    if flow.transport in ("udp", "prototype"):
+    if flow.transport == "udp":
         return Udp(packet_bytes=_BYTES, interval_ns=_GAP_US * 1000, count=20, drain_us=PROBE_US - JOIN_US)
     count = JOIN_US // _GAP_US if joins else 2
     if joins and flow.kind not in ("request", "page", "page_connection"):
@@ -141,7 +141,7 @@ def problems(probe: LineProbe, tables: Mapping[str, pl.DataFrame], real: RealMap
     for row, short, flow in zip(tables["flows"].to_dicts(), probe.plan.flows, probe.flows, strict=True):
         seen = real.flow_at(short, real.opener(short))
         line = _line(seen)
-        if flow.transport in ("udp", "prototype"):
+        if flow.transport == "udp":
             arrived = tables["messages"].filter(flow=short.id)["received_us"].drop_nulls()
             if not len(arrived):
                 yield (

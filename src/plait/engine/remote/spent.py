@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from plait.errors import TrialError
-from plait.plan.model.applications import Prototype, Request, Stream, Transfer, Udp
+from plait.plan.model.applications import Request, Stream, Transfer, Udp
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,10 +81,8 @@ class Spent:
 
 def _planned_bytes(flow: Flow) -> int:
     match flow.application:
-        case Transfer(bytes=size) | Prototype(bytes=int(size)):
+        case Transfer(bytes=size):
             return size
-        case Prototype(message_bytes=int(size), count=int(count)):
-            return size * count
         case Udp(packet_bytes=size, count=count) | Stream(message_bytes=size, count=count):
             return size * count
         case Request(response_bytes=size, count=int(count)):

@@ -36,36 +36,14 @@ LACKS: Map[Feature, str] = {
 }
 
 
-LEAST_PYTHON = (3, 10)
-"""The version of Python that prototype flows need on both hosts."""
-
-
 def features(plan: Plan) -> list[Unsupported]:
-    """Return the uses of features that the engine lacks; the programs of prototype flows are none of them."""
+    """Return the uses of features that the engine lacks; prototype flows are reported by `sockets`."""
     prototypes = {program.name for program in plan.programs if program.flow is not None}
     return [
         lack
         for lack in lacking(plan, LACKS)
         if not (lack.use.feature == "programs" and lack.use.name in prototypes)
     ]
-
-
-def prototype_nodes(plan: Plan) -> list[str]:
-    """Return the nodes with an end of a prototype flow."""
-    flows = [flow for flow in plan.flows if flow.kind == "prototype"]
-    return list(dict.fromkeys(side.netns for flow in flows for side in (flow.client, flow.server)))
-
-
-def python(versions: Map[str, str]) -> Iterator[Unsupported]:
-    """Yield the nodes whose Python is missing or too old; `versions` are by node, empty where there is none."""
-    wanted = ".".join(map(str, LEAST_PYTHON))
-    for node, version in versions.items():
-        numbers = tuple(int(part) for part in version.split(".") if part.isdigit())
-        if numbers >= LEAST_PYTHON:
-            continue
-        has = f"has Python {version}" if numbers else "has no python3 with ctypes"
-        reason = f"runs prototype flows with python3 on the hosts, and {node} {has}; install {wanted} or later there"
-        yield Unsupported(Use("hosts", "nodes", node), reason)
 
 
 def missing(real: Mapping) -> Iterator[Unsupported]:
@@ -87,6 +65,8 @@ def sockets(plan: Plan) -> Iterator[Unsupported]:
 
 
 def _reason(flow: Flow) -> str | None:
+    if flow.kind == "prototype":
+        return "runs no scheduler of a prototype on real hosts; run it with --engine virtual"
     if flow.kind == "transfer" and getattr(flow.application, "file", None) is not None:
         return "does not copy files to real hosts; write bytes instead of file"
     if flow.joins:

@@ -28,7 +28,7 @@ from plait.engine.remote.probe import problems as blocked
 from plait.engine.remote.probe import unconnected
 from plait.engine.remote.spent import Spent
 from plait.engine.remote.ssh import Connections, HostSession
-from plait.engine.remote.support import features, missing, prototype_nodes, python, sockets
+from plait.engine.remote.support import features, missing, sockets
 from plait.errors import MachineError, RequestError, TrialError
 from plait.files import Folder
 from plait.hosts.read import read_hosts
@@ -108,10 +108,6 @@ class RemoteEngine:
         cannot be reached, or lacks something, or if a line is blocked.
         """
         lacks = [*features(plan), *missing(mapping(plan, self._hosts)), *sockets(plan)]
-        if lacks:
-            return lacks
-        facts = self._facts()
-        lacks = list(python({node: facts[node].get("python", "") for node in prototype_nodes(plan)}))
         if not lacks:
             self._refuse_what_is_blocked(plan)
         return lacks

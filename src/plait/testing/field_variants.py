@@ -1,6 +1,6 @@
 """Variants of a scenario in which one field differs, to find fields without an effect and ask lint why.
 
-`bench/field_effects.py` runs them; the unit tests compare their plans.
+The unit tests compare their plans.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """More subflows per connection reach more of a fat tree's capacity under permutation traffic.
 
 Raiciu et al., SIGCOMM 2011. What is expected comes from arithmetic: the max-min fair shares of subflows whose ways ECMP
-draws (`bench/permutation.py`, which also measures more permutations).
+draws.
 """
 
 from __future__ import annotations

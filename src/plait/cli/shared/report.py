@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from contextlib import contextmanager
@@ -39,7 +40,7 @@ def report_with_progress(
 
 def _prepare_view(summary: Summary, content: bytes) -> None:
     """Let the first visit of a large study in a browser find its page in the cache."""
-    if len(content) >= _LARGE_BYTES:
+    if len(content) >= _LARGE_BYTES and importlib.util.find_spec("plait.view") is not None:
         from plait.view.study_data import keep_views
 
         keep_views(summary, content)

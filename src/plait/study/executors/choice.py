@@ -6,7 +6,6 @@ from concurrent.futures import Executor
 from typing import TYPE_CHECKING
 
 from plait.errors import RequestError
-from plait.study.executors.cluster.executor import ClusterExecutor
 from plait.study.executors.futures import FuturesExecutor
 
 if TYPE_CHECKING:
@@ -27,6 +26,8 @@ def executor_of(
     effect.
     """
     if isinstance(asked, str):
+        from plait.study.executors.cluster.executor import ClusterExecutor
+
         return ClusterExecutor(asked, notify, insecure=insecure)
     if insecure:
         raise RequestError("--insecure without --cluster tcp://HOST:PORT has no effect; omit it")

@@ -49,7 +49,7 @@ MAY_IMPORT = {
 }
 SERVES_ALL = {
     *("binaries", "cache", "cautions", "errors", "files", "frames", "label_text"),
-    *("limits", "metric_names", "parts", "seeds", "units", "version", "whole_files", "workers"),
+    *("limits", "metrics", "parts", "seeds", "units", "version", "whole_files", "workers"),
 }
 PURE = ("scenario/scenario", "plan", "analysis", "explain")
 IMPURE = {"subprocess", "socket", "threading", "time", "datetime", "random", "os", "shutil", "tempfile"}

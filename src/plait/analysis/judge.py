@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.cautions import Caution
-from plait.metric_names import is_judged, judged_metric
+from plait.metrics import is_judged, judged_metric
 from plait.units import Ratio
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ import polars as pl
 
 from plait.analysis.compare.studies import compare_studies
 from plait.analysis.judge import judged_in
-from plait.analysis.metrics.catalogue import COMPARED
 from plait.dataset.model import ALL_TABLES
 from plait.dataset.trial import read_trial, trial_folder
 from plait.errors import RequestError
 from plait.files import Output
+from plait.metrics import COMPARED
 from plait.report.assemble import read_partly, summary_of
 from plait.report.figures.study_figures import static_figures
 from plait.report.headline import headline, path_counts, sentences

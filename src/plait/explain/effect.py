@@ -5,11 +5,11 @@ from __future__ import annotations
 import statistics
 from typing import TYPE_CHECKING
 
-from plait.analysis.metrics.catalogue import COMPARED
 from plait.analysis.statistics.differences import paired
 from plait.analysis.values import show
 from plait.analysis.wording import change
 from plait.explain.model import Effect
+from plait.metrics import COMPARED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.compare.factors import factor_names, level, main_factor
 from plait.analysis.labels.cases import labels
-from plait.analysis.metrics.catalogue import COMPARED, judged_metrics, short_heading_of
 from plait.analysis.metrics.catalogue import columns as companions
+from plait.analysis.metrics.catalogue import judged_metrics, short_heading_of
 from plait.analysis.metrics.groups import STEADY as STEADY_OF_GROUP
 from plait.analysis.metrics.groups import group_names
 from plait.analysis.published import REPORTED
 from plait.analysis.values import in_one_unit, with_interval
 from plait.analysis.wording import MISSING, significant
 from plait.errors import RequestError
+from plait.metrics import COMPARED
 from plait.report.figures.axes import telling_settings
 from plait.report.headline import matched
 from plait.report.table import STEADY, rows

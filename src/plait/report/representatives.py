@@ -15,11 +15,11 @@ from plait.analysis.labels.labelled import labelled
 from plait.analysis.metrics.catalogue import primary_metric
 from plait.analysis.metrics.ideal import ideal_goodput_bps
 from plait.analysis.metrics.programs import with_connections, without_control
-from plait.analysis.metrics.trial import GREEDY
 from plait.analysis.series import TrialSeries, trial_series
 from plait.dataset.trial import read_trial, trial_folder
 from plait.explain import explain_trial
 from plait.explain.unrestricted_paths import unrestricted_paths_of_case
+from plait.metrics import GREEDY
 from plait.report.cached import kept_explanation
 from plait.results.reduce import TrialPlace
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.compare.factors import factor_names, level
 from plait.analysis.labels.cases import labels
-from plait.analysis.metrics.catalogue import COMPARED, columns, heading_of, judged_metrics, primary_metric
+from plait.analysis.metrics.catalogue import columns, heading_of, judged_metrics, primary_metric
 from plait.analysis.metrics.groups import group_names
 from plait.analysis.model import PublishedGoodput
 from plait.analysis.published import REPORTED
 from plait.analysis.values import show, span, with_interval
 from plait.analysis.wording import MISSING, change, significant
+from plait.metrics import COMPARED
 from plait.report.figures.axes import telling_settings
 from plait.report.headline import matched
 

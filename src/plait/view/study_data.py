@@ -24,16 +24,7 @@ from plait.analysis.compare.factors import main_factor
 from plait.analysis.judge import judged_in
 from plait.analysis.labels.cases import labels
 from plait.analysis.labels.study_labels import labels_in
-from plait.analysis.metrics import units
-from plait.analysis.metrics.catalogue import (
-    COMPARED,
-    columns,
-    heading_of,
-    least_of,
-    metric_of,
-    title_of,
-    unit_of,
-)
+from plait.analysis.metrics.catalogue import columns, heading_of, least_of, metric_of, title_of, unit_of
 from plait.analysis.model import Summary
 from plait.analysis.statistics.intervals import describe
 from plait.analysis.wording import short_name, value_words
@@ -43,6 +34,7 @@ from plait.dataset.provenance import explain
 from plait.dataset.trial import making_sense
 from plait.errors import DataError
 from plait.files import MOST_BYTES, Folder
+from plait.metrics import COMPARED
 from plait.report.figures.axes import telling_settings
 from plait.report.headline import headline, path_counts, sentences
 from plait.scenario.vary.text import strata
@@ -64,15 +56,6 @@ FIGURES = ContentCache("views", most=200)
 """Figures of all cases and headlines under the hash of summary.json: to parse it takes seconds for 10 000 cases."""
 FORM = 1
 """Grows when `cases_view`, or the headline, has another form."""
-_KINDS = {
-    id(units.RATE): "rate",
-    id(units.MICROSECONDS): "micros",
-    id(units.SECONDS): "seconds",
-    id(units.BYTES): "size",
-    id(units.PERCENT): "percent",
-    id(units.COUNT): "count",
-    id(units.PER_SECOND): "count",
-}
 FIGURE_FILE = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,99})\.(svg|png|pdf|csv|parquet)")
 """Names of files that pages offer."""
 _USEFUL = ("goodput_bps", "efficiency", "aggregation_benefit", "retransmits", "rtt_median_us", "jain_index")
@@ -220,7 +203,7 @@ def metric_view(name: str, labels: StudyLabels) -> dict[str, Any]:
         "name": name,
         "title": title_of(name, labels),
         "heading": f"{owner}: {heading}" if owner and owner not in heading else heading,
-        "unit": _KINDS.get(id(unit), "number"),
+        "unit": unit.kind,
         "steps": [list(step) for step in unit.steps],
         "better": record.better if record is not None else None,
     }

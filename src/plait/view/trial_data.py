@@ -13,7 +13,7 @@ from plait.analysis.labels.labelled import labelled
 from plait.analysis.labels.study_labels import labels_in
 from plait.analysis.metrics.ideal import ideal_goodput_bps
 from plait.analysis.metrics.programs import with_connections, without_control
-from plait.analysis.metrics.trial import GREEDY, trial_metrics
+from plait.analysis.metrics.trial import trial_metrics
 from plait.analysis.series import TrialSeries, trial_series
 from plait.analysis.values import show
 from plait.analysis.wording import MISSING, percent, rate, seconds, size
@@ -21,6 +21,7 @@ from plait.dataset.trial import making_sense, read_trial, trial_folder
 from plait.explain import explain_trial
 from plait.explain.causes import CAUSES, HARMLESS
 from plait.explain.unrestricted_paths import unrestricted_paths_of_case
+from plait.metrics import GREEDY
 from plait.report.drawing.link_labels import LinkLabels
 from plait.report.drawing.network import draw
 from plait.report.drawing.overview import is_crowded

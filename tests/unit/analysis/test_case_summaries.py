@@ -11,11 +11,12 @@ from plait.analysis import values, wording
 from plait.analysis.compare.cases import compare
 from plait.analysis.compare.summary import summarise
 from plait.analysis.labels.cases import case_label
-from plait.analysis.metrics.catalogue import CATALOGUE, least_of
+from plait.analysis.metrics.catalogue import least_of
 from plait.analysis.model import Comparison, Summary
 from plait.analysis.rows import CaseRows, FailedTrial, TrialRow
 from plait.analysis.statistics.intervals import describe
 from plait.analysis.statistics.student import t_quantile
+from plait.metrics import CATALOGUE
 
 
 def case(transport: str, goodputs: list[float | None], *, first_seed: int = 0, **settings: Any) -> CaseRows:

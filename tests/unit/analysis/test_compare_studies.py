@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 from fake_plans import FakeFlow, FakePath, fake_plan
 from plait.analysis.compare.factors import Design
 from plait.analysis.compare.studies import compare_studies
-from plait.analysis.metrics.catalogue import CATALOGUE, COMPARED, JUDGEABLE
 from plait.analysis.rows import CaseRows, FailedTrial, TrialRow
 from plait.analysis.wording import MISSING
 from plait.cli import app
 from plait.errors import DataError, RequestError
+from plait.metrics import CATALOGUE, COMPARED, JUDGED_METRICS
 from plait.report.terminal.comparison import _changed_fields
 from result_folders import FakeCase, two_paths, write_study
 
@@ -172,7 +172,7 @@ def test_help_and_page_name_every_metric_that_is_judged() -> None:
     lower = page.partition("**Lower is better:**")[2].partition("\n\n")[0]
     more, less = (re.findall(r"`(\w+)`", metrics) for metrics in (higher, lower))
     assert {**dict.fromkeys(more, True), **dict.fromkeys(less, False)} == {
-        name: CATALOGUE[name].better == "more" for name in JUDGEABLE
+        name: CATALOGUE[name].better == "more" for name in JUDGED_METRICS
     }
     by_default = page.partition("and without one ")[2].partition(".")[0]
     assert re.findall(r"`(\w+)`", by_default) == list(COMPARED)

@@ -12,13 +12,13 @@ from fake_tables import make_tables
 from plait.analysis.compare.cases import compare
 from plait.analysis.compare.factors import Design
 from plait.analysis.compare.summary import summarise
-from plait.analysis.metrics.catalogue import CATALOGUE, COMPARED, columns, heading_of, primary_metric
-from plait.analysis.metrics.messages import probe_metrics
+from plait.analysis.metrics.catalogue import columns, heading_of, primary_metric
 from plait.analysis.metrics.programs import with_connections
-from plait.analysis.metrics.trial import trial_metrics
+from plait.analysis.metrics.trial import computed_metrics, trial_metrics
 from plait.analysis.model import CaseSummary, Summary
 from plait.analysis.rows import CaseRows, TrialRow
 from plait.analysis.statistics.intervals import describe
+from plait.metrics import CATALOGUE, COMPARED
 from plait.report.headline import headline, sentences
 from plait.report.table import rows
 
@@ -265,9 +265,9 @@ def test_the_completion_time_that_a_program_reports_can_be_judged() -> None:
 def test_probes_report_round_trips_and_missing_answers() -> None:
     times = [10_000] * 18 + [50_000, None]
     probes = [{"t_us": n, "path": "p", "rtt_us": rtt} for n, rtt in enumerate(times)]
-    assert probe_metrics(make_tables({"probes": probes})) == {
+    assert computed_metrics(fake_plan(), make_tables({"probes": probes}), {}) == {
         "probe_rtt_p50_us": 10_000,
         "probe_rtt_p95_us": 50_000,
         "probe_loss_ratio": 0.05,
     }
-    assert probe_metrics({}) == {}
+    assert computed_metrics(fake_plan(), {}, {}) == {}

@@ -8,11 +8,12 @@ import polars as pl
 import pytest
 
 from fake_tables import fake_tables, make_tables
-from plait.analysis.metrics.catalogue import COMPARED, speaks_for
+from plait.analysis.metrics.catalogue import speaks_for
 from plait.dataset.model import ALL_TABLES
 from plait.explain import explain_trial
 from plait.explain.causes import CAUSES, Cause
 from plait.explain.effect import effect
+from plait.metrics import COMPARED
 from plait.plan.model.applications import Application, Connection
 from scenario_samples import plan_of
 

@@ -10,9 +10,8 @@ import pytest
 from case_samples import crossed
 from plait.analysis.compare.summary import summarise
 from plait.analysis.judge import judged_in, margin_of, margins_in, unmeasured
-from plait.analysis.metrics.catalogue import JUDGEABLE, compared_metric
+from plait.analysis.metrics.catalogue import compared_metric
 from plait.errors import ScenarioError
-from plait.metric_names import JUDGED_METRICS
 from plait.report.columns import value_columns
 from plait.report.headline import headline
 from plait.report.terminal.comparison import compare_folders
@@ -43,10 +42,6 @@ def judged(*metrics: str) -> Summary:
         baseline=cases[0].name,
         judged=judged_in({"judge": [*metrics]}),
     )
-
-
-def test_the_names_that_a_scenario_can_judge_by_are_those_with_a_better_direction() -> None:
-    assert sorted(JUDGED_METRICS) == sorted(JUDGEABLE)
 
 
 def test_the_first_judged_metric_is_the_headline_the_first_column_and_the_tested_one() -> None:

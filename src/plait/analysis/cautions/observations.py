@@ -12,8 +12,9 @@ from plait.analysis.by_flow import DividedTables, sender_subflows
 from plait.analysis.cautions.join_time import had_time_to_join
 from plait.analysis.cautions.mptcp import findings
 from plait.analysis.gaps import part
-from plait.analysis.metrics.trial import GREEDY, SYN_AND_FIN
+from plait.analysis.metrics.trial import SYN_AND_FIN
 from plait.cautions import TRIALS_DISTURBED, Caution
+from plait.metrics import GREEDY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 from plait.analysis.compare.factors import PLAIN, by_stratum, main_factor, other_settings
 from plait.analysis.judge import margin_of
 from plait.analysis.labels.cases import labels
-from plait.analysis.metrics.catalogue import COMPARED, compared_metric
+from plait.analysis.metrics.catalogue import compared_metric
 from plait.analysis.model import Comparison
 from plait.analysis.statistics.differences import direction, paired
 from plait.analysis.statistics.tests import ALPHA, holm
 from plait.analysis.values import show
 from plait.analysis.wording import change, change_interval, times, within
+from plait.metrics import COMPARED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,11 +6,11 @@ percentiles of the others would be too low.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from plait.metrics import nearest_rank
 from plait.plan.model.applications import Page
 
 if TYPE_CHECKING:
@@ -60,30 +60,6 @@ def delays_us(messages: pl.DataFrame, flows: Sequence[Flow]) -> pl.Series:
     """Return the delays of all messages of these flows that arrived, in us, in no certain order."""
     mine = messages.filter(pl.col("flow").is_in([flow.id for flow in flows]))
     return (mine["received_us"] - mine["sent_us"]).drop_nulls()
-
-
-def nearest_rank(values: Sequence[float], share: float) -> float | None:
-    """Return the least value that at least `share` of all do not exceed (the nearest-rank percentile); None of none.
-
-    `values` are in ascending order.
-    """
-    if not values:
-        return None
-    rank = math.ceil(share * len(values) - 1e-9)  # 0.95 * 60 is a little more than 57
-    return float(values[max(rank, 1) - 1])
-
-
-def probe_metrics(tables: Mapping[str, pl.DataFrame]) -> Metrics:
-    """Return round-trip times of answered echo requests, and the share of unanswered ones."""
-    probes = tables.get("probes")
-    if probes is None or probes.is_empty():
-        return {}
-    times = sorted(probes["rtt_us"].drop_nulls().to_list())
-    return {
-        "probe_rtt_p50_us": nearest_rank(times, 0.5),
-        "probe_rtt_p95_us": nearest_rank(times, 0.95),
-        "probe_loss_ratio": probes["rtt_us"].null_count() / probes.height,
-    }
 
 
 def _delays_us(flows: Sequence[Flow], arrived: Messages) -> list[int | None]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -15,13 +16,14 @@ from plait.analysis.metrics.capped_ideal import capped_goodput_bps
 from plait.analysis.metrics.groups import group_metrics
 from plait.analysis.metrics.ideal import ideal_goodput_bps, single_path_goodputs_bps
 from plait.analysis.metrics.joint_ideal import joint_goodput_bps
-from plait.analysis.metrics.messages import message_metrics, probe_metrics
+from plait.analysis.metrics.messages import message_metrics
 from plait.analysis.metrics.path_shares import share_metrics
 from plait.analysis.metrics.paths import path_name
 from plait.analysis.metrics.programs import flow_prefix, is_control, program_metrics
 from plait.analysis.metrics.users import foreground, goodput_bps, users
 from plait.analysis.metrics.windows import second_subflow_s, steady_goodput_bps
 from plait.analysis.queueing import queue_metrics
+from plait.metrics import CATALOGUE, GREEDY, TrialData
 from plait.plan.model.applications import Connection
 
 if TYPE_CHECKING:
@@ -32,8 +34,6 @@ if TYPE_CHECKING:
 
 Metrics = dict[str, float | None]
 
-GREEDY = ("bulk", "transfer")
-"""The kinds of flows that take what they can get; what others get is no measure of the links."""
 SYN_AND_FIN = 2
 """bytes_acked of tcp_info counts SYN and FIN as a byte each: a subflow that acked no more carried no data."""
 
@@ -49,7 +49,7 @@ def trial_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
         "queues": lambda: queue_metrics(plan, tables),
         "steady goodput and second subflows": lambda: _windows(plan, tables, flows),
         "messages": lambda: message_metrics(plan, tables),
-        "probes": lambda: probe_metrics(tables),
+        "the catalogue": lambda: computed_metrics(plan, tables, flows),
         "programs": lambda: program_metrics(plan, tables),
         "single flows": lambda: _flow_metrics(plan, flows),
     }
@@ -57,6 +57,32 @@ def trial_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     for name, make in parts.items():
         metrics |= part(f"metrics of {name}", make, {})
     return metrics | part("metrics of groups", lambda: group_metrics(plan, metrics), {})
+
+
+def computed_metrics(
+    plan: Plan, tables: Mapping[str, pl.DataFrame], rows: Mapping[int, Mapping[str, object]]
+) -> Metrics:
+    """Return the metrics whose entry in the catalogue has a function: of the trial, and of each of several flows.
+
+    A trial has those of its kinds of foreground flows. `rows` are those of the table `flows`, by flow.
+    """
+    metrics: Metrics = {}
+    probes = tables.get("probes")
+    has_probes = probes is not None and not probes.is_empty()
+    for metric in CATALOGUE.values():
+        if metric.compute is None:
+            continue
+        asked = [flow for flow in foreground(plan) if flow.measured_as in metric.traffic]
+        owners: dict[str, list[Flow]] = {}
+        if "trial" in metric.owners and (asked or (has_probes and "probe" in metric.traffic)):
+            owners[metric.name] = asked
+        if "FLOW" in metric.owners and len(plan.flows) > 1:
+            named = (flow for flow in _planned(plan) if flow.measured_as in metric.traffic)
+            owners |= {f"{flow.name}.{metric.name}": [flow] for flow in named}
+        for name, flows in owners.items():
+            compute = partial(metric.compute, TrialData(plan, flows, tables, rows))
+            metrics[name] = part(f"the metric {name}", compute, None)
+    return metrics
 
 
 def _goodputs(plan: Plan, flows: Mapping[int, Mapping[str, object]]) -> Metrics:

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plait.analysis.metrics.catalogue import COMPARED
 from plait.analysis.statistics.intervals import describe
+from plait.metrics import COMPARED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from plait.analysis.metrics.catalogue import COMPARED
 from plait.cli.shared.options import ColumnsOption, column_names
+from plait.metrics import COMPARED
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 

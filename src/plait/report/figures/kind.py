@@ -10,7 +10,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from plait.analysis.metrics.catalogue import COMPARED, compared_metric, judged_metrics
+from plait.analysis.metrics.catalogue import compared_metric, judged_metrics
+from plait.metrics import COMPARED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

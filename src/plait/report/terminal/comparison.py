@@ -6,13 +6,12 @@ from typing import IO, TYPE_CHECKING
 
 from plait.analysis.compare.studies import compare_studies
 from plait.analysis.judge import judged_in
-from plait.analysis.metrics.catalogue import COMPARED
 from plait.analysis.statistics.tests import ASSUMES
 from plait.analysis.values import show
 from plait.analysis.wording import MISSING, change
 from plait.dataset.trial import making_sense
 from plait.errors import RequestError
-from plait.metric_names import JUDGED_METRICS, is_judged
+from plait.metrics import COMPARED, JUDGED_METRICS, is_judged
 from plait.report.columns import TextColumn, factor_columns, picked
 from plait.report.terminal.summary import Screen, show_table
 from plait.results.read import read_study

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from plait.metric_names import FIGURE_METRICS
+from plait.metrics import FIGURE_METRICS
 from plait.scenario.fields.figures import OVER_TIME, RESERVED
 from plait.scenario.read.wording import nearest
 from plait.scenario.vary.text import setting_names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.metric_names import FIGURE_METRICS, JUDGED_METRICS, is_judged, judged_metric
+from plait.metrics import FIGURE_METRICS, JUDGED_METRICS, is_judged, judged_metric
 from plait.scenario.read.wording import closest, nearest
 
 if TYPE_CHECKING:

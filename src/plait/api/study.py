@@ -21,7 +21,7 @@ from plait.report.headline import headline, path_counts, sentences
 from plait.report.page.template import fill
 from plait.report.render.render import Drawing, draw_all, standalone
 from plait.report.representatives import representatives
-from plait.report.table import rows
+from plait.report.table import factors_of, value_columns
 from plait.results.long_table import factor_column
 from plait.scenario.read.wording import nearest
 
@@ -258,8 +258,8 @@ class Study:
             "heading": self._data.about.heading,
             "headline": headline(self.summary, path_counts(self.summary)),
             "sentences": sentences(self.summary),
-            "rows": rows(self.summary),
+            "columns": [*factors_of(self.summary), *value_columns(self.summary)],
             "figure": name,
             "figure_base64": "" if figure is None else base64.b64encode(figure.svg.encode()).decode(),
         }
-        return fill("notebook", view)
+        return fill("notebook", **view)

@@ -1,196 +1,349 @@
-"""The table of cases as text, cell by cell: the terminal and the page show the same strings."""
+"""The table of cases: one list of columns, which the terminal, the page and the pages of a browser show."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, TypeVar
 
-from plait.analysis.compare.factors import factor_names, level
+from plait.analysis.compare.factors import factor_names, level, main_factor
 from plait.analysis.labels.cases import labels
-from plait.analysis.metrics.catalogue import columns, heading_of, judged_metrics, primary_metric
+from plait.analysis.metrics import catalogue
+from plait.analysis.metrics.catalogue import COMPARED, heading_of, judged_metrics, short_heading_of
+from plait.analysis.metrics.groups import STEADY as STEADY_OF_GROUP
 from plait.analysis.metrics.groups import group_names
 from plait.analysis.model import PublishedGoodput
 from plait.analysis.published import REPORTED
-from plait.analysis.values import show, span, with_interval
-from plait.analysis.wording import MISSING, change, significant
-from plait.metrics import COMPARED
+from plait.analysis.values import in_one_unit, show, span, with_interval
+from plait.analysis.wording import MISSING, capital, change, significant
+from plait.errors import RequestError
 from plait.report.figures.axes import telling_settings
 from plait.report.headline import matched
+from plait.report.render.theme import PATHS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from plait.analysis.compare.factors import HasSettings
-    from plait.analysis.labels.study_labels import StudyLabels
-    from plait.analysis.model import CaseSummary, Comparison, Statistics, Summary
+    from plait.analysis.model import CaseSummary, Statistics, Summary
 
+PUBLISHED = "published"
+RATIO = "ratio"
+BARE = ("efficiency", "jain_index")
+"""Metrics without intervals in tables unless the study is judged by them."""
+DETAILS = ("aggregation_benefit", "retransmits", "rtt_median_us")
+"""Metrics whose means the page adds to the columns of the terminal, without intervals."""
+TIMES = "\N{MULTIPLICATION SIGN}"
 SHARE = ".path_share"
 FLOW = ".goodput_bps"
 STEADY = "steady_goodput_bps"
-
 MOST_SHARES = 9
 """Paths between two hosts, at most."""
 
+T = TypeVar("T")
+Segment = tuple[str, int, str]
+"""A part of a bar: its percentage, the number of the path whose colour it has, and the name of the path."""
+
 
 @dataclass(frozen=True)
-class Row:
-    """One case. What was not measured is a dash."""
+class Column:
+    """One column: the name by which `--columns` chooses it, its heading, and a cell for each case."""
 
     name: str
-    label: str
-    levels: tuple[tuple[str, str], ...]
-    """Each factor that varies and its level; the case's label where factors do not tell all cases apart."""
-    trials: str
-    """"10", or "9 of 10" when some failed."""
-    goodput: str
-    goodput_range: str
-    """Least to greatest over the trials; empty when it would repeat the mean."""
-    completion: str
-    ratio: str
-    """The metric that the study is about, against the baseline case: "1.92"."""
-    change: str
-    """The same as a change, "+91.8 %"."""
-    baseline: str
-    """The label of the case compared with; empty for the baseline itself."""
-    compared_by: str
-    """The heading of the metric that `ratio` is of."""
-    efficiency: str
-    benefit: str
-    shares: tuple[tuple[str, float], ...]
-    """Mean share of each path, by name; empty when not measured, for several flows, and among many hosts."""
-    retransmits: str
-    rtt: str
-    jain: str
-    groups: tuple[tuple[str, str, str], ...]
-    """Of each group of flows its name, what each of its flows gets, and what was published of it (or nothing)."""
-    published: str
-    """What was published of all flows together; empty without."""
-    more: tuple[tuple[str, str], ...]
-    """Metrics that only some kinds of traffic have, and results of programs, by the heading of their column."""
-    leading: int
-    """How many of those come before the goodput: the study is about them."""
+    heading: str
+    """The heading in a terminal."""
+    cells: tuple[str, ...]
+    title: str = ""
+    """The heading on the page; empty where it is `heading`, capitalised."""
+    notes: tuple[tuple[str, ...], ...] = ()
+    """On the page, lines of small print below each cell."""
+    bars: tuple[tuple[Segment, ...], ...] = ()
+    """On the page, a bar above each cell."""
+    unit: str = ""
+    """The unit of all `numbers`."""
+    numbers: tuple[str, ...] = ()
+    """The same cells without their unit; empty where they have none."""
+    is_factor: bool = False
+    folds: bool = False
+    """A cell may take several lines."""
+    is_words: bool = False
+    """Its cells are words, which begin at the left."""
+    medium: Literal["any", "page", "terminal"] = "any"
+    """What shows it without being asked for it."""
+    styles: Mapping[str, str] = field(default_factory=dict)
+    """The colours of cells by their text."""
 
     @property
-    def share_text(self) -> str:
-        """The shares in percent: "51 / 49"."""
-        return " / ".join(f"{value * 100:.0f}" for _, value in self.shares) or MISSING
+    def compact(self) -> Column:
+        """The column with the unit in its heading."""
+        if not self.numbers or not self.unit:
+            return self
+        return Column(self.name, f"{self.heading}, {self.unit}", self.numbers)
 
-
-def rows(summary: Summary) -> list[Row]:
-    """Return a row for every case."""
-    names = labels(summary.cases)
-    first = primary_metric(summary)
-    compared = {comparison.case: comparison for comparison in matched(summary) if comparison.metric == first}
-    groups = group_names(name for case in summary.cases for name in case.metrics)
-    told_apart = levels(summary.cases)
-    judged = [name for name in judged_metrics(summary) if name not in {"goodput_bps", "completion_s"}]
-    front = list(dict.fromkeys((*(judged if summary.judged else ()), *_companions(first))))
-    ordered, leading = list(dict.fromkeys((*front, *columns(first)))), len(front)
-    more = [*ordered[:leading], *_reported_by_programs(summary), STEADY, *ordered[leading:]]
-    return [
-        _row(
-            case,
-            names,
-            compared.get(case.name),
-            groups,
-            more=more,
-            leading=leading,
-            at=at,
-            first=first,
-            called=summary.labels,
+    def in_order(self, rows: Sequence[int]) -> Column:
+        """Return the column with these of its rows."""
+        return replace(
+            self,
+            cells=_at(self.cells, rows),
+            numbers=_at(self.numbers, rows),
+            notes=_at(self.notes, rows),
+            bars=_at(self.bars, rows),
         )
-        for case, at in zip(
-            summary.cases, told_apart or [(("Case", names[c.name]),) for c in summary.cases], strict=True
-        )
-    ]
+
+    @property
+    def page_title(self) -> str:
+        """The heading on the page."""
+        return self.title or capital(self.heading)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no value at all."""
+        return all(cell == MISSING for cell in self.cells)
 
 
-def levels(cases: Sequence[HasSettings]) -> list[tuple[tuple[str, str], ...]]:
-    """Return each factor that varies and its level, for each case.
+def _at(values: tuple[T, ...], rows: Sequence[int]) -> tuple[T, ...]:
+    return tuple(values[row] for row in rows) if values else ()
 
-    Nothing where these do not tell all cases apart, and where each case has a label.
+
+def metric_order(measured: Collection[str], judged: Sequence[str]) -> list[str]:
+    """Return the measured metrics that have a column without being asked for, the most important first.
+
+    Those that the study is judged by come first, then those of the same kind of traffic.
     """
-    if all(getattr(case, "label", None) for case in cases):
-        return []
+    near = COMPARED[judged[0]].columns if judged[0] in COMPARED else ()
+    programs = [name for name in measured if name.endswith(REPORTED)]
+    usual = ("completion_s", "goodput_bps", "efficiency", *programs, STEADY, *catalogue.columns(judged[0]))
+    order = dict.fromkeys((*judged, *near, *usual, "jain_index", *DETAILS))
+    return [name for name in order if name in set(measured)]
+
+
+def factor_columns(cases: Sequence[HasSettings], names_of_cases: Sequence[str]) -> list[Column]:
+    """Return a column for each factor that varies; of the cases' names if these do not tell the cases apart.
+
+    Where each case has a label, `names_of_cases` has these, and they are the only column.
+    """
     factors = telling_settings(cases)
     names = factor_names(factors)
-    found = [
-        tuple((names[factor].replace("_", " "), level(case, factor)) for factor in factors) for case in cases
+    columns = [
+        Column(
+            names[factor],
+            names[factor].replace("_", " "),
+            tuple(level(case, factor) for case in cases),
+            is_factor=True,
+            folds=True,
+        )
+        for factor in factors
     ]
-    return found if len(set(found)) == len(found) and factors else []
+    told_apart = set(zip(*(column.cells for column in columns), strict=True))
+    labelled = bool(cases) and all(getattr(case, "label", None) for case in cases)
+    if len(told_apart) == len(set(names_of_cases)) and not labelled:
+        return columns
+    return [Column("case", "case", tuple(names_of_cases), is_factor=True, folds=True)]
 
 
-def _companions(metric: str) -> tuple[str, ...]:
-    return COMPARED[metric].columns if metric in COMPARED else ()
+def factors_of(summary: Summary) -> list[Column]:
+    """Return the columns that say which case a row of the table of cases is."""
+    words = labels(summary.cases)
+    return factor_columns(summary.cases, [words[case.name] or case.name for case in summary.cases])
 
 
-def _reported_by_programs(summary: Summary) -> list[str]:
-    """Return the goodput metric of each program that reports its own: by iperf3's JSON."""
-    return list(
-        dict.fromkeys(name for case in summary.cases for name in case.metrics if name.endswith(REPORTED))
+def value_columns(summary: Summary, medium: Literal["page", "terminal"] = "terminal") -> list[Column]:
+    """Return the columns in which anything was measured, the most important first, for a terminal or the page."""
+    judged = judged_metrics(summary)
+    measured = dict.fromkeys(name for case in summary.cases for name in case.metrics)
+    further = [name for name in metric_order(measured, judged) if name not in judged]
+    columns = (
+        _trials(summary.cases),
+        *_groups(summary),
+        *(_metric(summary, name) for name in judged),
+        *_published(summary),
+        *(_ratio(summary, name, RATIO if name == judged[0] else f"{name}:{RATIO}") for name in judged),
+        *(_metric(summary, name) for name in further if name not in {"jain_index", *DETAILS}),
+        _paths(summary),
+        *(_metric(summary, name) for name in further if name == "jain_index"),
+        *(
+            replace(_metric(summary, name, bare=True), medium="page")
+            for name in further
+            if name in DETAILS
+        ),
+    )  # fmt: skip
+    return [column for column in columns if column.medium in {"any", medium} and not column.is_empty]
+
+
+def chosen(summary: Summary, wanted: Sequence[str]) -> list[Column]:
+    """Return the columns that `--columns` names, in its order; behind those of all factors if it names no factor.
+
+    Raises:
+        RequestError: there is no such column; the message lists those that there are.
+    """
+    measured = {name for case in summary.cases for name in case.metrics}
+    known = [*factors_of(summary), *value_columns(summary)]
+    return picked(known + [_metric(summary, name) for name in wanted if name in measured], wanted)
+
+
+def picked(known: Sequence[Column], wanted: Sequence[str]) -> list[Column]:
+    """Return those of the `known` columns that are `wanted`, in that order; behind all factors if none is a factor.
+
+    Raises:
+        RequestError: there is no such column; the message lists those that there are.
+    """
+    by_name = {column.name: column for column in reversed(known)}
+    for name in wanted:
+        if name not in by_name:
+            names = ", ".join(dict.fromkeys(column.name for column in known))
+            raise RequestError(f"--columns {name}: there is no such column; choose from {names}")
+    columns = [by_name[name] for name in dict.fromkeys(wanted)]
+    if any(column.is_factor for column in columns):
+        return columns
+    return [*(column for column in known if column.is_factor), *columns]
+
+
+def flow_columns(summary: Summary) -> list[Column]:
+    """Return for each flow the column of its mean goodput in each case; nothing when every case has one flow."""
+    names = dict.fromkeys(
+        name.removesuffix(FLOW) for case in summary.cases for name in case.metrics if name.endswith(FLOW)
+    )
+    return [
+        replace(_metric(summary, f"{name}{FLOW}"), title=summary.labels.flow(name)) for name in names
+    ]  # fmt: skip
+
+
+def path_shares(case: CaseSummary, summary: Summary) -> tuple[tuple[str, float], ...]:
+    """Return each path and its mean share (0 to 1). Empty for several flows, and for more than `MOST_SHARES` paths."""
+    flows = tuple(f"{name.removesuffix(FLOW)}." for name in case.metrics if name.endswith(FLOW))
+    shares = tuple(
+        (summary.labels.path(name.removesuffix(SHARE)), stats.mean)
+        for name, stats in case.metrics.items()
+        if name.endswith(SHARE) and stats.mean is not None and not name.startswith(flows)
+    )
+    return shares if len(shares) <= MOST_SHARES else ()
+
+
+def _metric(summary: Summary, name: str, *, bare: bool = False) -> Column:
+    """Return the column of a metric's means, with their intervals unless `bare` or the metric only explains others."""
+    stats = [case.metrics.get(name) for case in summary.cases]
+    judged = judged_metrics(summary)
+    if bare or (name in BARE and name not in judged):
+        stats = [None if s is None else s.model_copy(update={"ci95": None}) for s in stats]
+    cells = tuple(MISSING if s is None else with_interval(name, s.mean, s.ci95) for s in stats)
+    numbers, unit = in_one_unit(name, stats)
+    owner = name.rpartition(".")[0]
+    prefix = f"{summary.labels.metric_owner(owner)}: " if owner else ""
+    notes: tuple[tuple[str, ...], ...] = ()
+    if name in {*judged, "goodput_bps"}:
+        pairs = zip(stats, summary.cases, strict=True)
+        notes = tuple((*_range(name, s), *_published_note(case, name)) for s, case in pairs)
+    return Column(
+        name,
+        f"{prefix}{short_heading_of(name)}",
+        cells,
+        title=capital(f"{prefix}{heading_of(name)}"),
+        notes=notes,
+        unit=unit,
+        numbers=tuple(numbers),
     )
 
 
-def _row(
-    case: CaseSummary,
-    names: dict[str, str],
-    against: Comparison | None,
-    groups: dict[str, str],
-    *,
-    more: Sequence[str],
-    leading: int,
-    at: tuple[tuple[str, str], ...],
-    first: str,
-    called: StudyLabels,
-) -> Row:
-    def mean(metric: str) -> float | None:
-        stats = case.metrics.get(metric)
+def _range(metric: str, stats: Statistics | None) -> tuple[str, ...]:
+    """Return least to greatest of a metric's values, or that there is no difference; nothing of one value."""
+    if stats is None or stats.mean is None:
+        return ()
+    if stats.n > 1 and stats.min == stats.max:
+        return ("all trials alike",)
+    text = span(metric, stats.min, stats.max)
+    return () if text == show(metric, stats.mean) else (text,)
+
+
+def _ratio(summary: Summary, metric: str, name: str) -> Column:
+    """Return the column of a metric's ratios to the case compared with; its heading says to which."""
+    compared = {c.case: c for c in matched(summary) if c.metric == metric and c.ratio is not None}
+    words = labels(summary.cases)
+    cases = {case.name: case for case in summary.cases}
+    factor = main_factor(summary.cases, summary.strata)
+    levels = {
+        cases[c.baseline].label or (level(cases[c.baseline], factor) if factor is not None else "")
+        for c in matched(summary)
+        if c.metric == metric
+    }
+    base = (levels.pop() if len(levels) == 1 else "") or "baseline"
+    cells: list[str] = []
+    notes: list[tuple[str, ...]] = []
+    for case in summary.cases:
+        comparison = compared.get(case.name)
+        if comparison is None or comparison.ratio is None:
+            cells.append(MISSING)
+            notes.append(())
+        else:
+            cells.append(f"{TIMES}{significant(comparison.ratio.value)}")
+            notes.append((f"of {words[comparison.baseline]}, {change(comparison.ratio.value)}",))
+    return Column(
+        name,
+        f"{short_heading_of(metric)}, {TIMES} of {base}",
+        tuple(cells),
+        title=capital(f"{heading_of(metric)} against baseline"),
+        notes=tuple(notes),
+    )
+
+
+def _trials(cases: Sequence[CaseSummary]) -> Column:
+    """Return how many trials count, "9 of 10" when some failed; a terminal has the column only then."""
+    counts = [(case.trials - case.failed - len(case.excluded), case.trials) for case in cases]
+    cells = tuple(str(total) if done == total else f"{done} of {total}" for done, total in counts)
+    return Column(
+        "trials", "trials", cells, medium="any" if any(" of " in cell for cell in cells) else "page"
+    )
+
+
+def _groups(summary: Summary) -> list[Column]:
+    """Return the goodput of each flow of each group; the heading says if it is that of a window."""
+    columns = []
+    for group, metric in _group_metrics(summary).items():
+        heading = f"{group} steady" if metric.endswith(STEADY_OF_GROUP) else group
+        notes = tuple(_published_note(case, metric, group) for case in summary.cases)
+        columns.append(
+            replace(
+                _metric(summary, metric), name=group, heading=heading, title=f"{heading}, each", notes=notes
+            )
+        )
+    return columns
+
+
+def _group_metrics(summary: Summary) -> dict[str, str]:
+    return group_names(name for case in summary.cases for name in case.metrics)
+
+
+def _published(summary: Summary) -> list[Column]:
+    """Return what was published of all flows, and of each group; the page has it below what was measured."""
+    every = [("", "goodput_bps"), *_group_metrics(summary).items()]
+    return [
+        Column(
+            name := f"{group} {PUBLISHED}".strip(),
+            name,
+            tuple(_beside(case, metric, group) or MISSING for case in summary.cases),
+            medium="terminal",
+        )
+        for group, metric in every
+    ]
+
+
+def _published_note(case: CaseSummary, metric: str, group: str = "") -> tuple[str, ...]:
+    text = _beside(case, metric, group) if group or metric == "goodput_bps" else ""
+    return (f"{PUBLISHED} {text}",) if text else ()
+
+
+def _beside(case: CaseSummary, metric: str, group: str) -> str:
+    """Return what was published, and the change from there to what was measured; nothing when nothing was."""
+    published = case.published or PublishedGoodput()
+    published_bps = published.each_bps.get(group) if group else published.goodput_bps
+    if published_bps is None:
+        return ""
+
+    def mean(name: str) -> float | None:
+        stats = case.metrics.get(name)
         return None if stats is None else stats.mean
 
-    done = case.trials - case.failed - len(case.excluded)
-    goodput = case.metrics.get("goodput_bps")
-    ratio = against.ratio if against is not None else None
-    published = case.published or PublishedGoodput()
-    benefit, jain = mean("aggregation_benefit"), mean("jain_index")
-    return Row(
-        name=case.name,
-        label=names[case.name],
-        levels=at,
-        trials=str(case.trials) if done == case.trials else f"{done} of {case.trials}",
-        goodput=_interval(case, "goodput_bps"),
-        goodput_range="" if goodput is None else _range(goodput),
-        completion=_interval(case, "completion_s"),
-        ratio=MISSING if ratio is None else significant(ratio.value),
-        change=MISSING if ratio is None else change(ratio.value),
-        baseline="" if against is None else names[against.baseline],
-        compared_by=heading_of(first),
-        efficiency=show("efficiency", mean("efficiency")),
-        benefit=MISSING if benefit is None else f"{benefit:.2f}".replace("-", "\N{MINUS SIGN}"),
-        shares=_shares(case, called),
-        retransmits=show("retransmits", mean("retransmits")),
-        rtt=show("rtt_us", mean("rtt_median_us")),
-        jain=MISSING if jain is None else f"{jain:.3f}",
-        groups=tuple(
-            (
-                f"{group} steady" if metric.endswith(STEADY) else group,
-                _interval(case, metric),
-                _beside(published.each_bps.get(group), mean(metric)),
-            )
-            for group, metric in groups.items()
-        ),
-        published=_beside(
-            published.goodput_bps,
-            mean("steady_goodput_bps") or mean("goodput_bps") or _reported_goodput(case),
-        ),
-        more=tuple((column_title(metric, called), _interval(case, metric)) for metric in more),
-        leading=leading,
-    )
-
-
-def column_title(metric: str, labels: StudyLabels) -> str:
-    """Return the heading of a metric's column, behind the program, flow or path that it is of."""
-    owner = metric.rpartition(".")[0]
-    return f"{labels.metric_owner(owner)}: {heading_of(metric)}" if owner else heading_of(metric)
+    mean_bps = mean(metric) if group else mean(STEADY) or mean(metric) or _reported_goodput(case)
+    text = show("goodput_bps", published_bps)
+    return text if mean_bps is None else f"{text}, {change(mean_bps / published_bps)}"
 
 
 def _reported_goodput(case: CaseSummary) -> float | None:
@@ -199,44 +352,26 @@ def _reported_goodput(case: CaseSummary) -> float | None:
     return goodputs[0] if len(goodputs) == 1 else None
 
 
-def _shares(case: CaseSummary, labels: StudyLabels) -> tuple[tuple[str, float], ...]:
-    """Return each path and its mean share (0 to 1). Empty for several flows, and for more than `MOST_SHARES` paths."""
-    flows = tuple(f"{name.removesuffix(FLOW)}." for name in case.metrics if name.endswith(FLOW))
-    shares = tuple(
-        (labels.path(name.removesuffix(SHARE)), stats.mean)
-        for name, stats in case.metrics.items()
-        if name.endswith(SHARE) and stats.mean is not None and not name.startswith(flows)
+def _length(shares: tuple[tuple[str, float], ...]) -> int:
+    return len(shares)
+
+
+def _paths(summary: Summary) -> Column:
+    """Return the shares of the paths: "51 / 49", and bars, in which paths have the colours of the fullest row."""
+    shares = [path_shares(case, summary) for case in summary.cases]
+    fullest = max(shares, key=_length, default=())
+    places = {name: number for number, (name, _) in enumerate(fullest)}
+    return Column(
+        "paths",
+        "paths %",
+        tuple(" / ".join(f"{value * 100:.0f}" for _, value in row) or MISSING for row in shares),
+        title="Bytes by path, %",
+        bars=tuple(
+            tuple(
+                (f"{value * 100:.2f}", places.get(name, number) % PATHS, name)
+                for number, (name, value) in enumerate(row)
+            )
+            for row in shares
+        ),
+        folds=True,
     )
-    return shares if len(shares) <= MOST_SHARES else ()
-
-
-def flow_rows(summary: Summary) -> list[tuple[str, list[str]]]:
-    """Return for each flow by name its mean goodput in each case; nothing when every case has one flow."""
-    names = dict.fromkeys(
-        name.removesuffix(FLOW) for case in summary.cases for name in case.metrics if name.endswith(FLOW)
-    )
-    return [
-        (summary.labels.flow(name), [_interval(case, f"{name}{FLOW}") for case in summary.cases])
-        for name in names
-    ]
-
-
-def _beside(published_bps: float | None, mean_bps: float | None) -> str:
-    """Return what was published, and the change from there to what was measured; nothing when nothing was."""
-    if published_bps is None:
-        return ""
-    text = show("goodput_bps", published_bps)
-    return text if mean_bps is None else f"{text}, {change(mean_bps / published_bps)}"
-
-
-def _interval(case: CaseSummary, metric: str) -> str:
-    stats = case.metrics.get(metric)
-    return MISSING if stats is None else with_interval(metric, stats.mean, stats.ci95)
-
-
-def _range(stats: Statistics) -> str:
-    """Return least to greatest of a metric's values, or that there is no difference."""
-    if stats.n > 1 and stats.min == stats.max:
-        return "all trials alike"
-    text = span("goodput_bps", stats.min, stats.max)
-    return "" if text == show("goodput_bps", stats.mean) else text

@@ -24,7 +24,15 @@ from plait.analysis.compare.factors import main_factor
 from plait.analysis.judge import judged_in
 from plait.analysis.labels.cases import labels
 from plait.analysis.labels.study_labels import labels_in
-from plait.analysis.metrics.catalogue import columns, heading_of, least_of, metric_of, title_of, unit_of
+from plait.analysis.metrics import units
+from plait.analysis.metrics.catalogue import (
+    COMPARED,
+    heading_of,
+    least_of,
+    metric_of,
+    title_of,
+    unit_of,
+)
 from plait.analysis.model import Summary
 from plait.analysis.statistics.intervals import describe
 from plait.analysis.wording import short_name, value_words
@@ -37,6 +45,7 @@ from plait.files import MOST_BYTES, Folder
 from plait.metrics import COMPARED
 from plait.report.figures.axes import telling_settings
 from plait.report.headline import headline, path_counts, sentences
+from plait.report.table import metric_order
 from plait.scenario.vary.text import strata
 from plait.version import __version__
 from plait.view.encode import rounded_column
@@ -58,8 +67,6 @@ FORM = 1
 """Grows when `cases_view`, or the headline, has another form."""
 FIGURE_FILE = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,99})\.(svg|png|pdf|csv|parquet)")
 """Names of files that pages offer."""
-_USEFUL = ("goodput_bps", "efficiency", "aggregation_benefit", "retransmits", "rtt_median_us", "jain_index")
-"""Columns beside those of the primary metric."""
 
 
 Interval = tuple[float, float | None, float | None]
@@ -216,12 +223,10 @@ def ordered_metrics(names: Sequence[str], judged: Sequence[str] = ()) -> tuple[s
     """
     asked = [name for name in judged if name in names]
     usual = next((name for name in COMPARED if name in names), names[0] if names else "goodput_bps")
-    first = asked[0] if asked else usual
-    companions = columns(first)[: len(COMPARED[first].columns)] if first in COMPARED else []
-    leading = [first, *asked, *companions, *_USEFUL]
-    leading = [name for name in dict.fromkeys(leading) if name in names]
+    first = asked or [usual]
+    leading = metric_order(names, first)
     rest = sorted(set(names) - set(leading), key=lambda name: ("." in name, name not in COMPARED, name))
-    return first, leading, [*leading, *rest]
+    return first[0], leading, [*leading, *rest]
 
 
 def factors_view(cases: Sequence[CaseEntry]) -> list[dict[str, Any]]:

@@ -12,7 +12,8 @@ from fake_tables import make_tables
 from plait.analysis.compare.cases import compare
 from plait.analysis.compare.factors import Design
 from plait.analysis.compare.summary import summarise
-from plait.analysis.metrics.catalogue import columns, heading_of, primary_metric
+from plait.analysis.metrics.catalogue import CATALOGUE, COMPARED, columns, primary_metric
+from plait.analysis.metrics.messages import probe_metrics
 from plait.analysis.metrics.programs import with_connections
 from plait.analysis.metrics.trial import computed_metrics, trial_metrics
 from plait.analysis.model import CaseSummary, Summary
@@ -20,7 +21,7 @@ from plait.analysis.rows import CaseRows, TrialRow
 from plait.analysis.statistics.intervals import describe
 from plait.metrics import CATALOGUE, COMPARED
 from plait.report.headline import headline, sentences
-from plait.report.table import rows
+from plait.report.table import value_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,12 +99,13 @@ def test_headline_and_table_report_each_kind_of_traffic_by_its_metric(kind: str)
     study_summary = summary(metrics)
     assert primary_metric(study_summary) == primary
     assert "".join(words for words, _ in headline(study_summary, {})) == expected
-    (row,) = rows(study_summary)
-    leading = [title for title, _ in row.more[: row.leading]]
-    assert leading == [heading_of(metric) for metric in COMPARED[primary].columns]
-    cells = dict(row.more)
-    for metric in columns(primary):
-        assert (cells[heading_of(metric)] != "\N{EN DASH}") == (metric in metrics)
+    shown = {column.name: column.cells for column in value_columns(study_summary, "page")}
+    others = [metric for metric in columns(primary) if metric in metrics]
+    leading = [metric for metric in COMPARED[primary].columns if metric in metrics]
+    first = [name for name in shown if name in others][: len(leading)]
+    assert sorted(first) == sorted(leading), "those of the kind of traffic stand before others"
+    assert set(others) <= set(shown)
+    assert not set(columns(primary)) - set(metrics) & set(shown)
 
 
 def loaded(*loads_s: Sequence[float], **design: Any) -> str:

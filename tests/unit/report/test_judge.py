@@ -12,8 +12,9 @@ from plait.analysis.compare.summary import summarise
 from plait.analysis.judge import judged_in, margin_of, margins_in, unmeasured
 from plait.analysis.metrics.catalogue import compared_metric
 from plait.errors import ScenarioError
-from plait.report.columns import value_columns
+from plait.metric_names import JUDGED_METRICS
 from plait.report.headline import headline
+from plait.report.table import value_columns
 from plait.report.terminal.comparison import compare_folders
 from plait.scenario.read.parse import parse
 from result_folders import two_paths, write_study

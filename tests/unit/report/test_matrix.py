@@ -6,7 +6,7 @@ from itertools import product
 
 from plait.analysis.labels.cases import case_label
 from plait.analysis.model import CaseSummary, Statistics, Summary
-from plait.report.page.matrix import crossed_settings, section
+from plait.report.page.tables import crossed, crossed_settings
 
 
 def summary(*settings: dict[str, object]) -> Summary:
@@ -33,7 +33,7 @@ def test_the_two_settings_with_most_choices_are_crossed() -> None:
 
 
 def test_every_case_stands_once_in_the_tables() -> None:
-    page = section(summary(*CROSSED))
+    page = crossed(summary(*CROSSED))
     assert page.count("<h3>") == 2
     assert "Scheduler by cc" in page
     assert [page.count(f">{n}.00 Mbit/s<") for n in range(1, 10)] == [1] * 9

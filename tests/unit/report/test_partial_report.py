@@ -44,7 +44,7 @@ RAISERS: dict[str, tuple[str, str]] = {
         "plait.report.figures.kinds.over_time.lines",
         "data of figure goodput-over-time",
     ),
-    "a section": ("plait.report.page.case_tables.cases", "section table of the page"),
+    "a section": ("plait.report.page.tables.cases", "section table of the page"),
 }
 """What raises, and the part of the report that is missing then."""
 

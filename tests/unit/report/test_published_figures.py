@@ -19,7 +19,7 @@ from plait.analysis.published import Published, published_in
 from plait.analysis.rows import CaseRows, TrialRow
 from plait.report import build
 from plait.report.figures.kinds.cases import cases_spec
-from plait.report.table import rows
+from plait.report.table import value_columns
 from plait.report.terminal.summary import show
 from plait.scenario import parse
 from result_folders import FakeCase, two_paths, write_study
@@ -199,11 +199,12 @@ def test_figures_of_iperf3_have_a_column_and_replace_unmeasured_ones() -> None:
         for name, metrics in (("udp", statistics), ("tcp", both))
     ]
     summary = Summary(schema=1, scenario="s", digest="sha256:0", cases=tuple(cases), comparisons=())
-    udp, tcp = rows(summary)
-    assert udp.more[0] == tcp.more[0] == ("client: iperf3", "150 Mbit/s")
-    assert udp.goodput == "\N{EN DASH}"
-    assert udp.published == "120 Mbit/s, +25.0 %"
-    assert tcp.published == "120 Mbit/s, \N{MINUS SIGN}50.0 %"
+    cells = {column.name: column.cells for column in value_columns(summary)}
+    headings = {column.name: column.page_title for column in value_columns(summary, "page")}
+    assert headings["client.iperf3_received_bps"] == "Client: iperf3"
+    assert cells["client.iperf3_received_bps"] == ("150 Mbit/s", "150 Mbit/s")
+    assert cells["goodput_bps"] == ("\N{EN DASH}", "60.0 Mbit/s")
+    assert cells["published"] == ("120 Mbit/s, +25.0 %", "120 Mbit/s, \N{MINUS SIGN}50.0 %")
 
 
 @pytest.mark.parametrize("published_bps", [9.1e6, 9.4e6, 4.2e6])

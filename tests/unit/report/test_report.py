@@ -24,7 +24,7 @@ from plait.dataset.model import ALL_TABLES
 from plait.dataset.provenance import Provenance
 from plait.errors import DataError
 from plait.report import build
-from plait.report.table import flow_rows, rows
+from plait.report.table import flow_columns, value_columns
 from plait.report.terminal.summary import read_summary
 from plait.report.terminal.summary import show as show_in_terminal
 from result_folders import FakeCase, two_paths, write_study
@@ -112,10 +112,11 @@ def test_summary_table_figure_and_words_hold_the_same_numbers(study: Path) -> No
         assert f"<b>{shown}</b>" in page
         assert shown in printed
         assert shown in (study / "figures" / "goodput.svg").read_text()
-    for row in rows(summary):
-        assert f">{escape(row.goodput)}<" in page
-        assert row.goodput in printed
-        assert row.efficiency in page
+    columns = {column.name: column for column in value_columns(summary)}
+    for goodput, efficiency in zip(columns["goodput_bps"].cells, columns["efficiency"].cells, strict=True):
+        assert f">{escape(goodput)}<" in page
+        assert goodput in printed
+        assert efficiency in page
     (comparison,) = summary.comparisons
     assert comparison.sentence in page
     assert comparison.sentence in re.sub(r"\s+", " ", printed)
@@ -237,9 +238,10 @@ def test_what_was_not_measured_is_null_in_json_and_a_dash_for_people(study: Path
         ("mean", "median", "min", "max", "stdev", "ci95", "quartiles", "interval")
     )
     assert metrics["aggregation_benefit"]["mean"] is None
-    tcp, mptcp = rows(read_summary(study))
-    assert (tcp.benefit, tcp.ratio) == (MISSING, MISSING)
-    assert mptcp.benefit != MISSING
+    columns = {column.name: column for column in value_columns(read_summary(study), "page")}
+    for name in ("aggregation_benefit", "ratio"):
+        tcp, mptcp = columns[name].cells
+        assert tcp == MISSING != mptcp
     assert MISSING in terminal(study)
 
 
@@ -292,9 +294,9 @@ def test_a_report_distinguishes_several_flows(tmp_path: Path) -> None:
     summary = read_summary(tmp_path)
     page = html(tmp_path)
     assert ", all flows together." in terminal(tmp_path)
-    for name, cells in flow_rows(summary):
-        assert f'<td class="case">{name}</td>' in page
-        assert all(f">{escape(cell)}<" in page for cell in cells)
+    for column in flow_columns(summary):
+        assert f'<td class="case">{column.page_title}</td>' in page
+        assert all(f">{escape(cell)}<" in page for cell in column.cells)
     assert summary.cases[0].metrics["jain_index"].n == 2
     assert "flow2: h1-s2-h2</li>" in page
 

@@ -135,7 +135,7 @@ class FigureKind(ABC):
 
     @abstractmethod
     def caption(self, wanted: FigureRequest, content: Content) -> str:
-        """Return what the marks of the figure mean; `plait.report.figures.caption` adds the other words."""
+        """Return what the marks of the figure mean; `study_figures` adds the other words."""
 
 
 def number(value: float | None) -> str:

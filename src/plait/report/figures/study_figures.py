@@ -16,7 +16,6 @@ from plait.analysis.metrics.catalogue import title_of
 from plait.report.drawing.network import draw
 from plait.report.drawing.paths import coloured_paths, most_paths
 from plait.report.figures import networks
-from plait.report.figures.caption import caption_of, with_description
 from plait.report.figures.kinds.cases import SCHEMA
 from plait.report.figures.kinds.delay import DELAYS
 from plait.report.figures.kinds.over_time import OVER_TIME, SIDE_BY_SIDE
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from plait.analysis.model import Summary
-    from plait.report.figures.caption import Caption
     from plait.report.figures.kind import Content, FigureRequest, Spec, TableRows
     from plait.report.representatives import Representative
     from plait.results.read import StudyData
@@ -44,15 +42,29 @@ MOST_PANELS = 48
 
 @dataclass(frozen=True)
 class DrawnFigure:
-    """One figure: what was wanted, its panels, left to right, and the words around it."""
+    """One figure: what was asked for, its panels, left to right, and the words around it."""
 
-    wanted: FigureRequest
+    request: FigureRequest
     panels: tuple[Spec, ...]
-    caption: Caption
+    metric: str
+    """The title of its metric; empty where panels have titles."""
+    marks: str
+    """What its marks mean, in plait's words."""
     note: str = ""
     """What its file says above the panels."""
     pages: tuple[int, ...] = (1,)
     """The number of panels in each of its files."""
+
+    @property
+    def author_text(self) -> str:
+        """The text of the scenario's author."""
+        return self.request.author_text
+
+    @property
+    def places(self) -> list[str]:
+        """The names of the places of its panels on the page."""
+        name = self.request.name
+        return [name if number == 0 else f"{name}.{number}" for number in range(len(self.panels))]
 
 
 def case_figures(
@@ -131,38 +143,46 @@ def _figures(figures: Sequence[FigureRequest], content: Content) -> dict[str, Dr
     return {name: figure for name, figure in made.items() if figure is not None}
 
 
-def drawn_figure(wanted: FigureRequest, content: Content) -> DrawnFigure | None:
+def drawn_figure(request: FigureRequest, content: Content) -> DrawnFigure | None:
     """Return one figure; None when nothing was measured for it."""
-    kind = KINDS[wanted.kind]
-    content = _with_shown(wanted, content)
-    made = networks.panels(kind, wanted, content)
-    pages = pages_of([len(panels) for panels in made])
-    whole = [panel for panels in made for panel in panels]
-    panels = whole[: sum(pages)]
+    kind = KINDS[request.kind]
+    content = _with_shown(request, content)
+    by_network = networks.panels(kind, request, content)
+    pages = pages_of([len(panels) for panels in by_network])
+    every = [panel for panels in by_network for panel in panels]
+    panels = every[: sum(pages)]
     if not panels:
         return None
     labels = content.summary.labels
-    if labels and "." in wanted.metric:
-        titles = title_of(wanted.metric), title_of(wanted.metric, labels)
+    if labels and "." in request.metric:
+        titles = title_of(request.metric), title_of(request.metric, labels)
         panels = [_retitled(panel, *titles) for panel in panels]
-    caption = caption_of(kind, wanted, networks.networks(content, wanted)[0][1])
-    note = kind.note(wanted, content)
-    left_out = ""
-    if len(made) > 1:
-        caption = caption.with_marks("Each network has scales of its own.")
-    if len(panels) < len(whole):
-        left_out = f"{len(panels)} of {len(whole)} panels"
-        caption = caption.with_marks(
-            f"These are {left_out}; {wanted.name}.csv has all cases, and `only` in a figure of the scenario selects "
+    if request.author_text:  # screen readers and vector files have it
+        panels = [{**panel, "description": request.author_text} for panel in panels]
+    metric = kind.heading(request)
+    marks = [kind.caption(request, networks.networks(content, request)[0][1])]
+    notes = [kind.note(request, content)]
+    if len(by_network) > 1:
+        marks.append("Each network has scales of its own.")
+    if len(panels) < len(every):
+        notes.append(f"{len(panels)} of {len(every)} panels")
+        marks.append(
+            f"These are {notes[-1]}; {request.name}.csv has all cases, and `only` in a figure of the scenario selects "
             "others."
         )
-    note = "; ".join(filter(None, (note, left_out)))
-    return DrawnFigure(wanted, with_description(panels, caption), caption, note, pages)
+    return DrawnFigure(
+        request,
+        tuple(panels),
+        title_of(metric, labels) if metric else "",
+        " ".join(filter(None, marks)),
+        "; ".join(filter(None, notes)),
+        pages,
+    )
 
 
-def _with_shown(wanted: FigureRequest, content: Content) -> Content:
+def _with_shown(request: FigureRequest, content: Content) -> Content:
     """Return the content with the trials that a figure over time shows: some of each network."""
-    return networks.with_few_shown(content, SIDE_BY_SIDE) if wanted.kind == OVER_TIME.name else content
+    return networks.with_few_shown(content, SIDE_BY_SIDE) if request.kind == OVER_TIME.name else content
 
 
 def pages_of(sizes: Sequence[int]) -> tuple[int, ...]:
@@ -202,12 +222,12 @@ def laid_out(
     note = figure.note
     if len(figure.pages) > 1:
         note = "; ".join(filter(None, (f"page {page + 1} of {len(figure.pages)}", note)))
-    paper = PAPERS.get(figure.wanted.style or "")
+    paper = PAPERS.get(figure.request.style or "")
     if paper is not None:
         width_mm, column_mm = paper.page_mm, paper.column_mm
-    width = min(width_mm, column_mm) if figure.wanted.column else width_mm
+    width = min(width_mm, column_mm) if figure.request.column else width_mm
     spec = fitted(panels[0], width, note) if len(panels) == 1 else together(SCHEMA, panels, width, note)
-    family = family_of(figure.wanted.style or style)
+    family = family_of(figure.request.style or style)
     return spec if family is None else {**spec, "usermeta": {**spec["usermeta"], "font": family}}
 
 

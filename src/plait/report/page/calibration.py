@@ -8,9 +8,8 @@ from plait.analysis.wording import MISSING, micros, percent, plain, rate
 from plait.dataset.files import first_line
 from plait.errors import DataError
 from plait.files import Folder, json_of
-from plait.report.page.case_tables import TableSection
-from plait.report.page.tables import Cell, Column, Table
-from plait.report.page.template import fill
+from plait.report.page.tables import section
+from plait.report.table import Column
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +21,7 @@ MOST_ROWS = 40
 MOST_LINKS = 4
 LEAST = 0.001
 """Smaller differences are not printed as numbers."""
+_HEADINGS = ("Links", "Delay", "off by", "Rate", "off by", "Loss", "measured")
 
 
 def calibration(folder: Path) -> Markup | str:
@@ -35,25 +35,28 @@ def calibration(folder: Path) -> Markup | str:
     try:
         document = json_of(Folder(folder).read(path.name))
         settings = document["settings"]
-        body = tuple(_row(entry) for entry in settings[:MOST_ROWS])
+        rows = [_row(entry) for entry in settings[:MOST_ROWS]]
         tolerance = document["tolerance"]
         limits = f"{tolerance['delay_us']:g} us and {tolerance['rate_ratio'] * 100:g} %"
     except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
-        why = first_line(error)
-        raise DataError(f"{path}: not a calibration: {why}; remove it, or run the study again") from error
-    left_out = len(settings) - MOST_ROWS
-    more = f"{left_out} more are in calibration.json." if left_out > 0 else ""
-    headings = ("Delay", "off by", "Rate", "off by", "Loss", "measured")
+        raise DataError(
+            f"{path}: not a calibration: {first_line(error)}; remove it, or run the study again"
+        ) from error
+    hidden = len(settings) - MOST_ROWS
     note = (
         "Before the study, plait measured each link setting in the same kernel: full packets across an idle link, "
         f"then more than it carries. The study runs only if the errors are at most {limits}, and if chance "
         "explains the loss."
     )
-    table = Table((Column("Links", "case"), *map(Column, headings)), body)
-    return fill("table", TableSection("calibration", "Calibration", note, (("", table),), more))
+    columns = [
+        Column(heading, heading, tuple(row[place] for row in rows), title=heading, is_factor=place == 0)
+        for place, heading in enumerate(_HEADINGS)
+    ]
+    more = f"{hidden} more are in calibration.json." if hidden > 0 else ""
+    return section("calibration", "Calibration", note, [("", columns)], more)
 
 
-def _row(entry: dict[str, Any]) -> tuple[Cell, ...]:
+def _row(entry: dict[str, Any]) -> list[str]:
     links = entry["links"]
     names = ", ".join(links[:MOST_LINKS]) + (
         f" and {len(links) - MOST_LINKS} more" if len(links) > MOST_LINKS else ""
@@ -61,25 +64,24 @@ def _row(entry: dict[str, Any]) -> tuple[Cell, ...]:
     if "engine" in entry:
         names = f"{names} ({entry['engine']})"
     delay, rates, loss = (entry["figures"][name] for name in ("delay_us", "rate_bps", "loss_ratio"))
-    cells = [
+    return [
         names.replace("->", "\N{RIGHTWARDS ARROW}"),
         _configured(delay, micros),
-        _off(delay, 1, "us"),
+        _difference(delay, 1, "us"),
         _configured(rates, rate),
-        _off(rates, 100 / rates["meant"], "%") if rates["meant"] else MISSING,
+        _difference(rates, 100 / rates["meant"], "%") if rates["meant"] else MISSING,
         _configured(loss, percent),
         MISSING if loss["measured"] is None else plain(percent(loss["measured"])),
     ]
-    return tuple(map(Cell, cells))
 
 
 def _configured(figure: dict[str, Any], words: Callable[[float | None], str]) -> str:
     return MISSING if figure["meant"] is None else plain(words(figure["meant"]))
 
 
-def _off(figure: dict[str, Any], scale: float, unit: str) -> str:
+def _difference(figure: dict[str, Any], scale: float, unit: str) -> str:
     """Return by how much the measured value is off."""
     if figure["meant"] is None or figure["measured"] is None:
         return MISSING
-    off = (figure["measured"] - figure["meant"]) * scale
-    return f"{off:+.2g} {unit}" if off == 0 or abs(off) >= LEAST else f"below {LEAST} {unit}"
+    error = (figure["measured"] - figure["meant"]) * scale
+    return f"{error:+.2g} {unit}" if error == 0 or abs(error) >= LEAST else f"below {LEAST} {unit}"

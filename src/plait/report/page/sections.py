@@ -4,99 +4,41 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plait.analysis.failures import failed_alike
 from plait.analysis.labels.cases import labels
-from plait.analysis.wording import capital, number_word
+from plait.analysis.wording import capital, number_word, percent, rate
 from plait.cautions import by_kind
+from plait.explain.causes import CAUSES, HARMLESS
 from plait.report.page.template import fill
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from markupsafe import Markup
 
     from plait.analysis.rows import CaseRows
-    from plait.cautions import Caution, CautionKind
+    from plait.cautions import Caution
     from plait.dataset.study_file import StudyFile
+    from plait.explain.model import FlowExplanation, Share
     from plait.report.figures.study_figures import DrawnFigure
     from plait.report.headline import Phrase
     from plait.results.read import StudyData
 
 _CODE = re.compile("`([^`]+)`")
 """What a description has between backticks: a command, or a field."""
-
-
-@dataclass(frozen=True)
-class Header:
-    """The title, the description as pieces of text and code, and facts in a line."""
-
-    heading: str
-    description: tuple[tuple[str, bool], ...]
-    facts: str
-
-
-@dataclass(frozen=True)
-class Result:
-    """The headline, with its numbers to stress, and the sentences below it."""
-
-    phrases: tuple[Phrase, ...]
-    sentences: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class DelaysSection:
-    """The figures of delays by name, and what they show."""
-
-    note: str
-    charts: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Cautions:
-    """What to check before trusting the result, ranked."""
-
-    kinds: tuple[CautionKind, ...]
-
-
-@dataclass(frozen=True)
-class Failures:
-    """The trials that failed: how many, and which of them with which error."""
-
-    count: str
-    failures: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
-class Reproduction:
-    """The command that makes the same data again, and everything that decides them."""
-
-    command: str
-    facts: tuple[tuple[str, str], ...]
-    scenario: str
-
-
-@dataclass(frozen=True)
-class Terms:
-    """Words with their meanings."""
-
-    terms: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
-class Footer:
-    """The last line."""
-
-    version: str
+MOST_FLOWS = 4
+"""Of more flows, those that lost most are explained; `plait explain --flow` explains any."""
+LEAST_SHARE = 0.01
+MOST_SHARES = 6
 
 
 def header(about: StudyFile) -> Markup:
     """Return the title, the description, and the button that changes the theme."""
-    cases, repeat = len(about.cases), about.repeat
+    count, repeat = len(about.cases), about.repeat
     facts = [
-        f"{cases} case{'s' * (cases != 1)}",
+        f"{count} case{'s' * (count != 1)}",
         f"{repeat} trial{'s' * (repeat != 1)} each",
         f"seed {about.seed}",
     ]
@@ -107,28 +49,69 @@ def header(about: StudyFile) -> Markup:
         facts.append(f"{' and '.join(names)} engine{'s' * (len(names) > 1)}")
     # Every second piece was between backticks.
     pieces = _CODE.split((about.description or "").strip())
-    description = tuple((piece, number % 2 == 1) for number, piece in enumerate(pieces) if piece)
-    return fill("header", Header(about.heading, description, " \N{MIDDLE DOT} ".join(facts)))
+    description = [(piece, number % 2 == 1) for number, piece in enumerate(pieces) if piece]
+    return fill(
+        "header", heading=about.heading, description=description, facts=" \N{MIDDLE DOT} ".join(facts)
+    )
 
 
 def result(phrases: Sequence[Phrase], sentences: Sequence[str]) -> Markup:
     """Return the headline with its numbers stressed, and the sentences below it."""
-    return fill("result", Result(tuple(phrases), tuple(sentences)))
+    return fill("result", phrases=phrases, sentences=sentences)
 
 
-def delays(figures: Sequence[DrawnFigure]) -> Markup | str:
-    """Return the section with the distributions of delays, when messages were recorded."""
+def by_case(figures: Mapping[str, DrawnFigure]) -> Markup | str:
+    """Return the section with the places of the figures of cases, and their captions; nothing without figures."""
     if not figures:
         return ""
-    return fill(
-        "delays", DelaysSection(figures[0].caption.marks, tuple(figure.wanted.name for figure in figures))
-    )
+    drawn = list(figures.values())
+    alone = len(drawn) == 1 and drawn[0].request.metric == "goodput_bps"
+    title = "Goodput by case" if alone and not drawn[0].author_text else "By case"
+    return fill("by_case", title=title, figures=figures, alone=alone)
+
+
+def delays(figures: Mapping[str, DrawnFigure]) -> Markup | str:
+    """Return the section with the distributions of delays, when messages were recorded."""
+    return fill("delays", figures=figures) if figures else ""
+
+
+def explanation(flows: Sequence[FlowExplanation]) -> Markup | str:
+    """Return why a case was not faster: for each flow a paragraph and where its time went; or nothing."""
+    flows = [flow for flow in flows if not flow.background] or flows
+    if not flows:
+        return ""
+    costliest = sorted(flows, key=lambda flow: -(flow.capacity_bps or 0) + (flow.goodput_bps or 0))
+    shown = [flow for flow in flows if flow in costliest[:MOST_FLOWS]]
+    return fill("explanation", flows=[_explained(flow) for flow in shown], hidden=len(flows) - len(shown))
+
+
+def _explained(flow: FlowExplanation) -> dict[str, object]:
+    shares = [share for share in flow.shares if share.time >= LEAST_SHARE][:MOST_SHARES]
+    evidence = [line for share in flow.shares if share.cause in flow.named for line in share.evidence]
+    return {
+        "text": " ".join(flow.sentences),
+        "shares": [_share(share, flow) for share in shares],
+        "evidence": list(dict.fromkeys(evidence)),
+    }
+
+
+def _share(share: Share, flow: FlowExplanation) -> dict[str, str]:
+    """Return a part of a flow's time, as a piece of a bar and a line below it."""
+    harmless = share.cause in HARMLESS
+    part = percent(share.time, 2)
+    return {
+        "cause": share.cause,
+        "weight": "good" if harmless else "named" if share.cause in flow.named else "small",
+        "part": f"{share.time:.4f}",
+        "amount": f"{part}, {rate(share.cost_bps)}" if share.cost_bps and not harmless else part,
+        "title": f"{CAUSES[share.cause].title}: {part}{' of the time' if flow.basis == 'time' else ''}",
+    }
 
 
 def cautions(noted: Sequence[Caution]) -> Markup | str:
     """Return what to check before trusting the result, kind by kind."""
     kinds = by_kind(noted)
-    return fill("cautions", Cautions(kinds)) if kinds else ""
+    return fill("cautions", kinds=kinds) if kinds else ""
 
 
 def failures(cases: Sequence[CaseRows]) -> Markup | str:
@@ -141,8 +124,8 @@ def failures(cases: Sequence[CaseRows]) -> Markup | str:
     ]
     if not failed:
         return ""
-    alike = tuple(("; ".join(trials), error) for trials, error in failed_alike(failed))
-    return fill("failures", Failures(capital(number_word(len(failed))), alike))
+    alike = [("; ".join(trials), error) for trials, error in failed_alike(failed)]
+    return fill("failures", count=capital(number_word(len(failed))), failures=alike)
 
 
 def reproduce(study: StudyData) -> Markup:
@@ -161,19 +144,22 @@ def reproduce(study: StudyData) -> Markup:
             for engine in about.engines
         ),
     ]
-    scenario = json.dumps(about.scenario, indent=2, ensure_ascii=False)
-    present = tuple((term, value) for term, value in facts if value)
-    return fill("reproduce", Reproduction(about.command, present, scenario))
+    return fill(
+        "reproduce",
+        command=about.command,
+        facts=[fact for fact in facts if fact[1]],
+        scenario=json.dumps(about.scenario, indent=2, ensure_ascii=False),
+    )
 
 
 def terms() -> Markup:
     """Return what the words and figures mean."""
-    return fill("terms", Terms(tuple(TERMS.items())))
+    return fill("terms", terms=TERMS)
 
 
 def footer(about: StudyFile) -> Markup:
     """Return the last line."""
-    return fill("footer", Footer(about.plait_version))
+    return fill("footer", version=about.plait_version)
 
 
 TERMS = {

@@ -11,8 +11,8 @@ from plait.analysis.values import show
 from plait.analysis.wording import MISSING, change
 from plait.dataset.trial import making_sense
 from plait.errors import RequestError
-from plait.metrics import COMPARED, JUDGED_METRICS, is_judged
-from plait.report.columns import TextColumn, factor_columns, picked
+from plait.metric_names import JUDGED_METRICS, is_judged
+from plait.report.table import Column, factor_columns, picked
 from plait.report.terminal.summary import Screen, show_table
 from plait.results.read import read_study
 
@@ -145,7 +145,7 @@ def show_comparison(
     screen.line(comparison.sentence, style="bold")
 
 
-def _columns(rows: Sequence[CaseComparison]) -> list[TextColumn]:
+def _columns(rows: Sequence[CaseComparison]) -> list[Column]:
     """Return every column that the table can have: factors, then what changed."""
     several = len({row.metric for row in rows}) > 1
     cells: dict[str, list[str]] = {
@@ -161,9 +161,7 @@ def _columns(rows: Sequence[CaseComparison]) -> list[TextColumn]:
     return [
         *factor_columns(rows, [row.label or row.case for row in rows]),
         *(
-            TextColumn(
-                name, name, tuple(texts), folds=name == "verdict", is_words=name in words, styles=_COLOURS
-            )
+            Column(name, name, tuple(texts), folds=name == "verdict", is_words=name in words, styles=_COLOURS)
             for name, texts in cells.items()
         ),
     ]

@@ -8,7 +8,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from plait.report.columns import TextColumn
+from plait.report.table import Column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -20,7 +20,7 @@ LEAST_VALUES = 12
 """Room that factors leave for the first value."""
 
 
-def fit(columns: Sequence[TextColumn], width: int) -> tuple[list[TextColumn], list[TextColumn]]:
+def fit(columns: Sequence[Column], width: int) -> tuple[list[Column], list[Column]]:
     """Return the columns that fit into `width` characters in their order, and those that do not.
 
     Units move to the headings if that gives room to more columns. Where not even all factors fit, each row has the
@@ -34,9 +34,9 @@ def fit(columns: Sequence[TextColumn], width: int) -> tuple[list[TextColumn], li
     reserve = max(LEAST_VALUES, values[0]) if values else 0
     if sum(_least(column) + GAP for column in factors) > width - reserve:
         count = len(columns[0].cells)
-        wanted.insert(0, TextColumn(NUMBER, NUMBER, tuple(map(str, range(1, count + 1))), is_factor=True))
-    kept: list[TextColumn] = []
-    left_out: list[TextColumn] = []
+        wanted.insert(0, Column(NUMBER, NUMBER, tuple(map(str, range(1, count + 1))), is_factor=True))
+    kept: list[Column] = []
+    left_out: list[Column] = []
     for column in wanted:
         room = width - (reserve if column.is_factor else 0)
         full = any(not other.is_factor for other in left_out)
@@ -46,7 +46,7 @@ def fit(columns: Sequence[TextColumn], width: int) -> tuple[list[TextColumn], li
 
 
 def table(
-    columns: Sequence[TextColumn],
+    columns: Sequence[Column],
     width: int,
     text: Callable[[str], str],
     *,
@@ -75,18 +75,18 @@ def table(
     return drawn
 
 
-def _least(column: TextColumn) -> int:
+def _least(column: Column) -> int:
     """Return the characters that a column takes at least: of its longest word, or value that must not be folded."""
     words = max(map(len, column.heading.split()), default=1)
     cells = (max(map(len, cell.split()), default=0) if column.folds else len(cell) for cell in column.cells)
     return max(words, *cells) if column.cells else words
 
 
-def _width(columns: Sequence[TextColumn]) -> int:
+def _width(columns: Sequence[Column]) -> int:
     return sum(map(_least, columns)) + GAP * (len(columns) - 1)
 
 
-def _widths(columns: Sequence[TextColumn], width: int) -> list[int]:
+def _widths(columns: Sequence[Column], width: int) -> list[int]:
     """Return the width of each column: its least, then room for cells, headings of two lines, and of one."""
     left = width - _width(columns)
     widths = [_least(column) for column in columns]
@@ -98,11 +98,11 @@ def _widths(columns: Sequence[TextColumn], width: int) -> list[int]:
     return widths
 
 
-def _widest_cell(column: TextColumn) -> int:
+def _widest_cell(column: Column) -> int:
     return max(map(len, column.cells), default=0)
 
 
-def _two_lines(column: TextColumn) -> int:
+def _two_lines(column: Column) -> int:
     """Return the characters in which the heading takes two lines."""
     words = column.heading.split()
     splits = [(" ".join(words[:at]), " ".join(words[at:])) for at in range(len(words))]

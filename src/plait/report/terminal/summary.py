@@ -20,8 +20,8 @@ from plait.dataset.provenance import explain
 from plait.dataset.trial import making_sense
 from plait.errors import DataError, printable, shell_command
 from plait.files import Folder
-from plait.report.columns import PUBLISHED, chosen, factors_of, value_columns
 from plait.report.headline import headline, path_counts, sentences
+from plait.report.table import PUBLISHED, chosen, factors_of, value_columns
 from plait.report.terminal.fitting import fit, table
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from plait.cautions import Caution
-    from plait.report.columns import TextColumn
+    from plait.report.table import Column
 
 WIDTH = 80
 TABLE_WIDTH = 120
@@ -131,7 +131,7 @@ def read_summary(study_dir: Path) -> Summary:
         raise DataError(f"{path}: not a summary: {explain(error)}; make it with `plait report`") from error
 
 
-def _left_out(summary: Summary, columns: Sequence[TextColumn]) -> list[str]:
+def _left_out(summary: Summary, columns: Sequence[Column]) -> list[str]:
     """Return what was published and has no room in the table, a line for each case and column."""
     words = labels(summary.cases)
     return [
@@ -144,8 +144,8 @@ def _left_out(summary: Summary, columns: Sequence[TextColumn]) -> list[str]:
 
 
 def show_table(
-    screen: Screen, columns: Sequence[TextColumn], command: str, sections: Collection[int] = ()
-) -> list[TextColumn]:
+    screen: Screen, columns: Sequence[Column], command: str, sections: Collection[int] = ()
+) -> list[Column]:
     """Print the columns that fit, name the others and the command that chooses, and return these.
 
     There is a line above the rows in `sections`.

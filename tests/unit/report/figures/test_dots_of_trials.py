@@ -55,7 +55,7 @@ def test_a_figure_and_its_caption_say_what_has_a_dot_and_its_table_has_all(kind:
         figure = drawn_figure(request, content)
         assert figure is not None
         size[trials] = len(json.dumps(figure.panels))
-        explained = f"{MOST} have one" in figure.caption.marks
+        explained = f"{MOST} have one" in figure.marks
         assert explained == (trials > MOST)
         assert len(kinds[kind].table(request, content)) == 1 + 3 * trials + 3
     assert size[4 * MOST] < 1.1 * size[MOST]

@@ -149,12 +149,12 @@ def test_each_network_has_scales_of_its_own() -> None:
     assert len(set(tops)) == len(NETWORKS)
     colours = [panel["layer"][0]["encoding"]["color"]["scale"]["domain"] for panel in drawn()["cells"].panels]
     assert len({tuple(domain) for domain in colours}) == len(NETWORKS)
-    assert "Each network has scales of its own." in drawn()["cells"].caption.marks
+    assert "Each network has scales of its own." in drawn()["cells"].marks
 
 
 def test_default_figures_show_every_network_on_pages_of_whole_networks() -> None:
     figures = drawn(asked=False)
-    assert {figure.wanted.kind for figure in figures.values()} == {"intervals", "cases", "distribution"}
+    assert {figure.request.kind for figure in figures.values()} == {"intervals", "cases", "distribution"}
     for figure in figures.values():
         assert len(figure.panels) in {len(NETWORKS), len(NETWORKS) * len(CONTROLS)}
     assert figures["goodput"].pages == (len(CONTROLS),) * len(NETWORKS)
@@ -177,7 +177,7 @@ def test_what_a_figure_leaves_out_is_said_in_it_and_in_its_caption() -> None:
     figure = case_figures(data, summary)["completion-time"]
     assert len(figure.panels) == MOST_PANELS
     assert figure.note == f"{MOST_PANELS} of 84 panels"
-    assert f"{MOST_PANELS} of 84 panels; completion-time.csv has all cases" in figure.caption.marks
+    assert f"{MOST_PANELS} of 84 panels; completion-time.csv has all cases" in figure.marks
     assert f"{MOST_PANELS} of 84 panels" in str(laid_out(figure, 85.0)["title"]["text"])
     rows = csv.DictReader(io.StringIO(figure_data(["completion-time"], data, summary, ())["completion-time"]))
     assert len({row["case"] for row in rows}) == len(data.cases)

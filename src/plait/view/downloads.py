@@ -23,8 +23,8 @@ from plait.dataset.trial import making_sense, read_trial, trial_folder
 from plait.files import Folder, UnfitError
 from plait.report.drawing.network import draw
 from plait.report.drawing.paths import coloured_paths
-from plait.report.figures.kinds.cases import SCHEMA
 from plait.report.figures.kinds.over_time_chart import KINDS, Panel, chart, frame_of
+from plait.report.figures.marks import SCHEMA
 from plait.report.render.paper import PAGE_MM, fitted
 from plait.report.render.render import draw_all
 from plait.report.render.theme import LIGHT

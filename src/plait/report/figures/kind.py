@@ -1,20 +1,19 @@
 """What a kind of figure is: when a report has it, its panels, its data as a table, and the caption of its marks.
 
-Each kind is one object in a file of its own; `selection` lists them, and all else iterates over them.
+Each kind is one object in a file of its own below `kinds`; `selection` lists them, and all else iterates over them.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from plait.analysis.metrics.catalogue import compared_metric, judged_metrics
 from plait.metrics import COMPARED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from plait.analysis.model import CaseSummary, Summary
     from plait.analysis.published import Published
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
 Spec = dict[str, Any]
 """A Vega-Lite specification whose colours are tokens, see `plait.report.render.theme`."""
 TableRows = list[list[Any]]
-KindName = Literal[
-    "intervals", "line", "heat-map", "scatter", "cases", "distribution", "over-time", "groups", "delays"
-]
 
 
 @dataclass(frozen=True)
@@ -34,7 +30,7 @@ class FigureRequest:
     """One figure: the name of its files, and what it shows."""
 
     name: str
-    kind: KindName
+    kind: str
     metric: str
     x: str | None = None
     """The settings along the axes, by their full names."""
@@ -102,40 +98,50 @@ class Content:
         )
 
 
-class FigureKind(ABC):
-    """One kind of figure."""
+def _none(_: Content) -> list[FigureRequest]:
+    """Return no figure: of a kind that only scenarios ask for."""
+    return []
 
-    name: KindName
-    divides = True
-    """Different networks have panels of their own; false where it shows single trials."""
 
-    def selected(self, content: Content) -> list[FigureRequest]:  # noqa: ARG002 - of a kind that only scenarios ask for
-        """Return the figures of this kind that follow from what varies."""
-        return []
+def _unchanged(request: FigureRequest, _: Content) -> FigureRequest:
+    return request
 
-    def completed(self, wanted: FigureRequest, content: Content) -> FigureRequest:  # noqa: ARG002 - nothing is left open
-        """Return a figure that a scenario asks for, with what it leaves open filled in from what varies."""
-        return wanted
 
-    def heading(self, wanted: FigureRequest) -> str:
-        """Return the metric to name above the figure; nothing where its panels have titles."""
-        return wanted.metric
+def _metric_of(request: FigureRequest) -> str:
+    return request.metric
 
-    def note(self, wanted: FigureRequest, content: Content) -> str:  # noqa: ARG002 - most need no words
-        """Return what a file says above its panels: what all cases have that it shows."""
-        return ""
 
-    @abstractmethod
-    def panels(self, wanted: FigureRequest, content: Content) -> list[Spec]:
-        """Return the panels, left to right; none when nothing was measured."""
+def without_heading(_: FigureRequest) -> str:
+    """Return no metric: panels have titles."""
+    return ""
 
-    @abstractmethod
-    def table(self, wanted: FigureRequest, content: Content) -> TableRows:
-        """Return the data behind the figure in base units, one observation a row, below a row of names."""
 
-    @abstractmethod
-    def caption(self, wanted: FigureRequest, content: Content) -> str:
-        """Return what the marks of the figure mean; `study_figures` adds the other words."""
+def without_words(_: FigureRequest, __: Content) -> str:
+    """Return no words."""
+    return ""
+
+
+@dataclass(frozen=True)
+class FigureKind:
+    """One kind of figure: what `selection` needs to know of it, all in a file of its own."""
+
+    name: str
+    panels: Callable[[FigureRequest, Content], list[Spec]]
+    """The panels, left to right; none when nothing was measured."""
+    table: Callable[[FigureRequest, Content], TableRows]
+    """The data behind the figure in base units, one observation a row, below a row of names."""
+    caption: Callable[[FigureRequest, Content], str]
+    """What the marks of the figure mean; `study_figures` adds the other words."""
+    selected: Callable[[Content], list[FigureRequest]] = _none
+    """The figures of this kind that follow from what varies."""
+    completed: Callable[[FigureRequest, Content], FigureRequest] = _unchanged
+    """A figure that a scenario asks for, with what it leaves open filled in from what varies."""
+    heading: Callable[[FigureRequest], str] = _metric_of
+    """The metric to name above the figure; nothing where its panels have titles."""
+    note: Callable[[FigureRequest, Content], str] = without_words
+    """What a file says above its panels: what all cases have that it shows."""
+    shows_trials: bool = False
+    """It shows single trials; otherwise, different networks have panels of their own."""
 
 
 def number(value: float | None) -> str:

@@ -57,7 +57,7 @@ def selected(kind: FigureKind, content: Content) -> list[FigureRequest]:
 
 def panels(kind: FigureKind, wanted: FigureRequest, content: Content) -> list[list[Spec]]:
     """Return the panels of each network; their titles begin with its levels if there are several."""
-    parts = networks(content, wanted) if kind.divides else [((), content)]
+    parts = [((), content)] if kind.shows_trials else networks(content, wanted)
     drawn = []
     for levels, part in parts:
         name = ", ".join(levels) if len(parts) > 1 else ""
@@ -101,7 +101,7 @@ def _marks(panels: Sequence[Spec]) -> Iterator[tuple[str, Spec]]:
 
 def table(kind: FigureKind, wanted: FigureRequest, content: Content) -> TableRows:
     """Return the data of all networks, whose levels follow the name of the case."""
-    if not kind.divides:
+    if kind.shows_trials:
         return kind.table(wanted, content)
     parts = networks(content, wanted)
     names = [name for name in content.summary.strata if name not in {wanted.x, wanted.y, wanted.color}]

@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from plait.analysis.metrics.catalogue import primary_metric
-from plait.metrics import COMPARED
-from plait.report.figures.kind import Content, FigureKind, FigureRequest, KindName
+from plait.analysis.metrics.catalogue import COMPARED, primary_metric
+from plait.report.figures.kind import Content, FigureKind, FigureRequest
 from plait.report.figures.kinds.cases import CASES
-from plait.report.figures.kinds.delay import DELAYS
-from plait.report.figures.kinds.ecdf import DISTRIBUTION
+from plait.report.figures.kinds.distribution import DELAYS, DISTRIBUTION
 from plait.report.figures.kinds.groups import GROUPS
 from plait.report.figures.kinds.heat_map import HEAT_MAP
 from plait.report.figures.kinds.intervals import INTERVALS
@@ -49,7 +47,7 @@ class FigureFields(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     name: str
-    kind: KindName | None = None
+    kind: str | None = None
     metric: str | None = None
     x: str | None = None
     y: str | None = None
@@ -88,9 +86,11 @@ def asked_for(study: StudyData) -> list[FigureFields]:
     scenario = study.about.scenario
     given = scenario.get("figures") if isinstance(scenario, dict) else None
     try:
-        return TypeAdapter(list[FigureFields]).validate_python(given or [])
+        asked = TypeAdapter(list[FigureFields]).validate_python(given or [])
     except ValidationError:
-        return []  # a later version's figures: those that follow from what varies are right, too
+        asked = []
+    # Of a later version's figures, those that follow from what varies are right, too.
+    return asked if all(figure.kind in {None, *KINDS} for figure in asked) else []
 
 
 def resolved(asked: FigureFields, content: Content) -> FigureRequest:
@@ -118,7 +118,7 @@ def resolved(asked: FigureFields, content: Content) -> FigureRequest:
     part = networks(content.part(figure), figure)[0][1]
     if asked.kind is None:
         sweeps = sweep_of(part.rows, figure.x) is not None or asked.facets is not None
-        kind: KindName = "heat-map" if figure.y is not None else "line" if sweeps else "cases"
+        kind = "heat-map" if figure.y is not None else "line" if sweeps else "cases"
         figure = replace(figure, kind=kind)
     return KINDS[figure.kind].completed(figure, part)
 

@@ -16,9 +16,9 @@ from plait.analysis.metrics.catalogue import title_of
 from plait.report.drawing.network import draw
 from plait.report.drawing.paths import coloured_paths, most_paths
 from plait.report.figures import networks
-from plait.report.figures.kinds.cases import SCHEMA
-from plait.report.figures.kinds.delay import DELAYS
+from plait.report.figures.kinds.distribution import DELAYS
 from plait.report.figures.kinds.over_time import OVER_TIME, SIDE_BY_SIDE
+from plait.report.figures.marks import SCHEMA
 from plait.report.figures.selection import KINDS, content_of, of_trials, wanted
 from plait.report.render.fonts import family_of, stack_of
 from plait.report.render.grid import together

@@ -11,8 +11,8 @@ import pytest
 from plait.analysis.compare.summary import summarise
 from plait.analysis.published import Published
 from plait.analysis.rows import CaseRows, TrialRow
-from plait.report.figures.dots import MOST, with_dots
 from plait.report.figures.kind import Content, FigureKind
+from plait.report.figures.marks import MOST, with_dots
 from plait.report.figures.selection import KINDS, FigureFields, resolved
 from plait.report.figures.study_figures import drawn_figure
 

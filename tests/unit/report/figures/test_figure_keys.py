@@ -10,7 +10,7 @@ import pytest
 from plait.analysis.compare.summary import summarise
 from plait.analysis.rows import CaseRows, TrialRow
 from plait.dataset.study_file import StudyFile
-from plait.report.figures.kinds.cases import SCHEMA
+from plait.report.figures.marks import SCHEMA
 from plait.report.figures.study_figures import static_figures
 from plait.report.render.grid import together
 from plait.report.render.render import draw_all, standalone, svg_of

@@ -16,8 +16,8 @@ from plait.analysis.published import is_of_goodput
 from plait.analysis.values import axis_title, scale_of, show
 from plait.report.figures.axes import factor_of
 from plait.report.figures.case_values import ideals_of, interval_ends, span_of, trials_table
-from plait.report.figures.dots import what_dots_are, with_dots
 from plait.report.figures.kind import FigureKind, FigureRequest
+from plait.report.figures.marks import SCHEMA, field, layer, measured, number_axis, what_dots_are, with_dots
 from plait.report.figures.roles import panels_of
 from plait.report.render.theme import case_token
 
@@ -27,10 +27,9 @@ if TYPE_CHECKING:
     from plait.analysis.model import CaseSummary, Statistics
     from plait.analysis.published import Published
     from plait.analysis.rows import CaseRows
-    from plait.report.figures.kind import Content, Spec, TableRows
+    from plait.report.figures.kind import Content, Spec
     from plait.report.figures.roles import CaseLabels
 
-SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 ROW = 46
 DENSE_ROW = 22
 PANEL_ROW = 19
@@ -42,6 +41,7 @@ BOX = 5
 """Trials from which on a case has a box."""
 ROOM = 0.2
 """The part of a chart's width that a number takes."""
+DIAMOND = {"type": "point", "shape": "diamond", "size": 90, "filled": False}
 GOLDEN = 0.618034
 """Multiples of the golden ratio spread points evenly without any that repeat."""
 
@@ -70,57 +70,57 @@ class _Look:
         return 24 if self.row >= ROW else 12
 
 
-class CasesFigure(FigureKind):
-    """A row for each case; every study has it, of each metric."""
-
-    name = "cases"
-
-    def selected(self, content: Content) -> list[FigureRequest]:
-        """Return one figure of each metric."""
-        return [FigureRequest(file, self.name, metric) for file, metric in content.measured()]
-
-    def panels(self, wanted: FigureRequest, content: Content) -> list[Spec]:
-        """Return one panel; diamonds mark what was published.
-
-        Of many cases that several things distinguish, there is a panel for each value of what rows do not distinguish.
-        """
-        published = content.published if is_of_goodput(wanted.metric) else None
-        roles = panels_of(content.rows, wanted, MOST_ROWS, MOST_CASES)
-        hues = hues_of(content.rows, wanted.color)
-        if roles is None:
-            spec = cases_spec(content.rows, content.cases, wanted.metric, published, hues=hues)
-            return [spec] if spec is not None else []
-        panels = []
-        span = span_of(content.rows, content.cases, wanted.metric)
-        for label, names in roles.panels():
-            rows = [case for case in content.rows if case.name in names]
-            cases = [case for case in content.cases if case.name in names]
-            spec = cases_spec(rows, cases, wanted.metric, published, roles.x, span, hues)
-            if spec is not None:
-                panels.append({**spec, "title": label, "width": 240})
-        return panels
-
-    def table(self, wanted: FigureRequest, content: Content) -> TableRows:
-        """Return every trial's value, and the means."""
-        return trials_table(content, wanted.metric)
-
-    def caption(self, wanted: FigureRequest, content: Content) -> str:
-        """Return what the marks mean that the figure has."""
-        metrics = [case.metrics.get(wanted.metric) for case in content.cases]
-        caption = f"{what_dots_are(content.rows)}, the vertical mark the mean"
-        if any(stats is not None and stats.ci95 is not None for stats in metrics):
-            caption += ", the bar its 95 % interval"
-        if any(stats is not None and stats.n >= BOX for stats in metrics):
-            caption += "; the box extends from the first to the third quartile, with a line at the median"
-        ideals = [case.metrics.get("ideal_goodput_bps") for case in content.cases]
-        if wanted.metric == "goodput_bps" and any(stats is not None and stats.n for stats in ideals):
-            caption += "; the thin grey line is what the links allow"
-        if content.published.source and is_of_goodput(wanted.metric):
-            caption += f"; diamonds are the published figures ({content.published.source})"
-        return f"{caption}."
+def _selected(content: Content) -> list[FigureRequest]:
+    """Return one figure of each metric."""
+    return [FigureRequest(file, "cases", metric) for file, metric in content.measured()]
 
 
-CASES = CasesFigure()
+def _panels(request: FigureRequest, content: Content) -> list[Spec]:
+    """Return one panel; diamonds mark what was published.
+
+    Of many cases that several things distinguish, there is a panel for each value of what rows do not distinguish.
+    """
+    published = content.published if is_of_goodput(request.metric) else None
+    roles = panels_of(content.rows, request, MOST_ROWS, MOST_CASES)
+    hues = hues_of(content.rows, request.color)
+    if roles is None:
+        spec = cases_spec(content.rows, content.cases, request.metric, published, hues=hues)
+        return [spec] if spec is not None else []
+    panels = []
+    span = span_of(content.rows, content.cases, request.metric)
+    for label, names in roles.panels():
+        part = content.of(set(names))
+        spec = cases_spec(
+            part.rows, part.cases, request.metric, published, entries=roles.x, span=span, hues=hues
+        )
+        if spec is not None:
+            panels.append({**spec, "title": label, "width": 240})
+    return panels
+
+
+def _caption(request: FigureRequest, content: Content) -> str:
+    """Return what the marks mean that the figure has."""
+    metrics = [case.metrics.get(request.metric) for case in content.cases]
+    caption = f"{what_dots_are(content.rows)}, the vertical mark the mean"
+    if any(stats is not None and stats.ci95 is not None for stats in metrics):
+        caption += ", the bar its 95 % interval"
+    if any(stats is not None and stats.n >= BOX for stats in metrics):
+        caption += "; the box extends from the first to the third quartile, with a line at the median"
+    if request.metric == "goodput_bps" and ideals_of(content.cases):
+        caption += "; the thin grey line is what the links allow"
+    if content.published.source and is_of_goodput(request.metric):
+        caption += f"; diamonds are the published figures ({content.published.source})"
+    return f"{caption}."
+
+
+CASES = FigureKind(
+    "cases",
+    _panels,
+    lambda request, content: trials_table(content, request.metric),
+    _caption,
+    selected=_selected,
+)
+"""A row for each case; every study has it, of each metric."""
 
 
 def choices(cases: Sequence[CaseRows | CaseSummary]) -> dict[str, int]:
@@ -144,11 +144,12 @@ def hues_of(cases: Sequence[CaseRows], setting: str | None) -> dict[str, int] | 
     return {case.name: factor.order.index(text) for case, text in zip(cases, factor.texts, strict=True)}
 
 
-def cases_spec(  # noqa: PLR0917 - the last ones belong together, and only panels have them
+def cases_spec(
     rows: Sequence[CaseRows],
     summaries: Sequence[CaseSummary],
     metric: str,
     published: Published | None = None,
+    *,
     entries: CaseLabels | None = None,
     span: tuple[float, float] | None = None,
     hues: dict[str, int] | None = None,
@@ -160,16 +161,14 @@ def cases_spec(  # noqa: PLR0917 - the last ones belong together, and only panel
     from what is compared.
     """
     names = short_labels(summaries) if entries is None else entries.of
-    values = [v for case in rows for row in case.rows if (v := row.metrics.get(metric)) is not None]
+    values = [value for case in rows for _, value in measured(case, metric)]
     if not values:
         return None
     ideals = ideals_of(summaries) if metric == "goodput_bps" else {}
-    by_case = (
-        {} if published is None else {case.name: published.goodput_bps(case.settings) for case in summaries}
-    )
-    others = {name: value for name, value in by_case.items() if value is not None}
+    goodputs = {case.name: published.goodput_bps(case.settings) for case in summaries} if published else {}
+    diamonds = {name: value for name, value in goodputs.items() if value is not None}
     ends = interval_ends(summaries, metric)
-    least, largest = span or (0.0, max([*values, *ideals.values(), *others.values(), *ends]))
+    least, largest = span or (0.0, max([*values, *ideals.values(), *diamonds.values(), *ends]))
     divisor, unit = scale_of(metric, largest)
     domain = [least / divisor, (largest + 0.04 * (largest - least)) / divisor]
     look = _Look(
@@ -191,7 +190,7 @@ def cases_spec(  # noqa: PLR0917 - the last ones belong together, and only panel
             "x": {
                 "type": "quantitative",
                 "scale": {"domain": domain, "nice": False, "zero": False},
-                "axis": {"title": axis_title(metric, unit), "grid": True, "tickCount": 6},
+                "axis": number_axis(axis_title(metric, unit), grid=True),
             },
         },
         "layer": [
@@ -199,26 +198,22 @@ def cases_spec(  # noqa: PLR0917 - the last ones belong together, and only panel
             *_boxes(rows, summaries, look),
             _trial_layer(rows, look),
             _interval_layer(summaries, look),
-            _mean_layer(summaries, look, others, numbers=entries is None),
-            *([_published_layer(others, look)] if others else []),
+            _mean_layer(summaries, look, diamonds, numbers=entries is None),
+            *([_published_layer(diamonds, look)] if diamonds else []),
         ],
     }
 
 
 def case_axis(order: Sequence[str], *, label_limit: int, grid: bool) -> Spec:
     """Return the vertical axis with a row for each case, by label."""
-    return {
-        "type": "nominal",
-        "sort": list(order),
-        "scale": {"domain": list(order)},
-        "axis": {
-            "title": None,
-            "labelLimit": label_limit,
-            "labelColor": "@ink",
-            "labelFontSize": 12,
-            "grid": grid,
-        },
+    axis = {
+        "title": None,
+        "labelLimit": label_limit,
+        "labelColor": "@ink",
+        "labelFontSize": 12,
+        "grid": grid,
     }
+    return {"type": "nominal", "sort": list(order), "scale": {"domain": list(order)}, "axis": axis}
 
 
 def height_of(order: Sequence[str]) -> int:
@@ -226,25 +221,18 @@ def height_of(order: Sequence[str]) -> int:
     return (ROW if len(order) <= FEW_CASES else DENSE_ROW) * len(order)
 
 
-def _published_layer(others: dict[str, float], look: _Look) -> Spec:
+_Y = {"field": "case"}
+_COLOUR = {"field": "colour", "type": "nominal", "scale": None, "legend": None}
+"""The encoding that takes the colour named in the data."""
+
+
+def _published_layer(diamonds: dict[str, float], look: _Look) -> Spec:
     data = [
         {"case": look.names[name], "x": value / look.divisor, "shown": show(look.metric, value)}
-        for name, value in others.items()
+        for name, value in diamonds.items()
     ]
-    return {
-        "data": {"values": data},
-        "mark": {"type": "point", "shape": "diamond", "size": 90, "filled": False, "stroke": "@ink"},
-        "encoding": {
-            "y": {"field": "case"},
-            "x": {"field": "x"},
-            "tooltip": [{"field": "case", "title": "case"}, {"field": "shown", "title": "published"}],
-        },
-    }
-
-
-def _by_row() -> dict[str, Any]:
-    """Return the encoding that takes the colour named in the data."""
-    return {"field": "colour", "type": "nominal", "scale": None, "legend": None}
+    tooltip = [field("case", "case"), field("shown", "published")]
+    return layer(data, DIAMOND | {"stroke": "@ink"}, y=_Y, x=field("x"), tooltip=tooltip)
 
 
 def _ideal_layer(ideals: dict[str, float], names: dict[str, str], divisor: float, unit: str) -> Spec:
@@ -252,15 +240,13 @@ def _ideal_layer(ideals: dict[str, float], names: dict[str, str], divisor: float
         {"case": names[name], "x": value / divisor, "shown": show("goodput_bps", value)}
         for name, value in ideals.items()
     ]
-    return {
-        "data": {"values": data},
-        "mark": {"type": "tick", "thickness": 1.5, "size": 34, "color": "@faint"},
-        "encoding": {
-            "y": {"field": "case"},
-            "x": {"field": "x", "title": f"Goodput, {unit}"},
-            "tooltip": [{"field": "case", "title": "case"}, {"field": "shown", "title": "the links allow"}],
-        },
-    }
+    return layer(
+        data,
+        {"type": "tick", "thickness": 1.5, "size": 34, "color": "@faint"},
+        y=_Y,
+        x=field("x", f"Goodput, {unit}"),
+        tooltip=[field("case", "case"), field("shown", "the links allow")],
+    )
 
 
 def _boxes(rows: Sequence[CaseRows], summaries: Sequence[CaseSummary], look: _Look) -> list[Spec]:
@@ -275,32 +261,20 @@ def _boxes(rows: Sequence[CaseRows], summaries: Sequence[CaseSummary], look: _Lo
             continue
         low, high = stats.quartiles
         reach = 1.5 * (high - low)
-        values = [v for row in case.rows if (v := row.metrics.get(look.metric)) is not None]
-        inside = [value for value in values if low - reach <= value <= high + reach]
+        inside = [value for _, value in measured(case, look.metric) if low - reach <= value <= high + reach]
         ends = {"low": low, "median": stats.median, "high": high, "least": min(inside), "most": max(inside)}
         data.append(
             {"case": look.names[case.name]} | {key: value / look.divisor for key, value in ends.items()}
         )
     if not data:
         return []
-    y = {"field": "case"}
-    rule = {"type": "rule", "color": "@faint", "strokeWidth": 1}
+    whisker = {"type": "rule", "color": "@faint", "strokeWidth": 1}
+    box = {"type": "bar", "size": look.box, "color": "@grid", "stroke": "@faint", "strokeWidth": 1}
+    median = {"type": "tick", "size": look.box, "thickness": 1.5, "color": "@muted"}
     return [
-        {
-            "data": {"values": data},
-            "mark": rule,
-            "encoding": {"y": y, "x": {"field": "least"}, "x2": {"field": "most"}},
-        },
-        {
-            "data": {"values": data},
-            "mark": {"type": "bar", "size": look.box, "color": "@grid", "stroke": "@faint", "strokeWidth": 1},
-            "encoding": {"y": y, "x": {"field": "low"}, "x2": {"field": "high"}},
-        },
-        {
-            "data": {"values": data},
-            "mark": {"type": "tick", "size": look.box, "thickness": 1.5, "color": "@muted"},
-            "encoding": {"y": y, "x": {"field": "median"}},
-        },
+        layer(data, whisker, y=_Y, x=field("least"), x2=field("most")),
+        layer(data, box, y=_Y, x=field("low"), x2=field("high")),
+        layer(data, median, y=_Y, x=field("median")),
     ]
 
 
@@ -318,27 +292,16 @@ def _trial_layer(rows: Sequence[CaseRows], look: _Look) -> Spec:
         for case in rows
         for row, value in with_dots(case, look.metric)
     ]
-    return {
-        "data": {"values": data},
-        "mark": {
-            "type": "circle",
-            "size": 34 if look.row >= ROW else 14,
-            "fillOpacity": 0.5,
-            "strokeWidth": 0,
-        },
-        "encoding": {
-            "y": {"field": "case"},
-            "x": {"field": "x"},
-            "yOffset": {"field": "jitter", "type": "quantitative", "scale": {"domain": [-0.6, 1.6]}},
-            "color": _by_row(),
-            "tooltip": [
-                {"field": "case", "title": "case"},
-                {"field": "trial", "title": "trial"},
-                {"field": "seed", "title": "seed"},
-                {"field": "shown", "title": title_of(look.metric)},
-            ],
-        },
-    }
+    titles = {"case": "case", "trial": "trial", "seed": "seed", "shown": title_of(look.metric)}
+    return layer(
+        data,
+        {"type": "circle", "size": 34 if look.row >= ROW else 14, "fillOpacity": 0.5, "strokeWidth": 0},
+        y=_Y,
+        x=field("x"),
+        yOffset={"field": "jitter", "type": "quantitative", "scale": {"domain": [-0.6, 1.6]}},
+        color=_COLOUR,
+        tooltip=[field(name, title) for name, title in titles.items()],
+    )
 
 
 def _interval_layer(summaries: Sequence[CaseSummary], look: _Look) -> Spec:
@@ -352,31 +315,20 @@ def _interval_layer(summaries: Sequence[CaseSummary], look: _Look) -> Spec:
         for case in summaries
         if (stats := case.metrics.get(look.metric)) is not None and stats.ci95 is not None
     ]
-    return {
-        "data": {"values": data},
-        "mark": {
-            "type": "rule",
-            "strokeWidth": 3 if look.row >= ROW else 2,
-            "clip": True,
-        },  # of two trials: very wide
-        "encoding": {
-            "y": {"field": "case"},
-            "x": {"field": "low"},
-            "x2": {"field": "high"},
-            "color": _by_row(),
-        },
-    }
+    # The interval of two trials may be very wide.
+    mark = {"type": "rule", "strokeWidth": 3 if look.row >= ROW else 2, "clip": True}
+    return layer(data, mark, y=_Y, x=field("low"), x2=field("high"), color=_COLOUR)
 
 
 def _mean_layer(
-    summaries: Sequence[CaseSummary], look: _Look, others: dict[str, float], *, numbers: bool
+    summaries: Sequence[CaseSummary], look: _Look, diamonds: dict[str, float], *, numbers: bool
 ) -> Spec:
-    """Return the means, and their numbers where nothing else is: `others` has the values of further marks."""
+    """Return the means, and their numbers where nothing else is: neither marks nor `diamonds`."""
     data = [
         {
             "case": look.names[case.name],
             "x": stats.mean / look.divisor,
-            **_ends(stats, look, others.get(case.name)),
+            **_ends(stats, look, diamonds.get(case.name)),
             "shown": show(look.metric, stats.mean),
             "colour": look.colour(case.name),
         }
@@ -386,43 +338,39 @@ def _mean_layer(
         and stats.min is not None
         and stats.max is not None
     ]
-    return {
-        "data": {"values": data},
-        "layer": [
-            {
-                "mark": {"type": "tick", "thickness": 2.5, "size": look.box - 3},
-                "encoding": {"y": {"field": "case"}, "x": {"field": "x"}, "color": _by_row()},
-            },
-            *(_number_layers(look) if numbers else ()),
-        ],
+    mean = {
+        "mark": {"type": "tick", "thickness": 2.5, "size": look.box - 3},
+        "encoding": {"y": _Y, "x": field("x"), "color": _COLOUR},
     }
+    return {"data": {"values": data}, "layer": [mean, *(_number_layers(look) if numbers else ())]}
 
 
-def _ends(stats: Statistics, look: _Look, other: float | None) -> dict[str, float]:
-    """Return where the marks of a row begin and end, with another one if a number beside them would cover it."""
+def _ends(stats: Statistics, look: _Look, diamond: float | None) -> dict[str, float]:
+    """Return where the marks of a row begin and end, with a diamond if a number beside them would cover it."""
     low, high = stats.ci95 or (math.inf, -math.inf)
     left = min(value for value in (stats.min, low) if value is not None) / look.divisor
     right = max(value for value in (stats.max, high) if value is not None) / look.divisor
     reach = ROOM * look.top
-    if other is not None and left - reach <= other / look.divisor <= right + reach:
-        left, right = min(left, other / look.divisor), max(right, other / look.divisor)
+    if diamond is not None and left - reach <= diamond / look.divisor <= right + reach:
+        left, right = min(left, diamond / look.divisor), max(right, diamond / look.divisor)
     return {"left": max(0.0, left), "right": min(look.top, right)}
 
 
 def _number_layers(look: _Look) -> list[Spec]:
     """Return the numbers where there is room: right of the dots in the left half, else left of them."""
-    room = ROOM * look.top
+    room = f"{ROOM * look.top:.6g}"
+    middle = f"{look.middle:.6g}"
     return [
-        _number_layer("right", "left", f"datum.right <= {look.middle:.6g}"),
-        _number_layer("left", "right", f"datum.right > {look.middle:.6g} && datum.left >= {room:.6g}"),
+        _number_layer("right", "left", f"datum.right <= {middle}"),
+        _number_layer("left", "right", f"datum.right > {middle} && datum.left >= {room}"),
         # An interval as wide as the chart leaves room above it only.
-        _number_layer("x", "center", f"datum.right > {look.middle:.6g} && datum.left < {room:.6g}"),
+        _number_layer("x", "center", f"datum.right > {middle} && datum.left < {room}"),
     ]
 
 
-def _number_layer(field: str, align: str, test: str) -> Spec:
+def _number_layer(name: str, align: str, test: str) -> Spec:
     return {
-        "name": f"number-{field}",
+        "name": f"number-{name}",
         "transform": [{"filter": test}],
         "mark": {
             "type": "text",
@@ -432,5 +380,5 @@ def _number_layer(field: str, align: str, test: str) -> Spec:
             "fontSize": 12.5,
             "fontWeight": 600,
         },
-        "encoding": {"y": {"field": "case"}, "x": {"field": field}, "text": {"field": "shown"}},
+        "encoding": {"y": _Y, "x": field(name), "text": field("shown")},
     }

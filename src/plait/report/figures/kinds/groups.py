@@ -11,9 +11,9 @@ from plait.analysis.labels.cases import short_labels
 from plait.analysis.metrics.groups import group_names
 from plait.analysis.values import scale_of, show
 from plait.report.figures.case_values import interval_ends
-from plait.report.figures.dots import measured, what_dots_are, with_dots
 from plait.report.figures.kind import FigureKind, FigureRequest, number
-from plait.report.figures.kinds.cases import MOST_CASES, SCHEMA, case_axis, height_of
+from plait.report.figures.kinds.cases import DIAMOND, MOST_CASES, case_axis, height_of
+from plait.report.figures.marks import SCHEMA, field, layer, measured, number_axis, what_dots_are, with_dots
 from plait.report.render.theme import path_token
 
 if TYPE_CHECKING:
@@ -31,51 +31,45 @@ APART = 0.36
 """Distance of the first and the last group from the middle of their row, in rows."""
 
 
-class GroupsFigure(FigureKind):
-    """A row for each case with each group of flows; a study has it whose flows form groups."""
-
-    name = "groups"
-
-    def selected(self, content: Content) -> list[FigureRequest]:
-        """Return the one figure of all groups."""
-        return [FigureRequest(FIGURE, self.name, "goodput_bps")] if groups_of(content.cases) else []
-
-    def panels(self, wanted: FigureRequest, content: Content) -> list[Spec]:  # noqa: ARG002 - it has one metric
-        """Return one panel, or one for every `MOST_CASES` cases."""
-        panels = []
-        for start in range(0, len(content.rows), MOST_CASES):
-            rows = content.rows[start : start + MOST_CASES]
-            spec = group_spec(rows, content.cases[start : start + MOST_CASES], content.published)
-            title = (
-                {"title": f"Cases {start + 1} to {start + len(rows)}"}
-                if len(rows) < len(content.rows)
-                else {}
-            )
-            panels += [{**spec, **title}] if spec is not None else []
-        return panels
-
-    def table(self, wanted: FigureRequest, content: Content) -> TableRows:  # noqa: ARG002 - it has one metric
-        """Return every trial's value of each group, their mean with the 95 % interval, and what was published."""
-        settings = list(dict.fromkeys(name for case in content.cases for name in case.settings))
-        head = ["case", *settings, "group", "what", "trial", "seed", "goodput_bps", "ci95_low", "ci95_high"]
-        given = {case.name: [case.settings.get(name, "") for name in settings] for case in content.cases}
-        rows: TableRows = [head]
-        for mark in observations(content.rows, content.cases, content.published, measured):
-            value = [number(mark.get(name)) for name in ("goodput_bps", "low", "high")]
-            trial = [mark.get(name, "") for name in ("trial", "seed")]
-            rows.append([mark["case"], *given[mark["case"]], mark["group"], mark["what"], *trial, *value])
-        return rows
-
-    def caption(self, wanted: FigureRequest, content: Content) -> str:  # noqa: ARG002 - it has one metric
-        """Return what the marks mean."""
-        source = content.published.source
-        diamonds = f"; diamonds are the published figures ({source})" if source else ""
-        return (
-            f"{what_dots_are(content.rows)}, the vertical mark the mean over the flows of a group{diamonds}."
-        )
+def _selected(content: Content) -> list[FigureRequest]:
+    """Return the one figure of all groups."""
+    return [FigureRequest(FIGURE, "groups", "goodput_bps")] if groups_of(content.cases) else []
 
 
-GROUPS = GroupsFigure()
+def _panels(_: FigureRequest, content: Content) -> list[Spec]:
+    """Return one panel, or one for every `MOST_CASES` cases."""
+    panels = []
+    for start in range(0, len(content.rows), MOST_CASES):
+        rows = content.rows[start : start + MOST_CASES]
+        spec = group_spec(rows, content.cases[start : start + MOST_CASES], content.published)
+        title = f"Cases {start + 1} to {start + len(rows)}"
+        if spec is not None:
+            panels.append({**spec, "title": title} if len(rows) < len(content.rows) else spec)
+    return panels
+
+
+def _table(_: FigureRequest, content: Content) -> TableRows:
+    """Return every trial's value of each group, their mean with the 95 % interval, and what was published."""
+    settings = list(dict.fromkeys(name for case in content.cases for name in case.settings))
+    head = ["case", *settings, "group", "what", "trial", "seed", "goodput_bps", "ci95_low", "ci95_high"]
+    given = {case.name: [case.settings.get(name, "") for name in settings] for case in content.cases}
+    rows: TableRows = [head]
+    for mark in observations(content.rows, content.cases, content.published, measured):
+        value = [number(mark.get(name)) for name in ("goodput_bps", "low", "high")]
+        trial = [mark.get(name, "") for name in ("trial", "seed")]
+        rows.append([mark["case"], *given[mark["case"]], mark["group"], mark["what"], *trial, *value])
+    return rows
+
+
+def _caption(_: FigureRequest, content: Content) -> str:
+    """Return what the marks mean."""
+    source = content.published.source
+    diamonds = f"; diamonds are the published figures ({source})" if source else ""
+    return f"{what_dots_are(content.rows)}, the vertical mark the mean over the flows of a group{diamonds}."
+
+
+GROUPS = FigureKind("groups", _panels, _table, _caption, selected=_selected)
+"""A row for each case with each group of flows; a study has it whose flows form groups."""
 
 
 def group_spec(
@@ -102,28 +96,26 @@ def group_spec(
     parts = {
         kind: [mark for mark in marks if mark["what"] == kind] for kind in ("trial", "mean", "published")
     }
+    colours = [path_token(place) for place in range(len(domain))]
+    legend = {"title": None, "orient": "top", "symbolType": "circle", "symbolStrokeWidth": 0}
     return {
         "$schema": SCHEMA,
         "width": 520,
         "height": height_of(order),
         "encoding": {
-            "y": {"field": "label", **case_axis(order, label_limit=260, grid=True)},
-            "yOffset": {
-                "field": "place",
-                "type": "quantitative",
-                "scale": {"domain": [-0.5, 0.5]},
-            },
+            "y": {**field("label"), **case_axis(order, label_limit=260, grid=True)},
+            "yOffset": {**field("place"), "type": "quantitative", "scale": {"domain": [-0.5, 0.5]}},
             "x": {
-                "field": "x",
+                **field("x"),
                 "type": "quantitative",
                 "scale": {"domain": [0, most * 1.04], "nice": False},
-                "axis": {"title": f"Goodput of each flow, {unit}", "grid": True, "tickCount": 6},
+                "axis": number_axis(f"Goodput of each flow, {unit}", grid=True),
             },
             "color": {
-                "field": "group",
+                **field("group"),
                 "type": "nominal",
-                "scale": {"domain": domain, "range": [path_token(number) for number in range(len(domain))]},
-                "legend": {"title": None, "orient": "top", "symbolType": "circle", "symbolStrokeWidth": 0},
+                "scale": {"domain": domain, "range": colours},
+                "legend": legend,
             },
         },
         "layer": _layers(parts, published.source),
@@ -158,45 +150,21 @@ def observations(
             if stats is not None and stats.mean is not None:
                 low, high = stats.ci95 or (stats.mean, stats.mean)
                 yield {**base, "what": "mean", "goodput_bps": stats.mean, "low": low, "high": high}
-            if (other := published.goodput_bps(case.settings, group)) is not None:
-                yield {**base, "what": "published", "goodput_bps": other}
+            if (goodput := published.goodput_bps(case.settings, group)) is not None:
+                yield {**base, "what": "published", "goodput_bps": goodput}
 
 
 def _layers(parts: dict[str, Values], source: str) -> list[Spec]:
-    tooltip = [
-        {"field": "label", "title": "case"},
-        {"field": "group", "title": "group"},
-        {"field": "shown", "title": "goodput of each flow"},
-    ]
-    layers: list[Spec] = [
-        {
-            "data": {"values": parts["trial"]},
-            "mark": {"type": "circle", "size": 26, "opacity": 0.45},
-            "encoding": {"tooltip": [*tooltip, {"field": "trial", "title": "trial"}]},
-        },
-        {
-            "data": {"values": parts["mean"]},
-            "mark": {"type": "rule", "strokeWidth": 3, "clip": True},
-            "encoding": {"x": {"field": "low"}, "x2": {"field": "high"}},
-        },
-        {
-            "data": {"values": parts["mean"]},
-            "mark": {"type": "tick", "thickness": 2.5, "size": 15},
-            "encoding": {"tooltip": tooltip},
-        },
+    tooltip = [field("label", "case"), field("group", "group"), field("shown", "goodput of each flow")]
+    dots = {"type": "circle", "size": 26, "opacity": 0.45}
+    bars = {"type": "rule", "strokeWidth": 3, "clip": True}
+    layers = [
+        layer(parts["trial"], dots, tooltip=[*tooltip, field("trial", "trial")]),
+        layer(parts["mean"], bars, x=field("low"), x2=field("high")),
+        layer(parts["mean"], {"type": "tick", "thickness": 2.5, "size": 15}, tooltip=tooltip),
     ]
     if parts["published"]:
-        layers.append(
-            {
-                "data": {"values": [{**mark, "source": source} for mark in parts["published"]]},
-                "mark": {
-                    "type": "point",
-                    "shape": "diamond",
-                    "size": 90,
-                    "filled": False,
-                    "strokeWidth": 1.8,
-                },
-                "encoding": {"tooltip": [*tooltip, {"field": "source", "title": "published"}]},
-            }
-        )
+        data = [{**mark, "source": source} for mark in parts["published"]]
+        published = [*tooltip, field("source", "published")]
+        layers.append(layer(data, DIAMOND | {"strokeWidth": 1.8}, tooltip=published))
     return layers

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from plait.report.figures.axes import factor_of, factors, steps
 from plait.report.figures.case_values import cells_of, cells_table
 from plait.report.figures.kind import FigureKind, FigureRequest
-from plait.report.figures.kinds.cases import SCHEMA
+from plait.report.figures.marks import SCHEMA, field, levels
 from plait.report.render.theme import LIGHT, luminance
 
 if TYPE_CHECKING:
@@ -30,61 +30,61 @@ EVEN = 1.02
 """A ratio nearer to 1 than this is drawn in the middle colour."""
 
 
-class HeatMapFigure(FigureKind):
-    """A cell for each case; a study has it in which two things vary in steps."""
-
-    name = "heat-map"
-
-    def selected(self, content: Content) -> list[FigureRequest]:
-        """Return a figure of each metric that was measured at the points of a grid."""
-        grids = [(file, metric, crossed(content, metric)) for file, metric in content.measured()]
-        return [
-            FigureRequest(f"{file}-heat-map", self.name, metric, grid[0].setting, grid[1].setting)
-            for file, metric, grid in grids
-            if grid is not None
-        ]
-
-    def completed(self, wanted: FigureRequest, content: Content) -> FigureRequest:
-        """Return the figure with both axes."""
-        grid = grid_of([factor for factor in factors(content.rows) if factor.setting != wanted.facets])
-        if grid is None:
-            return wanted
-        settings = [factor.setting for factor in grid]
-        x = wanted.x or next((setting for setting in settings if setting != wanted.y), None)
-        y = wanted.y or next((setting for setting in settings if setting != x), None)
-        return replace(wanted, x=x, y=y)
-
-    def panels(self, wanted: FigureRequest, content: Content) -> list[Spec]:
-        """Return a panel for each further setting."""
-        x, y = factor_of(content.rows, wanted.x), factor_of(content.rows, wanted.y)
-        cells = _cells(wanted, content)
-        if cells is None or x is None or y is None:
-            return []
-        return heat_map(content.summary, cells, x, y)
-
-    def table(self, wanted: FigureRequest, content: Content) -> TableRows:
-        """Return the value of each case."""
-        cells = _cells(wanted, content)
-        return cells_table(cells, wanted.metric, content.summary) if cells is not None else []
-
-    def caption(self, wanted: FigureRequest, content: Content) -> str:
-        """Return what a cell means."""
-        cells = _cells(wanted, content)
-        if cells is not None and cells.compared:
-            return "Each cell is the ratio of two means over trials with the same seed; 1 means equal."
-        if cells is not None and cells.bounds:
-            return "Each cell is the mean over its trials, with half its 95 % interval below."
-        return "Each cell is the mean over its trials."
+def _selected(content: Content) -> list[FigureRequest]:
+    """Return a figure of each metric that was measured at the points of a grid."""
+    grids = [(file, metric, crossed(content, metric)) for file, metric in content.measured()]
+    return [
+        FigureRequest(f"{file}-heat-map", "heat-map", metric, grid[0].setting, grid[1].setting)
+        for file, metric, grid in grids
+        if grid is not None
+    ]
 
 
-HEAT_MAP = HeatMapFigure()
+def _completed(request: FigureRequest, content: Content) -> FigureRequest:
+    """Return the figure with both axes."""
+    grid = grid_of([factor for factor in factors(content.rows) if factor.setting != request.facets])
+    if grid is None:
+        return request
+    settings = [factor.setting for factor in grid]
+    x = request.x or next((setting for setting in settings if setting != request.y), None)
+    y = request.y or next((setting for setting in settings if setting != x), None)
+    return replace(request, x=x, y=y)
 
 
-def _cells(wanted: FigureRequest, content: Content) -> Cells | None:
-    x, y = factor_of(content.rows, wanted.x), factor_of(content.rows, wanted.y)
+def _panels(request: FigureRequest, content: Content) -> list[Spec]:
+    """Return a panel for each further setting."""
+    x, y = factor_of(content.rows, request.x), factor_of(content.rows, request.y)
+    cells = _cells(request, content)
+    if cells is None or x is None or y is None:
+        return []
+    return heat_map(content.summary, cells, x, y)
+
+
+def _table(request: FigureRequest, content: Content) -> TableRows:
+    """Return the value of each case."""
+    cells = _cells(request, content)
+    return cells_table(cells, request.metric, content.summary) if cells is not None else []
+
+
+def _caption(request: FigureRequest, content: Content) -> str:
+    """Return what a cell means."""
+    cells = _cells(request, content)
+    if cells is not None and cells.compared:
+        return "Each cell is the ratio of two means over trials with the same seed; 1 means equal."
+    if cells is not None and cells.bounds:
+        return "Each cell is the mean over its trials, with half its 95 % interval below."
+    return "Each cell is the mean over its trials."
+
+
+HEAT_MAP = FigureKind("heat-map", _panels, _table, _caption, selected=_selected, completed=_completed)
+"""A cell for each case; a study has it in which two things vary in steps."""
+
+
+def _cells(request: FigureRequest, content: Content) -> Cells | None:
+    x, y = factor_of(content.rows, request.x), factor_of(content.rows, request.y)
     if x is None or y is None:
         return None
-    return cells_of(content.summary, wanted.metric, (x, y), wanted.facets, plain=wanted.plain)
+    return cells_of(content.summary, request.metric, (x, y), request.facets, plain=request.plain)
 
 
 def crossed(content: Content, metric: str) -> tuple[Factor, Factor] | None:
@@ -140,29 +140,19 @@ def _panel(
         }
         for place, value, text, bound in cells
     ]
-    layers: list[Spec] = [
-        {
-            "mark": {"type": "rect", "stroke": "@surface", "strokeWidth": 1},
-            "encoding": {
-                "color": colour,
-                "tooltip": [
-                    {"field": "x", "title": x.title},
-                    {"field": "y", "title": y.title},
-                    {"field": "shown", "title": "value"},
-                    {"field": "bound", "title": "95 % interval"},
-                ],
-            },
-        }
-    ]
+    titles = {"x": x.title, "y": y.title, "shown": "value", "bound": "95 % interval"}
+    tooltip = [field(name, title) for name, title in titles.items()]
+    rect = {"type": "rect", "stroke": "@surface", "strokeWidth": 1}
+    layers: list[Spec] = [{"mark": rect, "encoding": {"color": colour, "tooltip": tooltip}}]
     if len(data) <= LABELLED:
         bounded = any(row["bound"] for row in data)
         texts = [("shown", 11.5, -5), ("bound", 8.5, 7)] if bounded else [("shown", 11.5, 0)]
         layers += [
             {
                 "mark": {"type": "text", "fontSize": size, "dy": dy, "fill": {"expr": "datum.ink"}},
-                "encoding": {"text": {"field": field}},
+                "encoding": {"text": field(name)},
             }
-            for field, size, dy in texts
+            for name, size, dy in texts
         ]
     return {
         "$schema": SCHEMA,
@@ -192,36 +182,22 @@ def _ink(value: float, scale: Mapping[str, Any]) -> str:
     return "#000000" if luminance(mixed) > _EVEN_CONTRAST else "#ffffff"
 
 
-def _axis(field: str, factor: Factor, order: Sequence[str]) -> Spec:
-    return {
-        "field": field,
-        "type": "ordinal",
-        "sort": list(order),
-        "scale": {"domain": list(order)},
-        "axis": {"title": factor.title, "labelAngle": 0, "grid": False, "domain": False, "ticks": False},
-    }
+def _axis(name: str, factor: Factor, order: Sequence[str]) -> Spec:
+    axis = {"title": factor.title, "labelAngle": 0, "grid": False, "domain": False, "ticks": False}
+    return {**levels(name, order, "ordinal"), "axis": axis}
 
 
 def _colour(values: Sequence[float], cells: Cells) -> Spec:
     """Return the colours: for ratios from orange (less) over the page's own (as much) to blue (more), else one hue."""
     low, high = min(values), max(values)
+    domain, colours = [low, high if high > low else low + 1], ["@faintest", "@more"]
     if cells.ratio:
         far = max(high, 1 / low if low > 0 else high, EVEN)
-        scale: Spec = {
-            "domain": [1 / far, 1, far],
-            "range": ["@less", "@even", "@more"],
-            "interpolate": "lab",
-        }
-    else:
-        scale = {
-            "domain": [low, high if high > low else low + 1],
-            "range": ["@faintest", "@more"],
-            "interpolate": "lab",
-        }
+        domain, colours = [1 / far, 1, far], ["@less", "@even", "@more"]
     return {
-        "field": "v",
+        **field("v"),
         "type": "quantitative",
-        "scale": scale,
+        "scale": {"domain": domain, "range": colours, "interpolate": "lab"},
         "legend": {
             "title": cells.title,
             "orient": "top",

@@ -6,18 +6,26 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from plait.analysis.compare.factors import stratum
-from plait.report.figures.kind import FigureKind, FigureRequest, number
-from plait.report.figures.kinds.cases import SCHEMA
+from plait.report.figures.kind import (
+    FigureKind,
+    FigureRequest,
+    number,
+    without_heading,
+    without_words,
+)
 from plait.report.figures.kinds.over_time_chart import (
     KINDS,
     Frame,
+    Key,
+    Line,
     Panel,
     chart,
     frame_of,
     lines,
 )
-from plait.report.figures.kinds.over_time_key import key_of
+from plait.report.figures.marks import SCHEMA, number_axis
 from plait.report.figures.shown_labels import few_of, note_of, shown_labels
+from plait.report.render.theme import PATHS, path_token
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,72 +44,62 @@ _COLUMNS = {
     "queue": ("queue_bytes", 1e3),
 }
 """By kind of chart: the column of its data, and what its unit is in the chart's."""
+OTHERS = "others"
+"""The entry of all lines beyond the colours."""
 
 
-class OverTimeFigure(FigureKind):
-    """A panel for each case; every study has one of each kind of chart (the metric of these figures)."""
-
-    name = "over-time"
-    divides = False
-
-    def selected(self, content: Content) -> list[FigureRequest]:
-        """Return a figure of each kind of chart."""
-        return (
-            [FigureRequest(f"{kind}-over-time", self.name, kind) for kind in KINDS] if content.shown else []
-        )
-
-    def heading(self, wanted: FigureRequest) -> str:  # noqa: ARG002 - panels have titles
-        """Return nothing: panels have titles."""
-        return ""
-
-    def panels(self, wanted: FigureRequest, content: Content) -> list[Spec]:
-        """Return a panel for each of some cases, on the same scales, with one key."""
-        shown = few_of(content.shown, SIDE_BY_SIDE)
-        drawn = [panel_of(representative) for representative in shown]
-        key = key_of(drawn, wanted.metric)
-        strata = {case.name: stratum(case, content.summary.strata) for case in content.rows}
-        networks = [strata[representative.case] for representative in shown]
-        frames = {
-            network: frame_of([panel for panel, own in zip(drawn, networks, strict=True) if own == network])
-            for network in networks
-        }
-        names = shown_labels(shown, content)
-        panels = []
-        for representative, panel, network in zip(shown, drawn, networks, strict=True):
-            spec = chart(panel, wanted.metric, frames[network], legend=True, key=key)
-            if spec is not None:
-                spec["layer"][1]["encoding"]["y"]["axis"]["title"] = spec["title"]
-                spec["encoding"]["x"]["axis"] = {"title": "Time, s", "tickCount": 6}
-                title = f"{names.title} {names.of[representative.case]}".strip()
-                panels.append({"$schema": SCHEMA, **spec, "title": title})
-        return panels
-
-    def note(self, wanted: FigureRequest, content: Content) -> str:  # noqa: ARG002 - it is the same for all kinds
-        """Return which part of the cases is shown, and what these share."""
-        return note_of(few_of(content.shown, SIDE_BY_SIDE), content)
-
-    def table(self, wanted: FigureRequest, content: Content) -> TableRows:
-        """Return the points of every line."""
-        column, factor = _COLUMNS[wanted.metric]
-        rows: TableRows = [["case", "trial", "t_s", "series", column]]
-        for representative in few_of(content.shown, SIDE_BY_SIDE):
-            panel = panel_of(representative)
-            if representative.by_name is not None:
-                panel = replace(panel, series=representative.by_name)
-            for line in lines(panel, wanted.metric):
-                series = line.label.replace(" \N{RIGHTWARDS ARROW} ", "->")
-                rows += [
-                    [representative.case, representative.index, number(t), series, number(v * factor)]
-                    for t, v in line.points
-                ]
-        return rows
-
-    def caption(self, wanted: FigureRequest, content: Content) -> str:  # noqa: ARG002 - panels have titles
-        """Return nothing: panels have titles."""
-        return ""
+def _selected(content: Content) -> list[FigureRequest]:
+    """Return a figure of each kind of chart."""
+    return [FigureRequest(f"{kind}-over-time", "over-time", kind) for kind in KINDS] if content.shown else []
 
 
-OVER_TIME = OverTimeFigure()
+def _panels(request: FigureRequest, content: Content) -> list[Spec]:
+    """Return a panel for each of some cases, on the same scales, with one key."""
+    shown = few_of(content.shown, SIDE_BY_SIDE)
+    drawn = [panel_of(trial) for trial in shown]
+    key = key_of(drawn, request.metric)
+    strata = {case.name: stratum(case, content.summary.strata) for case in content.rows}
+    by_network: dict[tuple[str, ...], list[Panel]] = {}
+    for trial, panel in zip(shown, drawn, strict=True):
+        by_network.setdefault(strata[trial.case], []).append(panel)
+    frames = {network: frame_of(panels) for network, panels in by_network.items()}
+    names = shown_labels(shown, content)
+    panels = []
+    for trial, panel in zip(shown, drawn, strict=True):
+        spec = chart(panel, request.metric, frames[strata[trial.case]], legend=True, key=key)
+        if spec is not None:
+            spec["layer"][1]["encoding"]["y"]["axis"]["title"] = spec["title"]
+            spec["encoding"]["x"]["axis"] = number_axis("Time, s")
+            title = f"{names.title} {names.of[trial.case]}".strip()
+            panels.append({"$schema": SCHEMA, **spec, "title": title})
+    return panels
+
+
+def _table(request: FigureRequest, content: Content) -> TableRows:
+    """Return the points of every line."""
+    column, factor = _COLUMNS[request.metric]
+    rows: TableRows = [["case", "trial", "t_s", "series", column]]
+    for trial in few_of(content.shown, SIDE_BY_SIDE):
+        panel = panel_of(trial)
+        if trial.by_name is not None:
+            panel = replace(panel, series=trial.by_name)
+        for line in lines(panel, request.metric):
+            series = line.label.replace(" \N{RIGHTWARDS ARROW} ", "->")
+            rows += [[trial.case, trial.index, number(t), series, number(v * factor)] for t, v in line.points]
+    return rows
+
+
+OVER_TIME = FigureKind(
+    "over-time",
+    _panels,
+    _table,
+    without_words,
+    selected=_selected,
+    heading=without_heading,
+    note=lambda _, content: note_of(few_of(content.shown, SIDE_BY_SIDE), content),
+    shows_trials=True,
+)
+"""A panel for each case; every study has one of each kind of chart (the metric of these figures)."""
 
 
 def panel_of(representative: Representative) -> Panel:
@@ -117,3 +115,55 @@ def frames_of(shown: Sequence[Representative]) -> list[Frame]:
     }
     frames = {group: frame_of(panels) for group, panels in groups.items()}
     return [frames[representative.group] for representative in shown]
+
+
+def key_of(panels: Sequence[Panel], kind: str) -> Key:
+    """Return the key of several charts.
+
+    Lines that have different colours in some of the charts get new ones. Where there are more labels than colours,
+    subflows have the colours of their paths, and of queues the fullest have their own.
+    """
+    drawn = [[line for line in lines(panel, kind) if line.points] for panel in panels]
+    labels = list(dict.fromkeys(line.label for own in drawn for line in own))
+    distinct = all(len({line.label for line in own}) == len(own) for own in drawn)
+    colours: dict[str, set[str]] = {label: set() for label in labels}
+    for line in (line for own in drawn for line in own):
+        colours[line.label].add(line.colour)
+    if len(labels) <= PATHS and distinct:
+        kept = [next(iter(colours[label])) for label in labels]
+        if all(len(own) == 1 for own in colours.values()) and len(set(kept)) == len(kept):
+            return Key(tuple(zip(labels, kept, strict=True)), {label: label for label in labels})
+        return _numbered(labels, {label: label for label in labels})
+    every = [line for own in drawn for line in own]
+    if all(line.path for line in every):
+        return _by_path(panels, every, kind)
+    return _numbered(*_largest({label: label for label in labels}, every))
+
+
+def _by_path(panels: Sequence[Panel], every: Sequence[Line], kind: str) -> Key:
+    paths = {line.label: line.path for line in every}
+    if kind == "goodput":
+        every = [line for panel in panels for line in _of_paths(panel)]
+        paths = {line.label: line.label for line in every}
+    order, of = list(dict.fromkeys(paths.values())), paths
+    if len(order) > PATHS:
+        order, of = _largest(paths, every)
+    return _numbered(order, of, by_path=True)
+
+
+def _of_paths(panel: Panel) -> list[Line]:
+    return lines(replace(panel, series=replace(panel.series, subflows=panel.series.by_path)), "goodput")
+
+
+def _largest(of: dict[str, str], every: Sequence[Line]) -> tuple[list[str], dict[str, str]]:
+    """Return the entries with the largest sums of values, then `OTHERS`, and the entry of each line by its label."""
+    sums: dict[str, float] = {}
+    for line in every:
+        sums[of[line.label]] = sums.get(of[line.label], 0.0) + sum(value for _, value in line.points)
+    kept = set(sorted(sums, key=lambda entry: -sums[entry])[: PATHS - 1])
+    order = [entry for entry in sums if entry in kept]
+    return [*order, OTHERS], {label: entry if entry in kept else OTHERS for label, entry in of.items()}
+
+
+def _numbered(order: Sequence[str], of: dict[str, str], *, by_path: bool = False) -> Key:
+    return Key(tuple((entry, path_token(number)) for number, entry in enumerate(order)), of, by_path)

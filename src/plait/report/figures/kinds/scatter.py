@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 from plait.report.figures.axes import factors, steps
 from plait.report.figures.case_values import cells_of, cells_table
 from plait.report.figures.kind import FigureKind, FigureRequest
-from plait.report.figures.kinds.cases import SCHEMA
 from plait.report.figures.kinds.heat_map import crossed
 from plait.report.figures.kinds.sweep import LOGARITHMIC, sweep_of
+from plait.report.figures.marks import SCHEMA, distinct, field, layer, levels, number_axis
 from plait.report.figures.roles import MOST_SERIES, CaseLabels, level_labels, panel_labels
-from plait.report.render.theme import case_token, shapes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,62 +28,61 @@ EDGE = 8
 """Space between the outermost points and the edges of a panel, in pixels."""
 
 
-class ScatterFigure(FigureKind):
-    """Points in a panel for each thing that varies; a study has it whose cases fill a space without forming a grid."""
-
-    name = "scatter"
-
-    def selected(self, content: Content) -> list[FigureRequest]:
-        """Return a figure of each metric that neither a heat map nor lines show."""
-        if sweep_of(content.rows) is not None or len(steps(content.rows)) < 2:
-            return []
-        return [
-            FigureRequest(f"{file}-scatter", self.name, metric)
-            for file, metric in content.measured()
-            if crossed(content, metric) is None
-        ]
-
-    def panels(self, wanted: FigureRequest, content: Content) -> list[Spec]:
-        """Return a panel for each setting that varies; of a name, points have a place for each value."""
-        points = _points(wanted, content)
-        if points is None:
-            return []
-        cells, kinds, panels = points
-        axes = [axis for axis in axes_of(content.cases, wanted.x) if axis.setting != wanted.facets]
-        return [
-            {**panel, **({"title": title} if title else {})}
-            for title, names in panels.groups
-            for panel in scatter(content.summary, cells, axes, kinds, set(names))
-        ]
-
-    def table(self, wanted: FigureRequest, content: Content) -> TableRows:
-        """Return the value of each case."""
-        points = _points(wanted, content)
-        return cells_table(points[0], wanted.metric, content.summary) if points is not None else []
-
-    def caption(self, wanted: FigureRequest, content: Content) -> str:
-        """Return what a point means."""
-        points = _points(wanted, content)
-        if points is not None and points[0].compared:
-            return (
-                "Each point is the ratio of two cases' means over trials with the same seed, in the panel of each "
-                "varied setting; 1 means equal."
-            )
-        return "Each point is a case, the mean over its trials; the panel of each varied setting shows it."
+def _selected(content: Content) -> list[FigureRequest]:
+    """Return a figure of each metric that neither a heat map nor lines show."""
+    if sweep_of(content.rows) is not None or len(steps(content.rows)) < 2:
+        return []
+    return [
+        FigureRequest(f"{file}-scatter", "scatter", metric)
+        for file, metric in content.measured()
+        if crossed(content, metric) is None
+    ]
 
 
-SCATTER = ScatterFigure()
+def _panels(request: FigureRequest, content: Content) -> list[Spec]:
+    """Return a panel for each setting that varies; of a name, points have a place for each value."""
+    points = _points(request, content)
+    if points is None:
+        return []
+    cells, kinds, panels = points
+    axes = [axis for axis in axes_of(content.cases, request.x) if axis.setting != request.facets]
+    return [
+        {**panel, **({"title": title} if title else {})}
+        for title, names in panels.groups
+        for panel in scatter(content.summary, cells, axes, kinds, set(names))
+    ]
 
 
-def _points(wanted: FigureRequest, content: Content) -> tuple[Cells, CaseLabels, CaseLabels] | None:
+def _table(request: FigureRequest, content: Content) -> TableRows:
+    """Return the value of each case."""
+    points = _points(request, content)
+    return cells_table(points[0], request.metric, content.summary) if points is not None else []
+
+
+def _caption(request: FigureRequest, content: Content) -> str:
+    """Return what a point means."""
+    points = _points(request, content)
+    if points is not None and points[0].compared:
+        return (
+            "Each point is the ratio of two cases' means over trials with the same seed, in the panel of each "
+            "varied setting; 1 means equal."
+        )
+    return "Each point is a case, the mean over its trials; the panel of each varied setting shows it."
+
+
+SCATTER = FigureKind("scatter", _panels, _table, _caption, selected=_selected)
+"""Points in a panel for each thing that varies; a study has it whose cases fill a space without forming a grid."""
+
+
+def _points(request: FigureRequest, content: Content) -> tuple[Cells, CaseLabels, CaseLabels] | None:
     """Return the value of each case, what its colour and shape distinguish, and its panel; None without any value.
 
     Kinds are the values of `color`, if it is given. Where there are more kinds than colours, each has a panel.
     """
     cases = content.cases
-    axes = [*steps(cases), *axes_of(cases, wanted.x)]
-    roles = [*axes, *(factor for factor in factors(cases) if factor.setting == wanted.color)]
-    cells = cells_of(content.summary, wanted.metric, roles, plain=wanted.plain)
+    axes = [*steps(cases), *axes_of(cases, request.x)]
+    roles = [*axes, *(factor for factor in factors(cases) if factor.setting == request.color)]
+    cells = cells_of(content.summary, request.metric, roles, plain=request.plain)
     if cells is None:
         return None
 
@@ -94,18 +92,18 @@ def _points(wanted: FigureRequest, content: Content) -> tuple[Cells, CaseLabels,
         labels = panel_labels(
             cases, [other.setting for other in factors(cases) if other.setting not in roles]
         )
-        if factor is not None and factor.setting != wanted.facets:
+        if factor is not None and factor.setting != request.facets:
             labels = level_labels(cases, factor)
         return CaseLabels(
             labels.title, {name: label for name, label in labels.of.items() if name in cells.values}
         )
 
-    taken = {axis.setting for axis in axes} | {wanted.facets}
+    taken = {axis.setting for axis in axes} | {request.facets}
     left = [factor.setting for factor in factors(cases) if factor.setting not in taken]
-    kinds = of(*left) if wanted.color is None else of(wanted.color)
-    if wanted.color is None and len(kinds.order) > MOST_SERIES:
-        return cells, of(), of(*left, wanted.facets)
-    return cells, kinds, of(wanted.facets)
+    kinds = of(*left) if request.color is None else of(request.color)
+    if request.color is None and len(kinds.order) > MOST_SERIES:
+        return cells, of(), of(*left, request.facets)
+    return cells, kinds, of(request.facets)
 
 
 def axes_of(cases: Sequence[HasSettings], x: str | None = None) -> list[Factor]:
@@ -129,18 +127,10 @@ def scatter(
     wide = min(values) > 0 and max(values) / min(values) >= LOGARITHMIC
     most = max(*values, 1.0) if cells.ratio else max(values)
     scale = {"type": "log"} if wide else {"domain": [min(0.0, *values), most * 1.05], "nice": True}
-    by_kind = {"field": "kind", "type": "nominal", "sort": order}
     legend = {"title": kinds.title or None, "orient": "top", "labelLimit": 260} if len(order) > 1 else None
-    colours = [case_token(number + cells.compared) for number in range(len(order))]
     shared = {
-        "y": {
-            "field": "y",
-            "type": "quantitative",
-            "scale": scale,
-            "axis": {"title": cells.title, "tickCount": 6},
-        },
-        "color": {**by_kind, "scale": {"domain": order, "range": colours}, "legend": legend},
-        "shape": {**by_kind, "scale": {"domain": order, "range": shapes(len(order))}, "legend": legend},
+        "y": {**field("y"), "type": "quantitative", "scale": scale, "axis": number_axis(cells.title)},
+        **distinct("kind", order, "shape", legend, first=int(cells.compared)),
     }
     return [_panel(summary, cells, axis, kinds, names, shared) for axis in axes]
 
@@ -154,43 +144,24 @@ def _panel(  # noqa: PLR0917 - what all panels share comes last
         for case, place in zip(summary.cases, axis.numbers or axis.texts, strict=True)
         if case.name in names and case.name in cells.values
     ]  # fmt: skip
-    layers: list[Spec] = [
-        {
-            "data": {"values": data},
-            "mark": {"type": "point", "filled": True, "size": 34, "opacity": 0.75},
-            "encoding": {
-                "x": _x(axis),
-                **shared,
-                "tooltip": [
-                    {"field": "case", "title": "case"},
-                    {"field": "x", "title": axis.title},
-                    {"field": "shown", "title": cells.title},
-                ],
-            },
-        }
-    ]
+    tooltip = [field("case", "case"), field("x", axis.title), field("shown", cells.title)]
+    points = {"type": "point", "filled": True, "size": 34, "opacity": 0.75}
+    layers = [layer(data, points, x=_x(axis), **shared, tooltip=tooltip)]
     if cells.ratio:
         rule = {"type": "rule", "strokeDash": [4, 3], "color": "@muted"}
-        line = {"y": {"datum": 1, "type": "quantitative"}}
-        layers.append({"data": {"values": [{}]}, "mark": rule, "encoding": line})
+        layers.append(layer([{}], rule, y={"datum": 1, "type": "quantitative"}))
     return {"$schema": SCHEMA, "width": 240, "height": 200, "layer": layers}
 
 
 def _x(axis: Factor) -> Spec:
     """Return the horizontal axis: of numbers, or with a place for each name."""
     if axis.numbers is None:
-        names: Spec = {"title": axis.title, "labelAngle": 0, "ticks": False, "grid": False}
-        return {
-            "field": "x",
-            "type": "nominal",
-            "sort": axis.order,
-            "scale": {"domain": axis.order},
-            "axis": names,
-        }
+        names = {"title": axis.title, "labelAngle": 0, "ticks": False, "grid": False}
+        return {**levels("x", axis.order), "axis": names}
     apart = min(axis.numbers) > 0 and max(axis.numbers) / min(axis.numbers) >= LOGARITHMIC
     return {
-        "field": "x",
+        **field("x"),
         "type": "quantitative",
         "scale": {"padding": EDGE} | ({"type": "log", "nice": False} if apart else {"zero": False}),
-        "axis": {"title": axis.title, "tickCount": 4, "labelOverlap": "greedy", "labelSeparation": 6},
+        "axis": number_axis(axis.title, count=4, labelOverlap="greedy", labelSeparation=6),
     }

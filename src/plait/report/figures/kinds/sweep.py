@@ -9,22 +9,21 @@ from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.values import axis_title, scale_of, show
 from plait.report.figures.axes import Factor, factor_of, factors, labels_without, steps
 from plait.report.figures.case_values import interval_ends, trials_table
-from plait.report.figures.dots import what_dots_are, with_dots
 from plait.report.figures.kind import FigureKind, FigureRequest
-from plait.report.figures.kinds.cases import SCHEMA
 from plait.report.figures.kinds.heat_map import crossed
+from plait.report.figures.marks import SCHEMA, distinct, field, layer, number_axis, what_dots_are, with_dots
 from plait.report.figures.roles import MOST_SERIES, panel_labels
-from plait.report.render.theme import case_token, dashes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plait.analysis.model import CaseSummary
     from plait.analysis.rows import CaseRows
-    from plait.report.figures.kind import Content, Spec, TableRows
+    from plait.report.figures.kind import Content, Spec
 
 TICK = ",.10~g"
 """The value itself: a format that follows from the axis' own steps makes 1 of 0.5."""
+_SOLID = {"value": [1, 0]}
 LOGARITHMIC = 30
 """From this ratio of greatest to least value on, the axis is logarithmic."""
 
@@ -55,83 +54,79 @@ class Scale:
     """The least value, where values are so far apart that equal ratios, not equal differences, should look alike."""
 
 
-class SweepFigure(FigureKind):
-    """Lines over one thing; a study has it in which one thing varies in steps, or two in a grid."""
-
-    name = "line"
-
-    def selected(self, content: Content) -> list[FigureRequest]:
-        """Return a figure of each metric; of a grid with a panel for each step of its shorter side, if they are few."""
-        sweep = sweep_of(content.rows)
-        wanted = []
-        for file, metric in content.measured():
-            grid = crossed(content, metric)
-            name = f"{file}-sweep"
-            if grid is not None and grid[1].steps <= MOST_SERIES:
-                wanted.append(FigureRequest(name, self.name, metric, grid[0].setting, facets=grid[1].setting))
-            elif grid is None and sweep is not None:
-                wanted.append(FigureRequest(name, self.name, metric, sweep.setting))
-        return wanted
-
-    def completed(self, wanted: FigureRequest, content: Content) -> FigureRequest:
-        """Return the figure with its horizontal axis."""
-        if wanted.x is not None:
-            return wanted
-        sweep = sweep_of(content.rows)
-        if sweep is not None and wanted.facets is None and wanted.color is None:
-            return replace(wanted, x=sweep.setting)
-        taken = {wanted.facets, wanted.color}
-        left = [factor.setting for factor in steps(content.rows) if factor.setting not in taken]
-        return replace(wanted, x=next(iter(left), None))
-
-    def panels(self, wanted: FigureRequest, content: Content) -> list[Spec]:
-        """Return one panel; with facets, one for each value of another setting, on the same scales."""
-        if wanted.facets is None and wanted.color is None:
-            sweep = sweep_of(content.rows, wanted.x)
-            spec = (
-                sweep_spec(content.rows, content.cases, wanted.metric, sweep) if sweep is not None else None
-            )
-            return [spec] if spec is not None else []
-        groups = _groups(wanted, content)
-        shared = scale(content.rows, content.cases, wanted.metric, [sweep for *_, sweep in groups])
-        if shared is None:
-            return []
-        panels = []
-        for title, rows, cases, sweep in groups:
-            spec = sweep_spec(
-                rows, cases, wanted.metric, sweep, shared, width=240 if len(groups) > 1 else 520
-            )
-            if spec is not None:
-                panels.append({**spec, "title": title} if len(groups) > 1 else spec)
-        return panels
-
-    def table(self, wanted: FigureRequest, content: Content) -> TableRows:
-        """Return every trial's value, and the means."""
-        return trials_table(content, wanted.metric)
-
-    def caption(self, wanted: FigureRequest, content: Content) -> str:  # noqa: ARG002 - it is the same for each metric
-        """Return what the marks mean."""
-        return f"{what_dots_are(content.rows)}; lines join the means; vertical bars are 95 % intervals."
+def _selected(content: Content) -> list[FigureRequest]:
+    """Return a figure of each metric; of a grid with a panel for each step of its shorter side, if they are few."""
+    sweep = sweep_of(content.rows)
+    requests = []
+    for file, metric in content.measured():
+        grid = crossed(content, metric)
+        name = f"{file}-sweep"
+        if grid is not None and grid[1].steps <= MOST_SERIES:
+            requests.append(FigureRequest(name, "line", metric, grid[0].setting, facets=grid[1].setting))
+        elif grid is None and sweep is not None:
+            requests.append(FigureRequest(name, "line", metric, sweep.setting))
+    return requests
 
 
-LINES = SweepFigure()
+def _completed(request: FigureRequest, content: Content) -> FigureRequest:
+    """Return the figure with its horizontal axis."""
+    if request.x is not None:
+        return request
+    sweep = sweep_of(content.rows)
+    if sweep is not None and request.facets is None and request.color is None:
+        return replace(request, x=sweep.setting)
+    taken = {request.facets, request.color}
+    free = [factor.setting for factor in steps(content.rows) if factor.setting not in taken]
+    return replace(request, x=next(iter(free), None))
+
+
+def _panels(request: FigureRequest, content: Content) -> list[Spec]:
+    """Return one panel; with facets, one for each value of another setting, on the same scales."""
+    if request.facets is None and request.color is None:
+        sweep = sweep_of(content.rows, request.x)
+        spec = sweep_spec(content.rows, content.cases, request.metric, sweep) if sweep is not None else None
+        return [spec] if spec is not None else []
+    groups = _groups(request, content)
+    shared = scale(content.rows, content.cases, request.metric, [sweep for *_, sweep in groups])
+    if shared is None:
+        return []
+    panels = []
+    for title, rows, cases, sweep in groups:
+        width = 240 if len(groups) > 1 else 520
+        spec = sweep_spec(rows, cases, request.metric, sweep, shared, width=width)
+        if spec is not None:
+            panels.append({**spec, "title": title} if len(groups) > 1 else spec)
+    return panels
+
+
+LINES = FigureKind(
+    "line",
+    _panels,
+    lambda request, content: trials_table(content, request.metric),
+    lambda _, content: (
+        f"{what_dots_are(content.rows)}; lines join the means; vertical bars are 95 % intervals."
+    ),
+    selected=_selected,
+    completed=_completed,
+)
+"""Lines over one thing; a study has it in which one thing varies in steps, or two in a grid."""
 Group = tuple[str, list["CaseRows"], list["CaseSummary"], "Sweep"]
 """Title, trials, summaries and sweep of a panel."""
 
 
-def _groups(wanted: FigureRequest, content: Content) -> list[Group]:
+def _groups(request: FigureRequest, content: Content) -> list[Group]:
     """Return the panels: one for each value of `facets`; with `color`, of what neither the axis nor lines have."""
     rows = content.rows
-    lines, x = factor_of(rows, wanted.color), factor_of(rows, wanted.x)
-    facets = factor_of(rows, wanted.facets)
+    lines, x = factor_of(rows, request.color), factor_of(rows, request.x)
+    facets = factor_of(rows, request.facets)
     if lines is not None and x is not None and x.numbers is not None:
-        panels = panel_labels(rows, [x.setting, lines.setting], wanted.facets)
+        panels = panel_labels(rows, [x.setting, lines.setting], request.facets)
         names = [case.name for case in rows]
         values, texts = dict(zip(names, x.numbers, strict=True)), dict(zip(names, lines.texts, strict=True))
         whole: Sweep | None = Sweep(x.setting, x.unit, x.title, values, texts, lines.title)
     elif facets is not None:
         panels = panel_labels(
-            rows, [factor.setting for factor in factors(rows) if factor.setting != wanted.facets]
+            rows, [factor.setting for factor in factors(rows) if factor.setting != request.facets]
         )
         whole = None
     else:
@@ -139,7 +134,7 @@ def _groups(wanted: FigureRequest, content: Content) -> list[Group]:
     groups: list[Group] = []
     for title, members in panels.groups:
         own = [case for case in rows if case.name in set(members)]
-        sweep = whole or sweep_of(own, wanted.x)
+        sweep = whole or sweep_of(own, request.x)
         if sweep is not None:
             groups.append((title, own, [case for case in content.cases if case.name in set(members)], sweep))
     return groups
@@ -208,18 +203,20 @@ def sweep_spec(
     upwards: Spec = {"zero": True, **domain}
     if drawn.lowest is not None and "type" in axis:  # what grows in proportion is a straight line then
         upwards = {"type": "log", "domain": [drawn.lowest / 1.3, drawn.top * 1.3]}
-    colours = [case_token(number) for number in range(len(drawn.order))]
-    several = len(drawn.order) > 1
-    by_line = {"field": "line", "type": "nominal", "sort": list(drawn.order)}
-    legend: Spec | None = {"symbolType": "stroke", "symbolOpacity": 1, "labelLimit": 260, "columns": 3}
-    legend = {**legend, "title": sweep.key or None} if several and legend is not None else None
+    legend = {
+        "symbolType": "stroke",
+        "symbolOpacity": 1,
+        "labelLimit": 260,
+        "columns": 3,
+        "title": sweep.key or None,
+    }
     return {
         "$schema": SCHEMA,
         "width": width,
         "height": 280 if width > 300 else 200,
         "encoding": {
             "x": {
-                "field": "x",
+                **field("x"),
                 "type": "quantitative",
                 "scale": {**axis, "nice": False, "padding": 14},
                 "axis": _ticks(sweep),
@@ -227,19 +224,9 @@ def sweep_spec(
             "y": {
                 "type": "quantitative",
                 "scale": upwards,
-                "axis": {"title": axis_title(metric, drawn.unit), "tickCount": 6},
+                "axis": number_axis(axis_title(metric, drawn.unit)),
             },
-            "color": {
-                **by_line,
-                "scale": {"domain": list(drawn.order), "range": colours},
-                "legend": legend,
-            },
-            # In black and white, and for whoever sees no colours, lines differ in their dashes.
-            "strokeDash": {
-                **by_line,
-                "scale": {"domain": list(drawn.order), "range": dashes(len(drawn.order))},
-                "legend": legend,
-            },
+            **distinct("line", drawn.order, "strokeDash", legend if len(drawn.order) > 1 else None),
         },
         "layer": [
             _trials(rows, metric, drawn.divisor, sweep),
@@ -260,20 +247,14 @@ def _trials(rows: Sequence[CaseRows], metric: str, divisor: float, sweep: Sweep)
         for case in rows
         for row, value in with_dots(case, metric)
     ]
-    return {
-        "data": {"values": data},
-        "mark": {"type": "circle", "size": 26, "opacity": 0.45},
-        "encoding": {
-            "y": {"field": "y"},
-            "strokeDash": {"value": [1, 0]},
-            "tooltip": [
-                {"field": "line", "title": "case"},
-                {"field": "x", "title": sweep.title},
-                {"field": "trial", "title": "trial"},
-                {"field": "shown", "title": title_of(metric)},
-            ],
-        },
-    }
+    titles = {"line": "case", "x": sweep.title, "trial": "trial", "shown": title_of(metric)}
+    return layer(
+        data,
+        {"type": "circle", "size": 26, "opacity": 0.45},
+        y=field("y"),
+        strokeDash=_SOLID,
+        tooltip=[field(name, title) for name, title in titles.items()],
+    )
 
 
 def _ticks(sweep: Sweep) -> Spec:
@@ -298,11 +279,8 @@ def _means(summaries: Sequence[CaseSummary], metric: str, divisor: float, sweep:
                 "high": high / divisor,
             }
         )
+    bars = {"type": "rule", "strokeWidth": 2, "clip": True}  # of two trials they may be very wide
     return [
-        {"data": {"values": data}, "mark": "line", "encoding": {"y": {"field": "mean"}}},
-        {
-            "data": {"values": data},
-            "mark": {"type": "rule", "strokeWidth": 2, "clip": True},  # of two trials it may be very wide
-            "encoding": {"y": {"field": "low"}, "y2": {"field": "high"}, "strokeDash": {"value": [1, 0]}},
-        },
+        layer(data, "line", y=field("mean")),
+        layer(data, bars, y=field("low"), y2=field("high"), strokeDash=_SOLID),
     ]

@@ -1,24 +1,18 @@
-"""The trials of a study as rows of metrics: reduced in the background, kept in the cache, and up to date while it runs.
+"""The trials of a study as rows of metrics: reduced in the background, through the cache, and up to date while it runs.
 
 Reducing a trial takes some 30 ms. So the first visit to a large study fills in its trials while the page is used, and
-later visits find them in the cache. An entry holds for one digest of the data and one state of the analysis' code.
+later visits find them in the cache of reports.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import json
 import threading
-import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from plait.cache import cache_root
 from plait.dataset.trial import read_trial, trial_numbers
 from plait.errors import DataError
-from plait.files import Folder, json_of
-from plait.results.reduce import TrialPlace, code_of_rows, reduced_one
+from plait.results.reduce import TrialPlace, reduced_one
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,15 +20,10 @@ if TYPE_CHECKING:
 
     from plait.analysis.metrics.trial import Metrics
 
-KEPT_BYTES = 64 << 20
-KEPT_FILES = 200
-"""Studies whose rows the cache keeps at most; the oldest go first."""
-SAVE_EVERY_S = 5.0
-
 
 @dataclass(frozen=True)
 class ViewedTrial:
-    """One trial: its seed, its metrics or why it has none, and the digest that both hold for."""
+    """One trial: its seed, its metrics or why it has none, and the digest of its data."""
 
     seed: int
     error: str | None
@@ -53,7 +42,6 @@ class ReducedTrials:
         self._first: str | None = None
         self._thread: threading.Thread | None = None
         self._closed = threading.Event()
-        self._kept = _load(folder)
         self.version = 0
         """Grows with every row."""
         self.changed: dict[str, int] = {}
@@ -77,7 +65,6 @@ class ReducedTrials:
         while (place := self._next()) is not None:
             yield self.pending()
             self._add(*place)
-        self._save()
 
     def of_case(self, case: str) -> dict[int, ViewedTrial]:
         """Return the rows of a case so far, by number."""
@@ -111,16 +98,11 @@ class ReducedTrials:
             return case, next(iter(self._waiting[case]))
 
     def _work(self) -> None:
-        saved = time.monotonic()
         while not self._closed.is_set() and (place := self._next()) is not None:
             self._add(*place)
-            if time.monotonic() - saved > SAVE_EVERY_S:
-                self._save()
-                saved = time.monotonic()
-        self._save()
 
     def _add(self, case: str, number: int) -> None:
-        row = viewed(TrialPlace(self._folder, case, number), self._kept)
+        row = _viewed(TrialPlace(self._folder, case, number))
         with self._lock:
             self._rows.setdefault(case, {})[number] = row
             waiting = self._waiting.get(case, {})
@@ -130,23 +112,8 @@ class ReducedTrials:
             self.version += 1
             self.changed[case] = self.version
 
-    def _save(self) -> None:
-        with self._lock:
-            document = {
-                f"{number} {case}": [row.key, row.seed, row.metrics]
-                for case, rows in self._rows.items()
-                for number, row in rows.items()
-                if row.error is None
-            }
-        if document == self._kept:
-            return
-        with contextlib.suppress(OSError):  # a cache that cannot be written is no error
-            (Folder(cache_root()) / "view").write(_file_name(self._folder), json.dumps(document).encode())
-            self._kept = document
-            _prune()
 
-
-def viewed(place: TrialPlace, kept: dict[str, Any]) -> ViewedTrial:
+def _viewed(place: TrialPlace) -> ViewedTrial:
     """Return the row of a trial; damaged files are its error."""
     try:
         record = read_trial(place.folder).provenance
@@ -154,37 +121,8 @@ def viewed(place: TrialPlace, kept: dict[str, Any]) -> ViewedTrial:
             return ViewedTrial(record.seed, f"failed: {record.error or 'no reason was recorded'}", {}, "")
         if record.excluded is not None:
             return ViewedTrial(record.seed, f"left out of means: {record.excluded}", {}, "")
-        key = record.digest or ""
-        entry = kept.get(f"{place.index} {place.case}")
-        if entry and key and entry[0] == key and entry[1] == record.seed:
-            return ViewedTrial(record.seed, None, entry[2], key)
-        metrics = reduced_one(place).metrics or {}
+        return ViewedTrial(record.seed, None, reduced_one(place).metrics or {}, record.digest or "")
     except DataError as error:
         return ViewedTrial(0, f"failed: {error}", {}, "")
     except OSError as error:
         return ViewedTrial(0, f"failed: {error.filename}: {error.strerror}", {}, "")
-    return ViewedTrial(record.seed, None, metrics, key)
-
-
-def _load(folder: Path) -> dict[str, Any]:
-    """Return what the cache has of a study; nothing if it is damaged."""
-    try:
-        document = json_of((Folder(cache_root()) / "view").read(_file_name(folder), KEPT_BYTES))
-        for key, seed, metrics in document.values():
-            numbers = all(value is None or isinstance(value, int | float) for value in metrics.values())
-            if not (isinstance(key, str) and isinstance(seed, int) and numbers):
-                return {}
-    except (OSError, ValueError, TypeError, AttributeError):
-        return {}
-    return dict(document)
-
-
-def _prune() -> None:
-    """Remove the oldest files beyond the number that is kept (OSError)."""
-    files = sorted((cache_root() / "view").iterdir(), key=lambda path: path.lstat().st_mtime)
-    for path in files[: max(0, len(files) - KEPT_FILES)]:
-        path.unlink(missing_ok=True)
-
-
-def _file_name(folder: Path) -> str:
-    return hashlib.sha256(f"{folder.resolve()}\n{code_of_rows()}".encode()).hexdigest()[:40] + ".json"

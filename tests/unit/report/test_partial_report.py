@@ -41,7 +41,7 @@ RAISERS: dict[str, tuple[str, str]] = {
     "a chart of cases": ("plait.report.figures.kinds.cases.cases_spec", "figure goodput"),
     "the renderer": ("plait.report.render.render._pdf", "figure goodput"),
     "the data of a figure": (
-        "plait.report.figures.kinds.over_time.lines",
+        "plait.report.figures.kinds.over_time.number",
         "data of figure goodput-over-time",
     ),
     "a section": ("plait.report.page.tables.cases", "section table of the page"),

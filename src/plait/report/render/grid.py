@@ -54,9 +54,9 @@ _COLOURS = 42
 """Height of the key to the colours of one heat map."""
 _EDGE = 18
 """Pixels around all, and for half a label beyond the last panel."""
-_TICK = 34
-"""Pixels of an axis for each of its ticks."""
-_BETWEEN = 9
+_TICK = 25
+"""Width of a label of numbers that are not known."""
+_APART_NUMBERS = 9
 """Least pixels between labels of a horizontal axis."""
 _UPRIGHT = 26
 """Pixels of a vertical axis for each of its ticks."""
@@ -162,7 +162,8 @@ def _placed(panel: Spec, number: int, count: int, grid: _Grid) -> Spec:
     made = with_lower_marks(made, grid.heights[number] / rows) if rows else made
     x, y = channel_of(made, "x").get("axis", {}), channel_of(made, "y").get("axis", {})
     if x.get("tickCount"):
-        x["tickCount"] = _ticks(channel_of(made, "x"), grid.width)
+        widest = max((text_width(text, 11) for text in _numbers(channel_of(made, "x"))), default=_TICK)
+        x["tickCount"] = max(2, min(x["tickCount"], int(grid.width // (widest + _APART_NUMBERS))))
         x["labelFlush"] = _APART
     if y.get("tickCount"):
         y["tickCount"] = max(3, min(y["tickCount"], grid.heights[number] // _UPRIGHT))
@@ -172,22 +173,6 @@ def _placed(panel: Spec, number: int, count: int, grid: _Grid) -> Spec:
     if grid.shares_y and number % grid.columns:
         y |= {"labels": False, "title": None, "minExtent": 0, "offset": 0}
     return made
-
-
-def _ticks(channel: Spec, width: float) -> int:
-    """Return the greatest number of ticks to ask for whose labels have room side by side; at least 2.
-
-    An axis that was asked for two ticks may have one, because labels are round numbers.
-    """
-    axis: Spec = channel["axis"]
-    asked = int(axis["tickCount"])
-    for count in range(asked, 2, -1):
-        labels = _numbers({**channel, "axis": {**axis, "tickCount": count}})
-        if len(labels) < 2:
-            break
-        if sum(text_width(label, 11) + _BETWEEN for label in labels) <= width:
-            return count
-    return max(2, min(asked, int(width // _TICK)))
 
 
 def _name_once(panels: Sequence[Spec], grid: _Grid) -> None:
@@ -212,12 +197,7 @@ def _name_once(panels: Sequence[Spec], grid: _Grid) -> None:
             axis["title"] = None
         apart = _LINE + 6 + _BELOW + (0 if grid.shares_x else _LABELS + _AXIS_TITLE)
         tall = sum(grid.heights[:: grid.columns]) + apart * (len(left) - 1)
-        left[0] |= {"title": _lines(title, tall), "titleY": tall / 2}
-
-
-def _lines(title: Any, length: float) -> Any:
-    """Return the title of an axis in lines no longer than the axis: a longer one would lift its panel's title."""
-    return folded(title, length, 11)
+        left[0] |= {"title": folded(title, tall, 11), "titleY": tall / 2}
 
 
 def _one_title(channels: Sequence[Spec]) -> bool:
@@ -258,23 +238,14 @@ def _left_of(panels: Sequence[Spec], *, titled: bool, between: bool = False) -> 
 
 
 def _numbers(channel: Spec) -> list[str]:
-    """Return the labels that a linear axis will have (d3-array's `ticks`)."""
+    """Return labels about as wide as those that an axis of numbers will have."""
     domain = (channel.get("scale") or {}).get("domain")
-    axis = channel.get("axis", {})
     if not domain or len(domain) != 2 or not domain[1] > domain[0]:
         return []
-    if "labelExpr" in axis:
+    if "labelExpr" in channel.get("axis", {}):
         return ["100 %"]
-    rough = (domain[1] - domain[0]) / axis.get("tickCount", 5)
-    power = 10 ** math.floor(math.log10(rough))
-    step = power * next(
-        factor
-        for factor, most in ((1, 2**0.5), (2, 10**0.5), (5, 50**0.5), (10, math.inf))
-        if rough / power < most
-    )
-    decimals = max(0, -math.floor(math.log10(step)))
-    first, last = math.ceil(domain[0] / step), math.floor(domain[1] / step)
-    return [f"{number * step:,.{decimals}f}" for number in range(first, min(last, first + 20) + 1)]
+    decimals = max(0, -math.floor(math.log10((domain[1] - domain[0]) / 5)))
+    return [f"{end:,.{decimals}f}" for end in domain]
 
 
 def _with_key_in_hole(panels: list[Spec], grid: _Grid, spacing: dict[str, float]) -> list[Spec]:

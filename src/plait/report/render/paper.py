@@ -17,7 +17,7 @@ from plait.errors import RequestError
 from plait.report.render.text_width import text_width
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 Spec = dict[str, Any]
 
@@ -271,16 +271,25 @@ def _with_bounded_height(spec: Spec) -> Spec:
     return {**with_lower_marks(spec, height / rows), "height": round(height)}
 
 
-def with_lower_marks(node: Any, row: float) -> Any:
-    """Return a chart whose boxes and strokes are no higher than a row of `row` pixels leaves room for."""
+def _rewritten(node: Any, change: Callable[[Spec], None]) -> Any:
+    """Return a copy of a chart in which `change` was applied to each object, the inner ones first; not to data."""
     if isinstance(node, list):
-        return [with_lower_marks(item, row) for item in node]
+        return [_rewritten(item, change) for item in node]
     if not isinstance(node, dict):
         return node
-    made = {name: value if name == "data" else with_lower_marks(value, row) for name, value in node.items()}
-    if made.get("type") in {"bar", "tick"} and "size" in made:
-        made["size"] = min(made["size"], max(4, row - _GAP))
-    return made
+    copy = {name: value if name == "data" else _rewritten(value, change) for name, value in node.items()}
+    change(copy)
+    return copy
+
+
+def with_lower_marks(chart: Any, row: float) -> Any:
+    """Return a chart whose boxes and strokes are no higher than a row of `row` pixels leaves room for."""
+
+    def lower(node: Spec) -> None:
+        if node.get("type") in {"bar", "tick"} and "size" in node:
+            node["size"] = min(node["size"], max(4, row - _GAP))
+
+    return _rewritten(chart, lower)
 
 
 def refitted(spec: Spec, svg: str) -> Spec | None:
@@ -323,84 +332,85 @@ def _resized(svg: str, width: float, unit: str) -> str:
     return svg[: match.start()] + size + svg[match.end() :]
 
 
-def with_narrow_keys(node: Any, width: float) -> Any:
+def with_narrow_keys(chart: Any, width: float) -> Any:
     """Return a chart whose keys have no more columns than `width` pixels hold: more would leave the figure."""
-    if isinstance(node, list):
-        return [with_narrow_keys(item, width) for item in node]
-    if not isinstance(node, dict):
-        return node
-    made = {name: value if name == "data" else with_narrow_keys(value, width) for name, value in node.items()}
-    legend, domain = made.get("legend"), (made.get("scale") or {}).get("domain") if "scale" in made else None
-    if isinstance(legend, dict) and isinstance(domain, list) and "gradientLength" not in legend:
-        entry = _entry(legend, domain)
-        columns = max(1, min(len(domain), int(width // entry)))
-        made["legend"] = {
-            **legend,
-            "columns": columns,
-            "labelLimit": max(40, width - _SYMBOL),
-            "symbolLimit": MOST_ENTRIES,
-        }
-    return made
+
+    def narrow(channel: Spec) -> None:
+        key = _key_of(channel)
+        if key is not None and key.names:
+            columns = max(1, min(len(key.names), int(width // key.entry)))
+            channel["legend"] = {
+                **channel["legend"],
+                "columns": columns,
+                "labelLimit": max(40, width - _SYMBOL),
+                "symbolLimit": MOST_ENTRIES,
+            }
+
+    return _rewritten(chart, narrow)
 
 
-def with_key_at(node: Any, x: float, y: float) -> Any:
+def with_key_at(chart: Any, x: float, y: float) -> Any:
     """Return a chart whose keys are one column that begins at a place of the whole figure, in pixels."""
-    if isinstance(node, list):
-        return [with_key_at(item, x, y) for item in node]
-    if not isinstance(node, dict):
-        return node
-    made = {name: value if name == "data" else with_key_at(value, x, y) for name, value in node.items()}
-    if isinstance(made.get("legend"), dict):
-        made["legend"] = {
-            **made["legend"],
-            "orient": "none",
-            "legendX": x,
-            "legendY": y,
-            "columns": 1,
-            "direction": "vertical",
-        }
-    return made
+    column = {"orient": "none", "legendX": x, "legendY": y, "columns": 1, "direction": "vertical"}
+
+    def move(channel: Spec) -> None:
+        if isinstance(channel.get("legend"), dict):
+            channel["legend"] = channel["legend"] | column
+
+    return _rewritten(chart, move)
+
+
+@dataclass(frozen=True)
+class _Key:
+    """The key of a channel: its title, and its entries; a bar of colours has none."""
+
+    title: str
+    names: tuple[str, ...]
+
+    @property
+    def entry(self) -> float:
+        """The width of the widest entry."""
+        return max((text_width(name, 11) for name in self.names), default=0) + _SYMBOL
+
+    def lines(self, width: float) -> int:
+        """Return how many lines it takes above panels `width` pixels wide, its title included."""
+        return -(-max(1, len(self.names)) // max(1, int(width // self.entry))) + bool(self.title)
+
+
+def _key_of(channel: Any) -> _Key | None:
+    legend = channel.get("legend") if isinstance(channel, dict) else None
+    domain = (channel.get("scale") or {}).get("domain") if isinstance(legend, dict) else None
+    if not isinstance(legend, dict) or not isinstance(domain, list | tuple):
+        return None
+    words = _NAMES.match(legend.get("labelExpr", ""))
+    names = json.loads(words[1]).values() if words else map(str, domain)
+    return _Key(str(legend.get("title") or ""), () if "gradientLength" in legend else tuple(names))
+
+
+def _keys(panels: Sequence[Spec]) -> list[_Key]:
+    """Return the different keys of panels."""
+    channels = (
+        channel
+        for panel in panels
+        for node in (panel, *panel.get("layer", ()))
+        for channel in node.get("encoding", {}).values()
+    )
+    return list(dict.fromkeys(key for channel in channels if (key := _key_of(channel)) is not None))
 
 
 def key_size(panels: Sequence[Spec]) -> tuple[float, float]:
     """Return the width and height of the only key of these panels as one column; zeros for none, or for several."""
-    sizes = {}
-    for node in (node for panel in panels for node in (panel, *panel.get("layer", ()))):
-        for channel in node.get("encoding", {}).values():
-            legend, domain = _key_of(channel)
-            if legend is None:
-                continue
-            if not domain or "gradientLength" in legend:
-                return 0.0, 0.0
-            title = legend.get("title") or ""
-            wide = max(_entry(legend, domain), text_width(str(title), 11, bold=True))
-            sizes[str(domain), str(title)] = (wide, _KEY_LINE * (len(domain) + bool(title)))
-    return next(iter(sizes.values())) if len(sizes) == 1 else (0.0, 0.0)
-
-
-def _key_of(channel: Any) -> tuple[Spec | None, Sequence[Any] | None]:
-    legend = channel.get("legend") if isinstance(channel, dict) else None
-    return (legend, (channel.get("scale") or {}).get("domain")) if isinstance(legend, dict) else (None, None)
-
-
-def _entry(legend: Spec, domain: Sequence[Any]) -> float:
-    """Return the width of the widest entry of a key."""
-    names = _NAMES.match(legend.get("labelExpr", ""))
-    texts = list(json.loads(names[1]).values()) if names else [str(text) for text in domain]
-    return max((text_width(text, 11) for text in texts), default=0) + _SYMBOL
+    keys = _keys(panels)
+    if len(keys) != 1 or not keys[0].names:
+        return 0.0, 0.0
+    (key,) = keys
+    width = max(key.entry, text_width(key.title, 11, bold=True))
+    return width, _KEY_LINE * (len(key.names) + bool(key.title))
 
 
 def key_lines(panels: Sequence[Spec], width: float) -> int:
     """Return how many lines the keys above panels take in `width` pixels, their titles included."""
-    lines = {}
-    for node in (node for panel in panels for node in (panel, *panel.get("layer", ()))):
-        channel = node.get("encoding", {}).get("color", {})
-        legend, domain = channel.get("legend"), (channel.get("scale") or {}).get("domain")
-        if isinstance(legend, dict) and domain and not ("gradientLength" in legend and own_scales(panels)):
-            columns = max(1, int(width // _entry(legend, domain)))
-            entries = 1 if "gradientLength" in legend else -(-len(domain) // columns)
-            lines[str(domain)] = entries + (1 if legend.get("title") else 0)
-    return sum(lines.values())
+    return sum(key.lines(width) for key in _keys(panels) if key.names or not own_scales(panels))
 
 
 def for_paper(spec: Spec, *, inside: bool = False, numbers: bool = True) -> Spec:

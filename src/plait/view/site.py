@@ -5,10 +5,14 @@ ID/study.js      a study with its cases; ID/result.js its headline
 ID/C.js          the trials of case number C
 ID/C/N.js        trial N of that case
 ID/live.js       what is new in a study that runs; only from a server
+
+Names below the folders that a user gives come from strangers. An address has IDs, never a path; links are not followed.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
@@ -17,25 +21,34 @@ from typing import TYPE_CHECKING, Any
 from plait.analysis.judge import judged_in
 from plait.analysis.labels.study_labels import labels_in
 from plait.dataset.study_file import StudyFile, read_study_file
-from plait.errors import DataError, PlaitError
-from plait.metrics import COMPARED
+from plait.errors import DataError, PlaitError, RequestError, printable
 from plait.version import __version__
 from plait.view import study_data
 from plait.view.encode import rounded
-from plait.view.library import find_studies
 from plait.view.reduced import ReducedTrials
 from plait.view.running import is_running, running_trials
 from plait.view.trial_data import trial_view
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from plait.view.library import FoundStudy
+MOST_DEPTH = 6
+MOST_FOLDERS = 20_000
+"""Bounds of the search: levels below a folder that the user names, and folders in all."""
 
 
 class UnknownPageError(Exception):
     """There is no such study, case or trial."""
+
+
+@dataclass(frozen=True)
+class FoundStudy:
+    """A result folder: its ID in addresses, its name for people, and its path."""
+
+    id: str
+    name: str
+    folder: Path
 
 
 @dataclass
@@ -238,3 +251,45 @@ def require_studies(site: StudySite) -> list[FoundStudy]:
     if not found:
         raise DataError("there is no study below these folders; give a folder that `plait run` wrote to")
     return found
+
+
+def find_studies(roots: Sequence[Path]) -> list[FoundStudy]:
+    """Return the studies in and below `roots`, in the order of their names.
+
+    Raises:
+        RequestError: a folder does not exist, or there are too many folders to search.
+    """
+    found: dict[str, FoundStudy] = {}
+    for root in roots:
+        if not root.is_dir():
+            raise RequestError(f"{root}: there is no such folder; give a folder with results of `plait run`")
+        for folder in _study_folders(root):
+            inside = folder.relative_to(root).as_posix()
+            name = root.resolve().name if inside == "." else inside
+            name = f"{root.name or root.resolve().name}/{name}" if len(roots) > 1 and inside != "." else name
+            key = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
+            found[key] = FoundStudy(key, printable(name, keep=""), folder)
+    return sorted(found.values(), key=lambda study: study.name)
+
+
+def _study_folders(root: Path) -> Iterator[Path]:
+    """Yield each folder with a study.json; a study inside a study is part of it."""
+    waiting = [(root, 0)]
+    visited = 0
+    while waiting:
+        folder, depth = waiting.pop()
+        visited += 1
+        if visited > MOST_FOLDERS:
+            raise RequestError(
+                f"searching {root} for studies: it holds more than {MOST_FOLDERS} folders; give a folder nearer to them"
+            )
+        try:
+            with os.scandir(folder) as entries:
+                listed = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+        except OSError:  # without permission, or removed meanwhile: no study of this user
+            continue
+        if any(name == "study.json" and not is_folder for name, is_folder in listed):
+            yield folder
+        elif depth < MOST_DEPTH:
+            inner = [name for name, is_folder in listed if is_folder and not name.startswith(".")]
+            waiting += [(folder / name, depth + 1) for name in inner]

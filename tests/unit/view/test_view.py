@@ -22,10 +22,9 @@ from plait.report import build
 from plait.view import study_data
 from plait.view.encode import data_script
 from plait.view.export import export_site
-from plait.view.library import find_studies
 from plait.view.reduced import ReducedTrials
 from plait.view.server import serve
-from plait.view.site import OpenStudy, StudySite
+from plait.view.site import OpenStudy, StudySite, find_studies
 from plait.view.study_data import (
     CaseFigures,
     case_so_far,

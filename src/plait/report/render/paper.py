@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plait.errors import RequestError
+from plait.report.render.formats import width_of
 from plait.report.render.text_width import text_width
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ PAGE_MM = PAPERS["plain"].page_mm
 COLUMN_MM = PAPERS["plain"].column_mm
 LEAST_MM, MOST_MM = 40.0, 400.0
 PIXELS_PER_MM = 96 / 25.4
-_SIZE = re.compile(r'(<svg[^>]*?) width="([\d.]+)(?:mm)?" height="([\d.]+)(mm|)"')
 _NAMES = re.compile(r"\((\{.*\})\)\[datum\.label\]")
 """How a key replaces the names of columns by words (`plait.report.figures.kinds.over_time_chart`)."""
 MOST_ENTRIES = 12
@@ -297,10 +297,10 @@ def refitted(spec: Spec, svg: str) -> Spec | None:
 
     How wide labels beside the axes are, only the drawing shows.
     """
-    size = _SIZE.search(svg)
-    if size is None or "concat" not in spec:
+    width = width_of(svg)
+    if width is None or "concat" not in spec:
         return None
-    missing = spec["usermeta"]["width_mm"] * PIXELS_PER_MM - float(size[2])
+    missing = spec["usermeta"]["width_mm"] * PIXELS_PER_MM - width
     if abs(missing) < _NEAR:
         return None
     change = missing / spec["columns"]
@@ -308,28 +308,6 @@ def refitted(spec: Spec, svg: str) -> Spec | None:
         **spec,
         "concat": [{**panel, "width": max(40, int(panel["width"] + change))} for panel in spec["concat"]],
     }
-
-
-def scaled(svg: str, width_mm: float) -> str:
-    """Return the drawing scaled to a width of `width_mm`; its height keeps the proportion."""
-    return _resized(svg, width_mm, "mm")
-
-
-def in_points(svg: str) -> str:
-    """Return a drawing sized in millimetres as one in points without a unit, as makers of PDF and PNG take it."""
-    size = _SIZE.search(svg)
-    if size is None or size[4] != "mm":
-        return svg
-    return _resized(svg, float(size[2]) * 72 / 25.4, "")
-
-
-def _resized(svg: str, width: float, unit: str) -> str:
-    match = _SIZE.search(svg)
-    if match is None:
-        return svg
-    height = float(match[3]) * width / float(match[2])
-    size = f'{match[1]} width="{width:.6g}{unit}" height="{height:.6g}{unit}"'
-    return svg[: match.start()] + size + svg[match.end() :]
 
 
 def with_narrow_keys(chart: Any, width: float) -> Any:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,8 @@ from plait.analysis.gaps import part
 from plait.cache import ContentCache
 from plait.limits import DRAWING, require
 from plait.report.render.fonts import fonts_here
-from plait.report.render.paper import PAGE_MM, in_points, refitted, scaled
+from plait.report.render.formats import canonical, in_points, scaled, short_paths, stable_names
+from plait.report.render.paper import PAGE_MM, refitted
 from plait.report.render.text_width import with_text_lengths
 from plait.report.render.theme import FONT, LIGHT, config, paint
 from plait.workers import kept_workers, shared_out
@@ -30,9 +30,6 @@ PNG_PPI = 300.0
 """What journals ask for."""
 FORM = 6
 """Grows when the same figure is drawn otherwise: what an earlier version left in the cache is not used."""
-_GIVEN_NAME = re.compile(r"""(id="|url\(#|href="#)((clip|gradient_?)\d+)(["\)])""")
-_PATH = re.compile(r' d="[^"]*"')
-_LONG_NUMBER = re.compile(r"(\d\.\d\d)\d+")
 _FAMILY = FONT.partition(",")[0]
 CACHE = ContentCache("figures", most=2_000)
 _TARGET = "plait.report.render.render:draw_into_cache"
@@ -176,22 +173,6 @@ def svg_of(spec: dict[str, Any]) -> str:
     return short_paths(stable_names(svg))
 
 
-def short_paths(svg: str) -> str:
-    """Return the drawing with the coordinates of its lines to a hundredth of a pixel, in half the bytes."""
-    return _PATH.sub(lambda path: _LONG_NUMBER.sub(r"\1", path[0]), svg)
-
-
-def stable_names(svg: str) -> str:
-    """Return the drawing with clips and gradients numbered from 0: Vega continues those of the previous figure."""
-    numbers: dict[str, str] = {}
-
-    def renamed(match: re.Match[str]) -> str:
-        name = numbers.setdefault(match[2], f"{match[3]}{len(numbers)}")
-        return f"{match[1]}{name}{match[4]}"
-
-    return _GIVEN_NAME.sub(renamed, svg)
-
-
 def _png(svg: str) -> bytes:
     import vl_convert
 
@@ -200,8 +181,6 @@ def _png(svg: str) -> bytes:
 
 def _pdf(svg: str) -> bytes:
     import vl_convert
-
-    from plait.report.render.pdf import canonical
 
     return canonical(bytes(vl_convert.svg_to_pdf(in_points(svg))))
 

@@ -11,8 +11,7 @@ import vl_convert
 
 from plait.report import build
 from plait.report.render import fonts, render
-from plait.report.render.paper import in_points
-from plait.report.render.pdf import canonical
+from plait.report.render.formats import canonical, in_points
 from plait.report.terminal.summary import read_summary
 from result_folders import two_paths, write_study
 

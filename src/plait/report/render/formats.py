@@ -1,19 +1,68 @@
-"""PDF with reproducible bytes: the renderer writes a page's objects in the order of a hash table, which changes.
+"""Sizes and bytes of drawings: SVG in millimetres or points, and SVG and PDF that depend on their content alone.
 
-`canonical` sorts the names in resource dictionaries and renumbers all objects in the order in which the page refers
-to them. Nothing that is drawn changes.
+The renderer writes the objects of a PDF in the order of a hash table, which changes. `canonical` sorts the names in
+resource dictionaries and renumbers all objects in the order in which the page refers to them. Nothing that is drawn
+changes.
 """
 
 from __future__ import annotations
 
 import re
 
+_SIZE = re.compile(r'(<svg[^>]*?) width="([\d.]+)(?:mm)?" height="([\d.]+)(mm|)"')
+_GIVEN_NAME = re.compile(r"""(id="|url\(#|href="#)((clip|gradient_?)\d+)(["\)])""")
+_PATH = re.compile(r' d="[^"]*"')
+_LONG_NUMBER = re.compile(r"(\d\.\d\d)\d+")
 _HEADER = b"%PDF-1.7\n%\x80\x80\x80\x80\n\n"
 _OBJECT = re.compile(rb"\s*(\d+) 0 obj\n")
 _LENGTH = re.compile(rb"/Length (\d+)")
 _REFERENCE = re.compile(rb"\b(\d+) 0 R\b")
 _NAMES = re.compile(rb"(?:[ ]+/[a-zA-Z]+\d+ (?:\d+ 0 R|\[[^\]\n]*\])\n){2,}")
 _ROOT = re.compile(rb"/Root (\d+) 0 R")
+
+
+def width_of(svg: str) -> float | None:
+    """Return the width of a drawing in its own unit; None of one without a size."""
+    size = _SIZE.search(svg)
+    return None if size is None else float(size[2])
+
+
+def scaled(svg: str, width_mm: float) -> str:
+    """Return the drawing scaled to a width of `width_mm`; its height keeps the proportion."""
+    return _resized(svg, width_mm, "mm")
+
+
+def in_points(svg: str) -> str:
+    """Return a drawing sized in millimetres as one in points without a unit, as makers of PDF and PNG take it."""
+    size = _SIZE.search(svg)
+    if size is None or size[4] != "mm":
+        return svg
+    return _resized(svg, float(size[2]) * 72 / 25.4, "")
+
+
+def _resized(svg: str, width: float, unit: str) -> str:
+    match = _SIZE.search(svg)
+    if match is None:
+        return svg
+    height = float(match[3]) * width / float(match[2])
+    size = f'{match[1]} width="{width:.6g}{unit}" height="{height:.6g}{unit}"'
+    return svg[: match.start()] + size + svg[match.end() :]
+
+
+def short_paths(svg: str) -> str:
+    """Return the drawing with the coordinates of its lines to a hundredth of a pixel, in half the bytes."""
+    return _PATH.sub(lambda path: _LONG_NUMBER.sub(r"\1", path[0]), svg)
+
+
+def stable_names(svg: str) -> str:
+    """Return the drawing with clips and gradients numbered from 0: Vega continues those of the previous figure."""
+    numbers: dict[str, str] = {}
+
+    def renamed(match: re.Match[str]) -> str:
+        name = numbers.setdefault(match[2], f"{match[3]}{len(numbers)}")
+        return f"{match[1]}{name}{match[4]}"
+
+    return _GIVEN_NAME.sub(renamed, svg)
 
 
 def canonical(pdf: bytes) -> bytes:

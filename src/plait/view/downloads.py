@@ -21,8 +21,7 @@ from plait.analysis.series import trial_series
 from plait.dataset.model import ALL_TABLES
 from plait.dataset.trial import making_sense, read_trial, trial_folder
 from plait.files import Folder, UnfitError
-from plait.report.drawing.network import draw
-from plait.report.drawing.paths import coloured_paths
+from plait.report.drawing.network import coloured_paths, draw
 from plait.report.figures.kinds.over_time_chart import KINDS, Panel, chart, frame_of
 from plait.report.figures.marks import SCHEMA
 from plait.report.render.paper import PAGE_MM, fitted

@@ -23,9 +23,8 @@ from plait.explain.causes import CAUSES, HARMLESS
 from plait.explain.unrestricted_paths import unrestricted_paths_of_case
 from plait.metrics import GREEDY
 from plait.report.drawing.link_labels import LinkLabels
-from plait.report.drawing.network import draw
+from plait.report.drawing.network import coloured_paths, draw
 from plait.report.drawing.overview import is_crowded
-from plait.report.drawing.paths import coloured_paths
 from plait.report.render.theme import LIGHT, PATHS
 from plait.report.representatives import Representative
 from plait.view.encode import rounded

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from plait.analysis.wording import micros, plain, rate
 from plait.report.drawing import overview
 from plait.report.drawing.curves import Box, Curve, Room, crosses
-from plait.report.drawing.key import link_key, node_notes
-from plait.report.drawing.layout import Layout, layout
-from plait.report.drawing.link_labels import LinkLabels, LinkWords, wrapped
+from plait.report.drawing.layout import Layout, distinct_paths, layout
+from plait.report.drawing.link_labels import LinkLabels, LinkWords, node_notes, wrapped
 from plait.report.drawing.svg import (
     LINE,
     TEXT,
@@ -29,12 +29,14 @@ from plait.report.drawing.svg import (
     text,
 )
 from plait.report.render.text_width import text_width
+from plait.report.render.theme import PATHS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from plait.analysis.labels.study_labels import StudyLabels
     from plait.plan.model.plan import Link, Plan
+    from plait.report.representatives import Representative
 
 LANE = 92.0
 CLOSE_LANE = 66.0
@@ -147,7 +149,7 @@ def draw(
     if places.left_out:
         notes.append(f"{places.left_out} nodes that no path crosses are not drawn")
     y = geometry.height
-    rows = [*link_key([(number, d.link.name, labels.label(d.link)) for number, d in numbered]), *notes]
+    rows = [*(f"{number}  {d.link.name}: {labels.label(d.link)}" for number, d in numbered), *notes]
     below, y = lines_of_text(rows, MARGIN - 24, y, geometry.width - MARGIN, colours)
     parts.append(below)
     if legend:
@@ -325,3 +327,40 @@ def _legend(paths: Sequence[DrawnPath], top: float, colours: Mapping[str, str]) 
         rows.append(stroke(f"M{MARGIN - 24} {y:.1f}h22", path.colour, 3))
         rows.append(text(MARGIN + 8, y + 4, f"{path.label}: {path.facts}", colours["ink"], "start"))
     return "".join(rows)
+
+
+def most_paths(shown: Sequence[Representative]) -> Representative | None:
+    """Return the representative whose flows use most paths: its drawing shows those of the others too."""
+    return max(shown, key=lambda case: len(distinct_paths(case.plan)), default=None)
+
+
+def coloured_paths(representative: Representative, colours: Mapping[str, str]) -> list[DrawnPath]:
+    """Return the paths of a plan in the colours that their subflows have in the charts."""
+    by_path = {series.path: series.colour for series in representative.series.subflows}
+    several = len(representative.plan.flows) > 1
+    paths = []
+    for number, (_, path) in enumerate(distinct_paths(representative.plan)):
+        # With several flows the colours of the charts distinguish flows, and paths have none of their own.
+        token = "muted" if several else f"path{by_path.get(path.name, number) % PATHS}"
+        facts = [
+            plain(rate(path.rate_bps)) if path.rate_bps is not None else "",
+            f"base RTT {plain(micros(path.base_rtt_us))}",
+        ]
+        paths.append(
+            DrawnPath(
+                directions=path.forward,
+                colour=colours[token],
+                label=path.name,
+                facts=", ".join(fact for fact in facts if fact),
+            )
+        )
+    return paths
+
+
+def links_differ(shown: Sequence[Representative]) -> bool:
+    """Return whether the links are not the same in all cases: then the drawing is that of one case."""
+    labels = set()
+    for case in shown:
+        of = LinkLabels(case.plan)
+        labels.add(tuple(of.label(link) for link in case.plan.links))
+    return len(labels) > 1

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING
 from plait.analysis.wording import plain, rate, significant
 from plait.report.drawing.curves import Box, Curve, Room
 from plait.report.drawing.grouping import boxes_of, classes_of, columns_of, lines_of
-from plait.report.drawing.key import node_notes
 from plait.report.drawing.layout import distinct_paths
-from plait.report.drawing.link_labels import LinkLabels
+from plait.report.drawing.link_labels import LinkLabels, node_notes
 from plait.report.drawing.svg import badge, drawing, lines_of_text, node, stroke
 
 if TYPE_CHECKING:

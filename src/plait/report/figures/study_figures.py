@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from plait.analysis.gaps import part
 from plait.analysis.metrics.catalogue import title_of
-from plait.report.drawing.network import draw
-from plait.report.drawing.paths import coloured_paths, most_paths
+from plait.report.drawing.network import coloured_paths, draw, most_paths
 from plait.report.figures import networks
 from plait.report.figures.kinds.distribution import DELAYS
 from plait.report.figures.kinds.over_time import OVER_TIME, SIDE_BY_SIDE

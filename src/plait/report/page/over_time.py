@@ -8,9 +8,8 @@ from markupsafe import Markup
 
 from plait.analysis.metrics.catalogue import compared_metric, primary_metric
 from plait.plan.network.ifnames import renamed_interfaces
-from plait.report.drawing.network import draw
+from plait.report.drawing.network import coloured_paths, draw, links_differ, most_paths
 from plait.report.drawing.overview import is_crowded
-from plait.report.drawing.paths import coloured_paths, links_differ, most_paths
 from plait.report.figures.kinds.over_time import frames_of, panel_of
 from plait.report.figures.kinds.over_time_chart import KINDS, chart
 from plait.report.page.sections import explanation

@@ -66,7 +66,7 @@ def _write_rest(
     style: str,
     progress: Callable[[int, int], None],
 ) -> tuple[Caution, ...]:
-    out = Folder(study.folder)
+    result_folder = Folder(study.folder)
     shown = representatives(study, summary)
     asked = part("figures that the scenario asks for", lambda: wanted(study, summary), [])
     cases = part("figures of cases", lambda: case_figures(study, summary, shown), {})
@@ -76,8 +76,8 @@ def _write_rest(
     data = part("data of figures", lambda: figure_data(drawings, study, summary, shown), {})
     empty = part("check for empty figures", lambda: _empty(asked, cases), [])
     study = replace(study, cautions=(*study.cautions, *unmeasured(summary), *empty))
-    write(out, "report.html", page(study, summary, shown, script(), cases).encode())
-    _write_figures(out / "figures", drawings, data)
+    write(result_folder, "report.html", page(study, summary, shown, script(), cases).encode())
+    _write_figures(result_folder / "figures", drawings, data)
     return study.cautions
 
 
@@ -135,16 +135,16 @@ def summary_of(study: StudyData) -> Summary:
 
 
 def _summary_of(study: StudyData) -> Summary:
-    about = study.about
+    study_file = study.about
     return summarise(
         study.cases,
-        scenario=about.name or about.heading,
+        scenario=study_file.name or study_file.heading,
         digest=study.digest,
-        baseline=about.baseline,
+        baseline=study_file.baseline,
         published=study.published,
-        judged=judged_in(about.scenario),
+        judged=judged_in(study_file.scenario),
         design=study.design,
-        labels=labels_in(about.scenario),
+        labels=labels_in(study_file.scenario),
     )
 
 

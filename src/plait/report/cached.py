@@ -39,32 +39,32 @@ _SHOWN = frozenset({"title", "description", "figures", "judge", "across"})
 """Fields of a scenario that say what is shown, and nothing about a trial."""
 
 
-def kept_summary(study: StudyData, make: Callable[[], Summary]) -> Summary:
-    """Return the summary of a study, which `make` computes where the cache does not have it."""
-    about = study.about
-    of_study = (about.name, about.heading, about.baseline, study.digest)
-    of_scenario = (study.published, judged_in(about.scenario), study.design, study.labels)
+def kept_summary(study: StudyData, compute: Callable[[], Summary]) -> Summary:
+    """Return the summary of a study, from the cache, or else from `compute`."""
+    study_file = study.about
+    of_study = (study_file.name, study_file.heading, study_file.baseline, study.digest)
+    of_scenario = (study.published, judged_in(study_file.scenario), study.design, study.labels)
     content = hashlib.sha256(repr((code_of_rows(), of_study, of_scenario)).encode())
     for case in study.cases:
         content.update(json.dumps(astuple(case), default=str).encode())
-    return _through(SUMMARIES, content.hexdigest(), _SUMMARY, make)
+    return _kept_or_made(SUMMARIES, content.hexdigest(), _SUMMARY, compute)
 
 
 def kept_explanation(
-    study: StudyData, place: TrialPlace, make: Callable[[], tuple[FlowExplanation, ...]]
+    study: StudyData, place: TrialPlace, compute: Callable[[], tuple[FlowExplanation, ...]]
 ) -> tuple[FlowExplanation, ...]:
-    """Return the explanation of a trial, which `make` computes where the cache does not have it."""
+    """Return the explanation of a trial, from the cache, or else from `compute`."""
     name = name_of(place)
     if name is None:  # a file cannot be read
-        return make()
+        return compute()
     scenario = study.about.scenario
     if isinstance(scenario, dict):
         scenario = {field: value for field, value in scenario.items() if field not in _SHOWN}
     content = json.dumps([code_of(_EXPLAINING), name, place.case, scenario], default=str)
-    return _through(EXPLANATIONS, hashlib.sha256(content.encode()).hexdigest(), _FLOWS, make)
+    return _kept_or_made(EXPLANATIONS, hashlib.sha256(content.encode()).hexdigest(), _FLOWS, compute)
 
 
-def _through(cache: ContentCache, key: str, form: TypeAdapter[T], make: Callable[[], T]) -> T:
+def _kept_or_made(cache: ContentCache, key: str, form: TypeAdapter[T], compute: Callable[[], T]) -> T:
     """Return what the cache has under `key`, or make it and keep it if it is whole and JSON can hold it."""
     kept = cache.get(key)
     if kept is not None:
@@ -73,17 +73,17 @@ def _through(cache: ContentCache, key: str, form: TypeAdapter[T], make: Callable
         except ValidationError:
             pass  # written by other code: made again
     gaps = len(noted())
-    made = make()
-    text = form.dump_json(made)
-    if len(noted()) == gaps and len(text) <= MOST_BYTES and _holds(form, text, made):
+    computed = compute()
+    text = form.dump_json(computed)
+    if len(noted()) == gaps and len(text) <= MOST_BYTES and _holds(form, text, computed):
         cache.put(key, text)
         cache.prune()
-    return made
+    return computed
 
 
-def _holds(form: TypeAdapter[T], text: bytes, made: T) -> bool:
+def _holds(form: TypeAdapter[T], text: bytes, computed: T) -> bool:
     """Return whether the text has everything: JSON has no infinite number."""
     try:
-        return form.validate_json(text) == made
+        return form.validate_json(text) == computed
     except ValidationError:
         return False

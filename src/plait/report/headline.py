@@ -45,7 +45,7 @@ def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
     if not measured:
         return _programs(summary) or [("No trial was completed: nothing was measured.", False)]
     if len(measured) > 2:
-        return _many(summary, metric)
+        return _for_many_cases(summary, metric)
     names = labels(summary.cases)
     phrases: list[Phrase] = []
     if metric not in {"goodput_bps", "completion_s"}:
@@ -84,12 +84,12 @@ def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
 
 def _beside(case: CaseSummary, metric: str) -> str:
     """Return what else was measured of the kind of traffic that `metric` represents: " (delay p95 41.0 ms, ..)"."""
-    others = [
-        f"{heading_of(other)} {show(other, mean(case, other))}"
-        for other in compared_metric(metric).columns
-        if other != metric and mean(case, other) is not None
+    further = [
+        f"{heading_of(metric_name)} {show(metric_name, mean(case, metric_name))}"
+        for metric_name in compared_metric(metric).columns
+        if metric_name != metric and mean(case, metric_name) is not None
     ]
-    return f" ({', '.join(others)})" if others else ""
+    return f" ({', '.join(further)})" if further else ""
 
 
 def _programs(summary: Summary) -> list[Phrase]:
@@ -133,15 +133,20 @@ def sentences(summary: Summary) -> list[str]:
 def _otherwise(summary: Summary, metric: str) -> list[str]:
     """Return the metrics of the cases without the main metric: their traffic is of another kind."""
     names = labels(summary.cases)
-    left = [case for case in summary.cases if mean(case, metric) is None]
+    unmeasured = [case for case in summary.cases if mean(case, metric) is None]
     lines = []
-    for other, record in COMPARED.items():
-        measured = [case for case in left if mean(case, other) is not None]
-        left = [case for case in left if case not in measured]
-        values = [f"{names[case.name] or 'all trials'} {show(other, mean(case, other))}" for case in measured]
+    for metric_name, record in COMPARED.items():
+        measured = [case for case in unmeasured if mean(case, metric_name) is not None]
+        unmeasured = [case for case in unmeasured if case not in measured]
+        values = [
+            f"{names[case.name] or 'all trials'} {show(metric_name, mean(case, metric_name))}"
+            for case in measured
+        ]
         if values:
-            more = f", and {len(values) - MOST_LISTED} further cases" if len(values) > MOST_LISTED else ""
-            lines.append(f"{record.title}: {', '.join(values[:MOST_LISTED])}{more}.")
+            further_cases = (
+                f", and {len(values) - MOST_LISTED} further cases" if len(values) > MOST_LISTED else ""
+            )
+            lines.append(f"{record.title}: {', '.join(values[:MOST_LISTED])}{further_cases}.")
     return lines
 
 
@@ -179,10 +184,10 @@ def _groups(summary: Summary) -> list[str]:
             key=lambda case: mean(case, metric) or 0.0,
         )
         if len(ranked) > 1:
-            least, most = ranked[0], ranked[-1]
+            least, best_case = ranked[0], ranked[-1]
             lines.append(
                 f"Each flow of {group} gets {show(metric, mean(least, metric))} ({names[least.name]}) to "
-                f"{show(metric, mean(most, metric))} ({names[most.name]})."
+                f"{show(metric, mean(best_case, metric))} ({names[best_case.name]})."
             )
     return lines
 
@@ -193,7 +198,7 @@ def measured_cases(summary: Summary) -> list[CaseSummary]:
     return [case for case in summary.cases if mean(case, metric) is not None]
 
 
-def _many(summary: Summary, metric: str) -> list[Phrase]:
+def _for_many_cases(summary: Summary, metric: str) -> list[Phrase]:
     """Return the sentences for more than two cases: the best one of each network, and the range of the ratios."""
     leaders = [leader for leader in summary.leaders if leader.metric == metric]
     phrases: list[Phrase] = [] if leaders else _range(summary, metric)
@@ -264,8 +269,8 @@ def _best(summary: Summary, leader: Leader) -> list[Phrase]:
 
 def _without(case: CaseSummary, strata: Sequence[str]) -> CaseSummary:
     """Return a case without the settings that the sentence has named."""
-    left = {name: value for name, value in case.settings.items() if name not in strata}
-    return case.model_copy(update={"settings": left})
+    unmeasured = {name: value for name, value in case.settings.items() if name not in strata}
+    return case.model_copy(update={"settings": unmeasured})
 
 
 def _listed(words: Sequence[str]) -> str:
@@ -282,8 +287,8 @@ def matched(summary: Summary) -> list[Comparison]:
 
 def _alike(summary: Summary) -> list[Comparison]:
     factor = main_factor(summary.cases, summary.strata)
-    others = {case.name: other_settings(case, factor, summary.zipped) for case in summary.cases}
-    return [c for c in summary.comparisons if others[c.case] == others[c.baseline]]
+    further = {case.name: other_settings(case, factor, summary.zipped) for case in summary.cases}
+    return [c for c in summary.comparisons if further[c.case] == further[c.baseline]]
 
 
 def _against(summary: Summary) -> str:

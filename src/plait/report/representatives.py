@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from plait.plan.model.plan import Plan
     from plait.results.read import StudyData
 
-MOST = 12
+MOST_TRIALS = 12
 """Cases that are drawn over time; a page with more would be neither read nor small. `spread` chooses among more."""
 
 
@@ -69,12 +69,12 @@ class Representative:
 
 
 def representatives(study: StudyData, summary: Summary) -> list[Representative]:
-    """Return the representative of each case that has a completed trial, of at most `MOST` of them (DataError)."""
+    """Return a representative of each case with a completed trial, of at most `MOST_TRIALS` (DataError)."""
     names = labels(summary.cases)
     metric = primary_metric(summary)
     rows = [(case, median_row(case.rows, metric)) for case in study.cases if case.rows]
     chosen = []
-    for at in spread([row.metrics.get(metric) for _, row in rows], MOST):
+    for at in spread([row.metrics.get(metric) for _, row in rows], MOST_TRIALS):
         case, row = rows[at]
         representative = part(
             f"figures over time of case {case.name}",
@@ -85,20 +85,20 @@ def representatives(study: StudyData, summary: Summary) -> list[Representative]:
     return chosen
 
 
-def spread(values: Sequence[float | None], most: int) -> list[int]:
-    """Return the positions of at most `most` of these values, which show best what lies between the extremes.
+def spread(values: Sequence[float | None], limit: int) -> list[int]:
+    """Return the positions of at most `limit` of these values, which show best what lies between the extremes.
 
     They are the first one, the least and the greatest one, and others at equal distances in rank. The order remains.
     """
-    if len(values) <= most:
+    if len(values) <= limit:
         return list(range(len(values)))
     measured = sorted((value, at) for at, value in enumerate(values) if value is not None and at)
     ranked = [at for _, at in measured]
-    if len(ranked) < most - 1:
+    if len(ranked) < limit - 1:
         ranked += [at for at, value in enumerate(values) if value is None and at]
-        return sorted([0, *ranked[: most - 1]])
-    last = max(1, most - 2)
-    return sorted({0, *(ranked[round(i * (len(ranked) - 1) / last)] for i in range(most - 1))})
+        return sorted([0, *ranked[: limit - 1]])
+    last = max(1, limit - 2)
+    return sorted({0, *(ranked[round(i * (len(ranked) - 1) / last)] for i in range(limit - 1))})
 
 
 def _representative(
@@ -119,7 +119,7 @@ def _representative(
     return Representative(
         case=case.name,
         label=label,
-        group=json.dumps(_others(case, summary), sort_keys=True, default=str),
+        group=json.dumps(_other_settings(case, summary), sort_keys=True, default=str),
         index=row.index,
         of=len(case.rows),
         plan=without_control(plan),
@@ -154,18 +154,18 @@ def _marked(series: TrialSeries, explained: tuple[FlowExplanation, ...]) -> Tria
     if len(explained) != 1:
         return series
     marked = [at for at, _ in series.marks]
-    more = [
+    moments = [
         ((moment.t_us - explained[0].start_us) / 1e6, moment.text)
         for moment in explained[0].moments
         if moment.t_us > explained[0].start_us
     ]
     # The words of an event are not repeated.
     apart = series.duration_s / 50
-    fresh = [(at, text) for at, text in more if all(abs(at - other) > apart for other in marked)]
+    fresh = [(at, text) for at, text in moments if all(abs(at - mark) > apart for mark in marked)]
     return replace(series, marks=tuple(sorted((*series.marks, *fresh))))
 
 
-def _others(case: CaseRows, summary: Summary) -> dict[str, Any]:
+def _other_settings(case: CaseRows, summary: Summary) -> dict[str, Any]:
     """Return a case's settings but for the main factor."""
     return other_settings(case, main_factor(summary.cases, summary.strata), summary.zipped)
 

@@ -83,10 +83,10 @@ class Column:
         """Return the column with these of its rows."""
         return replace(
             self,
-            cells=_at(self.cells, rows),
-            numbers=_at(self.numbers, rows),
-            notes=_at(self.notes, rows),
-            bars=_at(self.bars, rows),
+            cells=_selected(self.cells, rows),
+            numbers=_selected(self.numbers, rows),
+            notes=_selected(self.notes, rows),
+            bars=_selected(self.bars, rows),
         )
 
     @property
@@ -100,7 +100,7 @@ class Column:
         return all(cell == MISSING for cell in self.cells)
 
 
-def _at(values: tuple[T, ...], rows: Sequence[int]) -> tuple[T, ...]:
+def _selected(values: tuple[T, ...], rows: Sequence[int]) -> tuple[T, ...]:
     return tuple(values[row] for row in rows) if values else ()
 
 
@@ -287,7 +287,9 @@ def _ratio(summary: Summary, metric: str, name: str) -> Column:
 def _trials(cases: Sequence[CaseSummary]) -> Column:
     """Return how many trials count, "9 of 10" when some failed; a terminal has the column only then."""
     counts = [(case.trials - case.failed - len(case.excluded), case.trials) for case in cases]
-    cells = tuple(str(total) if done == total else f"{done} of {total}" for done, total in counts)
+    cells = tuple(
+        str(total) if completed == total else f"{completed} of {total}" for completed, total in counts
+    )
     return Column(
         "trials", "trials", cells, medium="any" if any(" of " in cell for cell in cells) else "page"
     )

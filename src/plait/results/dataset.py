@@ -48,13 +48,13 @@ def export_dataset(
     """
     if out.exists():
         raise RequestError(f"writing {out}: it exists; remove it, or choose another --out")
-    about = read_study_file(folder)
-    numbers = {case.name: trial_numbers(folder, case.name) for case in about.cases}
+    study_file = read_study_file(folder)
+    numbers = {case.name: trial_numbers(folder, case.name) for case in study_file.cases}
     total, read, written = sum(map(len, numbers.values())), 0, 0
     try:
         with Workspace(out.absolute().parent, ".export-") as work:
             target = work.job()
-            for case in about.cases:
+            for case in study_file.cases:
                 parts = _Parts(target, case.name, by_trial=by_trial)
                 for number in numbers[case.name]:
                     if _add(parts, folder, case.name, number, case.settings):
@@ -119,9 +119,9 @@ class _Parts:
         self._rows[table] = 0
         self._files[table] += 1
 
-    def _save(self, table: str, below: str, name: str, frame: pl.DataFrame) -> None:
+    def _save(self, table: str, subfolder: str, name: str, frame: pl.DataFrame) -> None:
         """Write a file of a table; raise DataError or OSError."""
-        place = Folder(self._target, (table, f"case={self._case}", *([below] if below else [])))
+        place = Folder(self._target, (table, f"case={self._case}", *([subfolder] if subfolder else [])))
         try:
             with place.create(name) as file:
                 frame.write_parquet(file, compression="zstd", row_group_size=1 << 16)

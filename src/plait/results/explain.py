@@ -44,8 +44,8 @@ class _ExplainedTrial:
 class RecordedScenario:
     """The scenario that study.json records."""
 
-    def __init__(self, about: StudyFile) -> None:
-        self.about = about
+    def __init__(self, study_file: StudyFile) -> None:
+        self.about = study_file
 
     @cached_property
     def scenario(self) -> Scenario:
@@ -86,29 +86,31 @@ def explain_study(
         DataError: the folder holds no study, or is damaged.
         RequestError: there is no such case, flow or completed trial.
     """
-    about = read_study_file(folder)
-    names = [trial_of_case.name for trial_of_case in about.cases]
+    study_file = read_study_file(folder)
+    names = [trial_of_case.name for trial_of_case in study_file.cases]
     if case is not None:
         case = choose_case(case, names)
-    labels = labels_in(about.scenario) if with_labels else StudyLabels()
+    labels = labels_in(study_file.scenario) if with_labels else StudyLabels()
     cases, failed = [], []
     for name in names if case is None else [case]:
         completed, failures = _trials(folder, name, trial)
         failed += failures
         explained = [
-            _explain(index, trial_of_case, about, name, labels) for index, trial_of_case in completed
+            _explain(index, trial_of_case, study_file, name, labels) for index, trial_of_case in completed
         ]
         if explained:
             flow_called = labels.flow(flow) if flow is not None else None
             cases.append(_representative(name, explained, flow_called))
     if not cases:
-        which = f"trial {trial} of " if trial is not None else ""
+        selection = f"trial {trial} of " if trial is not None else ""
         raise RequestError(
-            f"explaining {which}{folder}: there is no completed trial; {'; '.join(failed[:3])}"
+            f"explaining {selection}{folder}: there is no completed trial; {'; '.join(failed[:3])}"
         )
     if flow is not None and not any(trial_of_case.flows for trial_of_case in cases):
         raise RequestError(f"--flow {flow}: no completed trial has a flow of this name that can be explained")
-    return StudyExplanation(scenario=about.name or about.heading, cases=tuple(cases), failed=tuple(failed))
+    return StudyExplanation(
+        scenario=study_file.name or study_file.heading, cases=tuple(cases), failed=tuple(failed)
+    )
 
 
 def for_people(
@@ -121,33 +123,37 @@ def for_people(
     Raises:
         DataError: the folder is damaged.
     """
-    about = read_study_file(folder)
-    labels = labels_in(about.scenario)
-    called = case_labels(about.cases, labels.cases)
+    study_file = read_study_file(folder)
+    labels = labels_in(study_file.scenario)
+    called = case_labels(study_file.cases, labels.cases)
     if not labels:
         return explanation, called
     cases = []
     for case in explanation.cases:
-        again = explain_study(folder, case=case.case, flow=flow, trial=case.trial, with_labels=True).cases[0]
+        repeated = explain_study(folder, case=case.case, flow=flow, trial=case.trial, with_labels=True).cases[
+            0
+        ]
         flows = (
-            with_effects(shown, named.tried) for shown, named in zip(again.flows, case.flows, strict=True)
+            with_effects(shown, named.tried) for shown, named in zip(repeated.flows, case.flows, strict=True)
         )
         cases.append(case.model_copy(update={"flows": tuple(flows)}))
     return explanation.model_copy(update={"cases": tuple(cases)}), called
 
 
-def _explain(index: int, trial: Trial, about: StudyFile, case: str, labels: StudyLabels) -> _ExplainedTrial:
+def _explain(
+    index: int, trial: Trial, study_file: StudyFile, case: str, labels: StudyLabels
+) -> _ExplainedTrial:
     with making_sense(trial.folder):
-        unrestricted = unrestricted_paths_of_case(about.scenario, case, trial.plan, labels)
+        unrestricted = unrestricted_paths_of_case(study_file.scenario, case, trial.plan, labels)
         plan, tables = labelled(trial.plan, trial.tables, labels)
         return _ExplainedTrial(index, trial, explain_trial(plan, tables, unrestricted))
 
 
-def _trials(folder: Path, case: str, only: int | None) -> tuple[list[tuple[int, Trial]], list[str]]:
+def _trials(folder: Path, case: str, wanted_flow: int | None) -> tuple[list[tuple[int, Trial]], list[str]]:
     """Return the completed trials to examine, evenly spaced, and a line for each failed trial."""
     completed, failures = [], []
     for number in trial_numbers(folder, case):
-        if only is not None and number != only:
+        if wanted_flow is not None and number != wanted_flow:
             continue
         try:
             trial = read_trial(trial_folder(folder, case, number))

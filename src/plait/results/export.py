@@ -98,17 +98,17 @@ def _require_single(kind: str, requested: str | None, names: list[str]) -> str:
     if requested is None:
         if not names:
             raise RequestError(f"exporting needs one {kind}; there is none")
-        by = "--case NAME, a part of it, or its number" if option == "case" else f"--{option} NAME"
+        division = "--case NAME, a part of it, or its number" if option == "case" else f"--{option} NAME"
         raise RequestError(
-            f"exporting needs one {kind}, and there are {len(names)}; choose with {by}: {_some(names)}"
+            f"exporting needs one {kind}, and there are {len(names)}; choose with {division}: {_listed(names)}"
         )
     if requested not in names:
         raise RequestError(
-            f"--{option} {requested}: {nearest(requested, names) or 'there is: ' + _some(names)}"
+            f"--{option} {requested}: {nearest(requested, names) or 'there is: ' + _listed(names)}"
         )
     return requested
 
 
-def _some(names: Sequence[str]) -> str:
+def _listed(names: Sequence[str]) -> str:
     """Return the first few names; those of cases have commas."""
     return "; ".join(names[:_SHOWN]) + "; .." * (len(names) > _SHOWN)

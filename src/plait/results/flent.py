@@ -68,14 +68,16 @@ def flent_document(
             replies = probes.filter(pl.col("path").eq_missing(path)).drop_nulls("rtt_us").sort("t_us")
             times, rtts = replies["t_us"].to_list(), replies["rtt_us"].to_list()
             results[name] = _on_grid(times, rtts, grid, 1e-3)
-            raw[name] = [{"t": at / 1e6, "val": rtt / 1e3} for at, rtt in zip(times, rtts, strict=True)]
+            raw[name] = [
+                {"t": time_s / 1e6, "val": rtt / 1e3} for time_s, rtt in zip(times, rtts, strict=True)
+            ]
     return {
         "version": FORMAT,
         "metadata": _metadata(
             plan, flow, direction, {name: s.label for name, s in streams.items()}, grid[-1] / 1e6
         )
         | {"TITLE": title, "FLENT_VERSION": f"plait {version}"},
-        "x_values": [at / 1e6 for at in grid],
+        "x_values": [time_s / 1e6 for time_s in grid],
         "results": results,
         "raw_values": raw,
     }
@@ -108,9 +110,9 @@ def _on_grid(
     """Return the mean of the values in each step that ends at a time of the grid; None without a value."""
     step = grid[1] - grid[0] if len(grid) > 1 else 1
     bins: dict[int, list[float]] = {}
-    for at, value in zip(times, values, strict=True):
+    for time_s, value in zip(times, values, strict=True):
         if value is not None:
-            bins.setdefault(-(-at // step), []).append(value)
+            bins.setdefault(-(-time_s // step), []).append(value)
     return [
         sum(bins[number]) / len(bins[number]) * factor if number in bins else None
         for number in range(len(grid))

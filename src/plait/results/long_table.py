@@ -69,12 +69,12 @@ def _column(factor: str) -> str:
 
 def table_content(frame: pl.DataFrame, suffix: str) -> bytes:
     """Return a table as the content of a `csv` or `parquet` file."""
-    out = io.BytesIO()
+    target = io.BytesIO()
     if suffix == "csv":
-        frame.write_csv(out)
+        frame.write_csv(target)
     else:
-        frame.write_parquet(out)
-    return out.getvalue()
+        frame.write_parquet(target)
+    return target.getvalue()
 
 
 def factor_column(values: list[object]) -> pl.Series:

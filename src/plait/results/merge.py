@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from plait.dataset.study_file import StudyFile
 
-_SAME = ("engine", "kernel", "agent_sha256", "plait_version")
+_SAME_FIELDS = ("engine", "kernel", "agent_sha256", "plait_version")
 
 
 @dataclass(frozen=True)
@@ -35,16 +35,16 @@ class _MergedStudy:
     about: StudyFile
 
 
-def merge(out: Path, folders: Sequence[Path], *, mixed: bool = False) -> int:
-    """Copy the trials of the studies in `folders` to the new folder `out`, and return their number.
+def merge(target: Path, folders: Sequence[Path], *, mixed: bool = False) -> int:
+    """Copy the trials of the studies in `folders` to the new folder `target`, and return their number.
 
-    If several studies have a case, `out` has one copy of each seed. Shards of a study become the whole study. Unless
+    If several studies have a case, `target` has one copy of each seed. Shards of a study become the whole study. Unless
     `mixed`, all must come from the same engine, kernel, agent and version of plait. Raises RequestError if plait cannot
-    merge them or `out` exists, DataError if one of their files is damaged, MachineError if plait cannot write `out`; no
-    file stays then.
+    merge them or `target` exists, DataError if one of their files is damaged, MachineError if plait cannot write
+    `target`; no file stays then.
     """
-    if out.exists():
-        raise RequestError(f"merging into {out}: it exists; give the name of a new folder")
+    if target.exists():
+        raise RequestError(f"merging into {target}: it exists; give the name of a new folder")
     sources = [_MergedStudy(folder, read_study_file(folder)) for folder in folders]
     cases = _cases(sources)
     if not mixed:
@@ -61,32 +61,32 @@ def merge(out: Path, folders: Sequence[Path], *, mixed: bool = False) -> int:
         chosen = {name: dict(enumerate(folders)) for name, folders in trials.items()}
         text = _merged_file(sources, cases, trials).text()
     try:
-        with Workspace(out.parent, ".merge-") as work:
+        with Workspace(target.parent, ".merge-") as work:
             folder = work.job()
             index = FinishedTrials(folder)
             for name, numbered in chosen.items():
                 for number, trial in numbered.items():
                     trial.copy(trial_folder(folder, name, number))
-                    made = read_provenance(trial)
-                    if made.status == "ok" and sources[0].about.shard is not None:
-                        index.add(name, number, made.identity)  # `plait run` goes on from here
+                    record = read_provenance(trial)
+                    if record.status == "ok" and sources[0].about.shard is not None:
+                        index.add(name, number, record.identity)  # `plait run` goes on from here
             Folder(folder).write("study.json", text.encode())
-            Folder(out.absolute().parent).take(folder, out.name)
+            Folder(target.absolute().parent).take(folder, target.name)
     except OSError as error:
         raise MachineError(
-            f"merging into {out}: {error.filename}: {error.strerror}; check space and permissions"
+            f"merging into {target}: {error.filename}: {error.strerror}; check space and permissions"
         ) from error
     return sum(map(len, chosen.values()))
 
 
 def _refuse_different(sources: Sequence[_MergedStudy]) -> None:
     first = sources[0]
-    for other in sources[1:]:
-        for field in _SAME:
-            expected, actual = getattr(first.about, field), getattr(other.about, field)
+    for later in sources[1:]:
+        for field in _SAME_FIELDS:
+            expected, actual = getattr(first.about, field), getattr(later.about, field)
             if expected != actual:
                 raise RequestError(
-                    f"merging {first.folder} and {other.folder}: each has another {field.partition('_')[0]} "
+                    f"merging {first.folder} and {later.folder}: each has another {field.partition('_')[0]} "
                     f"({_short(expected)}, {_short(actual)}), which can change the results; compare them with "
                     "`plait compare`, run both again, or allow it with --mixed"
                 )

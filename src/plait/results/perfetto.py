@@ -121,14 +121,14 @@ def _subflow(process: int, thread: int, subflow: SubflowSamples) -> Iterator[Eve
             values = [*values[1:], 0.0]
         title = f"{name} {subflow.number}: {subflow.label}"
         yield from (
-            _counter(process, title, at, unit, value * factor)
-            for at, value in zip(times, values, strict=True)
+            _counter(process, title, t_us, unit, value * factor)
+            for t_us, value in zip(times, values, strict=True)
             if value is not None
         )
 
 
-def _counter(process: int, title: str, at: int, unit: str, value: float) -> Event:
-    return {"ph": "C", "name": title, "pid": process, "tid": 0, "ts": at, "args": {unit: value}}
+def _counter(process: int, title: str, t_us: int, unit: str, value: float) -> Event:
+    return {"ph": "C", "name": title, "pid": process, "tid": 0, "ts": t_us, "args": {unit: value}}
 
 
 def _links(links: pl.DataFrame) -> Iterator[Event]:
@@ -141,7 +141,7 @@ def _links(links: pl.DataFrame) -> Iterator[Event]:
         ):
             known = part.select("t_us", column).drop_nulls()
             yield from (
-                _counter(NETWORK, f"{title} {name}", at, unit, value) for at, value in known.iter_rows()
+                _counter(NETWORK, f"{title} {name}", t_us, unit, value) for t_us, value in known.iter_rows()
             )
 
 

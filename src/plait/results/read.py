@@ -69,65 +69,65 @@ def read_study(folder: Path, progress: Callable[[int, int], None] = lambda _, __
     Raises:
         DataError: the folder is no result folder, or a file in it is damaged.
     """
-    about = read_study_file(folder)
-    called = labels_in(about.scenario).cases
-    words = case_labels(about.cases, called)
+    study_file = read_study_file(folder)
+    called = labels_in(study_file.scenario).cases
+    words = case_labels(study_file.cases, called)
     cases: list[CaseRows] = []
-    study_cautions = list(about.cautions)
+    study_cautions = list(study_file.cautions)
     places = [
         TrialPlace(folder, entry.name, index)
-        for entry in about.cases
+        for entry in study_file.cases
         for index in trial_numbers(folder, entry.name)
     ]
     trials_of: dict[str, list[ReducedTrial]] = {}
     for place, trial in zip(places, reduced(places, progress), strict=True):
         trials_of.setdefault(place.case, []).append(trial)
-    for entry in about.cases:
+    for entry in study_file.cases:
         case, observed_in = _case(entry.name, entry.settings, trials_of.get(entry.name, ()))
-        case = replace(case, label=called.get(entry.name), seeded=about.repeats_seeds(entry.settings))
+        case = replace(case, label=called.get(entry.name), seeded=study_file.repeats_seeds(entry.settings))
         cases.append(case)
         trials = case.trials
-        if trials < about.repeat and about.shard is None:
+        if trials < study_file.repeat and study_file.shard is None:
             study_cautions.append(
                 Caution(
                     code="TRIALS_MISSING",
-                    message=f"{words[entry.name]}: {trials} of {about.repeat} trials exist",
+                    message=f"{words[entry.name]}: {trials} of {study_file.repeat} trials exist",
                     remedy=REMEDIES["TRIALS_MISSING"],
                 )
             )
         study_cautions += cautions(words[entry.name], trials, observed_in)
         study_cautions += [_disturbed(case, words[entry.name])] if case.excluded else []
-    study_cautions += _wide(about, cases, words)
+    study_cautions += _wide(study_file, cases, words)
     digest = study_digest((case.name, row.index, row.digest) for case in cases for row in case.rows)
-    return StudyData(folder, about, tuple(cases), digest, ranked(study_cautions))
+    return StudyData(folder, study_file, tuple(cases), digest, ranked(study_cautions))
 
 
 def _disturbed(case: CaseRows, called: str) -> Caution:
     """Return the caution about the trials that the means leave out."""
     trials = len(case.excluded)
     reasons = "; ".join(f"trial {trial.index:03d}: {trial.reason}" for trial in case.excluded[:_MOST_REASONS])
-    more = f"; and {trials - _MOST_REASONS} more" if trials > _MOST_REASONS else ""
+    remark = f"; and {trials - _MOST_REASONS} more" if trials > _MOST_REASONS else ""
     return Caution(
         code=TRIALS_DISTURBED,
         message=f"{called}: the machine disturbed {trials} of {case.trials} trials, so no figure counts them "
-        f"({reasons}{more})",
+        f"({reasons}{remark})",
         remedy=REMEDIES[TRIALS_DISTURBED],
         figures={"trials": trials},
     )
 
 
-def _wide(about: StudyFile, cases: list[CaseRows], words: Mapping[str, str]) -> list[Caution]:
+def _wide(study_file: StudyFile, cases: list[CaseRows], words: Mapping[str, str]) -> list[Caution]:
     """Return a caution for each mean with a wider interval than requested."""
-    if about.until is None:
+    if study_file.until is None:
         return []
     return [
         Caution(
             code="INTERVAL_WIDE",
             message=f"{words[interval.case]}: after {interval.n} trials {interval.metric} is known to "
-            f"{percent(interval.share, 2)}, not to {percent(about.until, 2)}",
+            f"{percent(interval.share, 2)}, not to {percent(study_file.until, 2)}",
             remedy=REMEDIES["INTERVAL_WIDE"],
         )
-        for interval in wide(cases, about.until, judged_in(about.scenario))
+        for interval in wide(cases, study_file.until, judged_in(study_file.scenario))
     ]
 
 

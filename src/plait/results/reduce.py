@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from plait.files import Folder
 
 CACHE = ContentCache("rows", most=50_000)
-EACH = 12
+TRIALS_EACH = 12
 """Trials that take about as long as the start of a further process."""
 CODE = ("analysis", "dataset", "plan", "results")
 """Packages on whose code a row depends."""
@@ -87,12 +87,14 @@ def reduced(places: Sequence[TrialPlace], progress: Callable[[int, int], None]) 
     shared = shared_out(
         "plait.results.reduce:reduce_into_cache",
         requests,
-        lambda at: reduce_into_cache(requests[at]),
-        each=EACH,
+        lambda position: reduce_into_cache(requests[position]),
+        each=TRIALS_EACH,
     )
-    for at, trial in shared:
+    for position, trial in shared:
         # What an analysis could not compute is computed again here: the caution about it belongs to this report.
-        trials[missing[at]] = reduce_trial(places[missing[at]]) if trial is None else _decoded(trial)
+        trials[missing[position]] = (
+            reduce_trial(places[missing[position]]) if trial is None else _decoded(trial)
+        )
         progress(len(trials), len(places))
     if missing:
         CACHE.prune()
@@ -164,12 +166,14 @@ def _encoded(trial: ReducedTrial) -> dict[str, Any]:
         "digest": trial.digest,
         "metrics": trial.metrics,
         "excluded": trial.excluded,
-        "observed": [[seen.code, seen.text, seen.at_us] for seen in trial.observed],
+        "observed": [
+            [observation.code, observation.text, observation.at_us] for observation in trial.observed
+        ],
     }
 
 
 def _decoded(trial: dict[str, Any]) -> ReducedTrial:
-    observed = tuple(Observation(*seen) for seen in trial["observed"])
+    observed = tuple(Observation(*observation) for observation in trial["observed"])
     metrics = trial["metrics"]
     if (
         metrics is not None

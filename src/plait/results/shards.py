@@ -17,25 +17,25 @@ if TYPE_CHECKING:
 
     Source = tuple[Path, StudyFile]
 
-_SAME = ("name", "seed", "repeat", "baseline", "cases", "scenario", "plait_version")
+_SAME_FIELDS = ("name", "seed", "repeat", "baseline", "cases", "scenario", "plait_version")
 
 
 def refuse_other_studies(sources: Sequence[Source]) -> None:
     """Raise RequestError unless all sources are shards of one study, divided in one way."""
-    (first_folder, first), *others = sources
-    for folder, about in others:
-        if (about.shard is None) != (first.shard is None):
+    (first_folder, first), *later_sources = sources
+    for folder, study_file in later_sources:
+        if (study_file.shard is None) != (first.shard is None):
             raise RequestError(
                 f"merging {first_folder} and {folder}: only one of them is a shard; merge the shards of a study first"
             )
-        if about.shard is None or first.shard is None:
+        if study_file.shard is None or first.shard is None:
             continue
-        if about.shard.partition("/")[2] != first.shard.partition("/")[2]:
+        if study_file.shard.partition("/")[2] != first.shard.partition("/")[2]:
             raise RequestError(
-                f"merging {first_folder} and {folder}: they are shards {first.shard} and {about.shard}; merge shards "
-                "of one division"
+                f"merging {first_folder} and {folder}: they are shards {first.shard} and {study_file.shard}; "
+                "merge shards of one division"
             )
-        different = [field for field in _SAME if getattr(about, field) != getattr(first, field)]
+        different = [field for field in _SAME_FIELDS if getattr(study_file, field) != getattr(first, field)]
         if different:
             raise RequestError(
                 f"merging {first_folder} and {folder}: they are shards of different studies (their "
@@ -74,7 +74,7 @@ def shard_trials(case: str, sources: Sequence[Source]) -> dict[int, Folder]:
 
 def missing_shards(sources: Sequence[StudyFile]) -> list[int]:
     """Return the numbers of the shards that are missing; none if the sources are no shards."""
-    there = [about.shard.partition("/") for about in sources if about.shard is not None]
-    if not there:
+    divisions = [study_file.shard.partition("/") for study_file in sources if study_file.shard is not None]
+    if not divisions:
         return []
-    return sorted(set(range(1, int(there[0][2]) + 1)) - {int(number) for number, _, _ in there})
+    return sorted(set(range(1, int(divisions[0][2]) + 1)) - {int(number) for number, _, _ in divisions})

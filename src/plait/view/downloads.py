@@ -91,10 +91,10 @@ def _kept_figure(study: OpenStudy, name: str) -> bytes:
 
 def study_table(study: OpenStudy, name: str) -> pl.DataFrame:
     """Return the table of cases, or of trials, with a column for each factor and metric."""
-    about = study.about()
-    finish(study, [case.name for case in about.cases])
+    study_file = study.study_file()
+    finish(study, [case.name for case in study_file.cases])
     records: list[dict[str, Any]] = []
-    for case in about.cases:
+    for case in study_file.cases:
         head = {"case": case.name, **{key: _plain(value) for key, value in case.settings.items()}}
         if name == "trials":
             records += [
@@ -118,16 +118,16 @@ def _plain(value: object) -> object:
 
 def table_file(frame: pl.DataFrame, suffix: str) -> bytes:
     """Return a table as the content of a CSV or Parquet file."""
-    out = io.BytesIO()
+    buffer = io.BytesIO()
     if suffix == "csv":
-        frame.write_csv(out)
+        frame.write_csv(buffer)
     else:
-        frame.write_parquet(out)
-    return out.getvalue()
+        frame.write_parquet(buffer)
+    return buffer.getvalue()
 
 
 def _of_trial(study: OpenStudy, case: int, number: int, stem: str, suffix: str) -> bytes:
-    name = case_name(study.about(), case)
+    name = case_name(study.study_file(), case)
     trial = read_trial(trial_folder(study.folder, name, number))
     if trial.provenance.status != "ok":
         raise UnknownPageError
@@ -135,7 +135,7 @@ def _of_trial(study: OpenStudy, case: int, number: int, stem: str, suffix: str) 
         if stem not in trial.tables:
             raise UnknownPageError
         return table_file(trial.tables[stem], suffix)
-    labels = labels_in(study.about().scenario)
+    labels = labels_in(study.study_file().scenario)
     figures = trial_figures(trial, name, (stem,), labels) if suffix in FIGURE_TYPES else {}
     if stem not in figures:
         raise UnknownPageError

@@ -47,25 +47,25 @@ def export_site(roots: Sequence[Path], target: Path, notify: Callable[[str], Non
     _refuse_foreign(target)
     site = StudySite(roots, live=False)
     studies = require_studies(site)
-    out = _Out(Folder(target))
+    output = _Out(Folder(target))
     try:
-        out.write((), MARK, NOTE.encode())
-        out.write((), "index.html", index(live=False).encode())
+        output.write((), MARK, NOTE.encode())
+        output.write((), "index.html", index(live=False).encode())
         for name in ASSETS:
-            out.write(("assets",), name, asset(name))
-        out.data("studies", site.studies())
-        for found in studies:
-            notify(f"exporting {found.name}")
+            output.write(("assets",), name, asset(name))
+        output.data("studies", site.studies())
+        for found_study in studies:
+            notify(f"exporting {found_study.name}")
             try:
-                _study(site, site.study(found.id), out, notify)
+                _study(site, site.study(found_study.id), output, notify)
             except DataError as error:  # its page shows the error
-                out.data(f"{found.id}/study", {"error": str(error)})
+                output.data(f"{found_study.id}/study", {"error": str(error)})
                 notify(str(error))
     except OSError as error:
         raise MachineError(
             f"exporting to {error.filename or target}: {error.strerror}; check space and permissions"
         ) from error
-    return out.count
+    return output.count
 
 
 class _Out:
@@ -93,30 +93,36 @@ def _refuse_foreign(target: Path) -> None:
         raise RequestError(f"exporting to {target}: it holds other files; give an empty or a new folder")
 
 
-def _study(site: StudySite, study: OpenStudy, out: _Out, notify: Callable[[str], None]) -> None:
-    about = study.about()
-    finish(study, [case.name for case in about.cases])
+def _study(site: StudySite, study: OpenStudy, output: _Out, notify: Callable[[str], None]) -> None:
+    study_file = study.study_file()
+    finish(study, [case.name for case in study_file.cases])
     key = study.found.id
     view = site.study_view(key)
-    drawn = _figures(study, out)
-    out.data(f"{key}/study", {**view, "drawn": drawn})
-    out.data(f"{key}/result", site.result(key))
+    drawn = _figures(study, output)
+    output.data(f"{key}/study", {**view, "drawn": drawn})
+    output.data(f"{key}/result", site.result(key))
     for name in ("cases", "trials"):
         frame = study_table(study, name)
         for suffix in ("csv", "parquet"):
-            out.write(("files", key), f"{name}.{suffix}", table_file(frame, suffix))
-    done = 0
-    for case in range(len(about.cases)):
+            output.write(("files", key), f"{name}.{suffix}", table_file(frame, suffix))
+    exported = 0
+    for case in range(len(study_file.cases)):
         data = site.case(key, case)
-        out.data(f"{key}/{case}", data)
+        output.data(f"{key}/{case}", data)
         for number, error in zip(data["numbers"], data["errors"], strict=True):
-            done += 1
-            if done % TELL_EVERY == 0:
-                notify(f"{done} trials exported")
-            _trial(site, study, _Place(case, about.cases[case].name, number), out, failed=error is not None)
+            exported += 1
+            if exported % TELL_EVERY == 0:
+                notify(f"{exported} trials exported")
+            _trial(
+                site,
+                study,
+                _Place(case, study_file.cases[case].name, number),
+                output,
+                failed=error is not None,
+            )
 
 
-def _figures(study: OpenStudy, out: _Out) -> list[dict[str, Any]]:
+def _figures(study: OpenStudy, output: _Out) -> list[dict[str, Any]]:
     """Draw the figures of a study; return their names."""
     data = read_partly(study.folder)
     summary = summary_of(data)
@@ -127,9 +133,9 @@ def _figures(study: OpenStudy, out: _Out) -> list[dict[str, Any]]:
     views = []
     for name, drawing in drawings.items():
         for suffix in ("svg", "pdf", "png"):
-            out.write(place, f"{name}.{suffix}", drawing_file(drawing, suffix))
+            output.write(place, f"{name}.{suffix}", drawing_file(drawing, suffix))
         if name in tables:
-            out.write(place, f"{name}.csv", tables[name].encode())
+            output.write(place, f"{name}.csv", tables[name].encode())
         views.append({"name": name, "formats": ["svg", "pdf", "png", *(["csv"] if name in tables else [])]})
     return views
 
@@ -143,22 +149,22 @@ class _Place:
     number: int
 
 
-def _trial(site: StudySite, study: OpenStudy, at: _Place, out: _Out, *, failed: bool) -> None:
+def _trial(site: StudySite, study: OpenStudy, trial_place: _Place, output: _Out, *, failed: bool) -> None:
     key = study.found.id
-    page = f"{key}/{at.case}/{at.number}"
+    page = f"{key}/{trial_place.case}/{trial_place.number}"
     try:
-        out.data(page, site.trial(key, at.case, at.number))
+        output.data(page, site.trial(key, trial_place.case, trial_place.number))
     except PlaitError as error:
-        out.data(page, {"error": str(error)})
+        output.data(page, {"error": str(error)})
         return
     if failed:
         return
-    trial = read_trial(trial_folder(study.folder, at.name, at.number))
+    trial = read_trial(trial_folder(study.folder, trial_place.name, trial_place.number))
     place = ("files", *page.split("/"))
     for table in trial.tables:
         for suffix in ("csv", "parquet"):
-            out.write(place, f"{table}.{suffix}", table_file(trial.tables[table], suffix))
-    labels = labels_in(study.about().scenario)
-    for figure, drawing in trial_figures(trial, at.name, (*KINDS, "network"), labels).items():
+            output.write(place, f"{table}.{suffix}", table_file(trial.tables[table], suffix))
+    labels = labels_in(study.study_file().scenario)
+    for figure, drawing in trial_figures(trial, trial_place.name, (*KINDS, "network"), labels).items():
         for suffix in ("svg", "pdf", "png"):
-            out.write(place, f"{figure}.{suffix}", drawing_file(drawing, suffix))
+            output.write(place, f"{figure}.{suffix}", drawing_file(drawing, suffix))

@@ -136,21 +136,21 @@ class _Pages:
     async def file(self, request: Request) -> Response:
         parts = request.path_params["path"].split("/")
         try:
-            made: Download = await run_in_threadpool(download, self._site, parts)
+            content_made: Download = await run_in_threadpool(download, self._site, parts)
         except UnknownPageError:
             return _missing()
         except PlaitError as error:
             return PlainTextResponse(f"{error}\n", 500)
         headers = {
-            "content-disposition": f'attachment; filename="{made.name}"',
+            "content-disposition": f'attachment; filename="{content_made.name}"',
             "content-security-policy": ATTACHMENT_POLICY,
         }
-        return Response(made.content, media_type=made.kind, headers=headers)
+        return Response(content_made.content, media_type=content_made.kind, headers=headers)
 
-    async def _data(self, key: str, make: Callable[[], dict[str, Any]]) -> Response:
+    async def _data(self, key: str, compute: Callable[[], dict[str, Any]]) -> Response:
         def content() -> bytes:
             try:
-                return data_script(key, make())
+                return data_script(key, compute())
             except PlaitError as error:
                 return data_script(key, {"error": str(error)})
             except OSError as error:

@@ -66,7 +66,7 @@ class OpenStudy:
         """The result folder."""
         return self.found.folder
 
-    def about(self) -> StudyFile:
+    def study_file(self) -> StudyFile:
         """Return study.json as it is now (DataError)."""
         return read_study_file(self.folder)
 
@@ -92,12 +92,12 @@ class StudySite:
 
     def refresh(self) -> list[FoundStudy]:
         """Look for studies again, and return them (RequestError)."""
-        found = find_studies(self._roots)
+        studies_found = find_studies(self._roots)
         with self._lock:
-            for study in found:
+            for study in studies_found:
                 if study.id not in self._open:
                     self._open[study.id] = OpenStudy(study, ReducedTrials(study.folder))
-        return found
+        return studies_found
 
     def study(self, study_id: str) -> OpenStudy:
         """Return a study by its ID (UnknownPageError)."""
@@ -121,18 +121,18 @@ class StudySite:
             view["apart"] = apart if titles[view.get("title")] > 1 else ""
         return {"live": self._live, "version": __version__, "studies": listed}
 
-    def _listed(self, found: FoundStudy) -> dict[str, Any]:
-        view: dict[str, Any] = {"id": found.id, "folder": found.name}
+    def _listed(self, studies_found: FoundStudy) -> dict[str, Any]:
+        view: dict[str, Any] = {"id": studies_found.id, "folder": studies_found.name}
         try:
-            about = read_study_file(found.folder)
-            result = study_data.result_view(found.folder, study_data.SUMMARY_BYTES)
-            apart = study_data.apart(found.folder, about)
+            study_file = read_study_file(studies_found.folder)
+            result = study_data.result_view(studies_found.folder, study_data.SUMMARY_BYTES)
+            apart = study_data.apart(studies_found.folder, study_file)
         except (PlaitError, OSError) as error:
             return {**view, "error": str(error)}
         return {
             **view,
-            **study_data.facts_view(about),
-            "running": self._live and is_running(found.folder),
+            **study_data.facts_view(study_file),
+            "running": self._live and is_running(studies_found.folder),
             "result": result,
             "apart": apart,
         }
@@ -140,16 +140,16 @@ class StudySite:
     def study_view(self, study_id: str) -> dict[str, Any]:
         """Return the page of a study: of a finished one from summary.json, else from the trials so far."""
         study = self.study(study_id)
-        about = study.about()
-        names = [case.name for case in about.cases]
+        study_file = study.study_file()
+        names = [case.name for case in study_file.cases]
         drawn = study_data.figure_names(study.folder)
         running = self._live and is_running(study.folder)
-        figures = None if running else study_data.cases_in_summary(study.folder, about)
+        figures = None if running else study_data.cases_in_summary(study.folder, study_file)
         summarised = figures is not None
         if figures is None:
             self._want(study, names)
             figures = study_data.cases_view([study.figures(name) for name in names])
-        view = study_data.study_view(study_id, study.found.name, about, figures)
+        view = study_data.study_view(study_id, study.found.name, study_file, figures)
         return {**view, "running": running, "summarised": summarised, "drawn": drawn}
 
     def result(self, study_id: str) -> dict[str, Any]:
@@ -159,8 +159,8 @@ class StudySite:
     def case(self, study_id: str, case: int) -> dict[str, Any]:
         """Return the trials of a case with their metrics, as far as they were reduced."""
         study = self.study(study_id)
-        about = study.about()
-        name, judged = case_name(about, case), judged_in(about.scenario)
+        study_file = study.study_file()
+        name, judged = case_name(study_file, case), judged_in(study_file.scenario)
         self._want(study, [name], first=name)
         rows = study.trials.of_case(name)
         metrics = list(dict.fromkeys(metric for row in rows.values() for metric in row.metrics))
@@ -173,7 +173,7 @@ class StudySite:
                 metric: [rounded(row.metrics.get(metric)) for row in rows.values()] for metric in metrics
             },
             "views": [
-                study_data.metric_view(metric, labels_in(about.scenario))
+                study_data.metric_view(metric, labels_in(study_file.scenario))
                 for metric in study_data.ordered_metrics(metrics, judged)[2]
             ],
             "pending": study.trials.pending(name),
@@ -182,14 +182,14 @@ class StudySite:
     def trial(self, study_id: str, case: int, number: int) -> dict[str, Any]:
         """Return the page of a trial (UnknownPageError, DataError)."""
         study = self.study(study_id)
-        about = study.about()
-        return trial_view(study.folder, about, case_name(about, case), number)
+        study_file = study.study_file()
+        return trial_view(study.folder, study_file, case_name(study_file, case), number)
 
     def live(self, study_id: str) -> dict[str, Any]:
         """Return what a study that runs has so far: its cases, and the trials that run now."""
         study = self.study(study_id)
-        about = study.about()
-        names = [case.name for case in about.cases]
+        study_file = study.study_file()
+        names = [case.name for case in study_file.cases]
         self._want(study, names)
         running = is_running(study.folder)
         # Before the figures: a row that arrives meanwhile is then news for the next request, too.
@@ -202,7 +202,7 @@ class StudySite:
             "figures": study_data.cases_view(figures),
             "done": sum(case.trials for case in figures),
             "failed": sum(case.failed for case in figures),
-            "total": about.repeat * len(names),
+            "total": study_file.repeat * len(names),
             "trials": running_trials(study.folder, names),
         }
 
@@ -219,11 +219,11 @@ def finish(study: OpenStudy, names: Sequence[str]) -> None:
         pass
 
 
-def case_name(about: StudyFile, case: int) -> str:
+def case_name(study_file: StudyFile, case: int) -> str:
     """Return the name of a case by its number (UnknownPageError)."""
-    if not 0 <= case < len(about.cases):
+    if not 0 <= case < len(study_file.cases):
         raise UnknownPageError
-    return about.cases[case].name
+    return study_file.cases[case].name
 
 
 def median_trial(study: OpenStudy, case: str) -> int | None:
@@ -247,10 +247,10 @@ def require_studies(site: StudySite) -> list[FoundStudy]:
 
     Raises DataError if there is none.
     """
-    found = site.refresh()
-    if not found:
+    studies_found = site.refresh()
+    if not studies_found:
         raise DataError("there is no study below these folders; give a folder that `plait run` wrote to")
-    return found
+    return studies_found
 
 
 def find_studies(roots: Sequence[Path]) -> list[FoundStudy]:
@@ -259,7 +259,7 @@ def find_studies(roots: Sequence[Path]) -> list[FoundStudy]:
     Raises:
         RequestError: a folder does not exist, or there are too many folders to search.
     """
-    found: dict[str, FoundStudy] = {}
+    studies_found: dict[str, FoundStudy] = {}
     for root in roots:
         if not root.is_dir():
             raise RequestError(f"{root}: there is no such folder; give a folder with results of `plait run`")
@@ -268,8 +268,8 @@ def find_studies(roots: Sequence[Path]) -> list[FoundStudy]:
             name = root.resolve().name if inside == "." else inside
             name = f"{root.name or root.resolve().name}/{name}" if len(roots) > 1 and inside != "." else name
             key = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
-            found[key] = FoundStudy(key, printable(name, keep=""), folder)
-    return sorted(found.values(), key=lambda study: study.name)
+            studies_found[key] = FoundStudy(key, printable(name, keep=""), folder)
+    return sorted(studies_found.values(), key=lambda study: study.name)
 
 
 def _study_folders(root: Path) -> Iterator[Path]:

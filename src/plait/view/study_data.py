@@ -100,15 +100,15 @@ class CaseFigures:
     metrics: dict[str, Interval]
 
 
-def apart(folder: Path, about: StudyFile) -> str:
+def apart(folder: Path, study_file: StudyFile) -> str:
     """Return what tells a study from others of its title: the fields that its command sets, its seed and its time."""
-    words = shlex.split(about.command)
+    words = shlex.split(study_file.command)
     fields = [f"--set {value}" for word, value in pairwise(words) if word == "--set"]
     written = datetime.fromtimestamp((folder / "study.json").lstat().st_mtime, tz=UTC)
-    return " \u00b7 ".join([*fields, f"seed {about.seed}", f"{written:%Y-%m-%d %H:%M} UTC"])
+    return " \u00b7 ".join([*fields, f"seed {study_file.seed}", f"{written:%Y-%m-%d %H:%M} UTC"])
 
 
-def cases_in_summary(folder: Path, about: StudyFile) -> dict[str, Any] | None:
+def cases_in_summary(folder: Path, study_file: StudyFile) -> dict[str, Any] | None:
     """Return the figures of all cases as summary.json has them (see `cases_view`), through the cache.
 
     Returns None if it does not exist or is of other cases.
@@ -122,7 +122,7 @@ def cases_in_summary(folder: Path, about: StudyFile) -> dict[str, Any] | None:
         return None
     except OSError as error:
         raise DataError(f"{error.filename}: cannot be read ({error.strerror}); run `plait report`") from error
-    names = [entry.name for entry in about.cases]
+    names = [entry.name for entry in study_file.cases]
     key = _key(names, content)
     kept = FIGURES.get(key)
     if kept is not None:
@@ -147,9 +147,9 @@ def _kept_figures(key: str, cases: Sequence[_SummarisedCase] | Sequence[CaseSumm
     return figures
 
 
-def _key(of: object, content: bytes) -> str:
-    """Return the name in the cache of what follows from summary.json; `of` says what it is."""
-    key = hashlib.sha256(json.dumps([__version__, FORM, of]).encode())
+def _key(subject: object, content: bytes) -> str:
+    """Return the name in the cache of what follows from summary.json; `subject` says what it is."""
+    key = hashlib.sha256(json.dumps([__version__, FORM, subject]).encode())
     key.update(content)
     return key.hexdigest()
 
@@ -259,49 +259,51 @@ def cases_view(cases: Sequence[CaseFigures]) -> dict[str, Any]:
     }
 
 
-def study_view(study_id: str, name: str, about: StudyFile, figures: dict[str, Any]) -> dict[str, Any]:
+def study_view(study_id: str, name: str, study_file: StudyFile, figures: dict[str, Any]) -> dict[str, Any]:
     """Return everything that the page of a study shows at once; `figures` are those of `cases_view`."""
-    primary, leading, names = ordered_metrics(list(figures["metrics"]), judged_in(about.scenario))
-    called = labels_in(about.scenario)
-    named = labels(about.cases, called.cases)
+    primary, leading, names = ordered_metrics(list(figures["metrics"]), judged_in(study_file.scenario))
+    called = labels_in(study_file.scenario)
+    named = labels(study_file.cases, called.cases)
     return {
         "id": study_id,
         "folder": name,
-        **facts_view(about),
-        "cases": [case.name for case in about.cases],
-        "labels": [named[case.name] or "all trials" for case in about.cases],
-        "labelled": bool(about.cases) and all(case.name in called.cases for case in about.cases),
-        "factors": factors_view(about.cases),
-        "telling": telling_settings(about.cases),
-        "strata": list(strata(about.scenario)),
-        "main": main_factor(about.cases, strata(about.scenario)),
-        "baseline": next((i for i, case in enumerate(about.cases) if case.name == about.baseline), 0),
+        **facts_view(study_file),
+        "cases": [case.name for case in study_file.cases],
+        "labels": [named[case.name] or "all trials" for case in study_file.cases],
+        "labelled": bool(study_file.cases) and all(case.name in called.cases for case in study_file.cases),
+        "factors": factors_view(study_file.cases),
+        "telling": telling_settings(study_file.cases),
+        "strata": list(strata(study_file.scenario)),
+        "main": main_factor(study_file.cases, strata(study_file.scenario)),
+        "baseline": next(
+            (i for i, case in enumerate(study_file.cases) if case.name == study_file.baseline), 0
+        ),
         "primary": primary,
         "leading": leading,
         "metrics": [metric_view(metric, called) for metric in names],
         "figures": figures,
         "cautions": [
             {"text": c.summary, "code": c.code, "remedy": c.remedy or "", "loud": c.code in LOUD}
-            for c in ranked(about.cautions)
+            for c in ranked(study_file.cautions)
         ],
-        "scenario": about.scenario,
-        "scenarioText": json.dumps(about.scenario, indent=2, ensure_ascii=False),
+        "scenario": study_file.scenario,
+        "scenarioText": json.dumps(study_file.scenario, indent=2, ensure_ascii=False),
     }
 
 
-def facts_view(about: StudyFile) -> dict[str, Any]:
+def facts_view(study_file: StudyFile) -> dict[str, Any]:
     """Return what a study is, in words."""
     return {
-        "title": about.heading,
-        "scenarioName": about.name or "",
-        "description": (about.description or "").strip(),
-        "command": about.command,
-        "seed": about.seed,
-        "repeat": about.repeat,
-        "kernel": about.kernel.version or "",
-        "engine": about.engine or "",
-        "plait": about.plait_version,
-        "caseCount": len(about.cases),
+        "title": study_file.heading,
+        "scenarioName": study_file.name or "",
+        "description": (study_file.description or "").strip(),
+        "command": study_file.command,
+        "seed": study_file.seed,
+        "repeat": study_file.repeat,
+        "kernel": study_file.kernel.version or "",
+        "engine": study_file.engine or "",
+        "plait": study_file.plait_version,
+        "caseCount": len(study_file.cases),
     }
 
 

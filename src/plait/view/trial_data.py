@@ -54,7 +54,7 @@ _EVENT_COLUMNS = (
 )  # fmt: skip
 
 
-def trial_view(folder: Path, about: StudyFile, case: str, number: int) -> dict[str, Any]:
+def trial_view(folder: Path, study_file: StudyFile, case: str, number: int) -> dict[str, Any]:
     """Return everything that the page of a trial shows.
 
     Raises:
@@ -79,18 +79,18 @@ def trial_view(folder: Path, about: StudyFile, case: str, number: int) -> dict[s
     if record.status != "ok":
         return view
     with making_sense(trial.folder), collected() as gaps:
-        view |= _contents(trial, about, case)
+        view |= _contents(trial, study_file, case)
     return {**view, "gaps": [caution.message for caution in gaps.cautions]}
 
 
-def _contents(trial: Trial, about: StudyFile, case: str) -> dict[str, Any]:
-    labels = labels_in(about.scenario)
+def _contents(trial: Trial, study_file: StudyFile, case: str) -> dict[str, Any]:
+    labels = labels_in(study_file.scenario)
     called, tables = labelled(trial.plan, trial.tables, labels)
     plan = with_connections(called, tables)
     series = part("series over time", lambda: trial_series(plan, tables), TrialSeries(0.0, 0.0, (), (), 0))
     unrestricted = part(
         "paths that the case leaves out",
-        lambda: unrestricted_paths_of_case(about.scenario, case, trial.plan, labels),
+        lambda: unrestricted_paths_of_case(study_file.scenario, case, trial.plan, labels),
         {},
     )
     explained: tuple[FlowExplanation, ...] = part(
@@ -98,7 +98,7 @@ def _contents(trial: Trial, about: StudyFile, case: str) -> dict[str, Any]:
     )
     metrics = trial_metrics(with_connections(trial.plan, trial.tables), trial.tables)
     measured = [name for name, value in metrics.items() if value is not None]
-    judged = judged_in(about.scenario)
+    judged = judged_in(study_file.scenario)
     _, _, names = ordered_metrics(measured, judged)
     shown = without_control(plan)
     alone = len(plan.flows) == 1 and plan.flows[0].measured_as in GREEDY
@@ -141,21 +141,21 @@ def series_view(series: TrialSeries) -> dict[str, Any]:
             }
             for queue in series.queues
         ],
-        "marks": [[rounded(at), text] for at, text in series.marks],
-        "others": _others(series),
+        "marks": [[rounded(t_s), text] for t_s, text in series.marks],
+        "others": _rest_of_stack(series),
     }
 
 
-def _others(series: TrialSeries) -> dict[str, Any] | None:
+def _rest_of_stack(series: TrialSeries) -> dict[str, Any] | None:
     """Return the sum of the goodputs of the subflows that are too many to show, so that a stack has its true height."""
     if not series.left_out:
         return None
     rates: dict[float, float] = {}
     for lines, sign in ((series.by_path, 1), (series.subflows, -1)):
         for line in lines:
-            for at, bps in line.goodput_bps:
-                rates[at] = rates.get(at, 0.0) + sign * bps
-    rest = tuple((at, max(0.0, rates[at])) for at in sorted(rates))
+            for t_s, bps in line.goodput_bps:
+                rates[t_s] = rates.get(t_s, 0.0) + sign * bps
+    rest = tuple((t_s, max(0.0, rates[t_s])) for t_s in sorted(rates))
     label = f"{series.left_out} more subflow{'s' if series.left_out > 1 else ''}"
     return {"label": label, "colour": None, "goodput": _columns(rest)}
 

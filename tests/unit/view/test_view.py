@@ -269,7 +269,7 @@ def test_a_trial_that_is_read_while_figures_are_made_is_news_for_the_next_reques
     site = StudySite([results], live=True)
     (listed,) = site.studies()["studies"]
     study = site.study(listed["id"])
-    for _ in study.trials.finish([case.name for case in study.about().cases]):
+    for _ in study.trials.finish([case.name for case in study.study_file().cases]):
         pass
     figures = OpenStudy.figures
 

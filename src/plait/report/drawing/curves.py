@@ -34,13 +34,13 @@ class Box:
         """Return the box with this centre."""
         return Box(x - width / 2, y - height / 2, x + width / 2, y + height / 2)
 
-    def meets(self, other: Box, apart: float = 0.0) -> bool:
+    def meets(self, neighbour: Box, apart: float = 0.0) -> bool:
         """Return whether two boxes are nearer to each other than `apart`."""
         return (
-            self.left < other.right + apart
-            and other.left < self.right + apart
-            and self.top < other.bottom + apart
-            and other.top < self.bottom + apart
+            self.left < neighbour.right + apart
+            and neighbour.left < self.right + apart
+            and self.top < neighbour.bottom + apart
+            and neighbour.top < self.bottom + apart
         )
 
     def holds(self, point: Point, apart: float = 0.0) -> bool:
@@ -77,8 +77,8 @@ class Curve:
     @property
     def data(self) -> str:
         """The path data of SVG."""
-        (x, y), *others = self.ends
-        return f"M{x:.1f} {y:.1f}C" + " ".join(f"{a:.1f} {b:.1f}" for a, b in others)
+        (x, y), *handles = self.ends
+        return f"M{x:.1f} {y:.1f}C" + " ".join(f"{a:.1f} {b:.1f}" for a, b in handles)
 
     def beside(self, shift: float) -> str:
         """Return the path data of a line that runs `shift` beside the curve."""
@@ -109,20 +109,20 @@ class Room:
     boxes: list[Box] = field(default_factory=list)
     curves: list[Curve] = field(default_factory=list)
 
-    def is_free(self, box: Box, *, apart: float = 3.0, own: Curve | None = None) -> bool:
-        """Return whether a box is inside of the drawing and covers nothing but, possibly, its `own` curve."""
+    def is_free(self, box: Box, *, apart: float = 3.0, own_curve: Curve | None = None) -> bool:
+        """Return whether a box is inside of the drawing and covers nothing but, possibly, `own_curve`."""
         if box.left < 2 or box.top < 2 or box.right > self.width - 2 or box.bottom > self.height - 2:
             return False
-        if any(box.meets(other, min(apart, 3.0)) for other in self.boxes):
+        if any(box.meets(neighbour, min(apart, 3.0)) for neighbour in self.boxes):
             return False
-        return not any(_near(box, curve, apart) for curve in self.curves if curve is not own)
+        return not any(_near(box, curve, apart) for curve in self.curves if curve is not own_curve)
 
     def beside(
-        self, curve: Curve, size: tuple[float, float], *, above: bool, shares: Sequence[float]
+        self, curve: Curve, size: tuple[float, float], *, prefers_top: bool, shares: Sequence[float]
     ) -> Box | None:
         """Return a free box of this size beside a curve, as near as possible; first on the side that is asked for."""
         width, height = size
-        sides = (-1, 1) if above else (1, -1)
+        sides = (-1, 1) if prefers_top else (1, -1)
         for gap in GAPS:
             away = curve.half + gap
             moves = [(0.0, side * (away + height / 2)) for side in sides]
@@ -132,7 +132,7 @@ class Room:
                 x, y = curve.at(share)
                 box = Box.around(x + right, y + down, width, height)
                 # Nearer to another link, it would seem to belong to that one.
-                if not _near(box, curve, 2.0) and self.is_free(box, apart=gap + NEARER, own=curve):
+                if not _near(box, curve, 2.0) and self.is_free(box, apart=gap + NEARER, own_curve=curve):
                     return box
         return None
 
@@ -141,7 +141,7 @@ class Room:
         for apart in (3.0, 0.5):
             for share in shares:
                 box = Box.around(*curve.at(share), size, size)
-                if self.is_free(box, apart=apart, own=curve):
+                if self.is_free(box, apart=apart, own_curve=curve):
                     return box
         return None
 

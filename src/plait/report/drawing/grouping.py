@@ -86,10 +86,10 @@ def boxes_of(plan: Plan, labels: LinkLabels) -> list[NodeBox]:
         a, b = link.directions[0].source, link.directions[0].target
         near[a].append((b, f"{labels.name(link)} {labels.label(link)}"))
         near[b].append((a, f"{labels.name(link)} {labels.label(link)}"))
-    both = not has_sides(plan)
+    is_sideless = not has_sides(plan)
     alike: dict[object, list[str]] = {}
     for name, kind in role.items():
-        side = both or (name in left, name in right)
+        side = is_sideless or (name in left, name in right)
         key = (side, tuple(sorted(near[name]))) if kind == "host" else name
         alike.setdefault(key, []).append(name)
     return [_box(names, role, labels) for names in alike.values()]
@@ -107,7 +107,7 @@ def classes_of(plan: Plan, labels: LinkLabels) -> list[NodeBox]:
     colour: dict[str, int] = _numbered({name: (kind,) for name, kind in role.items()})
     for _ in role:
         signs = {
-            name: (colour[name], tuple(sorted((colour[other], kind) for other, kind in near[name])))
+            name: (colour[name], tuple(sorted((colour[neighbour], kind) for neighbour, kind in near[name])))
             for name in role
         }
         finer = _numbered(signs)
@@ -132,16 +132,16 @@ def _numbered(signs: Mapping[str, tuple[object, ...]]) -> dict[str, int]:
 
 def lines_of(plan: Plan, boxes: Sequence[NodeBox], labels: LinkLabels) -> list[BoxLine]:
     """Return the lines between the boxes; links inside of a box have a line from the box to itself."""
-    of = {name: box for box in boxes for name in box.names}
-    between: dict[frozenset[NodeBox], list[Link]] = {}
+    box_of = {name: box for box in boxes for name in box.names}
+    spans: dict[frozenset[NodeBox], list[Link]] = {}
     for link in plan.links:
         ends = link.directions[0]
-        between.setdefault(frozenset((of[ends.source], of[ends.target])), []).append(link)
+        spans.setdefault(frozenset((box_of[ends.source], box_of[ends.target])), []).append(link)
     made = []
-    for links in between.values():
+    for links in spans.values():
         ends = links[0].directions[0]
         kinds = tuple(dict.fromkeys(kind_of(link, labels) for link in links))
-        made.append(BoxLine(of[ends.source], of[ends.target], tuple(links), kinds))
+        made.append(BoxLine(box_of[ends.source], box_of[ends.target], tuple(links), kinds))
     return made
 
 
@@ -178,19 +178,22 @@ def columns_of(
     else:
         far = distances(near, [box.names[0] for box in boxes if box.role == "host"])
         place = {name: far.get(name, 0) for name in names}
-    columns = [[box for box in boxes if place[box.names[0]] == at] for at in sorted(set(place.values()))]
+    columns = [
+        [box for box in boxes if place[box.names[0]] == column_at]
+        for column_at in sorted(set(place.values()))
+    ]
     led = _led(columns, lines)
     return _ordered(columns, led), led
 
 
 def _led(columns: list[list[NodeBox]], lines: Sequence[BoxLine]) -> list[BoxLine]:
     """Give lines that pass a column a place of their own in it, so that they run beside its boxes."""
-    at = {box: number for number, column in enumerate(columns) for box in column}
+    column_at = {box: number for number, column in enumerate(columns) for box in column}
     led = []
     for line in lines:
-        first, last = at[line.a], at[line.b]
-        between = range(first + 1, last) if first < last else range(first - 1, last, -1)
-        ways = tuple(NodeBox((f"{line.a.names[0]}-{line.b.names[0]}",), "way", number) for number in between)
+        first, last = column_at[line.a], column_at[line.b]
+        spans = range(first + 1, last) if first < last else range(first - 1, last, -1)
+        ways = tuple(NodeBox((f"{line.a.names[0]}-{line.b.names[0]}",), "way", number) for number in spans)
         for way in ways:
             columns[way.column].append(way)
         led.append(replace(line, ways=ways))
@@ -207,7 +210,7 @@ def _ordered(columns: list[list[NodeBox]], lines: Sequence[BoxLine]) -> list[lis
     height = {box: (row + 0.5) / len(column) for column in columns for row, box in enumerate(column)}
 
     def middle(box: NodeBox) -> float:
-        around = [height[other] for other in near[box]]
+        around = [height[neighbour] for neighbour in near[box]]
         return sum(around) / len(around) if around else height[box]
 
     for round_ in range(ROUNDS):

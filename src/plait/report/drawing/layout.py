@@ -51,7 +51,7 @@ def layout(plan: Plan) -> Layout:
             near[b].append(a)
     left, right = sides(plan, nodes)
     columns = across(nodes, distances(near, left), distances(near, right))
-    down = _down(plan, nodes, near)
+    down = _lanes_of(plan, nodes, near)
     _spread(columns, down)
     top = min(down.values(), default=0.0)
     down = {node: place - top for node, place in down.items()}
@@ -109,17 +109,21 @@ def distances(near: dict[str, list[str]], sources: Iterable[str]) -> dict[str, i
     return steps
 
 
-def across(nodes: Sequence[str], there: dict[str, int], back: dict[str, int]) -> dict[str, float]:
+def across(
+    nodes: Sequence[str], from_clients: dict[str, int], from_servers: dict[str, int]
+) -> dict[str, float]:
     """Return places from 0 (clients) to 1 (servers); what is connected to neither is in the middle."""
     places = {}
     for node in nodes:
-        total = there.get(node, 0) + back.get(node, 0)
-        is_between = node in there and node in back and total > 0
-        places[node] = round(there[node] / total, 3) if is_between else (0.0 if node in there else 0.5)
+        total = from_clients.get(node, 0) + from_servers.get(node, 0)
+        is_inner = node in from_clients and node in from_servers and total > 0
+        places[node] = (
+            round(from_clients[node] / total, 3) if is_inner else (0.0 if node in from_clients else 0.5)
+        )
     return places
 
 
-def _down(plan: Plan, nodes: Sequence[str], near: dict[str, list[str]]) -> dict[str, float]:
+def _lanes_of(plan: Plan, nodes: Sequence[str], near: dict[str, list[str]]) -> dict[str, float]:
     """Return each node's lane: the mean of the paths through it, else one beyond them, on its neighbours' side."""
     lanes: dict[str, list[int]] = {node: [] for node in nodes}
     paths = distinct_paths(plan)
@@ -130,8 +134,8 @@ def _down(plan: Plan, nodes: Sequence[str], near: dict[str, list[str]]) -> dict[
     middle = (len(paths) - 1) / 2
     for extra, node in enumerate(node for node in nodes if node not in down):
         lanes_near = [down[n] for n in near[node] if n in down]
-        above = bool(lanes_near) and sum(lanes_near) / len(lanes_near) < middle
-        down[node] = -0.9 if above else len(paths) - 0.1 + (0 if lanes_near else extra)
+        is_upper = bool(lanes_near) and sum(lanes_near) / len(lanes_near) < middle
+        down[node] = -0.9 if is_upper else len(paths) - 0.1 + (0 if lanes_near else extra)
     return down
 
 
@@ -142,9 +146,9 @@ def _spread(across: dict[str, float], down: dict[str, float]) -> None:
             column = sorted((node for node in across if across[node] == place), key=lambda node: down[node])
             if len(column) < 2:
                 continue
-            before = sum(down[node] for node in column) / len(column)
+            middle_before = sum(down[node] for node in column) / len(column)
             for upper, lower in pairwise(column):
                 down[lower] = max(down[lower], down[upper] + 0.9)
-            shift = sum(down[node] for node in column) / len(column) - before
+            shift = sum(down[node] for node in column) / len(column) - middle_before
             for node in column:
                 down[node] -= shift

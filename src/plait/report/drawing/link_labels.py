@@ -61,8 +61,8 @@ class LinkLabels:
         name = self.name(link)
         if not name:
             return words
-        first, *others = words.common or ("",)
-        return replace(words, common=(f"{name}: {first}" if first else name, *others))
+        first, *further = words.common or ("",)
+        return replace(words, common=(f"{name}: {first}" if first else name, *further))
 
     def name(self, link: Link) -> str:
         """Return a link's label; empty without one."""
@@ -80,10 +80,10 @@ class LinkLabels:
         """Return all conditions of a link as one text: "5 Mbit/s, 10 ms, queue 100 pkt"."""
         words = self._conditions(link)
         parts = [", ".join(words.common)]
-        for direction, own in zip(link.directions, (words.forward, words.backward), strict=True):
-            if own:
+        for direction, one_way in zip(link.directions, (words.forward, words.backward), strict=True):
+            if one_way:
                 ends = (self.called.node(direction.source), self.called.node(direction.target))
-                parts.append(f"{f' {ARROW} '.join(ends)}: {', '.join(own)}")
+                parts.append(f"{f' {ARROW} '.join(ends)}: {', '.join(one_way)}")
         return "; ".join(part for part in parts if part)
 
     def direction(self, direction: LinkDirection) -> str:
@@ -158,8 +158,8 @@ def _bucket(direction: LinkDirection) -> str:
     return f"bucket {plain(size(direction.burst_bytes))} at {plain(rate(direction.baseline_bps))}"
 
 
-def _share(ratio: float, what: str) -> str:
-    return f"{ratio * 100:.4g} % {what}" if ratio else ""
+def _share(ratio: float, effect: str) -> str:
+    return f"{ratio * 100:.4g} % {effect}" if ratio else ""
 
 
 def _mtu(value: int) -> str:

@@ -133,25 +133,25 @@ def draw(
     labels = LinkLabels(plan, called)
     places = layout(plan)
     shown = [link for link in plan.links if all(node in places.across for node in _ends(link))]
-    same = _common_label(shown, labels)
-    geometry = _geometry(shown, labels if same is None else None, places, _margin(plan, labels, places))
+    common = _common_label(shown, labels)
+    geometry = _geometry(shown, labels if common is None else None, places, _margin(plan, labels, places))
     drawn = _routed(shown, geometry, paths, labels, plan)
     room = Room(geometry.width, geometry.height, list(geometry.boxes.values()), [d.curve for d in drawn])
     parts = [_strokes(link, colours) for link in drawn]
-    inline, numbered = _labels(drawn if same is None else [], geometry, room, colours)
+    inline, numbered = _labels(drawn if common is None else [], geometry, room, colours)
     parts += [
         _node(plan, name, labels.called.node(name), box, colours) for name, box in geometry.boxes.items()
     ]
     parts += inline
-    notes = [f"every link: {same}"] if same is not None else []
+    notes = [f"every link: {common}"] if common is not None else []
     notes += node_notes(plan, labels.called)
     notes += _longer(labels.called.node(name) for name in geometry.boxes)
     if places.left_out:
         notes.append(f"{places.left_out} nodes that no path crosses are not drawn")
     y = geometry.height
     rows = [*(f"{number}  {d.link.name}: {labels.label(d.link)}" for number, d in numbered), *notes]
-    below, y = lines_of_text(rows, MARGIN - 24, y, geometry.width - MARGIN, colours)
-    parts.append(below)
+    rows_below, y = lines_of_text(rows, MARGIN - 24, y, geometry.width - MARGIN, colours)
+    parts.append(rows_below)
     if legend:
         parts.append(_legend(paths, y + 6, colours))
         y += 22 * len(paths) + 8
@@ -195,22 +195,25 @@ def _routed(
     half = {d.link.name: max(2.5, (d.separation * len(d.users) + 2) / 2) for d in drawn}
     for space in plan.network.namespaces:
         if space.name in geometry.layout.across:
-            most = max((half[link.name] for link in links if space.name in _ends(link)), default=0.0)
+            widest_bundle = max((half[link.name] for link in links if space.name in _ends(link)), default=0.0)
             width, height = node_size(shortened(labels.called.node(space.name)), space.role)
             geometry.boxes[space.name] = Box.around(
-                *geometry.centre_of(space.name), width, max(height, 2 * most + 8)
+                *geometry.centre_of(space.name), width, max(height, 2 * widest_bundle + 8)
             )
     pairs: dict[frozenset[str], list[_DrawnLink]] = {}
-    for one in drawn:
-        pairs.setdefault(frozenset(_ends(one.link)), []).append(one)
+    for drawn_link in drawn:
+        pairs.setdefault(frozenset(_ends(drawn_link.link)), []).append(drawn_link)
     routed = []
     for pair, parallel in pairs.items():
-        others = [box for name, box in geometry.boxes.items() if name not in pair]
-        for number, one in enumerate(parallel):
+        obstacles = [box for name, box in geometry.boxes.items() if name not in pair]
+        for number, drawn_link in enumerate(parallel):
             bend = (number - (len(parallel) - 1) / 2) * BEND
-            tried = [_curve(geometry, one.link, bend + more, half[one.link.name]) for more in DETOURS]
-            free = (c for c in tried if not crosses(c, others) and _is_inside(c, geometry))
-            routed.append(replace(one, curve=next(free, tried[0])))
+            tried = [
+                _curve(geometry, drawn_link.link, bend + detour, half[drawn_link.link.name])
+                for detour in DETOURS
+            ]
+            free = (c for c in tried if not crosses(c, obstacles) and _is_inside(c, geometry))
+            routed.append(replace(drawn_link, curve=next(free, tried[0])))
     return routed
 
 
@@ -225,8 +228,8 @@ def _curve(geometry: _Geometry, link: Link, bend: float, half: float) -> Curve:
     """Return the curve of a link: level at both ends, with a bend."""
     (x1, y1), (x2, y2) = (geometry.centre_of(node) for node in _ends(link))
     if abs(x1 - x2) < 1:  # within a column: bow out to the right
-        out = x1 + 47 + bend / 1.5
-        return Curve(((x1, y1), (out, y1 + (y2 - y1) / 3), (out, y2 - (y2 - y1) / 3), (x2, y2)), half)
+        bow = x1 + 47 + bend / 1.5
+        return Curve(((x1, y1), (bow, y1 + (y2 - y1) / 3), (bow, y2 - (y2 - y1) / 3), (x2, y2)), half)
     middle = (x1 + x2) / 2
     return Curve(((x1, y1), (middle, y1 + bend), (middle, y2 + bend), (x2, y2)), half)
 
@@ -246,36 +249,36 @@ def _labels(
     """Return the labels beside their links, and the links that have a number instead, with it."""
     parts: list[str] = []
     without: list[_DrawnLink] = []
-    for one in drawn:
-        lines, box = _beside(one, geometry, room)
+    for drawn_link in drawn:
+        lines, box = _beside(drawn_link, geometry, room)
         if box is not None:
             room.boxes.append(box)
             parts.append(block((box.left + box.right) / 2, box.top, lines, colours))
         elif lines:
-            without.append(one)
+            without.append(drawn_link)
     numbered = list(enumerate(without, 1))
-    for number, one in numbered:
-        spot = room.on(one.curve, BADGE, ALONG) or Box.around(*one.curve.at(0.5), BADGE, BADGE)
+    for number, drawn_link in numbered:
+        spot = room.on(drawn_link.curve, BADGE, ALONG) or Box.around(*drawn_link.curve.at(0.5), BADGE, BADGE)
         room.boxes.append(spot)
         parts.append(badge((spot.left + spot.right) / 2, (spot.top + spot.bottom) / 2, number, colours))
     return parts, numbered
 
 
-def _beside(one: _DrawnLink, geometry: _Geometry, room: Room) -> tuple[list[str], Box | None]:
+def _beside(drawn_link: _DrawnLink, geometry: _Geometry, room: Room) -> tuple[list[str], Box | None]:
     """Return the lines of a label, and where they stand: on the outer side of the link; None without room."""
-    (x1, y1), (x2, y2) = one.curve.ends[0], one.curve.ends[-1]
+    (x1, y1), (x2, y2) = drawn_link.curve.ends[0], drawn_link.curve.ends[-1]
     outer = y2 if abs(y2 - geometry.centre) > abs(y1 - geometry.centre) else y1
     outer_end = [share for share in ALONG if (share >= 0.5) == (outer == y2)]
     shares = ALONG if abs(y1 - y2) < 1 else (*outer_end, *(s for s in ALONG if s not in outer_end))
-    middle = one.curve.at(0.5)[1]
-    above = middle <= geometry.centre if abs(middle - (y1 + y2) / 2) < 1 else middle < (y1 + y2) / 2
+    middle = drawn_link.curve.at(0.5)[1]
+    prefers_top = middle <= geometry.centre if abs(middle - (y1 + y2) / 2) < 1 else middle < (y1 + y2) / 2
     lines: list[str] = []
     for longest in LONGEST:
-        lines = _block(one.words, longest, is_turned=x1 > x2, is_upright=abs(x1 - x2) < 1)
+        lines = _block(drawn_link.words, longest, is_turned=x1 > x2, is_upright=abs(x1 - x2) < 1)
         if not lines:
             return [], None
         size = max(text_width(line, TEXT) for line in lines) + 4, len(lines) * LINE
-        box = room.beside(one.curve, size, above=above, shares=shares)
+        box = room.beside(drawn_link.curve, size, prefers_top=prefers_top, shares=shares)
         if box is not None:
             return lines, box
     return lines, None
@@ -283,14 +286,14 @@ def _beside(one: _DrawnLink, geometry: _Geometry, room: Room) -> tuple[list[str]
 
 def _block(words: LinkWords, longest: int, *, is_turned: bool = False, is_upright: bool = False) -> list[str]:
     """Return the conditions of a link in lines; arrows show the direction of those that only one direction has."""
-    ahead, back = ("\N{DOWNWARDS ARROW}", "\N{UPWARDS ARROW}") if is_upright else (
+    ahead, arrow_back = ("\N{DOWNWARDS ARROW}", "\N{UPWARDS ARROW}") if is_upright else (
         "\N{RIGHTWARDS ARROW}", "\N{LEFTWARDS ARROW}"
     )  # fmt: skip
     if is_turned:
-        ahead, back = back, ahead
+        ahead, arrow_back = arrow_back, ahead
     lines = wrapped(words.common, longest)
-    for arrow, own in ((ahead, words.forward), (back, words.backward)):
-        lines += wrapped(own, longest, first=f"{arrow} ") if own else []
+    for arrow, one_way in ((ahead, words.forward), (arrow_back, words.backward)):
+        lines += wrapped(one_way, longest, first=f"{arrow} ") if one_way else []
     return lines
 
 
@@ -361,6 +364,6 @@ def links_differ(shown: Sequence[Representative]) -> bool:
     """Return whether the links are not the same in all cases: then the drawing is that of one case."""
     labels = set()
     for case in shown:
-        of = LinkLabels(case.plan)
-        labels.add(tuple(of.label(link) for link in case.plan.links))
+        words_of = LinkLabels(case.plan)
+        labels.add(tuple(words_of.label(link) for link in case.plan.links))
     return len(labels) > 1

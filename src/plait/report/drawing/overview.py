@@ -79,8 +79,8 @@ def _drawn(
     called: StudyLabels,
 ) -> str | None:
     """Return the drawing; None where the number of a line has no free place."""
-    most = max(map(len, columns))
-    height = most * (ROW if most > FEW_ROWS else AIRY_ROW) + 2 * MARGIN
+    tallest = max(map(len, columns))
+    height = tallest * (ROW if tallest > FEW_ROWS else AIRY_ROW) + 2 * MARGIN
     ground = _ground(columns, height)
     places, width, height = ground.places, ground.width, ground.height
     curves = {line: _curves(line, ground) for line in lines if line.a is not line.b}
@@ -106,8 +106,10 @@ def _drawn(
             parts.append(badge(*centre, numbers[line.kinds], colours))
     rows += _multiplicities(lines)
     wide = max(width, LEAST_WIDTH)
-    below, bottom = lines_of_text([*rows, *node_notes(plan, called)], MARGIN, height, wide - MARGIN, colours)
-    return drawing("".join(parts) + below, wide, bottom, colours)
+    rows_below, bottom = lines_of_text(
+        [*rows, *node_notes(plan, called)], MARGIN, height, wide - MARGIN, colours
+    )
+    return drawing("".join(parts) + rows_below, wide, bottom, colours)
 
 
 def _kinds(lines: Sequence[BoxLine]) -> tuple[dict[tuple[str, ...], int], list[str]]:
@@ -118,12 +120,12 @@ def _kinds(lines: Sequence[BoxLine]) -> tuple[dict[tuple[str, ...], int], list[s
     counts: Counter[tuple[str, ...]] = Counter()
     for line in lines:
         counts[line.kinds] += len(line.links)
-    (usual, _), *others = counts.most_common()
-    if not others and len(usual) == 1:
+    (usual, _), *rarer = counts.most_common()
+    if not rarer and len(usual) == 1:
         return {}, [f"every link: {usual[0]}"]
     if len(counts) > MOST_KINDS:
         return {}, _counted([link for line in lines for link in _kinds_of_links(line)])
-    numbers = {kinds: number for number, (kinds, _) in enumerate(others, 1)}
+    numbers = {kinds: number for number, (kinds, _) in enumerate(rarer, 1)}
     rows = [f"without a number: {' or '.join(usual)} ({_links(counts[usual])})"]
     rows += [f"{number}  {' or '.join(kinds)} ({_links(counts[kinds])})" for kinds, number in numbers.items()]
     return numbers, rows
@@ -157,12 +159,12 @@ def _multiplicities(lines: Sequence[BoxLine]) -> list[str]:
         if line.a is line.b:
             rows.append(f"{len(line.links)} links among {line.a.label}")
         elif not line.parallel or (line.parallel > 1 and not rows):
-            each = [f"{_each(len(line.links), box)} of {box.label}" for box in (line.a, line.b)]
-            rows.append(f"{len(line.links)} links: {' and '.join(each)}")
+            per_end = [f"{_per_node(len(line.links), box)} of {box.label}" for box in (line.a, line.b)]
+            rows.append(f"{len(line.links)} links: {' and '.join(per_end)}")
     return rows
 
 
-def _each(links: int, box: NodeBox) -> str:
+def _per_node(links: int, box: NodeBox) -> str:
     return f"{significant(links / len(box.names), 2).removesuffix('.0')} at each"
 
 
@@ -192,8 +194,10 @@ def _in_words(plan: Plan, labels: LinkLabels, colours: Mapping[str, str]) -> str
         rows.append(f"rates: {plain(rate(min(rates)))} to {plain(rate(max(rates)))}")
     rows.append(f"delays: {plain(f'{min(delays):.3f} ms')} to {plain(f'{max(delays):.3f} ms')}")
     rows += _counted([labels.label(link) or "no limit" for link in plan.links])
-    below, bottom = lines_of_text([*rows, *node_notes(plan, labels.called)], MARGIN, MARGIN, 640, colours)
-    return drawing(below, 640 + MARGIN, bottom + MARGIN, colours)
+    rows_below, bottom = lines_of_text(
+        [*rows, *node_notes(plan, labels.called)], MARGIN, MARGIN, 640, colours
+    )
+    return drawing(rows_below, 640 + MARGIN, bottom + MARGIN, colours)
 
 
 def _span(values: Sequence[int]) -> str:
@@ -214,15 +218,15 @@ class _Ground:
 def _ground(columns: Sequence[Sequence[NodeBox]], height: float) -> _Ground:
     """Return where everything goes; `height` is that of all where there is one band."""
     widths = [max(box.width for box in column) for column in columns]
-    most = max(map(len, columns))
-    gap = GAP * (1.0 if most <= 8 else 1.5)
+    tallest = max(map(len, columns))
+    gap = GAP * (1.0 if tallest <= 8 else 1.5)
     per_band = len(columns)
-    if most <= FEW_ROWS and sum(widths) + gap * (len(columns) - 1) + 2 * MARGIN > WIDEST:
+    if tallest <= FEW_ROWS and sum(widths) + gap * (len(columns) - 1) + 2 * MARGIN > WIDEST:
         per_band = max(2, int((WIDEST - 2 * MARGIN) // (max(widths) + gap)))
         per_band = math.ceil(len(columns) / math.ceil(len(columns) / per_band))
     bands = math.ceil(len(columns) / per_band)
     turn = gap / 2 if bands > 1 else 0.0
-    height = most * ROW + 2 * MARGIN if bands > 1 else height
+    height = tallest * ROW + 2 * MARGIN if bands > 1 else height
     step_down = height + BETWEEN_BANDS
     ground = _Ground({}, {}, {}, 0.0, 0.0)
     right = MARGIN + turn
@@ -254,35 +258,35 @@ def _curves(line: BoxLine, ground: _Ground) -> list[Curve]:
     """Return the parts of a line: through the gaps between columns, and level through the columns themselves."""
     half = 1.0 if line.parallel <= 1 else 2.5
     parts: list[Curve] = []
-    for here, there in pairwise(line.stops):
-        (x1, y1), (x2, y2) = ground.places[here], ground.places[there]
-        turns = ground.bands[here] != ground.bands[there]
+    for start_box, end_box in pairwise(line.stops):
+        (x1, y1), (x2, y2) = ground.places[start_box], ground.places[end_box]
+        turns = ground.bands[start_box] != ground.bands[end_box]
         if (
             turns or abs(x1 - x2) < 1
         ):  # bow out beside the boxes: of a column to the right, of bands where they turn
-            to_left = turns and min(ground.bands[here], ground.bands[there]) % 2 == 1
-            side = 0 if to_left else 1
-            edges = ground.sides[here][side], ground.sides[there][side]
+            bows_left = turns and min(ground.bands[start_box], ground.bands[end_box]) % 2 == 1
+            side = 0 if bows_left else 1
+            edges = ground.sides[start_box][side], ground.sides[end_box][side]
             far = GAP * 0.5 * (min(1.0, abs(y1 - y2) / ground.height * 2) if turns else 1.0)
-            out = min(edges) - far if to_left else max(edges) + far
-            sign = -1 if to_left else 1
+            bow = min(edges) - far if bows_left else max(edges) + far
+            sign = -1 if bows_left else 1
             parts += [
-                Curve(((edges[0], y1), (out, y1), (out, y2), (edges[1], y2)), half),
-                _level(x1 + sign * here.width / 2, edges[0], y1, half),
-                _level(x2 + sign * there.width / 2, edges[1], y2, half),
+                Curve(((edges[0], y1), (bow, y1), (bow, y2), (edges[1], y2)), half),
+                _level(x1 + sign * start_box.width / 2, edges[0], y1, half),
+                _level(x2 + sign * end_box.width / 2, edges[1], y2, half),
             ]
             continue
         forward = x1 < x2
         start, end = (
-            (ground.sides[here][1], ground.sides[there][0])
+            (ground.sides[start_box][1], ground.sides[end_box][0])
             if forward
-            else (ground.sides[here][0], ground.sides[there][1])
+            else (ground.sides[start_box][0], ground.sides[end_box][1])
         )
         middle = (start + end) / 2
         parts += [
             Curve(((start, y1), (middle, y1), (middle, y2), (end, y2)), half),
-            _level(x1 + (here.width / 2 if forward else -here.width / 2), start, y1, half),
-            _level(end, x2 + (-there.width / 2 if forward else there.width / 2), y2, half),
+            _level(x1 + (start_box.width / 2 if forward else -start_box.width / 2), start, y1, half),
+            _level(end, x2 + (-end_box.width / 2 if forward else end_box.width / 2), y2, half),
         ]
     return parts
 

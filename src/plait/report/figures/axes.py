@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 STEPS = 3
 """Least number of values along an axis; fewer are clearer as cases."""
-MANY = 5
+MANY_POINTS = 5
 """Least number of points that can fill a space; fewer are a list."""
 _SWITCHES = {"true", "false", "yes", "no", "on", "off", "none"}
 """Levels that do not say of what they are."""
@@ -95,8 +95,8 @@ def factors(cases: Sequence[HasSettings]) -> list[Factor]:
         factor
         for place, factor in enumerate(varied)
         if not any(
-            (other.steps, -at) > (factor.steps, -place) and _follows(factor, other)
-            for at, other in enumerate(varied)
+            (rival.steps, -rival_place) > (factor.steps, -place) and _follows(factor, rival)
+            for rival_place, rival in enumerate(varied)
         )
     ]
     return [replace(factor, parts=_parts(factor, kept)) for factor in kept]
@@ -131,19 +131,19 @@ def labels_without(cases: Sequence[NamedCase], settings: Sequence[str]) -> dict[
     return dict(zip((case.name for case in cases), labels or [""] * len(cases), strict=True))
 
 
-def label_of_levels(left: Sequence[Factor]) -> list[str]:
+def label_of_levels(remaining: Sequence[Factor]) -> list[str]:
     """Return the label of each case by its levels of these factors: `wifi-lte, cubic`, or `Rate 10 Mbit/s`.
 
     A level that is a word stands without the name of its factor, unless that would not say what it is.
     """
-    if not left:
+    if not remaining:
         return []
-    words = [set(factor.texts) for factor in left]
+    words = [set(factor.texts) for factor in remaining]
     columns = []
-    for number, factor in enumerate(left):
-        others = set().union(*words[:number], *words[number + 1 :])
+    for number, factor in enumerate(remaining):
+        rivals = set().union(*words[:number], *words[number + 1 :])
         speaks = factor.numbers is None and all(
-            _speaks(text) and text not in others for text in words[number]
+            _speaks(text) and text not in rivals for text in words[number]
         )
         columns.append([text if speaks else factor.labelled(text) for text in factor.texts])
     return [", ".join(levels) for levels in zip(*columns, strict=True)]
@@ -170,25 +170,29 @@ def numbers_of(given: Sequence[Any]) -> tuple[tuple[float, ...] | None, str]:
 
 def _parts(factor: Factor, varied: Sequence[Factor]) -> int:
     """Return how many parts of its path no other factor's ends with."""
-    most = factor.setting.count(".") + 1
-    others = [other.setting for other in varied if other is not factor]
+    part_count = factor.setting.count(".") + 1
+    rivals = [rival.setting for rival in varied if rival is not factor]
     return next(
-        (n for n in range(1, most) if all(short_name(factor.setting, n) != short_name(o, n) for o in others)),
-        most,
+        (
+            n
+            for n in range(1, part_count)
+            if all(short_name(factor.setting, n) != short_name(o, n) for o in rivals)
+        ),
+        part_count,
     )
 
 
-def _follows(factor: Factor, other: Factor) -> bool:
+def _follows(factor: Factor, rival: Factor) -> bool:
     """Return whether each value of the other factor goes with just one value of this one, as in a `zip`.
 
     Of many numbers, one has to grow as the other does, or as it falls: those of a Latin hypercube do neither.
     """
-    pairs = set(zip(factor.texts, other.texts, strict=True))
-    if len(pairs) != other.steps or other.steps < 3:
+    pairs = set(zip(factor.texts, rival.texts, strict=True))
+    if len(pairs) != rival.steps or rival.steps < 3:
         return False
-    if factor.numbers is None or other.numbers is None or factor.steps < MANY:
-        return other.numbers is None or other.steps < MANY or factor.steps == other.steps
-    order = [number for _, number in sorted(set(zip(factor.numbers, other.numbers, strict=True)))]
+    if factor.numbers is None or rival.numbers is None or factor.steps < MANY_POINTS:
+        return rival.numbers is None or rival.steps < MANY_POINTS or factor.steps == rival.steps
+    order = [number for _, number in sorted(set(zip(factor.numbers, rival.numbers, strict=True)))]
     return order in (sorted(order), sorted(order, reverse=True))
 
 

@@ -68,8 +68,8 @@ def cells_of(
         against = case_label("", {compared: base.settings.get(compared)}) if compared else ""
         values = {name: (ratio, significant(ratio)) for name, ratio in ratios.items()}
         labels = {name: label for name, label in labels.items() if name in values}
-        over = f": {next(iter(labels.values()))}" if len(set(labels.values())) == 1 else ""
-        return Cells(f"{title_of(metric)}{over} / {against}", values, labels, ratio=True, compared=True)
+        suffix = f": {next(iter(labels.values()))}" if len(set(labels.values())) == 1 else ""
+        return Cells(f"{title_of(metric)}{suffix} / {against}", values, labels, ratio=True, compared=True)
     means = _means(summary, metric)
     if not means:
         return None
@@ -111,8 +111,8 @@ def cells_table(cells: Cells, metric: str, summary: Summary) -> TableRows:
     for case in summary.cases:
         if case.name in means:
             ratio = [number(cells.values.get(case.name, (None,))[0])] if cells.compared else []
-            given = [case.settings.get(name, "") for name in settings]
-            rows.append([case.name, *given, number(means[case.name]), *ratio])
+            levels = [case.settings.get(name, "") for name in settings]
+            rows.append([case.name, *levels, number(means[case.name]), *ratio])
     return rows
 
 

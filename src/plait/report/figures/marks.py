@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from plait.report.figures.kind import Spec
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
-MOST = 300
+MOST_DOTS = 300
 """Dots of one case; more cover each other, and a figure of 10 000 takes 100 MB to draw."""
 
 
@@ -43,10 +43,10 @@ def distinct(name: str, order: Sequence[str], second: str, legend: Spec | None, 
     In black and white, and for whoever sees no colours, levels differ in the second channel.
     """
     colours = [case_token(number + first) for number in range(len(order))]
-    others = shapes(len(order)) if second == "shape" else dashes(len(order))
+    second_values = shapes(len(order)) if second == "shape" else dashes(len(order))
     return {
         channel: {**levels(name, order, range=values), "legend": legend}
-        for channel, values in (("color", colours), (second, others))
+        for channel, values in (("color", colours), (second, second_values))
     }
 
 
@@ -62,16 +62,17 @@ def with_dots(case: CaseRows, metric: str) -> list[tuple[TrialRow, float]]:
     distances by rank.
     """
     trials = measured(case, metric)
-    if len(trials) > MOST:
+    if len(trials) > MOST_DOTS:
         trials.sort(key=lambda trial: (trial[1], trial[0].index))
         last = len(trials) - 1
-        trials = [trials[round(place * last / (MOST - 1))] for place in range(MOST)]
+        trials = [trials[round(place * last / (MOST_DOTS - 1))] for place in range(MOST_DOTS)]
         trials.sort(key=lambda trial: trial[0].index)
     return trials
 
 
 def what_dots_are(cases: Sequence[CaseRows]) -> str:
     """Return the words of a caption for the dots."""
-    if all(len(case.rows) <= MOST for case in cases):
+    if all(len(case.rows) <= MOST_DOTS for case in cases):
         return "Each dot is a trial"
-    return f"Each dot is a trial; of more than {MOST} trials of a case, {MOST} have one, at equal distances by rank"
+    few = f"of more than {MOST_DOTS} trials of a case, {MOST_DOTS} have one, at equal distances by rank"
+    return f"Each dot is a trial; {few}"

@@ -13,7 +13,7 @@ from plait.analysis.compare.factors import level
 from plait.analysis.published import Published
 from plait.report.figures.axes import labels_without
 from plait.report.figures.kind import Content
-from plait.report.figures.shown_labels import few_of
+from plait.report.figures.shown_labels import few_trials
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,12 +38,12 @@ def networks(content: Content, wanted: FigureRequest | None = None) -> list[Netw
     )
 
 
-def with_few_shown(content: Content, most: int) -> Content:
-    """Return the content with at most `most` trials to show, some of each network, called by all their levels."""
+def with_few_shown(content: Content, limit: int) -> Content:
+    """Return the content with at most `limit` trials to show, some of each network, called by all their levels."""
     parts = networks(content)
     if len(parts) == 1:
         return content
-    kept = {trial.case for _, part in parts for trial in few_of(part.shown, max(1, most // len(parts)))}
+    kept = {trial.case for _, part in parts for trial in few_trials(part.shown, max(1, limit // len(parts)))}
     names = labels_without([case for case in content.rows if case.name in kept], [])
     shown = [replace(trial, label=names[trial.case]) for trial in content.shown if trial.case in kept]
     return replace(content, shown=tuple(shown))
@@ -61,15 +61,15 @@ def panels(kind: FigureKind, wanted: FigureRequest, content: Content) -> list[li
     drawn = []
     for levels, part in parts:
         name = ", ".join(levels) if len(parts) > 1 else ""
-        made = kind.panels(_inside(wanted, content), part)
-        titles = [", ".join(filter(None, (name, panel.get("title")))) for panel in made]
+        drawn_panels = kind.panels(_inside(wanted, content), part)
+        titles = [", ".join(filter(None, (name, panel.get("title")))) for panel in drawn_panels]
         drawn.append(
             [
                 {**panel, **({"title": title} if title else {})}
-                for panel, title in zip(made, titles, strict=True)
+                for panel, title in zip(drawn_panels, titles, strict=True)
             ]
         )
-    return [_with_one_key(made, drawn) for made in drawn if made]
+    return [_with_one_key(drawn_panels, drawn) for drawn_panels in drawn if drawn_panels]
 
 
 def _with_one_key(panels: list[Spec], networks: Sequence[list[Spec]]) -> list[Spec]:
@@ -78,7 +78,7 @@ def _with_one_key(panels: list[Spec], networks: Sequence[list[Spec]]) -> list[Sp
     A network may lack levels (`exclude`); without this, those after them would have other colours than elsewhere.
     """
     longest: dict[str, Spec] = {}
-    for channel, encoding in (mark for made in networks for mark in _marks(made)):
+    for channel, encoding in (mark for drawn_panels in networks for mark in _marks(drawn_panels)):
         best = longest.setdefault(channel, encoding)
         if len(encoding["scale"]["domain"]) > len(best["scale"]["domain"]):
             longest[channel] = encoding
@@ -107,10 +107,10 @@ def table(kind: FigureKind, wanted: FigureRequest, content: Content) -> TableRow
     names = [name for name in content.summary.strata if name not in {wanted.x, wanted.y, wanted.color}]
     rows: TableRows = []
     for levels, part in parts:
-        head, *own = kind.table(_inside(wanted, content), part) or [[]]
+        head, *data_rows = kind.table(_inside(wanted, content), part) or [[]]
         if head and not rows:
             rows.append([head[0], *names, *head[1:]])
-        rows += [[row[0], *levels, *row[1:]] for row in own]
+        rows += [[row[0], *levels, *row[1:]] for row in data_rows]
     return rows
 
 
@@ -130,11 +130,13 @@ def _part(content: Content, strata: Sequence[str], names: Sequence[str]) -> Cont
     part = content.of(kept)
     settings = {case.name: case.settings for case in rows}
     cases = tuple(case.model_copy(update={"settings": settings[case.name]}) for case in part.cases)
-    here = next(case.settings for case in content.rows if case.name in kept)
+    first_settings = next(case.settings for case in content.rows if case.name in kept)
     values = tuple(
         ({name: value for name, value in meant.items() if name not in strata}, goodput)
         for meant, goodput in content.published.values
-        if all(str(here.get(name)) == meant.get(name, str(here.get(name))) for name in strata)
+        if all(
+            str(first_settings.get(name)) == meant.get(name, str(first_settings.get(name))) for name in strata
+        )
     )
     summary = part.summary.model_copy(update={"cases": cases, "strata": ()})
     return Content(rows, summary, part.shown, Published(content.published.source, values), is_part=True)

@@ -71,60 +71,62 @@ def roles_of(cases: Sequence[CaseRows], wanted: FigureRequest) -> Roles | None:
     as many values, the compared one has the colours.
     """
     varied = factors(cases)
-    given = [wanted.x, wanted.color, wanted.facets]
+    chosen_settings = [wanted.x, wanted.color, wanted.facets]
     compared = main_factor(cases)
-    left = sorted(
-        (factor for factor in varied if factor.setting not in given),
+    remaining = sorted(
+        (factor for factor in varied if factor.setting not in chosen_settings),
         key=lambda factor: (-factor.steps, factor.setting == compared),
     )
-    x = _chosen(varied, wanted.x) or (left.pop(0) if left else None)
+    x = _chosen(varied, wanted.x) or (remaining.pop(0) if remaining else None)
     if x is None:
         return None
     colour = _chosen(varied, wanted.color)
     if colour is None and wanted.color is None:
-        colour = next((factor for factor in left if factor.steps <= MOST_SERIES), None)
-    own = [factor.setting for factor in (x, colour) if factor is not None]
+        colour = next((factor for factor in remaining if factor.steps <= MOST_SERIES), None)
+    place_list = [factor.setting for factor in (x, colour) if factor is not None]
     return Roles(
         level_labels(cases, x),
         CaseLabels("", dict.fromkeys((case.name for case in cases), ""))
         if colour is None
         else level_labels(cases, colour),
-        panel_labels(cases, own, wanted.facets),
+        panel_labels(cases, place_list, wanted.facets),
     )
 
 
 def panels_of(
-    cases: Sequence[CaseRows], wanted: FigureRequest, most: int, alone: int | None = None
+    cases: Sequence[CaseRows], wanted: FigureRequest, limit: int, alone: int | None = None
 ) -> Roles | None:
-    """Return the roles where a figure has an entry for each case, and needs panels because there are more than `most`.
+    """Return the roles where a figure has an entry for each case, and needs panels because there are more than `limit`.
 
     Entries of a panel differ in the setting along the axis (`x`, or `color` of lines). Where several things do not set
     the cases apart, one panel has up to `alone` of them, and more are divided in their order. None when one panel is
     enough.
     """
     asked = wanted.x or wanted.color
-    if len(cases) <= most and asked is None and wanted.facets is None:
+    if len(cases) <= limit and asked is None and wanted.facets is None:
         return None
     varied = factors(cases)
-    left = [factor for factor in varied if factor.setting != wanted.facets]
+    remaining = [factor for factor in varied if factor.setting != wanted.facets]
     entries = _chosen(varied, asked) or max(
-        (factor for factor in left if factor.steps <= most), key=lambda factor: factor.steps, default=None
+        (factor for factor in remaining if factor.steps <= limit),
+        key=lambda factor: factor.steps,
+        default=None,
     )
     if len(varied) < 2 or entries is None:
-        return _in_order(cases, most) if len(cases) > (alone or most) else None
-    of = _with_unit(level_labels(cases, entries), entries)
-    return Roles(of, of, panel_labels(cases, [entries.setting], wanted.facets))
+        return _in_order(cases, limit) if len(cases) > (alone or limit) else None
+    entry_labels = _with_unit(level_labels(cases, entries), entries)
+    return Roles(entry_labels, entry_labels, panel_labels(cases, [entries.setting], wanted.facets))
 
 
-def _in_order(cases: Sequence[CaseRows], most: int) -> Roles:
-    """Return panels of `most` cases, each under its own label, in the order of the study."""
+def _in_order(cases: Sequence[CaseRows], limit: int) -> Roles:
+    """Return panels of `limit` cases, each under its own label, in the order of the study."""
     names = short_labels(cases)
-    of = CaseLabels("", {case.name: names[case.name] for case in cases})
+    entry_labels = CaseLabels("", {case.name: names[case.name] for case in cases})
     panels: dict[str, str] = {}
-    for start in range(0, len(cases), most):
-        part = cases[start : start + most]
+    for start in range(0, len(cases), limit):
+        part = cases[start : start + limit]
         panels |= dict.fromkeys((case.name for case in part), f"Cases {start + 1} to {start + len(part)}")
-    return Roles(of, of, CaseLabels("", panels))
+    return Roles(entry_labels, entry_labels, CaseLabels("", panels))
 
 
 def panel_labels(
@@ -135,15 +137,17 @@ def panel_labels(
     Panels have the order of the values of these settings, in every kind of figure; those of `facets` come first.
     """
     labels = labels_without(cases, taken)
-    left = [factor for factor in factors(cases) if factor.setting not in taken]
-    left.sort(key=lambda factor: factor.setting != facets)
-    places = [{text: place for place, text in enumerate(factor.order)} for factor in left]
-    texts = [factor.texts for factor in left]
+    remaining = [factor for factor in factors(cases) if factor.setting not in taken]
+    remaining.sort(key=lambda factor: factor.setting != facets)
+    places = [{text: place for place, text in enumerate(factor.order)} for factor in remaining]
+    texts = [factor.texts for factor in remaining]
     order = sorted(
         range(len(cases)),
-        key=lambda at: [place[own[at]] for place, own in zip(places, texts, strict=True)],
+        key=lambda position: [
+            place[place_list[position]] for place, place_list in zip(places, texts, strict=True)
+        ],
     )
-    return CaseLabels("", {cases[at].name: labels[cases[at].name] for at in order})
+    return CaseLabels("", {cases[position].name: labels[cases[position].name] for position in order})
 
 
 def _chosen(varied: Sequence[Factor], setting: str | None) -> Factor | None:

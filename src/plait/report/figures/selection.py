@@ -72,8 +72,8 @@ def wanted(study: StudyData, summary: Summary) -> list[FigureRequest]:
         return [resolved(request, content) for request in asked]
     groups = selected(GROUPS, content)
     ranks = {metric: rank for rank, (_, metric) in enumerate(content.measured())}
-    others = [figure for kind in BY_CASE if kind is not GROUPS for figure in selected(kind, content)]
-    return [*groups, *sorted(others, key=lambda figure: ranks[figure.metric])]
+    further = [figure for kind in BY_CASE if kind is not GROUPS for figure in selected(kind, content)]
+    return [*groups, *sorted(further, key=lambda figure: ranks[figure.metric])]
 
 
 def of_trials(content: Content) -> list[FigureRequest]:
@@ -84,9 +84,9 @@ def of_trials(content: Content) -> list[FigureRequest]:
 def asked_for(study: StudyData) -> list[FigureFields]:
     """Return what the scenario asks for; nothing for a study whose scenario has no figures."""
     scenario = study.about.scenario
-    given = scenario.get("figures") if isinstance(scenario, dict) else None
+    asked_figures = scenario.get("figures") if isinstance(scenario, dict) else None
     try:
-        asked = TypeAdapter(list[FigureFields]).validate_python(given or [])
+        asked = TypeAdapter(list[FigureFields]).validate_python(asked_figures or [])
     except ValidationError:
         asked = []
     # Of a later version's figures, those that follow from what varies are right, too.

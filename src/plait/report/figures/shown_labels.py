@@ -25,9 +25,9 @@ class ShownLabels:
     note: str
 
 
-def few_of(shown: Sequence[Representative], most: int) -> list[Representative]:
-    """Return at most `most` of these trials: the first one, those with the extremes, and others between these."""
-    return [shown[at] for at in spread([trial.value for trial in shown], most)]
+def few_trials(shown: Sequence[Representative], limit: int) -> list[Representative]:
+    """Return at most `limit` of these trials: the first one, those with the extremes, and others between these."""
+    return [shown[position] for position in spread([trial.value for trial in shown], limit)]
 
 
 def note_of(shown: list[Representative], content: Content) -> str:
@@ -46,8 +46,10 @@ def shown_labels(shown: list[Representative], content: Content) -> ShownLabels:
     """
     settings = {case.name: case.settings for case in content.cases}
     cases = [case for case in content.cases if case.name in {trial.case for trial in shown}]
-    given = [trial for trial in shown if trial.label != case_label("", settings.get(trial.case, {}))]
-    if given or len(cases) < 2 or len(cases) < len(shown):
+    labelled_trials = [
+        trial for trial in shown if trial.label != case_label("", settings.get(trial.case, {}))
+    ]
+    if labelled_trials or len(cases) < 2 or len(cases) < len(shown):
         labels = {trial.case: short_label(trial.label, settings.get(trial.case, {})) for trial in shown}
         return ShownLabels(labels, "", "")
     varied = factors(cases)
@@ -63,8 +65,8 @@ def shown_labels(shown: list[Representative], content: Content) -> ShownLabels:
         return ShownLabels(texts, varied[0].title, note)
     labels = {}
     for trial in shown:
-        own = {name: value for name, value in settings[trial.case].items() if name in kept}
-        labels[trial.case] = short_label(case_label("", own), own)
+        kept_settings = {name: value for name, value in settings[trial.case].items() if name in kept}
+        labels[trial.case] = short_label(case_label("", kept_settings), kept_settings)
     if len(set(labels.values())) < len(labels):
         labels = {trial.case: short_label(trial.label, settings[trial.case]) for trial in shown}
         note = ""

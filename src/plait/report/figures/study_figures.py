@@ -116,8 +116,8 @@ def static_figures(
             for page in range(len(figure.pages))
         },
     }
-    made = {name: part(f"figure {name}", make, None) for name, make in makers.items()}
-    return {name: figure for name, figure in made.items() if figure is not None}
+    figures_made = {name: part(f"figure {name}", maker, None) for name, maker in makers.items()}
+    return {name: figure for name, figure in figures_made.items() if figure is not None}
 
 
 def figure_data(
@@ -135,11 +135,11 @@ def figure_data(
 
 
 def _figures(figures: Sequence[FigureRequest], content: Content) -> dict[str, DrawnFigure]:
-    made = {
+    figures_made = {
         figure.name: part(f"figure {figure.name}", partial(drawn_figure, figure, content.part(figure)), None)
         for figure in figures
     }
-    return {name: figure for name, figure in made.items() if figure is not None}
+    return {name: figure for name, figure in figures_made.items() if figure is not None}
 
 
 def drawn_figure(request: FigureRequest, content: Content) -> DrawnFigure | None:
@@ -242,6 +242,6 @@ def _data(figure: FigureRequest, content: Content) -> str:
 
 
 def _csv(rows: TableRows) -> str:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(rows)
-    return out.getvalue()
+    text_file = io.StringIO()
+    csv.writer(text_file, lineterminator="\n").writerows(rows)
+    return text_file.getvalue()

@@ -52,8 +52,8 @@ def calibration(folder: Path) -> Markup | str:
         Column(heading, heading, tuple(row[place] for row in rows), title=heading, is_factor=place == 0)
         for place, heading in enumerate(_HEADINGS)
     ]
-    more = f"{hidden} more are in calibration.json." if hidden > 0 else ""
-    return section("calibration", "Calibration", note, [("", columns)], more)
+    remark = f"{hidden} more are in calibration.json." if hidden > 0 else ""
+    return section("calibration", "Calibration", note, [("", columns)], remark)
 
 
 def _row(entry: dict[str, Any]) -> list[str]:

@@ -15,7 +15,7 @@ from plait.report.figures.kinds.over_time_chart import KINDS, chart
 from plait.report.page.sections import explanation
 from plait.report.page.template import fill
 from plait.report.render.theme import LIGHT, PATHS
-from plait.report.representatives import MOST
+from plait.report.representatives import MOST_TRIALS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,7 +92,7 @@ def _note(shown: Sequence[Representative], summary: Summary) -> str:
     choice = (
         f"These are {len(shown)} of {len(summary.cases)} cases: the first one, and others between the extremes of "
         f"the {compared_metric(primary_metric(summary)).noun}. "
-        if len(summary.cases) > len(shown) == MOST
+        if len(summary.cases) > len(shown) == MOST_TRIALS
         else ""
     )
     return (

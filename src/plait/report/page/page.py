@@ -44,7 +44,7 @@ def page(
     """
     delays = part("figures of delays", lambda: delay_figures(study, summary, shown), {})
     charts, over_time_figures = part("figures over time", lambda: over_time(shown, summary), ("", {}))
-    about = study.about
+    study_file = study.about
     makers: dict[str, Callable[[], Markup | str]] = {
         "result": lambda: sections.result(headline(summary, path_counts(summary)), sentences(summary)),
         "network and cases": lambda: _side_by_side(network(shown), sections.by_case(cases), cases),
@@ -60,8 +60,8 @@ def page(
         "reproduce": lambda: sections.reproduce(study),
         "terms": sections.terms,
     }
-    made = {name: part(f"section {name} of the page", make, "") for name, make in makers.items()}
-    made["cautions"] = makers["cautions"]()  # with the gaps of the other sections
+    made_sections = {name: part(f"section {name} of the page", maker, "") for name, maker in makers.items()}
+    made_sections["cautions"] = makers["cautions"]()  # with the gaps of the other sections
     panels = {
         name: panel
         for figure in ({**cases, **delays}).values()
@@ -72,10 +72,10 @@ def page(
     figures = {name: {**spec, **fluid} for name, spec in {**panels, **over_time_figures}.items()}
     html = fill(
         "page",
-        title=about.heading,
-        header=sections.header(about),
-        sections=[section for section in made.values() if section],
-        footer=sections.footer(about),
+        title=study_file.heading,
+        header=sections.header(study_file),
+        sections=[section for section in made_sections.values() if section],
+        footer=sections.footer(study_file),
         light=LIGHT,
         dark=DARK,
         css=_trusted((assets / "page.css").read_text(encoding="utf-8")),

@@ -34,24 +34,24 @@ LEAST_SHARE = 0.01
 MOST_SHARES = 6
 
 
-def header(about: StudyFile) -> Markup:
+def header(study_file: StudyFile) -> Markup:
     """Return the title, the description, and the button that changes the theme."""
-    count, repeat = len(about.cases), about.repeat
+    count, repeat = len(study_file.cases), study_file.repeat
     facts = [
         f"{count} case{'s' * (count != 1)}",
         f"{repeat} trial{'s' * (repeat != 1)} each",
-        f"seed {about.seed}",
+        f"seed {study_file.seed}",
     ]
-    if about.kernel.version:
-        facts.append(f"Linux {about.kernel.version}")
-    if about.engine:
-        names = about.engine.split(", ")
+    if study_file.kernel.version:
+        facts.append(f"Linux {study_file.kernel.version}")
+    if study_file.engine:
+        names = study_file.engine.split(", ")
         facts.append(f"{' and '.join(names)} engine{'s' * (len(names) > 1)}")
     # Every second piece was between backticks.
-    pieces = _CODE.split((about.description or "").strip())
+    pieces = _CODE.split((study_file.description or "").strip())
     description = [(piece, number % 2 == 1) for number, piece in enumerate(pieces) if piece]
     return fill(
-        "header", heading=about.heading, description=description, facts=" \N{MIDDLE DOT} ".join(facts)
+        "header", heading=study_file.heading, description=description, facts=" \N{MIDDLE DOT} ".join(facts)
     )
 
 
@@ -130,25 +130,25 @@ def failures(cases: Sequence[CaseRows]) -> Markup | str:
 
 def reproduce(study: StudyData) -> Markup:
     """Return the one command that makes the same data again, and everything that decides them."""
-    about = study.about
+    study_file = study.about
     facts = [
         ("Digest of the data", study.digest),
-        ("Seed", str(about.seed)),
-        ("plait", about.plait_version),
-        ("Engine", about.engine),
-        ("Kernel", about.kernel.version and f"Linux {about.kernel.version}"),
-        ("Kernel identity", about.kernel.identity),
-        ("Agent", about.agent_sha256),
+        ("Seed", str(study_file.seed)),
+        ("plait", study_file.plait_version),
+        ("Engine", study_file.engine),
+        ("Kernel", study_file.kernel.version and f"Linux {study_file.kernel.version}"),
+        ("Kernel identity", study_file.kernel.identity),
+        ("Agent", study_file.agent_sha256),
         *(
             (f"Kernel of {engine.name}", f"Linux {engine.kernel.version}, {engine.kernel.identity}")
-            for engine in about.engines
+            for engine in study_file.engines
         ),
     ]
     return fill(
         "reproduce",
-        command=about.command,
+        command=study_file.command,
         facts=[fact for fact in facts if fact[1]],
-        scenario=json.dumps(about.scenario, indent=2, ensure_ascii=False),
+        scenario=json.dumps(study_file.scenario, indent=2, ensure_ascii=False),
     )
 
 
@@ -157,9 +157,9 @@ def terms() -> Markup:
     return fill("terms", terms=TERMS)
 
 
-def footer(about: StudyFile) -> Markup:
+def footer(study_file: StudyFile) -> Markup:
     """Return the last line."""
-    return fill("footer", version=about.plait_version)
+    return fill("footer", version=study_file.plait_version)
 
 
 TERMS = {

@@ -51,10 +51,10 @@ _SPLIT_NOTE = (
 
 
 def section(
-    key: str, title: str, note: str, tables: Sequence[tuple[str, Sequence[Column]]], more: str = ""
+    key: str, title: str, note: str, tables: Sequence[tuple[str, Sequence[Column]]], remark: str = ""
 ) -> Markup:
     """Return a section with tables, each with its label; a table that is alone may have none."""
-    return fill("table", id=key, title=title, note=note, tables=tables, more=more)
+    return fill("table", id=key, title=title, note=note, tables=tables, more=remark)
 
 
 def cases(summary: Summary) -> Markup:

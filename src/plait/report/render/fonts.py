@@ -65,13 +65,15 @@ def is_installed(family: str) -> bool:
 @cache
 def fonts_here(places: tuple[str, ...] = _PLACES) -> str:
     """Return a hash of the paths, sizes and times of this machine's fonts, which decide how a figure looks."""
-    seen = hashlib.sha256()
+    digest = hashlib.sha256()
     for place in places:
         for folder, folders, names in os.walk(Path(place).expanduser()):
             folders.sort()
             for name in sorted(names):
-                about = os.lstat(Path(folder, name))
-                seen.update(
-                    f"{folder}/{name} {about.st_size} {about.st_mtime_ns}\n".encode(errors="surrogateescape")
+                status = os.lstat(Path(folder, name))
+                digest.update(
+                    f"{folder}/{name} {status.st_size} {status.st_mtime_ns}\n".encode(
+                        errors="surrogateescape"
+                    )
                 )
-    return seen.hexdigest()
+    return digest.hexdigest()

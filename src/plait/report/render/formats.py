@@ -78,25 +78,28 @@ def canonical(pdf: bytes) -> bytes:
     if any(number not in objects for number in order):
         return pdf
     numbers = {old: new for new, old in enumerate(order, 1)}
-    out = bytearray(_HEADER)
+    document = bytearray(_HEADER)
     places = []
     for old in order:
         head, rest = objects[old]
-        places.append(len(out))
+        places.append(len(document))
         head = _REFERENCE.sub(lambda reference: b"%d 0 R" % numbers[int(reference[1])], head)
-        out += b"%d 0 obj\n%s%s\nendobj\n\n" % (numbers[old], head, rest)
-    start = len(out)
-    out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(order) + 1)
-    out += b"".join(b"%010d 00000 n \n" % place for place in places)
-    out += b"trailer\n<<\n  /Size %d\n  /Root 1 0 R\n>>\nstartxref\n%d\n%%%%EOF" % (len(order) + 1, start)
-    return bytes(out)
+        document += b"%d 0 obj\n%s%s\nendobj\n\n" % (numbers[old], head, rest)
+    start = len(document)
+    document += b"xref\n0 %d\n0000000000 65535 f \n" % (len(order) + 1)
+    document += b"".join(b"%010d 00000 n \n" % place for place in places)
+    document += b"trailer\n<<\n  /Size %d\n  /Root 1 0 R\n>>\nstartxref\n%d\n%%%%EOF" % (
+        len(order) + 1,
+        start,
+    )
+    return bytes(document)
 
 
 def _objects(pdf: bytes) -> tuple[dict[int, tuple[bytes, bytes]], int]:
     """Return each object by its number, as its dictionary and its stream, and where the last one ends."""
     objects: dict[int, tuple[bytes, bytes]] = {}
-    at = pdf.find(b"\n\n")
-    while (begin := _OBJECT.match(pdf, at)) is not None:
+    position = pdf.find(b"\n\n")
+    while (begin := _OBJECT.match(pdf, position)) is not None:
         stream, end = pdf.find(b"\nstream\n", begin.end()), pdf.find(b"\nendobj", begin.end())
         if 0 <= stream < end:
             length = _LENGTH.search(pdf, begin.end(), stream)
@@ -108,20 +111,20 @@ def _objects(pdf: bytes) -> tuple[dict[int, tuple[bytes, bytes]], int]:
             head, rest = pdf[begin.end() : end], b""
         head = _NAMES.sub(lambda names: b"".join(sorted(names[0].splitlines(keepends=True))), head)
         objects[int(begin[1])] = head, rest
-        at = end + len(b"\nendobj")
-    return objects, at
+        position = end + len(b"\nendobj")
+    return objects, position
 
 
 def _order(objects: dict[int, tuple[bytes, bytes]], root: int) -> list[int]:
     """Return the numbers of all objects in the order in which they are met from the root on."""
     order: list[int] = []
     waiting = [root]
-    seen = {root}
+    known = {root}
     while waiting:
         number = waiting.pop(0)
         order.append(number)
         for reference in _REFERENCE.finditer(objects.get(number, (b"", b""))[0]):
-            if (other := int(reference[1])) not in seen:
-                seen.add(other)
-                waiting.append(other)
+            if (target := int(reference[1])) not in known:
+                known.add(target)
+                waiting.append(target)
     return order

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from plait.report.render.paper import (
     PIXELS_PER_MM,
-    above,
     channel_of,
     folded,
     for_paper,
@@ -19,6 +18,7 @@ from plait.report.render.paper import (
     key_size,
     lower_rows,
     own_scales,
+    title_above,
     with_fitting_ticks,
     with_key_at,
     with_lower_marks,
@@ -43,7 +43,7 @@ _PER_VALUE = 22
 """Least width of each value along a nominal axis."""
 _APART = 14
 """Pixels between panels side by side."""
-_BELOW = 8
+_PANEL_GAP = 8
 """Pixels between a panel and the title of the one below."""
 _TITLE = 11.5
 """Font size of a panel's title, and of the line above all panels."""
@@ -86,9 +86,9 @@ def together(schema: str, panels: Sequence[Spec], width_mm: float, note: str = "
     total = width_mm * PIXELS_PER_MM
     drawn = [for_paper(panel, inside=True) for panel in panels]
     axes = [[channel_of(panel, channel) for panel in drawn] for channel in ("x", "y")]
-    shares_x, shares_y = _are_same(axes[0]), _are_same(axes[1])
+    shares_x, shares_y = _share_axis(axes[0]), _share_axis(axes[1])
     layouts = list(_layouts(drawn, total, shares_x=shares_x, shares_y=shares_y))
-    grid = next((one for one in layouts if one.tall <= MOST_MM * PIXELS_PER_MM), layouts[-1])
+    grid = next((layout for layout in layouts if layout.tall <= MOST_MM * PIXELS_PER_MM), layouts[-1])
     drawn = with_readable_cells(drawn, grid.width)
     titles, named = _short_titles([panel.get("title") for panel in drawn], grid.width)
     notes = [text for text in (note, named) if text]
@@ -101,14 +101,14 @@ def together(schema: str, panels: Sequence[Spec], width_mm: float, note: str = "
             panel["title"] = {"text": title, "fontSize": _TITLE, "offset": 4}
     _name_once(laid_out, grid)
     lines = max((len(title) if isinstance(title, list) else 1 for title in titles if title), default=0)
-    between = _LINE * lines + 6 + _BELOW
+    gap = _LINE * lines + 6 + _PANEL_GAP
     spacing = {
-        "row": between + (0 if shares_x else _LABELS + _AXIS_TITLE) + (_COLOURS if own_scales(drawn) else 0),
-        "column": _APART + (0 if shares_y else _left_of(drawn, titled=not _one_title(axes[1]), between=True)),
+        "row": gap + (0 if shares_x else _LABELS + _AXIS_TITLE) + (_COLOURS if own_scales(drawn) else 0),
+        "column": _APART + (0 if shares_y else _label_width(drawn, titled=not _one_title(axes[1]), gap=True)),
     }
     return {
         "$schema": schema,
-        **({"title": above(notes, total - _EDGE)} if notes else {}),
+        **({"title": title_above(notes, total - _EDGE)} if notes else {}),
         "concat": _with_key_in_hole(laid_out, grid, spacing),
         "columns": grid.columns,
         "bounds": "flush",
@@ -123,25 +123,29 @@ def _layouts(panels: Sequence[Spec], total: float, *, shares_x: bool, shares_y: 
 
     Of those with as many rows, the one with the fewest columns has the widest panels.
     """
-    left = _left_of(panels, titled=True)
-    between = _APART + (0 if shares_y else left)
+    label_room = _label_width(panels, titled=True)
+    gap = _APART + (0 if shares_y else label_room)
     x = [channel_of(panel, "x") for panel in panels]
     values = max((len(_values(channel)) for channel in x), default=0)
     dashed = any("strokeDash" in panel.get("encoding", {}) for panel in panels)
     for least in (_LEAST_DASHED, *_LEAST) if dashed else _LEAST:
         wide = max(least, _PER_VALUE * values)
-        most = max(1, int((total - left - _EDGE + between) // (wide + between)))
-        columns = min(most, len(panels))
+        most_columns = max(1, int((total - label_room - _EDGE + gap) // (wide + gap)))
+        columns = min(most_columns, len(panels))
         columns = -(-len(panels) // -(-len(panels) // columns))
-        width = int((total - left - _EDGE - between * (columns - 1)) / columns)
+        width = int((total - label_room - _EDGE - gap * (columns - 1)) / columns)
         rows = -(-len(panels) // columns)
         around = _LABELS + _AXIS_TITLE + _EDGE + key_lines(panels, total - 2 * _EDGE) * _LINE + 2 * _LINE
-        above = (_LINE + 6 + _BELOW + (_COLOURS if own_scales(panels) else 0)) * rows + (
+        room_above = (_LINE + 6 + _PANEL_GAP + (_COLOURS if own_scales(panels) else 0)) * rows + (
             0 if shares_x else (_LABELS + _AXIS_TITLE) * (rows - 1)
         )
-        room = (MOST_MM * PIXELS_PER_MM - around - above) / rows
+        room = (MOST_MM * PIXELS_PER_MM - around - room_above) / rows
         heights = tuple(_height(panel, width, room) for panel in with_readable_cells(panels, width))
-        tall = around + above + sum(max(heights[at : at + columns]) for at in range(0, len(panels), columns))
+        tall = (
+            around
+            + room_above
+            + sum(max(heights[first : first + columns]) for first in range(0, len(panels), columns))
+        )
         yield _Grid(columns, width, heights, shares_x, shares_y, tall)
 
 
@@ -156,13 +160,13 @@ def _height(panel: Spec, width: float, room: float) -> int:
 
 def _placed(panel: Spec, number: int, count: int, grid: _Grid) -> Spec:
     """Return one panel of a grid, with labels where no other panel has them for it."""
-    made = {**panel, "width": grid.width, "height": grid.heights[number]}
-    made = with_fitting_ticks(with_turned_labels(made, grid.width), grid.width)
-    rows = len(_values(channel_of(made, "y")))
-    made = with_lower_marks(made, grid.heights[number] / rows) if rows else made
-    x, y = channel_of(made, "x").get("axis", {}), channel_of(made, "y").get("axis", {})
+    placed = {**panel, "width": grid.width, "height": grid.heights[number]}
+    placed = with_fitting_ticks(with_turned_labels(placed, grid.width), grid.width)
+    rows = len(_values(channel_of(placed, "y")))
+    placed = with_lower_marks(placed, grid.heights[number] / rows) if rows else placed
+    x, y = channel_of(placed, "x").get("axis", {}), channel_of(placed, "y").get("axis", {})
     if x.get("tickCount"):
-        widest = max((text_width(text, 11) for text in _numbers(channel_of(made, "x"))), default=_TICK)
+        widest = max((text_width(text, 11) for text in _numbers(channel_of(placed, "x"))), default=_TICK)
         x["tickCount"] = max(2, min(x["tickCount"], int(grid.width // (widest + _APART_NUMBERS))))
         x["labelFlush"] = _APART
     if y.get("tickCount"):
@@ -172,7 +176,7 @@ def _placed(panel: Spec, number: int, count: int, grid: _Grid) -> Spec:
         x |= {"labels": False, "title": None}
     if grid.shares_y and number % grid.columns:
         y |= {"labels": False, "title": None, "minExtent": 0, "offset": 0}
-    return made
+    return placed
 
 
 def _name_once(panels: Sequence[Spec], grid: _Grid) -> None:
@@ -190,21 +194,21 @@ def _name_once(panels: Sequence[Spec], grid: _Grid) -> None:
     elif not grid.shares_x and len({str(axis.get("title")) for axis in x}) == 1 == len(x_titles):
         for axis in x[: -grid.columns]:
             axis["title"] = None
-    left = y[:: grid.columns]
-    if len({str(axis.get("title")) for axis in left}) == 1 and left[0].get("title"):
-        title = left[0]["title"]
+    label_room = y[:: grid.columns]
+    if len({str(axis.get("title")) for axis in label_room}) == 1 and label_room[0].get("title"):
+        title = label_room[0]["title"]
         for axis in y:
             axis["title"] = None
-        apart = _LINE + 6 + _BELOW + (0 if grid.shares_x else _LABELS + _AXIS_TITLE)
-        tall = sum(grid.heights[:: grid.columns]) + apart * (len(left) - 1)
-        left[0] |= {"title": folded(title, tall, 11), "titleY": tall / 2}
+        apart = _LINE + 6 + _PANEL_GAP + (0 if grid.shares_x else _LABELS + _AXIS_TITLE)
+        tall = sum(grid.heights[:: grid.columns]) + apart * (len(label_room) - 1)
+        label_room[0] |= {"title": folded(title, tall, 11), "titleY": tall / 2}
 
 
 def _one_title(channels: Sequence[Spec]) -> bool:
     return len({str(channel.get("axis", {}).get("title")) for channel in channels}) == 1
 
 
-def _are_same(channels: Sequence[Spec]) -> bool:
+def _share_axis(channels: Sequence[Spec]) -> bool:
     """Return whether all panels have the same axis: its values are given, or its ends, and its title is the same."""
     scales = [channel.get("scale") or {} for channel in channels]
     values = [channel.get("axis", {}).get("values") for channel in channels]
@@ -224,15 +228,15 @@ def _values(channel: Spec) -> list[Any]:
     return list((channel.get("scale") or {}).get("domain") or [])
 
 
-def _left_of(panels: Sequence[Spec], *, titled: bool, between: bool = False) -> float:
-    """Return the pixels that labels and title of the vertical axes need beside a panel, or `between` two."""
+def _label_width(panels: Sequence[Spec], *, titled: bool, gap: bool = False) -> float:
+    """Return the pixels that labels and title of the vertical axes need beside a panel, or in the `gap` of two."""
     widest = 0.0
     for panel in panels:
         channel = channel_of(panel, "y")
         axis = channel.get("axis", {})
         names = [str(value) for value in _values(channel)] or _numbers(channel)
         label = max((text_width(name, axis.get("labelFontSize", 11)) for name in names), default=30.0)
-        label = max(label, axis.get("minExtent", 0) if between else 0)
+        label = max(label, axis.get("minExtent", 0) if gap else 0)
         widest = max(widest, label + 6 + (_AXIS_TITLE if titled and axis.get("title") else 0))
     return widest
 
@@ -263,8 +267,8 @@ def _with_key_in_hole(panels: list[Spec], grid: _Grid, spacing: dict[str, float]
     if wide > holes * step - spacing["column"] or tall > grid.heights[-1] + _LABELS:
         return panels
     starts = range(0, len(panels) - held, grid.columns)
-    down = sum(max(grid.heights[at : at + grid.columns]) + spacing["row"] for at in starts)
-    return [with_key_at(panel, held * step, down) for panel in panels]
+    top = sum(max(grid.heights[first : first + grid.columns]) + spacing["row"] for first in starts)
+    return [with_key_at(panel, held * step, top) for panel in panels]
 
 
 def _short_titles(titles: Sequence[Any], width: float) -> tuple[list[Any], str]:
@@ -279,9 +283,12 @@ def _short_titles(titles: Sequence[Any], width: float) -> tuple[list[Any], str]:
         return list(texts), ""
     words = [text.split(" ") for text in texts]
     shared = 0
-    while all(len(own) > shared + 1 for own in words) and len({own[shared] for own in words}) == 1:
+    while (
+        all(len(own_words) > shared + 1 for own_words in words)
+        and len({own_words[shared] for own_words in words}) == 1
+    ):
         shared += 1
-    short = [folded(" ".join(own[shared:]), width, _TITLE) for own in words]
+    short = [folded(" ".join(own_words[shared:]), width, _TITLE) for own_words in words]
     factor = " ".join(words[0][:shared])
     if factor[1:2].islower():  # no abbreviation, which keeps its capitals
         factor = f"{factor[0].lower()}{factor[1:]}"

@@ -50,7 +50,7 @@ _NAMES = re.compile(r"\((\{.*\})\)\[datum\.label\]")
 MOST_ENTRIES = 12
 _APART = 3
 """Least pixels between labels."""
-_BETWEEN = 6
+_NUMBER_GAP = 6
 """Least pixels between labels of numbers."""
 _INSIDE = 14
 """Pixels between the ends of a scale and its first and last value (`padding` of figures of sweeps)."""
@@ -109,7 +109,7 @@ def fitted(spec: Spec, width_mm: float, note: str = "") -> Spec:
     drawn = _with_bounded_height(with_fitting_ticks(drawn, width - _BESIDE - 12))
     return {
         **with_narrow_keys(drawn, width - _BESIDE - 12),
-        **({"title": above([note], width - 12)} if note else {}),
+        **({"title": title_above([note], width - 12)} if note else {}),
         "width": round(width),
         "autosize": {"type": "fit-x", "contains": "padding"},
         "usermeta": {"width_mm": width_mm},
@@ -150,7 +150,9 @@ def with_fitting_ticks(panel: Spec, width: float) -> Spec:
     last = _INSIDE + (places[-1] - places[0]) * step - text_width(f"{values[-1]:g}", 11) / 2
     for value, place in zip(values, places, strict=True):
         middle, half = _INSIDE + (place - places[0]) * step, text_width(f"{value:g}", 11) / 2
-        if value == values[-1] or (middle - half >= end + _BETWEEN and middle + half + _BETWEEN <= last):
+        if value == values[-1] or (
+            middle - half >= end + _NUMBER_GAP and middle + half + _NUMBER_GAP <= last
+        ):
             kept.append(value)
             end = middle + half
     axis["values"] = kept
@@ -173,7 +175,7 @@ def folded(title: Any, width: float, size: float) -> Any:
     return lines
 
 
-def above(notes: Sequence[str], width: float) -> Spec:
+def title_above(notes: Sequence[str], width: float) -> Spec:
     """Return the words above a figure, in lines of at most `width` pixels."""
     text = "; ".join(notes)
     return {

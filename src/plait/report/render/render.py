@@ -80,9 +80,9 @@ def draw_all(
         else:
             draw(name)
 
-    for at, was_drawn in shared_out(_TARGET, asked, lambda at: draw_or_bundle(names[at])):
+    for place, was_drawn in shared_out(_TARGET, asked, lambda place: draw_or_bundle(names[place])):
         if was_drawn:  # by another process
-            draw_or_bundle(names[at])
+            draw_or_bundle(names[place])
     for name in requests:
         if name not in missing:
             draw(name)
@@ -167,9 +167,9 @@ def svg_of(spec: dict[str, Any]) -> str:
     import vl_convert
 
     svg = vl_convert.vegalite_to_svg(spec)
-    again = refitted(spec, svg)
-    if again is not None:
-        svg = vl_convert.vegalite_to_svg(again)
+    refit = refitted(spec, svg)
+    if refit is not None:
+        svg = vl_convert.vegalite_to_svg(refit)
     return short_paths(stable_names(svg))
 
 
@@ -198,12 +198,12 @@ def _key(content: str) -> str:
     return hashlib.sha256(f"{version}\n{PNG_PPI}\n{FORM}\n{content}".encode()).hexdigest()[:40]
 
 
-def _cached(key: str, suffix: str, make: Callable[[], bytes]) -> bytes:
+def _cached(key: str, suffix: str, compute: Callable[[], bytes]) -> bytes:
     """Return what is in the cache, or make it and put it there."""
     kept = CACHE.get(f"{key}{suffix}")
     if kept is not None:
         return kept
     require(DRAWING)
-    content = bytes(make())
+    content = bytes(compute())
     CACHE.put(f"{key}{suffix}", content)
     return content

@@ -30,7 +30,7 @@ _WIDTHS = {
     "\N{DOWNWARDS ARROW}": 1000,
     "\N{HORIZONTAL ELLIPSIS}": 1000,
 }
-_OTHER = 556
+_DIGIT = 556
 _WIDE = 1000
 """Scripts of East Asia, and symbols: as wide as high."""
 _TEXT = re.compile(r"<text([^>]*)>([^<]+)</text>")
@@ -41,7 +41,7 @@ BOLD = 1.08
 
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
     """Return the width of a line of text in the unit of its font size."""
-    widths = (_WIDTHS.get(letter, _OTHER if ord(letter) < 0x2E80 else _WIDE) for letter in text)
+    widths = (_WIDTHS.get(letter, _DIGIT if ord(letter) < 0x2E80 else _WIDE) for letter in text)
     return sum(widths) * size / 1000 * (BOLD if bold else 1.0)
 
 

@@ -47,41 +47,47 @@ def compare_folders(
             raise RequestError(
                 f"--metric {metric}: it cannot be judged; these can: {', '.join(JUDGED_METRICS)}"
             )
-    before, after = read_study(first), read_study(second)
-    metrics = metrics or judged_in(after.about.scenario) or tuple(COMPARED)
+    first_study, second_study = read_study(first), read_study(second)
+    metrics = metrics or judged_in(second_study.about.scenario) or tuple(COMPARED)
     with making_sense(second):
         comparison = compare_studies(
-            before.cases, after.cases, metrics=metrics, tolerance=tolerance, design=after.design
+            first_study.cases,
+            second_study.cases,
+            metrics=metrics,
+            tolerance=tolerance,
+            design=second_study.design,
         )
     if not comparison.cases:
-        both = len(before.cases) > len(comparison.only_first)
+        shares_cases = len(first_study.cases) > len(comparison.only_first)
         reason = (
-            f"neither measured {', '.join(metrics)}" if both else "they have no case with the same settings"
+            f"neither measured {', '.join(metrics)}"
+            if shares_cases
+            else "they have no case with the same settings"
         )
         raise RequestError(f"comparing {first} with {second}: {reason}; choose studies of the same scenario")
     with making_sense(second):
-        return comparison, differences(before.about, after.about)
+        return comparison, differences(first_study.about, second_study.about)
 
 
-def differences(before: StudyFile, after: StudyFile) -> list[str]:
+def differences(first_study: StudyFile, second_study: StudyFile) -> list[str]:
     """Return in what the two studies themselves differ, a line each: kernel, versions, seed, scenario."""
     facts = [
-        ("scenario", before.heading, after.heading),
-        ("kernel", _kernel(before), _kernel(after)),
-        ("plait", before.plait_version, after.plait_version),
-        ("agent", (before.agent_sha256 or MISSING)[:12], (after.agent_sha256 or MISSING)[:12]),
-        ("seed", str(before.seed), str(after.seed)),
-        ("repeats", str(before.repeat), str(after.repeat)),
+        ("scenario", first_study.heading, second_study.heading),
+        ("kernel", _kernel(first_study), _kernel(second_study)),
+        ("plait", first_study.plait_version, second_study.plait_version),
+        ("agent", (first_study.agent_sha256 or MISSING)[:12], (second_study.agent_sha256 or MISSING)[:12]),
+        ("seed", str(first_study.seed), str(second_study.seed)),
+        ("repeats", str(first_study.repeat), str(second_study.repeat)),
     ]
-    lines = [f"{name}: {a} then, {b} now" for name, a, b in facts if a != b]
-    if before.scenario != after.scenario and before.heading == after.heading:
-        lines[:0] = _changed_fields(before.scenario, after.scenario)
+    lines = [f"{name}: {old_fact} then, {b} now" for name, old_fact, b in facts if old_fact != b]
+    if first_study.scenario != second_study.scenario and first_study.heading == second_study.heading:
+        lines[:0] = _changed_fields(first_study.scenario, second_study.scenario)
     return list(dict.fromkeys(lines))
 
 
-def _changed_fields(before: object, after: object) -> list[str]:
+def _changed_fields(first_study: object, second_study: object) -> list[str]:
     """Return a line for each field of the scenario that differs, the first few."""
-    old_fields, new_fields = dict(_fields(before)), dict(_fields(after))
+    old_fields, new_fields = dict(_fields(first_study)), dict(_fields(second_study))
     changed = [
         path
         for path in {**old_fields, **new_fields}
@@ -91,11 +97,11 @@ def _changed_fields(before: object, after: object) -> list[str]:
         f"{path}: {old_fields.get(path, MISSING)} then, {new_fields.get(path, MISSING)} now"
         for path in changed
     ]
-    more = len(lines) - _MANY_FIELDS
+    further = len(lines) - _MANY_FIELDS
     return (
         lines
-        if more <= 0
-        else [*lines[:_MANY_FIELDS], f"and {more} more fields; see scenario in each study.json"]
+        if further <= 0
+        else [*lines[:_MANY_FIELDS], f"and {further} more fields; see scenario in each study.json"]
     )
 
 
@@ -108,9 +114,9 @@ def _fields(part: object, path: str = "") -> Iterator[tuple[str, object]]:
         yield from _fields(value, f"{path}.{name}" if path else str(name))
 
 
-def _kernel(about: StudyFile) -> str:
-    identity = (about.kernel.identity or MISSING).removeprefix("sha256:")[:12]
-    return f"{about.kernel.version or MISSING} ({identity})"
+def _kernel(study_file: StudyFile) -> str:
+    identity = (study_file.kernel.identity or MISSING).removeprefix("sha256:")[:12]
+    return f"{study_file.kernel.version or MISSING} ({identity})"
 
 
 def show_comparison(

@@ -68,13 +68,13 @@ def _conclude(check: CrossCheck, explanation: str, screen: Screen) -> None:
     else:
         screen.line(f"All {total} mean differences are within {check.bound:.1%}.")
     if check.uncertain:
-        whose = (
+        subject = (
             "interval of one reaches"
             if len(check.uncertain) == 1
             else f"intervals of {len(check.uncertain)} reach"
         )
         screen.line(
-            f"The 95 % {whose} beyond {check.bound:.1%}; more trials (--repeat) would narrow it down."
+            f"The 95 % {subject} beyond {check.bound:.1%}; more trials (--repeat) would narrow it down."
         )
 
 
@@ -120,19 +120,19 @@ def explain_first(folder: Path, cases: tuple[CaseRows, ...], check: CrossCheck) 
     if not check.beyond:
         return ""
     row = check.beyond[0]
-    where = f" in case {row.case}" if row.case else ""
-    head = f"First difference{where}: {_metric_words(row.metric)} is "
+    case_words = f" in case {row.case}" if row.case else ""
+    head = f"First difference{case_words}: {_metric_words(row.metric)} is "
     head += f"{with_interval(row.metric, row.expected.value, row.expected.ci95)} on {row.reference}"
     if row.measured is None:
         failed = shell_command("plait", "report", folder)
         return f"{head}, and no trial on {row.engine} measured it; `{failed}` lists failed trials."
     head += f" and {with_interval(row.metric, row.measured.value, row.measured.ci95)} on {row.engine}."
-    found = [_case(cases, row.case, name) for name in (row.reference, row.engine)]
-    seeds = [{trial.seed: trial.index for trial in case.rows} for case in found]
+    case_pair = [_case(cases, row.case, name) for name in (row.reference, row.engine)]
+    seeds = [{trial.seed: trial.index for trial in case.rows} for case in case_pair]
     seed = min(seeds[0].keys() & seeds[1].keys())
     trials = [
         read_trial(trial_folder(folder, case.name, indices[seed]))
-        for case, indices in zip(found, seeds, strict=True)
+        for case, indices in zip(case_pair, seeds, strict=True)
     ]
     part = divergence(trials[0].plan, trials[0].tables, trials[1].tables, check.bound)
     if part is None:
@@ -145,17 +145,19 @@ def explain_first(folder: Path, cases: tuple[CaseRows, ...], check: CrossCheck) 
 
 def _case(cases: tuple[CaseRows, ...], label: str, engine: str) -> CaseRows:
     for case in cases:
-        others = ", ".join(f"{name}={value}" for name, value in case.settings.items() if name != SETTING)
-        if others == label and case.settings.get(SETTING) == engine:
+        other_settings = ", ".join(
+            f"{name}={value}" for name, value in case.settings.items() if name != SETTING
+        )
+        if other_settings == label and case.settings.get(SETTING) == engine:
             return case
     raise LookupError(label)
 
 
 def _divergence_words(part: Divergence, reference: str, engine: str, seed: int) -> str:
-    one, other = part.delivered
+    first_bytes, second_bytes = part.delivered
     words = (
         f"With seed {seed}, {part.flow} differs from {seconds(part.t_us / 1e6)} on: "
-        f"{size(one)} delivered on {reference}, {size(other)} on {engine}."
+        f"{size(first_bytes)} delivered on {reference}, {size(second_bytes)} on {engine}."
     )
     if not part.states[0]:
         return words

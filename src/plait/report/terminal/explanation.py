@@ -52,10 +52,10 @@ def _case(case: TrialExplanation, called: str) -> Iterator[Text]:
         if number:
             yield Text("")
         yield from _flow(flow)
-    left = [flow.flow for flow in case.flows if flow not in main[:MAX_FLOWS]]
-    if left:
+    hidden = [flow.flow for flow in case.flows if flow not in main[:MAX_FLOWS]]
+    if hidden:
         yield Text("")
-        names = f"{', '.join(left[:3])}{f' and {len(left) - 3} more' if len(left) > 3 else ''}"
+        names = f"{', '.join(hidden[:3])}{f' and {len(hidden) - 3} more' if len(hidden) > 3 else ''}"
         yield Text(f"Not shown: {names}. Select one with --flow NAME.")
     if case.trials is not None and case.trials > 1:
         yield Text("")
@@ -76,7 +76,9 @@ def _flow(flow: FlowExplanation) -> Iterator[Text]:
             yield _line(share, named=share.cause in flow.named)
     if small:
         rest = sum(share.time for share in small)
-        yield Text(f"{'':<{BAR + 2}}{percent(rest, 2):>8}{MISSING:>14}  {_others(len(small))}", style="dim")
+        yield Text(
+            f"{'':<{BAR + 2}}{percent(rest, 2):>8}{MISSING:>14}  {_smaller_causes(len(small))}", style="dim"
+        )
     evidence = [line for share in flow.shares if share.cause in flow.named for line in share.evidence]
     if evidence:
         yield Text("")
@@ -103,7 +105,7 @@ def _cause_after(effect: Effect) -> str:
     return f" Then the main cause is {effect.then}: {CAUSES[effect.then].clause}."
 
 
-def _others(count: int) -> str:
+def _smaller_causes(count: int) -> str:
     return f"{count} smaller cause{'s' if count != 1 else ''}"
 
 

@@ -36,13 +36,13 @@ def fit(columns: Sequence[Column], width: int) -> tuple[list[Column], list[Colum
         count = len(columns[0].cells)
         wanted.insert(0, Column(NUMBER, NUMBER, tuple(map(str, range(1, count + 1))), is_factor=True))
     kept: list[Column] = []
-    left_out: list[Column] = []
+    dropped: list[Column] = []
     for column in wanted:
         room = width - (reserve if column.is_factor else 0)
-        full = any(not other.is_factor for other in left_out)
+        full = any(not unfit.is_factor for unfit in dropped)
         fits = _width([*kept, column]) <= room and (column.is_factor or not full)
-        (kept if fits else left_out).append(column)
-    return kept, left_out
+        (kept if fits else dropped).append(column)
+    return kept, dropped
 
 
 def table(
@@ -61,8 +61,8 @@ def table(
         padding=(0, 1, 0, 0),
     )
     for column, wide in zip(columns, _widths(columns, width), strict=True):
-        left = column.is_factor or column.is_words
-        drawn.add_column(Text(text(column.heading)), justify="left" if left else "right", width=wide)
+        spare = column.is_factor or column.is_words
+        drawn.add_column(Text(text(column.heading)), justify="left" if spare else "right", width=wide)
     for number, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):
         if number in sections:
             drawn.add_section()
@@ -88,13 +88,13 @@ def _width(columns: Sequence[Column]) -> int:
 
 def _widths(columns: Sequence[Column], width: int) -> list[int]:
     """Return the width of each column: its least, then room for cells, headings of two lines, and of one."""
-    left = width - _width(columns)
+    spare = width - _width(columns)
     widths = [_least(column) for column in columns]
     for wish in (_widest_cell, _two_lines, lambda column: len(column.heading)):
         for number, column in enumerate(columns):
-            more = max(0, min(left, wish(column) - widths[number]))
-            widths[number] += more
-            left -= more
+            growth = max(0, min(spare, wish(column) - widths[number]))
+            widths[number] += growth
+            spare -= growth
     return widths
 
 
@@ -105,5 +105,5 @@ def _widest_cell(column: Column) -> int:
 def _two_lines(column: Column) -> int:
     """Return the characters in which the heading takes two lines."""
     words = column.heading.split()
-    splits = [(" ".join(words[:at]), " ".join(words[at:])) for at in range(len(words))]
+    splits = [(" ".join(words[:position]), " ".join(words[position:])) for position in range(len(words))]
     return min((max(map(len, split)) for split in splits), default=0)

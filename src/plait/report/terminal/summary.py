@@ -107,14 +107,14 @@ def show(
         for sentence in sentences(summary):
             screen.line(sentence)
         if summary.published_source is not None:
-            for left_out in _left_out(summary, no_room):
-                screen.line(left_out)
+            for unshown in _unshown_published(summary, no_room):
+                screen.line(unshown)
             screen.line(f"Published: {summary.published_source}.", style="dim")
         kinds = by_kind(cautions)
         for kind in kinds[:MOST_KINDS]:
-            more = f" ({len(kind.others)} more of this kind)" if kind.others else ""
+            remark = f" ({len(kind.others)} more of this kind)" if kind.others else ""
             style = "bold red" if kind.is_loud else "yellow"
-            screen.line(f"Caution: {kind.example.summary}{more}", style=style)
+            screen.line(f"Caution: {kind.example.summary}{remark}", style=style)
         if len(cautions) > len(kinds[:MOST_KINDS]):
             screen.line(f"The report lists all {len(cautions)} cautions.")
         screen.line(f"Report: {study_dir / 'report.html'}", whole=True)
@@ -131,7 +131,7 @@ def read_summary(study_dir: Path) -> Summary:
         raise DataError(f"{path}: not a summary: {explain(error)}; make it with `plait report`") from error
 
 
-def _left_out(summary: Summary, columns: Sequence[Column]) -> list[str]:
+def _unshown_published(summary: Summary, columns: Sequence[Column]) -> list[str]:
     """Return what was published and has no room in the table, a line for each case and column."""
     words = labels(summary.cases)
     return [

@@ -12,7 +12,7 @@ from plait.analysis.compare.summary import summarise
 from plait.analysis.published import Published
 from plait.analysis.rows import CaseRows, TrialRow
 from plait.report.figures.kind import Content, FigureKind
-from plait.report.figures.marks import MOST, with_dots
+from plait.report.figures.marks import MOST_DOTS, with_dots
 from plait.report.figures.selection import KINDS, FigureFields, resolved
 from plait.report.figures.study_figures import drawn_figure
 
@@ -26,17 +26,17 @@ def case_of(trials: int, delay: str = "5ms") -> CaseRows:
     return CaseRows(f"delay={delay}", {"network.links.a-b.delay": delay}, tuple(rows))
 
 
-@pytest.mark.parametrize("trials", [0, 1, MOST - 1, MOST])
+@pytest.mark.parametrize("trials", [0, 1, MOST_DOTS - 1, MOST_DOTS])
 def test_of_few_trials_each_has_a_dot(trials: int) -> None:
     case = case_of(trials)
     assert with_dots(case, METRIC) == [(row, row.metrics[METRIC]) for row in case.rows]
 
 
-@pytest.mark.parametrize("trials", [MOST + 1, 7 * MOST + 3])
+@pytest.mark.parametrize("trials", [MOST_DOTS + 1, 7 * MOST_DOTS + 3])
 def test_of_many_trials_those_at_equal_distances_by_rank_have_one(trials: int) -> None:
     case = case_of(trials)
     shown = with_dots(case, METRIC)
-    assert len(shown) == len({row.index for row, _ in shown}) == MOST
+    assert len(shown) == len({row.index for row, _ in shown}) == MOST_DOTS
     assert [row.index for row, _ in shown] == sorted(row.index for row, _ in shown)
     values = sorted(value for _, value in shown)
     assert (values[0], values[-1]) == (1e6, 1e6 + (trials - 1) * 1e3)
@@ -48,14 +48,14 @@ def test_of_many_trials_those_at_equal_distances_by_rank_have_one(trials: int) -
 def test_a_figure_and_its_caption_say_what_has_a_dot_and_its_table_has_all(kind: str) -> None:
     kinds: dict[str, FigureKind] = dict(KINDS.items())
     size = {}
-    for trials in (MOST, 4 * MOST):
+    for trials in (MOST_DOTS, 4 * MOST_DOTS):
         cases = tuple(case_of(trials, delay) for delay in ("5ms", "10ms", "20ms"))
         content = Content(cases, summarise(cases, scenario="s", digest="", baseline=None), (), Published())
         request = resolved(FigureFields(name="f", kind=kind, metric=METRIC), content)
         figure = drawn_figure(request, content)
         assert figure is not None
         size[trials] = len(json.dumps(figure.panels))
-        explained = f"{MOST} have one" in figure.marks
-        assert explained == (trials > MOST)
+        explained = f"{MOST_DOTS} have one" in figure.marks
+        assert explained == (trials > MOST_DOTS)
         assert len(kinds[kind].table(request, content)) == 1 + 3 * trials + 3
-    assert size[4 * MOST] < 1.1 * size[MOST]
+    assert size[4 * MOST_DOTS] < 1.1 * size[MOST_DOTS]

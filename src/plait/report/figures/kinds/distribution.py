@@ -15,7 +15,7 @@ from plait.analysis.wording import micros, percent
 from plait.report.figures.kind import FigureKind, FigureRequest, number
 from plait.report.figures.marks import SCHEMA, distinct, field, number_axis
 from plait.report.figures.roles import MOST_SERIES, CaseLabels, panels_of
-from plait.report.figures.shown_labels import few_of, note_of, shown_labels
+from plait.report.figures.shown_labels import few_trials, note_of, shown_labels
 from plait.report.render.paper import with_narrow_keys
 
 if TYPE_CHECKING:
@@ -64,14 +64,14 @@ def _panels(request: FigureRequest, content: Content) -> list[Spec]:
         spec = _ecdf(content.rows, request.metric)
         return [spec] if spec is not None else []
     lines = distributed(content.rows, request.metric)
-    most = max((points[-1][0] for points in lines.values()), default=0)
+    largest = max((points[-1][0] for points in lines.values()), default=0)
     least = min((points[0][0] for points in lines.values()), default=0)
     if not content.is_part:
-        roles = replace(roles, x=_joined(roles, lines, most - least))
+        roles = replace(roles, x=_joined(roles, lines, largest - least))
     panels = []
     for label, names in roles.panels():
         rows = [case for case in content.rows if case.name in names]
-        spec = _ecdf(rows, request.metric, roles, (least, most))
+        spec = _ecdf(rows, request.metric, roles, (least, largest))
         if spec is not None:
             panels.append({**with_narrow_keys(spec, PANEL), "title": label, "width": PANEL, "height": 150})
     return panels
@@ -137,12 +137,12 @@ def _ecdf(
     if not by_case:
         return None
     names = short_labels(cases) if roles is None else roles.x.of
-    least, most = span or (0.0, max(points[-1][0] for points in by_case.values()))
-    divisor, unit = scale_of(metric, most)
+    least, largest = span or (0.0, max(points[-1][0] for points in by_case.values()))
+    divisor, unit = scale_of(metric, largest)
     lines: dict[str, Points] = {}
     for case, points in by_case.items():  # cases with one label have one line
         lines.setdefault(names[case], points)
-    widths = _widths(lines, most - least)
+    widths = _widths(lines, largest - least)
     data = [
         {
             "case": case,
@@ -159,8 +159,8 @@ def _ecdf(
     order = [names[case] for case in by_case] if roles is None else roles.x.order
     scale: Spec = {"zero": False, "padding": 14}
     if span is not None:
-        room = (most - least) * 0.05
-        scale = {"domain": [(least - room) / divisor, (most + room) / divisor], "nice": False}
+        room = (largest - least) * 0.05
+        scale = {"domain": [(least - room) / divisor, (largest + room) / divisor], "nice": False}
     key_title = roles.x.title if roles is not None else ""  # the lines are levels of one factor
     titles = (axis_title(metric, unit), "Share with at most this", title_of(metric), key_title)
     return _steps(data, order, scale, titles)
@@ -246,7 +246,7 @@ def _delays_selected(content: Content) -> list[FigureRequest]:
 
 
 def _recorded(delay: str, content: Content) -> list[Representative]:
-    return few_of([trial for trial in content.shown if delay in trial.distributions], MOST_CASES)
+    return few_trials([trial for trial in content.shown if delay in trial.distributions], MOST_CASES)
 
 
 def _delay_panels(request: FigureRequest, content: Content) -> list[Spec]:

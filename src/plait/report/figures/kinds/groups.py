@@ -52,12 +52,12 @@ def _table(_: FigureRequest, content: Content) -> TableRows:
     """Return every trial's value of each group, their mean with the 95 % interval, and what was published."""
     settings = list(dict.fromkeys(name for case in content.cases for name in case.settings))
     head = ["case", *settings, "group", "what", "trial", "seed", "goodput_bps", "ci95_low", "ci95_high"]
-    given = {case.name: [case.settings.get(name, "") for name in settings] for case in content.cases}
+    settings_of = {case.name: [case.settings.get(name, "") for name in settings] for case in content.cases}
     rows: TableRows = [head]
     for mark in observations(content.rows, content.cases, content.published, measured):
         value = [number(mark.get(name)) for name in ("goodput_bps", "low", "high")]
         trial = [mark.get(name, "") for name in ("trial", "seed")]
-        rows.append([mark["case"], *given[mark["case"]], mark["group"], mark["what"], *trial, *value])
+        rows.append([mark["case"], *settings_of[mark["case"]], mark["group"], mark["what"], *trial, *value])
     return rows
 
 
@@ -83,7 +83,7 @@ def group_spec(
         return None
     divisor, unit = scale_of("goodput_bps", max(values))
     ends = [end for metric in groups.values() for end in interval_ends(summaries, metric)]
-    most = max([*values, *ends]) / divisor
+    largest = max([*values, *ends]) / divisor
     names = short_labels(summaries)
     order = [names[case.name] for case in summaries]
     domain = list(groups)
@@ -108,7 +108,7 @@ def group_spec(
             "x": {
                 **field("x"),
                 "type": "quantitative",
-                "scale": {"domain": [0, most * 1.04], "nice": False},
+                "scale": {"domain": [0, largest * 1.04], "nice": False},
                 "axis": number_axis(f"Goodput of each flow, {unit}", grid=True),
             },
             "color": {

@@ -105,14 +105,14 @@ def grid_of(varied: Sequence[Factor]) -> tuple[Factor, Factor] | None:
 
 def heat_map(summary: Summary, cells: Cells, x: Factor, y: Factor) -> list[Spec]:
     """Return a panel for each further setting, all in the same colours."""
-    at = {case.name: (x.texts[i], y.texts[i]) for i, case in enumerate(summary.cases)}
+    cell_of = {case.name: (x.texts[i], y.texts[i]) for i, case in enumerate(summary.cases)}
     shown = list(dict.fromkeys(cells.labels.values()))
     colour = _colour([value for value, _ in cells.values.values()], cells)
     return [
         {
             **_panel(
                 [
-                    (at[name], *cells.values[name], cells.bounds.get(name, ""))
+                    (cell_of[name], *cells.values[name], cells.bounds.get(name, ""))
                     for name, kind in cells.labels.items()
                     if kind == label
                 ],

@@ -31,7 +31,7 @@ FROM_ZERO = 0.25
 
 _SIZES = (38, 31, 46, 50, 46, 46, 60, 90)
 """For each shape, the `size` at which it looks as large as the others."""
-_MOST = 240
+_MOST_CASES = 240
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def _selected(content: Content) -> list[FigureRequest]:
 def _is_grouped(content: Content) -> bool:
     """Return whether the cases fall into groups: at least two things vary, and few of all cases share a place."""
     roles = roles_of(content.rows, FigureRequest("", "intervals", ""))
-    return roles is not None and len(roles.x.order) < len(content.rows) <= _MOST
+    return roles is not None and len(roles.x.order) < len(content.rows) <= _MOST_CASES
 
 
 def _panels(request: FigureRequest, content: Content) -> list[Spec]:

@@ -24,7 +24,7 @@ from plait.report.figures.kinds.over_time_chart import (
     lines,
 )
 from plait.report.figures.marks import SCHEMA, number_axis
-from plait.report.figures.shown_labels import few_of, note_of, shown_labels
+from plait.report.figures.shown_labels import few_trials, note_of, shown_labels
 from plait.report.render.theme import PATHS, path_token
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _COLUMNS = {
     "queue": ("queue_bytes", 1e3),
 }
 """By kind of chart: the column of its data, and what its unit is in the chart's."""
-OTHERS = "others"
+OTHER_LINES = "others"
 """The entry of all lines beyond the colours."""
 
 
@@ -55,7 +55,7 @@ def _selected(content: Content) -> list[FigureRequest]:
 
 def _panels(request: FigureRequest, content: Content) -> list[Spec]:
     """Return a panel for each of some cases, on the same scales, with one key."""
-    shown = few_of(content.shown, SIDE_BY_SIDE)
+    shown = few_trials(content.shown, SIDE_BY_SIDE)
     drawn = [panel_of(trial) for trial in shown]
     key = key_of(drawn, request.metric)
     strata = {case.name: stratum(case, content.summary.strata) for case in content.rows}
@@ -79,7 +79,7 @@ def _table(request: FigureRequest, content: Content) -> TableRows:
     """Return the points of every line."""
     column, factor = _COLUMNS[request.metric]
     rows: TableRows = [["case", "trial", "t_s", "series", column]]
-    for trial in few_of(content.shown, SIDE_BY_SIDE):
+    for trial in few_trials(content.shown, SIDE_BY_SIDE):
         panel = panel_of(trial)
         if trial.by_name is not None:
             panel = replace(panel, series=trial.by_name)
@@ -96,7 +96,7 @@ OVER_TIME = FigureKind(
     without_words,
     selected=_selected,
     heading=without_heading,
-    note=lambda _, content: note_of(few_of(content.shown, SIDE_BY_SIDE), content),
+    note=lambda _, content: note_of(few_trials(content.shown, SIDE_BY_SIDE), content),
     shows_trials=True,
 )
 """A panel for each case; every study has one of each kind of chart (the metric of these figures)."""
@@ -110,7 +110,7 @@ def panel_of(representative: Representative) -> Panel:
 def frames_of(shown: Sequence[Representative]) -> list[Frame]:
     """Return the frame of each representative: the same for those that are compared with each other."""
     groups = {
-        representative.group: [panel_of(other) for other in shown if other.group == representative.group]
+        representative.group: [panel_of(peer) for peer in shown if peer.group == representative.group]
         for representative in shown
     }
     frames = {group: frame_of(panels) for group, panels in groups.items()}
@@ -124,17 +124,17 @@ def key_of(panels: Sequence[Panel], kind: str) -> Key:
     subflows have the colours of their paths, and of queues the fullest have their own.
     """
     drawn = [[line for line in lines(panel, kind) if line.points] for panel in panels]
-    labels = list(dict.fromkeys(line.label for own in drawn for line in own))
-    distinct = all(len({line.label for line in own}) == len(own) for own in drawn)
+    labels = list(dict.fromkeys(line.label for line_list in drawn for line in line_list))
+    distinct = all(len({line.label for line in line_list}) == len(line_list) for line_list in drawn)
     colours: dict[str, set[str]] = {label: set() for label in labels}
-    for line in (line for own in drawn for line in own):
+    for line in (line for line_list in drawn for line in line_list):
         colours[line.label].add(line.colour)
     if len(labels) <= PATHS and distinct:
         kept = [next(iter(colours[label])) for label in labels]
-        if all(len(own) == 1 for own in colours.values()) and len(set(kept)) == len(kept):
+        if all(len(line_list) == 1 for line_list in colours.values()) and len(set(kept)) == len(kept):
             return Key(tuple(zip(labels, kept, strict=True)), {label: label for label in labels})
         return _numbered(labels, {label: label for label in labels})
-    every = [line for own in drawn for line in own]
+    every = [line for line_list in drawn for line in line_list]
     if all(line.path for line in every):
         return _by_path(panels, every, kind)
     return _numbered(*_largest({label: label for label in labels}, every))
@@ -145,25 +145,29 @@ def _by_path(panels: Sequence[Panel], every: Sequence[Line], kind: str) -> Key:
     if kind == "goodput":
         every = [line for panel in panels for line in _of_paths(panel)]
         paths = {line.label: line.label for line in every}
-    order, of = list(dict.fromkeys(paths.values())), paths
+    order, entry_of = list(dict.fromkeys(paths.values())), paths
     if len(order) > PATHS:
-        order, of = _largest(paths, every)
-    return _numbered(order, of, by_path=True)
+        order, entry_of = _largest(paths, every)
+    return _numbered(order, entry_of, by_path=True)
 
 
 def _of_paths(panel: Panel) -> list[Line]:
     return lines(replace(panel, series=replace(panel.series, subflows=panel.series.by_path)), "goodput")
 
 
-def _largest(of: dict[str, str], every: Sequence[Line]) -> tuple[list[str], dict[str, str]]:
-    """Return the entries with the largest sums of values, then `OTHERS`, and the entry of each line by its label."""
+def _largest(entry_of: dict[str, str], every: Sequence[Line]) -> tuple[list[str], dict[str, str]]:
+    """Return the entries with the largest sums of values, then `OTHER_LINES`, and the entry of each line."""
     sums: dict[str, float] = {}
     for line in every:
-        sums[of[line.label]] = sums.get(of[line.label], 0.0) + sum(value for _, value in line.points)
+        sums[entry_of[line.label]] = sums.get(entry_of[line.label], 0.0) + sum(
+            value for _, value in line.points
+        )
     kept = set(sorted(sums, key=lambda entry: -sums[entry])[: PATHS - 1])
     order = [entry for entry in sums if entry in kept]
-    return [*order, OTHERS], {label: entry if entry in kept else OTHERS for label, entry in of.items()}
+    return [*order, OTHER_LINES], {
+        label: entry if entry in kept else OTHER_LINES for label, entry in entry_of.items()
+    }
 
 
-def _numbered(order: Sequence[str], of: dict[str, str], *, by_path: bool = False) -> Key:
-    return Key(tuple((entry, path_token(number)) for number, entry in enumerate(order)), of, by_path)
+def _numbered(order: Sequence[str], entry_of: dict[str, str], *, by_path: bool = False) -> Key:
+    return Key(tuple((entry, path_token(number)) for number, entry in enumerate(order)), entry_of, by_path)

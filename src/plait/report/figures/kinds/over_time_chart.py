@@ -254,10 +254,10 @@ def _shape_layer(drawn: Sequence[Line], kind: str, top: float, *, legend: bool) 
     return layer
 
 
-def _colour_by_entry(layer: Spec, key: Key, of: Sequence[str]) -> None:
-    """Give the lines, in the order of their columns, the colours of their entries in `of`, in place of their own."""
+def _colour_by_entry(layer: Spec, key: Key, entries_of_lines: Sequence[str]) -> None:
+    """Give the lines, in the order of their columns, the colours of `entries_of_lines` in place of their own."""
     places = {label: f"e{number}" for number, (label, _) in enumerate(key.entries)}
-    entries = {f"s{number}": places[label] for number, label in enumerate(of)}
+    entries = {f"s{number}": places[label] for number, label in enumerate(entries_of_lines)}
     names = json.dumps({place: label for label, place in places.items()})
     layer["transform"].append({"calculate": f"({json.dumps(entries)})[datum.k]", "as": "e"})
     layer["encoding"]["detail"] = {"field": "k", "type": "nominal"}

@@ -86,7 +86,7 @@ def _points(request: FigureRequest, content: Content) -> tuple[Cells, CaseLabels
     if cells is None:
         return None
 
-    def of(*roles: str | None) -> CaseLabels:
+    def labels_by(*roles: str | None) -> CaseLabels:
         """Return the labels of the cases that have a value by their levels of these settings."""
         factor = next((factor for factor in factors(cases) if [factor.setting] == [*roles]), None)
         labels = panel_labels(
@@ -99,11 +99,11 @@ def _points(request: FigureRequest, content: Content) -> tuple[Cells, CaseLabels
         )
 
     taken = {axis.setting for axis in axes} | {request.facets}
-    left = [factor.setting for factor in factors(cases) if factor.setting not in taken]
-    kinds = of(*left) if request.color is None else of(request.color)
+    remaining = [factor.setting for factor in factors(cases) if factor.setting not in taken]
+    kinds = labels_by(*remaining) if request.color is None else labels_by(request.color)
     if request.color is None and len(kinds.order) > MOST_SERIES:
-        return cells, of(), of(*left, request.facets)
-    return cells, kinds, of(request.facets)
+        return cells, labels_by(), labels_by(*remaining, request.facets)
+    return cells, kinds, labels_by(request.facets)
 
 
 def axes_of(cases: Sequence[HasSettings], x: str | None = None) -> list[Factor]:
@@ -125,8 +125,8 @@ def scatter(
     order = kinds.order
     values = [value for value, _ in cells.values.values()]
     wide = min(values) > 0 and max(values) / min(values) >= LOGARITHMIC
-    most = max(*values, 1.0) if cells.ratio else max(values)
-    scale = {"type": "log"} if wide else {"domain": [min(0.0, *values), most * 1.05], "nice": True}
+    largest = max(*values, 1.0) if cells.ratio else max(values)
+    scale = {"type": "log"} if wide else {"domain": [min(0.0, *values), largest * 1.05], "nice": True}
     legend = {"title": kinds.title or None, "orient": "top", "labelLimit": 260} if len(order) > 1 else None
     shared = {
         "y": {**field("y"), "type": "quantitative", "scale": scale, "axis": number_axis(cells.title)},

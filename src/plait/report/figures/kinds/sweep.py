@@ -133,10 +133,12 @@ def _groups(request: FigureRequest, content: Content) -> list[Group]:
         return []
     groups: list[Group] = []
     for title, members in panels.groups:
-        own = [case for case in rows if case.name in set(members)]
-        sweep = whole or sweep_of(own, request.x)
+        group_rows = [case for case in rows if case.name in set(members)]
+        sweep = whole or sweep_of(group_rows, request.x)
         if sweep is not None:
-            groups.append((title, own, [case for case in content.cases if case.name in set(members)], sweep))
+            groups.append(
+                (title, group_rows, [case for case in content.cases if case.name in set(members)], sweep)
+            )
     return groups
 
 
@@ -154,16 +156,21 @@ def _sweep(cases: Sequence[CaseRows | CaseSummary], factor: Factor, varied: Sequ
     if factor.numbers is None:
         return None
     lines = labels_without(cases, [factor.setting])
-    others = [other for other in varied if other.setting != factor.setting]
+    further = [companion for companion in varied if companion.setting != factor.setting]
     pairs = set(zip(factor.numbers, lines.values(), strict=True))
     kinds = len(set(lines.values()))
     if kinds > MOST_SERIES or 2 * kinds > len(cases) or len(pairs) < len(cases):
         return None
     values = dict(zip((case.name for case in cases), factor.numbers, strict=True))
-    if len(others) == 1:
-        lines = dict(zip((case.name for case in cases), others[0].texts, strict=True))
+    if len(further) == 1:
+        lines = dict(zip((case.name for case in cases), further[0].texts, strict=True))
     return Sweep(
-        factor.setting, factor.unit, factor.title, values, lines, others[0].title if len(others) == 1 else ""
+        factor.setting,
+        factor.unit,
+        factor.title,
+        values,
+        lines,
+        further[0].title if len(further) == 1 else "",
     )
 
 
@@ -197,8 +204,8 @@ def sweep_spec(
     drawn = shared or scale(rows, summaries, metric, [sweep])
     if drawn is None or not any(row.metrics.get(metric) is not None for case in rows for row in case.rows):
         return None
-    least, most = min(sweep.values.values()), max(sweep.values.values())
-    axis = {"type": "log"} if least > 0 and most / least >= LOGARITHMIC else {"zero": False}
+    least, largest = min(sweep.values.values()), max(sweep.values.values())
+    axis = {"type": "log"} if least > 0 and largest / least >= LOGARITHMIC else {"zero": False}
     domain = {"domain": [drawn.least, drawn.top * 1.05]} if shared is not None and drawn.top > 0 else {}
     upwards: Spec = {"zero": True, **domain}
     if drawn.lowest is not None and "type" in axis:  # what grows in proportion is a straight line then

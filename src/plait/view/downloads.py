@@ -27,7 +27,6 @@ from plait.report.figures.marks import SCHEMA
 from plait.report.render.paper import PAGE_MM, fitted
 from plait.report.render.render import draw_all
 from plait.report.render.theme import LIGHT
-from plait.report.representatives import Representative
 from plait.view.site import OpenStudy, StudySite, UnknownPageError, case_name, finish
 from plait.view.study_data import FIGURE_FILE
 
@@ -164,8 +163,8 @@ def trial_figures(trial: Trial, case: str, names: Sequence[str], labels: StudyLa
             if spec is not None:
                 sources[kind] = fitted({"$schema": SCHEMA, **spec}, PAGE_MM)
         if "network" in names:
-            shown = Representative(case, case, "", 0, 1, without_control(plan), series, None, (), {})
+            shown = without_control(plan)
             sources["network"] = draw(
-                shown.plan, coloured_paths(shown, LIGHT), LIGHT, legend=True, called=labels
+                shown, coloured_paths(shown, series, LIGHT), LIGHT, legend=True, called=labels
             )
     return draw_all(sources)

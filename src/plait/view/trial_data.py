@@ -16,17 +16,16 @@ from plait.analysis.metrics.programs import with_connections, without_control
 from plait.analysis.metrics.trial import trial_metrics
 from plait.analysis.series import TrialSeries, trial_series
 from plait.analysis.values import show
-from plait.analysis.wording import MISSING, percent, rate, seconds, size
+from plait.analysis.wording import MISSING, rate, seconds, size
 from plait.dataset.trial import making_sense, read_trial, trial_folder
 from plait.explain import explain_trial
-from plait.explain.causes import CAUSES, HARMLESS
+from plait.explain.causes import CAUSES
 from plait.explain.unrestricted_paths import unrestricted_paths_of_case
 from plait.metrics import GREEDY
 from plait.report.drawing.link_labels import LinkLabels
 from plait.report.drawing.network import coloured_paths, draw
-from plait.report.drawing.overview import is_crowded
+from plait.report.page.sections import share_view
 from plait.report.render.theme import LIGHT, PATHS
-from plait.report.representatives import Representative
 from plait.view.encode import rounded
 from plait.view.study_data import metric_view, ordered_metrics
 
@@ -109,7 +108,7 @@ def _contents(trial: Trial, study_file: StudyFile, case: str) -> dict[str, Any]:
         "ideal": rounded(ideal_goodput_bps(plan, plan.flows[0])) if alone else None,
         "explained": [_explanation(flow) for flow in _worst_first(explained)[:MOST_FLOWS]],
         "explainedLeftOut": max(0, len(explained) - MOST_FLOWS),
-        "network": part("drawing of the network", lambda: _network(shown, series, case, labels), None),
+        "network": part("drawing of the network", lambda: _network(shown, series, labels), None),
         "links": part("links", lambda: _links(plan, tables["links"]), []),
         "flows": _flows(tables["flows"]),
         "events": _events(tables["events"], tables["flows"]),
@@ -179,27 +178,21 @@ def _explanation(flow: FlowExplanation) -> dict[str, Any]:
             {
                 "cause": CAUSES[share.cause].title,
                 "time": rounded(share.time),
-                "text": percent(share.time, 2)
-                + (f", {rate(share.cost_bps)}" if share.cost_bps and share.cause not in HARMLESS else ""),
-                "kind": "good"
-                if share.cause in HARMLESS
-                else "named"
-                if share.cause in flow.named
-                else "small",
+                "text": words["amount"],
+                "kind": words["weight"],
                 "evidence": list(share.evidence),
                 "remedy": CAUSES[share.cause].remedy if share.cause in flow.named else "",
             }
-            for share in flow.shares
+            for share, words in ((share, share_view(share, flow)) for share in flow.shares)
             if share.time >= LEAST_SHARE
         ],
     }
 
 
-def _network(plan: Plan, series: TrialSeries, case: str, labels: StudyLabels) -> dict[str, Any]:
+def _network(plan: Plan, series: TrialSeries, labels: StudyLabels) -> dict[str, Any]:
     """Return the drawing, in colours that the page sets by theme, and the key to the colours of paths."""
     colours = {name: f"var(--{name})" for name in LIGHT}
-    drawn = Representative(case, case, "", 0, 1, plan, series, None, (), {})
-    paths = [] if is_crowded(plan) else coloured_paths(drawn, colours)
+    paths = coloured_paths(plan, series, colours)
     return {
         "svg": draw(plan, paths, colours, legend=False, called=labels),
         "paths": [[path.label, path.facts, path.colour] for path in paths],

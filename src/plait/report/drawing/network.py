@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from plait.analysis.labels.study_labels import StudyLabels
+    from plait.analysis.series import TrialSeries
     from plait.plan.model.plan import Link, Plan
     from plait.report.representatives import Representative
 
@@ -337,26 +338,21 @@ def most_paths(shown: Sequence[Representative]) -> Representative | None:
     return max(shown, key=lambda case: len(distinct_paths(case.plan)), default=None)
 
 
-def coloured_paths(representative: Representative, colours: Mapping[str, str]) -> list[DrawnPath]:
-    """Return the paths of a plan in the colours that their subflows have in the charts."""
-    by_path = {series.path: series.colour for series in representative.series.subflows}
-    several = len(representative.plan.flows) > 1
+def coloured_paths(plan: Plan, series: TrialSeries, colours: Mapping[str, str]) -> list[DrawnPath]:
+    """Return the paths of a plan in the colours that their subflows have in the charts; none for an overview."""
+    if overview.is_crowded(plan):
+        return []
+    by_path = {subflow.path: subflow.colour for subflow in series.subflows}
+    several = len(plan.flows) > 1
     paths = []
-    for number, (_, path) in enumerate(distinct_paths(representative.plan)):
+    for number, (_, path) in enumerate(distinct_paths(plan)):
         # With several flows the colours of the charts distinguish flows, and paths have none of their own.
         token = "muted" if several else f"path{by_path.get(path.name, number) % PATHS}"
         facts = [
             plain(rate(path.rate_bps)) if path.rate_bps is not None else "",
             f"base RTT {plain(micros(path.base_rtt_us))}",
         ]
-        paths.append(
-            DrawnPath(
-                directions=path.forward,
-                colour=colours[token],
-                label=path.name,
-                facts=", ".join(fact for fact in facts if fact),
-            )
-        )
+        paths.append(DrawnPath(path.forward, colours[token], path.name, ", ".join(filter(None, facts))))
     return paths
 
 

@@ -231,7 +231,7 @@ def laid_out(
 
 
 def _network_svg(drawn: Representative, style: str) -> str:
-    paths = coloured_paths(drawn, LIGHT)
+    paths = coloured_paths(drawn.plan, drawn.series, LIGHT)
     svg = draw(drawn.plan, paths, LIGHT, legend=True, called=drawn.labels)
     return svg.replace(f'font-family="{FONT}"', f'font-family="{stack_of(style)}"', 1)
 

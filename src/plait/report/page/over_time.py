@@ -9,7 +9,6 @@ from markupsafe import Markup
 from plait.analysis.metrics.catalogue import compared_metric, primary_metric
 from plait.plan.network.ifnames import renamed_interfaces
 from plait.report.drawing.network import coloured_paths, draw, links_differ, most_paths
-from plait.report.drawing.overview import is_crowded
 from plait.report.figures.kinds.over_time import frames_of, panel_of
 from plait.report.figures.kinds.over_time_chart import KINDS, chart
 from plait.report.page.sections import explanation
@@ -35,13 +34,13 @@ def network(shown: Sequence[Representative]) -> Markup | str:
     if drawn is None:
         return ""
     colours = {name: f"var(--{name})" for name in LIGHT}
-    paths = coloured_paths(drawn, colours)
+    paths = coloured_paths(drawn.plan, drawn.series, colours)
     svg = draw(drawn.plan, paths, colours, legend=False, called=drawn.labels)
     return fill(
         "network",
         case=drawn.label if links_differ(shown) else "",
         drawing=Markup(svg),  # noqa: S704 - drawing.svg escapes its texts
-        paths=() if is_crowded(drawn.plan) else paths,
+        paths=paths,
         interfaces=" ".join(f"{line}." for line in renamed_interfaces(drawn.plan)[:MOST_INTERFACES]),
     )
 

@@ -90,13 +90,13 @@ def _explained(flow: FlowExplanation) -> dict[str, object]:
     evidence = [line for share in flow.shares if share.cause in flow.named for line in share.evidence]
     return {
         "text": " ".join(flow.sentences),
-        "shares": [_share(share, flow) for share in shares],
+        "shares": [share_view(share, flow) for share in shares],
         "evidence": list(dict.fromkeys(evidence)),
     }
 
 
-def _share(share: Share, flow: FlowExplanation) -> dict[str, str]:
-    """Return a part of a flow's time, as a piece of a bar and a line below it."""
+def share_view(share: Share, flow: FlowExplanation) -> dict[str, str]:
+    """Return a part of a flow's time in words, and how it stands out: as good, as a named cause, or as a small one."""
     harmless = share.cause in HARMLESS
     part = percent(share.time, 2)
     return {

@@ -206,13 +206,7 @@ def cases_spec(
 
 def case_axis(order: Sequence[str], *, label_limit: int, grid: bool) -> Spec:
     """Return the vertical axis with a row for each case, by label."""
-    axis = {
-        "title": None,
-        "labelLimit": label_limit,
-        "labelColor": "@ink",
-        "labelFontSize": 12,
-        "grid": grid,
-    }
+    axis = {"title": None, "labelLimit": label_limit, "labelColor": "@ink", "labelFontSize": 12, "grid": grid}
     return {"type": "nominal", "sort": list(order), "scale": {"domain": list(order)}, "axis": axis}
 
 

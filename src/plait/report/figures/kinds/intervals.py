@@ -78,10 +78,7 @@ def _panels(request: FigureRequest, content: Content) -> list[Spec]:
     by_name = {case.name: case for case in content.cases}
     panels = roles.panels()
     return [
-        {
-            **_panel([by_name[name] for name in names], shared),
-            **({"title": label} if len(panels) > 1 else {}),
-        }
+        {**_panel([by_name[name] for name in names], shared), **({"title": label} if len(panels) > 1 else {})}
         for label, names in panels
     ]
 

@@ -120,12 +120,7 @@ def lines(panel: Panel, kind: str, divisor: float = 1.0) -> list[Line]:
 
 
 def chart(
-    panel: Panel,
-    kind: str,
-    frame: Frame,
-    *,
-    legend: bool = False,
-    key: Key | None = None,
+    panel: Panel, kind: str, frame: Frame, *, legend: bool = False, key: Key | None = None
 ) -> Spec | None:
     """Return one chart of one case; None when nothing of that kind was measured.
 
@@ -162,11 +157,7 @@ def chart(
                 "field": "t",
                 "type": "quantitative",
                 "scale": {"domain": [0, frame.seconds], "nice": False},
-                "axis": {
-                    "title": None,
-                    "tickCount": 6,
-                    "labelExpr": "datum.label + ' s'",
-                },
+                "axis": {"title": None, "tickCount": 6, "labelExpr": "datum.label + ' s'"},
             }
         },
         "layer": layers,
@@ -261,10 +252,7 @@ def _colour_by_entry(layer: Spec, key: Key, entries_of_lines: Sequence[str]) -> 
     names = json.dumps({place: label for label, place in places.items()})
     layer["transform"].append({"calculate": f"({json.dumps(entries)})[datum.k]", "as": "e"})
     layer["encoding"]["detail"] = {"field": "k", "type": "nominal"}
-    ranges = {
-        "color": [colour for _, colour in key.entries],
-        "strokeDash": dashes(len(places)),
-    }
+    ranges = {"color": [colour for _, colour in key.entries], "strokeDash": dashes(len(places))}
     for channel, values in ranges.items():
         encoding = layer["encoding"].get(channel)
         if encoding is not None:

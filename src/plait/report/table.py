@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from plait.analysis.compare.factors import factor_names, level, main_factor
 from plait.analysis.labels.cases import labels
 from plait.analysis.metrics import catalogue
-from plait.analysis.metrics.catalogue import COMPARED, heading_of, judged_metrics, short_heading_of
+from plait.analysis.metrics.catalogue import heading_of, judged_metrics, short_heading_of
 from plait.analysis.metrics.groups import STEADY as STEADY_OF_GROUP
 from plait.analysis.metrics.groups import group_names
 from plait.analysis.model import PublishedGoodput
@@ -16,6 +16,7 @@ from plait.analysis.published import REPORTED
 from plait.analysis.values import in_one_unit, show, span, with_interval
 from plait.analysis.wording import MISSING, capital, change, significant
 from plait.errors import RequestError
+from plait.metrics import COMPARED
 from plait.report.figures.axes import telling_settings
 from plait.report.headline import matched
 from plait.report.render.theme import PATHS

@@ -22,6 +22,7 @@ from plait.analysis.judge import judged_in
 from plait.analysis.labels.study_labels import labels_in
 from plait.dataset.study_file import StudyFile, read_study_file
 from plait.errors import DataError, PlaitError, RequestError, printable
+from plait.metrics import COMPARED
 from plait.version import __version__
 from plait.view import study_data
 from plait.view.encode import rounded

@@ -24,8 +24,7 @@ from plait.analysis.compare.factors import main_factor
 from plait.analysis.judge import judged_in
 from plait.analysis.labels.cases import labels
 from plait.analysis.labels.study_labels import labels_in
-from plait.analysis.metrics import units
-from plait.analysis.metrics.catalogue import COMPARED, heading_of, least_of, metric_of, title_of, unit_of
+from plait.analysis.metrics.catalogue import heading_of, least_of, metric_of, title_of, unit_of
 from plait.analysis.model import Summary
 from plait.analysis.statistics.intervals import describe
 from plait.analysis.wording import short_name, value_words

@@ -12,8 +12,7 @@ from fake_tables import make_tables
 from plait.analysis.compare.cases import compare
 from plait.analysis.compare.factors import Design
 from plait.analysis.compare.summary import summarise
-from plait.analysis.metrics.catalogue import CATALOGUE, COMPARED, columns, primary_metric
-from plait.analysis.metrics.messages import probe_metrics
+from plait.analysis.metrics.catalogue import columns, primary_metric
 from plait.analysis.metrics.programs import with_connections
 from plait.analysis.metrics.trial import computed_metrics, trial_metrics
 from plait.analysis.model import CaseSummary, Summary

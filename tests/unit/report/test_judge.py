@@ -12,7 +12,6 @@ from plait.analysis.compare.summary import summarise
 from plait.analysis.judge import judged_in, margin_of, margins_in, unmeasured
 from plait.analysis.metrics.catalogue import compared_metric
 from plait.errors import ScenarioError
-from plait.metric_names import JUDGED_METRICS
 from plait.report.headline import headline
 from plait.report.table import value_columns
 from plait.report.terminal.comparison import compare_folders

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from plait.analysis.metrics.catalogue import COMPARED, primary_metric
+from plait.analysis.metrics.catalogue import primary_metric
+from plait.metrics import COMPARED
 from plait.report.figures.kind import Content, FigureKind, FigureRequest
 from plait.report.figures.kinds.cases import CASES
 from plait.report.figures.kinds.distribution import DELAYS, DISTRIBUTION

@@ -11,7 +11,7 @@ from plait.analysis.values import show
 from plait.analysis.wording import MISSING, change
 from plait.dataset.trial import making_sense
 from plait.errors import RequestError
-from plait.metric_names import JUDGED_METRICS, is_judged
+from plait.metrics import COMPARED, JUDGED_METRICS, is_judged
 from plait.report.table import Column, factor_columns, picked
 from plait.report.terminal.summary import Screen, show_table
 from plait.results.read import read_study

@@ -93,9 +93,10 @@ INTERVALS = FigureKind(
 """Points with intervals, grouped by what varies; a study has it of many cases that choices distinguish."""
 
 
-def _panel(cases: Sequence[CaseSummary], shared: _Panel) -> Spec:
+def _points(cases: Sequence[CaseSummary], shared: _Panel) -> list[dict[str, object]]:
+    """Return the mean of each case that has one, with the ends of its interval."""
     roles = shared.roles
-    data = []
+    data: list[dict[str, object]] = []
     for case in cases:
         stats = case.metrics.get(shared.metric)
         if stats is None or stats.mean is None:
@@ -114,6 +115,11 @@ def _panel(cases: Sequence[CaseSummary], shared: _Panel) -> Spec:
                 "trials": stats.n,
             }
         )
+    return data
+
+
+def _panel(cases: Sequence[CaseSummary], shared: _Panel) -> Spec:
+    roles = shared.roles
     is_alone = len(roles.panels()) == 1
     channels = _by_colour(roles)
     several = roles.hues > 1
@@ -133,7 +139,7 @@ def _panel(cases: Sequence[CaseSummary], shared: _Panel) -> Spec:
         "$schema": SCHEMA,
         "width": 520 if is_alone else 240,
         "height": 220 if is_alone else 170,
-        "data": {"values": data},
+        "data": {"values": _points(cases, shared)},
         "encoding": {
             "x": {
                 **levels("x", roles.x.order, padding=0.2),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 RATE_BPS = 10_000_000
-TIMEOUT_S = 60.0
+TIMEOUT_S = 300.0
 
 
 def veth_plan(*, transport: str = "mptcp", duration_us: int = 400_000, paths: int = 2) -> Plan:

@@ -169,6 +169,6 @@ def test_a_plan_with_a_network_is_refused_by_a_node(start: Start) -> None:
 
 def test_wrong_arguments_are_refused() -> None:
     for line in (["--job"], ["--job", "relative"], ["--job", "/", "--unknown"]):
-        ended = subprocess.run([str(AGENT), *line], capture_output=True, text=True, check=False, timeout=60)
+        ended = subprocess.run([str(AGENT), *line], capture_output=True, text=True, check=False, timeout=300)
         assert ended.returncode == 2
         assert ended.stderr.startswith("plait-agent: ")

@@ -134,7 +134,7 @@ def test_a_damaged_module_is_named(tmp_path: Path) -> None:
 
 
 def zstd(content: bytes) -> bytes:
-    return subprocess.run(["zstd", "-qc"], input=content, capture_output=True, check=True, timeout=60).stdout
+    return subprocess.run(["zstd", "-qc"], input=content, capture_output=True, check=True, timeout=300).stdout
 
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {

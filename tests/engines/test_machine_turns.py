@@ -43,7 +43,7 @@ int ppoll(struct pollfd *files, nfds_t number, const struct timespec *timeout, c
 def test_a_main_loop_that_wakes_up_all_the_time_changes_no_byte(tmp_path: Path) -> None:
     source, library = tmp_path / "impatient.c", tmp_path / "impatient.so"
     source.write_text(IMPATIENT, encoding="utf-8")
-    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True, timeout=60)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True, timeout=300)
     quiet, restless = (
         results(tmp_path / name, preload) for name, preload in (("q", ""), ("r", str(library)))
     )

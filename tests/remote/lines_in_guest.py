@@ -27,7 +27,7 @@ def unlock_root() -> None:
     shadow = Path(tempfile.mkdtemp()) / "shadow"
     shadow.write_text("root:*:19000:0:99999:7:::\nsshd:*:19000:0:99999:7:::\n", encoding="utf-8")
     shadow.chmod(0o600)
-    subprocess.run(["mount", "--bind", str(shadow), "/etc/shadow"], check=True, timeout=60)
+    subprocess.run(["mount", "--bind", str(shadow), "/etc/shadow"], check=True, timeout=300)
 
 
 def main() -> int:

@@ -123,7 +123,7 @@ def histories(draw: st.DrawFn) -> History:
 
 
 def run(*command: str) -> str:
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=300)
     return done.stdout
 
 
@@ -165,7 +165,7 @@ def peer() -> Iterator[None]:
 def connection() -> socket.socket:
     """Open an MPTCP connection, and exchange data until it may have more subflows."""
     client = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
-    client.settimeout(30)
+    client.settimeout(300)
     client.bind(("10.1.1.1", 0))
     client.connect(("10.1.1.2", PORT))
     client.sendall(b"x" * 100)
@@ -182,7 +182,7 @@ def connection_over_all_lines() -> socket.socket:
 
 
 def wait_until(holds: Any) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not holds():
         assert time.monotonic() < deadline, "a process did not end"
         time.sleep(0.005)  # the pace of looking, not a guess of how long it takes
@@ -305,7 +305,7 @@ class Session:
     def end(self) -> None:
         """Wait until no process of the session is left."""
         self.close()
-        self.process.wait(60)
+        self.process.wait(300)
         wait_until(lambda: not processes_of(self.folder))
 
 

@@ -21,7 +21,7 @@ def cannot_make_hosts() -> str | None:
             [*NAMESPACES, "sh", "-c", "ip mptcp limits && ip link add a type veth peer name b"],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
     except OSError as error:

@@ -136,7 +136,7 @@ def test_a_congestion_control_that_the_host_lacks_is_named(hosts: RealHosts) -> 
 def test_a_full_disk_is_named(hosts: RealHosts, size: str, what: str) -> None:
     daemon = hosts._daemons[0]  # whose mounts are its own
     mount = ["nsenter", "-t", str(daemon.pid), "-m", "mount", "-t", "tmpfs", "-o", f"size={size}", "none"]
-    subprocess.run([*mount, str(hosts.tmp("h1"))], check=True, timeout=30)
+    subprocess.run([*mount, str(hosts.tmp("h1"))], check=True, timeout=300)
     output = refused(hosts, "--configure")
     assert what in output
     assert "h1" in output

@@ -68,7 +68,7 @@ def built(folder: Path) -> Path:
     """Compile the attacks in `folder`, and return their program."""
     program = folder / "attack"
     source = Path(__file__).with_name("attack.c")
-    subprocess.run(["gcc", "-O1", "-static", "-o", str(program), str(source)], check=True, timeout=60)
+    subprocess.run(["gcc", "-O1", "-static", "-o", str(program), str(source)], check=True, timeout=300)
     return program
 
 
@@ -162,7 +162,7 @@ def output(
     with (place / "console.log").open("wb") as console:
         guest = start(sandbox, console)
         try:
-            guest.process.wait(60)
+            guest.process.wait(300)
         finally:
             guest.end()
     GuestFolder(place / GUEST).remove()

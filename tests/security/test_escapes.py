@@ -108,7 +108,7 @@ def test_a_signal_to_its_group_or_to_everybody_ends_the_guest_alone(
         with (job / "console.log").open("wb") as console:
             guest = start(Sandbox(attack, [f"{target}={int(number)}"], job), console)
             try:
-                code = guest.process.wait(60)
+                code = guest.process.wait(300)
             finally:
                 guest.end()
         GuestFolder(job / GUEST).remove()
@@ -125,7 +125,7 @@ def test_the_filter_keeps_the_settings_of_a_terminal(
     box = Sandbox(attack, ["terminal=x"], tmp_path, policy=Policy(without=without))
     with os.fdopen(terminal, "wb", buffering=0) as console:
         guest = start(box, console)
-        guest.process.wait(60)
+        guest.process.wait(300)
         guest.end()
         echoes = bool(termios.tcgetattr(console)[3] & termios.ECHO)
     os.close(leader)
@@ -145,7 +145,7 @@ def test_a_sandbox_ends_with_plait_however_plait_ends(attack: Path, tmp_path: Pa
     sleeper = tmp_path / "sleeper"
     source = tmp_path / "sleeper.c"
     source.write_text("#include <unistd.h>\nint main(void) { for (;;) pause(); }\n")
-    subprocess.run(["gcc", "-static", "-o", str(sleeper), str(source)], check=True, timeout=60)
+    subprocess.run(["gcc", "-static", "-o", str(sleeper), str(source)], check=True, timeout=300)
     plait = subprocess.Popen(
         [shutil.which("python3") or "python3", "-c", script, str(sleeper), str(tmp_path)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": _package()},
@@ -153,7 +153,7 @@ def test_a_sandbox_ends_with_plait_however_plait_ends(attack: Path, tmp_path: Pa
     assert plait.stdout
     handles = [os.pidfd_open(int(pid)) for pid in plait.stdout.readline().split()]
     plait.kill()
-    plait.communicate(timeout=60)
+    plait.communicate(timeout=300)
     for handle in handles:
         import select
 

@@ -41,7 +41,7 @@ def attack(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @cache
 def table() -> list[dict[str, Any]]:
-    done = subprocess.run([str(program()), "--calls"], capture_output=True, check=True, timeout=60)
+    done = subprocess.run([str(program()), "--calls"], capture_output=True, check=True, timeout=300)
     groups: list[dict[str, Any]] = json.loads(done.stdout)
     return groups
 

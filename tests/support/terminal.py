@@ -13,7 +13,7 @@ import plait
 
 PLAIT = [sys.executable, "-c", "from plait.cli import main; main()"]
 SOURCE = str(Path(plait.__file__).parents[1])
-LIMIT_S = 100
+LIMIT_S = 300
 
 
 class Terminal:

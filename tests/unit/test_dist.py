@@ -112,7 +112,7 @@ def test_the_source_of_the_kernel_is_complete_and_builds_the_same_kernel(
     patches = {"patches/01-0001-change.patch"}
     assert patches | {"linux.tar.xz", "laboratory.config", "settings", "added/net/plait/Makefile"} <= names
     again = tmp_path / "plait_kernel-0.1.0"
-    subprocess.run([again / "build-kernel"], check=True, capture_output=True, timeout=60)
+    subprocess.run([again / "build-kernel"], check=True, capture_output=True, timeout=300)
     assert gzip.decompress((again / "plait_kernel/linux.gz").read_bytes()) == kernel.binary.read_bytes()
     shutil.rmtree(again)
 

@@ -32,7 +32,7 @@ def test_writers_at_once_leave_one_whole_file_and_no_other(tmp_path: Path) -> No
             seen.add(content[:1])
             assert content == content[:1] * BYTES
     for writer in writers:
-        writer.join(30)
+        writer.join(300)
         assert writer.exitcode == 0
     assert seen <= set(letters)
     assert [path.name for path in tmp_path.iterdir()] == ["shared"]

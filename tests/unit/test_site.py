@@ -28,7 +28,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_document_is_a_page_of_the_site(site: Path) -> None:
     listed = subprocess.run(
-        ["git", "ls-files", "docs/*.md"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+        ["git", "ls-files", "docs/*.md"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=300
     )
     pages = {Path(name).with_suffix(".html") for name in listed.stdout.split()}
     assert {str(page) for page in pages if not (site / page).is_file()} == set()

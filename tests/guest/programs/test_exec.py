@@ -137,7 +137,7 @@ def test_the_process_of_the_guest_has_no_network_of_the_host() -> None:
             assert Path(f"/proc/{pid}/ns/net").readlink() != namespace
     finally:
         guest.send_signal(signal.SIGTERM)
-        guest.communicate(timeout=60)
+        guest.communicate(timeout=300)
     assert guest.returncode == 128 + signal.SIGTERM
 
 
@@ -157,7 +157,7 @@ def test_an_interrupt_reaches_the_program_which_may_answer_it(clock: str) -> Non
     assert program.stdout
     assert program.stdout.readline() == b"ready\n"
     program.send_signal(signal.SIGINT)
-    assert program.communicate(timeout=60)[0] == b"interrupted\n"
+    assert program.communicate(timeout=300)[0] == b"interrupted\n"
     assert program.returncode == 3
 
 
@@ -168,7 +168,7 @@ def test_a_program_that_ignores_its_end_is_ended_and_does_not_outlive_its_termin
     assert program.stdout
     assert program.stdout.readline() == b"up\n"
     program.send_signal(signal.SIGHUP)
-    program.communicate(timeout=60)
+    program.communicate(timeout=300)
     assert program.returncode == 128 + signal.SIGHUP
 
 

@@ -196,7 +196,7 @@ def test_a_running_guest_is_in_namespaces_of_its_own_without_any_privilege() -> 
                 assert Path(f"/proc/{pid}/{path}").readlink() != Path(f"/proc/self/{path}").readlink()
     finally:
         guest.send_signal(signal.SIGTERM)
-        guest.communicate(timeout=60)
+        guest.communicate(timeout=300)
 
 
 PROGRAM = """\

@@ -59,7 +59,7 @@ def test_tshark_decodes_each_kind_of_packet_and_leaves_others_alone(tmp_path: Pa
         "-E",
         "separator=;",
     ]
-    done = subprocess.run([*command, *fields], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([*command, *fields], capture_output=True, text=True, timeout=300, check=True)
     assert done.stdout.splitlines() == [
         "1;2;7;;;;;;;;",
         f"3;2;7;3;{2**33};3;;;;;",

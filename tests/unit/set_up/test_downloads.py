@@ -88,7 +88,7 @@ def test_another_rustup_than_the_expected_one_does_not_run(tmp_path: Path) -> No
     done = subprocess.run(
         [ROOT / "tools/rust"],
         env={"PATH": str(programs), "HOME": str(tmp_path), "TMPDIR": str(tmp_path)},
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 3
     assert "another SHA-256" in done.stderr

@@ -39,7 +39,7 @@ def at_a_terminal(machine: dict[str, str], answer: bytes) -> tuple[int, list[str
     try:
         os.write(master, answer)
         done = subprocess.run(
-            ["bash", SCRIPT], env=machine, stdin=slave, stdout=slave, stderr=slave, timeout=30, check=False
+            ["bash", SCRIPT], env=machine, stdin=slave, stdout=slave, stderr=slave, timeout=300, check=False
         )
     finally:
         os.close(slave)

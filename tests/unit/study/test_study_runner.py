@@ -211,7 +211,7 @@ def test_ctrl_c_keeps_what_finished_and_a_rerun_goes_on(tmp_path: Path) -> None:
         if number > 2:
             if number == 3:
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-            assert job.stop.wait(timeout=20)
+            assert job.stop.wait(timeout=300)
             raise Interrupted
 
     outcome = run(tmp_path, FakeEngine(fault))

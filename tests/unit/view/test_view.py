@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from plait.view.server import ViewServer
 
 HOSTILE = "</script><script>alert(1)</script>"
-WAIT_S = 30
+WAIT_S = 300
 
 
 def value_of(content: bytes) -> Any:

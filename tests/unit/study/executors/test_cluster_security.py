@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 WORKERS = 2
-WAIT_S = 30
+WAIT_S = 300
 """How long a test waits for an answer of a server; none waits for it to be refused."""
 TEMPORARY = distributed.Security.temporary
 

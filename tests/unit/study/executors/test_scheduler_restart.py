@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 REPEAT = 20
 WORKERS = 2
-START_S = 120
+START_S = 300
 HANG_S = 300
 HANGING = trial_seed(1, 0)
 """The seed of a trial that runs when the scheduler dies."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -23,13 +24,30 @@ from plait.scenario.vary.cases import expand
 from plait.seeds import trial_seed
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from plait.plan.model.plan import Plan
 
 
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")  # a busy machine is no failure
+
+
+HERE = Path(__file__).parent
+PERMISSIONS_MATTER = (
+    "agent",
+    "remote",
+    "security",
+    "unit/engine",
+    "unit/kernel",
+    "unit/plan/shell",
+    "unit/set_up",
+)
+"""Folders whose tests make namespaces, files of other users or guests, which root does in another way."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if any(item.path.is_relative_to(HERE / folder) for folder in PERMISSIONS_MATTER):
+            item.add_marker("users")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::apply::{enter, namespace, write_sysctl};
+use crate::apply::{ONLY_SCHEDULER, SCHEDULER, enter, namespace, write_sysctl};
 use crate::error::{Attempt, Error, Result};
 use crate::job;
 use crate::monitor::available_trace_events;
@@ -69,13 +69,9 @@ pub fn answer() -> Result<()> {
     let shared = sysctls()?;
     sys::unshare_network().attempt(|| "creating a namespace")?;
     let private = sysctls()?;
-    let words = |path: &str| {
-        let value = private.get(path).and_then(|sysctl| sysctl.value.as_deref());
-        value.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
-    };
     let inventory = Inventory {
-        congestion_controls: words("net/ipv4/tcp_available_congestion_control"),
-        schedulers: words("net/mptcp/available_schedulers"),
+        congestion_controls: words(&private, "net/ipv4/tcp_available_congestion_control"),
+        schedulers: schedulers(&private),
         shared_sysctls: shared.into_iter().filter(|(path, _)| !private.contains_key(path)).collect(),
         refused: request.settings.iter().filter_map(refusal).collect(),
         sysctls: private,
@@ -87,6 +83,21 @@ pub fn answer() -> Result<()> {
     let json = serde_json::to_vec(&inventory).map_err(std::io::Error::from).attempt(context)?;
     std::fs::write(job::path(&format!("{ANSWER}.new")), json).attempt(context)?;
     std::fs::rename(job::path(&format!("{ANSWER}.new")), job::path(ANSWER)).attempt(context)
+}
+
+/// Return the schedulers of MPTCP. Linux lists them since 6.10. Before, it has one, which 6.6 and later kernels name.
+fn schedulers(sysctls: &BTreeMap<String, Sysctl>) -> Vec<String> {
+    let listed = words(sysctls, "net/mptcp/available_schedulers");
+    if !listed.is_empty() || !sysctls.contains_key("net/mptcp/enabled") {
+        return listed;
+    }
+    let named = words(sysctls, SCHEDULER);
+    if named.is_empty() { vec![ONLY_SCHEDULER.to_owned()] } else { named }
+}
+
+fn words(sysctls: &BTreeMap<String, Sysctl>, path: &str) -> Vec<String> {
+    let value = sysctls.get(path).and_then(|sysctl| sysctl.value.as_deref());
+    value.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
 }
 
 fn refusal((path, value): &(String, String)) -> Option<Refusal> {
@@ -115,4 +126,24 @@ fn collect(folder: &Path, name: &str, listed: &mut BTreeMap<String, Sysctl>) -> 
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offered(settings: &[(&str, &str)]) -> Vec<String> {
+        let listed = |value: &str| Sysctl { value: Some(value.to_owned()), writable: true };
+        schedulers(&settings.iter().map(|(path, value)| ((*path).to_owned(), listed(value))).collect())
+    }
+
+    #[test]
+    fn kernels_that_list_no_schedulers_have_one() {
+        let enabled = ("net/mptcp/enabled", "1");
+        assert_eq!(offered(&[enabled]), ["default"]); // Linux before 6.6
+        assert_eq!(offered(&[enabled, (SCHEDULER, "default")]), ["default"]); // before 6.10
+        let listed = ("net/mptcp/available_schedulers", "default bpf_rr");
+        assert_eq!(offered(&[enabled, (SCHEDULER, "bpf_rr"), listed]), ["default", "bpf_rr"]);
+        assert!(offered(&[]).is_empty()); // a kernel without MPTCP
+    }
 }

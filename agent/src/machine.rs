@@ -8,9 +8,10 @@
 //! without a path ends the results.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::mount::{MountFlags, mount};
 
@@ -23,6 +24,9 @@ const PROGRESS_PORT: &str = "/dev/vport0p1";
 const RESULTS_PORT: &str = "/dev/vport0p2";
 /// What the host put into the trial's folder, and need not get back.
 const INPUTS: [&str; 4] = ["plan.json", "input", "modules", "inventory-request.json"];
+/// How often a port is tried, and the time in between: ten seconds of the machine.
+const MOST_WAITS: u32 = 1000;
+const WAIT: Duration = Duration::from_millis(10);
 const PART_BYTES: usize = 1 << 20;
 
 /// Return whether the initramfs carries the trial's folder.
@@ -51,13 +55,27 @@ pub fn prepare() -> Result<()> {
 
 /// Open the port for the lines of `progress`.
 pub fn progress() -> Result<File> {
-    OpenOptions::new().write(true).open(PROGRESS_PORT).attempt(|| format!("opening {PROGRESS_PORT}"))
+    open_port(PROGRESS_PORT)
+}
+
+/// Open a virtio port. The host announces ports one by one, and Linux makes their devices in a work queue: so a short
+/// run of the agent may come to a port before its device exists.
+fn open_port(path: &str) -> Result<File> {
+    let mut waits = 0;
+    loop {
+        match OpenOptions::new().write(true).open(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound && waits < MOST_WAITS => {
+                waits += 1;
+                std::thread::sleep(WAIT);
+            }
+            opened => return opened.attempt(|| format!("opening {path}")),
+        }
+    }
 }
 
 /// Send every result to the host.
 pub fn send_results() -> Result<()> {
-    let mut port =
-        OpenOptions::new().write(true).open(RESULTS_PORT).attempt(|| format!("opening {RESULTS_PORT}"))?;
+    let mut port = open_port(RESULTS_PORT)?;
     let mut folders = vec![PathBuf::from(MOUNTED)];
     while let Some(folder) = folders.pop() {
         let context = || format!("listing {}", folder.display());

@@ -105,6 +105,9 @@ def tree(tmp_path: Path) -> ModuleTree:
         "net/ipv4/tcp_bbr": "",
         "net/ipv4/tcp_diag": "inet_diag",
         "drivers/net/veth": "",
+        "drivers/virtio/virtio_pci": "virtio",
+        "drivers/virtio/virtio": "",
+        "drivers/char/virtio_console": "virtio",
     }
     for name, needs in files.items():
         path = tmp_path / "kernel" / f"{name}.ko.xz"
@@ -123,6 +126,12 @@ def test_a_plan_gets_its_qdiscs_and_every_congestion_control(tree: ModuleTree) -
     wanted = list(wanted_modules(plan_of(TEXT.replace("5ms}", "5ms, aqm: codel}")), tree))
     assert {"veth", "sch_netem", "sch_codel", "tcp_bbr"} <= set(wanted)
     assert "openvswitch" not in wanted
+
+
+def test_a_kernel_with_its_virtio_in_modules_gets_the_ports_first(tree: ModuleTree) -> None:
+    """Debian's 6.1 has all of virtio in modules. Without them, nothing leaves the machine."""
+    order = [file.name for file in tree.load_order(wanted_modules(plan_of(TEXT), tree), {})]
+    assert order[:3] == ["virtio", "virtio_pci", "virtio_console"]
 
 
 def test_a_damaged_module_is_named(tmp_path: Path) -> None:

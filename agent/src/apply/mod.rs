@@ -27,7 +27,7 @@ pub use mptcp::{endpoint_flags, push_endpoint_address};
 pub use namespace::{Namespace, enter};
 pub use qdiscs::ROOT;
 pub use scheduled_events::Schedule;
-pub use sysctl::write_sysctl;
+pub use sysctl::{ONLY_SCHEDULER, SCHEDULER, write_sysctl};
 
 use build::Build;
 

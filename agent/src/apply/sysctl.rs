@@ -1,13 +1,22 @@
 //! Sysctls, through /proc/sys.
 
 use std::fs::File;
+use std::path::Path;
 
 use crate::error::{Attempt, Error, Result};
 use crate::process;
 
+/// The scheduler of new MPTCP sockets. Linux before 6.6 has no such setting, and one scheduler only.
+pub const SCHEDULER: &str = "net/mptcp/scheduler";
+pub const ONLY_SCHEDULER: &str = "default";
+
 /// Write a sysctl of the calling thread's namespace.
 pub fn write_sysctl(path: &str, value: &str) -> Result<()> {
-    std::fs::write(sysctl_file(path, value)?, value).attempt(|| describe(path, value))
+    let file = sysctl_file(path, value)?;
+    if (path, value) == (SCHEDULER, ONLY_SCHEDULER) && !Path::new(&file).exists() {
+        return Ok(());
+    }
+    std::fs::write(file, value).attempt(|| describe(path, value))
 }
 
 /// Open a sysctl of the calling thread's namespace, to write `value` later. The file keeps

@@ -11,7 +11,7 @@ use rustix::net::{
 };
 
 use super::file;
-use crate::apply::{Applied, enter, write_sysctl};
+use crate::apply::{Applied, SCHEDULER, enter, write_sysctl};
 use crate::error::{Attempt, Error, Result};
 use crate::plan::{Action, Application, Flow, Plan, Side, SideName, Transfer, Transport};
 use crate::process;
@@ -57,7 +57,6 @@ impl Client {
 /// The kernel reads a socket's scheduler from the namespace's sysctl, so only one thread at a time
 /// may create a socket with a scheduler of its own.
 static CHOOSING: Mutex<()> = Mutex::new(());
-const SCHEDULER: &str = "net/mptcp/scheduler";
 
 /// The receive buffer of a UDP receiver unless the plan sets one: more than can arrive at once.
 const DATAGRAM_BUFFER_BYTES: usize = 16 << 20;

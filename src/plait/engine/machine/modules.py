@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
     from plait.plan.model.plan import Plan
 
+_PORTS = ("virtio_pci", "virtio_console")
+"""What opens the ports through which the agent answers."""
 _EVERY_PLAN = (
+    *_PORTS,
     *("veth", "sch_netem", "sch_tbf", "sch_ingress", "cls_matchall", "act_mirred"),
     *("inet_diag", "tcp_diag", "mptcp_diag"),
 )

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 import tempfile
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -145,14 +146,25 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--most-rate", type=float, default=300, metavar="MBIT", help="lower is faster to run")
+    parser.add_argument(
+        "--skip", type=int, default=0, help="draw this many lines first, and measure none of them"
+    )
+    parser.add_argument(
+        "--keep", type=Path, metavar="FOLDER", help="keep the packets and the estimates of each line"
+    )
     options = parser.parse_args()
     random = np.random.default_rng(options.seed)
-    lines = [draw(random, options.most_rate * 1e6) for _ in range(options.lines)]
+    lines = [draw(random, options.most_rate * 1e6) for _ in range(options.skip + options.lines)][
+        options.skip :
+    ]
     covered, values = 0, Counter[str]()
     for begin in range(0, len(lines), AT_ONCE):
         group = lines[begin : begin + AT_ONCE]
         with tempfile.TemporaryDirectory(prefix="plait-lines-") as folder:
-            for planted, line in zip(group, measured(Path(folder), group, options.most_rate), strict=True):
+            estimates = measured(Path(folder), group, options.most_rate)
+            if options.keep:
+                keep(Path(folder), options.keep / f"{options.seed}-{options.skip + begin:03}", group)
+            for planted, line in zip(group, estimates, strict=True):
                 wrong = misses(planted, line)
                 covered += not wrong
                 values.update(what.split(":")[0].split(" ", 1)[-1] for what in wrong)
@@ -160,6 +172,15 @@ def main() -> None:
                     print(f"{what}; {planted}", flush=True)
         done = begin + len(group)
         print(f"{covered} of {done} lines covered; missed: {dict(values)}", flush=True)
+
+
+def keep(folder: Path, kept: Path, group: list[tuple[Direction, Direction]]) -> None:
+    """Copy what `measured` left in a folder, with what was planted."""
+    kept.mkdir(parents=True)
+    shutil.copy(folder / "estimates.json", kept)
+    shutil.copytree(folder / "packets", kept / "packets")
+    planted = [[asdict(direction) for direction in line] for line in group]
+    (kept / "planted.json").write_text(json.dumps(planted), encoding="utf-8")
 
 
 def measured(

@@ -9,11 +9,44 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from plait.hosts.read import read_hosts
+from plait.measure.probing import LineProber
 from plait.measure.run import measured_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.measure.packets import PacketTimes
+    from plait.measure.probing import PacketBurst
+
+
+def keep_packets(folder: Path) -> None:
+    """Let the prober also write the packets of each of its trials to `folder`."""
+    send = LineProber.send
+
+    def keeping(prober: LineProber, bursts: Sequence[PacketBurst]) -> list[PacketTimes]:
+        packets = send(prober, bursts)
+        columns = {"zero_us": np.array(prober.zero_us)}
+        for number, (burst, times) in enumerate(zip(bursts, packets, strict=True)):
+            columns |= {
+                f"sent{number}": times.sent_us,
+                f"received{number}": times.received_us,
+                f"frame{number}": np.array([times.frame_bytes, burst.start_us]),
+            }
+        np.savez_compressed(folder / f"{prober._trials:03}.npz", **columns)  # noqa: SLF001
+        return packets
+
+    LineProber.send = keeping  # type: ignore[method-assign]
+
 
 if __name__ == "__main__":
     hosts, ssh_config, out = map(Path, sys.argv[1:])
+    kept = out.with_name("packets")
+    kept.mkdir()
+    keep_packets(kept)
     lines = measured_lines(read_hosts(hosts), ssh_config, print)
     out.write_text(json.dumps([asdict(line) for line in lines]), encoding="utf-8")

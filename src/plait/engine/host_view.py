@@ -8,6 +8,8 @@ with its keys. `--ro DIR` adds a folder.
 from __future__ import annotations
 
 import contextlib
+import os
+import pwd
 import re
 import shlex
 import sys
@@ -33,6 +35,8 @@ _PYTHON = re.compile(r"python3?(\.\d+)?")
 _PATH_IN_TEXT = re.compile(r"/[^\s'\":;,()\[\]{}<>|&]+")
 _PART = re.compile(r"[^\s'\":;,()\[\]{}<>|&=$`]+")
 _MOST_PATHS, _MOST_FOLDERS = 50, 200
+_FIRST_PERSON = 1000
+"""The lowest number of a user who is a person (UID_MIN of login.defs)."""
 _PLAIT = Path(__file__).parents[1]
 """plait itself, some of whose programs run in guests."""
 
@@ -112,7 +116,7 @@ def state_folders() -> list[Path]:
 def unseen(directory: Path) -> str:
     """Return a message about the current folder, of which programs see nothing."""
     return (
-        f"programs do not see {directory}, which contains your home folder or hidden files of it; run plait in a "
+        f"programs do not see {directory}, which contains a home folder or is hidden in one; run plait in a "
         f"folder of your experiment, or add --ro {shlex.quote(str(directory))}"
     )
 
@@ -145,12 +149,48 @@ def _may_be_implied(path: Path) -> bool:
     """Return whether programs may see `path` without --ro: it contains no home, and is no hidden part of one."""
     if _contains_home(path):
         return False
-    home, place = _resolved(Path.home()), _resolved(path)
-    return not (place.is_relative_to(home) and place.relative_to(home).parts[0].startswith("."))
+    place = _resolved(path)
+    inside = [place.relative_to(home) for home in _homes_above(place)]
+    return not any(part.parts[0].startswith(".") for part in inside if part.parts)
 
 
 def _contains_home(path: Path) -> bool:
-    return _resolved(Path.home()).is_relative_to(_resolved(path))
+    place = _resolved(path)
+    return any(home.is_relative_to(place) for home in _own_homes()) or _is_home(place) or _holds_homes(place)
+
+
+def _homes_above(place: Path) -> list[Path]:
+    """Return the homes that contain `place`, whoever owns them: root may stand in the folder of somebody else."""
+    own = _own_homes()
+    return [folder for folder in (place, *place.parents) if folder in own or _is_home(folder)]
+
+
+def _own_homes() -> set[Path]:
+    """Return the homes of this process: of its environment, of its user, and of the user who called sudo."""
+    homes = {_resolved(Path.home())}
+    for uid in (os.getuid(), os.environ.get("SUDO_UID", "")):
+        with contextlib.suppress(KeyError, ValueError, OverflowError):
+            homes.add(_resolved(Path(pwd.getpwuid(int(uid)).pw_dir)))
+    return {home for home in homes if home != Path("/")}
+
+
+def _is_home(place: Path) -> bool:
+    """Return whether `place` is the home of the person after whom it is named."""
+    try:
+        user = pwd.getpwnam(place.name)
+    except (KeyError, ValueError):
+        return False
+    return (user.pw_uid == 0 or user.pw_uid >= _FIRST_PERSON) and _resolved(Path(user.pw_dir)) == place
+
+
+def _holds_homes(place: Path) -> bool:
+    """Return whether one of the first folders in `place` is a home, as in /home."""
+    try:
+        with os.scandir(place) as entries:
+            names = [entry.name for entry, _ in zip(entries, range(_MOST_FOLDERS), strict=False)]
+    except OSError:
+        return False
+    return any(_is_home(place / name) for name in names)
 
 
 def _with_targets(paths: Iterable[Path]) -> Iterator[str]:

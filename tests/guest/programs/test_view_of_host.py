@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import subprocess
 import sys
 from pathlib import Path
@@ -74,7 +75,17 @@ def test_the_error_of_a_file_that_programs_do_not_see_says_how_to_add_it(home: P
 def test_a_program_in_the_home_folder_does_not_see_the_home_and_plait_says_so(home: Path) -> None:
     done = run("exec", "--", "ls", "-A", home=home, folder=home)
     assert done.stdout == "", "an empty folder in place of the home"
-    assert f"programs do not see {home}, which contains your home folder" in done.stderr
+    assert f"programs do not see {home}, which contains a home folder" in done.stderr
+
+
+def test_a_study_in_the_home_folder_says_once_that_its_programs_do_not_see_it(home: Path) -> None:
+    scenario = home / "project" / "study.yaml"
+    scenario.write_text(SCENARIO.replace("FILE", "/etc/hostname"))
+    words = ("run", str(scenario), "--repeat", "2", "--fresh", "--out", str(home / "out"))
+    done = run(*words, home=home, folder=home)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count(f"programs do not see {home}, which contains a home folder") == 1
+    assert "programs do not see" not in run(*words, home=home, folder=home / "project").stderr
 
 
 def test_a_command_line_shows_what_it_names_but_no_hidden_folder_of_the_home(home: Path) -> None:
@@ -121,6 +132,25 @@ def test_a_machine_copies_no_file_that_programs_do_not_see(
         assert copied is not None
         assert (path in copied) == shown
         assert view_for_programs(programs).shows(path) == shown
+
+
+def test_root_shows_no_home_of_somebody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    homes = tmp_path / "homes"
+    alice = homes / "alice"
+    (alice / ".ssh").mkdir(parents=True)
+    (alice / "project").mkdir()
+    real = pwd.getpwnam
+
+    def with_alice(name: str) -> pwd.struct_passwd:
+        user = ("alice", "x", 1000, 1000, "", str(alice), "/bin/sh")
+        return pwd.struct_passwd(user) if name == "alice" else real(name)
+
+    monkeypatch.setattr(pwd, "getpwnam", with_alice)
+    for folder, shown in ((homes, False), (alice, False), (alice / ".ssh", False), (alice / "project", True)):
+        monkeypatch.chdir(folder)
+        assert view_for().shows(folder) == shown, folder
+        monkeypatch.chdir("/")
+        assert view_for([f"--key={folder}"]).shows(folder) == shown, folder
 
 
 def test_a_view_knows_what_it_shows(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,8 +16,6 @@ from plait.cli.shared.options import KernelOption, PlannedCase, ScenarioArgument
 from plait.cli.shared.sandbox import DISK, DiskOption, RoOption, UnconfinedOption, policy
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from plait.engine.uml.containment import Policy
     from plait.plan.model.plan import Plan
     from plait.prompt.loop import Prompt
@@ -70,6 +69,7 @@ def _serve(
 ) -> int:
     """Boot the network, serve it to other prompts, and run this prompt; the network ends with it."""
     from plait.cache import cache_root
+    from plait.engine.host_view import unseen
     from plait.engine.uml.containment import caution
     from plait.engine.uml.session import Session, SessionRequest
     from plait.engine.workspace import Workspace
@@ -82,6 +82,8 @@ def _serve(
         with Session(chosen, AGENT, folder, plan, request, real_time=True, policy=allowed) as session:
             if session.guest.missing:
                 notify(caution(session.guest.missing))
+            if not session.view.shows(Path.cwd()):
+                notify(unseen(Path.cwd()))
             with PromptServer(session, path) as server:
                 code = _use(prompt, node)
             if server.failure is not None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from plait.engine.engine import Interrupted
+from plait.engine.host_view import unseen
 from plait.engine.one_processor import OneProcessor, threads_and_children
 from plait.engine.uml.containment import GUEST, caution
 from plait.engine.uml.guest import start
@@ -53,10 +54,10 @@ class GuestRunner:
     """Runs the guests of an engine, one for each trial."""
 
     def __init__(self, limits: TrialLimits, warn: Callable[[str], None]) -> None:
-        """The runner calls `warn` once if this machine lacks layers of the sandbox."""
+        """The runner calls `warn` once if this machine lacks layers of the sandbox, or hides the current folder."""
         self.limits = limits
         self._warn = warn
-        self._warned = False
+        self._warned: set[str] = set()
 
     def run(self, sandbox: Sandbox, job: Job) -> tuple[int, str | None]:
         """Run the guest of a trial to its end; return its exit code, and why plait ended it, if it did.
@@ -66,15 +67,21 @@ class GuestRunner:
         started = time.monotonic()
         with os.fdopen(Folder(job.folder).new("console.log"), "wb") as console:
             guest = start(sandbox, console)
-            if guest.missing and not self._warned:
-                self._warned = True
-                self._warn(caution(guest.missing))
+            if guest.missing:
+                self._warn_once("layers", caution(guest.missing))
+            if sandbox.view is not None and not sandbox.view.shows(here := Path.cwd()):
+                self._warn_once("folder", unseen(here))
             try:
                 watch = Watch(job, self.limits, started, emulator=sandbox.emulator)
                 verdict = watch.until_exit(guest)
             finally:
                 guest.end()
         return guest.process.returncode, verdict
+
+    def _warn_once(self, subject: str, text: str) -> None:
+        if subject not in self._warned:
+            self._warned.add(subject)
+            self._warn(text)
 
 
 class PausableGuest(Protocol):

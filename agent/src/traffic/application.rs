@@ -142,7 +142,7 @@ fn send_packets(traffic: &Traffic, flow: &FlowState, begin_us: i64, socket: &Own
     flow.progress().start_us = Some(start_us);
     traffic.event(start_us, flow, "flow_start");
     let mut sent = 0;
-    let result = udp::transmit(flow, job, begin_us, socket, &mut sent);
+    let result = udp::transmit(traffic, flow, job, begin_us, socket, &mut sent);
     flow.progress().sent_bytes = Some(sent);
     if let Err(why) = result {
         fail(traffic, flow, format!("sending: {why}"));

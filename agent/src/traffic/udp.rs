@@ -1,4 +1,6 @@
-//! UDP packets at a constant rate. Each begins with its number, little-endian in eight bytes.
+//! UDP packets at a constant rate. Each begins with its number, little-endian in eight bytes. Between
+//! machines the secret of the trial follows, if there is room: a queue on the way can still hold
+//! packets of the trial before.
 //!
 //! The receiver takes many packets per system call and reads the kernel's time stamps. Neither the
 //! load nor the time resolution depends on how often the receiver wakes up.
@@ -15,7 +17,7 @@ use super::state::Traffic;
 use crate::clock;
 use crate::error::describe;
 use crate::plan::{SideName, Udp};
-use crate::sys::Datagrams;
+use crate::sys::{Datagram, Datagrams};
 
 /// Packets per system call.
 const BATCH: usize = 256;
@@ -23,9 +25,12 @@ const BATCH: usize = 256;
 /// How often a client opens the way for packets to it, until the first of them has arrived.
 const OPENING_EVERY_NS: i64 = 200_000_000;
 const OPENING_BYTES: usize = 16;
+/// Where a packet has the secret of its trial.
+const MARK: std::ops::Range<usize> = 8..16;
 
 /// Send each packet when it is due. A packet that the network cannot carry at that moment is lost.
 pub fn transmit(
+    traffic: &Traffic,
     flow: &FlowState,
     job: &Udp,
     begin_us: i64,
@@ -34,6 +39,9 @@ pub fn transmit(
 ) -> Result<(), String> {
     let size = usize::try_from(job.packet_bytes).map_err(|error| error.to_string())?;
     let mut packet = vec![0; size];
+    if let Some(mark) = mark(traffic, flow, job) {
+        packet[MARK].copy_from_slice(&mark);
+    }
     let mut due_ns = begin_us * 1000;
     for number in 0..job.count {
         clock::sleep_until_ns(due_ns);
@@ -50,6 +58,20 @@ pub fn transmit(
         due_ns += job.interval_ns;
     }
     Ok(())
+}
+
+/// Return what marks the packets of this trial between machines. None: both ends are on this machine,
+/// or the packets are too short.
+fn mark(traffic: &Traffic, flow: &FlowState, job: &Udp) -> Option<[u8; 8]> {
+    let apart = !is_here(&flow.plan.client) || !is_here(&flow.plan.server);
+    let fits = usize::try_from(job.packet_bytes).is_ok_and(|bytes| bytes >= MARK.end);
+    (apart && fits).then(|| traffic.secret.to_le_bytes())
+}
+
+/// Return the number of a packet; none if it is of another trial.
+fn number_of(datagram: &Datagram, mark: Option<[u8; 8]>) -> Option<usize> {
+    mark.is_none_or(|mark| datagram.head[MARK] == mark)
+        .then(|| usize::try_from(datagram.number()).unwrap_or(usize::MAX))
 }
 
 /// Whether an error means that a packet was lost, not that the socket is broken.
@@ -137,6 +159,7 @@ pub fn receive(
         let count = usize::try_from(job.count).map_err(|error| error.to_string())?;
         flow.messages().expect(count, job.packet_bytes)?;
     }
+    let mark = mark(traffic, flow, job);
     let mut datagrams = Datagrams::new(BATCH);
     let mut last_us = None;
     let mut arrived = 0;
@@ -153,7 +176,7 @@ pub fn receive(
                 return Ok(last_us); // the socket was shut down
             }
             let t_us = (datagram.realtime_ns - zero_ns).div_euclid(1000);
-            let number = usize::try_from(datagram.number()).unwrap_or(usize::MAX);
+            let Some(number) = number_of(&datagram, mark) else { continue };
             if messages.received(number, t_us) {
                 arrived += 1;
                 *received += datagram.length;
@@ -166,4 +189,25 @@ pub fn receive(
     }
     traffic.bell.ring();
     Ok(last_us)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::HEAD_BYTES;
+
+    fn packet(number: u64, secret: u64) -> Datagram {
+        let mut head = [0; HEAD_BYTES];
+        head[..8].copy_from_slice(&number.to_le_bytes());
+        head[MARK].copy_from_slice(&secret.to_le_bytes());
+        Datagram { head, length: 64, realtime_ns: 1 }
+    }
+
+    #[test]
+    fn packets_of_the_trial_before_do_not_count() {
+        let mark = Some(7_u64.to_le_bytes());
+        assert_eq!(number_of(&packet(3, 7), mark), Some(3));
+        assert_eq!(number_of(&packet(3, 6), mark), None);
+        assert_eq!(number_of(&packet(3, 6), None), Some(3));
+    }
 }

@@ -17,7 +17,7 @@ from plait.measure.delays import base_rtt, jitter
 from plait.measure.load import Load, overload, train_rate
 from plait.measure.losses import loss
 from plait.measure.model import DirectionEstimate, LineEstimate
-from plait.measure.probing import LineEnd, PacketBurst
+from plait.measure.probing import DRAIN_US, LineEnd, PacketBurst
 from plait.measure.queues import AFTER_US
 from plait.scenario.names import read_link_name
 
@@ -45,6 +45,7 @@ _ABOVE = 1.3
 _MOST_PACKETS_PER_S = 2000
 """Packets per second of the phase for loss."""
 _MOST_PACKETS = 1_500_000
+_MOST_DRAINING_S = 30.0
 _PORTS = 4
 """Each burst of a trial has its own."""
 
@@ -112,6 +113,7 @@ def measure_line(
     trains = _trains(ways, budget)
     coarse = prober.send(trains)
     trains_us = prober.zero_us
+    prober.wait(max(map(draining_s, trains, coarse)))
     notify(f"{name}: rate, token bucket and queue under load")
     most_bps = max(budget.rate_bps - _SMALL_BPS, budget.rate_bps / 2)
     rates = [min(most_bps, _ABOVE * (train_rate(packets) or most_bps)) for packets in coarse]
@@ -143,6 +145,19 @@ def _trains(ways: Ways, budget: Budget) -> list[PacketBurst]:
         PacketBurst.at_rate(way, place * (_BETWEEN_US + 300_000), FULL_BYTES, budget.rate_bps, lasts_s)
         for place, way in enumerate(ways)
     ]
+
+
+def draining_s(train: PacketBurst, packets: PacketTimes) -> float:
+    """Return how long packets of a train may still wait in a queue after its trial: seconds, at most 30.
+
+    A queue of thousands of packets (fq_codel has 10,240) holds a train for longer than the trial listens. They would
+    fill it again before the load. Nothing waits if no packet arrived in the last second of the trial.
+    """
+    times, bps = packets.arrivals_us(), train_rate(packets)
+    listened_us = train.end_us - train.start_us + DRAIN_US
+    if bps is None or times[-1] - times[0] < listened_us - 1e6:
+        return 0.0
+    return min(_MOST_DRAINING_S, float((~packets.arrived).sum()) * packets.frame_bytes * 8 / bps)
 
 
 def _loads(ways: Ways, rates: list[float], budget: Budget) -> list[PacketBurst]:

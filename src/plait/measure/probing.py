@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from plait.engine.remote.ssh import HostSession
 
 UDP_HEADER, ETHERNET_HEADER = 8, 14
-_DRAIN_US = 4_000_000
+DRAIN_US = 4_000_000
+"""How long a trial listens after its last packet is due."""
 _OPENING_US = 1_000_000
 """Time before the first packets, in which an end behind a translating router opens the way."""
 
@@ -93,7 +95,7 @@ class LineProber:
         Raises TrialError if a host or the connection fails, or a limit would be exceeded.
         """
         hosts = list(dict.fromkeys(end.host for burst in bursts for end in (burst.source, burst.target)))
-        end_us = max(burst.end_us for burst in bursts) + _OPENING_US + _DRAIN_US
+        end_us = max(burst.end_us for burst in bursts) + _OPENING_US + DRAIN_US
         secret = secrets.randbits(53)  # only the hosts of the line know it
         plans = {host: _plan(host, bursts, end_us, secret) for host in hosts}
         self._spent.check(plans[hosts[0]])
@@ -103,10 +105,14 @@ class LineProber:
         sessions = {host: self._sessions[host] for host in hosts}
         zeros = Exchange(sessions, folder, ()).run(plans, lambda _: None)
         self.zero_us = zeros[hosts[0]].ns / 1000
-        self._spent.add_trial(_most_sent(bursts), end_us - _DRAIN_US)
+        self._spent.add_trial(_most_sent(bursts), end_us - DRAIN_US)
         packets = [_packets(folder, number, burst) for number, burst in enumerate(bursts)]
         shutil.rmtree(folder)
         return packets
+
+    def wait(self, seconds: float) -> None:
+        """Send nothing for some time."""
+        time.sleep(seconds)
 
 
 def _most_sent(bursts: Sequence[PacketBurst]) -> int:
@@ -141,7 +147,7 @@ def _flow(number: int, burst: PacketBurst, host: str) -> Flow:
             packet_bytes=burst.packet_bytes,
             interval_ns=burst.interval_ns,
             count=burst.count,
-            drain_us=_DRAIN_US,
+            drain_us=DRAIN_US,
         ),
         transport="udp",
         client=Side(netns=client.host, address=_address(client, host), port=0),

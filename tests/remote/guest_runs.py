@@ -20,8 +20,8 @@ NEEDS_SSHD = pytest.mark.skipif(
 PROGRAM = Path(__file__).with_name("lines_in_guest.py")
 
 
-def in_guest(folder: Path, request: dict[str, Any]) -> str:
-    """Run a command of plait between planted lines in a guest; return what it printed."""
+def in_guest(folder: Path, request: dict[str, Any], *options: str) -> str:
+    """Run a command of plait between planted lines in a guest, with `options` of `plait exec`; return its output."""
     path = folder / "request.json"
     path.write_text(json.dumps(request), encoding="utf-8")
     plait = [sys.executable, "-c", "from plait.cli import main; main()", "exec", "--rw", str(folder)]
@@ -32,6 +32,7 @@ def in_guest(folder: Path, request: dict[str, Any]) -> str:
             "PYTHONDONTWRITEBYTECODE=1",
             "--env",
             f"PLAIT_CACHE={folder / 'cache'}",
+            *options,
             "--",
             sys.executable,
             str(PROGRAM),

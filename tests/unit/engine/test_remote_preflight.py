@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 
+from plait.engine.engine import Job
 from plait.engine.remote.answers import endpoints_in, interface_of, interfaces_with
 from plait.engine.remote.mapping import Mapping, mapping
 from plait.engine.remote.merge import _Paths, _planned_ends
+from plait.engine.remote.preflight import Check
 from plait.engine.remote.probe import joined_pairs, probes
-from plait.errors import TrialError
+from plait.engine.remote.ssh import Connections
+from plait.engine.remote.trial import RemoteEngine
+from plait.errors import MachineError, TrialError
 from plait.hosts.read import parse_hosts
 from plait.scenario import parse
 from plait.study.request import plan_study
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from plait.plan.model.plan import Plan
 
 HOSTS = """\
@@ -33,8 +41,22 @@ transport: mptcp
 """
 
 
-def planned() -> tuple[Plan, Mapping]:
-    (case,) = plan_study(parse(SCENARIO, "two-lines.yaml"), "two-lines").cases
+@dataclass
+class Host:
+    """What a keeper answers before the first trial; this one has no `ip` and lists no endpoints."""
+
+    name: str
+    facts: dict[str, str]
+
+    def route(self, _local: str, _remote: str) -> tuple[None, None]:
+        return None, None
+
+    def endpoints(self) -> None:
+        return None
+
+
+def planned(scenario: str = SCENARIO) -> tuple[Plan, Mapping]:
+    (case,) = plan_study(parse(scenario, "two-lines.yaml"), "two-lines").cases
     plan = case.plan(1)
     return plan, mapping(plan, parse_hosts(HOSTS, "hosts.yaml"))
 
@@ -84,3 +106,46 @@ def test_an_announcement_gets_the_address_of_the_plan() -> None:
     assert _planned_ends(flow, "h1", (None, None, "198.51.100.2", None), known)[2] == second.server_address
     assert _planned_ends(None, "h1", ("198.51.100.1", 1, None, None), known)[0] == second.client_address
     assert _planned_ends(flow, "h1", (None, None, "203.0.113.9", None), known)[2] == "203.0.113.9"
+
+
+@pytest.mark.parametrize("capable", [False, True])
+def test_a_congestion_control_that_a_host_reserves_is_refused_without_the_capability(
+    *, capable: bool
+) -> None:
+    plan, real = planned(SCENARIO.replace("bytes: 6MB", "bytes: 6MB, congestion_control: bbr"))
+    facts = {
+        "net/ipv4/tcp_available_congestion_control": "reno cubic bbr",
+        "net/ipv4/tcp_allowed_congestion_control": "reno cubic",
+        "net/mptcp/enabled": "1",
+        "user": "root",  # of a container
+    } | ({"net_admin": "yes"} if capable else {})
+    sessions = {name: Host(name, facts) for name in ("h1", "h2")}
+    problems = list(Check(plan, real, sessions, configure=False).problems())  # type: ignore[arg-type]
+    assert [("CAP_NET_ADMIN" in problem, "sysctl -w" in problem) for problem in problems] == (
+        [] if capable else [(True, True)] * 2
+    )
+
+
+def test_a_later_trial_that_never_connects_ends_the_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, _ = planned()
+    hosts = parse_hosts(HOSTS, "hosts.yaml")
+    engine = RemoteEngine(hosts, Connections(folder=tmp_path))
+    row = {"start_us": 0, "connected_us": None}
+    monkeypatch.setattr(engine, "_connected", lambda names: {name: HostOfTrial() for name in names})
+    tables = {"flows": pl.DataFrame([row], schema={"start_us": pl.Int64, "connected_us": pl.Int64})}
+    monkeypatch.setattr(engine, "_exchange", lambda *_: (tables, {}))
+    with pytest.raises(
+        MachineError, match=r"^no connection from h1 .* for the \d+ s of a trial, so the study ends"
+    ):
+        engine.execute(Job(plan, {}, tmp_path))
+
+
+class HostOfTrial:
+    """A host whose settings are those of the plan."""
+
+    name = "h1"
+
+    def read(self, _settings: object) -> dict[str, str]:
+        return {}

@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # The keeper: what plait starts on a remote host through ssh. It obeys orders on its standard input, starts the agent,
 # and leaves nothing behind. A janitor waits until every process of the session has ended, however that happened
 # (`kill -9`, a broken connection). It then restores the settings, and removes the folder.
@@ -91,13 +92,15 @@ facts() {
     echo "folder $folder"
     df -Pk "$folder" | tail -n 1 | while read -r _ _ _ free _; do echo "disk_kib $free"; done
     grep -E '^MemAvailable:' /proc/meminfo | while read -r _ free _; do echo "memory_kib $free"; done
-    [ "$(id -u)" = 0 ] && echo "user root"
+    capabilities=$(sed -n 's/^CapEff:[[:space:]]*//p' /proc/self/status) # root in a container may lack CAP_NET_ADMIN
+    [ $((0x${capabilities:-0} >> 12 & 1)) = 1 ] && echo "net_admin yes"
     $root true 2>/dev/null && echo "root yes"
     return 0
 }
 
 echo "hello 1 $folder"
 # `read` takes one byte at a time, so that nothing of what follows a line is lost.
+# shellcheck disable=SC2016 # the inner shell expands it
 while order=$(timeout "$patience" sh -c 'IFS= read -r line && printf %s "$line"'); do
     # shellcheck disable=SC2086 # an order is a list of words
     set -- $order

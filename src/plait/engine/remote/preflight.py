@@ -89,11 +89,12 @@ class Check:
                     f"{name} has no congestion control {algorithm} (it has {', '.join(available)}); load it there: "
                     f"`{shell_command('modprobe', f'tcp_{algorithm}')}`"
                 )
-            elif algorithm in of_flows and facts.get("user") != "root" and algorithm not in allowed:
+            elif algorithm in of_flows and facts.get("net_admin") != "yes" and algorithm not in allowed:
                 setting = f"net.ipv4.tcp_allowed_congestion_control={' '.join([*allowed, algorithm])}"
                 yield (
-                    f"{name} does not allow the congestion control {algorithm} to ordinary users; allow it there: "
-                    f"`{shell_command('sysctl', '-w', setting)}`"
+                    f"{name} does not allow the congestion control {algorithm} to processes without CAP_NET_ADMIN; "
+                    f"allow it there: `{shell_command('sysctl', '-w', setting)}`, or start its container with "
+                    "--cap-add NET_ADMIN"
                 )
         schedulers = facts.get("net/mptcp/available_schedulers", "").split()
         scheduler = planned.get("net/mptcp/scheduler")

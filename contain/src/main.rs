@@ -30,6 +30,7 @@ mod spec;
 mod supervise;
 mod sys;
 
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 use failure::{Attempt, Failure};
@@ -64,6 +65,10 @@ fn run(spec: &Spec) -> Result<u8, Failure> {
     let mut layers = layers::Layers::new(spec);
     namespaces::enter(&mut layers)?;
     let folder = root::enter(spec, &mut layers)?;
-    privileges::give_up(spec, &mut layers, folder.is_some())?;
-    supervise::run(spec, &layers, folder)
+    let confined = folder.is_some();
+    if let Some(folder) = folder {
+        report::folder(spec, folder.as_fd())?; // plait alone keeps it
+    }
+    privileges::give_up(spec, &mut layers, confined)?;
+    supervise::run(spec, &layers, confined)
 }

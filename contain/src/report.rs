@@ -1,9 +1,10 @@
-//! The report to plait: one line of JSON on the report's socket.
+//! The report to plait: one line of JSON on the report's socket. A space before it carries the descriptor
+//! of the guest's folder, while system calls are not filtered yet.
 
 use rustix::fd::BorrowedFd;
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::failure::{Attempt, Failure};
 use crate::layer::Layer;
 use crate::layers::Layers;
 use crate::spec::Spec;
@@ -22,18 +23,23 @@ struct Failed<'a> {
     layer: Option<Layer>,
 }
 
-/// Report that the guest runs as process `pid` of the host, and pass plait its `folder`.
-pub fn started(spec: &Spec, pid: i32, layers: &Layers<'_>, folder: Option<BorrowedFd<'_>>) {
-    send(spec, &Started { pid, layers: &layers.held, missing: &layers.missing }, folder);
+/// Pass plait the guest's folder.
+pub fn folder(spec: &Spec, folder: BorrowedFd<'_>) -> Result<(), Failure> {
+    sys::send_descriptor(spec.report, b' ', folder).attempt(|| "passing the guest's folder to plait")
+}
+
+/// Report that the guest runs as process `pid` of the host.
+pub fn started(spec: &Spec, pid: i32, layers: &Layers<'_>) {
+    send(spec, &Started { pid, layers: &layers.held, missing: &layers.missing });
 }
 
 /// Report that the guest did not start.
 pub fn failed(spec: &Spec, failure: &Failure) {
-    send(spec, &Failed { error: &failure.reason, layer: failure.layer }, None);
+    send(spec, &Failed { error: &failure.reason, layer: failure.layer });
 }
 
-fn send(spec: &Spec, line: &impl Serialize, folder: Option<BorrowedFd<'_>>) {
+fn send(spec: &Spec, line: &impl Serialize) {
     let mut text = serde_json::to_vec(line).unwrap_or_default();
     text.push(b'\n');
-    sys::send_and_close(spec.report, &text, folder); // plait notices the missing report when this fails
+    sys::write_and_close(spec.report, &text); // plait notices the missing report when this fails
 }

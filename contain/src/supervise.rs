@@ -5,7 +5,7 @@
 
 use std::ffi::CString;
 
-use rustix::fd::{AsFd as _, OwnedFd};
+use rustix::fd::OwnedFd;
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus};
 
 use crate::failure::{Attempt, Failure};
@@ -31,9 +31,8 @@ pub fn die_with(parent: i32) -> Result<(), Failure> {
 }
 
 /// Start process 1 and the guest, wait for the guest, end what remains, and return the guest's exit
-/// code. `folder` is the guest's folder, if the process has a root of its own.
-pub fn run(spec: &Spec, layers: &Layers<'_>, folder: Option<OwnedFd>) -> Result<u8, Failure> {
-    let confined = folder.is_some();
+/// code. `confined`: the process has a root of its own.
+pub fn run(spec: &Spec, layers: &Layers<'_>, confined: bool) -> Result<u8, Failure> {
     let signals = Signals::block().attempt(|| "blocking signals")?;
     let flags = rustix::pipe::PipeFlags::CLOEXEC;
     let (life, supervisor) = rustix::pipe::pipe_with(flags).attempt(|| "creating a pipe")?;
@@ -49,14 +48,13 @@ pub fn run(spec: &Spec, layers: &Layers<'_>, folder: Option<OwnedFd>) -> Result<
     drop((life, result));
     let failure = sys::read_to_end(&outcome).attempt(|| "starting the guest")?; // empty if the kernel runs
     if failure.is_empty() {
-        report::started(spec, guest.as_raw_nonzero().get(), layers, folder.as_ref().map(|fd| fd.as_fd()));
+        report::started(spec, guest.as_raw_nonzero().get(), layers);
     } else {
         report::failed(
             spec,
             &Failure { layer: None, reason: String::from_utf8_lossy(&failure).into_owned() },
         );
     }
-    drop(folder); // plait alone keeps the folder after the guest's end
     let code = wait(guest, first, &signals)?;
     drop(supervisor);
     Ok(code)

@@ -82,18 +82,23 @@ pub fn ignore_children() {
     }
 }
 
-/// Send bytes, and a descriptor if there is one, to a socket that plait passed, and close it.
-pub fn send_and_close(socket: i32, bytes: &[u8], descriptor: Option<BorrowedFd<'_>>) {
+/// Send a byte with a descriptor to a socket that plait passed.
+pub fn send_descriptor(socket: i32, byte: u8, descriptor: BorrowedFd<'_>) -> Result<()> {
     use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
-    // SAFETY: this is one end of a pair of sockets; nothing else in this process uses it.
-    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+    // SAFETY: plait passed the descriptor, and it stays open.
+    let socket = unsafe { BorrowedFd::borrow_raw(socket) };
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
-    let descriptors: Vec<BorrowedFd<'_>> = descriptor.into_iter().collect();
-    if !descriptors.is_empty() {
-        control.push(SendAncillaryMessage::ScmRights(&descriptors));
-    }
-    let _ = sendmsg(socket, &[io::IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL);
+    let descriptors = [descriptor];
+    control.push(SendAncillaryMessage::ScmRights(&descriptors));
+    sendmsg(socket, &[io::IoSlice::new(&[byte])], &mut control, SendFlags::NOSIGNAL).map(drop)
+}
+
+/// Write bytes to a socket that plait passed, and close it.
+pub fn write_and_close(socket: i32, bytes: &[u8]) {
+    // SAFETY: this is one end of a pair of sockets; nothing else in this process uses it.
+    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+    let _ = rustix::io::write(socket, bytes); // Rust ignores SIGPIPE
 }
 
 /// Close a descriptor when this process executes another program.

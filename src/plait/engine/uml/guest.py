@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -99,7 +100,12 @@ def start(sandbox: Sandbox, console: IO[bytes], orders: int = subprocess.DEVNULL
         theirs.close()
     with reports:
         line, folders = _read_report(reports)
-    guest = _started(process, line)
+    try:
+        guest = _started(process, line)
+    except BaseException:
+        for folder in folders:
+            os.close(folder)
+        raise
     for folder in folders:
         GuestFolder(sandbox.folder / GUEST).mount(folder)
     return guest
@@ -107,10 +113,18 @@ def start(sandbox: Sandbox, console: IO[bytes], orders: int = subprocess.DEVNULL
 
 def _read_report(reports: socket.socket) -> tuple[bytes, list[int]]:
     """Return the line that plait-contain sends, empty if none arrives, and a descriptor of the guest's folder."""
-    if not select.select([reports], [], [], _START_S)[0]:
-        return b"", []
-    line, folders, _, _ = socket.recv_fds(reports, _REPORT_BYTES, 1)
-    return line, folders
+    line, folders = b"", list[int]()
+    deadline = time.monotonic() + _START_S
+    while not line.endswith(b"\n") and len(line) < _REPORT_BYTES:
+        left_s = max(0.0, deadline - time.monotonic())
+        if not select.select([reports], [], [], left_s)[0]:
+            break
+        part, passed, _, _ = socket.recv_fds(reports, _REPORT_BYTES, 1)
+        folders += passed
+        if not part:
+            break
+        line += part
+    return (line.strip() if line.endswith(b"\n") else b""), folders
 
 
 def _advice(error: str) -> str:

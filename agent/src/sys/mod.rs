@@ -14,7 +14,7 @@ mod signals;
 mod sockets;
 
 pub use bpf::modify_return;
-pub use datagrams::{Datagram, Datagrams, HEAD_BYTES, stamp_arrivals};
+pub use datagrams::{Datagram, Datagrams, stamp_arrivals};
 pub use mptcp::FullInfo;
 #[cfg(test)]
 pub use mptcp::SUBFLOW_INFO_BYTES;

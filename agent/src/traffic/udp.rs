@@ -194,10 +194,9 @@ pub fn receive(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::HEAD_BYTES;
 
     fn packet(number: u64, secret: u64) -> Datagram {
-        let mut head = [0; HEAD_BYTES];
+        let mut head = [0; 32];
         head[..8].copy_from_slice(&number.to_le_bytes());
         head[MARK].copy_from_slice(&secret.to_le_bytes());
         Datagram { head, length: 64, realtime_ns: 1 }

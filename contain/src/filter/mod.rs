@@ -44,6 +44,7 @@ fn compile(spec: &Spec) -> Result<BpfProgram, BackendError> {
         Guests::All => true,
         Guests::Emulators => spec.emulator,
         Guests::ExecutingMemory => spec.executes_memory,
+        Guests::PassingDescriptors => spec.emulator || spec.executes_memory,
     };
     let mut rules: BTreeMap<c_long, Vec<SeccompRule>> = BTreeMap::new();
     for row in TABLE.iter().flat_map(|group| group.rows).filter(|row| has(row.guests)) {

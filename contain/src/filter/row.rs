@@ -14,6 +14,8 @@ pub enum Guests {
     Emulators,
     /// A kernel that starts its processes from a program in memory (since Linux 6.13).
     ExecutingMemory,
+    /// An emulator, or such a kernel, which may pass its processes a descriptor (since Linux 6.16).
+    PassingDescriptors,
 }
 
 /// What the value of an argument must fulfil.

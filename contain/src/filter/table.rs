@@ -187,7 +187,7 @@ pub const TABLE: &[Group] = &[
             call!(lseek, SYS_lseek),
             call!(pread64, SYS_pread64),
             call!(preadv, SYS_preadv).of(Guests::Emulators),
-            call!(recvmsg, SYS_recvmsg),
+            call!(recvmsg, SYS_recvmsg).of(Guests::PassingDescriptors),
             call!(shutdown, SYS_shutdown),
             call!(fcntl, SYS_fcntl, 1 "F_GETFD" is(libc::F_GETFD)),
             call!(fcntl, SYS_fcntl, 1 "F_SETFD" is(libc::F_SETFD)),
@@ -208,7 +208,8 @@ pub const TABLE: &[Group] = &[
         ]),
         rows: &[
             call!(socketpair, SYS_socketpair, 0 "AF_UNIX" is(libc::AF_UNIX), 1 "SOCK_STREAM" STREAM),
-            call!(sendmsg, SYS_sendmsg), // a connected stream socket ignores or refuses a name
+            // A connected stream socket ignores or refuses a name. Descriptors on their way count for the user.
+            call!(sendmsg, SYS_sendmsg).of(Guests::PassingDescriptors),
         ],
     },
     Group {

@@ -12,6 +12,7 @@ import numpy as np
 
 from plait.dataset.convert import read_stream
 from plait.engine.remote.exchange import Exchange
+from plait.errors import TrialError
 from plait.frames import IPV4_HEADER, IPV6_HEADER
 from plait.measure.packets import PacketTimes
 from plait.plan.model.applications import Udp
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 UDP_HEADER, ETHERNET_HEADER = 8, 14
 DRAIN_US = 4_000_000
 """How long a trial listens after its last packet is due."""
+_BESIDE_US = 60_000_000
+"""Times may be so far outside of a trial: queues hold packets for seconds, and hosts begin at different moments."""
 _OPENING_US = 1_000_000
 """Time before the first packets, in which an end behind a translating router opens the way."""
 
@@ -106,7 +109,7 @@ class LineProber:
         zeros = Exchange(sessions, folder, ()).run(plans, lambda _: None)
         self.zero_us = zeros[hosts[0]].ns / 1000
         self._spent.add_trial(_most_sent(bursts), end_us - DRAIN_US)
-        packets = [_packets(folder, number, burst) for number, burst in enumerate(bursts)]
+        packets = [_packets(folder, number, burst, end_us) for number, burst in enumerate(bursts)]
         shutil.rmtree(folder)
         return packets
 
@@ -164,8 +167,11 @@ def _address(end: LineEnd, host: str) -> str:
     return end.address if end.host == host or end.public is None else end.public
 
 
-def _packets(folder: Path, number: int, burst: PacketBurst) -> PacketTimes:
-    """Return the packets of a burst: when each left by the sender's clock, and arrived by the receiver's."""
+def _packets(folder: Path, number: int, burst: PacketBurst, end_us: int) -> PacketTimes:
+    """Return the packets of a burst: when each left by the sender's clock, and arrived by the receiver's.
+
+    Raises TrialError if a host reports a time that is not of the trial, which ends at `end_us`.
+    """
     sent, received = (np.full(burst.count, np.nan) for _ in range(2))
     for host, column, times in (
         (burst.source.host, "sent_us", sent),
@@ -174,6 +180,11 @@ def _packets(folder: Path, number: int, burst: PacketBurst) -> PacketTimes:
         table = read_stream(folder / host / "messages.arrow", "messages")
         rows = table.filter((table["flow"] == number) & table[column].is_not_null())
         inside = rows.filter((rows["index"] >= 0) & (rows["index"] < burst.count))
-        times[inside["index"].to_numpy()] = inside[column].to_numpy()
+        values = inside[column].to_numpy()
+        if ((values < -_BESIDE_US) | (values > end_us + _BESIDE_US)).any():
+            raise TrialError(
+                f"{host} reports a packet at a time that is not of the trial; is its clock set while it measures?"
+            )
+        times[inside["index"].to_numpy()] = values
     known = ~np.isnan(sent)
     return PacketTimes(sent[known], received[known], burst.frame_bytes)

@@ -8,6 +8,13 @@ from typing import Any
 
 from plait.errors import TrialError
 
+_DIGITS = 20
+
+
+def whole_number(text: str) -> int | None:
+    """Return the number that a host wrote in at most 19 decimal digits; None if it wrote anything else."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < _DIGITS else None
+
 
 def interfaces_with(address: str, text: str) -> set[str] | None:
     """Return the interfaces that have `address`, of the answer of `ip -json address`; None: there is no answer."""

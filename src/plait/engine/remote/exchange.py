@@ -9,13 +9,14 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from plait.engine.remote.answers import whole_number
 from plait.engine.remote.clocks import Offset, Zero, best, offset
 from plait.engine.remote.merge import FETCHED
 from plait.errors import TrialError, printable
 from plait.plan.identity import plan_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from plait.engine.remote.ssh import HostSession
@@ -78,15 +79,19 @@ class Participant:
         return word
 
     def _number(self, text: str) -> int:
-        if not text.isdigit() or len(text) > 20:
+        number = whole_number(text)
+        if number is None:
             raise TrialError(f"{self.name}: the agent sent {text[:40]!r} instead of a time")
-        return int(text)
+        return number
 
     def wait_for(self, word: str, timeout_s: float) -> None:
         """Read lines until one begins with `word`; TrialError if the agent ends before."""
         deadline = time.monotonic() + timeout_s
         while not self.ended:
-            if self.take_line(max(0.1, deadline - time.monotonic())) == word:
+            left_s = deadline - time.monotonic()
+            if left_s < 0:
+                raise TrialError(f"{self.name}: the agent did not say {word!r} within {timeout_s:.0f} s")
+            if self.take_line(left_s) == word:
                 return
 
     def zero(self) -> Zero:
@@ -259,3 +264,15 @@ def read_status(path: Path, name: str) -> dict[str, object]:
         last = f": {text.strip().splitlines()[-1]}" if text.strip() else ""
         raise TrialError(printable(f"{name}: the agent ended without a report{last}"))
     return status
+
+
+def longest_status(folder: Path, names: Iterable[str]) -> bytes:
+    """Return the status of the host on which the trial lasted longest (TrialError if one reports no time)."""
+    statuses = {name: read_status(folder / name / "status.json", name) for name in names}
+    lasted_us = {}
+    for name, status in statuses.items():
+        time_us = status.get("virtual_us")
+        if not isinstance(time_us, int):
+            raise TrialError(f"{name}: the agent does not report how long the trial lasted")
+        lasted_us[name] = time_us
+    return json.dumps(statuses[max(lasted_us, key=lambda name: lasted_us[name])]).encode()

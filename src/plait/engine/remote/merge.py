@@ -119,7 +119,8 @@ class _Paths:
             subflows = _numbered(host.tables["subflows"], flows_of(plan, host.node))
             columns = ("flow", "local_address", "local_port", "remote_address")
             for number, local, port, remote in subflows.select(columns).unique().rows():
-                flow = by_id[number]
+                if (flow := by_id.get(number)) is None:
+                    continue  # of a flow that the host was not given
                 pairs = real.pairs(flow, host.node).get((local, remote), [])
                 if real.opener(flow) == host.node and port is not None and len(pairs) == 1:
                     opened[number, port] = pairs[0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from plait.engine.remote.answers import whole_number
 from plait.engine.remote.configure import planned_endpoints, planned_sysctls
 from plait.engine.remote.mapping import flows_of, nodes_of
 from plait.errors import shell_command
@@ -114,9 +115,9 @@ class Check:
             "memory_kib": "of memory; end other programs there",
         }
         for fact, least in needed.items():
-            text = facts.get(fact, "")
-            if text.isdigit() and int(text) < least:
-                yield f"{name} has {int(text) >> 10} MiB {remedy[fact]} (a trial needs {-(-least >> 10)} MiB)"
+            free = whole_number(facts.get(fact, ""))
+            if free is not None and free < least:
+                yield f"{name} has {free >> 10} MiB {remedy[fact]} (a trial needs {-(-least >> 10)} MiB)"
 
     def _mptcp(self, session: HostSession) -> Iterator[str]:
         name, facts = session.name, session.facts

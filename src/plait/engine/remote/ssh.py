@@ -19,7 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from plait.engine.remote.answers import endpoints_in, interface_of, interfaces_with
+from plait.engine.remote.answers import endpoints_in, interface_of, interfaces_with, whole_number
 from plait.engine.remote.channel import Channel, LastWords, StoppedError
 from plait.errors import MachineError, TrialError
 from plait.files import Folder
@@ -137,8 +137,9 @@ class HostSession:
 
     def _greet(self) -> str:
         """Wait for the keeper, and return the path of its folder."""
+        deadline = time.monotonic() + CONNECT_S + ANSWER_S
         for _ in range(_GREETING_LINES):
-            words = self.channel.line(CONNECT_S + ANSWER_S).split(maxsplit=2)
+            words = self.channel.line(max(0.0, deadline - time.monotonic())).split(maxsplit=2)
             if words[:2] == ["hello", "1"] and len(words) == 3:
                 return words[2]
         raise TrialError(
@@ -149,7 +150,8 @@ class HostSession:
         """Give an order, with `data` if it has some, and return the lines of the answer before `ok`."""
         self.start_order(*words, data=data)
         lines = []
-        while (line := self.channel.line(timeout_s)) != "ok":
+        deadline = time.monotonic() + timeout_s
+        while (line := self.channel.line(max(0.0, deadline - time.monotonic()))) != "ok":
             if line.startswith("failed"):
                 reason = line.removeprefix("failed").strip() or "it gave no reason"
                 raise TrialError(f"{self.name}: {words[0]}: {reason.removeprefix('plait-agent: ')}")
@@ -196,9 +198,9 @@ class HostSession:
         words = self.channel.line(ANSWER_S).split()
         if words == ["none"]:
             return 0
-        if len(words) != 2 or words[0] != "file" or not words[1].isdigit():
+        size = whole_number(words[1]) if len(words) == 2 and words[0] == "file" else None
+        if size is None:
             raise TrialError(f"{self.name}: the host did not send {name}")
-        size = int(words[1][:20])
         if size > most:
             raise TrialError(f"{self.name}: {name} has {size} bytes; plait accepts {most}")
         with os.fdopen(Folder(target.parent).new(target.name), "wb") as file:

@@ -20,7 +20,7 @@ from plait.engine.engine import Clock, EngineIdentity, Interrupted
 from plait.engine.remote import merge
 from plait.engine.remote.channel import StoppedError
 from plait.engine.remote.configure import planned_sysctls, wanted
-from plait.engine.remote.exchange import Exchange
+from plait.engine.remote.exchange import Exchange, longest_status
 from plait.engine.remote.mapping import mapping, nodes_of, plan_of
 from plait.engine.remote.preflight import Check
 from plait.engine.remote.probe import probes as probes_for
@@ -222,9 +222,7 @@ class RemoteEngine:
         """Write the tables and the status of the trial, and note the facts."""
         first = next(iter(zeros.values()))
         merge.write(tables, job.folder / "data")
-        statuses = [json.loads((job.folder / name / "status.json").read_bytes()) for name in zeros]
-        longest = max(statuses, key=lambda status: int(status["virtual_us"]))
-        Folder(job.folder).write("status.json", json.dumps(longest).encode())
+        Folder(job.folder).write("status.json", longest_status(job.folder, zeros))
         for name, zero in zeros.items():
             error_us = (zero.error_ns + first.error_ns) / 1000 if zero is not first else 0.0
             job.note(f"{name}.kernel", self._sessions[name].facts.get("kernel"))

@@ -1,0 +1,118 @@
+"""A host that answers wrongly, or slowly without end, fails its trial with a sentence: plait does not trust it."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+from test_remote_preflight import planned
+
+from plait.dataset.model import ALL_TABLES
+from plait.engine.remote.answers import whole_number
+from plait.engine.remote.exchange import Participant, longest_status
+from plait.engine.remote.merge import FETCHED, HostTables, merged
+from plait.engine.remote.ssh import Connections, HostSession
+from plait.errors import TrialError
+from plait.measure.probing import LineEnd, PacketBurst, _packets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SUPERSCRIPT = "\N{SUPERSCRIPT TWO}"
+"""A digit by `str.isdigit`, and no number by `int`."""
+
+
+class LocalHost(Connections):
+    """A shell script in place of ssh."""
+
+    script = ""
+
+    def command(self, destination: str) -> list[str]:  # noqa: ARG002
+        return ["sh", "-c", self.script]
+
+
+@contextmanager
+def session(tmp_path: Path, script: str) -> Iterator[HostSession]:
+    connections = LocalHost(folder=tmp_path)
+    connections.script = script
+    host = HostSession(connections, "h1", "h1.example")
+    try:
+        yield host
+    finally:
+        host.process.kill()
+        host.end()
+
+
+@pytest.mark.parametrize("text", [SUPERSCRIPT, "1" * 20, "-1", "", "1_0"])
+def test_only_ascii_digits_are_a_number(text: str) -> None:
+    assert whole_number(text) is None
+
+
+@pytest.mark.parametrize("answer", ["time x", f"time {SUPERSCRIPT}", f"zero {SUPERSCRIPT}"])
+def test_a_time_that_is_no_number_fails_the_trial(tmp_path: Path, answer: str) -> None:
+    with session(tmp_path, f"echo '{answer}'; cat") as host:
+        participant = Participant(host, asked_ns=[0])
+        with pytest.raises(TrialError, match="instead of a time"):
+            participant.wait_for("ready", 20)
+
+
+def test_a_size_that_is_no_number_fails_the_trial(tmp_path: Path) -> None:
+    with (
+        session(tmp_path, f"echo 'file {SUPERSCRIPT}'; cat") as host,
+        pytest.raises(TrialError, match="h1: the host did not send"),
+    ):
+        host.fetch("status.json", tmp_path / "status.json", 100)
+
+
+def test_a_host_that_talks_without_end_fails_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    passed = iter(range(1_000_000))
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(passed)))  # a second at each look
+    with (
+        session(tmp_path, "yes word") as host,
+        pytest.raises(TrialError, match="did not say 'ready' within 60 s"),
+    ):
+        Participant(host).wait_for("ready", 60)
+    with session(tmp_path, "yes word") as host:
+        with pytest.raises(TrialError):
+            host.order("facts")
+        assert next(passed) < 1000
+
+
+@pytest.mark.parametrize(
+    "status", ["{}", '{"virtual_us": null}', '{"virtual_us": "7"}', '{"virtual_us": []}']
+)
+def test_a_status_without_a_time_fails_the_trial(tmp_path: Path, status: str) -> None:
+    for name, text in (("h1", '{"virtual_us": 7}'), ("h2", status)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "status.json").write_text(text)
+    with pytest.raises(TrialError, match=r"^h2: the agent does not report how long the trial lasted$"):
+        longest_status(tmp_path, ["h1", "h2"])
+    assert json.loads(longest_status(tmp_path, ["h1"])) == {"virtual_us": 7}
+
+
+def test_rows_of_flows_that_a_host_was_not_given_count_for_no_flow() -> None:
+    plan, real = planned()
+    tables = {name: pl.DataFrame(schema=ALL_TABLES[name]) for name in FETCHED}
+    row = {"flow": 7, "local_address": "192.0.2.1", "local_port": 1, "remote_address": "192.0.2.2"}
+    empty = dict.fromkeys(ALL_TABLES["subflows"])
+    tables["subflows"] = pl.DataFrame([{**empty, **row}], schema=ALL_TABLES["subflows"])
+    rows = merged(plan, real, [HostTables("h1", tables, 0), HostTables("h2", tables, 0)])["subflows"]
+    assert rows["flow"].to_list() == [None, None]
+
+
+@pytest.mark.parametrize("received_us", [1 << 62, -(1 << 62)])
+def test_packets_at_impossible_times_fail_the_measurement(tmp_path: Path, received_us: int) -> None:
+    ends = (LineEnd("h1", "192.0.2.1", "192.0.2.1", 5001), LineEnd("h2", "192.0.2.2", "192.0.2.2", 5001))
+    burst = PacketBurst(*ends, 0, 64, 1000, 2)
+    for host, sent, received in (("h1", 5, None), ("h2", None, received_us)):
+        rows = [{"flow": 0, "index": 0, "sent_us": sent, "received_us": received, "bytes": 64, "copies": 1}]
+        (tmp_path / host).mkdir()
+        frame = pl.DataFrame(rows, schema=ALL_TABLES["messages"])
+        frame.write_ipc_stream(tmp_path / host / "messages.arrow", compression="uncompressed")
+    with pytest.raises(TrialError, match=r"^h2 reports a packet at a time that is not of the trial"):
+        _packets(tmp_path, 0, burst, 10_000_000)

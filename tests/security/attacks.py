@@ -196,12 +196,12 @@ ATTACKS: dict[str, tuple[Callable[[Host], str], tuple[str, ...]]] = {
     ),
     "connect to a socket among the host's files": (
         lambda host: f"unix=/plait/host{host.folder}/socket",
-        ("seccomp", "landlock"),
+        ("seccomp",),
     ),
     "connect to an abstract socket": (lambda host: f"abstract=plait-{host.victim.pid}", NETWORK),
     "connect to the loopback": (lambda host: f"tcp={host.tcp.getsockname()[1]}", NETWORK),
-    "execute what is in memory": (lambda _: "memfd=/plait/linux", ("seccomp", "landlock")),
-    "make a namespace": (lambda _: "namespace=x", ("seccomp", "landlock", "minimal_root")),
+    "execute what is in memory": (lambda _: "memfd=/plait/linux", ("seccomp",)),
+    "make a namespace": (lambda _: "namespace=x", ("seccomp",)),
     "leave a set-user-ID file": (lambda _: "setuid=/job/it", ("seccomp",)),
     "attach shared memory": (lambda host: f"shm={host.victim.pid}", ("seccomp", "ipc_namespace")),
     "write more than is allowed": (lambda _: f"much={1 << 21}", ("resource_limits",)),
@@ -240,7 +240,7 @@ if ROOT:  # executing the kernel takes the capabilities of anybody else
     ATTACKS["mount"] = (lambda _: "mount=/job", ("seccomp", "no_capabilities", "landlock"))
     ATTACKS["make a device"] = (
         lambda _: "device=/job/device",
-        ("seccomp", "no_capabilities", "user_namespace", "landlock"),
+        ("seccomp", "no_capabilities", "user_namespace"),
     )
 if MAY_TRACE:
     ATTACKS["write another process's memory"] = (
@@ -254,7 +254,7 @@ if MAY_TRACE:
 
 
 OF_EMULATORS: dict[str, tuple[Callable[[Host], str], tuple[str, ...]]] = {
-    "make a namespace with flags in memory": (lambda _: "clone3=x", ("seccomp", "landlock", "minimal_root")),
+    "make a namespace with flags in memory": (lambda _: "clone3=x", ("seccomp",)),
     "execute a file of the emulator": (lambda _: f"execute={FOLDER}/qemu", ("landlock",)),
 }
 

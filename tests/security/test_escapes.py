@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from attacks import ATTACKS, OF_EMULATORS, Host, attacked, attacked_host, built
+from attacks import ATTACKS, OF_EMULATORS, ROOT, Host, attacked, attacked_host, built
 
 from plait.engine.machine.qemu import FOLDER
 from plait.engine.uml.containment import GUEST, LAYERS, Policy, Sandbox
@@ -57,6 +57,23 @@ def test_an_attack_that_succeeds_without_its_layers_fails_with_them(
         assert os.read(reader, 1) == b""  # nobody has written to the FIFO
         succeeded = attacked(attack, tmp_path, request(host), layers, emulator=emulator) == 0
         assert succeeded, "this proves nothing of its layers"
+    finally:
+        os.close(reader)
+
+
+@pytest.mark.parametrize(
+    ("name", "layer"), [(name, layer) for name, (_, layers) in ATTACKS.items() for layer in layers]
+)
+def test_each_layer_of_an_attack_stops_it_alone(
+    name: str, layer: str, attack: Path, host: Host, tmp_path: Path
+) -> None:
+    request, layers = ATTACKS[name]
+    others = tuple(other for other in layers if other != layer)
+    if not ROOT and "user_namespace" in others:
+        pytest.skip("an ordinary user has no other namespace without it")
+    reader = os.open(host.folder / "fifo", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert attacked(attack, tmp_path, request(host), others) != 0
     finally:
         os.close(reader)
 

@@ -9,7 +9,6 @@ import pytest
 
 from plait import kernel as kernels
 from plait.binaries import AGENT
-from plait.calibration.calibrate import calibrate
 from plait.dataset.convert import convert
 from plait.dataset.digest import trial_digest
 from plait.engine.engine import Job
@@ -23,7 +22,6 @@ from plait.seeds import trial_seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     import polars as pl
 
@@ -135,20 +133,6 @@ def test_the_queue_of_such_a_chain_is_that_of_a_device(run: Callable[..., Tables
         for rows in (device["links"], chain["links"])
     ]
     assert (overflow[0] > 0) == (overflow[1] > 0)
-
-
-def test_the_calibration_measures_devices_as_configured(tmp_path: Path) -> None:
-    """Frames of 9000 bytes at 1 Mbit/s need 72 ms of their own, which are no delay of the link."""
-    link = "mtu: 9000, rate: 1mbit, delay: 10ms, backward: {rate: 20mbit, loss: 2%, jitter: 5ms, delay: 20ms}"
-    plan = resolve(parse(LINE.replace("LINK", link), "test.yaml"), 1)
-    engine = VirtualEngine(kernels.ensure(), AGENT, links="device")
-    done = calibrate([("", plan)], engine, engine.identity(), tmp_path, jobs=1, fresh=True)
-    assert done.measured == 2
-    figures = [
-        figure for measured in done.figures.values() for figure in measured if figure.name == "delay_us"
-    ]
-    assert [figure.configured for figure in figures] == [10_000, 20_000]
-    assert figures[0].measured == pytest.approx(10_000, abs=2)
 
 
 def carried(rows: pl.DataFrame, begin_s: float, end_s: float) -> float:

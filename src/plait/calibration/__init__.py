@@ -1,4 +1,4 @@
-"""Calibration: measure each distinct link setting of a study in the engine that will run it, before the study.
+"""Calibration: measure each distinct chain of qdiscs of a study in the engine that will run it, before the study.
 
 settings   the distinct link settings in the plans of a study
 probes     the plan that measures several settings side by side with UDP packets

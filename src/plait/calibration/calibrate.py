@@ -132,7 +132,7 @@ def calibrate(
         MachineError: a figure is out of tolerance.
         TrialError: a guest failed.
     """
-    settings = settings_of(plans, engine.emulated_links or "chain")
+    settings = settings_of(plans)
     cached = {} if fresh else {setting: _read_cached(cache, setting, identity) for setting in settings}
     figures = {setting: measured for setting, measured in cached.items() if measured is not None}
     unknown = [setting for setting in settings if setting not in figures]

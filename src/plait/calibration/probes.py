@@ -152,12 +152,9 @@ def loss_ratio(setting: Setting) -> float:
 
 
 def lost_share(setting: Setting) -> float:
-    """Return the share of losses after which no copy arrives.
-
-    In a chain a loss takes one of the two copies of a duplicated packet. A device duplicates what it has not lost.
-    """
+    """Return the share of losses after which no copy arrives: a loss takes one of two copies of a duplicated packet."""
     netem = setting.netem
-    return 1.0 if netem is None or setting.links == "device" else 1 - netem.duplicate_ratio
+    return 1.0 if netem is None else 1 - netem.duplicate_ratio
 
 
 def _shaped(plan: Plan, chains: Sequence[Setting]) -> Plan:

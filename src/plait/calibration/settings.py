@@ -1,7 +1,7 @@
 """The distinct link settings of a study.
 
-A setting is the chain of qdiscs of one link direction, without its location and its seed, the link's MTU, and what the
-engine makes of the link. Plans that differ in names, seeds or traffic have the same settings.
+A setting is the chain of qdiscs of one link direction, without its location and its seed, and the link's MTU. Plans
+that differ in names, seeds or traffic have the same settings.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from plait.plan.model.qdiscs import Netem, Tbf
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from plait.plan.model.plan import LinksAs, Plan
+    from plait.plan.model.plan import Plan
     from plait.plan.model.qdiscs import Qdisc
 
 LEAST_DELAY_NS = 1000
@@ -33,18 +33,11 @@ class Setting:
     mtu: int
     qdiscs: tuple[Qdisc, ...]
     """Parents come before children; netns and ifname are empty, and seeds are 0."""
-    links: LinksAs = "chain"
-    """What the measured link is: a device, unless it replays a trace."""
 
     @property
     def identity(self) -> str:
         """A hash of 64 hexadecimal digits; equal settings have equal hashes."""
-        value: dict[str, object] = {
-            "mtu": self.mtu,
-            "qdiscs": [q.model_dump(mode="json") for q in self.qdiscs],
-        }
-        if self.links != "chain":
-            value["links"] = self.links
+        value = {"mtu": self.mtu, "qdiscs": [q.model_dump(mode="json") for q in self.qdiscs]}
         return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
     @property
@@ -61,17 +54,6 @@ class Setting:
     def tbf(self) -> Tbf | None:
         """The options of its tbf qdisc: the rate."""
         return next((q.options for q in self.qdiscs if isinstance(q.options, Tbf)), None)
-
-    @property
-    def transmission_ns(self) -> float:
-        """The time that the longest frame needs on the idle link, without its delay.
-
-        The line of a device sends every frame at its rate. A chain has a token bucket, in which a frame that meets no
-        queue finds its tokens.
-        """
-        if self.links == "chain" or self.tbf is None:
-            return 0.0
-        return self.frame_bytes * 8e9 / (self.tbf.peak_bps or self.tbf.rate_bps)
 
     def without_randomness(self) -> Setting:
         """Return the setting with a constant delay and without loss, duplicates or corruption."""
@@ -113,14 +95,11 @@ class Users:
     cases: list[str] = dataclasses.field(default_factory=list)
 
 
-def settings_of(plans: Iterable[tuple[str, Plan]], links: LinksAs = "chain") -> dict[Setting, Users]:
-    """Return the distinct settings of links, and those that events set, from plans with the names of their cases.
-
-    `links` is what the engine makes of links.
-    """
+def settings_of(plans: Iterable[tuple[str, Plan]]) -> dict[Setting, Users]:
+    """Return the distinct settings of links, and those that events set, from plans with the names of their cases."""
     users_by_setting: dict[Setting, Users] = {}
     for case, plan in plans:
-        for name, setting in _settings_in(plan, links):
+        for name, setting in _settings_in(plan):
             users = users_by_setting.setdefault(setting, Users())
             if name not in users.links:
                 users.links.append(name)
@@ -129,7 +108,7 @@ def settings_of(plans: Iterable[tuple[str, Plan]], links: LinksAs = "chain") -> 
     return users_by_setting
 
 
-def _settings_in(plan: Plan, links: LinksAs) -> Iterator[tuple[str, Setting]]:
+def _settings_in(plan: Plan) -> Iterator[tuple[str, Setting]]:
     names = {direction.ifname: direction.name for link in plan.links for direction in link.directions}
     mtus = {end.ifname: veth.mtu for veth in plan.network.veths for end in (veth.a, veth.b)}
     chains: dict[str, dict[str, Qdisc]] = {}
@@ -137,7 +116,7 @@ def _settings_in(plan: Plan, links: LinksAs) -> Iterator[tuple[str, Setting]]:
         if qdisc.ifname in names:
             chains.setdefault(qdisc.ifname, {})[qdisc.handle] = qdisc
     for ifname, chain in chains.items():
-        yield names[ifname], _setting(mtus[ifname], chain, links)
+        yield names[ifname], _setting(mtus[ifname], chain)
     for event in plan.events:
         changed = set()
         for action in event.actions:
@@ -146,15 +125,14 @@ def _settings_in(plan: Plan, links: LinksAs) -> Iterator[tuple[str, Setting]]:
                 changed.add(action.qdisc.ifname)
         if event.name == "link_set":
             for ifname in sorted(changed):
-                yield names[ifname], _setting(mtus[ifname], chains[ifname], links)
+                yield names[ifname], _setting(mtus[ifname], chains[ifname])
 
 
-def _setting(mtu: int, chain: dict[str, Qdisc], links: LinksAs) -> Setting:
+def _setting(mtu: int, chain: dict[str, Qdisc]) -> Setting:
     qdiscs = []
     for qdisc in chain.values():
         options = qdisc.options
         if hasattr(options, "seed"):
             options = options.model_copy(update={"seed": 0})
         qdiscs.append(qdisc.model_copy(update={"netns": "", "ifname": "", "options": options}))
-    replays = any(qdisc.options.kind == "plait_trace" for qdisc in qdiscs)
-    return Setting(mtu, tuple(qdiscs), "chain" if replays else links)
+    return Setting(mtu, tuple(qdiscs))

@@ -85,9 +85,7 @@ def figures(probe: SettingProbe, messages: pl.DataFrame) -> list[MeasuredFigure]
 
 
 def _delay(setting: Setting, probe: pl.DataFrame) -> MeasuredFigure:
-    """Return the one-way delay of packets that met no queue, without their transmission.
-
-    The delay is the median, or the mean with jitter.
+    """Return the one-way delay of packets that met no queue: the median, or the mean with jitter.
 
     On lossy links a packet may wait until its host has resolved an address again. That is no delay of the link, and it
     does not change the median.
@@ -104,7 +102,7 @@ def _delay(setting: Setting, probe: pl.DataFrame) -> MeasuredFigure:
     if netem.jitter_ns:
         measured = arrived.mean()
         tolerance += _mean_within_us(netem, len(arrived))
-    delay = float(measured) - setting.transmission_ns / 1000  # type: ignore[arg-type]  # delays are numbers
+    delay = float(measured)  # type: ignore[arg-type]  # delays are numbers
     low, high = configured - tolerance, configured + tolerance
     return MeasuredFigure("delay_us", configured, delay, low, high, len(arrived))
 

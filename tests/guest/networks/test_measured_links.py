@@ -1,4 +1,4 @@
-"""plait measures each link setting on the kernel that will run the study, and refuses a link out of tolerance."""
+"""plait measures each chain of qdiscs on the kernel that will run the study, and refuses a link out of tolerance."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from plait import kernel as kernels
+from plait.binaries import AGENT
 from plait.calibration.calibrate import calibrate, keep
+from plait.engine.uml.trial import VirtualEngine
 from plait.errors import MachineError, ScenarioError
 from plait.plan.model.qdiscs import Netem, Tbf
 from plait.plan.resolve import resolve
@@ -21,7 +24,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from plait.engine.engine import Job
-    from plait.engine.uml.trial import VirtualEngine
     from plait.plan.model.plan import Plan
 
 pytestmark = pytest.mark.guest
@@ -39,6 +41,12 @@ network:
     a-b#6: {rate: 20mbit, delay: 40ms, jitter: {deviation: 5ms}, loss: {ratio: 2%, burst: 3pkt}, aqm: codel}
 traffic: [bulk: {from: a, to: b, duration: 1s}]
 """
+
+
+@pytest.fixture(scope="module")
+def engine() -> VirtualEngine:
+    """Return an engine whose links are chains of qdiscs: devices have nothing to measure."""
+    return VirtualEngine(kernels.ensure(), AGENT, links="chain")
 
 
 def plans(text: str) -> list[tuple[str, Plan]]:

@@ -115,22 +115,6 @@ def test_a_delay_must_be_within_ten_microseconds(off_us: float, good: bool) -> N
     assert (figure.configured, figure.measured, figure.good) == (7000, 7000 + off_us, good)
 
 
-@pytest.mark.parametrize(("off_us", "good"), [(0, True), (9, True), (-9, True), (12, False), (-12, False)])
-def test_on_a_device_a_packet_also_needs_its_transmission(off_us: float, good: bool) -> None:
-    studied = [("", plan) for plan in all_plans(direct("a-b: {rate: 8mbit, delay: 7ms}"))]
-    (setting,) = settings_of(studied, "device")
-    _, (probe,) = measurement_plan([setting])
-    figure = figures(probe, messages(probe, [7000 + 1514 + off_us] * 50, None))[0]
-    assert (figure.configured, figure.measured, figure.good) == (7000, 7000 + off_us, good)
-    assert setting.identity not in {chain.identity for chain in settings_of(studied)}
-
-
-def test_a_device_duplicates_what_it_has_not_lost() -> None:
-    studied = [("", plan) for plan in all_plans(direct("a-b: {loss: 30%, duplicate: 10%}"))]
-    (device,), (chain,) = settings_of(studied, "device"), settings_of(studied)
-    assert (loss_ratio(device), loss_ratio(chain)) == pytest.approx((0.3, 0.27))
-
-
 @pytest.mark.parametrize(("factor", "good"), [(1.0, True), (1.004, True), (1.006, False), (0.994, False)])
 def test_a_rate_must_be_within_half_a_percent(factor: float, good: bool) -> None:
     pace_us = 1514 * 8 / 5 / factor

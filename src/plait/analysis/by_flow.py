@@ -134,14 +134,14 @@ def sender_subflows(
     names = ("local_address", "remote_address", "remote_port")
     columns = [rows[name] for name in ("t_us", "subflow", "acked_bytes", "retransmitted_segments")]
     subflows: dict[int, SenderSubflow] = {}
-    until: dict[int, int] = {}
+    last_us: dict[int, int] = {}
     for place, (t_us, number, acked, segments) in enumerate(zip(*columns, strict=True)):
         if t_us is None:
             continue
         if number not in subflows:
             subflows[number] = SenderSubflow(*(rows[name][place] for name in names))
-            until[number] = t_us if end_us is None else max(t_us, end_us)
-        if end_us is not None and t_us > until[number]:
+            last_us[number] = t_us if end_us is None else max(t_us, end_us)
+        if end_us is not None and t_us > last_us[number]:
             continue
         subflow = subflows[number]
         subflow.acked_bytes = _greater(subflow.acked_bytes, acked)
@@ -149,6 +149,6 @@ def sender_subflows(
     return list(subflows.values())
 
 
-def _greater(one: int | None, other: int | None) -> int | None:
+def _greater(first: int | None, second: int | None) -> int | None:
     """Return the greater number; the known one where the other is not."""
-    return other if one is None else one if other is None else max(one, other)
+    return second if first is None else first if second is None else max(first, second)

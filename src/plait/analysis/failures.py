@@ -24,5 +24,5 @@ def failed_alike(failed: Iterable[tuple[Trial, str]]) -> list[tuple[list[Trial],
 
 def in_one_line(error: str) -> str:
     """Return the first line of an error, and the last one of what that line announces, such as a program's log."""
-    first, *others = [line.strip() for line in error.splitlines() if line.strip()] or [""]
-    return f"{first} .. {others[-1]}" if first.endswith(":") and others else first
+    first, *rest = [line.strip() for line in error.splitlines() if line.strip()] or [""]
+    return f"{first} .. {rest[-1]}" if first.endswith(":") and rest else first

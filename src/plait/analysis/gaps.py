@@ -60,17 +60,17 @@ def collected() -> Iterator[Gaps]:
         _COLLECTOR.reset(token)
 
 
-def part(missing: str, make: Callable[[], T], without: S) -> T | S:
-    """Return what `make` returns; inside `collected()`, `without` where it raises, and note the part that is `missing`.
+def part(missing: str, compute: Callable[[], T], without: S) -> T | S:
+    """Return what `compute` returns; inside `collected()`, note the part `missing` and return `without` if it raises.
 
     Raises:
         DataError, MemoryError, OSError: always; anything else: outside `collected()`.
     """
     gaps = _COLLECTOR.get()
     if gaps is None:
-        return make()
+        return compute()
     try:
-        return make()
+        return compute()
     except _NOT_OURS:
         raise
     except (Exception, PanicException) as error:  # noqa: BLE001 - whatever an analysis raises, the rest is reported

@@ -94,23 +94,23 @@ def _intervals(connection: pl.DataFrame, subflows: pl.DataFrame, start: int | No
     if start is None or connection.is_empty():
         return intervals
     begun = {"t_us": start, "sent_bytes": 0}
-    before = begun
+    previous = begun
     number = (pl.col("t_us") - start - 1) // _SECOND_US
     for (_,), part in connection.group_by(number.alias("second"), maintain_order=True):
         last = part.row(-1, named=True)
-        if last["t_us"] <= before["t_us"]:
+        if last["t_us"] <= previous["t_us"]:
             continue
-        is_complete = last["sent_bytes"] is not None and before["sent_bytes"] is not None
-        moved = last["sent_bytes"] - before["sent_bytes"] if is_complete else None
-        amount = _amount((before["t_us"] - start) / 1e6, (last["t_us"] - start) / 1e6, moved)
+        is_complete = last["sent_bytes"] is not None and previous["sent_bytes"] is not None
+        moved = last["sent_bytes"] - previous["sent_bytes"] if is_complete else None
+        amount = _amount((previous["t_us"] - start) / 1e6, (last["t_us"] - start) / 1e6, moved)
         stream = {
             "socket": 1,
             **amount,
-            "subflows": _within(subflows, before["t_us"], last["t_us"], start),
+            "subflows": _within(subflows, previous["t_us"], last["t_us"], start),
             "sender": True,
         }
         intervals.append({"streams": [stream], "sum": {**amount, "sender": True}})
-        before = last
+        previous = last
     return intervals
 
 
@@ -119,14 +119,14 @@ def _within(subflows: pl.DataFrame, low: int, high: int, start: int) -> list[dic
     streams = []
     fresh = pl.col("sent_bytes") - pl.col("retransmitted_bytes")
     for (number,), frame in sorted(subflows.group_by("subflow"), key=lambda part: part[0]):
-        until = frame.filter(pl.col("t_us") <= high).select(
+        end_us = frame.filter(pl.col("t_us") <= high).select(
             "t_us", fresh.alias("fresh"), "rtt_us", "cwnd_segments", "mss_bytes"
         )
-        if until.is_empty() or until["t_us"][-1] <= low:
+        if end_us.is_empty() or end_us["t_us"][-1] <= low:
             continue
-        earlier = until.filter(pl.col("t_us") <= low)
+        earlier = end_us.filter(pl.col("t_us") <= low)
         first = earlier["fresh"][-1] if earlier.height else 0
-        last = until.row(-1, named=True)
+        last = end_us.row(-1, named=True)
         is_sampled = last["fresh"] is not None and first is not None
         amount = _amount(
             (low - start) / 1e6, (high - start) / 1e6, last["fresh"] - first if is_sampled else None

@@ -19,13 +19,13 @@ SMALLEST = 0.01
 
 def judged_in(scenario: object) -> tuple[str, ...]:
     """Return the metrics that a scenario judges by; unknown names of a later version are not among them."""
-    return tuple(name for name in _given(scenario) if is_judged(name))
+    return tuple(name for name in _judge_section(scenario) if is_judged(name))
 
 
 def margins_in(scenario: object) -> dict[str, float]:
     """Return the smallest difference of interest of each metric for which a scenario has one, as a ratio."""
     margins: dict[str, float] = {}
-    for name, text in _given(scenario).items():
+    for name, text in _judge_section(scenario).items():
         try:
             margins |= {} if text is None else {name: float(Ratio.parse(text))}
         except ValueError:  # of a later version, or damaged
@@ -38,11 +38,13 @@ def margin_of(metric: str, margins: Mapping[str, float]) -> float:
     return margins.get(metric, margins.get(metric.rpartition(".")[2], SMALLEST))
 
 
-def _given(scenario: object) -> dict[str, object]:
-    given = scenario.get("judge") if isinstance(scenario, dict) else None
-    if isinstance(given, list):
-        given = dict.fromkeys(name for name in given if isinstance(name, str))
-    return {judged_metric(str(name)): text for name, text in given.items()} if isinstance(given, dict) else {}
+def _judge_section(scenario: object) -> dict[str, object]:
+    judged = scenario.get("judge") if isinstance(scenario, dict) else None
+    if isinstance(judged, list):
+        judged = dict.fromkeys(name for name in judged if isinstance(name, str))
+    return (
+        {judged_metric(str(name)): text for name, text in judged.items()} if isinstance(judged, dict) else {}
+    )
 
 
 def unmeasured(summary: Summary) -> list[Caution]:

@@ -52,14 +52,14 @@ class Published:
 
 def published_in(scenario: Any) -> Published:
     """Return what the scenario of a study says; it was checked when the study was run."""
-    given = scenario.get("published") if isinstance(scenario, dict) else None
-    if not isinstance(given, dict):
+    section = scenario.get("published") if isinstance(scenario, dict) else None
+    if not isinstance(section, dict):
         return Published()
     values = []
-    for entry in given["values"]:
+    for entry in section["values"]:
         goodput = {**entry.get("each", {}), None: entry.get("goodput")}
         settings = {str(name): str(value) for name, value in entry.get("case", {}).items()}
         values.append(
             (settings, {group: float(int(Rate.parse(rate))) for group, rate in goodput.items() if rate})
         )
-    return Published(str(given["source"]), tuple(values))
+    return Published(str(section["source"]), tuple(values))

@@ -57,7 +57,7 @@ def _delay_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     if table is None:
         return {}
     histograms = _histograms(table)
-    each: Metrics = {}
+    by_direction: Metrics = {}
     largest: Metrics = {}
     limited = [
         direction.name
@@ -73,8 +73,8 @@ def _delay_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
         unbounded = any(values[name] is None for name in limited if name in histograms)
         known = [value for value in values.values() if value is not None]
         largest[metric] = None if unbounded else max(known, default=None)
-        each |= {f"{name}.{metric}": value for name, value in values.items()}
-    return {**largest, **(each if len(limited) <= MOST_DIRECTIONS else {})}
+        by_direction |= {f"{name}.{metric}": value for name, value in values.items()}
+    return {**largest, **(by_direction if len(limited) <= MOST_DIRECTIONS else {})}
 
 
 def _histograms(table: pl.DataFrame) -> dict[str, list[tuple[int, int | None, int]]]:
@@ -104,6 +104,6 @@ def percentile_us(histogram: Sequence[tuple[int, int | None, int]], share: float
     if not packets:
         return None
     rank = max(math.ceil(share * packets[-1] - 1e-9), 1)
-    at_least, below, _ = histogram[bisect_left(packets, rank)]
+    at_least, upper_ns, _ = histogram[bisect_left(packets, rank)]
     # A bin of one nanosecond has one value.
-    return None if below is None else (at_least + below - 1) / 2e3
+    return None if upper_ns is None else (at_least + upper_ns - 1) / 2e3

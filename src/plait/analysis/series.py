@@ -106,8 +106,8 @@ def _by_path(subflows: Sequence[SubflowSeries]) -> tuple[SubflowSeries, ...]:
     rates: dict[str, dict[float, float]] = {}
     for subflow in subflows:
         of_path = rates.setdefault(subflow.path, {})
-        for at, rate in subflow.goodput_bps:
-            of_path[at] = of_path.get(at, 0.0) + rate
+        for begin_s, rate in subflow.goodput_bps:
+            of_path[begin_s] = of_path.get(begin_s, 0.0) + rate
     return tuple(
         SubflowSeries(path, number, path, tuple(sorted(of_path.items())), (), ())
         for number, (path, of_path) in enumerate(rates.items())
@@ -190,8 +190,8 @@ def _flow_series(
 def _colour(plan: Plan, flow: Flow, path: str, position: int) -> int:
     """Return the number of the path in the plan, so that a path has one colour in all cases."""
     # A connection of programs has the path first on which it began; between their hosts the plan has one order.
-    between = (peers.paths for peers in plan.peers if isinstance(flow.application, Connection))
-    for paths in (*between, flow.paths):
+    peer_paths = (peers.paths for peers in plan.peers if isinstance(flow.application, Connection))
+    for paths in (*peer_paths, flow.paths):
         for number, candidate in enumerate(paths):
             if candidate.name == path:
                 return number
@@ -258,7 +258,7 @@ def _samples(part: pl.DataFrame, column: str, span: tuple[int, int], interval_us
     bins: dict[int, list[float]] = {}
     for t, value in measured:
         bins.setdefault((t - start_us) // width, []).append(value)
-    return tuple(((at + 0.5) * width / 1e6, sum(vs) / len(vs)) for at, vs in bins.items())
+    return tuple(((number + 0.5) * width / 1e6, sum(vs) / len(vs)) for number, vs in bins.items())
 
 
 def _largest(largest: list[SubflowSeries]) -> list[SubflowSeries]:

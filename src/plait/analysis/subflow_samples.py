@@ -50,12 +50,12 @@ def subflow_samples(flow: Flow, subflows: pl.DataFrame) -> list[SubflowSamples]:
         for part in rows.filter(pl.col("side") == receiver).partition_by("subflow", maintain_order=True)
     }
     names: dict[str, int] = {}
-    found: list[SubflowSamples] = []
+    shown: list[SubflowSamples] = []
     for part in rows.filter(pl.col("side") == flow.sender).partition_by("subflow", maintain_order=True):
         path, *_ = ends = subflow_ends(flow, flow.sender, part)
         names[path] = names.get(path, 0) + 1
         first = part.row(0, named=True)
-        found.append(
+        shown.append(
             SubflowSamples(
                 number=first["subflow"],
                 label=path if names[path] == 1 else f"{path} #{names[path]}",
@@ -64,7 +64,7 @@ def subflow_samples(flow: Flow, subflows: pl.DataFrame) -> list[SubflowSamples]:
                 samples=_samples(part, received.get(ends)),
             )
         )
-    return found
+    return shown
 
 
 def _endpoint(row: Mapping[str, object], side: str) -> str:

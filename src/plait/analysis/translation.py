@@ -77,8 +77,8 @@ def _of_path(path: Path, sender: str, outside: Outside) -> Path:
     """The path, translated by the last router that does so on the way from client to server."""
     if isinstance(path, Translated) or ":" in path.client_address:
         return path
-    there = path.forward if sender == "client" else path.backward
-    taken = [outside[name] for name in there if name in outside]
+    directions = path.forward if sender == "client" else path.backward
+    taken = [outside[name] for name in directions if name in outside]
     return Translated(**dict(path), seen_address=taken[-1]) if taken else path
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter, ValidationError
 
 from plait.calibration import verdict, words
-from plait.calibration.probes import AT_ONCE, measurement_plan
+from plait.calibration.probes import SETTINGS_IN_PLAN, measurement_plan
 from plait.calibration.settings import settings_of
 from plait.calibration.verdict import MeasuredFigure
 from plait.dataset.convert import convert
@@ -149,7 +149,7 @@ def _measure_all(
 ) -> Iterator[tuple[Setting, list[MeasuredFigure]]]:
     """Yield each setting with its figures; an interrupt ends the guests. MachineError: no space to work in."""
     stop = threading.Event()
-    batches = [settings[i : i + AT_ONCE] for i in range(0, len(settings), AT_ONCE)]
+    batches = [settings[i : i + SETTINGS_IN_PLAN] for i in range(0, len(settings), SETTINGS_IN_PLAN)]
     with Workspace(cache / "exec", ".work-") as work, ThreadPoolExecutor(max(1, jobs)) as pool:
         try:
             measured = pool.map(lambda batch: _measure(batch, engine, work, stop), batches)
@@ -200,8 +200,8 @@ def _used(users: Users) -> str:
     cases = [case for case in users.cases if case]
     if not cases:
         return links
-    others = f" and {len(cases) - 1} more" if len(cases) > 1 else ""
-    return f"{links} in case {cases[0]}{others}"
+    rest = f" and {len(cases) - 1} more" if len(cases) > 1 else ""
+    return f"{links} in case {cases[0]}{rest}"
 
 
 def _cache_file(cache: Path, setting: Setting, identity: EngineIdentity) -> tuple[Folder, str]:

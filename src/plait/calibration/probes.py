@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from plait.plan.model.plan import Plan
     from plait.plan.model.qdiscs import Netem, Qdisc
 
-AT_ONCE = 24
+SETTINGS_IN_PLAN = 24
 """The number of settings in one plan."""
 PACKETS = 50
 JITTERED_PACKETS = 1000
@@ -58,7 +58,7 @@ class SettingProbe:
 
 
 def measurement_plan(settings: Sequence[Setting]) -> tuple[Plan, list[SettingProbe]]:
-    """Return a plan that measures at most `AT_ONCE` settings in one guest, and the probe of each."""
+    """Return a plan that measures at most `SETTINGS_IN_PLAN` settings in one guest, and the probe of each."""
     flows: list[_Packets] = []
     probes = [_add_probe(flows, i, setting) for i, setting in enumerate(settings)]
     chains = [chain for setting in settings for chain in (setting, setting.without_randomness())]
@@ -126,9 +126,11 @@ def _add_probe(flows: list[_Packets], i: int, setting: Setting) -> SettingProbe:
     if not frame_ns or not setting.steady:
         return SettingProbe(setting, probe, None)
     pace_ns = max(1, int(frame_ns * 0.8))
-    most = min(MOST_SATURATING, ceil(LONG_ENOUGH_NS / pace_ns))
+    lasting = min(MOST_SATURATING, ceil(LONG_ENOUGH_NS / pace_ns))
     return SettingProbe(
-        setting, probe, add_flow(2 * i + 1, pace_ns, max(SATURATING_PACKETS, most) + setting.settling_frames)
+        setting,
+        probe,
+        add_flow(2 * i + 1, pace_ns, max(SATURATING_PACKETS, lasting) + setting.settling_frames),
     )
 
 

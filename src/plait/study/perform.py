@@ -251,4 +251,4 @@ def _parts(study: PlannedStudy, least: int, out: Path) -> Iterator[PlannedStudy]
         done = repeat
         data = read_partly(out)
         judged = judged_in(data.about.scenario)
-        repeat = next_repeat(data.cases, done, until=study.until, most=study.repeat, judged=judged)
+        repeat = next_repeat(data.cases, done, precision=study.until, limit=study.repeat, judged=judged)

@@ -77,17 +77,19 @@ def test_the_spread_decides_further_repeats_up_to_a_doubling() -> None:
     (precision,) = wide([case], 0.05)
     # By hand: stdev is sqrt(1/2), t(0.975, 4) 2.776: half the interval is 2.776 * 0.7071 / sqrt(5) = 0.878 of 10.
     assert precision.share == pytest.approx(0.0878, rel=1e-3)
-    assert next_repeat([case], 5, until=0.05, most=100) == 10
-    assert next_repeat([case], 5, until=0.08, most=100) == 7, "(0.0878 / 0.08)^2 * 5 = 6.02"
-    assert next_repeat([case], 5, until=0.05, most=8) == 8
-    assert next_repeat([case], 8, until=0.05, most=8) is None
-    assert next_repeat([case], 5, until=0.09, most=100) is None
+    assert next_repeat([case], 5, precision=0.05, limit=100) == 10
+    assert next_repeat([case], 5, precision=0.08, limit=100) == 7, "(0.0878 / 0.08)^2 * 5 = 6.02"
+    assert next_repeat([case], 5, precision=0.05, limit=8) == 8
+    assert next_repeat([case], 8, precision=0.05, limit=8) is None
+    assert next_repeat([case], 5, precision=0.09, limit=100) is None
 
 
 def test_trials_that_agree_or_cannot_be_measured_ask_for_no_more() -> None:
-    assert next_repeat([rows(5, 5, 5)], 3, until=0.01, most=100) is None
-    assert next_repeat([rows(None, None)], 2, until=0.01, most=100) is None
-    assert next_repeat([rows(None, 7)], 2, until=0.01, most=100) == 4, "one value tells nothing of the spread"
+    assert next_repeat([rows(5, 5, 5)], 3, precision=0.01, limit=100) is None
+    assert next_repeat([rows(None, None)], 2, precision=0.01, limit=100) is None
+    assert next_repeat([rows(None, 7)], 2, precision=0.01, limit=100) == 4, (
+        "one value tells nothing of the spread"
+    )
 
 
 def run(text: str, folder: Path, engine: FakeEngine) -> list[int]:

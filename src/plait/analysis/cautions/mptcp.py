@@ -90,7 +90,7 @@ def findings(plan: Plan, tables: Tables) -> list[MptcpFinding]:
             continue
         ends = (flow.client.netns, flow.server.netns)
         alone = not any(
-            other is not flow and {other.client.netns, other.server.netns} & set(ends) for other in multipath
+            rival is not flow and {rival.client.netns, rival.server.netns} & set(ends) for rival in multipath
         )
         own_counters = counted if alone else {}
         if row["fallback"] and isinstance(flow.application, Connection) and frozenset(ends) in plain:
@@ -110,9 +110,9 @@ def _counted(counters: pl.DataFrame) -> dict[tuple[str, str], int]:
     """By node and name without group, by how much each of MPTCP's counters grew."""
     rows = counters.filter(pl.col("counter").str.starts_with("MPTcpExt"))
     return {
-        (node, name.removeprefix("MPTcpExt")): after - before
-        for node, name, before, after in rows.select("node", "counter", "before", "after").iter_rows()
-        if after > before
+        (node, name.removeprefix("MPTcpExt")): last - first
+        for node, name, first, last in rows.select("node", "counter", "before", "after").iter_rows()
+        if last > first
     }
 
 
@@ -130,8 +130,8 @@ def _named(flow: Flow, counted: Counters, meanings: Mapping[str, str]) -> tuple[
 
 def _fallback(flow: Flow, row: Mapping[str, object], events: pl.DataFrame, counted: Counters) -> MptcpFinding:
     """In the handshake when the client's kernel never told of an MPTCP connection, else when a sample showed it."""
-    here = (pl.col("node") == flow.client.netns) & (pl.col("remote_port") == flow.server.port)
-    created = events.filter((pl.col("event") == "created") & here)
+    at_server = (pl.col("node") == flow.client.netns) & (pl.col("remote_port") == flow.server.port)
+    created = events.filter((pl.col("event") == "created") & at_server)
     connected = row["connected_us"]
     if created.is_empty() and isinstance(connected, int):
         t_us: int | None = connected
@@ -140,8 +140,10 @@ def _fallback(flow: Flow, row: Mapping[str, object], events: pl.DataFrame, count
             "t_us"
         ].drop_nulls()
         t_us = int(times.to_list()[0]) if len(times) else None
-    reasons, why = _named(flow, counted, FALLBACK_REASONS)
-    return MptcpFinding("FELL_BACK", flow.name, f"flow {flow.name} fell back to TCP{why}", t_us, reasons)
+    reasons, explanation = _named(flow, counted, FALLBACK_REASONS)
+    return MptcpFinding(
+        "FELL_BACK", flow.name, f"flow {flow.name} fell back to TCP{explanation}", t_us, reasons
+    )
 
 
 def _by_flow(events: pl.DataFrame) -> dict[tuple[object, object], list[Event]]:
@@ -157,21 +159,21 @@ def _joins(flow: Flow, mine: Sequence[Event], counted: Counters) -> Iterator[Mpt
     came: set[tuple[object, ...]] = set()
     for event in mine:
         ends = tuple(event[name] for name in ("local_address", "local_port", "remote_address", "remote_port"))
-        between = f"{event['local_address']} to {event['remote_address']}"
+        addresses = f"{event['local_address']} to {event['remote_address']}"
         if event["event"] == "sub_established":
             came.add(ends)
         elif event["event"] == "sub_closed" and ends not in came and event["error"] in UNANSWERED:
             text = (
-                f"flow {flow.name}: the subflow from {between} got no answer ({UNANSWERED[event['error']]})"
+                f"flow {flow.name}: the subflow from {addresses} got no answer ({UNANSWERED[event['error']]})"
             )
             yield MptcpFinding("JOIN_UNANSWERED", flow.name, text, event["t_us"])
         elif event["event"] == "join_failed" or (event["event"] == "sub_closed" and ends not in came):
-            reasons, why = _named(flow, counted, JOIN_REFUSALS)
-            text = f"flow {flow.name}: the subflow from {between} was refused{why}"
+            reasons, explanation = _named(flow, counted, JOIN_REFUSALS)
+            text = f"flow {flow.name}: the subflow from {addresses} was refused{explanation}"
             yield MptcpFinding("JOIN_REFUSED", flow.name, text, event["t_us"], reasons)
         elif event["event"] == "sub_closed" and (event["error"] or event["reset_reason"]):
             reset = _RESETS.get(event["reset_reason"] or 0, "")
-            text = f"flow {flow.name}: the subflow from {between} was reset{reset}"
+            text = f"flow {flow.name}: the subflow from {addresses} was reset{reset}"
             yield MptcpFinding("SUBFLOW_CLOSED", flow.name, text, event["t_us"])
 
 
@@ -210,11 +212,11 @@ def _has_route(plan: Plan, node: str, address: str) -> bool:
     """Return whether a node has a route to an address: a connected network, or a route of any of its tables."""
     target = ip_address(address)
     connected = (
-        ip_interface(own).network
+        ip_interface(address_text).network
         for veth in plan.network.veths
         for end in (veth.a, veth.b)
         if end.netns == node
-        for own in end.addresses
+        for address_text in end.addresses
     )
     routed = (
         ip_network("::/0" if target.version == 6 else "0.0.0.0/0")

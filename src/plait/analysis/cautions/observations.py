@@ -79,30 +79,30 @@ def _of_flows(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> list[Observatio
 
 
 def cautions(
-    case: str, trials: int, seen: Mapping[Observation, Sequence[tuple[int, int | None]]]
+    case: str, trials: int, occurrences: Mapping[Observation, Sequence[tuple[int, int | None]]]
 ) -> list[Caution]:
-    """Return one caution per observation made in a case; `seen` holds for each the trials' numbers and times in us.
+    """Return one caution for each observation of a case, which people call `case`.
 
-    `case` is what people call it.
+    `occurrences` has the trials that show it: their numbers, and times in us.
     """
     return [
         Caution(
             code=observation.code,
-            message=f"{case}: {observation.text}{_when(made)} in {len(made)} of {trials} trials",
+            message=f"{case}: {observation.text}{_time_text(made)} in {len(made)} of {trials} trials",
             remedy=REMEDIES.get(observation.code),
             figures={"trials": len(made), **_times(made)},
         )
-        for observation, made in seen.items()
+        for observation, made in occurrences.items()
     ]
 
 
-def _times(made: Sequence[tuple[int, int | None]]) -> dict[str, float]:
-    times = [t_us for _, t_us in made if t_us is not None]
+def _times(occasions: Sequence[tuple[int, int | None]]) -> dict[str, float]:
+    times = [t_us for _, t_us in occasions if t_us is not None]
     return {"first_us": min(times), "last_us": max(times)} if times else {}
 
 
-def _when(made: Sequence[tuple[int, int | None]]) -> str:
-    times = _times(made)
+def _time_text(occasions: Sequence[tuple[int, int | None]]) -> str:
+    times = _times(occasions)
     if not times:
         return ""
     first, last = (f"{times[name] / 1e6:.3g}" for name in ("first_us", "last_us"))

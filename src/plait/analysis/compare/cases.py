@@ -76,24 +76,24 @@ def _partner(
     transport and rate, MPTCP at 10 Mbit/s is compared with TCP at 10 Mbit/s; TCP there, with the baseline of the
     `group`, which are the cases of its network.
     """
-    others = other_settings(case, factor, design.zipped)
+    constants = other_settings(case, factor, design.zipped)
     chosen = _main_settings(first, factor, design)
-    for other in group:
-        same = other_settings(other, factor, design.zipped) == others
+    for candidate in group:
+        is_matched = other_settings(candidate, factor, design.zipped) == constants
         if (
             factor is not None
-            and same
-            and _main_settings(other, factor, design) == chosen
-            and other is not case
+            and is_matched
+            and _main_settings(candidate, factor, design) == chosen
+            and candidate is not case
         ):
-            return other
+            return candidate
     wanted = _within_network(first, design)
-    return next((other for other in group if _within_network(other, design) == wanted), group[0])
+    return next((candidate for candidate in group if _within_network(candidate, design) == wanted), group[0])
 
 
 def _main_settings(case: CaseRows, factor: str | None, design: Design) -> dict[str, Any]:
-    others = other_settings(case, factor, design.zipped)
-    return {name: value for name, value in case.settings.items() if name not in others}
+    constants = other_settings(case, factor, design.zipped)
+    return {name: value for name, value in case.settings.items() if name not in constants}
 
 
 def _within_network(case: CaseRows, design: Design) -> dict[str, Any]:
@@ -106,11 +106,11 @@ def _measured(case: CaseRows, baseline: CaseRows, metric: str) -> bool:
 
 def pairs_of(case: CaseRows, baseline: CaseRows, metric: str) -> tuple[list[float], list[float]]:
     """Return the values of a metric of both cases, baseline first, over the seeds for which both have it."""
-    before = {row.seed: row.metrics.get(metric) for row in baseline.rows}
+    baseline_values = {row.seed: row.metrics.get(metric) for row in baseline.rows}
     pairs = [
         (x, y)
         for row in case.rows
-        if (y := row.metrics.get(metric)) is not None and (x := before.get(row.seed)) is not None
+        if (y := row.metrics.get(metric)) is not None and (x := baseline_values.get(row.seed)) is not None
     ]
     return [x for x, _ in pairs], [y for _, y in pairs]
 
@@ -139,35 +139,35 @@ def _compare(
     return comparison, tested
 
 
-def _sentence(comparison: Comparison, name: str, other: str, tests: int) -> str:
+def _sentence(comparison: Comparison, name: str, baseline_name: str, tests: int) -> str:
     """Return the comparison in words; `tests` counts the tests that Holm's correction covers."""
     metric, difference, ratio = comparison.metric, comparison.difference, comparison.ratio
     record = compared_metric(metric)
     if difference is None:
-        return f"{name} cannot be compared with {other}: no seed was measured with both."
-    over = f"over {comparison.pairs} pairs of trials"
+        return f"{name} cannot be compared with {baseline_name}: no seed was measured with both."
+    pairs_text = f"over {comparison.pairs} pairs of trials"
     if comparison.identical:
-        pairs = over if comparison.pairs > 1 else "in one pair of trials"
-        return f"{name} {record.verb} exactly the {record.noun} of {other} {pairs}."
+        pairs = pairs_text if comparison.pairs > 1 else "in one pair of trials"
+        return f"{name} {record.verb} exactly the {record.noun} of {baseline_name} {pairs}."
     changed = "" if ratio is None else change(ratio.value)
     if ratio is not None and ratio.ci95 is not None:
         changed += f", {change_interval(*ratio.ci95)}"
     if comparison.verdict == "same":
-        text = f"{name} {record.verb} the same {record.noun} as {other} {within(comparison.margin)}"
+        text = f"{name} {record.verb} the same {record.noun} as {baseline_name} {within(comparison.margin)}"
         text += f" ({changed})"
     elif ratio is None:
-        text = f"The {record.noun} is {show(metric, difference.value)} with {name}, and zero with {other}"
+        text = f"The {record.noun} is {show(metric, difference.value)} with {name}, and zero with {baseline_name}"
     else:
-        text = f"{name} {record.verb} {times(ratio.value)} the {record.noun} of {other} ({changed})"
+        text = f"{name} {record.verb} {times(ratio.value)} the {record.noun} of {baseline_name} ({changed})"
     if comparison.pairs == 1:
         return f"{text}; one pair of trials, so no interval."
     if comparison.p_value is None:
         return f"{text}; all {comparison.pairs} repeats show the same difference, so there is no interval."
     if comparison.verdict != "unclear":
-        return f"{text} {over}."
+        return f"{text} {pairs_text}."
     if comparison.p_value <= ALPHA and comparison.p_holm is not None:
         return (
             f"{text}, which is undecided: among {tests} comparisons one like it may be chance "
             f"(p = {comparison.p_holm:.2g} after Holm's correction)."
         )
-    return f"{text}, which is undecided: {over} it may be chance (p = {comparison.p_value:.2g})."
+    return f"{text}, which is undecided: {pairs_text} it may be chance (p = {comparison.p_value:.2g})."

@@ -51,8 +51,9 @@ def _of_flow(
     acked = [_acked(tables, flow, interval_us) for tables in (first, second)]
     since: int | None = None
     for number in sorted(acked[0].keys() & acked[1].keys()):
-        one, other = acked[0][number].bytes, acked[1][number].bytes
-        apart = abs(one - other) > max(_SEGMENTS * _SEGMENT_BYTES, bound * max(one, other))
+        first_bytes, second_bytes = acked[0][number].bytes, acked[1][number].bytes
+        tolerance = max(_SEGMENTS * _SEGMENT_BYTES, bound * max(first_bytes, second_bytes))
+        apart = abs(first_bytes - second_bytes) > tolerance
         since = (number if since is None else since) if apart else None
     if since is None:
         return None
@@ -86,19 +87,19 @@ def _states(
     flow: Flow, first: Mapping[str, pl.DataFrame], second: Mapping[str, pl.DataFrame], t_us: tuple[int, int]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the state of the subflow whose window differs most at the times `t_us`."""
-    one, other = (
+    first_states, second_states = (
         _subflows(tables, flow, moment) for tables, moment in zip((first, second), t_us, strict=True)
     )
-    both = sorted(one.keys() & other.keys())
-    if not both:
+    shared = sorted(first_states.keys() & second_states.keys())
+    if not shared:
         return {}, {}
 
     def distance(address: str) -> float:
-        windows = [float(state[address]["cwnd_segments"] or 0) for state in (one, other)]
+        windows = [float(state[address]["cwnd_segments"] or 0) for state in (first_states, second_states)]
         return abs(windows[0] - windows[1])
 
-    address = max(both, key=distance)
-    return {"address": address, **one[address]}, {"address": address, **other[address]}
+    address = max(shared, key=distance)
+    return {"address": address, **first_states[address]}, {"address": address, **second_states[address]}
 
 
 def _subflows(tables: Mapping[str, pl.DataFrame], flow: Flow, t_us: int) -> dict[str, dict[str, Any]]:

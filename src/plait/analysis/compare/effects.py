@@ -45,13 +45,13 @@ def effects(
     Main effects and interactions of two factors, tested over the seeds that have the metric in every case; p values
     of a metric are corrected for their number. Two cases need none: their comparison says the same.
     """
-    found: list[FactorEffect] = []
+    results: list[FactorEffect] = []
     notes: list[str] = []
     for levels, group in by_stratum(cases, design.strata).items():
         tested, reasons = _within(group, metrics, design, dict(zip(design.strata, levels, strict=True)))
-        found += tested
+        results += tested
         notes += reasons
-    return found, list(dict.fromkeys(notes))
+    return results, list(dict.fromkeys(notes))
 
 
 def _within(
@@ -62,23 +62,23 @@ def _within(
     levels = [list(dict.fromkeys(of_cases)) for of_cases in factors.values()]
     if len(cases) < 3 or not factors:
         return [], []
-    at = dict(zip(zip(*factors.values(), strict=True), cases, strict=True))
-    if not len(cases) == len(at) == prod(map(len, levels)) or len(factors) > MOST_FACTORS:
+    by_levels = dict(zip(zip(*factors.values(), strict=True), cases, strict=True))
+    if not len(cases) == len(by_levels) == prod(map(len, levels)) or len(factors) > MOST_FACTORS:
         return [], [NOT_CROSSED] if len(factors) > 1 else []
-    found: list[FactorEffect] = []
+    results: list[FactorEffect] = []
     notes: list[str] = []
     for metric in metrics:
-        values = _values(at, levels, metric)
+        values = _values(by_levels, levels, metric)
         if len(values) < 2:
             notes.append(FEW_SEEDS.format(metric=compared_metric(metric).noun))
             continue
-        about = _About(metric, tuple(factors), levels, margin_of(metric, design.margins), network)
-        found += _of_metric(values, about)
-    return found, notes
+        subject = _Subject(metric, tuple(factors), levels, margin_of(metric, design.margins), network)
+        results += _of_metric(values, subject)
+    return results, notes
 
 
 @dataclass(frozen=True)
-class _About:
+class _Subject:
     """What the effects of one metric in one network are about."""
 
     metric: str
@@ -89,14 +89,14 @@ class _About:
 
 
 def _values(
-    at: dict[tuple[str, ...], CaseRows], levels: Sequence[Sequence[str]], metric: str
+    by_levels: dict[tuple[str, ...], CaseRows], levels: Sequence[Sequence[str]], metric: str
 ) -> NDArray[np.float64]:
     """Return the metric by seed and levels, of the seeds that have it in every case."""
     import numpy as np
 
     by_case = {
         place: {row.seed: value for row in case.rows if (value := row.metrics.get(metric)) is not None}
-        for place, case in at.items()
+        for place, case in by_levels.items()
     }
     seeds = sorted(set.intersection(*(set(values) for values in by_case.values())))
     shape = tuple(len(choices) for choices in levels)
@@ -107,22 +107,22 @@ def _values(
     return values
 
 
-def _of_metric(values: NDArray[np.float64], about: _About) -> list[FactorEffect]:
+def _of_metric(values: NDArray[np.float64], subject: _Subject) -> list[FactorEffect]:
     tests = effect_tests(values)
-    short = factor_names([name for factor in about.factors for name in factor])
-    found = []
+    short = factor_names([name for factor in subject.factors for name in factor])
+    results = []
     for test, p_value in zip(tests, holm([test.p_value for test in tests]), strict=True):
-        others = tuple(axis for axis in range(values.ndim) if axis - 1 not in test.axes and axis)
-        reduced = values.mean(axis=others) if others else values
+        averaged = tuple(axis for axis in range(values.ndim) if axis - 1 not in test.axes and axis)
+        reduced = values.mean(axis=averaged) if averaged else values
         p_holm = p_value if p_value is not None else test.p_value
-        is_same = _varies_at_most(reduced, about.margin)
+        is_negligible = _varies_at_most(reduced, subject.margin)
         effect = FactorEffect(
-            metric=about.metric,
-            stratum=about.network,
-            factors=tuple("+".join(about.factors[axis]) for axis in test.axes),
+            metric=subject.metric,
+            stratum=subject.network,
+            factors=tuple("+".join(subject.factors[axis]) for axis in test.axes),
             levels=tuple(
                 LevelMean(level=name, mean=float(mean))
-                for name, mean in zip(about.levels[test.axes[0]], reduced.mean(axis=0), strict=True)
+                for name, mean in zip(subject.levels[test.axes[0]], reduced.mean(axis=0), strict=True)
             )
             if len(test.axes) == 1
             else (),
@@ -133,16 +133,17 @@ def _of_metric(values: NDArray[np.float64], about: _About) -> list[FactorEffect]
             epsilon=test.epsilon,
             p_value=test.p_value,
             p_holm=p_holm,
-            margin=about.margin,
-            verdict="same" if is_same else "depends" if p_holm <= ALPHA else "unclear",
+            margin=subject.margin,
+            verdict="same" if is_negligible else "depends" if p_holm <= ALPHA else "unclear",
             partial_eta2=test.partial_eta2,
             sentence="",
         )
         words = [
-            " with ".join(short[name].replace("_", " ") for name in about.factors[axis]) for axis in test.axes
+            " with ".join(short[name].replace("_", " ") for name in subject.factors[axis])
+            for axis in test.axes
         ]
-        found.append(effect.model_copy(update={"sentence": _sentence(effect, words)}))
-    return found
+        results.append(effect.model_copy(update={"sentence": _sentence(effect, words)}))
+    return results
 
 
 def _varies_at_most(reduced: NDArray[np.float64], margin: float) -> bool:
@@ -176,25 +177,27 @@ def _sentence(effect: FactorEffect, names: Sequence[str]) -> str:
     network = f"{network_words(effect.stratum)}: " if effect.stratum else ""
     noun, margin = compared_metric(effect.metric).noun, within(effect.margin)
     if effect.verdict == "same" and len(names) == 1:
-        means = [one.mean for one in effect.levels]
+        means = [level.mean for level in effect.levels]
         shown = span(effect.metric, min(means), max(means))
         return f"{network}Whatever the {names[0]}, the {noun} is the same {margin} ({shown})."
     if effect.verdict == "same":
         return f"{network}The effects of {names[0]} and {names[1]} on the {noun} add up {margin}."
     if effect.verdict == "unclear":
-        what = (
+        subject = (
             f"an effect of {names[0]} on the {noun}"
             if len(names) == 1
             else f"an interaction of {names[0]} and {names[1]} in the {noun}"
         )
-        return f"{network}The {effect.seeds} seeds give no evidence of {what} ({_evidence(effect)})."
+        return f"{network}The {effect.seeds} seeds give no evidence of {subject} ({_evidence(effect)})."
     if len(names) == 2:
         return f"{network}The effect of {names[0]} on the {noun} depends on {names[1]} ({_evidence(effect)})."
-    least, most = (choose(effect.levels, key=lambda one: one.mean) for choose in (min, max))
-    first, last = show(effect.metric, least.mean), show(effect.metric, most.mean)
-    ends = f"from {first} ({least.level}) to {last} ({most.level})"
+    smallest, greatest = (choose(effect.levels, key=lambda level: level.mean) for choose in (min, max))
+    first, last = show(effect.metric, smallest.mean), show(effect.metric, greatest.mean)
+    ends = f"from {first} ({smallest.level}) to {last} ({greatest.level})"
     if first == last:
-        ends = f"from {first} ({least.level}) to {change(most.mean / least.mean)} ({most.level})"
+        ends = (
+            f"from {first} ({smallest.level}) to {change(greatest.mean / smallest.mean)} ({greatest.level})"
+        )
     return f"{network}The {noun} depends on {names[0]} ({_evidence(effect)}): its means go {ends}."
 
 

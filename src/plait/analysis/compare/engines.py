@@ -69,8 +69,8 @@ def cross_check(cases: Sequence[CaseRows], engines: Sequence[str], bound: float)
     """
     groups: dict[str, dict[str, CaseRows]] = {}
     for case in cases:
-        others = {name: value for name, value in case.settings.items() if name != SETTING}
-        label = ", ".join(f"{name}={value}" for name, value in others.items())
+        constants = {name: value for name, value in case.settings.items() if name != SETTING}
+        label = ", ".join(f"{name}={value}" for name, value in constants.items())
         groups.setdefault(label, {})[str(case.settings[SETTING])] = case
     rows = [
         row
@@ -84,9 +84,9 @@ def cross_check(cases: Sequence[CaseRows], engines: Sequence[str], bound: float)
 def _compare(
     label: str, reference: str, engine: str, group: Mapping[str, CaseRows], bound: float
 ) -> Iterator[EngineDifference]:
-    before, after = group[reference], group[engine]
-    for metric in _measured(before):
-        expected, measured = _values(before, metric), _values(after, metric)
+    expected_rows, measured_rows = group[reference], group[engine]
+    for metric in _measured(expected_rows):
+        expected, measured = _values(expected_rows, metric), _values(measured_rows, metric)
         seeds = sorted(expected.keys() & measured.keys())
         row = EngineDifference(
             case=label,
@@ -108,10 +108,10 @@ def _compare(
         yield row
 
 
-def _difference(metric: str, before: Sequence[float], after: Sequence[float]) -> Estimate | None:
+def _difference(metric: str, reference: Sequence[float], checked: Sequence[float]) -> Estimate | None:
     if metric.endswith(_SHARE):
-        return paired(before, after).difference
-    ratio = paired(before, after).ratio
+        return paired(reference, checked).difference
+    ratio = paired(reference, checked).ratio
     if ratio is None:
         return None
     low_high = None if ratio.ci95 is None else (ratio.ci95[0] - 1, ratio.ci95[1] - 1)
@@ -126,8 +126,8 @@ def _measured(case: CaseRows) -> list[str]:
 
 def _values(case: CaseRows, metric: str) -> dict[int, float]:
     """Return the values of a metric by the seed of the trial."""
-    found = {row.seed: row.metrics.get(metric) for row in case.rows}
-    return {seed: value for seed, value in found.items() if value is not None}
+    by_seed = {row.seed: row.metrics.get(metric) for row in case.rows}
+    return {seed: value for seed, value in by_seed.items() if value is not None}
 
 
 def _mean(values: list[float]) -> Estimate:

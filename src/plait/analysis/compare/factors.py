@@ -96,7 +96,7 @@ def factor_names(factors: Sequence[str]) -> dict[str, str]:
         parts = range(1, factor.count(".") + 2)
         ends = [short_name(factor, count) for count in parts]
         names[factor] = next(
-            (end for end in ends if sum(_ends_in(other, end) for other in factors) == 1), factor
+            (end for end in ends if sum(_ends_in(candidate, end) for candidate in factors) == 1), factor
         )
     return names
 
@@ -115,6 +115,6 @@ def joined_factors(
     joined: dict[tuple[str, ...], list[str]] = {}
     for name in varied(cases):
         group = next((group for group in zipped if name in group), (name,))
-        moving = tuple(other for other in group if other in varied(cases))
+        moving = tuple(member for member in group if member in varied(cases))
         joined[moving] = [" / ".join(level(case, setting) for setting in moving) for case in cases]
     return joined

@@ -29,30 +29,30 @@ def leaders(
 
     Holm's correction covers the comparisons with one leader. Cases without a common seed are undecided.
     """
-    found = []
+    best_cases = []
     for levels, group in by_stratum(cases, design.strata).items():
         for metric in metrics:
             measured = [case for case in group if case.name in means[metric]]
             if measured:
                 better = max if compared_metric(metric).more_is_better else min
                 best = better(measured, key=lambda case: means[metric][case.name])
-                found.append(
+                best_cases.append(
                     _leader(best, measured, metric, design, dict(zip(design.strata, levels, strict=True)))
                 )
-    return found
+    return best_cases
 
 
 def _leader(
     best: CaseRows, measured: Sequence[CaseRows], metric: str, design: Design, levels: dict[str, str]
 ) -> Leader:
     margin = margin_of(metric, design.margins)
-    others = [case for case in measured if case is not best]
-    sides = [pairs_of(case, best, metric) for case in others]
+    rivals = [case for case in measured if case is not best]
+    sides = [pairs_of(case, best, metric) for case in rivals]
     tests = [paired(*side) if side[0] else None for side in sides]
     corrected = holm([test.p_value if test is not None else None for test in tests])
     verdicts = {
         case.name: "unclear" if test is None else direction(test, p, margin)
-        for case, test, p in zip(others, tests, corrected, strict=True)
+        for case, test, p in zip(rivals, tests, corrected, strict=True)
     }
     return Leader(
         metric=metric,

@@ -45,14 +45,14 @@ def compare_studies(
         tolerance: the same for all metrics; None for the smallest difference of interest of each.
         design: of the second study.
     """
-    others = {_key(case): case for case in second}
-    matched = [(case, others[_key(case)]) for case in first if _key(case) in others]
+    by_settings = {_key(case): case for case in second}
+    matched = [(case, by_settings[_key(case)]) for case in first if _key(case) in by_settings]
     keys = {_key(case) for case in first}
     words = labels([case for case, _ in matched])
     comparisons: list[CaseComparison] = []
     for metric in metrics:
         margin = margin_of(metric, design.margins) if tolerance is None else tolerance
-        rows = [_compare(before, after, metric, margin) for before, after in matched]
+        rows = [_compare(earlier, later, metric, margin) for earlier, later in matched]
         networks: dict[tuple[str, ...], list[tuple[CaseComparison, Compared | None]]] = {}
         for row, tested in rows:
             if row.before.measured or row.after.measured:
@@ -69,7 +69,7 @@ def compare_studies(
         verdict="worse" if worse else "no worse",
         sentence=summing_up([(words[row.case], row.verdict) for row in comparisons]),
         cases=tuple(comparisons),
-        only_first=tuple(case.name for case in first if _key(case) not in others),
+        only_first=tuple(case.name for case in first if _key(case) not in by_settings),
         only_second=tuple(case.name for case in second if _key(case) not in keys),
     )
 
@@ -84,11 +84,11 @@ def _values(case: CaseRows, metric: str) -> dict[int, float]:
 
 
 def _compare(
-    before: CaseRows, after: CaseRows, metric: str, margin: float
+    first: CaseRows, second: CaseRows, metric: str, margin: float
 ) -> tuple[CaseComparison, Compared | None]:
     """Return the numbers of one metric, not yet judged, and their test."""
-    xs, ys = _values(before, metric), _values(after, metric)
-    shared = [seed for seed in xs if seed in ys and before.seeded and after.seeded]
+    xs, ys = _values(first, metric), _values(second, metric)
+    shared = [seed for seed in xs if seed in ys and first.seeded and second.seeded]
     # One shared seed among many trials would throw the others away.
     are_pairs = len(shared) > 1 or (len(shared) == 1 and len(xs) == len(ys) == 1)
     tested = None
@@ -97,12 +97,12 @@ def _compare(
     elif xs and ys:
         tested = unpaired(list(xs.values()), list(ys.values()))
     comparison = CaseComparison(
-        case=before.name,
-        settings=before.settings,
-        label=after.label or before.label,
+        case=first.name,
+        settings=first.settings,
+        label=second.label or first.label,
         metric=metric,
-        before=_side(before, xs),
-        after=_side(after, ys),
+        before=_side(first, xs),
+        after=_side(second, ys),
         pairs=len(shared) if are_pairs else None,
         difference=tested.difference if tested else None,
         ratio=tested.ratio if tested else None,

@@ -39,40 +39,40 @@ def sentence(row: CaseComparison, called: str) -> str:
         return f"{name} was not measured before, and is now; there is nothing to compare it with."
     if row.identical:
         return f"{name} is exactly the same."
-    before, after = show(row.metric, row.before.mean), show(row.metric, row.after.mean)
-    said = f"{name} went from {before} to {after}" if before != after else f"{name} is {after}, as before"
+    first, last = show(row.metric, row.before.mean), show(row.metric, row.after.mean)
+    text = f"{name} went from {first} to {last}" if first != last else f"{name} is {last}, as before"
     if row.ratio is not None:
-        said += f" ({change(row.ratio.value)}"
-        said += f", {change_interval(*row.ratio.ci95)})" if row.ratio.ci95 is not None else ")"
-    return f"{said}: {_verdict(row)}; {_how(row)}."
+        text += f" ({change(row.ratio.value)}"
+        text += f", {change_interval(*row.ratio.ci95)})" if row.ratio.ci95 is not None else ")"
+    return f"{text}: {_verdict(row)}; {_evidence(row)}."
 
 
 def _verdict(row: CaseComparison) -> str:
     if row.verdict == "same":
         return f"the same {within(row.margin)}"
-    seen = row.p_value if row.p_holm is None else row.p_holm
-    if row.verdict == "undecided" and seen is not None and seen <= ALPHA:
+    p_value = row.p_value if row.p_holm is None else row.p_holm
+    if row.verdict == "undecided" and p_value is not None and p_value <= ALPHA:
         return f"undecided whether it is the same {within(row.margin)}"
     return row.verdict
 
 
-def _how(row: CaseComparison) -> str:
+def _evidence(row: CaseComparison) -> str:
     """Return what the verdict rests on."""
     if row.pairs == 1:
         return "one pair of trials, so no interval"
-    over = (
+    trials = (
         f"{row.pairs} pairs"
         if row.pairs is not None
         else f"{row.before.measured} and {row.after.measured} trials"
     )
     if row.pairs is None and row.before.measured == row.after.measured == 1:
-        return f"{over} that are no pair, so no interval"
+        return f"{trials} that are no pair, so no interval"
     if row.test is None or row.p_value is None:
-        return f"{over} without any spread, so no interval"
+        return f"{trials} without any spread, so no interval"
     shown = "p < 0.0001" if row.p_value < 0.0001 else f"p = {row.p_value:.2g}"
     if row.p_holm is not None and row.p_holm != row.p_value:
         shown += f", {'< 0.0001' if row.p_holm < 0.0001 else f'{row.p_holm:.2g}'} after Holm's correction"
-    return f"{row.test} over {over}, {shown}"
+    return f"{row.test} over {trials}, {shown}"
 
 
 def summing_up(verdicts: Sequence[tuple[str, str]]) -> str:

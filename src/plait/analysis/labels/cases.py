@@ -28,12 +28,12 @@ class NamedCase(Protocol):
         """What varies, by its name under `vary`."""
 
 
-def labels(cases: Sequence[NamedCase], given: Mapping[str, str] | None = None) -> dict[str, str]:
+def labels(cases: Sequence[NamedCase], by_name: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return what to call each case, by name: its label, or its levels where no other case has the same.
 
-    `given` has the labels by name where the cases themselves do not have them.
+    `by_name` has the labels by name where the cases themselves do not have them.
     """
-    called = {case.name: (given or {}).get(case.name) or getattr(case, "label", None) for case in cases}
+    called = {case.name: (by_name or {}).get(case.name) or getattr(case, "label", None) for case in cases}
     words = {case.name: called[case.name] or case_label(case.name, case.settings) for case in cases}
     taken = Counter(words.values())
     return {name: label if taken[label] == 1 else name for name, label in words.items()}
@@ -43,7 +43,9 @@ def case_label(name: str, settings: Mapping[str, Any]) -> str:
     """Return a case in prose by its levels: `MPTCP, rate 5mbit`, `redundant with cubic`; `name` if nothing varies."""
     fields = _fields(tuple(settings))
     words = [_level(key, value) for key, value in settings.items()]
-    speaks = [may and not word[:1].isdigit() for (_, may), word in zip(fields, words, strict=True)]
+    speaks = [
+        can_stand and not word[:1].isdigit() for (_, can_stand), word in zip(fields, words, strict=True)
+    ]
     levels = [word for word, speaking in zip(words, speaks, strict=True) if speaking]
     if len(set(levels)) < len(levels):
         speaks, levels = [False] * len(words), []
@@ -67,9 +69,9 @@ def _fields(keys: tuple[str, ...]) -> tuple[tuple[str, bool], ...]:
     )
 
 
-def short_labels(cases: Sequence[NamedCase], given: Mapping[str, str] | None = None) -> dict[str, str]:
+def short_labels(cases: Sequence[NamedCase], by_name: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return what to call each case in little room; as `labels` does where that would not distinguish them."""
-    whole = labels(cases, given)
+    whole = labels(cases, by_name)
     short = {case.name: short_label(whole[case.name], case.settings) for case in cases}
     return short if len(set(short.values())) == len(short) else whole
 

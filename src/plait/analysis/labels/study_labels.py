@@ -57,10 +57,10 @@ class StudyLabels(BaseModel):
 
     def direction(self, link: str, name: str, source: str, target: str) -> str:
         """Return what to call one direction of a link: `Wi-Fi (phone->ap)`; `h1->s1` without labels."""
-        between = f"{self.node(source)}{ARROW}{self.node(target)}"
+        ends = f"{self.node(source)}{ARROW}{self.node(target)}"
         if link in self.links:
-            return f"{self.links[link]} ({between})"
-        return between + name.removeprefix(f"{source}{ARROW}{target}") if between != name else name
+            return f"{self.links[link]} ({ends})"
+        return ends + name.removeprefix(f"{source}{ARROW}{target}") if ends != name else name
 
     def metric_owner(self, owner: str) -> str:
         """Return what to call the part before a metric's name: a flow, a path, a flow and its path, or a direction."""
@@ -84,13 +84,15 @@ def labels_in(scenario: object) -> StudyLabels:
     nodes = [
         item for kind in ("hosts", "switches", "routers") for item in _mapping(network.get(kind)).items()
     ]
-    given = {kind: _mapping(_mapping(scenario.get("labels")).get(kind)) for kind in StudyLabels.model_fields}
+    written = {
+        kind: _mapping(_mapping(scenario.get("labels")).get(kind)) for kind in StudyLabels.model_fields
+    }
     return StudyLabels(
-        nodes=_texts([*_own(nodes), *given["nodes"].items()]),
-        links=_texts([*_own(_mapping(network.get("links")).items()), *given["links"].items()]),
-        paths=_texts(given["paths"].items()),
-        flows=_texts([*_own(_entries(scenario.get("traffic"))), *given["flows"].items()]),
-        cases=_texts(given["cases"].items()),
+        nodes=_texts([*_field_labels(nodes), *written["nodes"].items()]),
+        links=_texts([*_field_labels(_mapping(network.get("links")).items()), *written["links"].items()]),
+        paths=_texts(written["paths"].items()),
+        flows=_texts([*_field_labels(_entries(scenario.get("traffic"))), *written["flows"].items()]),
+        cases=_texts(written["cases"].items()),
     )
 
 
@@ -101,7 +103,7 @@ def _entries(traffic: object) -> Iterable[tuple[object, object]]:
             yield (_mapping(fields).get("name") or f"{kind}{number}", fields)
 
 
-def _own(things: Iterable[tuple[object, object]]) -> Iterable[tuple[object, object]]:
+def _field_labels(things: Iterable[tuple[object, object]]) -> Iterable[tuple[object, object]]:
     return ((name, _mapping(fields).get("label")) for name, fields in things)
 
 

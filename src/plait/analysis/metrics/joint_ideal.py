@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 LARGEST = 100_000
 """The largest number of variables: solving for more would take longer than a trial."""
-AT_ONCE = 0.01
+SIMULTANEOUS = 0.01
 """Flows begin together when they begin within this share of their duration."""
 _UNIT = 1e6
 """bit/s; the solver wants numbers near one."""
@@ -37,7 +37,7 @@ def joint_goodput_bps(plan: Plan) -> float | None:
     changes, and the rates of links limit each flow. It is also None if the linear programme would be too large.
     """
     flows = plan.flows
-    if plan.events or not _at_once(flows) or any(flow.ideal_rate_bps is None for flow in flows):
+    if plan.events or not _run_together(flows) or any(flow.ideal_rate_bps is None for flow in flows):
         return None
     by_name = {direction.name: direction for link in plan.links for direction in link.directions}
     usable = [_usable(flow, by_name) for flow in flows]
@@ -46,14 +46,14 @@ def joint_goodput_bps(plan: Plan) -> float | None:
     return _solved(plan, usable)
 
 
-def _at_once(flows: tuple[Flow, ...]) -> bool:
+def _run_together(flows: tuple[Flow, ...]) -> bool:
     """Return whether these are bulk flows of one length that begin together, and nothing runs beside them."""
     lengths = {getattr(flow.application, "duration_us", None) for flow in flows}
     if any(flow.kind != "bulk" or flow.background or flow.after for flow in flows) or len(lengths) != 1:
         return False
     (length,) = lengths
     starts = [flow.start_us for flow in flows]
-    return length is not None and max(starts) - min(starts) <= AT_ONCE * length
+    return length is not None and max(starts) - min(starts) <= SIMULTANEOUS * length
 
 
 def _usable(flow: Flow, by_name: dict[str, LinkDirection]) -> list[LinkDirection]:

@@ -57,13 +57,13 @@ def _of_all_flows(name: str, values: list[float]) -> float:
 def _of_flow(flow: Flow, row: Mapping[str, object], tables: Mapping[str, pl.DataFrame]) -> Metrics:
     start, end = row["start_us"], row["end_us"]
     receiver = "server" if flow.sender == "client" else "client"
-    until = end if isinstance(end, int) else END_OF_TIME
-    times, sent = by_path(flow, flow.sender, tables, "sent_bytes", until)
-    arrived_at, arrived = by_path(flow, receiver, tables, "received_bytes", until)
+    last_us = end if isinstance(end, int) else END_OF_TIME
+    times, sent = by_path(flow, flow.sender, tables, "sent_bytes", last_us)
+    arrived_at, arrived = by_path(flow, receiver, tables, "received_bytes", last_us)
     first = start if isinstance(start, int) else 0
-    taken = _counted(columns_of(tables, "connections", flow.carrier, receiver), "received_bytes", until)
-    again = _counted(
-        columns_of(tables, "connections", flow.carrier, flow.sender), "retransmitted_bytes", until
+    taken = _counted(columns_of(tables, "connections", flow.carrier, receiver), "received_bytes", last_us)
+    reinjected = _counted(
+        columns_of(tables, "connections", flow.carrier, flow.sender), "retransmitted_bytes", last_us
     )
     metrics: Metrics = {
         "path_share_window_max": largest_share(times, list(sent.values()), first + WINDOW_US),
@@ -71,28 +71,30 @@ def _of_flow(flow: Flow, row: Mapping[str, object], tables: Mapping[str, pl.Data
         "path_run_max_bytes": longest_run(list(sent.values())),
     }
     metrics |= _observed(flow, receiver, tables)
-    return metrics | _held_back(arrived_at, arrived, taken, again)
+    return metrics | _held_back(arrived_at, arrived, taken, reinjected)
 
 
-def _counted(rows: SideColumns, column: str, until: int) -> dict[int, int]:
-    """Return a counter by time up to `until`."""
+def _counted(rows: SideColumns, column: str, last_us: int) -> dict[int, int]:
+    """Return a counter by time up to `last_us`."""
     pairs = zip(rows["t_us"], rows[column], strict=True)
-    return {t_us: count for t_us, count in pairs if count is not None and t_us is not None and t_us <= until}
+    return {
+        t_us: count for t_us, count in pairs if count is not None and t_us is not None and t_us <= last_us
+    }
 
 
 def by_path(
-    flow: Flow, side: str, tables: Mapping[str, pl.DataFrame], column: str, until: int = END_OF_TIME
+    flow: Flow, side: str, tables: Mapping[str, pl.DataFrame], column: str, last_us: int = END_OF_TIME
 ) -> tuple[list[int], Counts]:
-    """Return the times of the samples of one side up to `until` (us), and a counter summed over each path's subflows.
+    """Return the times of the samples of one side up to `last_us` (us), and a counter summed over each path's subflows.
 
     A subflow that is gone keeps its last value. Every planned path is there, with zeros if it carried nothing.
     """
     rows = columns_of(tables, "subflows", flow.carrier, side)
-    at: list[int] = rows["t_us"]
+    sampled_us: list[int] = rows["t_us"]
     numbers: list[int] = rows["subflow"]
-    known_times = (row for row, t_us in enumerate(at) if t_us is not None and t_us <= until)
-    order = sorted(known_times, key=lambda row: (at[row], numbers[row]))
-    times = list(dict.fromkeys(at[row] for row in order))
+    known_times = (row for row, t_us in enumerate(sampled_us) if t_us is not None and t_us <= last_us)
+    order = sorted(known_times, key=lambda row: (sampled_us[row], numbers[row]))
+    times = list(dict.fromkeys(sampled_us[row] for row in order))
     place = {t_us: i for i, t_us in enumerate(times)}
     samples: dict[int, list[int]] = {}
     """By subflow, the numbers of its rows."""
@@ -100,12 +102,12 @@ def by_path(
         samples.setdefault(numbers[row], []).append(row)
     values = rows[column]
     counts: Counts = {path.name: [0] * len(times) for path in flow.paths}
-    for own in samples.values():
+    for subflow_rows in samples.values():
         local, remote, port = (
-            rows[name][own[0]] for name in ("local_address", "remote_address", "remote_port")
+            rows[name][subflow_rows[0]] for name in ("local_address", "remote_address", "remote_port")
         )
         path = counts.setdefault(path_name(flow, side, local, remote, port), [0] * len(times))
-        known = {place[at[row]]: values[row] for row in own if values[row] is not None}
+        known = {place[sampled_us[row]]: values[row] for row in subflow_rows if values[row] is not None}
         last = 0
         for i in range(len(times)):
             last = known.get(i, last)
@@ -138,11 +140,11 @@ def switches_per_s(times: Sequence[int], counts: Sequence[Sequence[int]]) -> flo
     """
     if len(times) < 2:
         return None
-    switches, before = 0, set[int]()
-    for given in _given(counts):
-        if given:
-            switches += len(given) - 1 + (not given & before and bool(before))
-            before = given
+    switches, previous = 0, set[int]()
+    for fed in _fed_paths(counts):
+        if fed:
+            switches += len(fed) - 1 + (not fed & previous and bool(previous))
+            previous = fed
     return switches * 1e6 / (times[-1] - times[0])
 
 
@@ -151,19 +153,19 @@ def longest_run(counts: Sequence[Sequence[int]]) -> float | None:
 
     None when several paths were given bytes between any two samples: then no run is known.
     """
-    longest, run, on = 0, 0, -1
-    for i, given in enumerate(_given(counts), start=1):
-        if len(given) > 1:
-            run, on = 0, -1
-        elif given:
-            (path,) = given
-            run = (run if path == on else 0) + counts[path][i] - counts[path][i - 1]
-            on = path
+    longest, run, current = 0, 0, -1
+    for i, fed in enumerate(_fed_paths(counts), start=1):
+        if len(fed) > 1:
+            run, current = 0, -1
+        elif fed:
+            (path,) = fed
+            run = (run if path == current else 0) + counts[path][i] - counts[path][i - 1]
+            current = path
             longest = max(longest, run)
     return float(longest) if longest else None
 
 
-def _given(counts: Sequence[Sequence[int]]) -> Iterator[set[int]]:
+def _fed_paths(counts: Sequence[Sequence[int]]) -> Iterator[set[int]]:
     """Yield the paths that were given bytes between each two samples."""
     for i in range(1, len(counts[0]) if counts else 0):
         yield {number for number, path in enumerate(counts) if path[i] > path[i - 1]}
@@ -185,15 +187,16 @@ def _observed(flow: Flow, receiver: str, tables: Mapping[str, pl.DataFrame]) -> 
 
 
 def _held_back(
-    times: Sequence[int], arrived: Counts, taken: Mapping[int, int], again: Mapping[int, int]
+    times: Sequence[int], arrived: Counts, taken: Mapping[int, int], reinjections: Mapping[int, int]
 ) -> Metrics:
     """Return the bytes that arrived twice, and how many waited at the receiver for bytes before them.
 
     What subflows have received is in the stream, waits, or came twice. Copies are reinjected data, so there are at
-    most as many as the sender has reinjected by then (`again`, by time); and as their number only grows, at most as
-    many as the least excess that is seen later. The rest waits. All null where reinjections were not sampled.
+    most as many as the sender has reinjected by then (`reinjections`, by time). As their number only grows, there are
+    at most as many as the least excess of any later sample. The rest waits. All are null where
+    reinjections were not sampled.
     """
-    sampled_at = sorted(again)
+    sampled_at = sorted(reinjections)
     sampled = [
         (sum(path[i] for path in arrived.values()) - taken[t], bisect_right(sampled_at, t))
         for i, t in enumerate(times)
@@ -203,7 +206,7 @@ def _held_back(
         return dict.fromkeys(HELD_BACK)
     excess = [now for now, _ in sampled]
     later = list(accumulate(reversed(excess), min))[::-1]
-    reinjected = [again[sampled_at[place - 1]] if place else 0 for _, place in sampled]
+    reinjected = [reinjections[sampled_at[place - 1]] if place else 0 for _, place in sampled]
     copies = [max(0, min(pair)) for pair in zip(later, reinjected, strict=True)]
     waiting = [max(0, now - twice) for now, twice in zip(excess, copies, strict=True)]
     return {

@@ -27,7 +27,7 @@ def path_name(
     """
     client, server = (local, remote) if side == "client" else (remote, local)
     ends = client, server
-    names = [path for path in flow.paths if (_seen(path, side), path.server_address) == ends]
+    names = [path for path in flow.paths if (_client_address(path, side), path.server_address) == ends]
     if not names:
         # In a tunnel that a program makes, a packet passes the router that translates with its own address.
         names = [path for path in flow.paths if (path.client_address, path.server_address) == ends]
@@ -37,6 +37,6 @@ def path_name(
     return names[0].name if names else f"{client or '?'} to {server or '?'}"
 
 
-def _seen(path: Path, side: str) -> str:
+def _client_address(path: Path, side: str) -> str:
     """The client's address as one side sees it."""
     return path.seen_address if side == "server" and isinstance(path, Translated) else path.client_address

@@ -54,8 +54,8 @@ def trial_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
         "single flows": lambda: _flow_metrics(plan, flows),
     }
     metrics: Metrics = {}
-    for name, make in parts.items():
-        metrics |= part(f"metrics of {name}", make, {})
+    for name, compute in parts.items():
+        metrics |= part(f"metrics of {name}", compute, {})
     return metrics | part("metrics of groups", lambda: group_metrics(plan, metrics), {})
 
 

@@ -80,8 +80,8 @@ def bootstrap_of_means(values: Sequence[float]) -> Bootstrap:
 
     data = np.asarray(values, dtype=float)
     mean = float(data.mean())
-    left_out = (data.sum() - data) / (len(data) - 1)
-    return _bootstrap(resampled_means(data), mean, left_out)
+    jackknifed = (data.sum() - data) / (len(data) - 1)
+    return _bootstrap(resampled_means(data), mean, jackknifed)
 
 
 def bootstrap_of_ratio(first: Sequence[float], second: Sequence[float]) -> Bootstrap | None:
@@ -90,21 +90,21 @@ def bootstrap_of_ratio(first: Sequence[float], second: Sequence[float]) -> Boots
 
     data = np.stack([np.asarray(first, dtype=float), np.asarray(second, dtype=float)], axis=1)
     means = resampled_means(data)
-    left_out = (data.sum(axis=0) - data) / (len(data) - 1)
-    if not (means[:, 0].all() and left_out[:, 0].all()):
+    jackknifed = (data.sum(axis=0) - data) / (len(data) - 1)
+    if not (means[:, 0].all() and jackknifed[:, 0].all()):
         return None
     x, y = data.mean(axis=0)
-    return _bootstrap(means[:, 1] / means[:, 0], float(y / x), left_out[:, 1] / left_out[:, 0])
+    return _bootstrap(means[:, 1] / means[:, 0], float(y / x), jackknifed[:, 1] / jackknifed[:, 0])
 
 
-def _bootstrap(resampled: NDArray[np.float64], seen: float, left_out: NDArray[np.float64]) -> Bootstrap:
-    away = left_out.mean() - left_out
+def _bootstrap(resampled: NDArray[np.float64], observed: float, jackknifed: NDArray[np.float64]) -> Bootstrap:
+    away = jackknifed.mean() - jackknifed
     spread = float((away**2).sum())
     acceleration = float((away**3).sum()) / (6 * spread**1.5) if spread else 0.0
-    return Bootstrap(resampled, _NORMAL.inv_cdf(_share_below(resampled, seen)), acceleration)
+    return Bootstrap(resampled, _NORMAL.inv_cdf(_share_below(resampled, observed)), acceleration)
 
 
 def _share_below(resampled: NDArray[np.float64], value: float) -> float:
     """Return the share of resamples below a value, and of half of those at it; neither 0 nor 1."""
-    below = (float((resampled < value).sum()) + float((resampled == value).sum()) / 2) / len(resampled)
-    return min(max(below, 1 / RESAMPLES), 1 - 1 / RESAMPLES)
+    share = (float((resampled < value).sum()) + float((resampled == value).sum()) / 2) / len(resampled)
+    return min(max(share, 1 / RESAMPLES), 1 - 1 / RESAMPLES)

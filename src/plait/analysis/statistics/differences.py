@@ -79,16 +79,20 @@ def unpaired(first: Sequence[float], second: Sequence[float]) -> Compared:
         return _single(y - x, x, y)
     if len(several) == 1:
         test, degrees = STUDENT, len(several[0]) - 1.0
-        a, b = pooled**2 / len(first), pooled**2 / len(second)
+        x_variance, y_variance = pooled**2 / len(first), pooled**2 / len(second)
     else:
         test = WELCH
-        a, b = statistics.variance(first) / len(first), statistics.variance(second) / len(second)
-        degrees = (a + b) ** 2 / (a**2 / (len(first) - 1) + b**2 / (len(second) - 1))
-    error = math.sqrt(a + b)
+        x_variance, y_variance = (
+            statistics.variance(first) / len(first),
+            statistics.variance(second) / len(second),
+        )
+        squares = x_variance**2 / (len(first) - 1) + y_variance**2 / (len(second) - 1)
+        degrees = (x_variance + y_variance) ** 2 / squares
+    error = math.sqrt(x_variance + y_variance)
     half = t_quantile(degrees) * error
     return Compared(
         Estimate(value=y - x, ci95=(y - x - half, y - x + half)),
-        _ratio(first, second, (a, b, 0.0), degrees),
+        _ratio(first, second, (x_variance, y_variance, 0.0), degrees),
         test,
         t_two_sided((y - x) / error, degrees),
         (y - x) / pooled,
@@ -128,11 +132,11 @@ def _ratio(
     if x == 0:
         return None
     t2 = t_quantile(degrees) ** 2
-    a, b, c = x * x - t2 * variances[0], x * y - t2 * variances[2], y * y - t2 * variances[1]
-    if a <= 0:
+    x_term, xy_term, y_term = x * x - t2 * variances[0], x * y - t2 * variances[2], y * y - t2 * variances[1]
+    if x_term <= 0:
         return Estimate(value=y / x)
-    root = math.sqrt(max(0.0, b * b - a * c))
-    low, high = (b - root) / a, (b + root) / a
+    root = math.sqrt(max(0.0, xy_term * xy_term - x_term * y_term))
+    low, high = (xy_term - root) / x_term, (xy_term + root) / x_term
     return Estimate(value=y / x, ci95=(max(0.0, low) if min(*first, *second) >= 0 else low, high))
 
 

@@ -89,8 +89,8 @@ def _contrasts(values: Array, axes: Sequence[int]) -> Array:
     """Return the orthonormal contrasts of an effect in each block, from means over the levels of the other factors."""
     import numpy as np
 
-    others = tuple(axis + 1 for axis in range(values.ndim - 1) if axis not in axes)
-    reduced = values.mean(axis=others) if others else values
+    averaged = tuple(axis + 1 for axis in range(values.ndim - 1) if axis not in axes)
+    reduced = values.mean(axis=averaged) if averaged else values
     for _ in axes:  # each turn contracts the first factor that is left, and puts its contrasts last
         reduced = np.tensordot(reduced, _helmert(reduced.shape[1]), axes=([1], [0]))
     return reduced.reshape(values.shape[0], -1)

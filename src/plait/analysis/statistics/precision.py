@@ -27,8 +27,8 @@ class Wide:
     """Half of its 95 % interval as a share of the mean."""
 
 
-def wide(cases: Sequence[CaseRows], until: float, judged: Sequence[str] = ()) -> list[Wide]:
-    """Return the means of the judged metrics whose interval is wider than `until` (half of it / mean).
+def wide(cases: Sequence[CaseRows], precision: float, judged: Sequence[str] = ()) -> list[Wide]:
+    """Return the means of the judged metrics whose interval is wider than `precision` (half of it / mean).
 
     Without any these are all metrics that represent a kind of traffic.
 
@@ -43,21 +43,21 @@ def wide(cases: Sequence[CaseRows], until: float, judged: Sequence[str] = ()) ->
                 intervals.append(Wide(case.name, metric, 1, math.inf))
             elif stats.ci95 is not None and stats.mean:
                 share = (stats.ci95[1] - stats.ci95[0]) / 2 / abs(stats.mean)
-                if share > until:
+                if share > precision:
                     intervals.append(Wide(case.name, metric, stats.n, share))
     return intervals
 
 
 def next_repeat(
-    cases: Sequence[CaseRows], done: int, *, until: float, most: int, judged: Sequence[str] = ()
+    cases: Sequence[CaseRows], repeats: int, *, precision: float, limit: int, judged: Sequence[str] = ()
 ) -> int | None:
-    """Return to how many repeats to go on after `done`; None when all means are known, or `most` are done.
+    """Return to how many repeats to go on after `repeats`; None when all means are known, or `limit` are done.
 
     The interval shrinks with the square root of the number. It is at most doubled at once, because a spread that a
     few trials show is itself not known well.
     """
-    intervals = wide(cases, until, judged)
-    if not intervals or done >= most:
+    intervals = wide(cases, precision, judged)
+    if not intervals or repeats >= limit:
         return None
-    needed = max((interval.share / until) ** 2 for interval in intervals)
-    return min(most, max(done + 1, math.ceil(done * min(needed, 2.0))))
+    needed = max((interval.share / precision) ** 2 for interval in intervals)
+    return min(limit, max(repeats + 1, math.ceil(repeats * min(needed, 2.0))))

@@ -34,10 +34,10 @@ def sign_flip_p(contrasts: NDArray[np.float64]) -> float:
         contrasts: blocks x contrasts; the distance is that of the vector of means.
     """
     n = len(contrasts)
-    seen = float((contrasts.sum(axis=0) ** 2).sum()) * (1 - _EQUAL)
+    observed = float((contrasts.sum(axis=0) ** 2).sum()) * (1 - _EQUAL)
     extreme = patterns = 0
     for signs in _sign_patterns(n):
-        extreme += int((((signs @ contrasts) ** 2).sum(axis=1) >= seen).sum())
+        extreme += int((((signs @ contrasts) ** 2).sum(axis=1) >= observed).sum())
         patterns += len(signs)
     return extreme / patterns if n <= EXACT else (extreme + 1) / (patterns + 1)
 
@@ -71,8 +71,8 @@ def _drawn_sign_patterns(n: int) -> Iterator[NDArray[np.int8]]:
 
     generator = np.random.RandomState(SEED)
     rows = max(1, _CHUNK // n)
-    for at in range(0, FLIPS, rows):
-        yield (2 * generator.randint(0, 2, size=(min(rows, FLIPS - at), n)) - 1).astype(np.int8)
+    for start in range(0, FLIPS, rows):
+        yield (2 * generator.randint(0, 2, size=(min(rows, FLIPS - start), n)) - 1).astype(np.int8)
 
 
 def _resamples(n: int) -> Iterator[NDArray[np.int64]]:
@@ -95,5 +95,5 @@ def _drawn_resamples(n: int) -> Iterator[NDArray[np.int64]]:
 
     generator = np.random.RandomState(SEED)  # its stream is frozen; that of newer ones may change
     rows = max(1, _CHUNK // n)
-    for at in range(0, RESAMPLES, rows):
-        yield generator.randint(0, n, size=(min(rows, RESAMPLES - at), n))
+    for start in range(0, RESAMPLES, rows):
+        yield generator.randint(0, n, size=(min(rows, RESAMPLES - start), n))

@@ -211,7 +211,7 @@ _METRICS = (
         form="percent",
     ),
     Metric(
-        "of_cap", "Goodput, of what the cap allows", GREEDY, "goodput_bps / capped_ideal.capped_goodput_bps",
+        "of_cap", "Goodput, of what the cap allows", GREEDY, "goodput_bps / ideal.capped_goodput_bps",
         heading="of what the cap allows", form="percent", drawn=False,
     ),
     Metric(

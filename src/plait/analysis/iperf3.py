@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from plait.analysis.metrics.paths import path_name
+from plait.analysis.translation import path_name
 from plait.errors import RequestError
 
 if TYPE_CHECKING:
@@ -147,7 +147,9 @@ def _subflow(flow: Flow, side: str, samples: pl.DataFrame) -> dict[str, Any]:
     windows = (samples["cwnd_segments"] * samples["mss_bytes"]).max()
     return {
         "id": last["subflow"],
-        "path": path_name(flow, side, last["local_address"], last["remote_address"], last["remote_port"]),
+        "path": path_name(
+            flow.paths, side, last["local_address"], last["remote_address"], last["remote_port"]
+        ),
         "local_host": last["local_address"],
         "local_port": last["local_port"],
         "remote_host": last["remote_address"],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from plait.analysis.metrics.trial import Metrics
+    from plait.analysis.model import Exclusion
 
 
 @dataclass(frozen=True)
@@ -28,14 +29,6 @@ class FailedTrial:
 
 
 @dataclass(frozen=True)
-class ExcludedTrial:
-    """A complete trial that means leave out, and why."""
-
-    index: int
-    reason: str
-
-
-@dataclass(frozen=True)
 class CaseRows:
     """A case with all its trials."""
 
@@ -43,7 +36,7 @@ class CaseRows:
     settings: dict[str, Any]
     rows: tuple[TrialRow, ...]
     failed: tuple[FailedTrial, ...] = ()
-    excluded: tuple[ExcludedTrial, ...] = ()
+    excluded: tuple[Exclusion, ...] = ()
     seeded: bool = True
     """Whether the seed decides a trial; without that, trials of one seed are no pair."""
     label: str | None = None

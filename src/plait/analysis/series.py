@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 
 from plait.analysis.by_flow import known_samples
-from plait.analysis.metrics.paths import path_name
 from plait.analysis.metrics.programs import without_control
+from plait.analysis.translation import path_name
 from plait.plan.model.applications import Connection
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def _colour(plan: Plan, flow: Flow, path: str, position: int) -> int:
 def subflow_ends(flow: Flow, side: str, part: pl.DataFrame) -> tuple[str, int | None, int | None]:
     """Return the path of a subflow and its ports at client and server, which both sides show alike."""
     first = part.row(0, named=True)
-    path = path_name(flow, side, first["local_address"], first["remote_address"], first["remote_port"])
+    path = path_name(flow.paths, side, first["local_address"], first["remote_address"], first["remote_port"])
     ports = (first["local_port"], first["remote_port"])
     return (path, *ports) if side == "client" else (path, *ports[::-1])
 

@@ -1,4 +1,4 @@
-"""What address translation makes of paths: the address under which a server sees its client. Pure.
+"""Paths by the addresses of subflows, also where a router translates the address under which a server sees its client.
 
 A router that translates (`nat`) puts the address of its outside interface in place of the client's, and keeps the port
 where that is free. So subflows that a server samples have other addresses than the plan's paths.
@@ -14,7 +14,7 @@ import polars as pl
 from plait.plan.model.plan import Path
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from plait.plan.model.plan import Flow, Plan
 
@@ -38,6 +38,30 @@ def with_translation(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Plan:
         return plan
     flows = tuple(_of_flow(flow, outside, tables["subflows"]) for flow in plan.flows)
     return plan.model_copy(update={"flows": flows})
+
+
+def path_name(
+    paths: Sequence[Path], side: str, local: str | None, remote: str | None, remote_port: int | None = None
+) -> str:
+    """Return the name of that of `paths` between two addresses as one side sees them, or both addresses.
+
+    The port distinguishes paths that look alike to a server, behind a router that translates addresses.
+    """
+    client, server = (local, remote) if side == "client" else (remote, local)
+    ends = client, server
+    names = [path for path in paths if (_client_address(path, side), path.server_address) == ends]
+    if not names:
+        # In a tunnel that a program makes, a packet passes the router that translates with its own address.
+        names = [path for path in paths if (path.client_address, path.server_address) == ends]
+    for path in names:
+        if isinstance(path, Translated) and remote_port in path.seen_ports:
+            return path.name
+    return names[0].name if names else f"{client or '?'} to {server or '?'}"
+
+
+def _client_address(path: Path, side: str) -> str:
+    """The client's address as one side sees it."""
+    return path.seen_address if side == "server" and isinstance(path, Translated) else path.client_address
 
 
 def _outside(plan: Plan) -> Outside:

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from plait.analysis.by_flow import known_samples
-from plait.analysis.metrics.paths import path_name
+from plait.analysis.translation import path_name
 from plait.explain.capacity import NetworkTimeline, capacity_bps
 
 if TYPE_CHECKING:
@@ -286,7 +286,7 @@ def _subflows_by_path(
         if _was_never_established(part, first, own_events):
             continue
         name = path_name(
-            view, view.sender, first["local_address"], first["remote_address"], first["remote_port"]
+            view.paths, view.sender, first["local_address"], first["remote_address"], first["remote_port"]
         )
         by_path.setdefault(name, []).append(_subflow_facts(part, first, own_events, edges, connected))
     return by_path

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from plait.analysis.cautions.observations import REMEDIES, Observation, cautions
+from plait.analysis.cautions.observations import REMEDIES, cautions
 from plait.analysis.compare.factors import Design
 from plait.analysis.judge import judged_in, margins_in
 from plait.analysis.labels.cases import labels as case_labels
 from plait.analysis.labels.study_labels import labels_in
+from plait.analysis.model import Exclusion
 from plait.analysis.published import Published, published_in
-from plait.analysis.rows import CaseRows, ExcludedTrial, FailedTrial, TrialRow
+from plait.analysis.rows import CaseRows, FailedTrial, TrialRow
 from plait.analysis.statistics.precision import wide
 from plait.analysis.wording import percent
 from plait.cautions import TRIALS_DISTURBED, Caution, ranked
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from plait.analysis.cautions.mptcp import Observation
     from plait.analysis.labels.study_labels import StudyLabels
 
 
@@ -105,7 +107,7 @@ def read_study(folder: Path, progress: Callable[[int, int], None] = lambda _, __
 def _disturbed(case: CaseRows, called: str) -> Caution:
     """Return the caution about the trials that the means leave out."""
     trials = len(case.excluded)
-    reasons = "; ".join(f"trial {trial.index:03d}: {trial.reason}" for trial in case.excluded[:_MOST_REASONS])
+    reasons = "; ".join(f"trial {trial.trial:03d}: {trial.reason}" for trial in case.excluded[:_MOST_REASONS])
     remark = f"; and {trials - _MOST_REASONS} more" if trials > _MOST_REASONS else ""
     return Caution(
         code=TRIALS_DISTURBED,
@@ -137,16 +139,16 @@ def _case(
     """Return one case, and the trials with each observation."""
     rows: list[TrialRow] = []
     failed: list[FailedTrial] = []
-    excluded: list[ExcludedTrial] = []
+    excluded: list[Exclusion] = []
     observed_in: dict[Observation, list[tuple[int, int | None]]] = {}
     for trial in trials:
         if trial.error is not None:
             failed.append(FailedTrial(trial.index, trial.error))
             continue
         if trial.excluded is not None:
-            excluded.append(ExcludedTrial(trial.index, trial.excluded))
+            excluded.append(Exclusion(trial=trial.index, reason=trial.excluded))
             continue
         rows.append(TrialRow(trial.index, trial.seed, trial.digest, trial.metrics or {}))
         for observation in trial.observed:
-            observed_in.setdefault(observation, []).append((trial.index, observation.at_us))
+            observed_in.setdefault(observation, []).append((trial.index, observation.t_us))
     return CaseRows(name, dict(settings), tuple(rows), tuple(failed), tuple(excluded)), observed_in

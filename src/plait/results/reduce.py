@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.by_flow import DividedTables
-from plait.analysis.cautions.observations import Observation, observe
+from plait.analysis.cautions.mptcp import Observation
+from plait.analysis.cautions.observations import observe
 from plait.analysis.gaps import collected, noted
 from plait.analysis.metrics.programs import with_connections
 from plait.analysis.metrics.trial import trial_metrics
@@ -167,7 +168,7 @@ def _encoded(trial: ReducedTrial) -> dict[str, Any]:
         "metrics": trial.metrics,
         "excluded": trial.excluded,
         "observed": [
-            [observation.code, observation.text, observation.at_us] for observation in trial.observed
+            [observation.code, observation.text, observation.t_us] for observation in trial.observed
         ],
     }
 

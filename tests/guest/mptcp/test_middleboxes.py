@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from plait.analysis.cautions.mptcp import MptcpFinding, findings
+from plait.analysis.cautions.mptcp import Observation, findings
 
 if TYPE_CHECKING:
     from conftest import Ran, RunTrial
@@ -38,7 +38,7 @@ CHECKSUM = "sysctls: {net.mptcp.checksum_enabled: 1}"
 ROUND_TRIP_US = 10_000
 
 
-def mptcp_findings(ran: Ran) -> list[MptcpFinding]:
+def mptcp_findings(ran: Ran) -> list[Observation]:
     return findings(ran.plan, ran.tables)
 
 

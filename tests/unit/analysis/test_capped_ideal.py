@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.analysis.metrics.capped_ideal import best_rate, capped_goodput_bps
+from plait.analysis.metrics.ideal import best_rate, capped_goodput_bps
 from scenario_samples import plan_of
 
 TEXT = """\

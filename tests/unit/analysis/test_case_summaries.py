@@ -15,7 +15,7 @@ from plait.analysis.metrics.catalogue import least_of
 from plait.analysis.model import Comparison, Summary
 from plait.analysis.rows import CaseRows, FailedTrial, TrialRow
 from plait.analysis.statistics.intervals import describe
-from plait.analysis.statistics.student import t_quantile
+from plait.analysis.statistics.tests import t_quantile
 from plait.metrics import CATALOGUE
 
 

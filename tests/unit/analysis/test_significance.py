@@ -12,8 +12,7 @@ from scipy import stats
 from plait.analysis.statistics.bootstrap import bootstrap_of_means, bootstrap_of_ratio, skewed
 from plait.analysis.statistics.differences import Compared, direction, paired, unpaired
 from plait.analysis.statistics.resampling import FLIPS, SEED, sign_flip_p
-from plait.analysis.statistics.student import t_quantile, t_two_sided
-from plait.analysis.statistics.tests import BOOTSTRAP, PAIRED_T, STUDENT, holm
+from plait.analysis.statistics.tests import BOOTSTRAP, PAIRED_T, STUDENT, holm, t_quantile, t_two_sided
 
 
 @pytest.mark.parametrize("t", [0.0, 1e-6, 0.1, 0.7, 1.96, 4.3, 12.7, 60.0])

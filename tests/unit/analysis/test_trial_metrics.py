@@ -9,7 +9,8 @@ import pytest
 
 from fake_plans import FakeFlow, FakePath, fake_plan
 from fake_tables import fake_tables, make_tables
-from plait.analysis.cautions.observations import Observation, cautions, observe
+from plait.analysis.cautions.mptcp import Observation
+from plait.analysis.cautions.observations import cautions, observe
 from plait.analysis.metrics.ideal import ideal_goodput_bps, payload_ratio, single_path_goodputs_bps
 from plait.analysis.metrics.trial import Metrics, jain_index, trial_metrics
 from plait.analysis.series import MOST_SERIES, POINTS, trial_series

@@ -7,7 +7,7 @@ node: they can be laid to a flow only where the flow is the only one of MPTCP th
 from __future__ import annotations
 
 import errno
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_interface, ip_network
 from typing import TYPE_CHECKING, Any
 
@@ -62,28 +62,28 @@ UNANSWERED = {
 
 
 @dataclass(frozen=True)
-class MptcpFinding:
-    """One thing that went wrong in a trial."""
+class Observation:
+    """Something that a trial's data show. Those with the same code and text are equal."""
 
     code: str
-    """FELL_BACK, JOIN_REFUSED, JOIN_UNANSWERED, ADD_ADDR_UNUSED, SUBFLOW_CLOSED."""
-    flow: str
+    """FELL_BACK, JOIN_REFUSED, JOIN_UNANSWERED, ADD_ADDR_UNUSED, SUBFLOW_CLOSED, or one of other data."""
     text: str
     """In words, without time."""
-    t_us: int | None = None
+    t_us: int | None = field(default=None, compare=False)
     """When it was seen: exactly for events and handshakes, else by the first sample that shows it; null: unknown."""
-    reasons: tuple[str, ...] = ()
+    flow: str = field(default="", compare=False)
+    reasons: tuple[str, ...] = field(default=(), compare=False)
     """The counters that tell why, client first: `h1 MPCapableFallbackSYNACK`."""
 
 
-def findings(plan: Plan, tables: Tables) -> list[MptcpFinding]:
+def findings(plan: Plan, tables: Tables) -> list[Observation]:
     """Return what went wrong with the MPTCP flows of one trial, flow by flow."""
     counted = _counted(tables["counters"])
     happened = _by_flow(tables["events"])
     rows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
     multipath = [flow for flow in plan.flows if flow.transport == "mptcp" and flow.connection is None]
     plain = {frozenset((peers.source, peers.target)) for peers in plan.peers if peers.transport == "tcp"}
-    results: list[MptcpFinding] = []
+    results: list[Observation] = []
     for flow in multipath:
         row = rows.get(flow.id)
         if row is None:
@@ -128,7 +128,7 @@ def _named(flow: Flow, counted: Counters, meanings: Mapping[str, str]) -> tuple[
     return names, f" ({meanings[increases[0][1]]})" if increases else ""
 
 
-def _fallback(flow: Flow, row: Mapping[str, object], events: pl.DataFrame, counted: Counters) -> MptcpFinding:
+def _fallback(flow: Flow, row: Mapping[str, object], events: pl.DataFrame, counted: Counters) -> Observation:
     """In the handshake when the client's kernel never told of an MPTCP connection, else when a sample showed it."""
     at_server = (pl.col("node") == flow.client.netns) & (pl.col("remote_port") == flow.server.port)
     created = events.filter((pl.col("event") == "created") & at_server)
@@ -141,9 +141,8 @@ def _fallback(flow: Flow, row: Mapping[str, object], events: pl.DataFrame, count
         ].drop_nulls()
         t_us = int(times.to_list()[0]) if len(times) else None
     reasons, explanation = _named(flow, counted, FALLBACK_REASONS)
-    return MptcpFinding(
-        "FELL_BACK", flow.name, f"flow {flow.name} fell back to TCP{explanation}", t_us, reasons
-    )
+    text = f"flow {flow.name} fell back to TCP{explanation}"
+    return Observation("FELL_BACK", text, t_us, flow.name, reasons)
 
 
 def _by_flow(events: pl.DataFrame) -> dict[tuple[object, object], list[Event]]:
@@ -154,7 +153,7 @@ def _by_flow(events: pl.DataFrame) -> dict[tuple[object, object], list[Event]]:
     return happened
 
 
-def _joins(flow: Flow, mine: Sequence[Event], counted: Counters) -> Iterator[MptcpFinding]:
+def _joins(flow: Flow, mine: Sequence[Event], counted: Counters) -> Iterator[Observation]:
     """Subflows that the client tried and that were refused, and those that an error closed later."""
     came: set[tuple[object, ...]] = set()
     for event in mine:
@@ -166,15 +165,15 @@ def _joins(flow: Flow, mine: Sequence[Event], counted: Counters) -> Iterator[Mpt
             text = (
                 f"flow {flow.name}: the subflow from {addresses} got no answer ({UNANSWERED[event['error']]})"
             )
-            yield MptcpFinding("JOIN_UNANSWERED", flow.name, text, event["t_us"])
+            yield Observation("JOIN_UNANSWERED", text, event["t_us"], flow.name)
         elif event["event"] == "join_failed" or (event["event"] == "sub_closed" and ends not in came):
             reasons, explanation = _named(flow, counted, JOIN_REFUSALS)
             text = f"flow {flow.name}: the subflow from {addresses} was refused{explanation}"
-            yield MptcpFinding("JOIN_REFUSED", flow.name, text, event["t_us"], reasons)
+            yield Observation("JOIN_REFUSED", text, event["t_us"], flow.name, reasons)
         elif event["event"] == "sub_closed" and (event["error"] or event["reset_reason"]):
             reset = _RESETS.get(event["reset_reason"] or 0, "")
             text = f"flow {flow.name}: the subflow from {addresses} was reset{reset}"
-            yield MptcpFinding("SUBFLOW_CLOSED", flow.name, text, event["t_us"])
+            yield Observation("SUBFLOW_CLOSED", text, event["t_us"], flow.name)
 
 
 _RESETS = {
@@ -190,7 +189,7 @@ _RESETS = {
 
 def _announcements(
     plan: Plan, flow: Flow, row: Mapping[str, Any], mine: Sequence[Event]
-) -> Iterator[MptcpFinding]:
+) -> Iterator[Observation]:
     """Yield announced addresses that the client has a route to and had time to join, but tried no subflow to."""
     tried = [event for event in mine if event["event"] in ("sub_established", "sub_closed")]
     reached = {flow.server.address, *(event["remote_address"] for event in tried)}
@@ -205,7 +204,7 @@ def _announcements(
             continue
         if had_time_to_join(flow, paths.get(address), row["connected_us"], row["end_us"]):
             text = f"flow {flow.name}: {address} was announced, and no subflow was opened to it"
-            yield MptcpFinding("ADD_ADDR_UNUSED", flow.name, text, event["t_us"])
+            yield Observation("ADD_ADDR_UNUSED", text, event["t_us"], flow.name)
 
 
 def _has_route(plan: Plan, node: str, address: str) -> bool:

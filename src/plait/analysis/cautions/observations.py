@@ -5,12 +5,11 @@ Each trial gives observations; a study turns those that recur into one caution p
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.by_flow import DividedTables, sender_subflows
 from plait.analysis.cautions.join_time import had_time_to_join
-from plait.analysis.cautions.mptcp import findings
+from plait.analysis.cautions.mptcp import Observation, findings
 from plait.analysis.gaps import part
 from plait.analysis.metrics.trial import SYN_AND_FIN
 from plait.cautions import TRIALS_DISTURBED, Caution
@@ -39,24 +38,11 @@ REMEDIES = {
 }
 
 
-@dataclass(frozen=True)
-class Observation:
-    """Something that a trial's data show: its code, and in words."""
-
-    code: str
-    text: str
-    at_us: int | None = field(default=None, compare=False)
-    """When, in this trial."""
-
-
 def observe(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> list[Observation]:
     """Return what one trial's tables say against its figures."""
     tables = tables if isinstance(tables, DividedTables) else DividedTables(tables)
     observations = part("checks of the flows", lambda: _of_flows(plan, tables), [])
-    mptcp_findings = part("findings of MPTCP", lambda: findings(plan, tables), [])
-    return observations + [
-        Observation(finding.code, finding.text, finding.t_us) for finding in mptcp_findings
-    ]
+    return observations + part("findings of MPTCP", lambda: findings(plan, tables), [])
 
 
 def _of_flows(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> list[Observation]:

@@ -1,4 +1,7 @@
-"""Each case against its baseline case: paired by seed, as numbers and as a sentence."""
+"""Each case against its baseline case: paired by seed, as numbers and as a sentence; and the best cases.
+
+The best case of each judged metric in each network has beside it the cases that are the same or may be as good.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from plait.analysis.compare.factors import PLAIN, by_stratum, main_factor, other
 from plait.analysis.judge import margin_of
 from plait.analysis.labels.cases import labels
 from plait.analysis.metrics.catalogue import compared_metric
-from plait.analysis.model import Comparison
+from plait.analysis.model import Comparison, Leader
 from plait.analysis.statistics.differences import direction, paired
 from plait.analysis.statistics.tests import ALPHA, holm
 from plait.analysis.values import show
@@ -171,3 +174,48 @@ def _sentence(comparison: Comparison, name: str, baseline_name: str, tests: int)
             f"(p = {comparison.p_holm:.2g} after Holm's correction)."
         )
     return f"{text}, which is undecided: {pairs_text} it may be chance (p = {comparison.p_value:.2g})."
+
+
+def leaders(
+    cases: Sequence[CaseRows],
+    metrics: Sequence[str],
+    means: Mapping[str, Mapping[str, float]],
+    design: Design,
+) -> list[Leader]:
+    """Return the leader of each metric among the cases of each network; `means` are those of cases by metric.
+
+    Holm's correction covers the comparisons with one leader. Cases without a common seed are undecided.
+    """
+    best_cases = []
+    for levels, group in by_stratum(cases, design.strata).items():
+        for metric in metrics:
+            measured = [case for case in group if case.name in means[metric]]
+            if measured:
+                better = max if compared_metric(metric).more_is_better else min
+                best = better(measured, key=lambda case: means[metric][case.name])
+                best_cases.append(
+                    _leader(best, measured, metric, design, dict(zip(design.strata, levels, strict=True)))
+                )
+    return best_cases
+
+
+def _leader(
+    best: CaseRows, measured: Sequence[CaseRows], metric: str, design: Design, levels: dict[str, str]
+) -> Leader:
+    margin = margin_of(metric, design.margins)
+    rivals = [case for case in measured if case is not best]
+    sides = [pairs_of(case, best, metric) for case in rivals]
+    tests = [paired(*side) if side[0] else None for side in sides]
+    corrected = holm([test.p_value if test is not None else None for test in tests])
+    verdicts = {
+        case.name: "unclear" if test is None else direction(test, p, margin)
+        for case, test, p in zip(rivals, tests, corrected, strict=True)
+    }
+    return Leader(
+        metric=metric,
+        stratum=levels,
+        case=best.name,
+        same=tuple(name for name, verdict in verdicts.items() if verdict == "same"),
+        undecided=tuple(name for name, verdict in verdicts.items() if verdict == "unclear"),
+        margin=margin,
+    )

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.analysis.compare.cases import compare
+from plait.analysis.compare.cases import compare, leaders
 from plait.analysis.compare.effects import effects
 from plait.analysis.compare.factors import PLAIN
-from plait.analysis.compare.leaders import leaders
 from plait.analysis.gaps import part
 from plait.analysis.labels.study_labels import StudyLabels
 from plait.analysis.metrics.catalogue import judged_metrics, least_of, mean
-from plait.analysis.model import CaseSummary, Exclusion, Statistics, Summary
+from plait.analysis.model import CaseSummary, Statistics, Summary
 from plait.analysis.published import Published
 from plait.analysis.statistics.intervals import describe
 
@@ -56,7 +55,7 @@ def summarise(
                 settings=case.settings,
                 trials=case.trials,
                 failed=len(case.failed),
-                excluded=tuple(Exclusion(trial=trial.index, reason=trial.reason) for trial in case.excluded),
+                excluded=case.excluded,
                 published=figures.of_case(case.settings),
                 label=case.label,
                 metrics={

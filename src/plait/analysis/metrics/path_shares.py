@@ -10,8 +10,8 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from plait.analysis.by_flow import columns_of
-from plait.analysis.metrics.paths import path_name
 from plait.analysis.metrics.users import foreground
+from plait.analysis.translation import path_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -106,7 +106,7 @@ def by_path(
         local, remote, port = (
             rows[name][subflow_rows[0]] for name in ("local_address", "remote_address", "remote_port")
         )
-        path = counts.setdefault(path_name(flow, side, local, remote, port), [0] * len(times))
+        path = counts.setdefault(path_name(flow.paths, side, local, remote, port), [0] * len(times))
         known = {place[sampled_us[row]]: values[row] for row in subflow_rows if values[row] is not None}
         last = 0
         for i in range(len(times)):

@@ -12,17 +12,16 @@ import polars as pl
 
 from plait.analysis.by_flow import DividedTables, columns_of, sender_subflows
 from plait.analysis.gaps import part
-from plait.analysis.metrics.capped_ideal import capped_goodput_bps
 from plait.analysis.metrics.groups import group_metrics
-from plait.analysis.metrics.ideal import ideal_goodput_bps, single_path_goodputs_bps
+from plait.analysis.metrics.ideal import capped_goodput_bps, ideal_goodput_bps, single_path_goodputs_bps
 from plait.analysis.metrics.joint_ideal import joint_goodput_bps
 from plait.analysis.metrics.messages import message_metrics
 from plait.analysis.metrics.path_shares import share_metrics
-from plait.analysis.metrics.paths import path_name
 from plait.analysis.metrics.programs import flow_prefix, is_control, program_metrics
 from plait.analysis.metrics.users import foreground, goodput_bps, users
 from plait.analysis.metrics.windows import second_subflow_s, steady_goodput_bps
 from plait.analysis.queueing import queue_metrics
+from plait.analysis.translation import path_name
 from plait.metrics import CATALOGUE, GREEDY, TrialData
 from plait.plan.model.applications import Connection
 
@@ -298,7 +297,7 @@ def _bytes_by_path(flow: Flow, rows: Sequence[SenderSubflow]) -> dict[str, int]:
         return {}
     counts = {path.name: 0 for path in flow.paths}
     for row in rows:
-        name = path_name(flow, flow.sender, row.local_address, row.remote_address, row.remote_port)
+        name = path_name(flow.paths, flow.sender, row.local_address, row.remote_address, row.remote_port)
         acked = row.acked_bytes or 0
         counts[name] = counts.get(name, 0) + (acked if acked > SYN_AND_FIN else 0)
     return counts

@@ -15,8 +15,15 @@ from typing import TYPE_CHECKING, Literal
 
 from plait.analysis.model import Estimate
 from plait.analysis.statistics.bootstrap import bootstrap_of_means, bootstrap_of_ratio, skewed
-from plait.analysis.statistics.student import t_quantile, t_two_sided
-from plait.analysis.statistics.tests import ALPHA, BOOTSTRAP, PAIRED_T, STUDENT, WELCH
+from plait.analysis.statistics.tests import (
+    ALPHA,
+    BOOTSTRAP,
+    PAIRED_T,
+    STUDENT,
+    WELCH,
+    t_quantile,
+    t_two_sided,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

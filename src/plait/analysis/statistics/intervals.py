@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.model import Statistics
 from plait.analysis.statistics.bootstrap import bootstrap_of_means, skewed
-from plait.analysis.statistics.student import t_quantile
+from plait.analysis.statistics.tests import t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

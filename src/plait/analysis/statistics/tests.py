@@ -1,7 +1,8 @@
-"""The tests of differences, each named with what it assumes, and the correction for many tests at once."""
+"""The tests of differences with what they assume, Student's t, and the correction for many tests at once."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,3 +34,18 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
         least = max(least, min(1.0, p * (len(ranked) - rank)))
         corrected[i] = least
     return corrected
+
+
+@lru_cache(maxsize=4096)
+def t_quantile(degrees: float) -> float:
+    """Return the 0.975 quantile of Student's t with `degrees` of freedom, for two-sided 95 % intervals."""
+    from scipy import special  # type: ignore[import-untyped]  # no types; importing it takes a quarter of a second
+
+    return float(special.stdtrit(degrees, 0.975))
+
+
+def t_two_sided(t: float, degrees: float) -> float:
+    """Return the probability that Student's t with `degrees` of freedom is at least |t| away from zero."""
+    from scipy import special
+
+    return float(2 * special.stdtr(degrees, -abs(t)))

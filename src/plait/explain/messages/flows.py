@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from plait.analysis.by_flow import known_samples
-from plait.analysis.metrics.paths import path_name
+from plait.analysis.translation import path_name
 from plait.explain import evidence
 from plait.explain.capacity import LinkSamples, NetworkTimeline, capacity_bps
 from plait.explain.causes import HARMLESS, Cause
@@ -111,7 +111,7 @@ def _path_uses(plan: Plan, tables: Tables, facts: FlowFacts, times: Sequence[Pat
     for _, part in rows.group_by("flow", "side", "subflow", maintain_order=True):
         first = part.row(0, named=True)
         name = path_name(
-            flow, first["side"], first["local_address"], first["remote_address"], first["remote_port"]
+            flow.paths, first["side"], first["local_address"], first["remote_address"], first["remote_port"]
         )
         sent = _growth(part, "sent_bytes", edges) / facts.payload_ratio
         before = carried.get(name, (none, none))

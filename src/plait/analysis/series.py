@@ -19,7 +19,7 @@ from plait.analysis.translation import path_name
 from plait.plan.model.applications import Connection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from plait.plan.model.plan import Flow, Plan
 
@@ -151,40 +151,47 @@ def _flow_series(
 ) -> list[SubflowSeries]:
     """Return the series of every subflow of one flow, in order of appearance at the sender."""
     rows = subflows.filter((pl.col("flow") == flow.carrier) & (pl.col("t_us") <= span[1]))
-    sending = rows.filter(pl.col("side") == flow.sender).partition_by("subflow", maintain_order=True)
-    receiver = "server" if flow.sender == "client" else "client"
-    receiving = {
-        subflow_ends(flow, receiver, part): part
-        for part in rows.filter(pl.col("side") == receiver).partition_by("subflow", maintain_order=True)
-    }
+    interval_us = plan.sample_interval_us
+    paths: set[str] = set()
     series: list[SubflowSeries] = []
-    names: dict[str, int] = {}
-    for part in sending:
-        path, *_ = ends = subflow_ends(flow, flow.sender, part)
-        names[path] = names.get(path, 0) + 1
-        label = path if names[path] == 1 else f"{path} #{names[path]}"
-        single = len(plan.flows) == 1
-        arrived = receiving.get(ends)
-        if arrived is not None and arrived["received_bytes"].null_count() == 0:
-            counter = arrived.select("t_us", count="received_bytes")
-        else:
-            counter = part.select("t_us", count="acked_bytes")
+    for path, label, sent, arrived in subflow_parts(flow, rows):
+        paths.add(path)
+        measured = _with_measured_rtts(sent, interval_us)
         series.append(
             SubflowSeries(
-                label=label if single else f"{flow.name}: {label}",
-                colour=_colour(plan, flow, path, len(names)),
+                label=label if len(plan.flows) == 1 else f"{flow.name}: {label}",
+                colour=_colour(plan, flow, path, len(paths)),
                 path=path,
-                goodput_bps=_rates(counter, edges, plan.sample_interval_us),
-                rtt_us=_samples(
-                    _with_measured_rtts(part, plan.sample_interval_us),
-                    "rtt_us",
-                    span,
-                    plan.sample_interval_us,
-                ),
-                cwnd_segments=_samples(part, "cwnd_segments", span, plan.sample_interval_us),
+                goodput_bps=_rates(arrived, edges, interval_us),
+                rtt_us=_samples(measured, "rtt_us", span, interval_us),
+                cwnd_segments=_samples(sent, "cwnd_segments", span, interval_us),
             )
         )
     return series
+
+
+def subflow_parts(flow: Flow, rows: pl.DataFrame) -> Iterator[tuple[str, str, pl.DataFrame, pl.DataFrame]]:
+    """Yield each subflow in order of appearance at the sender: path, label, the sender's rows, and what arrived.
+
+    `rows` are those of the flow in the table `subflows`. A label is the path; with ` #2` for a second subflow of the
+    path. What arrived is a frame of `t_us` and a cumulative `count` of bytes: those that the receiver got, or if it
+    showed none, those that it acknowledged.
+    """
+    receiver = "server" if flow.sender == "client" else "client"
+    received = {
+        _subflow_ends(flow, receiver, part): part
+        for part in rows.filter(pl.col("side") == receiver).partition_by("subflow", maintain_order=True)
+    }
+    numbers: dict[str, int] = {}
+    for part in rows.filter(pl.col("side") == flow.sender).partition_by("subflow", maintain_order=True):
+        path, *_ = ends = _subflow_ends(flow, flow.sender, part)
+        numbers[path] = numbers.get(path, 0) + 1
+        label = path if numbers[path] == 1 else f"{path} #{numbers[path]}"
+        counted = received.get(ends)
+        if counted is not None and counted["received_bytes"].null_count() == 0:
+            yield path, label, part, counted.select("t_us", count="received_bytes")
+        else:
+            yield path, label, part, part.select("t_us", count="acked_bytes")
 
 
 def _colour(plan: Plan, flow: Flow, path: str, position: int) -> int:
@@ -198,7 +205,7 @@ def _colour(plan: Plan, flow: Flow, path: str, position: int) -> int:
     return max(len(flow.paths), position - 1)
 
 
-def subflow_ends(flow: Flow, side: str, part: pl.DataFrame) -> tuple[str, int | None, int | None]:
+def _subflow_ends(flow: Flow, side: str, part: pl.DataFrame) -> tuple[str, int | None, int | None]:
     """Return the path of a subflow and its ports at client and server, which both sides show alike."""
     first = part.row(0, named=True)
     path = path_name(flow.paths, side, first["local_address"], first["remote_address"], first["remote_port"])

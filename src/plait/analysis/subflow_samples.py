@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from plait.analysis.series import subflow_ends
+from plait.analysis.series import subflow_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,34 +36,18 @@ class SubflowSamples:
     samples: pl.DataFrame
     """One row per sample of the sender: `t_us`, `goodput_bps` from the sample before, and columns of `subflows`.
 
-    The first row has no `goodput_bps`. plait counts the bytes that the receiver got; if the receiver showed none, those
-    that it acknowledged.
+    The first row has no `goodput_bps`.
     """
 
 
 def subflow_samples(flow: Flow, subflows: pl.DataFrame) -> list[SubflowSamples]:
     """Return the subflows of a flow in the order in which they appeared at the sender."""
     rows = subflows.filter(pl.col("flow") == flow.carrier).sort("t_us", maintain_order=True)
-    receiver = "client" if flow.sender == "server" else "server"
-    received = {
-        subflow_ends(flow, receiver, part): part
-        for part in rows.filter(pl.col("side") == receiver).partition_by("subflow", maintain_order=True)
-    }
-    names: dict[str, int] = {}
     shown: list[SubflowSamples] = []
-    for part in rows.filter(pl.col("side") == flow.sender).partition_by("subflow", maintain_order=True):
-        path, *_ = ends = subflow_ends(flow, flow.sender, part)
-        names[path] = names.get(path, 0) + 1
-        first = part.row(0, named=True)
-        shown.append(
-            SubflowSamples(
-                number=first["subflow"],
-                label=path if names[path] == 1 else f"{path} #{names[path]}",
-                local=_endpoint(first, "local"),
-                remote=_endpoint(first, "remote"),
-                samples=_samples(part, received.get(ends)),
-            )
-        )
+    for _, label, sent, arrived in subflow_parts(flow, rows):
+        first = sent.row(0, named=True)
+        ends = _endpoint(first, "local"), _endpoint(first, "remote")
+        shown.append(SubflowSamples(first["subflow"], label, *ends, _samples(sent, arrived)))
     return shown
 
 
@@ -72,12 +56,9 @@ def _endpoint(row: Mapping[str, object], side: str) -> str:
     return f"[{address}]:{port}" if ":" in str(address) else f"{address}:{port}"
 
 
-def _samples(part: pl.DataFrame, received: pl.DataFrame | None) -> pl.DataFrame:
+def _samples(sent: pl.DataFrame, arrived: pl.DataFrame) -> pl.DataFrame:
     """Return the samples of the sender, with the goodput between each and the one before (bit/s)."""
-    arrived = part.select("t_us", count="acked_bytes")
-    if received is not None and received["received_bytes"].null_count() == 0:
-        arrived = received.select("t_us", count="received_bytes")
-    joined = part.select("t_us", *_SENDERS).join(
+    joined = sent.select("t_us", *_SENDERS).join(
         arrived.unique("t_us", keep="last", maintain_order=True), on="t_us", how="left", maintain_order="left"
     )
     rate = pl.col("count").diff() * 8e6 / pl.col("t_us").diff()

@@ -12,7 +12,7 @@ from plait.analysis.judge import margin_of
 from plait.analysis.labels.cases import labels
 from plait.analysis.metrics.catalogue import compared_metric
 from plait.analysis.model import Comparison, Leader
-from plait.analysis.statistics.differences import direction, paired
+from plait.analysis.statistics.differences import direction, fields_of, paired
 from plait.analysis.statistics.tests import ALPHA, holm
 from plait.analysis.values import show
 from plait.analysis.wording import change, change_interval, times, within
@@ -129,15 +129,11 @@ def _compare(
         baseline=baseline.name,
         metric=metric,
         pairs=len(xs),
-        difference=tested.difference if tested else None,
-        ratio=tested.ratio if tested else None,
         identical=bool(xs) and xs == ys,
         margin=margin,
         verdict="unclear",
         sentence="",
-        test=tested.test if tested else None,
-        p_value=tested.p_value if tested else None,
-        effect_size=tested.effect_size if tested else None,
+        **fields_of(tested),
     )
     return comparison, tested
 

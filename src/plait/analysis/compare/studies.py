@@ -12,7 +12,7 @@ from plait.analysis.judge import margin_of
 from plait.analysis.labels.cases import labels
 from plait.analysis.metrics.catalogue import compared_metric
 from plait.analysis.model import CaseComparison, CaseTrials, StudiesComparison
-from plait.analysis.statistics.differences import direction, paired, unpaired
+from plait.analysis.statistics.differences import direction, fields_of, paired, unpaired
 from plait.analysis.statistics.tests import holm
 
 if TYPE_CHECKING:
@@ -104,14 +104,10 @@ def _compare(
         before=_side(first, xs),
         after=_side(second, ys),
         pairs=len(shared) if are_pairs else None,
-        difference=tested.difference if tested else None,
-        ratio=tested.ratio if tested else None,
         identical=are_pairs and all(xs[seed] == ys[seed] for seed in shared),
         margin=margin,
-        test=tested.test if tested else None,
-        p_value=tested.p_value if tested else None,
         p_holm=None,
-        effect_size=tested.effect_size if tested else None,
+        **fields_of(tested),
         verdict="undecided",
     )
     return comparison, tested

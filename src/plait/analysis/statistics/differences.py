@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import statistics
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from plait.analysis.model import Estimate
 from plait.analysis.statistics.bootstrap import bootstrap_of_means, bootstrap_of_ratio, skewed
@@ -46,6 +46,11 @@ class Compared:
     """How often chance alone would give a mean difference as large, two-sided."""
     effect_size: float | None = None
     """Cohen's d: the mean difference in standard deviations (of pairs' differences, or else of the trials, pooled)."""
+
+
+def fields_of(tested: Compared | None) -> dict[str, Any]:
+    """Return what a comparison found by the names of the records that hold it; all None if nothing was compared."""
+    return dict.fromkeys(Compared.__dataclass_fields__) if tested is None else vars(tested)
 
 
 def paired(first: Sequence[float], second: Sequence[float]) -> Compared:

@@ -74,11 +74,11 @@ def cautions(
     return [
         Caution(
             code=observation.code,
-            message=f"{case}: {observation.text}{_time_text(made)} in {len(made)} of {trials} trials",
+            message=f"{case}: {observation.text}{_time_text(occasions)} in {len(occasions)} of {trials} trials",
             remedy=REMEDIES.get(observation.code),
-            figures={"trials": len(made), **_times(made)},
+            figures={"trials": len(occasions), **_times(occasions)},
         )
-        for observation, made in occurrences.items()
+        for observation, occasions in occurrences.items()
     ]
 
 

@@ -34,14 +34,14 @@ def message_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
         return {}
     arrived = {part["flow"][0]: part for part in messages.partition_by("flow")}
     rows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
-    done = {number for number, row in rows.items() if row["completed"]}
+    completed = {number for number, row in rows.items() if row["completed"]}
     flows = [flow for flow in plan.flows if not flow.background]
     metrics: Metrics = {}
     for prefix in dict.fromkeys(PREFIX.values()):
         metrics |= _percentiles(
-            prefix, [flow for flow in flows if PREFIX.get(flow.measured_as) == prefix], arrived, done
+            prefix, [flow for flow in flows if PREFIX.get(flow.measured_as) == prefix], arrived, completed
         )
-    metrics |= _udp([flow for flow in flows if flow.kind == "udp"], arrived, done)
+    metrics |= _udp([flow for flow in flows if flow.kind == "udp"], arrived, completed)
     pages = [flow for flow in flows if flow.kind == "page"]
     loads = [_page_load_s(page, arrived, rows.get(page.id)) for page in pages]
     measured = [load for load in loads if load is not None]
@@ -51,7 +51,7 @@ def message_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
         metrics["page_load_p95_s"] = nearest_rank(sorted(measured), 0.95) if complete else None
         metrics["page_load_max_s"] = max(measured) if complete else None
     if len(plan.flows) > 1:
-        metrics |= _by_flow(plan, arrived, done)
+        metrics |= _by_flow(plan, arrived, completed)
         metrics |= {f"{page.name}.page_load_s": load for page, load in zip(pages, loads, strict=True)}
     return metrics
 
@@ -68,20 +68,20 @@ def _delays_us(flows: Sequence[Flow], arrived: Messages) -> list[int | None]:
     return [delay for part in parts for delay in (part["received_us"] - part["sent_us"]).to_list()]
 
 
-def _by_flow(plan: Plan, arrived: Messages, done: set[int]) -> Metrics:
+def _by_flow(plan: Plan, arrived: Messages, completed: set[int]) -> Metrics:
     """Return the metrics of every flow by itself, those in the background included, named after it."""
     metrics: Metrics = {}
     for flow in plan.flows:
         prefix = PREFIX.get(flow.measured_as)
-        of_flow = _percentiles(prefix, [flow], arrived, done) if prefix is not None else {}
+        of_flow = _percentiles(prefix, [flow], arrived, completed) if prefix is not None else {}
         if flow.kind == "udp":
-            of_flow = _udp([flow], arrived, done)
+            of_flow = _udp([flow], arrived, completed)
         metrics |= {f"{flow.name}.{name}": value for name, value in of_flow.items()}
     return metrics
 
 
 def _percentiles(
-    prefix: str, flows: Sequence[Flow], arrived: Messages, done: set[int], *, lossy: bool = False
+    prefix: str, flows: Sequence[Flow], arrived: Messages, completed: set[int], *, lossy: bool = False
 ) -> Metrics:
     """Return percentiles and maximum; nothing when no such flow has messages, null when some of them are missing."""
     delays = _delays_us(flows, arrived)
@@ -90,7 +90,7 @@ def _percentiles(
     names = [*(name for _, name in PERCENTILES), "max"]
     known = sorted(delay for delay in delays if delay is not None)
     whole = lossy or len(known) == len(delays)
-    if not known or not whole or not all(flow.id in done for flow in flows):
+    if not known or not whole or not all(flow.id in completed for flow in flows):
         return {f"{prefix}_{name}_us": None for name in names}
     values = [nearest_rank(known, share) for share, _ in PERCENTILES]
     return {
@@ -98,17 +98,17 @@ def _percentiles(
     }
 
 
-def _udp(flows: Sequence[Flow], arrived: Messages, done: set[int]) -> Metrics:
+def _udp(flows: Sequence[Flow], arrived: Messages, completed: set[int]) -> Metrics:
     """Return loss, delays and jitter of UDP packets; delays are of those that arrived."""
     parts = [arrived[flow.id] for flow in flows if flow.id in arrived]
     if not parts:
         return {}
     rows = pl.concat(parts)
-    complete = all(flow.id in done for flow in flows)
+    complete = all(flow.id in completed for flow in flows)
     lost = rows["received_us"].null_count()
     return {
         "udp_loss_ratio": lost / rows.height if complete else None,
-        **_percentiles("udp_delay", flows, arrived, done, lossy=True),
+        **_percentiles("udp_delay", flows, arrived, completed, lossy=True),
         "udp_jitter_us": _jitter_us(rows) if complete else None,
     }
 

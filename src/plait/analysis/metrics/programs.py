@@ -26,7 +26,7 @@ SMALL = 0.01
 """A connection that carried less than this share of the largest one is in the background: it controls others."""
 
 
-def _serves(plan: Plan, about: Row) -> bool:
+def _serves(plan: Plan, connection: Row) -> bool:
     """Return whether a connection is one between services, in a trial that waits for other programs.
 
     A tunnel below the measured flows is an example: it carries the same bytes again.
@@ -34,8 +34,8 @@ def _serves(plan: Plan, about: Row) -> bool:
     awaited = {program.name for program in plan.programs if program.awaited}
     return (
         bool(awaited)
-        and about["program"] is not None
-        and not awaited & {about["program"], about["server_program"]}
+        and connection["program"] is not None
+        and not awaited & {connection["program"], connection["server_program"]}
     )
 
 
@@ -65,13 +65,13 @@ def _with_programs(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Plan:
     flows = [
         _flow(
             plan,
-            about,
-            rows[about["flow"]],
-            background=carried[about["flow"]] < SMALL * largest
-            or _serves(plan, about)
-            or bool(datagrams & {about["program"], about["server_program"]}),
+            connection,
+            rows[connection["flow"]],
+            background=carried[connection["flow"]] < SMALL * largest
+            or _serves(plan, connection)
+            or bool(datagrams & {connection["program"], connection["server_program"]}),
         )
-        for about in connections.iter_rows(named=True)
+        for connection in connections.iter_rows(named=True)
     ]
     return plan.model_copy(update={"flows": (*plan.flows, *flows)})
 
@@ -90,32 +90,37 @@ def is_control(flow: Flow) -> bool:
 def _carried(flows: pl.DataFrame, connections: pl.DataFrame) -> dict[int, int]:
     """Return the bytes that the receiving side of each connection had at its last sample, or the other had sent."""
     counts = connections.select("flow", "sent_bytes", "received_bytes").group_by("flow").max()
-    most = {row[0]: max(row[1] or 0, row[2] or 0) for row in counts.iter_rows()}
-    return {flow: most.get(flow, 0) for flow in flows["flow"].to_list()}
+    bytes_by_flow = {row[0]: max(row[1] or 0, row[2] or 0) for row in counts.iter_rows()}
+    return {flow: bytes_by_flow.get(flow, 0) for flow in flows["flow"].to_list()}
 
 
-def _flow(plan: Plan, about: Row, row: Row, *, background: bool) -> Flow:
-    ends = (about["client"], about["server"])[:: 1 if about["sender"] == "client" else -1]
+def _flow(plan: Plan, connection: Row, row: Row, *, background: bool) -> Flow:
+    ends = (connection["client"], connection["server"])[:: 1 if connection["sender"] == "client" else -1]
     peers = peers_between(plan, *ends)
-    paths = () if peers is None else _as_seen(peers, about)
-    used = [path for path in paths if path.client_address == about["client_address"]]
-    used = [path for path in used if path.server_address == about["server_address"]]
+    paths = () if peers is None else _paths_from_client(peers, connection)
+    used = [path for path in paths if path.client_address == connection["client_address"]]
+    used = [path for path in used if path.server_address == connection["server_address"]]
     # One that begins elsewhere, in a tunnel, has none of the plan's paths.
     mptcp = row["transport"] == "mptcp" and bool(used)
     ideal = peers.ideal_rate_bps if peers is not None else None
     return Flow(
-        id=about["flow"],
+        id=connection["flow"],
         name=row["name"],
-        application=Connection(program=about["program"], server_program=about["server_program"]),
+        application=Connection(program=connection["program"], server_program=connection["server_program"]),
         transport=row["transport"],
-        client=Side(netns=about["client"] or "?", address=about["client_address"], port=about["client_port"]),
-        server=Side(netns=about["server"] or "?", address=about["server_address"], port=about["server_port"]),
-        sender=about["sender"],
+        client=_side(connection, "client"),
+        server=_side(connection, "server"),
+        sender=connection["sender"],
         start_us=row["start_us"] or 0,
         background=background,
         paths=(*used, *(path for path in paths if path not in used)) if mptcp else tuple(used),
         ideal_rate_bps=ideal if mptcp else next((path.rate_bps for path in used), None),
     )
+
+
+def _side(connection: Row, side: str) -> Side:
+    address, port = connection[f"{side}_address"], connection[f"{side}_port"]
+    return Side(netns=connection[side] or "?", address=address, port=port)
 
 
 def peers_between(plan: Plan, source: str, target: str) -> Peers | None:
@@ -147,9 +152,9 @@ def _backwards(plan: Plan, peers: Peers | None) -> Peers | None:
     )
 
 
-def _as_seen(peers: Peers, about: Row) -> tuple[Path, ...]:
+def _paths_from_client(peers: Peers, connection: Row) -> tuple[Path, ...]:
     """Return the paths with the addresses at the connection's client and server; they are from source to target."""
-    if about["sender"] == "client":
+    if connection["sender"] == "client":
         return peers.paths
     return tuple(
         path.model_copy(update={"client_address": path.server_address, "server_address": path.client_address})
@@ -169,8 +174,8 @@ def program_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str,
     for row in programs.iter_rows(named=True):
         if not row["stopped"]:
             start, end = row["start_us"], row["end_us"]
-            has_both = start is not None and end is not None
-            metrics[f"{row['program']}.duration_s"] = (end - start) / 1e6 if has_both else None
+            is_timed = start is not None and end is not None
+            metrics[f"{row['program']}.duration_s"] = (end - start) / 1e6 if is_timed else None
     for row in tables["program_figures"].iter_rows(named=True):
         metrics[f"{row['program']}.{row['figure']}"] = row["value"]
         if row["figure"] == "completion_us":

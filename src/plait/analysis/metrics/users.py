@@ -24,12 +24,13 @@ def chains(flows: Sequence[Flow]) -> list[list[Flow]]:
     """Return the flows in groups: those that follow each other, and the connections of a page, are in one group."""
     group: dict[int, list[Flow]] = {}
     for flow in flows:
-        before = [*flow.after]
+        predecessors = [*flow.after]
         if isinstance(flow.application, PageConnection):
-            before.append(flow.application.page)
+            predecessors.append(flow.application.page)
         chain = [flow]
-        for other in {id(earlier): earlier for number in before if (earlier := group.get(number))}.values():
-            chain = [*other, *chain]
+        joined = {id(earlier): earlier for number in predecessors if (earlier := group.get(number))}
+        for member_chain in joined.values():
+            chain = [*member_chain, *chain]
         for member in chain:
             group[member.id] = chain
     return list({id(members): members for members in group.values()}.values())

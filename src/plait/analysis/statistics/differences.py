@@ -56,7 +56,7 @@ def fields_of(tested: Compared | None) -> dict[str, Any]:
 def paired(first: Sequence[float], second: Sequence[float]) -> Compared:
     """Return the comparison of two sides whose trials are pairs; at least one pair."""
     x, y = statistics.fmean(first), statistics.fmean(second)
-    differences = [b - a for a, b in zip(first, second, strict=True)]
+    differences = [y_i - x_i for x_i, y_i in zip(first, second, strict=True)]
     n, mean = len(differences), statistics.fmean(differences)
     stdev = statistics.stdev(differences) if n > 1 else 0.0
     if stdev <= _NO_SPREAD * max(abs(x), abs(y)):
@@ -154,7 +154,7 @@ def _ratio(
 
 def _bootstrapped(first: Sequence[float], second: Sequence[float], effect_size: float) -> Compared:
     x, y = statistics.fmean(first), statistics.fmean(second)
-    by_difference = bootstrap_of_means([b - a for a, b in zip(first, second, strict=True)])
+    by_difference = bootstrap_of_means([y_i - x_i for x_i, y_i in zip(first, second, strict=True)])
     by_ratio = bootstrap_of_ratio(first, second)
     ratio = Estimate(value=y / x, ci95=by_ratio.interval()) if by_ratio is not None else None
     if ratio is None and x:

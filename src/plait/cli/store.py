@@ -39,12 +39,13 @@ def show() -> None:
 
 OlderThanOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="AGE", help="Remove what was not used for so long: 12h, 30d, 4w", show_default=False
-    ),
+    typer.Option(metavar="AGE", help="Remove entries unused for AGE: 12h, 30d, 4w", show_default=False),
 ]
 KeepOption = Annotated[
-    str | None, typer.Option(metavar="SIZE", help="Keep at most so much, the latest: 2GB", show_default=False)
+    str | None,
+    typer.Option(
+        metavar="SIZE", help="Keep the most recently used entries, up to SIZE: 2GB", show_default=False
+    ),
 ]
 PartOption = Annotated[
     list[str] | None,

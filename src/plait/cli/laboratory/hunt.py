@@ -32,7 +32,7 @@ def command(
     *,
     kernel: KernelOption = None,
     minutes: Annotated[
-        float, typer.Option(metavar="M", min=0.01, max=10_000, help="Search so long")
+        float, typer.Option(metavar="M", min=0.01, max=10_000, help="Minutes to search")
     ] = _MINUTES,
     seed: Annotated[int, typer.Option(metavar="S", min=0, help="First seed")] = 1,
     faults: Annotated[

@@ -72,7 +72,7 @@ FlowOption = Annotated[
 ]
 PartitionOption = Annotated[
     Partition,
-    typer.Option(help="What has a folder of its own in a dataset: each case, or each trial of it as well"),
+    typer.Option(help="Partition a dataset by case, or by case and trial"),
 ]
 FileOption = Annotated[
     Path | None,

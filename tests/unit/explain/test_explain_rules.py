@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -13,7 +14,11 @@ from fake_tables import fake_tables
 from plait.explain import CAUSES, Cause, explain_trial
 from plait.explain.effect import effect
 from plait.explain.remedies import _REMEDIES
+from plait.explain.unrestricted_paths import unrestricted_paths_of_case
 from plait.plan.network.sysctls import tcp_memory
+from plait.plan.resolve import resolve
+from plait.scenario import parse
+from plait.scenario.vary.cases import expand
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "explain.md"
 
@@ -76,3 +81,18 @@ def test_tcp_memory_is_what_linux_derives_at_boot() -> None:
     """1/16 of the pages is pressure, three quarters of that is no pressure, and twice the latter is the most."""
     assert tcp_memory(256 * 2**20) == "3072 4096 6144"
     assert tcp_memory(4 * 2**30) == "49152 65536 98304"
+
+
+def test_a_scenario_that_changes_endpoints_explains_what_it_leaves_out() -> None:
+    """study.json keeps the scenario with its defaults, so each list of an event may be empty there."""
+    text = dedent("""\
+        title: An endpoint added later
+        network: {hosts: [a, b], links: {a-b: {rate: 10mbit}, a-b#2: {rate: 10mbit}}}
+        mptcp: {endpoints: {a: []}}
+        traffic: [{bulk: {from: a, to: b, duration: 2s}}]
+        events: [{at: 1s, endpoints: {a: {add: {link: a-b#2, flags: [subflow]}}}}]
+        """)
+    scenario = parse(text, "later.yaml", ())
+    (case,) = expand(scenario)
+    kept = scenario.model_dump(mode="json", exclude_none=True)
+    assert unrestricted_paths_of_case(kept, case.name, resolve(case.scenario, 1)) == {}

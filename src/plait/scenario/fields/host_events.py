@@ -51,18 +51,18 @@ class EndpointEvents(Part):
 
     remove: Annotated[
         list[str],
-        Field(min_length=1, max_length=8),
+        Field(max_length=8),
         BeforeValidator(listed, json_schema_input_type=str | list[str]),
     ] = []
     """Links or addresses of endpoints to remove; without an endpoint there, the initial subflow from it closes."""
     change: Annotated[
         list[EndpointChange],
-        Field(min_length=1, max_length=8),
+        Field(max_length=8),
         BeforeValidator(_several, json_schema_input_type=EndpointChange | list[EndpointChange]),
     ] = []
     add: Annotated[
         list[EndpointSpec],
-        Field(min_length=1, max_length=8),
+        Field(max_length=8),
         BeforeValidator(_several, json_schema_input_type=EndpointSpec | list[EndpointSpec]),
     ] = []
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from plait.analysis.by_flow import known_samples
 from plait.plan.model.plan import ChangeQdisc
-from plait.plan.model.qdiscs import Tbf
+from plait.plan.model.qdiscs import Netem, Tbf
 from plait.plan.network.framing import longest_frames
 
 if TYPE_CHECKING:
@@ -66,6 +66,11 @@ class NetworkTimeline:
         self._changes = _rate_changes(plan, self.directions)
         self._down = _down_times(plan)
         self._frames = longest_frames(plan)
+        self._out_of_order = {
+            qdisc.ifname
+            for qdisc in plan.network.qdiscs
+            if isinstance(qdisc.options, Netem) and qdisc.options.jitter_ns and not qdisc.options.in_order
+        }
         self.buckets = dict(_buckets(plan))
 
     def counter(self, direction: str, column: str) -> Array | None:
@@ -119,6 +124,11 @@ class NetworkTimeline:
             times.append(t_us)
             rates.append(rate)
         return _means(np.array(times), np.array(rates), self.edges)
+
+    def reorders(self, direction: str) -> bool:
+        """Return whether packets may overtake others on a link direction."""
+        link = self.directions.get(direction)
+        return link is not None and (link.reorder_ratio > 0 or link.ifname in self._out_of_order)
 
     def down(self, path: Iterable[str]) -> Array:
         """Return the share of each slice in which a link of the path was down or cut."""

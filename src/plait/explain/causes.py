@@ -22,6 +22,7 @@ class Cause(StrEnum):
     MEMORY_PRESSURE = "memory-pressure"
     LOSS_RECOVERY = "loss-recovery"
     QUEUE_FULL = "queue-full"
+    REORDERING = "reordering"
     SOCKET_BUFFER = "socket-buffer"
     TOO_SHORT = "too-short"
     LAST_BYTES = "last-bytes"
@@ -98,6 +99,11 @@ CAUSES: dict[Cause, CauseText] = {
         "queue too short",
         "a queue overflowed while its link was not full",
         "give that link a longer queue (one bandwidth-delay product)",
+    ),
+    Cause.REORDERING: CauseText(
+        "reordering",
+        "packets overtook others on a link, and TCP took the late ones for lost",
+        "keep the packets of a flow in order on that link",
     ),
     Cause.SOCKET_BUFFER: CauseText(
         "socket buffer full",
@@ -177,7 +183,7 @@ CAUSES: dict[Cause, CauseText] = {
     Cause.RATE_CHANGED: CauseText(
         "slower link",
         "a full link had become slower than at the start",
-        "compare with the scenario's `events`",
+        "compare with the scenario's `events` and traces",
     ),
     Cause.RATE_TOO_HIGH: CauseText(
         "rate too high",
@@ -219,6 +225,10 @@ _BY_REASON = {
     "queues": "shorten the queue of the slower path's links, whose wait makes up the difference, or raise the "
     "buffers of both sides",
     "no-answer": "find what drops its packets: a cut or lossy link, a firewall, or no way back",
+    "link-down-at-start": "add the endpoint when the link comes up (`ip mptcp endpoint add`; `events`: `endpoints`), "
+    "because Linux does not try again",
+    "fallback": "find what removes MPTCP's options from the handshake: a middlebox, or a peer without MPTCP",
+    "mptcp-off": "set net.mptcp.enabled to 1 on both hosts",
     "join-refused": "find what refuses it: a middlebox that strips MPTCP's options, or no listener at the address",
     "limit": "raise the limits under mptcp.limits (`subflows`, `add_addr_accepted`)",
     "no-add-addr": "let the server announce the address: an endpoint with flags: [signal]",

@@ -27,6 +27,7 @@ MARKED = (
     Cause.RATE_CHANGED,
     Cause.LOSS_RECOVERY,
     Cause.QUEUE_FULL,
+    Cause.REORDERING,
     Cause.HEAD_OF_LINE,
     Cause.RECEIVE_WINDOW,
     Cause.MEMORY_PRESSURE,
@@ -156,10 +157,19 @@ def drop_sentences(network: NetworkTimeline, where: Where) -> tuple[str, ...]:
 
 
 def _drops(facts: FlowFacts, where: Where) -> list[str]:
-    retransmitted = sum(
-        subflow.totals["retransmitted_bytes"] for path in facts.paths for subflow in path.subflows
-    )
-    return [*drop_sentences(facts.network, where), f"TCP retransmitted {size(retransmitted)}."]
+    return [*drop_sentences(facts.network, where), _retransmitted(facts)]
+
+
+def _overtaking(facts: FlowFacts, where: Where) -> list[str]:
+    links = [name for name in where[:MAX_PLACES] if facts.network.reorders(name)]
+    dropped = sum(float(facts.network.dropped(name).sum()) for name in links)
+    drops = f"dropped {dropped:.0f} packets" if dropped else "dropped none"
+    return [f"Packets may overtake others on {', '.join(links)}, which {drops}.", _retransmitted(facts)]
+
+
+def _retransmitted(facts: FlowFacts) -> str:
+    resent = sum(subflow.totals["retransmitted_bytes"] for path in facts.paths for subflow in path.subflows)
+    return f"TCP retransmitted {size(resent)}."
 
 
 def _late_subflows(facts: FlowFacts, _: Where) -> list[str]:
@@ -324,6 +334,27 @@ def _events(facts: FlowFacts, _: Where) -> list[str]:
     ][:MAX_PLACES]
 
 
+def _lower_rates(facts: FlowFacts, where: Where) -> list[str]:
+    """Return the events, and for links that follow a trace, which has no words, their lowest rate."""
+    if sentences := _events(facts, where):
+        return sentences
+    names = dict.fromkeys(
+        name
+        for path in facts.paths
+        if path.name in where and path.planned is not None
+        for name in path.planned.forward
+    )
+    for name in names:
+        rates, first = facts.network.rate(name), facts.network.directions[name].rate_bps
+        slowest = int(np.argmin(rates))
+        if first and rates[slowest] < first:
+            lowest = f"its rate was lowest at {seconds(float(facts.edges[slowest]) / 1e6)}"
+            sentences.append(
+                f"{name} began with {plain(rate(first))}; {lowest}: {rate(float(rates[slowest]))}."
+            )
+    return sentences[:MAX_PLACES]
+
+
 _WRITERS: dict[Cause, Callable[[FlowFacts, tuple[str, ...]], list[str]]] = {
     Cause.RECEIVE_WINDOW: _window,
     Cause.HEAD_OF_LINE: _out_of_order,
@@ -333,6 +364,7 @@ _WRITERS: dict[Cause, Callable[[FlowFacts, tuple[str, ...]], list[str]]] = {
     Cause.SENDER_IDLE: _nothing_unsent,
     Cause.LOSS_RECOVERY: _drops,
     Cause.QUEUE_FULL: _drops,
+    Cause.REORDERING: _overtaking,
     Cause.SUBFLOW_LATE: _late_subflows,
     Cause.INITIAL_PATH_POOR: _initial_path,
     Cause.TOO_SHORT: _duration,
@@ -346,5 +378,5 @@ _WRITERS: dict[Cause, Callable[[FlowFacts, tuple[str, ...]], list[str]]] = {
     Cause.PATH_DOWN: _events,
     Cause.NAGLE: _partial_segments,
     Cause.JITTER: lambda facts, where: list(jitter_sentences(facts.network, where)),
-    Cause.RATE_CHANGED: _events,
+    Cause.RATE_CHANGED: _lower_rates,
 }

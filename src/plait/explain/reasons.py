@@ -41,6 +41,7 @@ REASON_TEXTS = {
     "fallback": "the connection had fallen back to TCP",
     "mptcp-off": "MPTCP was off",
     "no-answer": "its handshake was not answered",
+    "link-down-at-start": "its link was down when the connection began",
     "too-late": "the connection ended first",
 }
 LATE_TEXTS = {
@@ -93,11 +94,11 @@ def _buffers(plan: Plan, facts: FlowFacts) -> Iterator[tuple[Cause, str, str]]:
         if requested is not None or sysctl not in sysctls or not np.isfinite(buffers).any():
             continue
         most, largest = float(np.nanmax(buffers)), float(sysctls[sysctl].split()[-1])
-        if cause is Cause.RECEIVE_WINDOW and sysctls.get("net/ipv4/tcp_window_scaling") == "0":
+        if cause is Cause.RECEIVE_WINDOW and (unscaled := _without_window_scaling(plan, facts)):
             yield (
                 cause,
                 "window-scaling",
-                "net.ipv4.tcp_window_scaling is 0, so no window exceeds 65 535 bytes.",
+                f"net.ipv4.tcp_window_scaling is 0 on {unscaled}, so no window exceeds 65 535 bytes.",
             )
         elif most < BELOW * largest:
             yield (
@@ -105,6 +106,16 @@ def _buffers(plan: Plan, facts: FlowFacts) -> Iterator[tuple[Cause, str, str]]:
                 "autotuning",
                 f"The buffer grew to {size(most)} of at most {size(largest)}.",
             )
+
+
+def _without_window_scaling(plan: Plan, facts: FlowFacts) -> str:
+    """Return the hosts of a flow without window scaling: it takes both of them (RFC 7323)."""
+    ends = (facts.view.client, facts.view.server)
+    return " and ".join(
+        space.name
+        for space in plan.network.namespaces
+        if space.name in ends and dict(space.sysctls).get("net/ipv4/tcp_window_scaling") == "0"
+    )
 
 
 def why_never(
@@ -140,9 +151,34 @@ def why_never(
         view.paths[0] if view.paths else None, path.planned
     ):
         return "too-late", ("The connection ended before a join could complete.",)
+    if absent := _down_at_start(plan, facts, path):
+        return "link-down-at-start", absent
     if unannounced := _unannounced(plan, facts, path):
         return "no-add-addr", unannounced
     return "no-answer", ("No event mentions the subflow: its SYN was not answered, or never sent.",)
+
+
+def _down_at_start(plan: Plan, facts: FlowFacts, path: PathFacts) -> tuple[str, ...]:
+    """Return which link of the path had its interfaces down as the connection began; empty if none had."""
+    if path.planned is None:
+        return ()
+    path_links = {*path.planned.forward, *path.planned.backward}
+    members = {link.name: {direction.name for direction in link.directions} for link in plan.links}
+    down: dict[str, int] = {}
+    for event in plan.events:
+        if event.t_us > facts.connected_us:
+            break
+        if event.name == "link_down":
+            down[event.subject] = event.t_us
+        elif event.name == "link_up":
+            down.pop(event.subject, None)
+    for name, since_us in down.items():
+        if members.get(name, set()) & path_links:
+            return (
+                f"{name} was down from {seconds(since_us / 1e6)} on, so the address was no source for a subflow.",
+                "Linux opens the subflows of its endpoints once, when the connection is established.",
+            )
+    return ()
 
 
 def _unannounced(plan: Plan, facts: FlowFacts, path: PathFacts) -> tuple[str, ...]:

@@ -86,8 +86,7 @@ def remedy(suspect: Suspect) -> Remedy | None:
 
 def _receive_buffer(suspect: Suspect) -> Remedy:
     if suspect.share.reason == "window-scaling":
-        sysctls = {**suspect.scenario.sysctls, "net.ipv4.tcp_window_scaling": 1}
-        return Remedy("window scaling", (("sysctls", sysctls),))
+        return _setting(suspect, "window scaling", "net.ipv4.tcp_window_scaling", 1)
     if suspect.share.reason == "autotuning" and suspect.entry is not None and suspect.prototype is None:
         return _socket_buffer(suspect, "receive")
     size = max(BUFFER * suspect.fill_bytes(), LEAST_BUFFER, 4 * int(suspect.scenario.tcp.receive_buffer_max))
@@ -99,6 +98,15 @@ def _receive_buffer(suspect: Suspect) -> Remedy:
         *_without_socket_buffer(suspect, "receive_buffer"),
     ]
     return Remedy(f"a receive buffer of up to {size / 1e6:.1f} MB", tuple(fields))
+
+
+def _setting(suspect: Suspect, description: str, name: str, value: int) -> Remedy:
+    """Return a sysctl of all hosts, also of those that have their own value."""
+    fields: list[tuple[str, Any]] = [("sysctls", {**suspect.scenario.sysctls, name: value})]
+    for host, options in suspect.scenario.network.hosts.items():
+        if name in options.sysctls:
+            fields.append((f"network.hosts.{host}.sysctls", {**options.sysctls, name: value}))
+    return Remedy(description, tuple(fields))
 
 
 def _both_buffers(suspect: Suspect) -> Remedy:
@@ -214,6 +222,8 @@ def _subflow(suspect: Suspect) -> Remedy | None:
             (f"mptcp.{name}", {}) for name in ("limits", "endpoints") if getattr(mptcp, name)
         ]
         return Remedy("the limits and endpoints that plait derives", tuple(fields)) if fields else None
+    if suspect.share.reason == "link-down-at-start":
+        return _without_events(suspect)
     boxes = [name for name, link in suspect.scenario.network.links.items() if link.middlebox is not None]
     if not boxes:
         return None
@@ -225,8 +235,7 @@ def _subflow(suspect: Suspect) -> Remedy | None:
 
 def _late_subflow(suspect: Suspect) -> Remedy | None:
     if suspect.share.reason == "add-addr-lost":
-        sysctls = {**suspect.scenario.sysctls, ANNOUNCEMENT_REPEATS: 1}
-        return Remedy("ADD_ADDRs repeated after 1 s", (("sysctls", sysctls),))
+        return _setting(suspect, "ADD_ADDRs repeated after 1 s", ANNOUNCEMENT_REPEATS, 1)
     return _without_events(suspect)
 
 
@@ -304,6 +313,17 @@ def _without_other_traffic(suspect: Suspect) -> Remedy | None:
     return Remedy("no other traffic", (("traffic", [entry]),))
 
 
+def _in_order(suspect: Suspect) -> Remedy | None:
+    """Return links without anything that lets packets overtake others, in both directions."""
+    calm, straight = (
+        _for_links(field, value, "packets in order on {links}")(suspect)
+        for field, value in (("jitter", "0ms"), ("reorder", None))
+    )
+    if calm is None or straight is None:
+        return None
+    return Remedy(calm.description, (*calm.fields, *straight.fields))
+
+
 _REMEDIES: dict[Cause, Callable[[Suspect], Remedy | None]] = {
     Cause.RECEIVE_WINDOW: _receive_buffer,
     Cause.HEAD_OF_LINE: _both_buffers,
@@ -312,6 +332,7 @@ _REMEDIES: dict[Cause, Callable[[Suspect], Remedy | None]] = {
     Cause.MEMORY_PRESSURE: _smaller_buffers,
     Cause.LOSS_RECOVERY: _for_links("loss", "0%", "no random loss on {links}"),
     Cause.QUEUE_FULL: _for_links("queue", "2bdp", "a queue of two bandwidth-delay products on {links}"),
+    Cause.REORDERING: _in_order,
     Cause.SHARED_BOTTLENECK: _for_links("rate", None, "no rate limit on {links}"),
     Cause.BUCKET_EMPTY: _bucket,
     Cause.SCHEDULER_IDLE_PATH: _scheduler,

@@ -5,7 +5,8 @@ one, which was not (`held_out`). If a cause has two mechanisms, each scenario of
 here returns the scenario of one kind: `twin` is 0 for one scenario of the pair and 1 for the other. Topology,
 rate and delay follow from a scenario's number alone (three topologies, six rates, five delays), so that they are not
 chosen to fit. planted_kinds.py adds scenarios behind address translation, and with traffic that does not fill paths;
-planted_field.py adds mechanisms from the field.
+planted_field.py adds mechanisms from the field, and planted_drawn.py those of a person who had not read
+`plait.explain`.
 
 `python -m plait.testing.planted` runs the set and prints the table of docs/reference/explain.md.
 """
@@ -27,6 +28,7 @@ from plait.plan.resolve import resolve
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand
 from plait.seeds import trial_seed
+from plait.testing.planted_drawn import drawn_kinds
 from plait.testing.planted_field import field_kinds
 from plait.testing.planted_kinds import further_kinds
 from plait.testing.planted_site import LASTS_S, Planted, Site, bulk, scenario_of, transfer
@@ -258,8 +260,9 @@ def planted() -> tuple[Planted, ...]:
         scenario = _control(site, place)
         scenario["title"] = f"Nothing planted, {site.topology}, {site.rate} Mbit/s"
         scenarios.append(Planted(number, "control", None, None, scenario, number % 2 == 1))
-    further = further_kinds(len(scenarios))
-    return (*scenarios, *further, *field_kinds(len(scenarios) + len(further)))
+    for make in (further_kinds, field_kinds, drawn_kinds):
+        scenarios += make(len(scenarios))
+    return tuple(scenarios)
 
 
 @dataclass(frozen=True)

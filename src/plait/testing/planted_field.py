@@ -16,31 +16,34 @@ if TYPE_CHECKING:
     Make = Callable[[Site], dict[str, Any]]
 
 
-def _two(
+def two_paths(
     site: Site, first: dict[str, Any] | None = None, second: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return a network of two equal paths, with further conditions for each."""
     return site.network(site.path(**(first or {})), site.path(**(second or {})))
 
 
-def _one(site: Site, slower: float = 1, **more: Any) -> dict[str, Any]:
+def one_path(site: Site, slower: float = 1, **more: Any) -> dict[str, Any]:
     """Return a network of one path."""
     return site.network(site.path(slower=slower, **more))
 
 
-def _tcp(network: dict[str, Any], traffic: list[dict[str, Any]] | None = None, **more: Any) -> dict[str, Any]:
+def tcp_scenario(
+    network: dict[str, Any], traffic: list[dict[str, Any]] | None = None, **more: Any
+) -> dict[str, Any]:
+    """Return a scenario over TCP."""
     return scenario_of(network, traffic, transport="tcp", **more)
 
 
 def _backup(site: Site, host: str, flag: str) -> dict[str, Any]:
     """Return two paths, the second of which one host declares a backup."""
     endpoint = {"link": site.link(1) if host == "b" else site.first_link(1), "flags": [flag, "backup"]}
-    return scenario_of(_two(site), mptcp={"endpoints": {host: [endpoint]}})
+    return scenario_of(two_paths(site), mptcp={"endpoints": {host: [endpoint]}})
 
 
 def _becomes_backup(site: Site) -> dict[str, Any]:
     change = {"change": {"link": site.first_link(1), "backup": True}}
-    return scenario_of(_two(site), events=[{"at": "1s", "endpoints": {"a": change}}])
+    return scenario_of(two_paths(site), events=[{"at": "1s", "endpoints": {"a": change}}])
 
 
 def _back(name: str, conditions: dict[str, Any]) -> dict[str, Any]:
@@ -49,14 +52,14 @@ def _back(name: str, conditions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _slow_return(site: Site, rate: str) -> dict[str, Any]:
-    return scenario_of(_two(site, second=_back(site.link(1), {"rate": rate})))
+    return scenario_of(two_paths(site, second=_back(site.link(1), {"rate": rate})))
 
 
 def _upload_beside(site: Site) -> dict[str, Any]:
     """Return a download beside an upload that fills the narrow way back."""
     upload = {"bulk": {"from": "b", "to": "a", "duration": f"{LASTS_S + 1}s", "background": True}}
-    network = _one(site, **_back(site.link(0), {"rate": f"{site.rate * 15}kbit", "queue": "100pkt"}))
-    return _tcp(network, [bulk(start="500ms"), upload])
+    network = one_path(site, **_back(site.link(0), {"rate": f"{site.rate * 15}kbit", "queue": "100pkt"}))
+    return tcp_scenario(network, [bulk(start="500ms"), upload])
 
 
 def _shared(site: Site, access: str) -> dict[str, Any]:
@@ -81,7 +84,7 @@ def _cut(
     site: Site, begin: str, end: str | None, link: str, kind: str = "cut", **more: Any
 ) -> dict[str, Any]:
     events = [{"at": begin, kind: link}, *([{"at": end, "up": link}] if end else [])]
-    return scenario_of(_two(site), events=events, **more)
+    return scenario_of(two_paths(site), events=events, **more)
 
 
 def _lost_announcement(site: Site, seconds: int) -> dict[str, Any]:
@@ -100,7 +103,7 @@ def _flaps(site: Site) -> dict[str, Any]:
     events = [
         {"at": f"{at}ms", "down" if k % 2 == 0 else "up": link} for k, at in enumerate(range(1000, 5500, 750))
     ]
-    return scenario_of(_two(site), events=events)
+    return scenario_of(two_paths(site), events=events)
 
 
 def _third_path(site: Site) -> dict[str, Any]:
@@ -114,19 +117,21 @@ def _late_signal(site: Site) -> dict[str, Any]:
     add = {"add": {"link": site.link(1), "flags": ["signal"]}}
     endpoints: dict[str, Any] = {"b": []}
     return scenario_of(
-        _two(site), mptcp={"endpoints": endpoints}, events=[{"at": "2500ms", "endpoints": {"b": add}}]
+        two_paths(site), mptcp={"endpoints": endpoints}, events=[{"at": "2500ms", "endpoints": {"b": add}}]
     )
 
 
 def _removed(site: Site) -> dict[str, Any]:
     """Return a server that withdraws its second address at 1.5 s."""
-    return scenario_of(_two(site), events=[{"at": "1500ms", "endpoints": {"b": {"remove": site.link(1)}}}])
+    return scenario_of(
+        two_paths(site), events=[{"at": "1500ms", "endpoints": {"b": {"remove": site.link(1)}}}]
+    )
 
 
 def _box(site: Site, path: int, box: dict[str, Any], **more: Any) -> dict[str, Any]:
     conditions: list[dict[str, Any]] = [{}, {}]
     conditions[path] = {"middlebox": box}
-    return scenario_of(_two(site, *conditions), **more)
+    return scenario_of(two_paths(site, *conditions), **more)
 
 
 def _cross_traffic(site: Site) -> dict[str, Any]:
@@ -134,7 +139,7 @@ def _cross_traffic(site: Site) -> dict[str, Any]:
     links = {"a-r1": {"delay": "1ms"}, "c-r1": {"delay": "1ms"}, "r1-r2": site.path(), "r2-b": {}, "r2-d": {}}
     network = {"hosts": ["a", "b", "c", "d"], "routers": ["r1", "r2"], "links": links}
     others = {"bulk": {"from": "c", "to": "d", "duration": f"{LASTS_S}s", "count": 2, "background": True}}
-    return _tcp(network, [bulk(), others])
+    return tcp_scenario(network, [bulk(), others])
 
 
 def _udp(
@@ -161,7 +166,7 @@ def _paced_program(site: Site) -> dict[str, Any]:
             "until": "exit",
         },
     ]
-    scenario = _tcp(_one(site), programs=programs)
+    scenario = tcp_scenario(one_path(site), programs=programs)
     return {name: value for name, value in scenario.items() if name != "traffic"}
 
 
@@ -184,9 +189,14 @@ KNOWN: tuple[tuple[str, str | None, str, Make], ...] = (
         lambda site: _shared(site, f"{site.rate}mbit"),
     ),
     ("subflow-never", "no-answer", "second path cut", lambda site: _cut(site, "0s", None, site.link(1))),
-    ("subflow-never", "no-answer", "all lost", lambda site: scenario_of(_two(site, second={"loss": "100%"}))),
+    (
+        "subflow-never",
+        "no-answer",
+        "all lost",
+        lambda site: scenario_of(two_paths(site, second={"loss": "100%"})),
+    ),
     ("subflow-late", "add-addr-lost", "at the handshake", lambda site: _lost_announcement(site, 150)),
-    ("queue-full", None, "TCP, three packets", lambda site: _tcp(_one(site, 4, queue="3pkt"))),
+    ("queue-full", None, "TCP, three packets", lambda site: tcp_scenario(one_path(site, 4, queue="3pkt"))),
     ("subflow-never", "join-refused", "all options stripped", lambda site: _box(site, 1, {"strip": "all"})),
 )
 """Cause, reason, where, and the function that makes the scenario."""
@@ -195,38 +205,40 @@ FRESH: tuple[tuple[str, str | None, str, Make], ...] = (
         "receive-window",
         None,
         "no window scaling",
-        lambda site: _tcp(_one(site, 8), sysctls={"net.ipv4.tcp_window_scaling": 0}),
+        lambda site: tcp_scenario(one_path(site, 8), sysctls={"net.ipv4.tcp_window_scaling": 0}),
     ),
     (
         "receive-window",
         None,
         "no autotuning",
-        lambda site: _tcp(_one(site, 10), sysctls={"net.ipv4.tcp_moderate_rcvbuf": 0}),
+        lambda site: tcp_scenario(one_path(site, 10), sysctls={"net.ipv4.tcp_moderate_rcvbuf": 0}),
     ),
     (
         "send-buffer",
         None,
         "of a download",
-        lambda site: _tcp(_one(site, 6), [bulk(reverse=True, send_buffer=f"{site.bdp_bytes(1, 6) // 4}B")]),
+        lambda site: tcp_scenario(
+            one_path(site, 6), [bulk(reverse=True, send_buffer=f"{site.bdp_bytes(1, 6) // 4}B")]
+        ),
     ),
     (
         "loss-recovery",
         None,
         "Gilbert-Elliott",
-        lambda site: _tcp(_one(site, 2, loss={"gemodel": {"p": "0.5%", "r": "25%"}})),
+        lambda site: tcp_scenario(one_path(site, 2, loss={"gemodel": {"p": "0.5%", "r": "25%"}})),
     ),
-    ("loss-recovery", None, "flipped bits", lambda site: _tcp(_one(site, 2, corrupt="2%"))),
+    ("loss-recovery", None, "flipped bits", lambda site: tcp_scenario(one_path(site, 2, corrupt="2%"))),
     (
         "loss-recovery",
         None,
         "from an event on",
-        lambda site: scenario_of(_two(site), events=_step(site, {"loss": "4%"}, at="1s")),
+        lambda site: scenario_of(two_paths(site), events=_step(site, {"loss": "4%"}, at="1s")),
     ),
     (
         "loss-recovery",
         None,
         "without SACK",
-        lambda site: _tcp(_one(site, 2, loss="1%"), sysctls={"net.ipv4.tcp_sack": 0}),
+        lambda site: tcp_scenario(one_path(site, 2, loss="1%"), sysctls={"net.ipv4.tcp_sack": 0}),
     ),
     (
         "head-of-line",
@@ -242,7 +254,7 @@ FRESH: tuple[tuple[str, str | None, str, Make], ...] = (
         None,
         "a delay that jumps",
         lambda site: scenario_of(
-            _two(site),
+            two_paths(site),
             tcp={"receive_buffer_max": f"{site.bdp_bytes(2, 8)}B"},
             events=_step(site, {"delay": "300ms"}),
         ),
@@ -253,7 +265,7 @@ FRESH: tuple[tuple[str, str | None, str, Make], ...] = (
         "in bytes, on both paths",
         lambda site: scenario_of(site.network(*[site.path(slower=4, queue="6000B")] * 2)),
     ),
-    ("competing-traffic", None, "two alike", lambda site: scenario_of(_two(site), [bulk(count=2)])),
+    ("competing-traffic", None, "two alike", lambda site: scenario_of(two_paths(site), [bulk(count=2)])),
     ("competing-traffic", None, "of other hosts", _cross_traffic),
     ("subflow-closed", None, "stripped from data", lambda site: _box(site, 1, {"strip": "data"})),
     ("subflow-closed", None, "an address is withdrawn", _removed),
@@ -268,14 +280,14 @@ FRESH: tuple[tuple[str, str | None, str, Make], ...] = (
         "subflow-never",
         "limit",
         "of the server",
-        lambda site: scenario_of(_two(site), mptcp={"limits": {"b": {"subflows": 0}}}),
+        lambda site: scenario_of(two_paths(site), mptcp={"limits": {"b": {"subflows": 0}}}),
     ),
     (
         "subflow-never",
         "limit",
         "of accepted addresses",
         lambda site: scenario_of(
-            _two(site), mptcp={"limits": {"a": {"add_addr_accepted": 0}}, "endpoints": {"a": []}}
+            two_paths(site), mptcp={"limits": {"a": {"add_addr_accepted": 0}}, "endpoints": {"a": []}}
         ),
     ),
     ("subflow-never", "limit", "two of three paths", _third_path),
@@ -288,7 +300,7 @@ FRESH: tuple[tuple[str, str | None, str, Make], ...] = (
         "ack-path",
         None,
         "64 kbit/s back, TCP",
-        lambda site: _tcp(_one(site, **_back(site.link(0), {"rate": "64kbit"}))),
+        lambda site: tcp_scenario(one_path(site, **_back(site.link(0), {"rate": "64kbit"}))),
     ),
     ("ack-path", None, "an upload fills it", _upload_beside),
     (
@@ -303,10 +315,12 @@ FRESH: tuple[tuple[str, str | None, str, Make], ...] = (
         None,
         "on the initial path",
         lambda site: scenario_of(
-            _two(site, {"bucket": {"baseline": f"{site.rate * 200}kbit", "burst": f"{site.rate * 150}KB"}})
+            two_paths(
+                site, {"bucket": {"baseline": f"{site.rate * 200}kbit", "burst": f"{site.rate * 150}KB"}}
+            )
         ),
     ),
-    ("too-short", None, "a small file", lambda site: _tcp(_one(site, 10), [transfer(60_000)])),
+    ("too-short", None, "a small file", lambda site: tcp_scenario(one_path(site, 10), [transfer(60_000)])),
     ("path-down", None, "it flaps", _flaps),
     (
         "path-down",
@@ -318,13 +332,15 @@ FRESH: tuple[tuple[str, str | None, str, Make], ...] = (
         "rate-changed",
         None,
         "TCP",
-        lambda site: _tcp(_one(site), events=_step(site, {"rate": f"{site.rate * 300}kbit"}, 0)),
+        lambda site: tcp_scenario(one_path(site), events=_step(site, {"rate": f"{site.rate * 300}kbit"}, 0)),
     ),
     (
         "rate-changed",
         None,
         "UDP",
-        lambda site: _udp(site, _one(site), 70, events=_step(site, {"rate": f"{site.rate * 400}kbit"}, 0)),
+        lambda site: _udp(
+            site, one_path(site), 70, events=_step(site, {"rate": f"{site.rate * 400}kbit"}, 0)
+        ),
     ),
     (
         "loss-recovery",
@@ -332,7 +348,7 @@ FRESH: tuple[tuple[str, str | None, str, Make], ...] = (
         "responses over MPTCP",
         lambda site: _messages(
             "request",
-            _two(site, {"loss": "2%"}, {"loss": "2%"}),
+            two_paths(site, {"loss": "2%"}, {"loss": "2%"}),
             response="20KB",
             think="30ms",
             duration="6s",
@@ -342,13 +358,13 @@ FRESH: tuple[tuple[str, str | None, str, Make], ...] = (
         "loss-recovery",
         None,
         "a page",
-        lambda site: _messages("page", _one(site, 2, loss="3%"), objects=["40KB", "30x 20KB"]),
+        lambda site: _messages("page", one_path(site, 2, loss="3%"), objects=["40KB", "30x 20KB"]),
     ),
     (
         "competing-traffic",
         None,
         "UDP beside bulk",
-        lambda site: _udp(site, _one(site), 30, bulk(background=True, transport="tcp")),
+        lambda site: _udp(site, one_path(site), 30, bulk(background=True, transport="tcp")),
     ),
     ("sender-idle", None, "a paced program", _paced_program),
 )
@@ -359,13 +375,13 @@ CONTROLS: tuple[tuple[str, Make], ...] = (
         "three unequal paths",
         lambda site: scenario_of(site.network(site.path(), site.path(share=0.5), site.path(share=0.25))),
     ),
-    ("IPv6", lambda site: scenario_of({**_two(site), "addresses": "ipv6"})),
-    ("small frames", lambda site: scenario_of(_small_frames(_two(site)))),
-    ("BBR", lambda site: scenario_of(_two(site), [bulk(congestion_control="bbr")])),
-    ("a page", lambda site: _messages("page", _two(site), objects=["40KB", "10x 20KB"])),
+    ("IPv6", lambda site: scenario_of({**two_paths(site), "addresses": "ipv6"})),
+    ("small frames", lambda site: scenario_of(_small_frames(two_paths(site)))),
+    ("BBR", lambda site: scenario_of(two_paths(site), [bulk(congestion_control="bbr")])),
+    ("a page", lambda site: _messages("page", two_paths(site), objects=["40KB", "10x 20KB"])),
     (
         "slow requests",
-        lambda site: _messages("request", _two(site), response="20KB", think="100ms", duration="6s"),
+        lambda site: _messages("request", two_paths(site), response="20KB", think="100ms", duration="6s"),
     ),
 )
 

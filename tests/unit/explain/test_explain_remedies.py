@@ -72,3 +72,17 @@ def test_no_step_for_a_prototype_names_a_field_of_the_kernel(cause: Cause) -> No
     step = next_step(cause, "prototype")
     assert step != next_step(cause, "mptcp")
     assert not [word for word in ("mptcp.", "tcp_", "SO_", "bbr") if word in step]
+
+
+def test_a_setting_of_one_host_is_removed_there_too() -> None:
+    """The sysctls of a host replace those of the scenario."""
+    text = TEXT.replace("hosts: [a, b]", "hosts: {a: {sysctls: {net.ipv4.tcp_window_scaling: 0}}, b: {}}")
+    scenario = expand(parse(text.replace("CHOSEN", "minrtt"), "t.yaml"))[0].scenario
+    explained = FlowExplanation.model_construct(flow_id=0, capacity_bps=20e6)
+    share = Share.model_construct(cause=Cause.RECEIVE_WINDOW, where=(), reason="window-scaling")
+    change = remedy(Suspect(scenario, resolve(scenario, 1), explained, share))
+    assert change is not None
+    assert dict(change.fields) == {
+        "sysctls": {"net.ipv4.tcp_window_scaling": 1},
+        "network.hosts.a.sysctls": {"net.ipv4.tcp_window_scaling": 1},
+    }

@@ -45,7 +45,7 @@ def paragraph(flow: FlowExplanation) -> tuple[str, ...]:
     noun, delay_noun = NOUNS.get(kind, ("messages", "Message delay"))
     sentences = [_total(flow, delivery, noun, kind), *paths(flow), _delays(delivery, noun, delay_noun)]
     if delivery.kept_pace:
-        return (*sentences, *_causes(flow, delivery, noun))
+        return (*sentences, *_causes(flow, delivery, noun, kind))
     return (*sentences, *causes(flow))
 
 
@@ -75,12 +75,14 @@ def _delays(delivery: Delivery, noun: str, delay_noun: str) -> str:
     )
 
 
-def _causes(flow: FlowExplanation, delivery: Delivery, noun: str) -> list[str]:
+def _causes(flow: FlowExplanation, delivery: Delivery, noun: str, kind: str) -> list[str]:
     by_cause = {share.cause: share for share in flow.shares}
     named = [by_cause[cause] for cause in flow.named[:MAX_NAMED]]
     if not named:
         on_time = not delivery.late and not delivery.lost
         nothing = f"All {noun} were on time." if on_time else f"No cause affected enough {noun} to be named."
+        if on_time and kind == "request":
+            nothing = f"All {noun} were on time: a shorter RTT is all that makes them faster."
         return [nothing, *refutation(flow)]
     fate = "late or lost" if delivery.lost else "late"
     sentences = [

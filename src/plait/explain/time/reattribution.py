@@ -28,7 +28,7 @@ WINDOWS = frozenset(
     {Cause.RECEIVE_WINDOW, Cause.HEAD_OF_LINE, Cause.SCHEDULER_IDLE_PATH, Cause.SEND_BUFFER, Cause.NOT_KNOWN}
 )
 """The causes that a longer RTT makes worse, or that a sender shows while its data cannot leave anyway."""
-SLOWED = frozenset({*WINDOWS, Cause.TOO_SHORT, Cause.LOSS_RECOVERY})
+SLOWED = frozenset({*WINDOWS, Cause.TOO_SHORT, Cause.LOSS_RECOVERY, Cause.REORDERING})
 """The causes that a path may show while its ACKs come late."""
 FILLED = frozenset({*SLOWED, Cause.QUEUE_FULL})
 """The causes that a path may show while a link of it is full."""

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 BAR = 24
 LEAST_SHARE = 0.005
 """Smaller shares are summed in one line."""
+LEAST_SHOWN = 0.0001
+"""A smaller sum of shares has no number of its own."""
 MAX_FLOWS = 12
 
 
@@ -76,9 +78,8 @@ def _flow(flow: FlowExplanation) -> Iterator[Text]:
             yield _line(share, named=share.cause in flow.named)
     if small:
         rest = sum(share.time for share in small)
-        yield Text(
-            f"{'':<{BAR + 2}}{percent(rest, 2):>8}{MISSING:>14}  {_smaller_causes(len(small))}", style="dim"
-        )
+        total = percent(rest, 2) if rest >= LEAST_SHOWN else f"<{percent(LEAST_SHOWN, 1)}"
+        yield Text(f"{'':<{BAR + 2}}{total:>8}{MISSING:>14}  {_smaller_causes(len(small))}", style="dim")
     evidence = [line for share in flow.shares if share.cause in flow.named for line in share.evidence]
     if evidence:
         yield Text("")

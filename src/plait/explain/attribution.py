@@ -9,14 +9,12 @@ import numpy as np
 
 from plait.analysis.metrics.ideal import payload_ratio
 from plait.analysis.metrics.programs import with_connections
-from plait.explain import evidence
 from plait.explain.capacity import LinkSamples, capacity_bps
-from plait.explain.causes import HARMLESS, Cause
-from plait.explain.facts import PathFacts, flow_facts
-from plait.explain.flow_view import explained_flow
+from plait.explain.causes import CAUSES, HARMLESS, RULES, Cause
+from plait.explain.facts import PathFacts, explained_flow, flow_facts
 from plait.explain.messages.flows import explain_datagrams, with_messages
 from plait.explain.messages.program_udp import explain_program_udp
-from plait.explain.model import FlowExplanation, KernelTimes, PathAccount, Share
+from plait.explain.model import FlowExplanation, KernelTimes, Moment, PathAccount, Share
 from plait.explain.reasons import reasons_by_path
 from plait.explain.time.states import attribute_time
 from plait.explain.tunnels import with_tunnels
@@ -90,7 +88,7 @@ def _with_missing(plan: Plan, facts: FlowFacts, further: UnrestrictedPaths) -> F
 
 
 def _explain(plan: Plan, tables: Tables, facts: FlowFacts, further: UnrestrictedPaths) -> FlowExplanation:
-    times = [attribute_time(facts, path) for path in facts.paths]
+    times = [attribute_time(facts, path, RULES) for path in facts.paths]
     weights = _weights(times)
     capacity = _capacity(facts)
     reasons = reasons_by_path(plan, tables, facts, further.reason)
@@ -113,7 +111,7 @@ def _explain(plan: Plan, tables: Tables, facts: FlowFacts, further: Unrestricted
         shares=shares,
         paths=accounts,
         kernel=_kernel(facts),
-        moments=evidence.moments(facts, shares, named),
+        moments=_moments(facts, shares, named),
     )
     explanation = explanation.model_copy(update={"sentences": paragraph(explanation)})
     return with_messages(plan, tables, facts, times, explanation)
@@ -222,6 +220,7 @@ def _merged(
         )
         where = tuple(dict.fromkeys(name for key in keys for name in key[1]))
         reason, sentences = _reason(cause, where, reasons)
+        write = CAUSES[cause].evidence
         shares.append(
             Share(
                 cause=cause,
@@ -230,7 +229,7 @@ def _merged(
                 where=where,
                 reason=reason,
                 since_us=round(first_seen[cause]) if cause in first_seen else None,
-                evidence=(*sentences, *evidence.for_cause(facts, cause, where)),
+                evidence=(*sentences, *write(facts, where)) if write is not None else sentences,
             )
         )
     return tuple(
@@ -270,3 +269,18 @@ def _kernel(facts: FlowFacts) -> KernelTimes | None:
         rwnd_limited_us=round(sums["rwnd_limited_us"]),
         sndbuf_limited_us=round(sums["sndbuf_limited_us"]),
     )
+
+
+def _moments(facts: FlowFacts, shares: Sequence[Share], named: Sequence[Cause]) -> tuple[Moment, ...]:
+    """Return when named causes began; if a late subflow is named, also when the subflows were established."""
+    marks = [
+        Moment(t_us=share.since_us, cause=share.cause, text=CAUSES[share.cause].title)
+        for share in shares
+        if share.cause in named and CAUSES[share.cause].is_marked and share.since_us is not None
+    ]
+    for path in facts.paths:
+        for subflow in path.subflows:
+            if subflow.number and Cause.SUBFLOW_LATE in named:
+                text = f"subflow on {path.name} established"
+                marks.append(Moment(t_us=round(subflow.established_us), cause=Cause.SUBFLOW_LATE, text=text))
+    return tuple(sorted(marks, key=lambda mark: mark.t_us))

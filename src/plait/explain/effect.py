@@ -1,4 +1,7 @@
-"""The effect of a scenario change over several seeds; an effect within the spread over the seeds is not reported."""
+"""The effect of a scenario change over several seeds, and explanations with such effects: a refuted cause is not named.
+
+An effect within the spread over the seeds is not reported.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,16 @@ from typing import TYPE_CHECKING
 from plait.analysis.statistics.differences import paired
 from plait.analysis.values import show
 from plait.analysis.wording import change
+from plait.explain.messages import wording as message_wording
 from plait.explain.model import Effect
+from plait.explain.wording import paragraph
 from plait.metrics import COMPARED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.explain.causes import Cause
-    from plait.explain.model import Verdict
+    from plait.explain.cause import Cause
+    from plait.explain.model import FlowExplanation, Verdict
 
 MANY_TIMES = 3.0
 LEAST_CHANGE = 0.01
@@ -108,3 +113,26 @@ def _sentence(
     ratio = f" ({_ratio_text(after / before)})" if before else ""
     values = f"{show(metric, after)} instead of {show(metric, before)}{ratio}"
     return f"With {description}: {noun}{values}, over {pairs} seeds."
+
+
+def with_effects(flow: FlowExplanation, tried: Sequence[Effect]) -> FlowExplanation:
+    """Return the explanation with the effects of changes, and the causes without the refuted ones."""
+    refuted = tuple(
+        effect.cause
+        for effect in tried
+        if effect.cause is not None
+        and effect.cause in flow.named
+        and effect.verdict in ("no effect seen", "slower")
+    )
+    named = tuple(cause for cause in flow.named if cause not in refuted)
+    changes = {
+        "tried": tuple(tried),
+        "refuted": refuted,
+        "named": named,
+        "first": named[0] if named else None,
+    }
+    changed = flow.model_copy(update=changes)
+    if not refuted:
+        return changed
+    write = paragraph if changed.delivery is None else message_wording.paragraph
+    return changed.model_copy(update={"sentences": write(changed)})

@@ -16,13 +16,13 @@ import polars as pl
 from plait.analysis.by_flow import known_samples
 from plait.analysis.translation import path_name
 from plait.explain.capacity import NetworkTimeline, capacity_bps
+from plait.plan.model.applications import Bulk, Transfer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from plait.explain.capacity import LinkSamples
-    from plait.explain.flow_view import ExplainedFlow
-    from plait.plan.model.plan import Path, Plan
+    from plait.plan.model.plan import Flow, Path, Plan
 
     Tables = Mapping[str, pl.DataFrame]
     Event = Mapping[str, Any]
@@ -49,6 +49,46 @@ STATES = (
     "mss_bytes",
     "backup",
 )
+
+
+@dataclass(frozen=True)
+class ExplainedFlow:
+    """The properties of a flow that its explanation uses."""
+
+    flow_id: int
+    carrier: int
+    """The ID of the flow under which its connection is sampled."""
+    name: str
+    transport: str
+    sender: str
+    client: str
+    server: str
+    """The nodes."""
+    paths: tuple[Path, ...]
+    greedy: bool
+    """It sends as fast as possible until it ends."""
+    flow: Flow
+
+    @property
+    def receiver(self) -> str:
+        """The node that receives."""
+        return self.server if self.sender == "client" else self.client
+
+
+def explained_flow(flow: Flow) -> ExplainedFlow:
+    """Return the view of a flow."""
+    return ExplainedFlow(
+        flow_id=flow.id,
+        carrier=flow.carrier,
+        name=flow.name,
+        transport=flow.transport,
+        sender=flow.sender,
+        client=flow.client.netns,
+        server=flow.server.netns,
+        paths=flow.paths,
+        greedy=isinstance(flow.application, (Bulk, Transfer)),
+        flow=flow,
+    )
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Literal
 from markupsafe import Markup
 from pydantic import BaseModel, ConfigDict, Field
 
-from plait.explain.causes import Cause
+from plait.explain.cause import Cause
 
 
 class ExplanationRecord(BaseModel):

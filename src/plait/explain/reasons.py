@@ -10,7 +10,7 @@ import polars as pl
 from plait.analysis.cautions.join_time import patience_us
 from plait.analysis.cautions.mptcp import findings
 from plait.analysis.wording import capital, seconds, size
-from plait.explain.causes import Cause
+from plait.explain.cause import Cause
 from plait.plan.model.mptcp import AddEndpoint, SetLimits
 from plait.plan.mptcp.missing_subflows import Reason
 

@@ -12,8 +12,6 @@ from plait.explain.reasons import LATE_TEXTS, REASON_TEXTS
 if TYPE_CHECKING:
     from plait.explain.model import FlowExplanation, PathAccount, Share
 
-NAMED_PLACES = (Cause.SUBFLOW_NEVER, Cause.SUBFLOW_LATE, Cause.TOO_SHORT)
-"""The causes whose clause names the place, or that have none."""
 MAX_NAMED = 3
 MAX_PATHS = 6
 MAX_PLACES = 3
@@ -130,7 +128,7 @@ def _cause_text(share: Share) -> str:
     if share.cause is Cause.BUCKET_EMPTY and share.since_us is not None:
         clause = f"{clause}, first at {seconds(share.since_us / 1e6)}"
     cost = f" and cost {rate(share.cost_bps)}" if share.cost_bps else ""
-    places = "" if share.cause in NAMED_PLACES else places_text(share)
+    places = "" if CAUSES[share.cause].names_place else places_text(share)
     return f"{share.cause}: {clause}. It took {percent(share.time, 2)} of the time{cost}{places}."
 
 

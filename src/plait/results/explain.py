@@ -15,9 +15,9 @@ from plait.dataset.study_file import read_study_file
 from plait.dataset.trial import making_sense, read_trial, trial_folder, trial_numbers
 from plait.errors import DataError, RequestError
 from plait.explain import explain_trial
+from plait.explain.effect import with_effects
 from plait.explain.model import StudyExplanation, TrialExplanation
 from plait.explain.unrestricted_paths import unrestricted_paths_of_case
-from plait.explain.verdicts import with_effects
 from plait.scenario.vary.choose import choose_case
 from plait.version import other_version
 

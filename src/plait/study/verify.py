@@ -13,10 +13,10 @@ from plait.dataset.trial import read_trial, trial_folder
 from plait.engine.workspace import Workspace
 from plait.errors import RequestError
 from plait.explain import explain_trial
-from plait.explain.effect import effect
-from plait.explain.remedies import Suspect, remedy
+from plait.explain.causes import remedy
+from plait.explain.changes import Suspect
+from plait.explain.effect import effect, with_effects
 from plait.explain.unrestricted_paths import unrestricted_paths
-from plait.explain.verdicts import with_effects
 from plait.results.explain import RecordedScenario
 from plait.scenario import library, parse
 from plait.scenario.read.inputs import input_files

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plait.explain import Cause, FlowExplanation, Share
-from plait.explain.causes import next_step
-from plait.explain.remedies import Suspect, remedy
+from plait.explain.causes import next_step, remedy
+from plait.explain.changes import Suspect
 from plait.plan.model.applications import Prototype
 from plait.plan.resolve import resolve
 from plait.scenario import parse

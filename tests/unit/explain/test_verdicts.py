@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from plait.explain.causes import Cause, next_step
-from plait.explain.effect import effect
+from plait.explain.effect import effect, with_effects
 from plait.explain.model import FlowExplanation, PathAccount, Share
-from plait.explain.verdicts import with_effects
 from plait.explain.wording import paragraph
 
 CAPACITY = 10e6

@@ -13,9 +13,9 @@ import polars as pl
 
 from plait.analysis.by_flow import known_samples
 from plait.analysis.translation import path_name
-from plait.explain import evidence
 from plait.explain.capacity import LinkSamples, NetworkTimeline, capacity_bps
-from plait.explain.causes import HARMLESS, Cause
+from plait.explain.causes import CAUSES, HARMLESS, Cause
+from plait.explain.link_evidence import for_links
 from plait.explain.messages.late import LateMessages, PathUse
 from plait.explain.messages.timing import delivery, messages_of
 from plait.explain.messages.wording import paragraph
@@ -86,9 +86,11 @@ def _shares(late: LateMessages, network: NetworkTimeline, facts: FlowFacts | Non
         places = sorted((key for key in by_cause if key[0] is cause), key=lambda key: -by_cause[key])
         where = tuple(dict.fromkeys(name for _, names in places for name in names))
         sentences = (
-            evidence.for_cause(facts, cause, where)
+            tuple(write(facts, where))
+            if facts is not None and (write := CAUSES[cause].evidence) is not None
+            else ()
             if facts is not None
-            else evidence.for_links(network, cause, where)
+            else for_links(network, cause, where)
         )
         share = sum(by_cause[key] for key in places)
         shares.append(Share(cause=cause, time=share, where=where, evidence=sentences))

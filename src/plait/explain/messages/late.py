@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plait.explain.causes import Cause
+from plait.explain.cause import Cause
 from plait.explain.messages.timing import one_way_us
 from plait.explain.time.history import LOOK_BACK
 

@@ -12,12 +12,12 @@ import polars as pl
 
 from plait.analysis.metrics.programs import is_control, udp_figures
 from plait.analysis.wording import micros, percent, rate
-from plait.explain import evidence
 from plait.explain.capacity import LinkSamples, NetworkTimeline
-from plait.explain.causes import CAUSES, Cause
+from plait.explain.causes import Cause
+from plait.explain.link_evidence import drop_sentences
 from plait.explain.messages.flows import WORTH_NAMING_MESSAGES
 from plait.explain.messages.late import FULL
-from plait.explain.messages.wording import CLAUSES
+from plait.explain.messages.wording import clause_of
 from plait.explain.model import FlowExplanation, Share
 from plait.explain.wording import places_text
 
@@ -108,7 +108,7 @@ def _total(name: str, figures: Figures) -> str:
 def _cause_sentence(share: Share) -> str:
     if share.cause == Cause.NOT_KNOWN:
         return "No link dropped packets: look at the programs on the way and at their socket buffers."
-    clause = CLAUSES[share.cause][0] if share.cause in CLAUSES else CAUSES[share.cause].clause
+    clause = clause_of(share.cause)
     return f"The cause is {share.cause}: {clause}{places_text(share)}."
 
 
@@ -132,7 +132,7 @@ def _cause_of_loss(
         cause = Cause.LOSS_RECOVERY
     else:
         cause = _cause_of_overflow(plan, network, worst, overflowed > 0)
-    return cause, (worst,), evidence.drop_sentences(network, (worst,))
+    return cause, (worst,), drop_sentences(network, (worst,))
 
 
 def _cause_of_overflow(plan: Plan, network: NetworkTimeline, name: str, at: np.ndarray) -> Cause:

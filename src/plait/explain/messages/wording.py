@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.metrics.catalogue import speaks_for
 from plait.analysis.wording import micros, percent, plain, rate, seconds
-from plait.explain.causes import CAUSES, Cause, next_step
+from plait.explain.causes import CAUSES, next_step
 from plait.explain.wording import MAX_NAMED, capacity_noun, causes, paths, places_text, refutation
 
 if TYPE_CHECKING:
+    from plait.explain.cause import Cause
     from plait.explain.model import Delivery, FlowExplanation, Share
 
 NOUNS = {
@@ -18,23 +19,6 @@ NOUNS = {
     "udp": ("packets", "Packet delay"),
 }
 """What the messages of a kind of traffic are called, and their delay; others are "messages"."""
-CLAUSES: dict[Cause, tuple[str, str]] = {
-    Cause.LOSS_RECOVERY: ("packets were lost on the way", "repair the lossy link, or send over another path"),
-    Cause.QUEUE_FULL: ("a queue was full", "send smaller bursts, or change the queue of that link"),
-    Cause.TOO_SHORT: (
-        "the congestion window was small, at the start or after a pause",
-        "keep the connection busy, or set net.ipv4.tcp_slow_start_after_idle to 0 at the sender (`sysctls`)",
-    ),
-    Cause.COMPETING_TRAFFIC: (
-        "other flows filled the queue of a link",
-        "use a queue that isolates flows on that link (fq_codel), or a shorter queue",
-    ),
-    Cause.HEAD_OF_LINE: (
-        "they waited for data on a path with a higher delay",
-        "leave that path out (a backup endpoint), or choose another scheduler",
-    ),
-}
-"""The clause and the remedy of causes whose text differs between messages and bulk transfers."""
 
 
 def paragraph(flow: FlowExplanation) -> tuple[str, ...]:
@@ -90,10 +74,17 @@ def _causes(flow: FlowExplanation, delivery: Delivery, noun: str, kind: str) -> 
     ]
     sentences += [f"A further cause is {_cause_text(share, noun)}" for share in named[1:]]
     cause = named[0].cause
-    remedy = CLAUSES[cause][1] if cause in CLAUSES else next_step(cause, flow.transport, named[0].reason)
+    words = CAUSES[cause].message_words
+    remedy = words[1] if words else next_step(cause, flow.transport, named[0].reason)
     return [*sentences, *([f"Next step: {remedy}."] if remedy else []), *refutation(flow)]
 
 
 def _cause_text(share: Share, noun: str) -> str:
-    clause = CLAUSES[share.cause][0] if share.cause in CLAUSES else CAUSES[share.cause].clause
-    return f"{share.cause}: {clause}. It affected {percent(share.time, 2)} of the {noun}{places_text(share)}."
+    affected = f"It affected {percent(share.time, 2)} of the {noun}{places_text(share)}"
+    return f"{share.cause}: {clause_of(share.cause)}. {affected}."
+
+
+def clause_of(cause: Cause) -> str:
+    """Return the clause of a cause that delays or loses messages."""
+    kind = CAUSES[cause]
+    return kind.message_words[0] if kind.message_words else kind.clause

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plait.explain.capacity import SATURATED_QUEUE
-from plait.explain.causes import Cause
+from plait.explain.cause import Cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -165,15 +165,14 @@ def _window_history(facts: FlowFacts, path: PathFacts, full: Array) -> dict[tupl
     links = (*names, *path.planned.backward) if path.planned is not None else ()
     down = facts.network.down(links) > 0
     state: tuple[Cause, Where] = (Cause.TOO_SHORT, ("window",))
-    disordered = tuple(name for name in names if facts.network.reorders(name))
     history: dict[tuple[Cause, Where], Array] = {}
     for i in range(facts.slices):
         if down[i]:
             state = (Cause.PATH_DOWN, (path.name,))
         elif retransmitted[i] > 0:
-            unseen = (Cause.REORDERING, disordered) if disordered else (Cause.LOSS_RECOVERY, ())
-            known = state if state[0] is not Cause.TOO_SHORT else unseen
-            state = _loss(overflow, dropped, i) or known
+            state = _loss(overflow, dropped, i) or (
+                state if state[0] is not Cause.TOO_SHORT else (Cause.LOSS_RECOVERY, ())
+            )
         shown = state
         if state[0] is Cause.TOO_SHORT and i >= GROWTH_SLICES and not full[i]:
             grows = cwnd[i + 1] > GROWTH * cwnd[i + 1 - GROWTH_SLICES]

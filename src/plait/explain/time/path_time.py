@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from plait.explain.causes import Cause
+    from plait.explain.cause import Cause
     from plait.explain.facts import PathFacts
 
 Array = np.ndarray

@@ -16,14 +16,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plait.analysis.cautions.join_time import patience_us, poor_initial
-from plait.explain.causes import Cause
+from plait.explain.cause import FILLED, Cause
 from plait.explain.time.history import copies, work_causes
 from plait.explain.time.path_time import PathTime
-from plait.explain.time.reattribution import reattribute
 from plait.plan.model.applications import Transfer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from plait.explain.facts import FlowFacts, PathFacts, SubflowFacts
+
+    Rule = Callable[[FlowFacts, PathFacts, PathTime], None]
 
 Array = np.ndarray
 Where = tuple[str, ...]
@@ -42,8 +45,11 @@ FULL_BUFFER = 0.6
 """A send buffer counts as full from this share on: a blocked writer wakes up when a third of the buffer is free."""
 
 
-def attribute_time(facts: FlowFacts, path: PathFacts) -> PathTime:
-    """Return the time of one path by cause; the causes add up to the length of each slice."""
+def attribute_time(facts: FlowFacts, path: PathFacts, rules: Sequence[Rule]) -> PathTime:
+    """Return the time of one path by cause; the causes add up to the length of each slice.
+
+    `rules` move time from the cause that a path shows to the cause behind it, which another link, path or host shows.
+    """
     dt = np.diff(facts.edges)
     out = PathTime(path, _utilization(facts, path, dt))
     before = _overlap(facts.edges, facts.start_us, facts.connected_us)
@@ -59,7 +65,9 @@ def attribute_time(facts: FlowFacts, path: PathFacts) -> PathTime:
             out.add(cause, us / len(path.subflows), where)
     for cause, where, us in work_causes(facts, path, work, out.utilization):
         out.add(cause, us, where)
-    reattribute(facts, path, out)
+    _reserve_payload_time(facts, out)
+    for apply_rule in rules:
+        apply_rule(facts, path, out)
     _balance(out, dt)
     return out
 
@@ -255,3 +263,20 @@ def _add_join_time(facts: FlowFacts, path: PathFacts, subflow: SubflowFacts, out
     out.add(cause, early, (initial.name,) if poor and initial is not None else ("handshake",))
     late = _overlap(facts.edges, usual, subflow.established_us)
     out.add(Cause.SUBFLOW_LATE, late, (path.name,))
+
+
+def _reserve_payload_time(facts: FlowFacts, out: PathTime) -> None:
+    """Give at-capacity the part of each slice that the payload takes at the path's rate.
+
+    The kernel counts a path as limited by a window also while the link carries what the window allows.
+    """
+    if not out.facts.capacity_bps:
+        return
+    dt = np.diff(facts.edges)
+    carried = np.minimum(out.utilization / np.maximum(1 - copies(facts), 0.01), 1) * dt
+    kept = sum(us for (cause, _), us in out.time.items() if cause in (Cause.AT_CAPACITY, Cause.DUPLICATES))
+    movable = {key: us for key, us in out.time.items() if key[0] in FILLED}
+    total = np.sum(list(movable.values()), axis=0) if movable else np.zeros(len(dt))
+    share = np.clip((np.nan_to_num(carried) - kept) / np.maximum(total, 1e-9), 0, 1)
+    for key in movable:
+        out.move(key, share, Cause.AT_CAPACITY, (out.facts.name,))

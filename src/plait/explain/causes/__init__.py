@@ -1,0 +1,41 @@
+"""All kinds of causes. Each module here has `KINDS`, and this registry finds them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING
+
+from plait.explain.cause import Cause
+from plait.explain.causes.kind import Kind
+
+if TYPE_CHECKING:
+    from plait.explain.changes import Remedy, Suspect
+
+_MODULES = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
+_KINDS = {kind.cause: kind for module in _MODULES for kind in getattr(module, "KINDS", ())}
+CAUSES: dict[Cause, Kind] = {cause: _KINDS[cause] for cause in Cause}
+HARMLESS = frozenset(cause for cause, kind in CAUSES.items() if kind.is_harmless)
+"""Causes that make no flow slower."""
+RULES = [
+    kind.rule for kind in sorted(CAUSES.values(), key=lambda kind: kind.precedence) if kind.rule is not None
+]
+
+
+def next_step(cause: Cause, transport: str, reason: str | None = None) -> str:
+    """Return what to do about a cause in a flow of this transport; empty if nothing."""
+    kind = CAUSES[cause]
+    if reason in kind.next_steps:
+        return kind.next_steps[reason]
+    return (transport == "prototype" and kind.prototype_step) or kind.next_step
+
+
+def remedy(suspect: Suspect) -> Remedy | None:
+    """Return the change that removes a cause; None if there is none."""
+    make = CAUSES[suspect.share.cause].change
+    if make is None or not any(flow.id == suspect.flow.flow_id for flow in suspect.plan.flows):
+        return None
+    return make(suspect)
+
+
+__all__ = ["CAUSES", "HARMLESS", "RULES", "Cause", "Kind", "next_step", "remedy"]

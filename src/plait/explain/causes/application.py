@@ -1,0 +1,81 @@
+"""The application has nothing to send, or writes less than a segment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plait.analysis.wording import percent
+from plait.explain.cause import Cause
+from plait.explain.causes.kind import Kind
+from plait.explain.changes import (
+    Remedy,
+)
+
+if TYPE_CHECKING:
+    from plait.explain.changes import Suspect
+    from plait.explain.facts import FlowFacts
+
+Array = np.ndarray
+Where = tuple[str, ...]
+
+
+def _nothing_unsent(facts: FlowFacts, _: Where) -> list[str]:
+    empty = float(np.mean(np.nan_to_num(facts.unsent) == 0))
+    return [f"No data waited to be sent in {percent(empty, 2)} of the samples."]
+
+
+def _always_sending(suspect: Suspect) -> Remedy | None:
+    if suspect.entry is None:
+        return None
+    number, kind = suspect.entry
+    spec = suspect.scenario.traffic[number].flow
+    duration = getattr(spec, "duration", None)
+    if kind in ("bulk", "transfer") or duration is None:
+        return None
+    ends = {"from": spec.from_, "to": spec.to, "duration": str(duration)}
+    return Remedy("an application that always has data", ((f"traffic.{number}", {"bulk": ends}),))
+
+
+def _partial_segments(facts: FlowFacts, _: Where) -> list[str]:
+    parts = [
+        float(
+            np.mean(
+                (subflow.samples["notsent_bytes"] > 0)
+                & (subflow.samples["notsent_bytes"] < subflow.samples["mss_bytes"])
+            )
+        )
+        for path in facts.paths
+        for subflow in path.subflows
+    ]
+    return [
+        f"In {percent(max(parts, default=0.0), 2)} of the samples, less than one segment waited to be sent."
+    ]
+
+
+def _without_nagle(suspect: Suspect) -> Remedy | None:
+    if suspect.entry is None:
+        return None
+    number, kind = suspect.entry
+    return Remedy("Nagle's algorithm off (nodelay)", ((f"traffic.{number}.{kind}.nodelay", True),))
+
+
+KINDS = (
+    Kind(
+        Cause.SENDER_IDLE,
+        title="nothing to send",
+        clause="the application had nothing to send",
+        next_step="look at the application: its pace, its pauses, and what it waits for (disk, peer)",
+        evidence=_nothing_unsent,
+        change=_always_sending,
+    ),
+    Kind(
+        Cause.NAGLE,
+        title="Nagle",
+        clause="the last segment of a message waited for an ACK (Nagle's algorithm)",
+        next_step="set nodelay",
+        evidence=_partial_segments,
+        change=_without_nagle,
+    ),
+)

@@ -1,0 +1,161 @@
+"""A window or a buffer is full: of its own flow, or of data that waits for another path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from plait.analysis.wording import size
+from plait.explain.cause import Cause
+from plait.explain.causes.kind import Kind
+from plait.explain.changes import (
+    BUFFER,
+    LEAST_BUFFER,
+    Remedy,
+    host_setting,
+)
+
+if TYPE_CHECKING:
+    from plait.explain.changes import Suspect
+    from plait.explain.facts import FlowFacts
+
+Array = np.ndarray
+Where = tuple[str, ...]
+AT_ONCE = (
+    "ask for a larger buffer at once (send_buffer, receive_buffer; SO_SNDBUF, SO_RCVBUF), because the kernel kept it "
+    "below its maximum"
+)
+"""What to do about a buffer that the kernel sizes too small."""
+
+
+def _window(facts: FlowFacts, _: Where) -> list[str]:
+    window = float(np.nanmax(facts.window)) if np.isfinite(facts.window).any() else 0.0
+    in_flight = float(np.nanmax(facts.in_flight)) if np.isfinite(facts.in_flight).any() else 0.0
+    needed = _needed_bytes(facts)
+    sentences = [f"At most {size(in_flight)} were in flight, and the window was at most {size(window)}."]
+    if needed is not None and needed < in_flight:
+        sentences.append(f"Without queues the paths hold {size(needed)}; the rest waited in queues.")
+    elif needed is not None:
+        sentences.append(
+            f"Filling the paths takes {size(needed)} in flight (their total rate times the longest RTT)."
+        )
+    return sentences
+
+
+def _needed_bytes(facts: FlowFacts) -> float | None:
+    paths = [path for path in facts.paths if path.subflows and path.capacity_bps and path.planned is not None]
+    if not paths:
+        return None
+    longest = max(path.planned.base_rtt_us for path in paths if path.planned is not None)
+    return sum(path.capacity_bps or 0 for path in paths) * longest / 8e6
+
+
+def _out_of_order(facts: FlowFacts, where: Where) -> list[str]:
+    largest = float(np.max(facts.out_of_order))
+    return [f"Up to {size(largest)} waited out of order at the receiver.", *_window(facts, where)]
+
+
+def _send_buffer_state(facts: FlowFacts, _: Where) -> list[str]:
+    sampled = np.isfinite(facts.send_buffer)
+    if not sampled.any():
+        return []
+    return [f"The send buffer was {size(float(np.nanmax(facts.send_buffer)))} and held no unsent data."]
+
+
+def _receive_buffer(suspect: Suspect) -> Remedy:
+    if suspect.share.reason == "window-scaling":
+        return host_setting(suspect, "window scaling", "net.ipv4.tcp_window_scaling", 1)
+    if suspect.share.reason == "autotuning" and suspect.entry is not None and suspect.prototype is None:
+        return _socket_buffer(suspect, "receive")
+    size = max(BUFFER * suspect.fill_bytes(), LEAST_BUFFER, 4 * int(suspect.scenario.tcp.receive_buffer_max))
+    if suspect.prototype is not None:
+        window = (f"{suspect.prototype}.receive_window", f"{size}B")
+        return Remedy(f"a receive window of {size / 1e6:.1f} MB", (window,))
+    fields: list[tuple[str, Any]] = [
+        ("tcp.receive_buffer_max", f"{size}B"),
+        *_without_socket_buffer(suspect, "receive_buffer"),
+    ]
+    return Remedy(f"a receive buffer of up to {size / 1e6:.1f} MB", tuple(fields))
+
+
+def _both_buffers(suspect: Suspect) -> Remedy:
+    """Return a larger receive buffer, and a send buffer of that size if it is smaller: late data fill either."""
+    receive, send = _receive_buffer(suspect), _send_buffer(suspect)
+    needed = BUFFER * suspect.fill_bytes()
+    if suspect.prototype is not None or int(suspect.scenario.tcp.send_buffer_max) >= needed:
+        return receive
+    return Remedy(f"{receive.description} and {send.description}", (*receive.fields, *send.fields))
+
+
+def _without_socket_buffer(suspect: Suspect, field: str) -> list[tuple[str, Any]]:
+    """Return the fields that remove a socket buffer size from the flow's traffic entry."""
+    if suspect.entry is None:
+        return []
+    number, kind = suspect.entry
+    requested = getattr(suspect.scenario.traffic[number].flow, field)
+    return [] if requested is None else [(f"traffic.{number}.{kind}.{field}", None)]
+
+
+def _socket_buffer(suspect: Suspect, word: str) -> Remedy:
+    """Return a buffer that the socket asks for, which the kernel does not size itself."""
+    assert suspect.entry is not None
+    number, kind = suspect.entry
+    size = max(BUFFER * suspect.fill_bytes(), LEAST_BUFFER)
+    fields = ((f"traffic.{number}.{kind}.{word}_buffer", f"{size}B"),)
+    return Remedy(f"a {word} buffer of {size / 1e6:.1f} MB at once", fields)
+
+
+def _send_buffer(suspect: Suspect) -> Remedy:
+    if suspect.share.reason == "autotuning" and suspect.entry is not None and suspect.prototype is None:
+        return _socket_buffer(suspect, "send")
+    size = max(BUFFER * suspect.fill_bytes(), LEAST_BUFFER, 4 * int(suspect.scenario.tcp.send_buffer_max))
+    fields: list[tuple[str, Any]] = [
+        ("tcp.send_buffer_max", f"{size}B"),
+        *_without_socket_buffer(suspect, "send_buffer"),
+    ]
+    return Remedy(f"a send buffer of up to {size / 1e6:.1f} MB", tuple(fields))
+
+
+KINDS = (
+    Kind(
+        Cause.RECEIVE_WINDOW,
+        title="receive window",
+        clause="the receive window was full",
+        next_step="raise tcp.receive_buffer_max (tcp_rmem) or the socket's SO_RCVBUF",
+        next_steps={
+            "autotuning": AT_ONCE,
+            "window-scaling": "set net.ipv4.tcp_window_scaling to 1 on both hosts",
+        },
+        prototype_step="raise the prototype's receive_window",
+        evidence=_window,
+        change=_receive_buffer,
+        is_marked=True,
+    ),
+    Kind(
+        Cause.SEND_BUFFER,
+        title="send buffer",
+        clause="the send buffer was full of unacknowledged data",
+        next_step="raise tcp.send_buffer_max (tcp_wmem) or the socket's SO_SNDBUF",
+        next_steps={"autotuning": AT_ONCE},
+        evidence=_send_buffer_state,
+        change=_send_buffer,
+    ),
+    Kind(
+        Cause.HEAD_OF_LINE,
+        title="head-of-line blocking",
+        clause="data that waited for a slower path filled the receive window or the send buffer",
+        next_step="raise the buffers of both sides, make the paths' delays more equal, or leave the slow path out",
+        next_steps={
+            "queues": "shorten the queue of the slower path's links, whose wait makes up the difference, or raise the "
+            "buffers of both sides"
+        },
+        message_words=(
+            "they waited for data on a path with a higher delay",
+            "leave that path out (a backup endpoint), or choose another scheduler",
+        ),
+        evidence=_out_of_order,
+        change=_both_buffers,
+        is_marked=True,
+    ),
+)

@@ -1,0 +1,65 @@
+"""Packets overtake others, and TCP takes the late ones for lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plait.explain.cause import Cause
+from plait.explain.causes.drops import retransmitted
+from plait.explain.causes.kind import Kind
+from plait.explain.changes import (
+    Remedy,
+    link_change,
+)
+from plait.explain.link_evidence import MAX_PLACES
+
+if TYPE_CHECKING:
+    from plait.explain.changes import Suspect
+    from plait.explain.facts import FlowFacts, PathFacts
+    from plait.explain.time.path_time import PathTime
+
+Array = np.ndarray
+Where = tuple[str, ...]
+
+
+def _overtaken(facts: FlowFacts, path: PathFacts, out: PathTime) -> None:
+    """Attribute retransmissions without a drop to links of the path on which packets may overtake others."""
+    names = path.planned.forward if path.planned is not None else ()
+    links = tuple(name for name in names if facts.network.reorders(name))
+    if links and (Cause.LOSS_RECOVERY, ()) in out.time:
+        out.move((Cause.LOSS_RECOVERY, ()), np.ones(facts.slices), Cause.REORDERING, links)
+
+
+def _overtaking(facts: FlowFacts, where: Where) -> list[str]:
+    links = [name for name in where[:MAX_PLACES] if facts.network.reorders(name)]
+    dropped = sum(float(facts.network.dropped(name).sum()) for name in links)
+    drops = f"dropped {dropped:.0f} packets" if dropped else "dropped none"
+    return [f"Packets may overtake others on {', '.join(links)}, which {drops}.", retransmitted(facts)]
+
+
+def _in_order(suspect: Suspect) -> Remedy | None:
+    """Return links without anything that lets packets overtake others, in both directions."""
+    calm, straight = (
+        link_change(field, value, "packets in order on {links}")(suspect)
+        for field, value in (("jitter", "0ms"), ("reorder", None))
+    )
+    if calm is None or straight is None:
+        return None
+    return Remedy(calm.description, (*calm.fields, *straight.fields))
+
+
+KINDS = (
+    Kind(
+        Cause.REORDERING,
+        title="reordering",
+        clause="packets overtook others on a link, and TCP took the late ones for lost",
+        next_step="keep the packets of a flow in order on that link",
+        evidence=_overtaking,
+        change=_in_order,
+        rule=_overtaken,
+        precedence=5,
+        is_marked=True,
+    ),
+)

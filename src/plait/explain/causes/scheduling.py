@@ -1,0 +1,69 @@
+"""The scheduler leaves a path idle, sends copies, or puts the last bytes on a slow path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plait.analysis.wording import size
+from plait.explain.cause import Cause
+from plait.explain.causes.kind import Kind
+from plait.explain.changes import (
+    Remedy,
+)
+from plait.plan.model.applications import Prototype
+
+if TYPE_CHECKING:
+    from plait.explain.changes import Suspect
+    from plait.explain.facts import FlowFacts
+
+Array = np.ndarray
+Where = tuple[str, ...]
+
+
+def _reinjected(facts: FlowFacts, _: Where) -> list[str]:
+    return [f"MPTCP sent {size(float(facts.reinjected[-1]))} again over another path."]
+
+
+def _unsent_data(facts: FlowFacts, _: Where) -> list[str]:
+    waits = np.nan_to_num(facts.unsent)
+    return [f"Up to {size(float(waits.max()))} waited in the connection, although its window was not full."]
+
+
+def _scheduler(suspect: Suspect) -> Remedy:
+    if suspect.prototype is None:
+        other = "minrtt" if suspect.scenario.mptcp.scheduler == "default" else "default"
+        return Remedy(f"the scheduler `{other}`", (("mptcp.scheduler", other),))
+    application = suspect.planned.application
+    chosen = application.scheduler if isinstance(application, Prototype) else None
+    other = "roundrobin" if chosen == "minrtt" else "minrtt"
+    return Remedy(f"the scheduler `{other}`", ((f"{suspect.prototype}.scheduler", other),))
+
+
+KINDS = (
+    Kind(
+        Cause.LAST_BYTES,
+        title="last bytes",
+        clause="all data was sent, and the last bytes were in flight on another path",
+        next_step="use a scheduler that considers delays (ecf, blest), or a longer transfer",
+        change=_scheduler,
+    ),
+    Kind(
+        Cause.SCHEDULER_IDLE_PATH,
+        title="scheduler",
+        clause="the scheduler left a path idle although data was waiting",
+        next_step="choose another mptcp.scheduler",
+        prototype_step="choose another scheduler of the prototype",
+        evidence=_unsent_data,
+        change=_scheduler,
+    ),
+    Kind(
+        Cause.DUPLICATES,
+        title="duplicates",
+        clause="a path carried copies of data that another path carried as well",
+        next_step="choose a scheduler that sends no copies",
+        evidence=_reinjected,
+        change=_scheduler,
+    ),
+)

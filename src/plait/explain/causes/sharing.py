@@ -1,0 +1,110 @@
+"""A full link carries other data as well: of the flow itself, or of others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plait.analysis.wording import percent, plain, rate
+from plait.explain.cause import FILLED, Cause
+from plait.explain.causes.kind import Kind
+from plait.explain.changes import (
+    Remedy,
+    link_change,
+)
+from plait.explain.link_evidence import MAX_PLACES
+from plait.explain.time.history import sharers
+
+if TYPE_CHECKING:
+    from plait.explain.changes import Suspect
+    from plait.explain.facts import FlowFacts, PathFacts
+    from plait.explain.time.path_time import PathTime
+
+Array = np.ndarray
+Where = tuple[str, ...]
+
+
+def _filled_by_siblings(facts: FlowFacts, path: PathFacts, out: PathTime) -> None:
+    """Attribute what a path lacks while a link is full to the flow's other paths, as far as they fill the link."""
+    for name in path.planned.forward if path.planned is not None else ():
+        full = facts.network.full(name)
+        sibling_bytes, other_bytes = sharers(facts, path, name)
+        if not np.any(full & (sibling_bytes > 0)):
+            continue
+        share = full * sibling_bytes / np.maximum(sibling_bytes + other_bytes, 1e-9)
+        for key in [key for key in out.time if key[0] in FILLED]:
+            out.move(key, share, Cause.SHARED_BOTTLENECK, (name,))
+
+
+def _shared_link(facts: FlowFacts, where: Where) -> list[str]:
+    sentences = []
+    for name in where[:MAX_PLACES]:
+        if name not in facts.network.directions:
+            continue
+        crossing = [path.name for path in facts.paths if path.planned and name in path.planned.forward]
+        rate_bps = facts.network.directions[name].rate_bps
+        capacity = f" ({plain(rate(rate_bps))})" if rate_bps else ""
+        sentences.append(f"{name}{capacity} carries the paths {', '.join(crossing)}.")
+    return sentences
+
+
+def _competing(facts: FlowFacts, where: Where) -> list[str]:
+    sentences = []
+    for name in where[:MAX_PLACES]:
+        others = [
+            flow.name
+            for flow in facts.network.plan.flows
+            if flow.id != facts.view.flow_id and any(name in path.forward for path in flow.paths)
+        ]
+        total = facts.network.sent(name)
+        if total is None or total.sum() <= 0 or not others:
+            continue
+        own_bytes = sum(
+            float(np.nansum(subflow.growth("sent_bytes")))
+            for path in facts.paths
+            if path.planned and name in path.planned.forward
+            for subflow in path.subflows
+        )
+        others_share = max(0.0, 1 - own_bytes / facts.payload_ratio / float(total.sum()))
+        more = f" and {len(others) - MAX_PLACES} more" if len(others) > MAX_PLACES else ""
+        names = ", ".join(others[:MAX_PLACES])
+        sentences.append(
+            f"Other flows ({names}{more}) took {percent(others_share, 2)} of what {name} carried."
+        )
+    return sentences
+
+
+def _without_other_traffic(suspect: Suspect) -> Remedy | None:
+    if suspect.entry is None or len(suspect.scenario.traffic) < 2:
+        return None
+    number, _ = suspect.entry
+    entry = suspect.scenario.traffic[number].model_dump(mode="json", by_alias=True, exclude_unset=True)
+    return Remedy("no other traffic", (("traffic", [entry]),))
+
+
+KINDS = (
+    Kind(
+        Cause.SHARED_BOTTLENECK,
+        title="shared bottleneck",
+        clause="the flow's own paths share a full link",
+        next_step="give each path its own links; a further subflow over the same link gains nothing",
+        evidence=_shared_link,
+        change=link_change("rate", None, "no rate limit on {links}"),
+        rule=_filled_by_siblings,
+        precedence=3,
+    ),
+    Kind(
+        Cause.COMPETING_TRAFFIC,
+        title="competing traffic",
+        clause="other flows used a part of a full link",
+        next_step="look at what else crosses that link",
+        message_words=(
+            "other flows filled the queue of a link",
+            "use a queue that isolates flows on that link (fq_codel), or a shorter queue",
+        ),
+        evidence=_competing,
+        change=_without_other_traffic,
+        is_marked=True,
+    ),
+)

@@ -1,0 +1,101 @@
+"""A connection has only begun: handshakes, and a congestion window that still grows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plait.analysis.wording import micros, plain, seconds
+from plait.explain.cause import Cause
+from plait.explain.causes.kind import Kind
+from plait.explain.causes.subflows import late_subflows
+from plait.explain.changes import (
+    LONGER,
+    Remedy,
+)
+
+if TYPE_CHECKING:
+    from plait.explain.changes import Suspect
+    from plait.explain.facts import FlowFacts
+
+Array = np.ndarray
+Where = tuple[str, ...]
+
+
+def _duration(facts: FlowFacts, _: Where) -> list[str]:
+    longest = max((path.base_rtt_us for path in facts.view.paths), default=0)
+    length = facts.end_us - facts.start_us
+    sentences = f"The flow lasted {seconds(length / 1e6)}"
+    return [
+        f"{sentences}, {length / longest:.0f} round trips of its longest path."
+        if longest
+        else f"{sentences}."
+    ]
+
+
+def _longer_transfer(suspect: Suspect) -> Remedy | None:
+    if suspect.entry is None:
+        return None
+    number, kind = suspect.entry
+    spec = suspect.scenario.traffic[number].flow
+    size, duration = getattr(spec, "bytes", None), getattr(spec, "duration", None)
+    if size is not None:
+        return Remedy(
+            f"a transfer {LONGER} times as large",
+            ((f"traffic.{number}.{kind}.bytes", f"{int(size) * LONGER}B"),),
+        )
+    if duration is not None:
+        longer = f"{int(duration) * LONGER}ns"
+        return Remedy(f"a duration {LONGER} times as long", ((f"traffic.{number}.{kind}.duration", longer),))
+    return None
+
+
+def _initial_path(facts: FlowFacts, _: Where) -> list[str]:
+    return [
+        f"Base RTT: {', '.join(f'{path.name} {plain(micros(path.base_rtt_us))}' for path in facts.view.paths)}.",
+        *late_subflows(facts, _),
+    ]
+
+
+def _start_on_best_path(suspect: Suspect) -> Remedy | None:
+    flow = suspect.planned
+    best = min(flow.paths, key=lambda path: path.base_rtt_us)
+    first = best.forward[0] if flow.sender == "client" else best.backward[0]
+    name = next(
+        (
+            link.name
+            for link in suspect.plan.links
+            if first in {direction.name for direction in link.directions}
+        ),
+        None,
+    )
+    if name is None or best is flow.paths[0] or suspect.entry is None:
+        return None
+    number, kind = suspect.entry
+    return Remedy(f"{best.name} as the initial path", ((f"traffic.{number}.{kind}.via", name),))
+
+
+KINDS = (
+    Kind(
+        Cause.TOO_SHORT,
+        title="start-up",
+        clause="the connection was still starting (handshake, growing congestion window)",
+        next_step="send more data over one connection; the start weighs less in a longer transfer",
+        message_words=(
+            "the congestion window was small, at the start or after a pause",
+            "keep the connection busy, or set net.ipv4.tcp_slow_start_after_idle to 0 at the sender (`sysctls`)",
+        ),
+        evidence=_duration,
+        change=_longer_transfer,
+        names_place=True,
+    ),
+    Kind(
+        Cause.INITIAL_PATH_POOR,
+        title="slow initial path",
+        clause="the handshakes had to use an initial path with a far higher RTT than another path",
+        next_step="start on the other path (`via`)",
+        evidence=_initial_path,
+        change=_start_on_best_path,
+    ),
+)

@@ -1,0 +1,51 @@
+"""The evidence that links alone give: their drops and their jitter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait.analysis.wording import micros, plain
+from plait.explain.cause import Cause
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from plait.explain.capacity import NetworkTimeline
+
+    Array = np.ndarray
+    Where = tuple[str, ...]
+
+MAX_PLACES = 3
+
+
+def for_links(network: NetworkTimeline, cause: Cause, where: Where) -> tuple[str, ...]:
+    """Return the evidence of a cause from the links alone: their drops, or their jitter."""
+    return jitter_sentences(network, where) if cause is Cause.JITTER else drop_sentences(network, where)
+
+
+def jitter_sentences(network: NetworkTimeline, where: Where) -> tuple[str, ...]:
+    """Return the configured delay and jitter of links."""
+    links = [network.directions[name] for name in where[:MAX_PLACES] if name in network.directions]
+    return tuple(
+        f"{link.name} has a delay of {plain(micros(link.delay_ns / 1e3))} with a jitter of "
+        f"{plain(micros(link.jitter_ns / 1e3))}."
+        for link in links
+    )
+
+
+def drop_sentences(network: NetworkTimeline, where: Where) -> tuple[str, ...]:
+    """Return how many packets links dropped, and how many of them by overflow."""
+    sentences = []
+    for name in where[:MAX_PLACES]:
+        if name not in network.directions:
+            continue
+        dropped = float(network.dropped(name).sum())
+        if not dropped:
+            continue
+        overflowed = float(network.overflowed(name).sum())
+        direction = network.directions[name]
+        limit = f" ({direction.queue_packets} packets)" if direction.queue_packets else ""
+        sentences.append(
+            f"{name} dropped {dropped:.0f} packets, {overflowed:.0f} of them because its queue{limit} was full."
+        )
+    return tuple(sentences)

@@ -260,8 +260,8 @@ def planted() -> tuple[Planted, ...]:
         scenario = _control(site, place)
         scenario["title"] = f"Nothing planted, {site.topology}, {site.rate} Mbit/s"
         scenarios.append(Planted(number, "control", None, None, scenario, number % 2 == 1))
-    for make in (further_kinds, field_kinds, drawn_kinds):
-        scenarios += make(len(scenarios))
+    for further in (further_kinds, field_kinds, drawn_kinds):
+        scenarios += further(len(scenarios))
     return tuple(scenarios)
 
 

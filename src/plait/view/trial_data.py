@@ -181,7 +181,7 @@ def _explanation(flow: FlowExplanation) -> dict[str, Any]:
                 "text": words["amount"],
                 "kind": words["weight"],
                 "evidence": list(share.evidence),
-                "remedy": CAUSES[share.cause].remedy if share.cause in flow.named else "",
+                "remedy": CAUSES[share.cause].next_step if share.cause in flow.named else "",
             }
             for share, words in ((share, share_view(share, flow)) for share in flow.shares)
             if share.time >= LEAST_SHARE

@@ -25,7 +25,7 @@ RULES = [
 def next_step(cause: Cause, transport: str, reason: str | None = None) -> str:
     """Return what to do about a cause in a flow of this transport; empty if nothing."""
     kind = CAUSES[cause]
-    if reason in kind.next_steps:
+    if reason is not None and reason in kind.next_steps:
         return kind.next_steps[reason]
     return (transport == "prototype" and kind.prototype_step) or kind.next_step
 

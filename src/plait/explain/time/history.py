@@ -165,14 +165,15 @@ def _window_history(facts: FlowFacts, path: PathFacts, full: Array) -> dict[tupl
     links = (*names, *path.planned.backward) if path.planned is not None else ()
     down = facts.network.down(links) > 0
     state: tuple[Cause, Where] = (Cause.TOO_SHORT, ("window",))
+    # Without a drop, a retransmission belongs to an earlier loss, unless packets may overtake others.
+    disordered = any(facts.network.reorders(name) for name in names)
     history: dict[tuple[Cause, Where], Array] = {}
     for i in range(facts.slices):
         if down[i]:
             state = (Cause.PATH_DOWN, (path.name,))
         elif retransmitted[i] > 0:
-            state = _loss(overflow, dropped, i) or (
-                state if state[0] is not Cause.TOO_SHORT else (Cause.LOSS_RECOVERY, ())
-            )
+            is_new = disordered or state[0] is Cause.TOO_SHORT
+            state = _loss(overflow, dropped, i) or ((Cause.LOSS_RECOVERY, ()) if is_new else state)
         shown = state
         if state[0] is Cause.TOO_SHORT and i >= GROWTH_SLICES and not full[i]:
             grows = cwnd[i + 1] > GROWTH * cwnd[i + 1 - GROWTH_SLICES]

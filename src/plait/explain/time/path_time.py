@@ -35,3 +35,5 @@ class PathTime:
         us = self.time[source]
         self.time[source] = us * (1 - share)
         self.add(cause, us * share, where)
+        if not np.any(self.time[source] > 0):
+            del self.time[source]

@@ -218,18 +218,18 @@ def _merged(
         keys = sorted(
             (key for key in spent if key[0] is cause), key=lambda key: (-costs.get(key, 0), -spent[key])
         )
-        where = tuple(dict.fromkeys(name for key in keys for name in key[1]))
-        reason, sentences = _reason(cause, where, reasons)
+        places = tuple(dict.fromkeys(name for key in keys for name in key[1]))
+        reason, sentences = _reason(cause, places, reasons)
         write = CAUSES[cause].evidence
         shares.append(
             Share(
                 cause=cause,
                 time=sum(spent[key] for key in keys) / total,
                 cost_bps=sum(costs.get(key, 0.0) for key in keys) if costs else None,
-                where=where,
+                where=places,
                 reason=reason,
                 since_us=round(first_seen[cause]) if cause in first_seen else None,
-                evidence=(*sentences, *write(facts, where)) if write is not None else sentences,
+                evidence=(*sentences, *write(facts, places)) if write is not None else sentences,
             )
         )
     return tuple(
@@ -237,8 +237,8 @@ def _merged(
     )
 
 
-def _reason(cause: Cause, where: tuple[str, ...], reasons: Reasons) -> tuple[str | None, tuple[str, ...]]:
-    return reasons.get((cause, where[0]), (None, ())) if where else (None, ())
+def _reason(cause: Cause, places: tuple[str, ...], reasons: Reasons) -> tuple[str | None, tuple[str, ...]]:
+    return reasons.get((cause, places[0]), (None, ())) if places else (None, ())
 
 
 def _named(shares: Sequence[Share], capacity: float | None) -> tuple[Cause, ...]:

@@ -130,14 +130,14 @@ class NetworkTimeline:
         link = self.directions.get(direction)
         return link is not None and (link.reorder_ratio > 0 or link.ifname in self._out_of_order)
 
-    def down(self, path: Iterable[str]) -> Array:
+    def down_shares(self, path: Iterable[str]) -> Array:
         """Return the share of each slice in which a link of the path was down or cut."""
         names = set(path)
-        out = np.zeros(len(self.edges) - 1)
+        shares = np.zeros(len(self.edges) - 1)
         for direction, begin, end in self._down:
             if direction in names:
-                out = np.maximum(out, _overlap(self.edges, begin, end))
-        return out
+                shares = np.maximum(shares, _overlap(self.edges, begin, end))
+        return shares
 
     def empty_buckets(self, path: Sequence[str]) -> dict[str, Array]:
         """Return, for each token bucket on the path whose level is known, the slices in which it was empty."""
@@ -270,9 +270,9 @@ def _overlap(edges: Array, begin: float, end: float) -> Array:
     return np.asarray(np.clip((np.minimum(edges[1:], end) - np.maximum(edges[:-1], begin)) / width, 0, 1))
 
 
-def _latest(times: Sequence[float], values: Sequence[float], at: Array) -> Array:
+def _latest(times: Sequence[float], values: Sequence[float], moments: Array) -> Array:
     """Return the value of a step function at each moment, and its first value before its first step."""
-    places = np.searchsorted(np.array(times), at, side="right") - 1
+    places = np.searchsorted(np.array(times), moments, side="right") - 1
     return np.array(values)[np.maximum(places, 0)]
 
 
@@ -280,9 +280,9 @@ def _means(times: Array, rates: Array, edges: Array) -> Array:
     """Return the mean of a step function over each slice."""
     if len(times) == 1:
         return np.full(len(edges) - 1, rates[0])
-    out = np.zeros(len(edges) - 1)
+    shares = np.zeros(len(edges) - 1)
     for i, rate in enumerate(rates):
         end = times[i + 1] if i + 1 < len(times) else np.inf
         share = _overlap(edges, times[i], end)
-        out += np.where(share > 0, share * rate, 0)
-    return out
+        shares += np.where(share > 0, share * rate, 0)
+    return shares

@@ -44,10 +44,10 @@ def effect(
             what=description, fields=tuple(fields), cause=cause, pairs=0, before_bps=None, after_bps=None,
             verdict="not measured", sentence=sentence, metric=metric,
         )  # fmt: skip
-    a, b = [before[seed] for seed in shared], [after[seed] for seed in shared]
-    difference = paired(a, b).difference
-    mean_a, mean_b = statistics.fmean(a), statistics.fmean(b)
-    spread = max(statistics.stdev(a), statistics.stdev(b)) if len(shared) > 1 else None
+    old_values, new_values = [before[seed] for seed in shared], [after[seed] for seed in shared]
+    difference = paired(old_values, new_values).difference
+    mean_a, mean_b = statistics.fmean(old_values), statistics.fmean(new_values)
+    spread = max(statistics.stdev(old_values), statistics.stdev(new_values)) if len(shared) > 1 else None
     verdict = _verdict(
         difference.value, difference.ci95, spread, mean_a, more_is_better=COMPARED[metric].more_is_better
     )

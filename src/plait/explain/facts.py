@@ -184,12 +184,12 @@ class FlowFacts:
         Short moments are no standstill: only at least STANDSTILL_US at a stretch count.
         """
         full = (self.receive_memory >= self.receive_buffer) & (self.out_of_order > 0)
-        still = full[:-1] & full[1:] & (np.diff(self.delivered) == 0)
-        edges = np.flatnonzero(np.diff(np.concatenate(([False], still, [False]))))
+        standstill = full[:-1] & full[1:] & (np.diff(self.delivered) == 0)
+        edges = np.flatnonzero(np.diff(np.concatenate(([False], standstill, [False]))))
         for begin, end in edges.reshape(-1, 2):
             if self.edges[end] - self.edges[begin] < STANDSTILL_US:
-                still[begin:end] = False
-        return np.asarray(still & (self.view.transport == "mptcp"))
+                standstill[begin:end] = False
+        return np.asarray(standstill & (self.view.transport == "mptcp"))
 
 
 def flow_facts(
@@ -265,9 +265,9 @@ def _counter_growth(counters: pl.DataFrame, view: ExplainedFlow, name: str) -> d
     """Return the growth of a counter at each end node of the flow where it grew."""
     rows = counters.filter((pl.col("counter") == name) & pl.col("node").is_in([view.client, view.server]))
     return {
-        node: after - before
-        for node, before, after in rows.select("node", "before", "after").iter_rows()
-        if after > before
+        node: count_after - count_before
+        for node, count_before, count_after in rows.select("node", "before", "after").iter_rows()
+        if count_after > count_before
     }
 
 
@@ -347,7 +347,11 @@ def _has_ends_of(event: Event, first: Event) -> bool:
 
 def _times_us(own_events: Sequence[Event], event: str) -> list[int]:
     """Return the times of the events of one kind."""
-    return [own["t_us"] for own in own_events if own["event"] == event and own["t_us"] is not None]
+    return [
+        own_event["t_us"]
+        for own_event in own_events
+        if own_event["event"] == event and own_event["t_us"] is not None
+    ]
 
 
 def _subflow_facts(

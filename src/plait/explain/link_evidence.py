@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from plait.explain.capacity import NetworkTimeline
 
     Array = np.ndarray
-    Where = tuple[str, ...]
+    Places = tuple[str, ...]
 
 MAX_PLACES = 3
 
 
-def for_links(network: NetworkTimeline, cause: Cause, where: Where) -> tuple[str, ...]:
+def for_links(network: NetworkTimeline, cause: Cause, places: Places) -> tuple[str, ...]:
     """Return the evidence of a cause from the links alone: their drops, or their jitter."""
-    return jitter_sentences(network, where) if cause is Cause.JITTER else drop_sentences(network, where)
+    return jitter_sentences(network, places) if cause is Cause.JITTER else drop_sentences(network, places)
 
 
-def jitter_sentences(network: NetworkTimeline, where: Where) -> tuple[str, ...]:
+def jitter_sentences(network: NetworkTimeline, places: Places) -> tuple[str, ...]:
     """Return the configured delay and jitter of links."""
-    links = [network.directions[name] for name in where[:MAX_PLACES] if name in network.directions]
+    links = [network.directions[name] for name in places[:MAX_PLACES] if name in network.directions]
     return tuple(
         f"{link.name} has a delay of {plain(micros(link.delay_ns / 1e3))} with a jitter of "
         f"{plain(micros(link.jitter_ns / 1e3))}."
@@ -33,10 +33,10 @@ def jitter_sentences(network: NetworkTimeline, where: Where) -> tuple[str, ...]:
     )
 
 
-def drop_sentences(network: NetworkTimeline, where: Where) -> tuple[str, ...]:
+def drop_sentences(network: NetworkTimeline, places: Places) -> tuple[str, ...]:
     """Return how many packets links dropped, and how many of them by overflow."""
     sentences = []
-    for name in where[:MAX_PLACES]:
+    for name in places[:MAX_PLACES]:
         if name not in network.directions:
             continue
         dropped = float(network.dropped(name).sum())

@@ -54,7 +54,7 @@ FAR = 2.0
 """A path is far when its RTT is at least this many times another path's .."""
 NO_DELAY_US = 2_000
 """.. and this much longer."""
-BELOW = 0.75
+ENOUGH_SHARE = 0.75
 """A buffer below this share of its maximum is limited by how the kernel grows it, not by the maximum."""
 ANNOUNCEMENT_REPEATS = "net.mptcp.add_addr_timeout"
 
@@ -65,8 +65,8 @@ def reasons_by_path(plan: Plan, tables: Tables, facts: FlowFacts, plan_reason: R
     reasons: dict[tuple[Cause, str], tuple[str, tuple[str, ...]]] = {}
     for path in facts.paths:
         if not path.subflows:
-            left_out = plan_reason if path.name not in planned else None
-            reasons[Cause.SUBFLOW_NEVER, path.name] = why_never(plan, tables, facts, path, left_out)
+            lack = plan_reason if path.name not in planned else None
+            reasons[Cause.SUBFLOW_NEVER, path.name] = why_never(plan, tables, facts, path, lack)
         elif (late := why_late(plan, facts, path)) is not None:
             reasons[Cause.SUBFLOW_LATE, path.name] = late
         if _differ_by_queues(facts):
@@ -93,18 +93,18 @@ def _buffers(plan: Plan, facts: FlowFacts) -> Iterator[tuple[Cause, str, str]]:
         sysctls = next((dict(space.sysctls) for space in plan.network.namespaces if space.name == node), {})
         if requested is not None or sysctl not in sysctls or not np.isfinite(buffers).any():
             continue
-        most, largest = float(np.nanmax(buffers)), float(sysctls[sysctl].split()[-1])
+        largest_kept, largest = float(np.nanmax(buffers)), float(sysctls[sysctl].split()[-1])
         if cause is Cause.RECEIVE_WINDOW and (unscaled := _without_window_scaling(plan, facts)):
             yield (
                 cause,
                 "window-scaling",
                 f"net.ipv4.tcp_window_scaling is 0 on {unscaled}, so no window exceeds 65 535 bytes.",
             )
-        elif most < BELOW * largest:
+        elif largest_kept < ENOUGH_SHARE * largest:
             yield (
                 cause,
                 "autotuning",
-                f"The buffer grew to {size(most)} of at most {size(largest)}.",
+                f"The buffer grew to {size(largest_kept)} of at most {size(largest)}.",
             )
 
 
@@ -251,7 +251,7 @@ def why_late(plan: Plan, facts: FlowFacts, path: PathFacts) -> tuple[str, tuple[
     if announced_us is not None and announced_us > usual_us:
         return "add-addr-lost", _late_announcement(plan, facts, path.planned.server_address, announced_us)
     slices = (facts.edges[1:] > facts.connected_us) & (facts.edges[:-1] < came_us)
-    if np.any(facts.network.down((*path.planned.forward, *path.planned.backward))[slices] > 0):
+    if np.any(facts.network.down_shares((*path.planned.forward, *path.planned.backward))[slices] > 0):
         return "link-down", (f"A link of {path.name} was down during the handshake.",)
     return "syn-lost", ("TCP sends a lost SYN again after 1 s, and then after twice as long each time.",)
 
@@ -268,9 +268,9 @@ def _late_announcement(plan: Plan, facts: FlowFacts, address: str, announced_us:
     (sysctls,) = (dict(space.sysctls) for space in plan.network.namespaces if space.name == view.server)
     timeout = sysctls.get(ANNOUNCEMENT_REPEATS.replace(".", "/"))
     wait = f"{timeout} s" if timeout else "120 s by default"
-    after = seconds((announced_us - facts.connected_us) / 1e6)
+    delay = seconds((announced_us - facts.connected_us) / 1e6)
     return (
-        f"{view.client} learned of {address} {after} after the connection.",
+        f"{view.client} learned of {address} {delay} after the connection.",
         f"Linux repeats an ADD_ADDR without an echo after {ANNOUNCEMENT_REPEATS} ({wait}).",
     )
 

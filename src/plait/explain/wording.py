@@ -55,8 +55,8 @@ def paths(flow: FlowExplanation) -> list[str]:
     if len(flow.paths) < 2:
         return []
     clauses = [_path(path) for path in flow.paths[:MAX_PATHS]]
-    more = len(flow.paths) - MAX_PATHS
-    return [f"{'; '.join(clauses)}{f'; and {more} further paths' if more > 0 else ''}."]
+    rest = len(flow.paths) - MAX_PATHS
+    return [f"{'; '.join(clauses)}{f'; and {rest} further paths' if rest > 0 else ''}."]
 
 
 def _path(account: PathAccount) -> str:
@@ -76,7 +76,7 @@ def causes(flow: FlowExplanation) -> list[str]:
     by_cause = {share.cause: share for share in flow.shares}
     named = [by_cause[cause] for cause in flow.named[:MAX_NAMED]]
     if not named:
-        return [_nothing(flow), *refutation(flow)]
+        return [_no_cause(flow), *refutation(flow)]
     sentences = [f"The flow was limited {'mostly ' if len(flow.named) > 1 else ''}by {_cause_text(named[0])}"]
     sentences += [f"It was also limited by {_cause_text(share)}" for share in named[1:]]
     remedy = next_step(named[0].cause, flow.transport, named[0].reason)
@@ -96,7 +96,7 @@ def _them(count: int) -> str:
     return "it" if count == 1 else "them"
 
 
-def _nothing(flow: FlowExplanation) -> str:
+def _no_cause(flow: FlowExplanation) -> str:
     """Return that no cause is large enough to be named, and the largest one if it is no trifle."""
     if flow.goodput_bps is not None and flow.goodput_bps >= NEAR_CAPACITY * (flow.capacity_bps or math.inf):
         return "The links are the bottleneck."
@@ -136,5 +136,5 @@ def places_text(share: Share) -> str:
     """Return " (on a->b, b->c and 2 more)"; empty for a cause without a place."""
     if not share.where:
         return ""
-    more = len(share.where) - MAX_PLACES
-    return f" (on {', '.join(share.where[:MAX_PLACES])}{f' and {more} more' if more > 0 else ''})"
+    rest = len(share.where) - MAX_PLACES
+    return f" (on {', '.join(share.where[:MAX_PLACES])}{f' and {rest} more' if rest > 0 else ''})"

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from plait.explain.facts import FlowFacts
 
 Array = np.ndarray
-Where = tuple[str, ...]
+Places = tuple[str, ...]
 
 
-def _nothing_unsent(facts: FlowFacts, _: Where) -> list[str]:
+def _nothing_unsent(facts: FlowFacts, _: Places) -> list[str]:
     empty = float(np.mean(np.nan_to_num(facts.unsent) == 0))
     return [f"No data waited to be sent in {percent(empty, 2)} of the samples."]
 
@@ -38,7 +38,7 @@ def _always_sending(suspect: Suspect) -> Remedy | None:
     return Remedy("an application that always has data", ((f"traffic.{number}", {"bulk": ends}),))
 
 
-def _partial_segments(facts: FlowFacts, _: Where) -> list[str]:
+def _partial_segments(facts: FlowFacts, _: Places) -> list[str]:
     parts = [
         float(
             np.mean(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from plait.explain.facts import FlowFacts
 
 Array = np.ndarray
-Where = tuple[str, ...]
+Places = tuple[str, ...]
 AT_ONCE = (
     "ask for a larger buffer at once (send_buffer, receive_buffer; SO_SNDBUF, SO_RCVBUF), because the kernel kept it "
     "below its maximum"
@@ -29,7 +29,7 @@ AT_ONCE = (
 """What to do about a buffer that the kernel sizes too small."""
 
 
-def _window(facts: FlowFacts, _: Where) -> list[str]:
+def _window(facts: FlowFacts, _: Places) -> list[str]:
     window = float(np.nanmax(facts.window)) if np.isfinite(facts.window).any() else 0.0
     in_flight = float(np.nanmax(facts.in_flight)) if np.isfinite(facts.in_flight).any() else 0.0
     needed = _needed_bytes(facts)
@@ -51,12 +51,12 @@ def _needed_bytes(facts: FlowFacts) -> float | None:
     return sum(path.capacity_bps or 0 for path in paths) * longest / 8e6
 
 
-def _out_of_order(facts: FlowFacts, where: Where) -> list[str]:
+def _out_of_order(facts: FlowFacts, places: Places) -> list[str]:
     largest = float(np.max(facts.out_of_order))
-    return [f"Up to {size(largest)} waited out of order at the receiver.", *_window(facts, where)]
+    return [f"Up to {size(largest)} waited out of order at the receiver.", *_window(facts, places)]
 
 
-def _send_buffer_state(facts: FlowFacts, _: Where) -> list[str]:
+def _send_buffer_state(facts: FlowFacts, _: Places) -> list[str]:
     sampled = np.isfinite(facts.send_buffer)
     if not sampled.any():
         return []

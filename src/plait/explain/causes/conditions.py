@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from plait.explain.facts import FlowFacts
 
 Array = np.ndarray
-Where = tuple[str, ...]
+Places = tuple[str, ...]
 
 
-def _bucket(facts: FlowFacts, where: Where) -> list[str]:
+def _bucket(facts: FlowFacts, places: Places) -> list[str]:
     sentences = []
-    for name in where[:MAX_PLACES]:
+    for name in places[:MAX_PLACES]:
         bucket = facts.network.buckets[name]
         pairs = zip(bucket.bursts, bucket.rates, strict=True)
         conditions = [
@@ -40,8 +40,8 @@ def _bucket(facts: FlowFacts, where: Where) -> list[str]:
         spans = _spans(facts.network.empty_slices(name), facts.edges)
         if spans:
             listed = [f"{seconds(begin / 1e6)} to {seconds(end / 1e6)}" for begin, end in spans[:MAX_PLACES]]
-            more = f", and {len(spans) - MAX_PLACES} more times" if len(spans) > MAX_PLACES else ""
-            sentences.append(f"It was empty from {', '.join(listed)}{more}.")
+            rest = f", and {len(spans) - MAX_PLACES} more times" if len(spans) > MAX_PLACES else ""
+            sentences.append(f"It was empty from {', '.join(listed)}{rest}.")
     return sentences
 
 
@@ -63,7 +63,7 @@ def _without_bucket(suspect: Suspect) -> Remedy | None:
     return Remedy("no token bucket", tuple(fields)) if fields else None
 
 
-def _events(facts: FlowFacts, _: Where) -> list[str]:
+def _events(facts: FlowFacts, _: Places) -> list[str]:
     return [
         f"At {seconds(event.t_us / 1e6)}: {event.text}."
         for event in facts.network.plan.events
@@ -71,14 +71,14 @@ def _events(facts: FlowFacts, _: Where) -> list[str]:
     ][:MAX_PLACES]
 
 
-def _lower_rates(facts: FlowFacts, where: Where) -> list[str]:
+def _lower_rates(facts: FlowFacts, places: Places) -> list[str]:
     """Return the events, and for links that follow a trace, which has no words, their lowest rate."""
-    if sentences := _events(facts, where):
+    if sentences := _events(facts, places):
         return sentences
     names = dict.fromkeys(
         name
         for path in facts.paths
-        if path.name in where and path.planned is not None
+        if path.name in places and path.planned is not None
         for name in path.planned.forward
     )
     for name in names:
@@ -92,8 +92,8 @@ def _lower_rates(facts: FlowFacts, where: Where) -> list[str]:
     return sentences[:MAX_PLACES]
 
 
-def _jitter(facts: FlowFacts, where: Where) -> list[str]:
-    return list(jitter_sentences(facts.network, where))
+def _jitter(facts: FlowFacts, places: Places) -> list[str]:
+    return list(jitter_sentences(facts.network, places))
 
 
 KINDS = (

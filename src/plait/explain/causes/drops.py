@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from plait.explain.facts import FlowFacts
 
 Array = np.ndarray
-Where = tuple[str, ...]
+Places = tuple[str, ...]
 
 
-def drops(facts: FlowFacts, where: Where) -> list[str]:
+def drops(facts: FlowFacts, places: Places) -> list[str]:
     """Return what links dropped, and what TCP retransmitted."""
-    return [*drop_sentences(facts.network, where), retransmitted(facts)]
+    return [*drop_sentences(facts.network, places), retransmitted(facts)]
 
 
 def retransmitted(facts: FlowFacts) -> str:

@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from plait.explain.time.path_time import PathTime
 
 Array = np.ndarray
-Where = tuple[str, ...]
+Places = tuple[str, ...]
 
 STALLED = 0.1
 """A flow is stalled in a slice when less than this share of its capacity arrived in order."""
 
 
-def _stand_still(facts: FlowFacts, _: PathFacts, out: PathTime) -> None:
+def _stand_still(facts: FlowFacts, _: PathFacts, path_time: PathTime) -> None:
     """Attribute standstills of a receiver that has no memory left to it, instead of to what the sender sees of it."""
     full = facts.memory_full
     if not np.any(full):
         return
-    for cause, where in list(out.time):
+    for cause, places in list(path_time.time):
         if cause in WINDOWS:
-            out.move((cause, where), full, Cause.RECEIVE_MEMORY, (facts.view.receiver,))
+            path_time.move((cause, places), full, Cause.RECEIVE_MEMORY, (facts.view.receiver,))
 
 
-def _receive_memory(facts: FlowFacts, _: Where) -> list[str]:
+def _receive_memory(facts: FlowFacts, _: Places) -> list[str]:
     slices = np.flatnonzero(facts.memory_full)
     if not len(slices):
         return []
@@ -58,7 +58,7 @@ def _buffer_at_once(suspect: Suspect) -> Remedy | None:
     return Remedy("a receive buffer of 2 MiB at once", ((f"traffic.{number}.{kind}.receive_buffer", "2MiB"),))
 
 
-def _stalled(facts: FlowFacts, _: PathFacts, out: PathTime) -> None:
+def _stalled(facts: FlowFacts, _: PathFacts, path_time: PathTime) -> None:
     """Attribute the stalls of a flow to memory pressure if TCP used up its memory on one of the flow's hosts.
 
     The receiver then keeps the window small and drops data that has arrived (RcvPruned), so that windows are full and
@@ -69,12 +69,12 @@ def _stalled(facts: FlowFacts, _: PathFacts, out: PathTime) -> None:
         return
     delivered = np.nan_to_num(np.diff(facts.delivered)) * 8e6
     stalled = delivered < STALLED * capacity * np.diff(facts.edges)
-    for cause, where in list(out.time):
+    for cause, places in list(path_time.time):
         if cause in WINDOWS:
-            out.move((cause, where), stalled, Cause.MEMORY_PRESSURE, tuple(facts.memory_pressures))
+            path_time.move((cause, places), stalled, Cause.MEMORY_PRESSURE, tuple(facts.memory_pressures))
 
 
-def _memory_pressure(facts: FlowFacts, _: Where) -> list[str]:
+def _memory_pressure(facts: FlowFacts, _: Places) -> list[str]:
     sentences = [
         f"{node} came under memory pressure {'once' if count == 1 else f'{count} times'} (TCPMemoryPressures)."
         for node, count in facts.memory_pressures.items()

@@ -8,7 +8,7 @@ from plait.explain.cause import Cause
 from plait.explain.causes.kind import Kind
 
 Array = np.ndarray
-Where = tuple[str, ...]
+Places = tuple[str, ...]
 
 
 KINDS = (

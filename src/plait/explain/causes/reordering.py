@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from plait.explain.time.path_time import PathTime
 
 Array = np.ndarray
-Where = tuple[str, ...]
+Places = tuple[str, ...]
 
 
-def _overtaken(facts: FlowFacts, path: PathFacts, out: PathTime) -> None:
+def _overtaken(facts: FlowFacts, path: PathFacts, path_time: PathTime) -> None:
     """Attribute retransmissions without a drop to links of the path on which packets may overtake others."""
     names = path.planned.forward if path.planned is not None else ()
     links = tuple(name for name in names if facts.network.reorders(name))
-    if links and (Cause.LOSS_RECOVERY, ()) in out.time:
-        out.move((Cause.LOSS_RECOVERY, ()), np.ones(facts.slices), Cause.REORDERING, links)
+    if links and (Cause.LOSS_RECOVERY, ()) in path_time.time:
+        path_time.move((Cause.LOSS_RECOVERY, ()), np.ones(facts.slices), Cause.REORDERING, links)
 
 
-def _overtaking(facts: FlowFacts, where: Where) -> list[str]:
-    links = [name for name in where[:MAX_PLACES] if facts.network.reorders(name)]
+def _overtaking(facts: FlowFacts, places: Places) -> list[str]:
+    links = [name for name in places[:MAX_PLACES] if facts.network.reorders(name)]
     dropped = sum(float(facts.network.dropped(name).sum()) for name in links)
     drops = f"dropped {dropped:.0f} packets" if dropped else "dropped none"
     return [f"Packets may overtake others on {', '.join(links)}, which {drops}.", retransmitted(facts)]

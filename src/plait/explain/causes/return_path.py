@@ -21,25 +21,25 @@ if TYPE_CHECKING:
     from plait.explain.time.path_time import PathTime
 
 Array = np.ndarray
-Where = tuple[str, ...]
+Places = tuple[str, ...]
 
 LONG_WAIT = 0.5
 """ACKs that wait for this share of the base RTT at a link slow the path down."""
 
 
-def _waits_for_acks(facts: FlowFacts, path: PathFacts, out: PathTime) -> None:
+def _waits_for_acks(facts: FlowFacts, path: PathFacts, path_time: PathTime) -> None:
     """Attribute what a path lacks to its return path, or to that of a path for whose data it waits."""
-    for other in facts.paths:
-        if other.planned is None or not other.subflows:
+    for awaited in facts.paths:
+        if awaited.planned is None or not awaited.subflows:
             continue
-        causes = SLOWED if other is path else WINDOWS - {Cause.NOT_KNOWN}
-        for name in other.planned.backward:
-            slowed = _slowed_acks(facts, other, name)
+        causes = SLOWED if awaited is path else WINDOWS - {Cause.NOT_KNOWN}
+        for name in awaited.planned.backward:
+            slowed = _slowed_acks(facts, awaited, name)
             if not np.any(slowed):
                 continue
-            for cause, where in [key for key in out.time if key[0] in causes]:
-                if not (cause is Cause.LOSS_RECOVERY and where) and where != ("handshake",):
-                    out.move((cause, where), slowed, Cause.ACK_PATH, (name,))
+            for cause, places in [key for key in path_time.time if key[0] in causes]:
+                if not (cause is Cause.LOSS_RECOVERY and places) and places != ("handshake",):
+                    path_time.move((cause, places), slowed, Cause.ACK_PATH, (name,))
 
 
 def _slowed_acks(facts: FlowFacts, path: PathFacts, name: str) -> Array:
@@ -54,10 +54,10 @@ def _slowed_acks(facts: FlowFacts, path: PathFacts, name: str) -> Array:
     return np.asarray(busy & ((waits_us >= LONG_WAIT * path.planned.base_rtt_us) | dropped))
 
 
-def _return_path(facts: FlowFacts, where: Where) -> list[str]:
+def _return_path(facts: FlowFacts, places: Places) -> list[str]:
     """Return how full the return path was, and what its queue did to ACKs."""
     sentences = []
-    for name in where[:MAX_PLACES]:
+    for name in places[:MAX_PLACES]:
         direction, queue = facts.network.directions[name], facts.network.counter(name, "queue_bytes")
         if not direction.rate_bps or queue is None:
             continue
@@ -67,7 +67,7 @@ def _return_path(facts: FlowFacts, where: Where) -> list[str]:
             f"{name} ({plain(rate(direction.rate_bps))}) was full in {full} of the time; packets waited there for up "
             f"to {waits}."
         )
-    return [*sentences, *drop_sentences(facts.network, where)]
+    return [*sentences, *drop_sentences(facts.network, places)]
 
 
 def _unlimited_return_path(suspect: Suspect) -> Remedy | None:

@@ -19,26 +19,26 @@ if TYPE_CHECKING:
     from plait.explain.facts import FlowFacts
 
 Array = np.ndarray
-Where = tuple[str, ...]
+Places = tuple[str, ...]
 
 
-def _reinjected(facts: FlowFacts, _: Where) -> list[str]:
+def _reinjected(facts: FlowFacts, _: Places) -> list[str]:
     return [f"MPTCP sent {size(float(facts.reinjected[-1]))} again over another path."]
 
 
-def _unsent_data(facts: FlowFacts, _: Where) -> list[str]:
+def _unsent_data(facts: FlowFacts, _: Places) -> list[str]:
     waits = np.nan_to_num(facts.unsent)
     return [f"Up to {size(float(waits.max()))} waited in the connection, although its window was not full."]
 
 
 def _scheduler(suspect: Suspect) -> Remedy:
     if suspect.prototype is None:
-        other = "minrtt" if suspect.scenario.mptcp.scheduler == "default" else "default"
-        return Remedy(f"the scheduler `{other}`", (("mptcp.scheduler", other),))
+        sibling = "minrtt" if suspect.scenario.mptcp.scheduler == "default" else "default"
+        return Remedy(f"the scheduler `{sibling}`", (("mptcp.scheduler", sibling),))
     application = suspect.planned.application
     chosen = application.scheduler if isinstance(application, Prototype) else None
-    other = "roundrobin" if chosen == "minrtt" else "minrtt"
-    return Remedy(f"the scheduler `{other}`", ((f"{suspect.prototype}.scheduler", other),))
+    sibling = "roundrobin" if chosen == "minrtt" else "minrtt"
+    return Remedy(f"the scheduler `{sibling}`", ((f"{suspect.prototype}.scheduler", sibling),))
 
 
 KINDS = (

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from plait.explain.time.path_time import PathTime
 
 Array = np.ndarray
-Where = tuple[str, ...]
+Places = tuple[str, ...]
 
 
-def _filled_by_siblings(facts: FlowFacts, path: PathFacts, out: PathTime) -> None:
+def _filled_by_siblings(facts: FlowFacts, path: PathFacts, path_time: PathTime) -> None:
     """Attribute what a path lacks while a link is full to the flow's other paths, as far as they fill the link."""
     for name in path.planned.forward if path.planned is not None else ():
         full = facts.network.full(name)
@@ -33,13 +33,13 @@ def _filled_by_siblings(facts: FlowFacts, path: PathFacts, out: PathTime) -> Non
         if not np.any(full & (sibling_bytes > 0)):
             continue
         share = full * sibling_bytes / np.maximum(sibling_bytes + other_bytes, 1e-9)
-        for key in [key for key in out.time if key[0] in FILLED]:
-            out.move(key, share, Cause.SHARED_BOTTLENECK, (name,))
+        for key in [key for key in path_time.time if key[0] in FILLED]:
+            path_time.move(key, share, Cause.SHARED_BOTTLENECK, (name,))
 
 
-def _shared_link(facts: FlowFacts, where: Where) -> list[str]:
+def _shared_link(facts: FlowFacts, places: Places) -> list[str]:
     sentences = []
-    for name in where[:MAX_PLACES]:
+    for name in places[:MAX_PLACES]:
         if name not in facts.network.directions:
             continue
         crossing = [path.name for path in facts.paths if path.planned and name in path.planned.forward]
@@ -49,16 +49,16 @@ def _shared_link(facts: FlowFacts, where: Where) -> list[str]:
     return sentences
 
 
-def _competing(facts: FlowFacts, where: Where) -> list[str]:
+def _competing(facts: FlowFacts, places: Places) -> list[str]:
     sentences = []
-    for name in where[:MAX_PLACES]:
-        others = [
+    for name in places[:MAX_PLACES]:
+        siblings = [
             flow.name
             for flow in facts.network.plan.flows
             if flow.id != facts.view.flow_id and any(name in path.forward for path in flow.paths)
         ]
         total = facts.network.sent(name)
-        if total is None or total.sum() <= 0 or not others:
+        if total is None or total.sum() <= 0 or not siblings:
             continue
         own_bytes = sum(
             float(np.nansum(subflow.growth("sent_bytes")))
@@ -67,10 +67,10 @@ def _competing(facts: FlowFacts, where: Where) -> list[str]:
             for subflow in path.subflows
         )
         others_share = max(0.0, 1 - own_bytes / facts.payload_ratio / float(total.sum()))
-        more = f" and {len(others) - MAX_PLACES} more" if len(others) > MAX_PLACES else ""
-        names = ", ".join(others[:MAX_PLACES])
+        rest = f" and {len(siblings) - MAX_PLACES} more" if len(siblings) > MAX_PLACES else ""
+        names = ", ".join(siblings[:MAX_PLACES])
         sentences.append(
-            f"Other flows ({names}{more}) took {percent(others_share, 2)} of what {name} carried."
+            f"Other flows ({names}{rest}) took {percent(others_share, 2)} of what {name} carried."
         )
     return sentences
 

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from plait.explain.facts import FlowFacts
 
 Array = np.ndarray
-Where = tuple[str, ...]
+Places = tuple[str, ...]
 
 
-def _duration(facts: FlowFacts, _: Where) -> list[str]:
+def _duration(facts: FlowFacts, _: Places) -> list[str]:
     longest = max((path.base_rtt_us for path in facts.view.paths), default=0)
     length = facts.end_us - facts.start_us
     sentences = f"The flow lasted {seconds(length / 1e6)}"
@@ -51,7 +51,7 @@ def _longer_transfer(suspect: Suspect) -> Remedy | None:
     return None
 
 
-def _initial_path(facts: FlowFacts, _: Where) -> list[str]:
+def _initial_path(facts: FlowFacts, _: Places) -> list[str]:
     return [
         f"Base RTT: {', '.join(f'{path.name} {plain(micros(path.base_rtt_us))}' for path in facts.view.paths)}.",
         *late_subflows(facts, _),

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from plait.explain.facts import FlowFacts
 
 Array = np.ndarray
-Where = tuple[str, ...]
+Places = tuple[str, ...]
 
 
-def late_subflows(facts: FlowFacts, _: Where) -> list[str]:
+def late_subflows(facts: FlowFacts, _: Places) -> list[str]:
     """Return when further subflows were established."""
     joins = [
         (path.name, subflow.established_us)
@@ -64,7 +64,7 @@ def _subflow(suspect: Suspect) -> Remedy | None:
     )
 
 
-def _backup(facts: FlowFacts, _: Where) -> list[str]:
+def _backup(facts: FlowFacts, _: Places) -> list[str]:
     shares = {
         path.name: float(np.mean([np.mean(subflow.is_backup) for subflow in path.subflows]))
         for path in facts.paths

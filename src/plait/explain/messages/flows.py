@@ -83,17 +83,17 @@ def _shares(late: LateMessages, network: NetworkTimeline, facts: FlowFacts | Non
     by_cause = late.shares()
     shares = []
     for cause in dict.fromkeys(cause for cause, _ in by_cause):
-        places = sorted((key for key in by_cause if key[0] is cause), key=lambda key: -by_cause[key])
-        where = tuple(dict.fromkeys(name for _, names in places for name in names))
+        keys = sorted((key for key in by_cause if key[0] is cause), key=lambda key: -by_cause[key])
+        places = tuple(dict.fromkeys(name for _, names in keys for name in names))
         sentences = (
-            tuple(write(facts, where))
+            tuple(write(facts, places))
             if facts is not None and (write := CAUSES[cause].evidence) is not None
             else ()
             if facts is not None
-            else for_links(network, cause, where)
+            else for_links(network, cause, places)
         )
-        share = sum(by_cause[key] for key in places)
-        shares.append(Share(cause=cause, time=share, where=where, evidence=sentences))
+        share = sum(by_cause[key] for key in keys)
+        shares.append(Share(cause=cause, time=share, where=places, evidence=sentences))
     on_time = max(0.0, 1 - sum(share.time for share in shares))
     shares.sort(key=lambda share: -share.time)
     return (*shares, Share(cause=Cause.ON_TIME, time=on_time))
@@ -103,9 +103,9 @@ def _path_uses(plan: Plan, tables: Tables, facts: FlowFacts, times: Sequence[Pat
     """Return what each planned path carried and retransmitted of the flow, including all connections of a page."""
     flow, edges = facts.view.flow, facts.edges
     carriers = [flow.carrier] + [
-        other.carrier
-        for other in plan.flows
-        if isinstance(other.application, PageConnection) and other.application.page == flow.id
+        connection.carrier
+        for connection in plan.flows
+        if isinstance(connection.application, PageConnection) and connection.application.page == flow.id
     ]
     none = np.zeros(facts.slices)
     carried: dict[str, tuple[Array, Array]] = {}
@@ -116,8 +116,8 @@ def _path_uses(plan: Plan, tables: Tables, facts: FlowFacts, times: Sequence[Pat
             flow.paths, first["side"], first["local_address"], first["remote_address"], first["remote_port"]
         )
         sent = _growth(part, "sent_bytes", edges) / facts.payload_ratio
-        before = carried.get(name, (none, none))
-        carried[name] = (before[0] + sent, before[1] + _growth(part, "retransmitted_segments", edges))
+        known = carried.get(name, (none, none))
+        carried[name] = (known[0] + sent, known[1] + _growth(part, "retransmitted_segments", edges))
     return [
         PathUse(path_time.facts.planned, *carried[path_time.facts.name], path_time)
         for path_time in times

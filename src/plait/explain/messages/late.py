@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from plait.explain.time.path_time import PathTime
     from plait.plan.model.plan import Path
 
-    Where = tuple[str, ...]
-    Attribution = tuple[Cause, Where]
+    Places = tuple[str, ...]
+    Attribution = tuple[Cause, Places]
 
 Array = np.ndarray
 
@@ -132,7 +132,7 @@ class LateMessages:
     def _path_down(self, slices: slice, _: float) -> Attribution | None:
         for path_use in self._path_uses:
             ends = (*path_use.path.forward, *path_use.path.backward)
-            if np.any(self._net.down(ends)[slices] > 0):
+            if np.any(self._net.down_shares(ends)[slices] > 0):
                 return Cause.PATH_DOWN, (path_use.path.name,)
         return None
 
@@ -244,8 +244,8 @@ class LateMessages:
         """Return the one of `causes` for which the sender waited longest on its paths."""
         spent: dict[Attribution, float] = {}
         for path_use in self._path_uses:
-            for (cause, where), us in path_use.time.time.items() if path_use.time is not None else ():
+            for (cause, places), us in path_use.time.time.items() if path_use.time is not None else ():
                 if cause in causes:
-                    spent[cause, where] = spent.get((cause, where), 0.0) + float(us[slices].sum())
+                    spent[cause, places] = spent.get((cause, places), 0.0) + float(us[slices].sum())
         attribution = max(spent, key=lambda key: spent[key], default=None)
         return attribution if attribution is not None and spent[attribution] > least_us else None

@@ -74,12 +74,12 @@ def _of_sockets(tables: Tables, lost: float) -> Share:
     The kernel counts for each host. All programs share what it counted.
     """
     grown = {
-        node: after - before
-        for node, before, after in tables["counters"]
+        node: count_after - count_before
+        for node, count_before, count_after in tables["counters"]
         .filter(pl.col("counter") == "UdpRcvbufErrors")
         .select("node", "before", "after")
         .iter_rows()
-        if after > before
+        if count_after > count_before
     }
     return Share(
         cause=Cause.SOCKET_BUFFER,
@@ -93,8 +93,8 @@ def _of_sockets(tables: Tables, lost: float) -> Share:
 
 def _of_links(plan: Plan, tables: Tables, span: tuple[int, int], time: float) -> Share:
     """Return the share of the lost packets that sockets did not drop, with the link that dropped most."""
-    cause, where, sentences = _cause_of_loss(plan, tables, span)
-    return Share(cause=cause, time=time, where=where, evidence=sentences)
+    cause, places, sentences = _cause_of_loss(plan, tables, span)
+    return Share(cause=cause, time=time, where=places, evidence=sentences)
 
 
 def _total(name: str, figures: Figures) -> str:
@@ -126,7 +126,7 @@ def _cause_of_loss(
     if not worst or not dropped[worst]:
         return Cause.NOT_KNOWN, (), ()
     overflowed = network.overflowed(worst)
-    if np.any(network.down((worst,))[network.dropped(worst) > 0] > 0):
+    if np.any(network.down_shares((worst,))[network.dropped(worst) > 0] > 0):
         cause = Cause.PATH_DOWN
     elif overflowed.sum() < 0.5 * dropped[worst]:
         cause = Cause.LOSS_RECOVERY

@@ -110,9 +110,9 @@ def _loaded_together(sent: Array, received: Array, size: Array) -> Array:
     by_sent, by_received = np.argsort(sent), np.argsort(received)
     begun = np.concatenate(([0.0], np.cumsum(size[by_sent])))
     ended = np.concatenate(([0.0], np.cumsum(size[by_received])))
-    until = np.where(np.isnan(received), np.inf, received)
+    arrived_us = np.where(np.isnan(received), np.inf, received)
     return np.asarray(
-        begun[np.searchsorted(sent[by_sent], until)]
+        begun[np.searchsorted(sent[by_sent], arrived_us)]
         - ended[np.searchsorted(received[by_received], sent, side="right")]
     )
 
@@ -127,8 +127,8 @@ def _base_us(plan: Plan, flow: Flow, size: Array, together: Array) -> Array:
     if flow.transport != "udp":
         rounds = np.ceil(np.log2(np.maximum(size / (FIRST_WINDOW * SEGMENT), 1)))
     for path in flow.paths:
-        once = path.base_rtt_us if answers else one_way_us(plan, path)
-        least = np.minimum(least, once + rounds * path.base_rtt_us)
+        single_us = path.base_rtt_us if answers else one_way_us(plan, path)
+        least = np.minimum(least, single_us + rounds * path.base_rtt_us)
     return least + leaving
 
 

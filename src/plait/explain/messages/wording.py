@@ -64,10 +64,10 @@ def _causes(flow: FlowExplanation, delivery: Delivery, noun: str, kind: str) -> 
     named = [by_cause[cause] for cause in flow.named[:MAX_NAMED]]
     if not named:
         on_time = not delivery.late and not delivery.lost
-        nothing = f"All {noun} were on time." if on_time else f"No cause affected enough {noun} to be named."
+        no_cause = f"All {noun} were on time." if on_time else f"No cause affected enough {noun} to be named."
         if on_time and kind == "request":
-            nothing = f"All {noun} were on time: a shorter RTT is all that makes them faster."
-        return [nothing, *refutation(flow)]
+            no_cause = f"All {noun} were on time: a shorter RTT is all that makes them faster."
+        return [no_cause, *refutation(flow)]
     fate = "late or lost" if delivery.lost else "late"
     sentences = [
         f"The {'main ' if len(flow.named) > 1 else ''}cause of {fate} {noun} is {_cause_text(named[0], noun)}"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from plait.explain.facts import FlowFacts, PathFacts
 
 Array = np.ndarray
-Where = tuple[str, ...]
+Places = tuple[str, ...]
 
 LOOK_BACK = 3
 """In slices: TCP detects a loss, and retransmits, a round trip or more after the drop."""
@@ -34,7 +34,7 @@ FEW_COPIES = 0.02
 
 def work_causes(
     facts: FlowFacts, path: PathFacts, work: Array, utilization: Array
-) -> Iterator[tuple[Cause, Where, Array]]:
+) -> Iterator[tuple[Cause, Places, Array]]:
     """Yield the time in which the path had data to send, by cause and place."""
     dt = np.diff(facts.edges)
     copied = copies(facts)
@@ -49,11 +49,11 @@ def work_causes(
         partly = np.where(full, 0, carried)
         yield Cause.DUPLICATES, (path.name,), partly * copied
         yield Cause.AT_CAPACITY, (path.name,), partly * (1 - copied)
-    left = work - carried if path.capacity_bps else work
-    yield Cause.BUCKET_EMPTY, buckets, left * empty
-    left = left * ~empty
-    for (cause, where), mask in _window_history(facts, path, full).items():
-        yield cause, where, left * mask
+    remaining = work - carried if path.capacity_bps else work
+    yield Cause.BUCKET_EMPTY, buckets, remaining * empty
+    remaining = remaining * ~empty
+    for (cause, places), mask in _window_history(facts, path, full).items():
+        yield cause, places, remaining * mask
 
 
 def copies(facts: FlowFacts) -> Array:
@@ -83,7 +83,7 @@ def _full_link(facts: FlowFacts, path: PathFacts) -> tuple[Array, list[str]]:
 def _empty_buckets(facts: FlowFacts, path: PathFacts) -> tuple[Array, tuple[str, ...]]:
     """Return whether an empty token bucket limited the path in each slice, and the names of its buckets."""
     names = path.planned.forward if path.planned is not None else ()
-    out = np.zeros(facts.slices, dtype=bool)
+    limited = np.zeros(facts.slices, dtype=bool)
     dt = np.diff(facts.edges)
     buckets = facts.network.empty_buckets(names)
     for name, empty in buckets.items():
@@ -92,13 +92,13 @@ def _empty_buckets(facts: FlowFacts, path: PathFacts) -> tuple[Array, tuple[str,
         for member in facts.network.buckets[name].members:
             sent = facts.network.sent(member)
             passed += sent if sent is not None else 0
-        out |= empty & (passed * 8e6 >= SATURATED_QUEUE * baseline * dt)
-    return out, tuple(buckets)
+        limited |= empty & (passed * 8e6 >= SATURATED_QUEUE * baseline * dt)
+    return limited, tuple(buckets)
 
 
 def _on_full_link(
     facts: FlowFacts, path: PathFacts, work: Array, utilization: Array, link: list[str]
-) -> Iterator[tuple[Cause, Where, Array]]:
+) -> Iterator[tuple[Cause, Places, Array]]:
     """Split the time on a full link: used by the path itself, lost to a lower rate, and taken by others."""
     assert path.planned is not None
     assert path.capacity_bps
@@ -114,25 +114,25 @@ def _on_full_link(
     yield Cause.AT_CAPACITY, (path.name,), work * own_share * (1 - copied)
     yield Cause.RATE_CHANGED, (path.name,), work * np.minimum(changed, 1)
     for name in dict.fromkeys(link):
-        here = np.array([link_name == name for link_name in link])
+        on_this_link = np.array([link_name == name for link_name in link])
         sibling_bytes, other_bytes = sharers(facts, path, name)
-        both = np.maximum(sibling_bytes + other_bytes, 1e-9)
-        taken = work * np.minimum(room, 1) * here
+        sharing_bytes = np.maximum(sibling_bytes + other_bytes, 1e-9)
+        taken = work * np.minimum(room, 1) * on_this_link
         alone = sibling_bytes + other_bytes <= 0
-        yield Cause.SHARED_BOTTLENECK, (name,), taken * sibling_bytes / both
-        yield Cause.COMPETING_TRAFFIC, (name,), taken * other_bytes / both
+        yield Cause.SHARED_BOTTLENECK, (name,), taken * sibling_bytes / sharing_bytes
+        yield Cause.COMPETING_TRAFFIC, (name,), taken * other_bytes / sharing_bytes
         yield Cause.AT_CAPACITY, (path.name,), taken * alone
 
 
 def sharers(facts: FlowFacts, path: PathFacts, link: str) -> tuple[Array, Array]:
     """Return the frame bytes that the flow's other paths, and other traffic, sent over a link in each slice."""
     sibling_bytes, own_bytes = np.zeros(facts.slices), np.zeros(facts.slices)
-    for other in facts.paths:
-        if other.planned is None or link not in other.planned.forward:
+    for sibling in facts.paths:
+        if sibling.planned is None or link not in sibling.planned.forward:
             continue
-        sent = np.sum([np.nan_to_num(subflow.growth("sent_bytes")) for subflow in other.subflows], axis=0)
+        sent = np.sum([np.nan_to_num(subflow.growth("sent_bytes")) for subflow in sibling.subflows], axis=0)
         if np.ndim(sent):
-            target = own_bytes if other is path else sibling_bytes
+            target = own_bytes if sibling is path else sibling_bytes
             target += sent / facts.payload_ratio
     total = facts.network.sent(link)
     if total is None or not _shared_with_others(facts, link):
@@ -153,7 +153,7 @@ def _shared_with_others(facts: FlowFacts, link: str) -> bool:
     )
 
 
-def _window_history(facts: FlowFacts, path: PathFacts, full: Array) -> dict[tuple[Cause, Where], Array]:
+def _window_history(facts: FlowFacts, path: PathFacts, full: Array) -> dict[tuple[Cause, Places], Array]:
     """Return what limited the congestion window, as a mask of slices for each cause and place."""
     names = path.planned.forward if path.planned is not None else ()
     retransmitted = np.sum(
@@ -163,13 +163,13 @@ def _window_history(facts: FlowFacts, path: PathFacts, full: Array) -> dict[tupl
     overflow = {name: facts.network.overflowed(name) for name in names}
     dropped = {name: facts.network.dropped(name) for name in names}
     links = (*names, *path.planned.backward) if path.planned is not None else ()
-    down = facts.network.down(links) > 0
-    state: tuple[Cause, Where] = (Cause.TOO_SHORT, ("window",))
+    interrupted = facts.network.down_shares(links) > 0
+    state: tuple[Cause, Places] = (Cause.TOO_SHORT, ("window",))
     # Without a drop, a retransmission belongs to an earlier loss, unless packets may overtake others.
     disordered = any(facts.network.reorders(name) for name in names)
-    history: dict[tuple[Cause, Where], Array] = {}
+    history: dict[tuple[Cause, Places], Array] = {}
     for i in range(facts.slices):
-        if down[i]:
+        if interrupted[i]:
             state = (Cause.PATH_DOWN, (path.name,))
         elif retransmitted[i] > 0:
             is_new = disordered or state[0] is Cause.TOO_SHORT
@@ -182,7 +182,7 @@ def _window_history(facts: FlowFacts, path: PathFacts, full: Array) -> dict[tupl
     return history
 
 
-def _loss(overflow: dict[str, Array], dropped: dict[str, Array], i: int) -> tuple[Cause, Where] | None:
+def _loss(overflow: dict[str, Array], dropped: dict[str, Array], i: int) -> tuple[Cause, Places] | None:
     """Return which link dropped recently and whether its queue was full; None if no link of the path dropped.
 
     After a timeout TCP retransmits far later than a round trip after the drop.

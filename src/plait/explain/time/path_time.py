@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from plait.explain.facts import PathFacts
 
 Array = np.ndarray
-Where = tuple[str, ...]
+Places = tuple[str, ...]
 
 
 @dataclass
@@ -22,18 +22,18 @@ class PathTime:
     facts: PathFacts
     utilization: Array
     """The share of the path's rate that new payload used in each slice; NaN without a rate."""
-    time: dict[tuple[Cause, Where], Array] = field(default_factory=dict)
+    time: dict[tuple[Cause, Places], Array] = field(default_factory=dict)
 
-    def add(self, cause: Cause, us: Array, where: Where = ()) -> None:
+    def add(self, cause: Cause, us: Array, places: Places = ()) -> None:
         """Add time to a cause."""
         if np.any(us > 0):
-            key = (cause, where)
+            key = (cause, places)
             self.time[key] = self.time.get(key, np.zeros(len(us))) + np.maximum(us, 0)
 
-    def move(self, source: tuple[Cause, Where], share: Array, cause: Cause, where: Where) -> None:
+    def move(self, source: tuple[Cause, Places], share: Array, cause: Cause, places: Places) -> None:
         """Move a share of the time of one cause and place, in each slice, to another."""
         us = self.time[source]
         self.time[source] = us * (1 - share)
-        self.add(cause, us * share, where)
+        self.add(cause, us * share, places)
         if not np.any(self.time[source] > 0):
             del self.time[source]

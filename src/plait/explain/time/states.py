@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Rule = Callable[[FlowFacts, PathFacts, PathTime], None]
 
 Array = np.ndarray
-Where = tuple[str, ...]
+Places = tuple[str, ...]
 
 FULL_WINDOW = 0.85
 """The connection's window counts as full when at least this share of it is in flight; the rest is about one burst."""
@@ -51,43 +51,43 @@ def attribute_time(facts: FlowFacts, path: PathFacts, rules: Sequence[Rule]) -> 
     `rules` move time from the cause that a path shows to the cause behind it, which another link, path or host shows.
     """
     dt = np.diff(facts.edges)
-    out = PathTime(path, _utilization(facts, path, dt))
-    before = _overlap(facts.edges, facts.start_us, facts.connected_us)
-    _add_handshake(facts, before, out)
+    path_time = PathTime(path, _utilization(facts, path, dt))
+    handshake = _overlap(facts.edges, facts.start_us, facts.connected_us)
+    _add_handshake(facts, handshake, path_time)
     if not path.subflows:
-        out.add(Cause.SUBFLOW_NEVER, dt - before, (path.name,))
-        return out
+        path_time.add(Cause.SUBFLOW_NEVER, dt - handshake, (path.name,))
+        return path_time
     work = np.zeros(len(dt))
     for subflow in path.subflows:
-        subflow_time = PathTime(path, out.utilization)
-        work += _subflow_time(facts, path, subflow, subflow_time, dt - before) / len(path.subflows)
-        for (cause, where), us in subflow_time.time.items():
-            out.add(cause, us / len(path.subflows), where)
-    for cause, where, us in work_causes(facts, path, work, out.utilization):
-        out.add(cause, us, where)
-    _reserve_payload_time(facts, out)
+        subflow_time = PathTime(path, path_time.utilization)
+        work += _subflow_time(facts, path, subflow, subflow_time, dt - handshake) / len(path.subflows)
+        for (cause, places), us in subflow_time.time.items():
+            path_time.add(cause, us / len(path.subflows), places)
+    for cause, places, us in work_causes(facts, path, work, path_time.utilization):
+        path_time.add(cause, us, places)
+    _reserve_payload_time(facts, path_time)
     for apply_rule in rules:
-        apply_rule(facts, path, out)
-    _balance(out, dt)
-    return out
+        apply_rule(facts, path, path_time)
+    _balance(path_time, dt)
+    return path_time
 
 
-def _add_handshake(facts: FlowFacts, before: Array, out: PathTime) -> None:
+def _add_handshake(facts: FlowFacts, handshake: Array, path_time: PathTime) -> None:
     """Attribute the time before the connection: to the initial path if its RTT is far higher, else to the start."""
     initial = facts.view.paths[0] if facts.view.paths else None
     if facts.view.transport == "mptcp" and any(poor_initial(initial, path.planned) for path in facts.paths):
-        out.add(Cause.INITIAL_PATH_POOR, before, (initial.name if initial is not None else "",))
+        path_time.add(Cause.INITIAL_PATH_POOR, handshake, (initial.name if initial is not None else "",))
     else:
-        out.add(Cause.TOO_SHORT, before, ("handshake",))
+        path_time.add(Cause.TOO_SHORT, handshake, ("handshake",))
 
 
-def _balance(out: PathTime, dt: Array) -> None:
+def _balance(path_time: PathTime, dt: Array) -> None:
     """Scale the causes to the length of each slice, and add what is missing to `not-known`; both come from rounding."""
-    total = np.sum(list(out.time.values()), axis=0) if out.time else np.zeros(len(dt))
+    total = np.sum(list(path_time.time.values()), axis=0) if path_time.time else np.zeros(len(dt))
     scale = np.where(total > dt, dt / np.maximum(total, 1e-9), 1.0)
-    for key in out.time:
-        out.time[key] = out.time[key] * scale
-    out.add(Cause.NOT_KNOWN, dt - total * scale)
+    for key in path_time.time:
+        path_time.time[key] = path_time.time[key] * scale
+    path_time.add(Cause.NOT_KNOWN, dt - total * scale)
 
 
 def _utilization(facts: FlowFacts, path: PathFacts, dt: Array) -> Array:
@@ -105,7 +105,7 @@ def _overlap(edges: Array, begin: float, end: float) -> Array:
 
 
 def _subflow_time(
-    facts: FlowFacts, path: PathFacts, subflow: SubflowFacts, out: PathTime, rest: Array
+    facts: FlowFacts, path: PathFacts, subflow: SubflowFacts, path_time: PathTime, rest: Array
 ) -> Array:
     """Add the time in which one subflow did not exist or was idle; return the time in which it had data to send."""
     edges = facts.edges
@@ -114,21 +114,21 @@ def _subflow_time(
         rest,
     )
     if subflow.number != 0:
-        _add_join_time(facts, path, subflow, out)
-    out.add(
+        _add_join_time(facts, path, subflow, path_time)
+    path_time.add(
         Cause.SUBFLOW_CLOSED, np.minimum(_overlap(edges, subflow.closed_us, edges[-1]), rest), (path.name,)
     )
     links = (*path.planned.forward, *path.planned.backward) if path.planned is not None else ()
-    down = np.minimum(facts.network.down(links) * np.diff(edges), alive)
-    out.add(Cause.PATH_DOWN, down, (path.name,))
+    down = np.minimum(facts.network.down_shares(links) * np.diff(edges), alive)
+    path_time.add(Cause.PATH_DOWN, down, (path.name,))
     alive = alive - down
     busy, window, room = _kernel_times(subflow, alive)
-    where = (path.name,)
+    places = (path.name,)
     window_masks = _window_cause(facts, path)
     for half in (0, 1):
         edge = slice(half, facts.slices + half)
         for cause, mask in window_masks.items():
-            out.add(cause, window / 2 * mask[edge], where)
+            path_time.add(cause, window / 2 * mask[edge], places)
     idle = alive - busy + room
     work = busy - window - room
     has_work = _has_work(facts, subflow)
@@ -141,7 +141,7 @@ def _subflow_time(
         for cause, mask in reasons.items():
             # If only one end of the slice has work for the path, the state at the other end explains the idle time.
             chosen = np.where(has_work[edge] & ~has_work[other_edge], mask[other_edge], mask[edge])
-            out.add(cause, loose * chosen, where)
+            path_time.add(cause, loose * chosen, places)
     return queued_work
 
 
@@ -177,10 +177,10 @@ def _window_cause(facts: FlowFacts, path: PathFacts) -> dict[Cause, Array]:
     """
     window = np.nan_to_num(facts.window, nan=np.inf)
     head_of_line = facts.out_of_order >= WAITING_SHARE * window
-    others = [_rtt(other) for other in facts.paths if other is not path and other.subflows]
-    if others and path.capacity_bps and path.planned is not None:
+    siblings = [_rtt(sibling) for sibling in facts.paths if sibling is not path and sibling.subflows]
+    if siblings and path.capacity_bps and path.planned is not None:
         enough = window >= path.capacity_bps * path.planned.base_rtt_us / 8e6
-        far = np.nanmax(np.array(others), axis=0) >= FAR * _rtt(path)
+        far = np.nanmax(np.array(siblings), axis=0) >= FAR * _rtt(path)
         head_of_line |= enough & far & np.isfinite(window)
     return {Cause.HEAD_OF_LINE: head_of_line, Cause.RECEIVE_WINDOW: ~head_of_line}
 
@@ -224,14 +224,16 @@ def _idle_reasons(facts: FlowFacts, path: PathFacts) -> dict[Cause, Array]:
 
 def _is_spare(facts: FlowFacts, path: PathFacts) -> Array:
     """Return, for each edge, whether the path is a backup while a path that is none works."""
-    others = [other for other in facts.paths if other is not path]
+    siblings = [sibling for sibling in facts.paths if sibling is not path]
     regular = [
-        subflow.alive(facts.edges) & ~subflow.is_backup for other in others for subflow in other.subflows
+        subflow.alive(facts.edges) & ~subflow.is_backup
+        for sibling in siblings
+        for subflow in sibling.subflows
     ]
-    own = [subflow.is_backup for subflow in path.subflows]
-    if not own or not regular:
+    own_event = [subflow.is_backup for subflow in path.subflows]
+    if not own_event or not regular:
         return np.zeros(len(facts.edges), dtype=bool)
-    return np.asarray(np.logical_or.reduce(own) & np.logical_or.reduce(regular))
+    return np.asarray(np.logical_or.reduce(own_event) & np.logical_or.reduce(regular))
 
 
 def _all_written(facts: FlowFacts) -> Array:
@@ -253,30 +255,32 @@ def _all_written(facts: FlowFacts) -> Array:
     return np.asarray(sent - np.nan_to_num(facts.reinjected) >= size) if np.ndim(sent) else none
 
 
-def _add_join_time(facts: FlowFacts, path: PathFacts, subflow: SubflowFacts, out: PathTime) -> None:
+def _add_join_time(facts: FlowFacts, path: PathFacts, subflow: SubflowFacts, path_time: PathTime) -> None:
     """Attribute the time between the handshakes of connection and subflow: the usual part, and what exceeds it."""
     initial = facts.view.paths[0] if facts.view.paths else None
     usual = facts.connected_us + patience_us(initial, path.planned)
     poor = poor_initial(initial, path.planned)
     early = _overlap(facts.edges, facts.connected_us, min(subflow.established_us, usual))
     cause = Cause.INITIAL_PATH_POOR if poor else Cause.TOO_SHORT
-    out.add(cause, early, (initial.name,) if poor and initial is not None else ("handshake",))
+    path_time.add(cause, early, (initial.name,) if poor and initial is not None else ("handshake",))
     late = _overlap(facts.edges, usual, subflow.established_us)
-    out.add(Cause.SUBFLOW_LATE, late, (path.name,))
+    path_time.add(Cause.SUBFLOW_LATE, late, (path.name,))
 
 
-def _reserve_payload_time(facts: FlowFacts, out: PathTime) -> None:
+def _reserve_payload_time(facts: FlowFacts, path_time: PathTime) -> None:
     """Give at-capacity the part of each slice that the payload takes at the path's rate.
 
     The kernel counts a path as limited by a window also while the link carries what the window allows.
     """
-    if not out.facts.capacity_bps:
+    if not path_time.facts.capacity_bps:
         return
     dt = np.diff(facts.edges)
-    carried = np.minimum(out.utilization / np.maximum(1 - copies(facts), 0.01), 1) * dt
-    kept = sum(us for (cause, _), us in out.time.items() if cause in (Cause.AT_CAPACITY, Cause.DUPLICATES))
-    movable = {key: us for key, us in out.time.items() if key[0] in FILLED}
+    carried = np.minimum(path_time.utilization / np.maximum(1 - copies(facts), 0.01), 1) * dt
+    kept = sum(
+        us for (cause, _), us in path_time.time.items() if cause in (Cause.AT_CAPACITY, Cause.DUPLICATES)
+    )
+    movable = {key: us for key, us in path_time.time.items() if key[0] in FILLED}
     total = np.sum(list(movable.values()), axis=0) if movable else np.zeros(len(dt))
     share = np.clip((np.nan_to_num(carried) - kept) / np.maximum(total, 1e-9), 0, 1)
     for key in movable:
-        out.move(key, share, Cause.AT_CAPACITY, (out.facts.name,))
+        path_time.move(key, share, Cause.AT_CAPACITY, (path_time.facts.name,))

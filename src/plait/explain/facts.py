@@ -226,7 +226,7 @@ def flow_facts(
         edges=edges,
         network=NetworkTimeline(plan, links, edges),
         paths=_paths(plan, view, _subflows_by_path(view, sender_subflows, events, edges, connected)),
-        unsent=_state(sender_samples, "unsent_bytes", edges),
+        unsent=_unsent(sender_samples, edges),
         in_flight=np.maximum(_counter(sender_samples, "sent_bytes", edges) - acked_bytes, 0),
         window=_window(sender_subflows, edges),
         send_memory=_state(sender_samples, "send_memory_bytes", edges),
@@ -259,6 +259,12 @@ def _state(frame: pl.DataFrame, column: str, edges: Array) -> Array:
         return np.full(len(edges), np.nan)
     latest = np.searchsorted(times_us, edges, side="right") - 1
     return np.asarray(values[np.maximum(latest, 0)])
+
+
+def _unsent(sender_samples: pl.DataFrame, edges: Array) -> Array:
+    """Return the unsent bytes at each edge, without the DATA_FIN, which MPTCP counts as one byte until it leaves."""
+    unsent = _state(sender_samples, "unsent_bytes", edges)
+    return np.where(unsent == 1, 0.0, unsent)
 
 
 def _counter_growth(counters: pl.DataFrame, view: ExplainedFlow, name: str) -> dict[str, int]:

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     Make = Callable[[Site], dict[str, Any]]
 
 
+def _aggregate(site: Site) -> dict[str, Any]:
+    """Return a path on which packets overtake others by up to its whole delay."""
+    jitter = {"within": f"{3 * site.delay - 2}ms", "reorder": True}
+    return tcp_scenario(one_path(site, slower=3, jitter=jitter))
+
+
 def _comes_up_later(site: Site) -> dict[str, Any]:
     """Return a second link that is down as the connection begins, and comes up two seconds later."""
     link = site.first_link(1)
@@ -35,9 +41,9 @@ def _small_writes(site: Site) -> dict[str, Any]:
 
 
 def _tail(site: Site) -> dict[str, Any]:
-    """Return a file whose last segments a scheduler puts on a path with a far higher delay."""
-    network = site.network(site.path(), site.path(slower=20))
-    return scenario_of(network, [transfer(site.bdp_bytes(1, 20))], mptcp={"scheduler": "roundrobin"})
+    """Return a file whose last bytes are in flight on a path with a far lower rate."""
+    network = site.network(site.path(), site.path(share=0.02, slower=8))
+    return scenario_of(network, [transfer(site.rate * 120_000)])
 
 
 def _static_route(site: Site) -> dict[str, Any]:
@@ -104,24 +110,17 @@ def _router_chain(site: Site) -> dict[str, Any]:
 
 
 DRAWN: tuple[tuple[str, str | None, str, Make], ...] = (
-    (
-        "reordering",
-        None,
-        "a link aggregate",
-        lambda site: tcp_scenario(
-            one_path(site, slower=3, jitter={"within": f"{site.delay * 2}ms", "reorder": True})
-        ),
-    ),
+    ("reordering", None, "a link aggregate", _aggregate),
     (
         "reordering",
         None,
         "some packets skip the delay",
-        lambda site: scenario_of(two_paths(site, second={"delay": "60ms", "reorder": "5%"})),
+        lambda site: tcp_scenario(one_path(site, 3, reorder="20%")),
     ),
     ("subflow-never", "link-down-at-start", "a modem that dials", _comes_up_later),
     ("receive-window", "window-scaling", "off at the sender", _unscaled_sender),
     ("nagle", None, "small writes", _small_writes),
-    ("last-bytes", None, "a tail on the far path", _tail),
+    ("last-bytes", None, "a tail on the slow path", _tail),
     ("shared-bottleneck", None, "a static route", _static_route),
     ("ack-path", None, "an upload of a neighbour", _uploads),
     ("competing-traffic", None, "five neighbours", _downloads),

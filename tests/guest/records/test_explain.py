@@ -35,13 +35,11 @@ def rows(engine: VirtualEngine, tmp_path_factory: pytest.TempPathFactory) -> dic
         for path in explanation.paths:
             assert sum(share.time for share in path.shares) == pytest.approx(1, abs=1e-9)
         if explanation.basis == "time" and explanation.capacity_bps and explanation.goodput_bps is not None:
-            # Goodput and costs add up to the capacity, except for rounding at a full link, and for a long queue that
-            # drains while its sender is idle.
+            # Goodput and costs add up to the capacity, except for rounding at a full link.
             cost = sum(share.cost_bps or 0 for share in explanation.shares)
             spare = sum(path.capacity_bps or 0 for path in explanation.paths if path.backup)
-            assert cost + explanation.goodput_bps == pytest.approx(
-                explanation.capacity_bps + spare, rel=0.3 if "bloated" in scenario.scenario["title"] else 0.12
-            ), scenario.scenario["title"]
+            total = pytest.approx(explanation.capacity_bps + spare, rel=0.08)
+            assert cost + explanation.goodput_bps == total, scenario.scenario["title"]
     return rows_by_number
 
 

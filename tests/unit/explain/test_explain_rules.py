@@ -7,12 +7,15 @@ import re
 from pathlib import Path
 from textwrap import dedent
 
+import numpy as np
+import polars as pl
 import pytest
 
 from fake_plans import fake_plan
 from fake_tables import fake_tables
 from plait.explain import CAUSES, Cause, explain_trial
 from plait.explain.effect import effect
+from plait.explain.facts import _unsent
 from plait.explain.unrestricted_paths import unrestricted_paths_of_case
 from plait.plan.network.sysctls import tcp_memory
 from plait.plan.resolve import resolve
@@ -95,3 +98,9 @@ def test_a_scenario_that_changes_endpoints_explains_what_it_leaves_out() -> None
     (case,) = expand(scenario)
     kept = scenario.model_dump(mode="json", exclude_none=True)
     assert unrestricted_paths_of_case(kept, case.name, resolve(case.scenario, 1)) == {}
+
+
+def test_the_data_fin_is_no_data_that_the_scheduler_holds_back() -> None:
+    """MPTCP counts it as one unsent byte until it leaves, which is after all data."""
+    samples = pl.DataFrame({"t_us": [0, 10, 20, 30], "unsent_bytes": [5000, 1, 0, 2]})
+    assert list(_unsent(samples, np.array([0.0, 10.0, 20.0, 30.0]))) == [5000, 0, 0, 2]

@@ -91,13 +91,26 @@ def _balance(path_time: PathTime, dt: Array) -> None:
 
 
 def _utilization(facts: FlowFacts, path: PathFacts, dt: Array) -> Array:
+    """Return the share of the path's rate that new payload left at its slowest link, in each slice; NaN without a rate.
+
+    What a subflow sends faster than that waits in the queue, and leaves while the sender may be idle (a fluid model).
+    """
     if not path.capacity_bps:
         return np.full(len(dt), np.nan)
     payload = np.zeros(len(dt))
     for subflow in path.subflows:
         payload += np.nan_to_num(subflow.growth("sent_bytes") - subflow.growth("retransmitted_bytes"))
-    rate = path.capacity_bps * facts.payload_ratio / 8e6
-    return np.asarray(np.clip(payload * (1 - copies(facts)) / np.maximum(rate * dt, 1e-9), 0, None))
+    payload *= 1 - copies(facts)
+    full_rate = path.capacity_bps * facts.payload_ratio / 8e6 * dt
+    names = path.planned.forward if path.planned is not None else ()
+    lower = [facts.network.rate(name) / path.capacity_bps for name in names]
+    room = full_rate * np.minimum.reduce([np.ones(len(dt)), *lower])
+    carried, queued = np.zeros(len(dt)), 0.0
+    for i in range(len(dt)):
+        queued += payload[i]
+        carried[i] = min(max(queued, 0.0), room[i])
+        queued -= carried[i]
+    return np.asarray(carried / np.maximum(full_rate, 1e-9))
 
 
 def _overlap(edges: Array, begin: float, end: float) -> Array:

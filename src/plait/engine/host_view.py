@@ -37,6 +37,8 @@ _PART = re.compile(r"[^\s'\":;,()\[\]{}<>|&=$`]+")
 _MOST_PATHS, _MOST_FOLDERS = 50, 200
 _FIRST_PERSON = 1000
 """The lowest number of a user who is a person (UID_MIN of login.defs)."""
+MOUNTS = Path("/proc/self/mountinfo")
+_ESCAPE = re.compile(r"\\([0-7]{3})")
 _PLAIT = Path(__file__).parents[1]
 """plait itself, some of whose programs run in guests."""
 
@@ -76,7 +78,7 @@ class HostView:
             "/"
         ):
             return False
-        return not self.shows(path) and not self.shows(_resolved(path)) and _exists(path)
+        return not self.shows(path) and _exists(path) and not self.shows(_resolved(path))
 
 
 def view_for(
@@ -211,7 +213,20 @@ def _resolved(path: Path) -> Path:
 
 
 def _exists(path: Path) -> bool:
+    """Return whether the path exists; False below an automounter: a look there would mount what a stranger names."""
     try:
-        return path.exists()
+        return not _is_below_automounter(path) and path.exists()
     except OSError:
         return False
+
+
+def _is_below_automounter(path: Path) -> bool:
+    """Return whether the innermost mount of the path is that of an automounter (`proc_pid_mountinfo(5)`)."""
+    path, innermost, kind = Path(os.path.normpath(path)), Path("/"), ""
+    with contextlib.suppress(OSError):
+        for line in MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
+            mount, _, system = line.partition(" - ")
+            place = Path(_ESCAPE.sub(lambda found: chr(int(found[1], 8)), mount.split(" ")[4]))
+            if path.is_relative_to(place) and place.is_relative_to(innermost):
+                innermost, kind = place, system.split(" ")[0]
+    return kind == "autofs"

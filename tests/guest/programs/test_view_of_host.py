@@ -153,6 +153,34 @@ def test_root_shows_no_home_of_somebody_else(tmp_path: Path, monkeypatch: pytest
         assert view_for([f"--key={folder}"]).shows(folder) == shown, folder
 
 
+def test_no_path_that_a_stranger_names_makes_an_automounter_mount(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "net"
+    unmounted, mounted = folder / "unmounted" / "file", folder / "mounted" / "file"
+    for path in (unmounted, mounted):
+        path.parent.mkdir(parents=True)
+        path.write_text("")
+    mounts = tmp_path / "mounts"
+    mounts.write_text(
+        "1 0 8:1 / / rw - ext4 /dev/sda rw\n"
+        f"2 1 0:1 / {folder} rw - autofs -hosts rw\n"
+        f"3 2 0:2 / {folder}/mounted rw shared:1 - nfs4 server:/ rw\n"
+        f"4 1 0:3 / {folder}/mounted\\040too rw - autofs -hosts rw\n"
+    )
+    monkeypatch.setattr("plait.engine.host_view.MOUNTS", mounts)
+    looks: list[Path] = []
+    for name in ("exists", "resolve", "is_dir"):
+        method = getattr(Path, name)
+        monkeypatch.setattr(Path, name, lambda path, method=method: looks.append(path) or method(path))
+    view = view_for([str(unmounted), f"/usr/..{unmounted}", str(mounted)], directory=Path("/usr"))
+    assert (view.shows(mounted), view.shows(unmounted)) == (True, False)
+    advice = [HostView(("/usr",)).hidden_path(f"cat: {path}: No such file") for path in (mounted, unmounted)]
+    assert [text is None for text in advice] == [False, True]
+    assert mounted in looks
+    assert not any(path.is_relative_to(unmounted.parent) for path in looks)
+
+
 def test_a_view_knows_what_it_shows(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(home))
     view = HostView(("/usr", "/etc"))

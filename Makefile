@@ -49,6 +49,8 @@ bench: kernel ## measure the promised figures on this machine
 	$(VENV)/bin/python bench/run.py
 	$(VENV)/bin/python bench/fuzz.py
 	$(VENV)/bin/python bench/left_as_found.py
+	$(VENV)/bin/python bench/containment.py 10 --each
+	$(VENV)/bin/python bench/lines/coverage.py --lines 12
 	$(VENV)/bin/python bench/crosscheck.py
 
 docs: setup ## build the documentation site into build/site; a warning is an error

@@ -269,8 +269,8 @@ def _best(summary: Summary, leader: Leader) -> list[Phrase]:
 
 def _without(case: CaseSummary, strata: Sequence[str]) -> CaseSummary:
     """Return a case without the settings that the sentence has named."""
-    unmeasured = {name: value for name, value in case.settings.items() if name not in strata}
-    return case.model_copy(update={"settings": unmeasured})
+    remaining = {name: value for name, value in case.settings.items() if name not in strata}
+    return case.model_copy(update={"settings": remaining})
 
 
 def _listed(words: Sequence[str]) -> str:
@@ -287,8 +287,8 @@ def matched(summary: Summary) -> list[Comparison]:
 
 def _alike(summary: Summary) -> list[Comparison]:
     factor = main_factor(summary.cases, summary.strata)
-    further = {case.name: other_settings(case, factor, summary.zipped) for case in summary.cases}
-    return [c for c in summary.comparisons if further[c.case] == further[c.baseline]]
+    constant = {case.name: other_settings(case, factor, summary.zipped) for case in summary.cases}
+    return [c for c in summary.comparisons if constant[c.case] == constant[c.baseline]]
 
 
 def _against(summary: Summary) -> str:

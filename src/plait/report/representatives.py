@@ -74,8 +74,8 @@ def representatives(study: StudyData, summary: Summary) -> list[Representative]:
     metric = primary_metric(summary)
     rows = [(case, median_row(case.rows, metric)) for case in study.cases if case.rows]
     chosen = []
-    for at in spread([row.metrics.get(metric) for _, row in rows], MOST_TRIALS):
-        case, row = rows[at]
+    for position in spread([row.metrics.get(metric) for _, row in rows], MOST_TRIALS):
+        case, row = rows[position]
         representative = part(
             f"figures over time of case {case.name}",
             partial(_representative, study, summary, case, row, names[case.name]),
@@ -92,10 +92,10 @@ def spread(values: Sequence[float | None], limit: int) -> list[int]:
     """
     if len(values) <= limit:
         return list(range(len(values)))
-    measured = sorted((value, at) for at, value in enumerate(values) if value is not None and at)
-    ranked = [at for _, at in measured]
+    measured = sorted((value, rank) for rank, value in enumerate(values) if value is not None and rank)
+    ranked = [rank for _, rank in measured]
     if len(ranked) < limit - 1:
-        ranked += [at for at, value in enumerate(values) if value is None and at]
+        ranked += [rank for rank, value in enumerate(values) if value is None and rank]
         return sorted([0, *ranked[: limit - 1]])
     last = max(1, limit - 2)
     return sorted({0, *(ranked[round(i * (len(ranked) - 1) / last)] for i in range(limit - 1))})
@@ -153,7 +153,7 @@ def _marked(series: TrialSeries, explained: tuple[FlowExplanation, ...]) -> Tria
     """Return the series with the moments at which the first flow's causes began, apart from the marks it has."""
     if len(explained) != 1:
         return series
-    marked = [at for at, _ in series.marks]
+    marked = [t_s for t_s, _ in series.marks]
     moments = [
         ((moment.t_us - explained[0].start_us) / 1e6, moment.text)
         for moment in explained[0].moments
@@ -161,7 +161,7 @@ def _marked(series: TrialSeries, explained: tuple[FlowExplanation, ...]) -> Tria
     ]
     # The words of an event are not repeated.
     apart = series.duration_s / 50
-    fresh = [(at, text) for at, text in moments if all(abs(at - mark) > apart for mark in marked)]
+    fresh = [(t_s, text) for t_s, text in moments if all(abs(t_s - mark) > apart for mark in marked)]
     return replace(series, marks=tuple(sorted((*series.marks, *fresh))))
 
 

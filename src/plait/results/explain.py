@@ -149,11 +149,11 @@ def _explain(
         return _ExplainedTrial(index, trial, explain_trial(plan, tables, unrestricted))
 
 
-def _trials(folder: Path, case: str, wanted_flow: int | None) -> tuple[list[tuple[int, Trial]], list[str]]:
+def _trials(folder: Path, case: str, wanted_trial: int | None) -> tuple[list[tuple[int, Trial]], list[str]]:
     """Return the completed trials to examine, evenly spaced, and a line for each failed trial."""
     completed, failures = [], []
     for number in trial_numbers(folder, case):
-        if wanted_flow is not None and number != wanted_flow:
+        if wanted_trial is not None and number != wanted_trial:
             continue
         try:
             trial = read_trial(trial_folder(folder, case, number))

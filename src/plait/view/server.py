@@ -136,16 +136,16 @@ class _Pages:
     async def file(self, request: Request) -> Response:
         parts = request.path_params["path"].split("/")
         try:
-            content_made: Download = await run_in_threadpool(download, self._site, parts)
+            requested_file: Download = await run_in_threadpool(download, self._site, parts)
         except UnknownPageError:
             return _missing()
         except PlaitError as error:
             return PlainTextResponse(f"{error}\n", 500)
         headers = {
-            "content-disposition": f'attachment; filename="{content_made.name}"',
+            "content-disposition": f'attachment; filename="{requested_file.name}"',
             "content-security-policy": ATTACHMENT_POLICY,
         }
-        return Response(content_made.content, media_type=content_made.kind, headers=headers)
+        return Response(requested_file.content, media_type=requested_file.kind, headers=headers)
 
     async def _data(self, key: str, compute: Callable[[], dict[str, Any]]) -> Response:
         def content() -> bytes:

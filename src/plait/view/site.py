@@ -22,7 +22,6 @@ from plait.analysis.judge import judged_in
 from plait.analysis.labels.study_labels import labels_in
 from plait.dataset.study_file import StudyFile, read_study_file
 from plait.errors import DataError, PlaitError, RequestError, printable
-from plait.metrics import COMPARED
 from plait.version import __version__
 from plait.view import study_data
 from plait.view.encode import rounded
@@ -122,18 +121,18 @@ class StudySite:
             view["apart"] = apart if titles[view.get("title")] > 1 else ""
         return {"live": self._live, "version": __version__, "studies": listed}
 
-    def _listed(self, studies_found: FoundStudy) -> dict[str, Any]:
-        view: dict[str, Any] = {"id": studies_found.id, "folder": studies_found.name}
+    def _listed(self, listed_study: FoundStudy) -> dict[str, Any]:
+        view: dict[str, Any] = {"id": listed_study.id, "folder": listed_study.name}
         try:
-            study_file = read_study_file(studies_found.folder)
-            result = study_data.result_view(studies_found.folder, study_data.SUMMARY_BYTES)
-            apart = study_data.apart(studies_found.folder, study_file)
+            study_file = read_study_file(listed_study.folder)
+            result = study_data.result_view(listed_study.folder, study_data.SUMMARY_BYTES)
+            apart = study_data.apart(listed_study.folder, study_file)
         except (PlaitError, OSError) as error:
             return {**view, "error": str(error)}
         return {
             **view,
             **study_data.facts_view(study_file),
-            "running": self._live and is_running(studies_found.folder),
+            "running": self._live and is_running(listed_study.folder),
             "result": result,
             "apart": apart,
         }
@@ -227,22 +226,6 @@ def case_name(study_file: StudyFile, case: int) -> str:
     return study_file.cases[case].name
 
 
-def median_trial(study: OpenStudy, case: str) -> int | None:
-    """Return the completed trial with the (lower) median of the case's primary metric; None without one."""
-    rows = {number: row for number, row in study.trials.of_case(case).items() if row.error is None}
-    metric = next(
-        (name for name in COMPARED if any(row.metrics.get(name) is not None for row in rows.values())), None
-    )
-    measured = sorted(
-        (value, number)
-        for number, row in rows.items()
-        if metric is not None and (value := row.metrics.get(metric)) is not None
-    )
-    if not measured:
-        return next(iter(rows), None)
-    return measured[(len(measured) - 1) // 2][1]
-
-
 def require_studies(site: StudySite) -> list[FoundStudy]:
     """Return the studies of a site.
 
@@ -260,7 +243,7 @@ def find_studies(roots: Sequence[Path]) -> list[FoundStudy]:
     Raises:
         RequestError: a folder does not exist, or there are too many folders to search.
     """
-    studies_found: dict[str, FoundStudy] = {}
+    by_id: dict[str, FoundStudy] = {}
     for root in roots:
         if not root.is_dir():
             raise RequestError(f"{root}: there is no such folder; give a folder with results of `plait run`")
@@ -269,8 +252,8 @@ def find_studies(roots: Sequence[Path]) -> list[FoundStudy]:
             name = root.resolve().name if inside == "." else inside
             name = f"{root.name or root.resolve().name}/{name}" if len(roots) > 1 and inside != "." else name
             key = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
-            studies_found[key] = FoundStudy(key, printable(name, keep=""), folder)
-    return sorted(studies_found.values(), key=lambda study: study.name)
+            by_id[key] = FoundStudy(key, printable(name, keep=""), folder)
+    return sorted(by_id.values(), key=lambda study: study.name)
 
 
 def _study_folders(root: Path) -> Iterator[Path]:

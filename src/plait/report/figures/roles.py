@@ -83,13 +83,13 @@ def roles_of(cases: Sequence[CaseRows], wanted: FigureRequest) -> Roles | None:
     colour = _chosen(varied, wanted.color)
     if colour is None and wanted.color is None:
         colour = next((factor for factor in remaining if factor.steps <= MOST_SERIES), None)
-    place_list = [factor.setting for factor in (x, colour) if factor is not None]
+    taken = [factor.setting for factor in (x, colour) if factor is not None]
     return Roles(
         level_labels(cases, x),
         CaseLabels("", dict.fromkeys((case.name for case in cases), ""))
         if colour is None
         else level_labels(cases, colour),
-        panel_labels(cases, place_list, wanted.facets),
+        panel_labels(cases, taken, wanted.facets),
     )
 
 
@@ -143,9 +143,7 @@ def panel_labels(
     texts = [factor.texts for factor in remaining]
     order = sorted(
         range(len(cases)),
-        key=lambda position: [
-            place[place_list[position]] for place, place_list in zip(places, texts, strict=True)
-        ],
+        key=lambda position: [place[column[position]] for place, column in zip(places, texts, strict=True)],
     )
     return CaseLabels("", {cases[position].name: labels[cases[position].name] for position in order})
 

@@ -116,8 +116,8 @@ def static_figures(
             for page in range(len(figure.pages))
         },
     }
-    figures_made = {name: part(f"figure {name}", maker, None) for name, maker in makers.items()}
-    return {name: figure for name, figure in figures_made.items() if figure is not None}
+    drawn_figures = {name: part(f"figure {name}", maker, None) for name, maker in makers.items()}
+    return {name: figure for name, figure in drawn_figures.items() if figure is not None}
 
 
 def figure_data(
@@ -135,11 +135,11 @@ def figure_data(
 
 
 def _figures(figures: Sequence[FigureRequest], content: Content) -> dict[str, DrawnFigure]:
-    figures_made = {
+    drawn_figures = {
         figure.name: part(f"figure {figure.name}", partial(drawn_figure, figure, content.part(figure)), None)
         for figure in figures
     }
-    return {name: figure for name, figure in figures_made.items() if figure is not None}
+    return {name: figure for name, figure in drawn_figures.items() if figure is not None}
 
 
 def drawn_figure(request: FigureRequest, content: Content) -> DrawnFigure | None:

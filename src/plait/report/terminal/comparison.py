@@ -79,7 +79,7 @@ def differences(first_study: StudyFile, second_study: StudyFile) -> list[str]:
         ("seed", str(first_study.seed), str(second_study.seed)),
         ("repeats", str(first_study.repeat), str(second_study.repeat)),
     ]
-    lines = [f"{name}: {old_fact} then, {b} now" for name, old_fact, b in facts if old_fact != b]
+    lines = [f"{name}: {old} then, {new} now" for name, old, new in facts if old != new]
     if first_study.scenario != second_study.scenario and first_study.heading == second_study.heading:
         lines[:0] = _changed_fields(first_study.scenario, second_study.scenario)
     return list(dict.fromkeys(lines))

@@ -61,8 +61,8 @@ def table(
         padding=(0, 1, 0, 0),
     )
     for column, wide in zip(columns, _widths(columns, width), strict=True):
-        spare = column.is_factor or column.is_words
-        drawn.add_column(Text(text(column.heading)), justify="left" if spare else "right", width=wide)
+        is_left = column.is_factor or column.is_words
+        drawn.add_column(Text(text(column.heading)), justify="left" if is_left else "right", width=wide)
     for number, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):
         if number in sections:
             drawn.add_section()

@@ -5,7 +5,6 @@ After an error plait runs nothing. A caution says that a run may not show what i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -89,6 +88,11 @@ class Caution(BaseModel):
     """The cases concerned; empty if these are all cases."""
 
     @property
+    def is_loud(self) -> bool:
+        """Whether it changes the meaning of a result."""
+        return self.code in LOUD
+
+    @property
     def summary(self) -> str:
         """Subject, problem and cases as a sentence, without remedy and code."""
         subject = "" if self.where is None else f"{self.where}: "
@@ -106,41 +110,29 @@ _RANKED = (*LOUD, *_FEWER_PATHS, *Code, *_LESS_PRECISE)
 """All codes, by what they do to the conclusion; the most harmful is first."""
 
 
-@dataclass(frozen=True)
-class CautionKind:
-    """The cautions of one code, and the one that stands for them."""
+def by_kind(cautions: Iterable[Caution]) -> tuple[tuple[Caution, ...], ...]:
+    """Return the cautions by code, ranked by what they do to the conclusion; each caution counts once.
 
-    code: str
-    example: Caution
-    """The caution that concerns the most trials."""
-    others: tuple[Caution, ...]
-
-    @property
-    def is_loud(self) -> bool:
-        """Whether it changes the meaning of a result."""
-        return self.code in LOUD
-
-
-def by_kind(cautions: Iterable[Caution]) -> tuple[CautionKind, ...]:
-    """Return the kinds of cautions, ranked by what they do to the conclusion; each caution counts once."""
+    Those of a code begin with the one that concerns the most trials.
+    """
     kinds: dict[str, list[Caution]] = {}
     for caution in {str(caution): caution for caution in cautions}.values():
         kinds.setdefault(caution.code, []).append(caution)
-    return tuple(_kind(code, kinds[code]) for code in sorted(kinds, key=_rank))
+    return tuple(_largest_first(kinds[code]) for code in sorted(kinds, key=_rank))
 
 
 def ranked(cautions: Iterable[Caution]) -> tuple[Caution, ...]:
     """Return each caution once, ranked by what it does to the conclusion."""
-    return tuple(caution for kind in by_kind(cautions) for caution in (kind.example, *kind.others))
+    return tuple(caution for kind in by_kind(cautions) for caution in kind)
 
 
 def _rank(code: str) -> int:
     return _RANKED.index(code) if code in _RANKED else len(_RANKED)
 
 
-def _kind(code: str, cautions: list[Caution]) -> CautionKind:
-    example = max(cautions, key=lambda caution: caution.figures.get("trials", 0))
-    return CautionKind(code, example, tuple(caution for caution in cautions if caution is not example))
+def _largest_first(cautions: list[Caution]) -> tuple[Caution, ...]:
+    largest = max(cautions, key=lambda caution: caution.figures.get("trials", 0))
+    return (largest, *(caution for caution in cautions if caution is not largest))
 
 
 def is_complete(cautions: Iterable[Caution]) -> bool:

@@ -65,7 +65,7 @@ class TrialSeries:
     bin_s: float
     subflows: tuple[SubflowSeries, ...]
     queues: tuple[QueueSeries, ...]
-    left_out: int
+    omitted: int
     """Subflows that are not shown because there are too many."""
     by_path: tuple[SubflowSeries, ...] = ()
     """The goodput of all subflows of a path, also of those that are not shown; without round-trip time and window."""
@@ -95,7 +95,7 @@ def trial_series(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> TrialSeries:
         bin_s=bin_us / 1e6,
         subflows=tuple(shown),
         queues=tuple(_queues(plan, tables["links"], span)),
-        left_out=len(of_flows) - len(shown),
+        omitted=len(of_flows) - len(shown),
         by_path=_by_path(of_flows),
         marks=_marks(plan, tables["events"], span),
     )

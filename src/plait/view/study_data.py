@@ -29,7 +29,7 @@ from plait.analysis.model import Summary
 from plait.analysis.statistics.intervals import describe
 from plait.analysis.wording import short_name, value_words
 from plait.cache import ContentCache
-from plait.cautions import LOUD, ranked
+from plait.cautions import ranked
 from plait.dataset.provenance import explain
 from plait.dataset.trial import making_sense
 from plait.errors import DataError
@@ -275,7 +275,7 @@ def study_view(study_id: str, name: str, study_file: StudyFile, figures: dict[st
         "metrics": [metric_view(metric, called) for metric in names],
         "figures": figures,
         "cautions": [
-            {"text": c.summary, "code": c.code, "remedy": c.remedy or "", "loud": c.code in LOUD}
+            {"text": c.summary, "code": c.code, "remedy": c.remedy or "", "loud": c.is_loud}
             for c in ranked(study_file.cautions)
         ],
         "scenario": study_file.scenario,

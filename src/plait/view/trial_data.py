@@ -147,7 +147,7 @@ def series_view(series: TrialSeries) -> dict[str, Any]:
 
 def _rest_of_stack(series: TrialSeries) -> dict[str, Any] | None:
     """Return the sum of the goodputs of the subflows that are too many to show, so that a stack has its true height."""
-    if not series.left_out:
+    if not series.omitted:
         return None
     rates: dict[float, float] = {}
     for lines, sign in ((series.by_path, 1), (series.subflows, -1)):
@@ -155,7 +155,7 @@ def _rest_of_stack(series: TrialSeries) -> dict[str, Any] | None:
             for t_s, bps in line.goodput_bps:
                 rates[t_s] = rates.get(t_s, 0.0) + sign * bps
     rest = tuple((t_s, max(0.0, rates[t_s])) for t_s in sorted(rates))
-    label = f"{series.left_out} more subflow{'s' if series.left_out > 1 else ''}"
+    label = f"{series.omitted} more subflow{'s' if series.omitted > 1 else ''}"
     return {"label": label, "colour": None, "goodput": _columns(rest)}
 
 

@@ -30,7 +30,7 @@ def test_the_kind_that_harms_the_conclusion_most_is_first_and_its_widest_example
         caution("FIGURE_EMPTY", "no figure"),
     ]
     kinds = by_kind(mixed)
-    assert [kind.code for kind in kinds] == [
+    assert [kind[0].code for kind in kinds] == [
         "FIGURE_EMPTY",
         "FELL_BACK",
         "IDLE_PATH",
@@ -38,9 +38,9 @@ def test_the_kind_that_harms_the_conclusion_most_is_first_and_its_widest_example
         "INTERVAL_WIDE",
         "NEW_CODE",
     ]
-    assert [kind.is_loud for kind in kinds] == [True, True, False, False, False, False]
-    assert kinds[2].example.message == "b"
-    assert [other.message for other in kinds[2].others] == ["a"]
+    assert [kind[0].is_loud for kind in kinds] == [True, True, False, False, False, False]
+    assert kinds[2][0].message == "b"
+    assert [other.message for other in kinds[2][1:]] == ["a"]
     assert [listed.message for listed in ranked(mixed)][2:4] == ["b", "a"]
     assert by_kind([]) == ()
 

@@ -324,7 +324,7 @@ def test_many_subflows_are_reduced_to_those_that_carried_most() -> None:
     plan = fake_plan(*(FakeFlow(duration_us=1_000_000) for _ in range(6)))
     reduced = trial_series(plan, fake_tables(plan))
     assert len(reduced.subflows) == MOST_SERIES
-    assert reduced.left_out == 4
+    assert reduced.omitted == 4
     assert len({series.colour for series in reduced.subflows}) == MOST_SERIES
 
 

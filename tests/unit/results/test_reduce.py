@@ -81,7 +81,7 @@ def test_several_processes_give_what_one_gives(study: Path, monkeypatch: pytest.
     alone = read_study(study)
     monkeypatch.setattr(reduce, "code_of_rows", lambda: "another version")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
-    monkeypatch.setattr(reduce, "EACH", 1)
+    monkeypatch.setattr(reduce, "TRIALS_EACH", 1)
     assert read_study(study) == alone
 
 

@@ -77,7 +77,7 @@ def _panel(trial: Representative, charts: Sequence[str], *, is_hidden: bool) -> 
         "trial": f"trial {trial.index:03d}{median}",
         "key": [(line.colour % PATHS, line.label) for line in trial.series.subflows] if several else [],
         "charts": charts,
-        "left_out": trial.series.left_out,
+        "left_out": trial.series.omitted,
         "explanation": explanation(trial.explained),
         "is_hidden": is_hidden,
     }

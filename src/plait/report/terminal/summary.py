@@ -112,9 +112,9 @@ def show(
             screen.line(f"Published: {summary.published_source}.", style="dim")
         kinds = by_kind(cautions)
         for kind in kinds[:MOST_KINDS]:
-            remark = f" ({len(kind.others)} more of this kind)" if kind.others else ""
-            style = "bold red" if kind.is_loud else "yellow"
-            screen.line(f"Caution: {kind.example.summary}{remark}", style=style)
+            remark = f" ({len(kind) - 1} more of this kind)" if len(kind) > 1 else ""
+            style = "bold red" if kind[0].is_loud else "yellow"
+            screen.line(f"Caution: {kind[0].summary}{remark}", style=style)
         if len(cautions) > len(kinds[:MOST_KINDS]):
             screen.line(f"The report lists all {len(cautions)} cautions.")
         screen.line(f"Report: {study_dir / 'report.html'}", whole=True)

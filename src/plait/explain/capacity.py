@@ -1,4 +1,4 @@
-"""What links can carry over time: their rates after events, when they are down, and the levels of token buckets."""
+"""The capacity of links over time: their rates after events, their outages, and the levels of token buckets."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Cause(StrEnum):
-    """What a flow spends its time on."""
+    """A cause by its name."""
 
     AT_CAPACITY = "at-capacity"
     ON_TIME = "on-time"

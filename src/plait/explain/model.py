@@ -124,7 +124,7 @@ class Effect(ExplanationRecord):
 
 
 class FlowExplanation(ExplanationRecord):
-    """Why one flow was not faster."""
+    """The explanation of one flow: its goodput, its capacity and the causes between them."""
 
     flow: str
     flow_id: int
@@ -183,7 +183,7 @@ class TrialExplanation(ExplanationRecord):
 
 
 class StudyExplanation(ExplanationRecord):
-    """What `plait explain --json` prints."""
+    """The document that `plait explain --json` prints."""
 
     schema_version: Literal[2] = Field(default=2, alias="schema")
     scenario: str

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import plait
 from fake_plans import fake_plan
 from fake_tables import fake_tables
 from plait.explain import CAUSES, Cause, explain_trial
@@ -58,6 +59,17 @@ def test_every_cause_has_a_text_and_a_row_in_the_reference() -> None:
     }
     for cause in set(Cause) - {Cause.AT_CAPACITY, Cause.ON_TIME}:
         assert f"**{cause}**" in text, "how it can mislead"
+
+
+def test_a_cause_with_a_rule_is_one_file_besides_its_name() -> None:
+    """The registry finds it: no other module of plait mentions reordering as a cause."""
+    source = Path(plait.__file__).parent
+    modules = {
+        str(module.relative_to(source))
+        for module in source.rglob("*.py")
+        if "Cause.REORDERING" in module.read_text(encoding="utf-8")
+    }
+    assert modules == {"explain/causes/reordering.py"}
 
 
 def test_every_cause_that_a_field_can_remove_has_a_remedy() -> None:

@@ -1,4 +1,8 @@
-"""All kinds of causes. Each module here has `KINDS`, and this registry finds them."""
+"""All kinds of causes. Each module here has `KINDS`, and this registry finds them.
+
+A new cause is a name in `explain/cause.py`, a `Kind` in a module here, and its rows in `docs/reference/explain.md`.
+With a `rule`, it needs no other module.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why messages were late or lost: each has one cause, from the links and subflows while the message was in flight.
+"""Find the cause of each late or lost message from the links and subflows while the message was in flight.
 
 The causes are tested in this order: a link was down, the receiver had no memory, packets were dropped, packets waited
 in a queue, jitter, a path of the same connection with a higher delay, what its sender waited for during a large part of
@@ -63,7 +63,7 @@ WINDOW_CAUSES = SENDER_CAUSES - {Cause.SCHEDULER_IDLE_PATH, Cause.SEND_BUFFER, C
 
 @dataclass(frozen=True)
 class PathUse:
-    """What the flow did on one of its paths in each slice."""
+    """The bytes and retransmissions of the flow on one of its paths in each slice."""
 
     path: Path
     own_bytes: Array

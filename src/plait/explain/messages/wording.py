@@ -18,7 +18,7 @@ NOUNS = {
     "page": ("objects", "Object load time"),
     "udp": ("packets", "Packet delay"),
 }
-"""What the messages of a kind of traffic are called, and their delay; others are "messages"."""
+"""The names of messages and of their delay, by kind of traffic; others are "messages"."""
 
 
 def paragraph(flow: FlowExplanation) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What limited a path that had data to send: a full link and who filled it, or the congestion window and why.
+"""Find what limited a path with data to send: a full link and who filled it, or the congestion window and why.
 
 The congestion window has a history: it is small because of the last loss, however long ago that was. So the slices are
 examined in order, and a loss remains the reason until the next loss.

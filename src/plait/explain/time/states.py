@@ -1,4 +1,4 @@
-"""What each path of a flow waited for in each slice: every microsecond has exactly one cause.
+"""Attribute the time of each path of a flow, slice by slice: every microsecond has exactly one cause.
 
 The kernel's accounting comes first. For each slice it reports how long a subflow had data (busy), and for how much of
 that time it waited for the receive window (rwnd-limited) or had no data left while its application waited for buffer

@@ -78,6 +78,10 @@ class ScenarioError(RequestError):
         """In the order of their places in the file."""
 
 
+class OldSpellingWarning(FutureWarning):
+    """A scenario has a field in an old spelling, which the next version refuses; the message names the new one."""
+
+
 class DataError(PlaitError):
     """A result folder or a table in it is damaged or invalid."""
 

@@ -33,7 +33,7 @@ TEXT = """\
 title: One program
 network: {hosts: [a, b], links: {a-b: {rate: 10mbit, delay: 5ms}}}
 programs:
-  - {name: one, node: a, until: exit, run: RUN}
+  - {name: one, node: a, wait: true, run: RUN}
 """
 
 

@@ -32,7 +32,7 @@ network: {hosts: [h1, h2], links: {h1-h2: {rate: 10mbit, delay: 5ms}, h1-h2#2: {
 IPERF3 = """\
 programs:
   - {name: server, node: h2, run: [iperf3, -s, -1], ready: {tcp: 5201}}
-  - {name: client, node: h1, run: [iperf3, -c, h2, -n, 3M, --json], after: server, until: exit, result: iperf3}
+  - {name: client, node: h1, run: [iperf3, -c, h2, -n, 3M, --json], after: server, wait: true, result: iperf3}
 transport: mptcp
 """
 FILES = """\
@@ -43,14 +43,14 @@ programs:
       head -c 8 /dev/urandom | od -An -tx1'
     files: {given: 'a text '}
     collect: here
-    until: exit
+    wait: true
 """
 OUTSIDE = """\
 programs:
   - name: one
     node: h1
     run: 'touch /usr/new; mount -o remount,rw /; touch /usr/new; cat /no/such; exit 3'
-    until: exit
+    wait: true
 """
 
 

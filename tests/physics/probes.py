@@ -70,7 +70,7 @@ def scenario(probes: list[Probe], sample: str = "10s", flows: str = "") -> str:
         ends = "{from: b, to: a" if probe.backward else "{from: a, to: b"
         lasts = f"{int(probe.interval[:-2]) * probe.packets}{probe.interval[-2:]}"
         to = f"  - udp: {ends}, via: {name}, start_jitter: 0s, "
-        sent.append(f"{to}packet: 8B, interval: 10ms, duration: 10ms}}")  # so that addresses are known
+        sent.append(f"{to}packet: 8B, every: 10ms, duration: 10ms}}")  # so that addresses are known
         sent.append(
             f"{to}packet: {probe.packet}B, interval: {probe.interval}, duration: {lasts}, start: 500ms}}"
         )

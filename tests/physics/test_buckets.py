@@ -56,7 +56,7 @@ sample: 100ms
 def udp(link: str, start: str, duration: str, back: bool = False) -> str:
     ends = "from: b, to: a" if back else "from: a, to: b"
     return (
-        f"  - udp: {{{ends}, via: {link}, packet: {FULL}B, interval: 800us, start: {start}, duration: {duration}, "
+        f"  - udp: {{{ends}, via: {link}, packet: {FULL}B, every: 800us, start: {start}, duration: {duration}, "
         "start_jitter: 0s}"
     )
 

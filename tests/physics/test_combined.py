@@ -90,7 +90,9 @@ BACKWARD = "rate: 20mbit, delay: 7ms, jitter: 1ms, loss: 5%, queue: 30pkt, aqm: 
 def combined(run_trial: RunTrial) -> tuple[Arrivals, Arrivals, Ran]:
     """12 Mbit/s of full frames into a bucket of 8 and 4 Mbit/s; against it, small packets now and then."""
     probe = Probe(f"{{{FORWARD}, backward: {{{BACKWARD}}}}}", packets=PACKETS, interval="1ms", packet=FULL)
-    back = "  - udp: {from: b, to: a, packet: 100B, interval: 5ms, duration: 10s, start: 500ms, start_jitter: 0s}"
+    back = (
+        "  - udp: {from: b, to: a, packet: 100B, every: 5ms, duration: 10s, start: 500ms, start_jitter: 0s}"
+    )
     arrivals, ran = measured(run_trial, {"there": probe}, flows=back)
     return arrivals["there"], Arrivals(ran, 2), ran
 

@@ -186,9 +186,7 @@ def test_codel_drops_at_its_intervals_above_the_target(
 def test_fq_codel_spares_the_flow_that_does_not_fill_the_queue(run_trial: RunTrial) -> None:
     """A packet now and then waits for a frame or two, and is never lost, whatever the other flow does."""
     heavy = Probe("{rate: 10mbit, aqm: fq_codel}", packets=4000, interval=overload(0.3), packet=FULL)
-    flow = (
-        "  - udp: {from: a, to: b, packet: 100B, interval: 13ms, duration: 3s, start: 1s, start_jitter: 0s}"
-    )
+    flow = "  - udp: {from: a, to: b, packet: 100B, every: 13ms, duration: 3s, start: 1s, start_jitter: 0s}"
     arrivals, ran = measured(run_trial, {"heavy": heavy}, flows=flow)
     light = Arrivals(ran, 2)
     assert not any(light.lost)

@@ -50,14 +50,14 @@ network:
     client-server: {rate: 10mbit, delay: 1ms}
     client-server#2: {rate: 10mbit, delay: 25ms}
 traffic:
-  - transfer: {from: client, to: server, start_jitter: 0s, bytes: 4MiB, back: 80KiB, first: 100B, pause: 200ms}
+  - transfer: {from: client, to: server, start_jitter: 0s, bytes: 4MiB, back: 80KiB, first: 100B, gap: 200ms}
 """
 
 
 def test_a_side_with_little_to_send_stays_for_the_second_subflow(run_trial: RunTrial) -> None:
     """A connection of which one side has ended its stream takes no further subflow; the start waits for it."""
     waited = run_trial(START)
-    at_once = run_trial(START.replace(", first: 100B, pause: 200ms", ""))
+    at_once = run_trial(START.replace(", first: 100B, gap: 200ms", ""))
     used = [
         ran.tables["subflows"].filter((pl.col("side") == "client") & (pl.col("acked_bytes") > 10_000))
         for ran in (waited, at_once)

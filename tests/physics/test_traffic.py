@@ -29,7 +29,7 @@ def scenario(link: str, *traffic: str, more: str = "") -> str:
     return f"title: t\nnetwork: {{hosts: [a, b], links: {{a-b: {link}}}}}\ntransport: tcp\ntraffic:\n{entries}{more}\n"
 
 
-WARM = "udp: {name: warm, from: a, to: b, packet: 8B, interval: 100ms, duration: 100ms, start_jitter: 0s}"
+WARM = "udp: {name: warm, from: a, to: b, packet: 8B, every: 100ms, duration: 100ms, start_jitter: 0s}"
 """Fills the neighbour tables, so that nothing afterwards waits for ARP."""
 
 
@@ -53,7 +53,7 @@ def bucket_bytes(ran: Ran) -> int:
 
 
 def test_a_udp_packet_alone_takes_the_delay_of_its_path_to_the_microsecond(run_trial: RunTrial) -> None:
-    probe = "udp: {from: a, to: b, packet: 100B, interval: 7ms, duration: 1s, after: warm}"
+    probe = "udp: {from: a, to: b, packet: 100B, every: 7ms, duration: 1s, after: warm}"
     ran = run_trial(scenario("{rate: 1mbit, delay: 12345us}", WARM, probe))
     rows = messages(ran, "udp2")
     assert rows.height == 143
@@ -68,7 +68,9 @@ def test_a_full_queue_drops_just_those_udp_packets_for_which_it_has_no_room(run_
 
     A frame that a chain waits to have tokens for is still in its queue; on a device, it is on the line.
     """
-    flood = "udp: {name: flood, from: a, to: b, packet: 957B, interval: 4ms, duration: 1s, after: warm, start: 1s}"
+    flood = (
+        "udp: {name: flood, from: a, to: b, packet: 957B, every: 4ms, duration: 1s, after: warm, start: 1s}"
+    )
     ran = run_trial(scenario("{rate: 1mbit, delay: 5ms, queue: 10pkt}", WARM, flood))
     lost, delays = expected_flood(
         bucket_bytes(ran), packets=250, frame=999, every_us=4000, queue=10 + DEVICES
@@ -111,7 +113,7 @@ def test_a_message_takes_the_delay_and_the_transmission_of_what_its_bucket_does_
     run_trial: RunTrial, segments: int
 ) -> None:
     stream = (
-        f"stream: {{from: a, to: b, message: {segments * MSS}B, interval: 500ms, duration: 3s, after: warm}}"
+        f"stream: {{from: a, to: b, message: {segments * MSS}B, every: 500ms, duration: 3s, after: warm}}"
     )
     ran = run_trial(scenario("{rate: 1mbit, delay: 10ms}", WARM, stream))
     waiting = max(0, segments * FRAME - bucket_bytes(ran)) * 8
@@ -125,7 +127,7 @@ def test_a_message_takes_the_delay_and_the_transmission_of_what_its_bucket_does_
 
 def test_messages_that_find_no_room_are_late_by_what_the_link_lacks(run_trial: RunTrial) -> None:
     """Twice the rate for 4 s: the last message is due at 4 s, and 8 s of frames were before it."""
-    stream = f"stream: {{from: a, to: b, message: {MSS}B, interval: 6056us, duration: 4s, after: warm}}"
+    stream = f"stream: {{from: a, to: b, message: {MSS}B, every: 6056us, duration: 4s, after: warm}}"
     ran = run_trial(scenario("{rate: 1mbit, delay: 10ms, queue: 2000pkt}", WARM, stream))
     rows = messages(ran, "stream2")
     assert rows["received_us"].null_count() == 0
@@ -136,7 +138,9 @@ def test_messages_that_find_no_room_are_late_by_what_the_link_lacks(run_trial: R
 
 
 def test_nagle_holds_small_messages_back_for_a_round_trip_and_nodelay_does_not(run_trial: RunTrial) -> None:
-    stream = "stream: {name: %s, from: a, to: b, message: 100B, interval: 1ms, duration: 1s, after: %s, nodelay: %s}"
+    stream = (
+        "stream: {name: %s, from: a, to: b, message: 100B, every: 1ms, duration: 1s, after: %s, nodelay: %s}"
+    )
     ran = run_trial(
         scenario(
             "{rate: 100mbit, delay: 25ms}",
@@ -156,7 +160,7 @@ def test_nagle_holds_small_messages_back_for_a_round_trip_and_nodelay_does_not(r
 
 def test_a_request_takes_a_round_trip_and_what_the_answer_takes_on_the_wire(run_trial: RunTrial) -> None:
     request = (
-        "request: {from: a, to: b, request: 500B, response: 14480B, requests: 8, think: 300ms, after: warm}"
+        "request: {from: a, to: b, request: 500B, response: 14480B, requests: 8, gap: 300ms, after: warm}"
     )
     ran = run_trial(scenario("{rate: 1mbit, delay: 20ms}", WARM, request))
     rows = messages(ran, "request2")
@@ -190,7 +194,7 @@ def test_an_open_loop_asks_on_time_whether_answers_have_come_or_not(run_trial: R
 
 
 def test_an_on_off_source_sends_for_its_share_of_the_time(run_trial: RunTrial) -> None:
-    source = "on_off: {from: a, to: b, on: 200ms, off: 300ms, rate: 800kbit, duration: 5s, after: warm}"
+    source = "on-off: {from: a, to: b, on: 200ms, off: 300ms, rate: 800kbit, duration: 5s, after: warm}"
     ran = run_trial(scenario("{rate: 10mbit, delay: 5ms}", WARM, source))
     sent = messages(ran, "on_off2")["sent_us"]
     phases = [(t_us - sent[0]) % 500_000 for t_us in sent]
@@ -199,7 +203,7 @@ def test_an_on_off_source_sends_for_its_share_of_the_time(run_trial: RunTrial) -
 
 
 def test_a_greedy_on_off_source_is_silent_in_between(run_trial: RunTrial) -> None:
-    source = "on_off: {from: a, to: b, on: 300ms, off: 700ms, duration: 4s, after: warm, send_buffer: 16KiB}"
+    source = "on-off: {from: a, to: b, on: 300ms, off: 700ms, duration: 4s, after: warm, send_buffer: 16KiB}"
     ran = run_trial(scenario("{rate: 10mbit, delay: 5ms}", WARM, source), overrides=("sample=10ms",))
     flow = next(flow for flow in ran.plan.flows if flow.name == "on_off2")
     rows = ran.series("connections", flow=flow.id, side="server")
@@ -209,7 +213,7 @@ def test_a_greedy_on_off_source_is_silent_in_between(run_trial: RunTrial) -> Non
 
 def test_exponential_times_follow_the_seed(run_trial: RunTrial) -> None:
     source = (
-        "on_off: {from: a, to: b, on: exponential 50ms, off: exponential 50ms, rate: 800kbit, duration: 20s}"
+        "on-off: {from: a, to: b, on: exponential 50ms, off: exponential 50ms, rate: 800kbit, duration: 20s}"
     )
     text = scenario("{rate: 100mbit, delay: 5ms}", source)
     first, again, other = (messages(run_trial(text, repeat=n), "on_off1") for n in (0, 0, 1))
@@ -253,7 +257,7 @@ def test_a_flow_follows_another_at_once_or_after_a_gap(run_trial: RunTrial) -> N
     ran = run_trial(
         scenario(
             "{rate: 10mbit, delay: 5ms}",
-            "transfer: {from: a, to: b, bytes: 100KB, repeat: 3, gap: 250ms}",
+            "transfer: {from: a, to: b, bytes: 100KB, rounds: 3, round_gap: 250ms}",
             "transfer: {name: last, from: a, to: b, bytes: 10KB, after: transfer1, start: 1s, start_jitter: 0s}",
         )
     )
@@ -372,8 +376,8 @@ def test_all_kinds_of_traffic_give_the_same_bytes_again(run_trial: RunTrial) -> 
         "request: {from: a, to: b, response: 20KB, duration: 1s, every: exponential 50ms}",
         "page: {from: a, to: b, objects: [10KB, 8x 5KB], users: 3}",
         "udp: {from: b, to: a, packet: 200B, rate: 500kbit, duration: 1s}",
-        "on_off: {from: a, to: b, on: exponential 100ms, off: exponential 100ms, duration: 1s}",
-        "bulk: {from: a, to: b, duration: 1s, bidirectional: true, transport: mptcp}",
+        "on-off: {from: a, to: b, on: exponential 100ms, off: exponential 100ms, duration: 1s}",
+        "bulk: {from: a, to: b, duration: 1s, back: true, transport: mptcp}",
     )
     first, again = run_trial(text), run_trial(text)
     assert set(first.tables) >= {"messages", "flows"}

@@ -59,8 +59,8 @@ measure: {from: 1s}
 """,
     "transfers": f"""title: Several transfers
 {TWO_PATHS}traffic:
-  - transfer: {{name: file, from: h1, to: h2, bytes: 600KB, back: 80KB, first: 100B, pause: 200ms}}
-  - transfer: {{name: next, from: h1, to: h2, bytes: 300KB, after: file, repeat: 2, gap: 100ms, group: g}}
+  - transfer: {{name: file, from: h1, to: h2, bytes: 600KB, back: 80KB, first: 100B, gap: 200ms}}
+  - transfer: {{name: next, from: h1, to: h2, bytes: 300KB, after: file, rounds: 2, round_gap: 100ms, group: g}}
   - transfer: {{name: down, from: h2, to: h1, bytes: 500KB, reverse: true, transport: tcp, start: 300ms, group: g}}
   - bulk: {{name: cross, from: h1, to: h2, background: true, via: h1-s2, transport: tcp}}
 measure: {{from: 200ms}}
@@ -71,7 +71,7 @@ measure: {{from: 200ms}}
 vary:
   traffic.0:
     - transfer: {{from: h1, to: h2, bytes: 1MB}}
-    - stream: {{from: h1, to: h2, message: 4KB, interval: 20ms, duration: 2s}}
+    - stream: {{from: h1, to: h2, message: 4KB, every: 20ms, duration: 2s}}
     - request: {{from: h1, to: h2, response: 30KB, requests: 10}}
     - page: {{from: h1, to: h2, objects: [50KB, 5x 20KB], connections: 1}}
     - udp: {{from: h1, to: h2, packet: 1000B, rate: 4mbit, duration: 1s, back: true}}
@@ -79,14 +79,14 @@ vary:
     "messages": f"""title: Streams, requests, pages and packets
 {TWO_PATHS}traffic:
   - stream: {{name: video, from: h2, to: h1, reverse: true, message: 4KB, rate: 1mbit, duration: 2s}}
-  - on_off:
+  - on-off:
       {{name: talk, from: h1, to: h2,
        'on': exponential 300ms, 'off': 200ms, rate: 500kbit, message: 500B, duration: 2s}}
-  - on_off: {{name: burst, from: h1, to: h2, 'on': 100ms, 'off': 400ms, duration: 1s, send_buffer: 32KiB}}
-  - request: {{name: ask, from: h1, to: h2, response: 20KB, requests: 8, think: 50ms}}
+  - on-off: {{name: burst, from: h1, to: h2, 'on': 100ms, 'off': 400ms, duration: 1s, send_buffer: 32KiB}}
+  - request: {{name: ask, from: h1, to: h2, response: 20KB, requests: 8, gap: 50ms}}
   - request: {{name: open, from: h1, to: h2, response: 10KB, every: exponential 150ms, duration: 2s, transport: tcp}}
-  - page: {{name: site, from: h1, to: h2, objects: [50KB, 10x 15KB], connections: 3, transport: tcp, repeat: 2}}
-  - udp: {{name: call, from: h1, to: h2, packet: 200B, interval: 20ms, duration: 2s, back: true}}
+  - page: {{name: site, from: h1, to: h2, objects: [50KB, 10x 15KB], connections: 3, transport: tcp, rounds: 2}}
+  - udp: {{name: call, from: h1, to: h2, packet: 200B, every: 20ms, duration: 2s, back: true}}
 monitors: {{ping: {{every: 200ms, bytes: 100}}}}
 """,
     "background": f"""title: A transfer beside flows in the background
@@ -94,15 +94,15 @@ monitors: {{ping: {{every: 200ms, bytes: 100}}}}
   - transfer: {{name: file, from: h1, to: h2, bytes: 2MB}}
   - bulk: {{name: noise, from: h1, to: h2, duration: 3s, background: true}}
   - bulk: {{name: tcp, from: h1, to: h2, duration: 3s, background: true, via: h1-s2, transport: tcp}}
-  - udp: {{name: voice, from: h1, to: h2, packet: 200B, interval: 20ms, duration: 1s, background: true}}
+  - udp: {{name: voice, from: h1, to: h2, packet: 200B, every: 20ms, duration: 1s, background: true}}
   - request: {{name: ask, from: h1, to: h2, response: 20KB, requests: 4, background: true, transport: tcp}}
 measure: {{from: 300ms}}
 """,
     "failing": f"""title: A path goes, and a flow with it
 {THREE_PATHS}traffic:
   - transfer: {{name: file, from: h1, to: h2, bytes: 1500KB}}
-  - udp: {{name: voice, from: h1, to: h2, packet: 200B, interval: 20ms, duration: 3s, back: true}}
-  - stream: {{name: live, from: h1, to: h2, message: 1KB, interval: 10ms, duration: 2s, transport: tcp}}
+  - udp: {{name: voice, from: h1, to: h2, packet: 200B, every: 20ms, duration: 3s, back: true}}
+  - stream: {{name: live, from: h1, to: h2, message: 1KB, every: 10ms, duration: 2s, transport: tcp}}
 events:
   - {{at: 1s, down: h1-s1}}
 until: 5s
@@ -113,12 +113,12 @@ measure: {{from: 300ms}}
 {TWO_PATHS}programs:
   - {{name: server, node: h2, run: [iperf3, -s, '-1', -J], ready: {{tcp: 5201}}}}
   - {{name: other, node: h2, run: [iperf3, -s, '-1', -J, -p, '5202'], ready: {{tcp: 5202}}}}
-  - {{name: client, node: h1, run: [iperf3, -c, h2, -J, -t, '3', -P, '2'], after: server, until: exit, result: iperf3}}
+  - {{name: client, node: h1, run: [iperf3, -c, h2, -J, -t, '3', -P, '2'], after: server, wait: true, result: iperf3}}
   - name: packets
     node: h1
     run: [iperf3, -c, h2, -u, -b, 6M, -J, -t, '1', -p, '5202']
     after: [other, client]
-    until: exit
+    wait: true
     result: iperf3
 vary: {{programs.*.transport: [tcp, mptcp]}}
 measure: {{from: 500ms}}

@@ -133,7 +133,7 @@ def test_a_call_a_stream_and_bursts_run_between_two_clocks(tmp_path: Path) -> No
         "traffic:\n"
         "  - udp: {from: h1, to: h2, rate: 80kbit, packet: 200B, duration: 8s, back: true}\n"
         "  - stream: {from: h1, to: h2, message: 5KB, rate: 400kbit, duration: 8s}\n"
-        "  - on_off: {from: h2, to: h1, on: 1s, off: 1s, duration: 8s, message: 2KB, rate: 160kbit}\n"
+        "  - on-off: {from: h2, to: h1, on: 1s, off: 1s, duration: 8s, message: 2KB, rate: 160kbit}\n"
         "transport: tcp\nrepeat: 1\n"
     )
     metrics = run_scenario(

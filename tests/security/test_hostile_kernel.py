@@ -175,7 +175,7 @@ def test_links_in_the_job_folder_lead_plait_nowhere(tmp_path: Path) -> None:
     scenario = tmp_path / "tricks.yaml"
     scenario.write_text(
         "title: Links\nnetwork: {hosts: [h1, h2], links: {h1-h2: {delay: 1ms}}}\nprograms:\n"
-        f"  - {{name: it, node: h1, until: exit, exit_code: any, run: [sh, -c, '{trick}']}}\n"
+        f"  - {{name: it, node: h1, wait: true, exit_code: any, run: [sh, -c, '{trick}']}}\n"
     )
     done = subprocess.run(
         [str(PLAIT), "run", str(scenario), "--repeat", "1", "--out", str(tmp_path / "out")],

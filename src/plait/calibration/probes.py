@@ -63,7 +63,7 @@ def measurement_plan(settings: Sequence[Setting]) -> tuple[Plan, list[SettingPro
     probes = [_add_probe(flows, i, setting) for i, setting in enumerate(settings)]
     chains = [chain for setting in settings for chain in (setting, setting.without_randomness())]
     links = {f"a{i}-b{i}": {"mtu": chain.mtu} for i, chain in enumerate(chains)}
-    paced = {"packet": "8B", "interval": "1ms", "duration": "1s", "start_jitter": "0s"}
+    paced = {"packet": "8B", "every": "1ms", "duration": "1s", "start_jitter": "0s"}
     scenario = Scenario.model_validate(
         {
             "title": "Calibration",

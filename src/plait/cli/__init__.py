@@ -67,6 +67,7 @@ def main() -> None:
     try:
         ending.on_signals()
         ending.refuse_old_processors()
+        ending.show_old_spellings()
         limits.require(limits.FILES, limits.ADDRESSES)
         limits.require_processes()
         code = app(standalone_mode=False)

@@ -270,7 +270,7 @@ def _fields_of(pauses: list[str] | None, trace: str | None) -> dict[str, str]:
     )
     if trace is not None:
         names = [name.strip() for name in trace.split(",")]
-        flags[f"monitors.trace={json.dumps(names)}"] = f"--trace {shlex.quote(trace)}"
+        flags[f"monitors.tracepoints={json.dumps(names)}"] = f"--trace {shlex.quote(trace)}"
     return flags
 
 

@@ -309,9 +309,7 @@ def _memory_mib(scenario: Scenario, planned: tuple[Flow, ...], rings: int) -> in
     recorded = _MESSAGE_BYTES * sum(messages(flow) for flow in planned)
     needed = 128 + rings + (2 * sockets + recorded) // 2**20 + nodes + len(network.links) // 4
     needed += memory_mib(scenario)
-    if scenario.machine.memory is not None:
-        needed = -(-int(scenario.machine.memory) // 2**20)
-    elif scenario.memory is not None:
+    if scenario.memory is not None:
         needed = -(-int(scenario.memory) // 2**20)
     return max(MEMORY_MIB, min(MAX_MEMORY_MIB, -(-needed // 64) * 64))
 

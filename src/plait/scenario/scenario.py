@@ -20,6 +20,7 @@ from plait.scenario.generators.written import GeneratorMistakes, write_out
 from plait.scenario.mistakes import as_one_error
 from plait.scenario.model import ScenarioModel
 from plait.scenario.read.messages import mistakes_in
+from plait.scenario.spelling import rewritten
 
 
 class Scenario(ScenarioModel):
@@ -31,6 +32,10 @@ class Scenario(ScenarioModel):
         """Write out generated networks, traffic and programs, and keep the request."""
         if not isinstance(value, dict):
             return handler(value)
+        today = rewritten(value)
+        if today.mistakes:
+            raise as_one_error(today.mistakes)
+        value = today.fields
         try:
             written = write_out(value)
             if written is None:

@@ -48,7 +48,7 @@ def _describe(kind: type[Part], part: dict[str, Any], meanings: dict[tuple[str, 
     bases = [base.__name__ for base in kind.__mro__]
     for field, body in part.get("properties", {}).items():
         body.pop("title", None)
-        attribute = "from_" if field == "from" else field
+        attribute = "from_" if field == "from" else field.replace("-", "_")
         meaning = next((meanings[base, attribute] for base in bases if (base, attribute) in meanings), None)
         if meaning is not None:
             body["description"] = f"{meaning} ({body['description']})" if "description" in body else meaning

@@ -45,7 +45,7 @@ def sender_idle(site: Site, twin: int) -> dict[str, Any]:
     network = site.network(site.path(), site.path())
     on, off = (("500ms", "500ms"), ("300ms", "700ms"))[twin]
     flow = {"from": "a", "to": "b", "on": on, "off": off, "duration": f"{LASTS_S}s"}
-    return scenario_of(network, [{"on_off": flow}])
+    return scenario_of(network, [{"on-off": flow}])
 
 
 def receive_window(site: Site, twin: int) -> dict[str, Any]:

@@ -163,7 +163,7 @@ def _paced_program(site: Site) -> dict[str, Any]:
             "node": "a",
             "run": f"iperf3 -c b -t 4 -b {site.rate * 333}K",
             "after": "server",
-            "until": "exit",
+            "wait": True,
         },
     ]
     scenario = tcp_scenario(one_path(site), programs=programs)
@@ -350,7 +350,7 @@ FRESH: tuple[tuple[str, str | None, str, Make], ...] = (
             "request",
             two_paths(site, {"loss": "2%"}, {"loss": "2%"}),
             response="20KB",
-            think="30ms",
+            gap="30ms",
             duration="6s",
         ),
     ),
@@ -381,7 +381,7 @@ CONTROLS: tuple[tuple[str, Make], ...] = (
     ("a page", lambda site: _messages("page", two_paths(site), objects=["40KB", "10x 20KB"])),
     (
         "slow requests",
-        lambda site: _messages("request", two_paths(site), response="20KB", think="100ms", duration="6s"),
+        lambda site: _messages("request", two_paths(site), response="20KB", gap="100ms", duration="6s"),
     ),
 )
 

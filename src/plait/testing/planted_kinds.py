@@ -89,7 +89,7 @@ def stream_cut(site: Site) -> dict[str, Any]:
 
 def _requests(site: Site, more: list[Any], **conditions: Any) -> dict[str, Any]:
     """Return requests for responses of 10 kB, one after the other."""
-    flow = {"from": "a", "to": "b", "response": "10KB", "think": "20ms", "duration": f"{LASTS_S}s"}
+    flow = {"from": "a", "to": "b", "response": "10KB", "gap": "20ms", "duration": f"{LASTS_S}s"}
     return scenario_of(site.network(site.path(**conditions)), [{"request": flow}, *more], transport="tcp")
 
 
@@ -111,7 +111,7 @@ def _tunnel(site: Site, options: str, **conditions: Any) -> dict[str, Any]:
     near = TUNNEL.format(**ends, options=f"-c 10.9.0.2 -t 4 {options}")
     programs = [
         {"name": "server", "node": "b", "run": far, "ready": {"tcp": 5201}},
-        {"name": "client", "node": "a", "run": near, "after": "server", "until": "exit", "result": "iperf3"},
+        {"name": "client", "node": "a", "run": near, "after": "server", "wait": True, "result": "iperf3"},
     ]
     network = {"hosts": ["a", "b"], "links": {"a-b": site.path(**conditions)}}
     scenario = scenario_of(network, transport="tcp", programs=programs)

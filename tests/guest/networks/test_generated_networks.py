@@ -54,7 +54,7 @@ traffic:
 REGION = """\
 title: A burst allowance that is spent
 network: {generator: regions, rate: 10mbit, delay: 2ms, burst: 9MB, baseline: 4mbit}
-traffic: [{transfer: {from: client, to: server, bytes: 3MB, repeat: 5}}]
+traffic: [{transfer: {from: client, to: server, bytes: 3MB, rounds: 5}}]
 transport: CC
 """
 

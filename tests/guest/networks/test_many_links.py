@@ -29,7 +29,7 @@ def scenario() -> str:
     names = ["a-b", *(f"a-b#{number}" for number in range(2, LINKS + 1))]
     links = [f"    {name}: {{rate: {i + 1}mbit, delay: {i + 1}ms}}" for i, name in enumerate(names)]
     flows = [
-        f"  - udp: {{from: a, to: b, via: {name}, packet: 100B, interval: 10ms, duration: 10ms, start: {start}, "
+        f"  - udp: {{from: a, to: b, via: {name}, packet: 100B, every: 10ms, duration: 10ms, start: {start}, "
         "start_jitter: 0s}"
         for name in names
         for start in ("0s", "300ms")

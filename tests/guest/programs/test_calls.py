@@ -24,7 +24,7 @@ network:
     gateway-isp: {rate: 4mbit, forward: {delay: 10ms, loss: 5%}, backward: {delay: 20ms, loss: 10%}}
     isp-server: {}
 traffic:
-  - udp: {from: phone, to: server, packet: 200B, interval: 20ms, duration: 20s, back: true}
+  - udp: {from: phone, to: server, packet: 200B, every: 20ms, duration: 20s, back: true}
 """
 PACKETS = 1000
 THERE_US, BACK_US = (delay_us + 3 + (200 + 42) * 8 / 4 for delay_us in (12_000, 22_000))
@@ -79,7 +79,7 @@ def test_a_callee_without_packets_does_not_answer(run_trial: RunTrial) -> None:
 
 def test_calls_can_follow_each_other(run_trial: RunTrial) -> None:
     """The next one begins when both directions of the one before have ended."""
-    text = CALL.replace("duration: 20s, back: true", "duration: 1s, back: true, repeat: 3, gap: 500ms")
+    text = CALL.replace("duration: 20s, back: true", "duration: 1s, back: true, rounds: 3, round_gap: 500ms")
     flows = run_trial(text).tables["flows"].sort("flow")
     assert flows["name"].to_list() == [f"udp1.{turn}{way}" for turn in (1, 2, 3) for way in ("", ".back")]
     assert flows["completed"].all()

@@ -203,7 +203,7 @@ PROGRAM = """\
 title: A program that would
 network: {hosts: [h1, h2], links: {h1-h2: {rate: 10mbit, delay: 5ms}}}
 programs:
-  - {name: it, node: h1, until: exit, exit_code: any, run: [PYTHON, ways, HERE, HERE, "1"],
+  - {name: it, node: h1, wait: true, exit_code: any, run: [PYTHON, ways, HERE, HERE, "1"],
      files: {ways: WAYS}}
 """
 

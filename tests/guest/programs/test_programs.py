@@ -56,7 +56,7 @@ def test_npm_packages_are_there_also_if_the_cache_is_below_a_folder_that_is_priv
     monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
     (tmp_path / "cache/npm").mkdir(parents=True)
     (tmp_path / "cache/npm/package").write_text("a package\n")
-    _, folder = run("  - {name: one, node: h1, until: exit, run: 'cat /mnt/npm/package'}\n")
+    _, folder = run("  - {name: one, node: h1, wait: true, run: 'cat /mnt/npm/package'}\n")
     assert (folder / "programs/one.log").read_text() == "a package\n"
 
 
@@ -64,7 +64,7 @@ def test_a_program_finds_its_files_and_leaves_what_is_collected(
     run: Callable[[str], tuple[Ran, Path]],
 ) -> None:
     ran, folder = run(
-        "  - {name: one, node: h1, until: exit,"
+        "  - {name: one, node: h1, wait: true,"
         " run: 'cat given; pwd; echo $WHAT; getent hosts h2 h2-eth1; echo left > here',"
         " files: {given: 'a text'}, environment: {WHAT: so}, collect: here}\n"
     )
@@ -91,7 +91,7 @@ def test_the_next_program_waits_for_the_probe(
     programs = (
         f"  - {{name: first, node: h1, run: 'sleep 1; {shows}', ready: {ready}, stop: {{signal: KILL}}}}\n"
     )
-    programs += "  - {name: second, node: h2, run: 'true', after: first, at: 100ms, until: exit}\n"
+    programs += "  - {name: second, node: h2, run: 'true', after: first, at: 100ms, wait: true}\n"
     programs += "traffic: [transfer: {from: h1, to: h2, bytes: 10KB, after: first}]\n"
     ran, _ = run(programs)
     first, second = ran.tables["programs"].iter_rows(named=True)
@@ -146,7 +146,7 @@ def test_a_program_is_stopped_by_its_signal_and_after_its_grace_by_force(
 def test_each_failure_of_a_program_gives_one_message(
     engine: VirtualEngine, tmp_path: Path, program: str, expected: str
 ) -> None:
-    message = failure(engine, tmp_path, f"  - {{name: it, node: h1, until: exit, {program}}}\nuntil: 3s\n")
+    message = failure(engine, tmp_path, f"  - {{name: it, node: h1, wait: true, {program}}}\nuntil: 3s\n")
     assert message.startswith("run: program it (")
     assert ") in h1: " in message
     assert expected in message
@@ -157,7 +157,7 @@ def test_plait_distinguishes_exhausted_memory_from_a_killed_program(
 ) -> None:
     greedy = "import sys; kept = [bytearray(1 << 20) for _ in range(300)]"
     programs = (
-        f"  - {{name: it, node: h1, until: exit, run: [/usr/bin/python3, -c, '{greedy}']}}\nmemory: 256MiB\n"
+        f"  - {{name: it, node: h1, wait: true, run: [/usr/bin/python3, -c, '{greedy}']}}\nmemory: 256MiB\n"
     )
     message = failure(engine, tmp_path, programs)
     assert "it ended by signal 9" in message
@@ -168,7 +168,7 @@ def test_plait_distinguishes_exhausted_memory_from_a_killed_program(
 
 def test_full_file_systems_leave_memory_to_run_in(engine: VirtualEngine, tmp_path: Path) -> None:
     fill = "for place in /tmp /run /var/tmp /mnt /dev/shm; do dd if=/dev/zero of=$place/much bs=1M; done; ls /; exit 9"
-    programs = f"  - {{name: it, node: h1, until: exit, run: '{fill}'}}\nmemory: 256MiB\n"
+    programs = f"  - {{name: it, node: h1, wait: true, run: '{fill}'}}\nmemory: 256MiB\n"
     message = failure(engine, tmp_path, programs)
     assert "it ended with exit code 9" in message
     assert "No space left on device" in message or "usr" in message
@@ -178,7 +178,7 @@ def test_a_program_that_forks_without_end_is_bounded(engine: VirtualEngine, tmp_
     message = failure(
         engine,
         tmp_path,
-        "  - {name: it, node: h1, until: exit, run: 'while :; do sleep 1000 & done'}\nuntil: 3s\n",
+        "  - {name: it, node: h1, wait: true, run: 'while :; do sleep 1000 & done'}\nuntil: 3s\n",
     )
     assert "it reached the limit of 512 processes and threads" in message
     assert "fork" in message
@@ -191,6 +191,6 @@ def test_plait_distinguishes_a_program_that_stops_the_clock_from_a_slow_one(
     message = failure(
         impatient,
         tmp_path,
-        "  - {name: it, node: h1, until: exit, run: 'echo spinning; while :; do :; done'}\n",
+        "  - {name: it, node: h1, wait: true, run: 'echo spinning; while :; do :; done'}\n",
     )
     assert "no virtual progress" in message

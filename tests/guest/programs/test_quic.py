@@ -33,14 +33,14 @@ programs:
     node: server
     run: [{PROGRAM}, server, --protocol, PROTOCOL, --at, server-eth0, --at, server-eth1]
     ready: {{log: ready}}
-    until: exit
+    wait: true
     result: json
   - name: client
     node: client
     run: [{PROGRAM}, client, --protocol, PROTOCOL, --path, "client-eth0,server-eth0", --path,
       "client-eth1,server-eth1"]
     after: server
-    until: exit
+    wait: true
     result: json
 """
 BITS = 8_000_000

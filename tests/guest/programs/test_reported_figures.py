@@ -24,7 +24,7 @@ SCENARIO = """\
 title: Figures
 network: {hosts: [h1, h2], links: {h1-h2: {rate: 10mbit}}}
 programs:
-  - {name: one, node: h1, until: exit, result: json, run: "echo begun; echo '%s'"}
+  - {name: one, node: h1, wait: true, result: json, run: "echo begun; echo '%s'"}
 """
 
 

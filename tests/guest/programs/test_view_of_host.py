@@ -22,7 +22,7 @@ SCENARIO = """
 title: A program that reads a file
 network: {hosts: [h1, h2], links: {h1-h2: {delay: 1ms}}}
 programs:
-  - {name: reader, node: h1, until: exit, run: [cat, FILE]}
+  - {name: reader, node: h1, wait: true, run: [cat, FILE]}
 """
 
 

@@ -176,7 +176,7 @@ network: {hosts: [h1, h2], links: {h1-h2: {rate: 20mbit, delay: 20ms}, h1-h2#2: 
 tcp: {receive_buffer_max: 64KiB}
 programs:
   - {name: server, node: h2, run: 'iperf3 -s -1', transport: mptcp, ready: {tcp: 5201}}
-  - {name: client, node: h1, run: 'iperf3 -c h2 -t 2', after: server, until: exit, transport: mptcp}
+  - {name: client, node: h1, run: 'iperf3 -c h2 -t 2', after: server, wait: true, transport: mptcp}
 """
 
 

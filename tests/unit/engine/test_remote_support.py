@@ -35,7 +35,7 @@ CARRIED = (
     "page: {from: a, to: b, objects: [10KB, 20KB]}",
     "udp: {from: a, to: b, rate: 1mbit, packet: 1000B, duration: 1s}",
     "stream: {from: a, to: b, message: 10KB, rate: 1mbit, duration: 1s}",
-    "on_off: {from: a, to: b, on: 1s, off: 1s, duration: 3s}",
+    "on-off: {from: a, to: b, on: 1s, off: 1s, duration: 3s}",
 )
 
 

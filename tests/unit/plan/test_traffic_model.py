@@ -35,7 +35,7 @@ def job(entry: str, more: str = "") -> object:
             Stream(message_bytes=1000, interval_ns=1_000_000, count=1000),
         ),
         (
-            "stream: {from: a, to: b, message: 1KB, interval: 300ms, duration: 1s}",
+            "stream: {from: a, to: b, message: 1KB, every: 300ms, duration: 1s}",
             Stream(message_bytes=1000, interval_ns=300_000_000, count=4),
         ),
         (
@@ -53,7 +53,7 @@ def test_an_entry_becomes_an_application_with_nothing_left_to_decide(entry: str,
 
 
 def test_random_times_have_a_seed_of_their_own_from_the_trials() -> None:
-    text = direct(LINK, "on_off: {from: a, to: b, on: exponential 1s, off: 2s, duration: 10s, count: 2}")
+    text = direct(LINK, "on-off: {from: a, to: b, on: exponential 1s, off: 2s, duration: 10s, count: 2}")
     first, second = (flow.application for flow in plan_of(text, seed=1).flows)
     other = plan_of(text, seed=2).flows[0].application
     assert isinstance(first, OnOff)
@@ -65,7 +65,7 @@ def test_random_times_have_a_seed_of_their_own_from_the_trials() -> None:
 
 
 def test_loops_are_open_with_every_and_closed_without() -> None:
-    closed = job("request: {from: a, to: b, response: 1KB, requests: 3, think: 5ms}")
+    closed = job("request: {from: a, to: b, response: 1KB, requests: 3, gap: 5ms}")
     opened = job("request: {from: a, to: b, response: 1KB, duration: 1s, every: 5ms}")
     assert isinstance(closed, Request)
     assert isinstance(opened, Request)
@@ -73,7 +73,7 @@ def test_loops_are_open_with_every_and_closed_without() -> None:
 
 
 def test_a_probe_waits_for_what_the_queue_can_hold() -> None:
-    probe = job("udp: {from: a, to: b, packet: 100B, interval: 1ms, duration: 1s}")
+    probe = job("udp: {from: a, to: b, packet: 100B, every: 1ms, duration: 1s}")
     assert isinstance(probe, Udp)
     full_queue_us = 100 * 1514 * 8 / 10
     assert probe.drain_us >= 10_000 + full_queue_us
@@ -82,7 +82,7 @@ def test_a_probe_waits_for_what_the_queue_can_hold() -> None:
 def test_repetitions_follow_each_other_and_others_follow_all_of_them() -> None:
     plan = plan_of(
         "title: t\nnetwork: {hosts: [a, b], links: {a-b: {rate: 10mbit}}}\ntraffic:\n"
-        "  - transfer: {from: a, to: b, bytes: 1KB, repeat: 3, gap: 2s}\n"
+        "  - transfer: {from: a, to: b, bytes: 1KB, rounds: 3, round_gap: 2s}\n"
         "  - bulk: {from: a, to: b, duration: 1s, after: transfer1}\n"
     )
     assert [flow.name for flow in plan.flows] == ["transfer1.1", "transfer1.2", "transfer1.3", "bulk2"]
@@ -145,29 +145,29 @@ def test_bind_and_connect_choose_both_ends() -> None:
         ),
         ("stream: {from: a, to: b, rate: 1mbit, duration: 1s}", "stream.message: this field is missing"),
         (
-            "udp: {from: a, to: b, packet: 4B, interval: 1ms, duration: 1s}",
+            "udp: {from: a, to: b, packet: 4B, every: 1ms, duration: 1s}",
             "udp.packet: '4B' is out of range",
         ),
         (
-            "udp: {from: a, to: b, packet: 9B, interval: 1ms}",
+            "udp: {from: a, to: b, packet: 9B, every: 1ms}",
             "the flow ends after a duration or at a time (stop)",
         ),
         (
-            "udp: {from: a, to: b, packet: 9B, interval: 1ms, duration: 1s, transport: tcp}",
+            "udp: {from: a, to: b, packet: 9B, every: 1ms, duration: 1s, transport: tcp}",
             "no such field here",
         ),
         (
-            "on_off: {from: a, to: b, on: 1s, off: gaussian 1s, duration: 1s}",
+            "on-off: {from: a, to: b, on: 1s, off: gaussian 1s, duration: 1s}",
             "'gaussian' is not a known distribution",
         ),
-        ("on_off: {from: a, to: b, on: 1s, off: 1s, message: 1KB, duration: 1s}", "message needs a rate"),
+        ("on-off: {from: a, to: b, on: 1s, off: 1s, message: 1KB, duration: 1s}", "message needs a rate"),
         (
             "request: {from: a, to: b, response: 1KB}",
             "the flow ends after a number of requests, after a duration",
         ),
         ("request: {from: a, to: b, response: 1KB, requests: 1, duration: 1s}", "write exactly one of them"),
         (
-            "request: {from: a, to: b, response: 1KB, requests: 1, think: 1s, every: 1s}",
+            "request: {from: a, to: b, response: 1KB, requests: 1, gap: 1s, every: 1s}",
             "every does not; remove one of them",
         ),
         ("page: {from: a, to: b, objects: []}", "page.objects: there are 0 entries; write at least 1"),
@@ -175,7 +175,7 @@ def test_bind_and_connect_choose_both_ends() -> None:
         ("bulk: {from: a, to: b, duration: 1s, stop: 2s}", "write exactly one of them"),
         ("bulk: {from: a, to: b, start: 3s, stop: 2s}", "the flow would stop before its start"),
         (
-            "bulk: {from: a, to: b, stop: 2s, repeat: 2}",
+            "bulk: {from: a, to: b, stop: 2s, rounds: 2}",
             "which after and repeat do not allow; write duration instead",
         ),
         ("bulk: {from: a, to: b, duration: 1s, after: bulk9}", "bulk.after: no flow above is called 'bulk9'"),
@@ -209,7 +209,7 @@ def test_bind_and_connect_choose_both_ends() -> None:
             "via sets the initial path, as bind and connect do",
         ),
         (
-            "stream: {from: a, to: b, message: 1B, interval: 1us, duration: 10s}",
+            "stream: {from: a, to: b, message: 1B, every: 1us, duration: 10s}",
             "the flows would send 10000000 messages, most of them stream1",
         ),
     ],
@@ -267,8 +267,8 @@ def test_goodput_is_over_the_time_in_which_anything_goes_on() -> None:
 def test_the_shell_form_says_what_ordinary_programs_cannot_do() -> None:
     text = (
         "title: t\nnetwork: {hosts: [a, b], links: {a-b: {rate: 10mbit}}}\ntransport: tcp\ntraffic:\n"
-        "  - udp: {from: a, to: b, packet: 100B, interval: 10ms, duration: 2s, mark: 3}\n"
-        "  - request: {from: a, to: b, response: 1KB, requests: 5, think: 1s, after: udp1}\n"
+        "  - udp: {from: a, to: b, packet: 100B, every: 10ms, duration: 2s, mark: 3}\n"
+        "  - request: {from: a, to: b, response: 1KB, requests: 5, gap: 1s, after: udp1}\n"
         "  - page: {from: a, to: b, objects: [1KB, 3x 1KB], connections: 2}\n"
     )
     shell = to_shell(plan_of(text))
@@ -280,7 +280,7 @@ def test_the_shell_form_says_what_ordinary_programs_cannot_do() -> None:
 
 
 def test_a_transfer_may_begin_with_a_few_bytes_and_a_pause_on_both_sides() -> None:
-    text = direct(LINK, "transfer: {from: a, to: b, bytes: 1MiB, back: 80KiB, first: 100B, pause: 200ms}")
+    text = direct(LINK, "transfer: {from: a, to: b, bytes: 1MiB, back: 80KiB, first: 100B, gap: 200ms}")
     there, back = plan_of(text).flows
     assert there.application == Transfer(bytes=2**20, first=First(bytes=100, pause_us=200_000))
     assert back.application == Transfer(bytes=80 * 1024, first=First(bytes=100, pause_us=200_000))
@@ -292,12 +292,12 @@ def test_a_transfer_may_begin_with_a_few_bytes_and_a_pause_on_both_sides() -> No
     [
         ("bytes: 1MB, first: 100B", "first and pause need each other"),
         ("bytes: 1MB, pause: 1s", "first and pause need each other"),
-        ("file: x.bin, first: 100B, pause: 1s", "first needs a number of bytes, not a file"),
+        ("file: x.bin, first: 100B, gap: 1s", "first needs a number of bytes, not a file"),
         (
-            "bytes: 100B, first: 100B, pause: 1s",
+            "bytes: 100B, first: 100B, gap: 1s",
             "first is 100B, but the whole transfer has 100B; lower first",
         ),
-        ("bytes: 1MB, back: 50B, first: 100B, pause: 1s", "first is 100B, but the whole transfer has 50B"),
+        ("bytes: 1MB, back: 50B, first: 100B, gap: 1s", "first is 100B, but the whole transfer has 50B"),
     ],
 )
 def test_a_start_that_cannot_be_is_refused(fields: str, message: str) -> None:
@@ -306,7 +306,7 @@ def test_a_start_that_cannot_be_is_refused(fields: str, message: str) -> None:
 
 def test_udp_back_is_a_flow_of_its_own_over_the_same_sockets() -> None:
     link = "a-b: {rate: 10mbit, forward: {delay: 10ms}, backward: {delay: 300ms}}"
-    entry = "udp: {from: a, to: b, packet: 200B, interval: 20ms, duration: 2s, back: true}"
+    entry = "udp: {from: a, to: b, packet: 200B, every: 20ms, duration: 2s, back: true}"
     there, back = plan_of(direct(link, entry)).flows
     assert (back.name, back.connection, back.sender, there.sender) == ("udp1.back", 0, "server", "client")
     assert isinstance(there.application, Udp)

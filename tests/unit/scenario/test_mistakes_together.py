@@ -29,8 +29,8 @@ traffic:
   - transfer: {from: phone, to: server, bytes: 1MB, after: first}
   - request: {from: server, to: phone, response: 1KB, requests: 10}
   - page: {from: phone, to: server, objects: [50KB, 2x 10KB]}
-  - udp: {from: phone, to: server, packet: 200B, interval: 20ms, duration: 5s}
-  - on_off: {from: phone, to: server, on: 1s, off: 1s, duration: 5s}
+  - udp: {from: phone, to: server, packet: 200B, every: 20ms, duration: 5s}
+  - on-off: {from: phone, to: server, on: 1s, off: 1s, duration: 5s}
 events:
   - {at: 1s, down: phone-ap}
   - {at: 2s, up: phone-ap}
@@ -58,8 +58,8 @@ PLANTED = [
     ("response: 1KB", "response: 1", "traffic.3.request.response"),
     ("objects: [50KB, 2x 10KB]", "objects: []", "traffic.4.page.objects"),
     ("udp: {from: phone, to: server", "udp: {from: phone, to: phone", "traffic.5.udp.to"),
-    ("interval: 20ms", "interval: 20ms, rate: 1mbit", "traffic.5.udp"),
-    ("on: 1s, off: 1s", "on: 1s", "traffic.6.on_off.off"),
+    ("every: 20ms", "every: 20ms, rate: 1mbit", "traffic.5.udp"),
+    ("on: 1s, off: 1s", "on: 1s", "traffic.6.on-off.off"),
     ("{at: 1s, down: phone-ap}", "{at: 1s, downn: phone-ap}", "events.0.downn"),
     ("{at: 1s, down: phone-ap}", "{at: 1s, down: phone-app}", "events.0.down"),
     ("set: {phone-core: {rate", "set: {phone-cor: {rate", "events.2.set.phone-cor"),

@@ -13,7 +13,7 @@ def text(programs: str, more: str = "") -> str:
 
 
 SERVER = "  - {name: serve, node: seeder, run: a, ready: {tcp: 80}}\n"
-FETCH = "  - {name: fetch, node: 'peer*', after: serve, until: exit, run: b, transport: [mptcp, tcp]}\n"
+FETCH = "  - {name: fetch, node: 'peer*', after: serve, wait: true, run: b, transport: [mptcp, tcp]}\n"
 
 
 def test_a_pattern_gives_each_node_a_program_of_its_own_and_transports_in_turn() -> None:
@@ -31,7 +31,7 @@ def test_a_pattern_gives_each_node_a_program_of_its_own_and_transports_in_turn()
 
 
 def test_a_list_of_nodes_needs_no_names() -> None:
-    plan = plan_of(text("  - {node: [peer3, 'seed*'], until: exit, run: b}\n"))
+    plan = plan_of(text("  - {node: [peer3, 'seed*'], wait: true, run: b}\n"))
     assert [(program.name, program.netns) for program in plan.programs] == [
         ("peer3-0", "peer3"),
         ("seeder-1", "seeder"),
@@ -39,7 +39,7 @@ def test_a_list_of_nodes_needs_no_names() -> None:
 
 
 def test_a_program_that_waits_for_a_group_waits_for_all_members() -> None:
-    last = "  - {name: look, node: seeder, after: [fetch, serve], until: exit, run: c}\n"
+    last = "  - {name: look, node: seeder, after: [fetch, serve], wait: true, run: c}\n"
     plan = plan_of(text(SERVER + FETCH + last))
     assert plan.programs[-1].after == ("fetch-peer1", "fetch-peer2", "fetch-peer3", "serve")
 
@@ -64,15 +64,15 @@ def test_a_scenario_returns_a_group_as_written() -> None:
 @pytest.mark.parametrize(
     ("entry", "expected"),
     [
-        ("{node: 'pear*', until: exit, run: b}", "programs.0.node: no host or router matches 'pear*'"),
-        ("{node: [peer1, s1], until: exit, run: b}", "no host or router matches 's1'"),
-        ("{node: [], until: exit, run: b}", "programs.0.node: the list is empty"),
-        ("{node: 'peer*', until: exit, rum: b}", "programs.0.rum: there is no such field here"),
-        ("{node: 'peer*', until: exit, run: b, transport: [quic]}", "programs.0.transport"),
-        ("{node: 'peer*', until: exit, run: b, transport: []}", "programs.0.transport"),
-        ("{node: peer1, until: exit, run: b, transport: [tcp]}", "programs.0.transport"),
+        ("{node: 'pear*', wait: true, run: b}", "programs.0.node: no host or router matches 'pear*'"),
+        ("{node: [peer1, s1], wait: true, run: b}", "no host or router matches 's1'"),
+        ("{node: [], wait: true, run: b}", "programs.0.node: the list is empty"),
+        ("{node: 'peer*', wait: true, rum: b}", "programs.0.rum: there is no such field here"),
+        ("{node: 'peer*', wait: true, run: b, transport: [quic]}", "programs.0.transport"),
+        ("{node: 'peer*', wait: true, run: b, transport: []}", "programs.0.transport"),
+        ("{node: peer1, wait: true, run: b, transport: [tcp]}", "programs.0.transport"),
         (
-            "{node: 'peer*', until: exit, run: b, after: others}",
+            "{node: 'peer*', wait: true, run: b, after: others}",
             "programs.0.after.0: no program above is called",
         ),
     ],
@@ -92,5 +92,5 @@ def test_values_under_vary_are_not_checked_for_a_group_with_a_mistake() -> None:
 
 
 def test_programs_of_two_transports_in_a_node_differ_by_their_names() -> None:
-    both = "  - {name: look, node: peer2, until: exit, run: c, transport: mptcp}\n"
+    both = "  - {name: look, node: peer2, wait: true, run: c, transport: mptcp}\n"
     assert "those of 'fetch-peer2' in the same node tcp" in mistakes_as_text(text(SERVER + FETCH + both))

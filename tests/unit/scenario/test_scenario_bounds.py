@@ -40,7 +40,7 @@ HOSTILE = {
     + "".join(f"  network.links.{link}.rate: [{THOUSAND}]\n" for link in LINKS),
     "a thousand programs and values": TWO
     + "programs:\n"
-    + "  - {node: h1, run: x, until: exit}\n" * 256
+    + "  - {node: h1, run: x, wait: true}\n" * 256
     + f"vary:\n  programs.*.run: [{THOUSAND}]\n",
     "10^12000 cases": TWO + "vary:\n" + "".join(f"  sysctls.a{i}: [1,2,3]\n" for i in range(4000)),
     "10^12 cases by ranges": TWO + "vary:\n" + "".join(f"  seed{i}: 1..1000\n" for i in range(4000)),

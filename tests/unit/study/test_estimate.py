@@ -144,7 +144,7 @@ def test_a_million_trials_are_refused_before_their_cases_are_made(monkeypatch: p
 
 
 def test_the_estimate_neither_states_nor_learns_the_time_of_programs() -> None:
-    more = "programs: [{node: h1, until: exit, run: a}]\n"
+    more = "programs: [{node: h1, wait: true, run: a}]\n"
     some = plan_study(parse(TWO + more, "t.yaml"), "test", repeat=2)
     pace = Pace((0.5,), (0.1,))
     expected = estimate(some, 1, pace)

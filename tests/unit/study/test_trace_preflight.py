@@ -35,7 +35,9 @@ def kernel(*events: str) -> Inventory:
 
 
 def check(trace: str, has: Inventory) -> None:
-    refuse_what_is_missing(expand(parse(f"{TEXT}monitors: {{trace: {trace}}}\n", "t.yaml")), lambda _: has)
+    refuse_what_is_missing(
+        expand(parse(f"{TEXT}monitors: {{tracepoints: {trace}}}\n", "t.yaml")), lambda _: has
+    )
 
 
 def test_names_and_wildcards_match_the_events_of_the_kernel() -> None:
@@ -59,13 +61,13 @@ def test_a_kernel_without_trace_events_is_refused_with_the_command_that_builds_o
 @pytest.mark.parametrize("name", ["mptcp", "'a:b:c'", "'mptcp:*; rm'", "'$(x):y'", "''"])
 def test_what_names_no_events_is_refused(name: str) -> None:
     with pytest.raises(ScenarioError, match=r"monitors.trace.0: .*write SYSTEM:EVENT, such as mptcp:\*"):
-        parse(f"{TEXT}monitors: {{trace: {name}}}\n", "t.yaml")
+        parse(f"{TEXT}monitors: {{tracepoints: {name}}}\n", "t.yaml")
 
 
 def test_the_events_are_part_of_a_trials_identity_and_their_absence_is_not() -> None:
     plain, first, second = (
         resolve(expand(parse(TEXT + monitors, "t.yaml"))[0].scenario, 1)
-        for monitors in ("", "monitors: {trace: 'mptcp:*'}\n", "monitors: {trace: 'tcp:*'}\n")
+        for monitors in ("", "monitors: {tracepoints: 'mptcp:*'}\n", "monitors: {tracepoints: 'tcp:*'}\n")
     )
     assert b'"trace"' not in plan_bytes(plain), "older trials keep their identity"
     identities = {trial_identity(plan, "kernel") for plan in (plain, first, second)}
@@ -73,6 +75,6 @@ def test_the_events_are_part_of_a_trials_identity_and_their_absence_is_not() -> 
 
 
 def test_engines_that_share_their_kernel_lack_trace_events() -> None:
-    plan = resolve(expand(parse(TEXT + "monitors: {trace: 'mptcp:*'}\n", "t.yaml"))[0].scenario, 1)
+    plan = resolve(expand(parse(TEXT + "monitors: {tracepoints: 'mptcp:*'}\n", "t.yaml"))[0].scenario, 1)
     for lacks in (HOST_LACKS, REMOTE_LACKS):
         assert "trace events" in [missing.use.feature for missing in lacking(plan, lacks)]

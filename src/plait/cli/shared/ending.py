@@ -13,11 +13,11 @@ import os
 import signal
 import sys
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from plait.errors import Ended, MachineError, printable
+from plait.errors import Ended, MachineError, OldSpellingWarning, printable
 from plait.limits import remedy
 
 if TYPE_CHECKING:
@@ -45,6 +45,19 @@ def on_signals() -> None:
 def refuse_old_processors() -> None:
     """Make the import of polars raise its warning that this processor lacks features, which `code_of` explains."""
     warnings.filterwarnings("error", message=_OLD_PROCESSOR, category=RuntimeWarning)
+
+
+def show_old_spellings() -> None:
+    """Print each OldSpellingWarning once, as `notify` prints a message; other warnings stay as they are."""
+    shown = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *arguments: Any, **options: Any) -> None:
+        if issubclass(category, OldSpellingWarning):
+            notify(str(message))
+        else:
+            shown(message, category, *arguments, **options)
+
+    warnings.showwarning = show
 
 
 def _end(number: int, _: FrameType | None) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def naming_flags(flags: Mapping[str, str]) -> Iterator[None]:
     """Let mistakes of the overrides in `flags` begin with the flag that the user wrote, and not with `--set`.
 
-    `flags` has the text of the flag (`--trace x:y`) by override (`monitors.trace=["x:y"]`).
+    `flags` has the text of the flag (`--trace x:y`) by override (`monitors.tracepoints=["x:y"]`).
     """
     from plait.errors import ScenarioError
 

@@ -30,7 +30,7 @@ LEAST_SAMPLES = 10
 def lint(scenario: Scenario, plan: Plan) -> Iterator[LintFinding]:
     """Yield the findings flow by flow, in the order of the plan."""
     for flow, slot in zip(plan.flows, slots(scenario), strict=True):
-        here: Where = ("traffic", slot.entry, scenario.traffic[slot.entry].kind)
+        here: Where = ("traffic", slot.entry, scenario.traffic[slot.entry].key)
         if isinstance(flow.application, (Bulk, Transfer)):
             yield from _buffers(plan, flow, here)
         late = list(_until(plan, flow))

@@ -111,7 +111,7 @@ def _options(scenario: Scenario, plan: Plan) -> Iterator[LintFinding]:
     for number, entry in enumerate(scenario.traffic):
         for field in ("dscp", "mark"):
             if getattr(entry.flow, field, None):
-                where = ("traffic", number, entry.kind, field)
+                where = ("traffic", number, entry.key, field)
                 remedy = "leave it out; only a program in a router could read it"
                 yield _unread(where, "nothing in the network reads it", remedy)
         # MPTCP hands data to its subflows in another way with nodelay.
@@ -120,7 +120,7 @@ def _options(scenario: Scenario, plan: Plan) -> Iterator[LintFinding]:
             and entry.kind in ("bulk", "transfer", "page")
             and getattr(entry.flow, "nodelay", False)
         ):
-            where = ("traffic", number, entry.kind, "nodelay")
+            where = ("traffic", number, entry.key, "nodelay")
             reason = "Linux holds a partial segment back only behind another partial one, which this flow never has"
             yield _unread(where, reason, "leave it out")
 

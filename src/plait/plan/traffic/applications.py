@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from plait.plan.model.plan import Flow
     from plait.plan.traffic.flow_slots import Slot
-    from plait.scenario.fields.spans import PauseLength
+    from plait.scenario.fields.spans import RandomTime
     from plait.scenario.scenario import Scenario
 
 ON_OFF_MESSAGE_BYTES = 1000
@@ -66,10 +66,10 @@ def _count(spec: traffic.Lasting, interval_ns: int, start_us: int) -> int:
 
 def _transfer(scenario: Scenario, slot: Slot, spec: traffic.TransferSpec) -> plan.Transfer:
     first = None
-    if spec.first is not None and spec.pause is not None:
-        first = plan.First(bytes=int(spec.first), pause_us=spec.pause.us)
-    if slot.part and spec.back is not None:
-        return plan.Transfer(bytes=int(spec.back), first=first)
+    if spec.first is not None and spec.gap is not None:
+        first = plan.First(bytes=int(spec.first), pause_us=spec.gap.us)
+    if slot.part and spec.returned is not None:
+        return plan.Transfer(bytes=int(spec.returned), first=first)
     if spec.file is None:
         assert spec.bytes is not None
         return plan.Transfer(bytes=int(spec.bytes), first=first)
@@ -94,7 +94,7 @@ def _on_off(spec: traffic.OnOffSpec, start_us: int, seed: int) -> plan.OnOff:
 
 
 def _request(spec: traffic.RequestSpec, start_us: int, seed: int) -> plan.Request:
-    gap = spec.every or spec.think
+    gap = spec.every or spec.gap
     return plan.Request(
         request_bytes=int(spec.request),
         response_bytes=int(spec.response),
@@ -106,7 +106,7 @@ def _request(spec: traffic.RequestSpec, start_us: int, seed: int) -> plan.Reques
     )
 
 
-def _gap(gap: PauseLength) -> plan.Gap:
+def _gap(gap: RandomTime) -> plan.Gap:
     return plan.Gap(mean_us=gap.mean.us, exponential=gap.exponential)
 
 

@@ -30,6 +30,7 @@ class Entry:
     def __init__(self, index: int, traffic: Traffic, topology: Topology, routing: Routing) -> None:
         self.index = index
         self.kind = traffic.kind
+        self.key = traffic.key
         self.spec = traffic.flow
         self.scenario = topology.scenario
         client, server = (self.spec.from_, self.spec.to)[:: -1 if self.spec.connects_to_sender else 1]
@@ -66,11 +67,11 @@ class Entry:
                 f"{client} has {many[0]} interfaces and {server} has {many[1]}: {prod(many)} pairs of addresses; "
                 f"plait examines at most {MAX_PAIRS}: let other hosts send, or remove links"
             )
-            raise error_at(self.scenario, [(("traffic", self.index, self.kind, "to"), message)])
+            raise error_at(self.scenario, [(("traffic", self.index, self.key, "to"), message)])
 
     def _initial_pair(self, topology: Topology, routing: Routing, client: str, server: str) -> Pair:
         """Return the pair of the initial subflow: the first usable one that satisfies `via`, `bind` and `connect`."""
-        here = ("traffic", self.index, self.kind)
+        here = ("traffic", self.index, self.key)
         if not self.usable:
             message = _translated(topology, routing, client, server, self.kind) or (
                 f"{self.spec.to} cannot be reached from {self.spec.from_}; connect them by links, and declare nodes "

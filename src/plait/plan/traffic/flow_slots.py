@@ -46,7 +46,7 @@ def slots(scenario: Scenario) -> Iterator[Slot]:
             if spec.users is not None:
                 users += 1
                 user = f"user{users}"
-            for turn in range(spec.repeat):
+            for turn in range(spec.rounds):
                 name = _name(traffic, index, copy, turn, user)
                 for part in range(parts(spec)):
                     yield Slot(index, copy, turn, part, f"{name}{_part_suffix(spec, part)}", user)
@@ -62,8 +62,8 @@ def parts(spec: FlowSpec) -> int:
     if isinstance(spec, PageSpec):
         return max(1, min(spec.connections, len(spec.objects) - 1))
     both = (
-        (isinstance(spec, BulkSpec) and spec.bidirectional)
-        or (isinstance(spec, TransferSpec) and spec.back is not None)
+        (isinstance(spec, BulkSpec) and spec.back)
+        or (isinstance(spec, TransferSpec) and spec.returned is not None)
         or (isinstance(spec, UdpSpec) and spec.back)
     )
     return 2 if both else 1
@@ -71,7 +71,7 @@ def parts(spec: FlowSpec) -> int:
 
 def total(scenario: Scenario) -> int:
     """Return the number of flows."""
-    return sum(copies(entry.flow) * entry.flow.repeat * parts(entry.flow) for entry in scenario.traffic)
+    return sum(copies(entry.flow) * entry.flow.rounds * parts(entry.flow) for entry in scenario.traffic)
 
 
 def transport_of(scenario: Scenario, slot: Slot) -> str:
@@ -89,7 +89,7 @@ def _name(traffic: Traffic, index: int, copy: int, turn: int, user: str | None) 
     name = user or spec.name or f"{traffic.kind}{index + 1}"
     if user is None and spec.count > 1:
         name += f".{copy + 1}"
-    return name if spec.repeat == 1 else f"{name}.{turn + 1}"
+    return name if spec.rounds == 1 else f"{name}.{turn + 1}"
 
 
 def _part_suffix(spec: FlowSpec, part: int) -> str:

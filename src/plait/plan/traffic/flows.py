@@ -90,7 +90,7 @@ def nominal_start_us(scenario: Scenario, slot: Slot) -> int:
     """Return the start of a flow without its jitter, from zero or from the end of the flow before it."""
     spec = scenario.traffic[slot.entry].flow
     if slot.turn:
-        return spec.gap.us
+        return spec.round_gap.us
     return spec.start.us + spec.spread.us * slot.copy // copies(spec)
 
 
@@ -101,7 +101,7 @@ def _preceding_flows(scenario: Scenario, entry: Entry, names: dict[str, list[int
     numbers = names.get(entry.spec.after)
     if numbers is None:
         message = f"no flow above is called '{entry.spec.after[:60]}'; {nearest(entry.spec.after, names) or 'name one'}"
-        raise error_at(scenario, [(("traffic", entry.index, entry.kind, "after"), message)])
+        raise error_at(scenario, [(("traffic", entry.index, entry.key, "after"), message)])
     return tuple(numbers)
 
 
@@ -110,7 +110,7 @@ def _register_names(scenario: Scenario, slot: Slot, number: int, names: dict[str
     traffic = scenario.traffic[slot.entry]
     if slot.name in names:
         message = f"there is a flow '{slot.name}' above already; give this entry another name"
-        raise error_at(scenario, [(("traffic", slot.entry, traffic.kind), message)])
+        raise error_at(scenario, [(("traffic", slot.entry, traffic.key), message)])
     names[slot.name] = [number]
     whole = traffic.flow.name or f"{traffic.kind}{slot.entry + 1}"
     if whole != slot.name:
@@ -128,7 +128,7 @@ def _socket(entry: Entry, transport: str) -> SocketOptions:
     for field, option in _options_refused_by_mptcp(entry) if transport == "mptcp" else ():
         if getattr(spec, field) is not None:
             message = f"Linux 6.12 refuses {option} on MPTCP sockets; leave it out, or set transport: tcp"
-            raise error_at(entry.scenario, [(("traffic", entry.index, entry.kind, field), message)])
+            raise error_at(entry.scenario, [(("traffic", entry.index, entry.key, field), message)])
     if not isinstance(spec, ConnectionSpec):
         return common
     of_tcp = {

@@ -28,7 +28,7 @@ def monitors(net: Topology, flows: Iterable[Flow]) -> Monitors:
         counters=None if asked.counters is None else CounterMonitor(interval_us=asked.counters.every.us),
         probes=tuple(_probes(asked, flows)),
         captures=tuple(_captures(asked, net)),
-        trace=tuple(dict.fromkeys(asked.trace)),
+        trace=tuple(dict.fromkeys(asked.tracepoints)),
     )
 
 

@@ -27,6 +27,6 @@ def check_subflows(topology: Topology, reach: Reach, entries: list[Entry], manag
                     f"the path manager opens no subflow from {client.ip} to {server.ip}, only {there}; choose "
                     "endpoints and limits that open it, or leave the path out"
                 )
-                mistakes.append((("traffic", entry.index, entry.kind, "paths", j), message))
+                mistakes.append((("traffic", entry.index, entry.key, "paths", j), message))
     if mistakes:
         raise error_at(topology.scenario, mistakes)

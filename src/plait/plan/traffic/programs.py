@@ -40,7 +40,7 @@ def programs(scenario: Scenario) -> tuple[Program, ...]:
 def _program(scenario: Scenario, spec: asked.ProgramSpec, number: int) -> Program:
     name = program_name(spec, number)
     directory = spec.directory or f"/tmp/{name}"  # noqa: S108 - of the guest, empty when the trial begins
-    awaited = spec.until == "exit"
+    awaited = spec.wait
     return Program(
         name=name,
         netns=spec.node,
@@ -118,7 +118,7 @@ def memory_mib(scenario: Scenario) -> int:
 
 def end_us(scenario: Scenario) -> int:
     """Return the time limit of the last program that the trial waits for."""
-    awaited = [program for program in scenario.programs if program.until == "exit"]
+    awaited = [program for program in scenario.programs if program.wait]
     return max((program.at.us + PATIENCE_US for program in awaited), default=0)
 
 

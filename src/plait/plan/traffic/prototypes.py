@@ -42,7 +42,7 @@ def prototype(scenario: Scenario, entry: int, spec: PrototypeSpec, start_us: int
         duration_us=spec.duration_us(start_us),
         bytes=spec.bytes and int(spec.bytes),
         message_bytes=spec.message and int(spec.message),
-        interval_us=spec.interval and spec.interval.us,
+        interval_us=spec.every and spec.every.us,
         count=spec.messages,
         seed=seed,
     )

@@ -32,7 +32,7 @@ def check_labels(scenario: ScenarioModel, links: Mapping[str, LinkName]) -> Iter
         name: (("network", "links", name, "label"), link.label) for name, link in network.links.items()
     }
     flows = {
-        entry.flow.name or f"{entry.kind}{i + 1}": (("traffic", i, entry.kind, "label"), entry.flow.label)
+        entry.flow.name or f"{entry.kind}{i + 1}": (("traffic", i, entry.key, "label"), entry.flow.label)
         for i, entry in enumerate(scenario.traffic)
     }
     given = scenario.labels

@@ -41,14 +41,14 @@ def check_programs(scenario: ScenarioModel) -> Iterator[FieldMistake]:
                 yield (*here, "after", place), message
         names.setdefault(name, i)
         yield from _transport(scenario, i, transports)
-        if program.stop.at is not None and program.until == "exit":
-            message = "the program has both until: exit and a time at which it is stopped; remove one of them"
+        if program.stop.at is not None and program.wait:
+            message = "the program has both wait: true and a time at which it is stopped; remove one of them"
             yield (*here, "stop", "at"), message
     yield from _end(scenario)
 
 
 def _can_be_awaited(program: ProgramSpec) -> bool:
-    return program.ready is not None or program.until == "exit"
+    return program.ready is not None or program.wait
 
 
 def _transport(
@@ -77,8 +77,8 @@ def _end(scenario: ScenarioModel) -> Iterator[FieldMistake]:
             ("traffic",),
             "this field is missing; write for example traffic: [{bulk: {from: h1, to: h2, duration: 10s}}]",
         )
-    elif scenario.until is None and all(program.until == "end" for program in scenario.programs):
+    elif scenario.until is None and not any(program.wait for program in scenario.programs):
         yield (
             ("programs",),
-            "the trial has no end; add until: exit to a program, or until: 10s to the scenario",
+            "the trial has no end; add wait: true to a program, or until: 10s to the scenario",
         )

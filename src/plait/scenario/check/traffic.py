@@ -21,7 +21,7 @@ def check_traffic(scenario: ScenarioModel, links_of: Mapping[str, set[str]]) -> 
     names: dict[str, int] = {}
     links = scenario.network.links
     for i, entry in enumerate(scenario.traffic):
-        flow, here = entry.flow, ("traffic", i, entry.kind)
+        flow, here = entry.flow, ("traffic", i, entry.key)
         for field, host in (("from", flow.from_), ("to", flow.to)):
             if host not in hosts:
                 yield (*here, field), f"no host is called '{host[:40]}'; {nearest(host, hosts)}"

@@ -93,7 +93,7 @@ class MonitorsSpec(Part):
         Annotated[CaptureSpec, BeforeValidator(_on, json_schema_input_type=str | list[str] | CaptureSpec)]
         | None
     ) = None
-    trace: Annotated[
+    tracepoints: Annotated[
         list[TraceEvents],
         Field(max_length=64),
         BeforeValidator(listed, json_schema_input_type=str | list[str]),

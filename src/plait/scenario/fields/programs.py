@@ -41,8 +41,6 @@ class MachineSpec(Part):
     """Virtual time that each instruction takes, in ns."""
     offloads: bool = False
     """Whether interfaces of hosts keep their segmentation offloads."""
-    memory: Memory | None = None
-    """Memory beyond that of the kernel itself. Default: as `memory` of the scenario."""
 
 
 SHELL = ["/bin/sh", "-c"]
@@ -56,6 +54,11 @@ def _command(value: object) -> object:
 
 def _text(value: object) -> object:
     return str(value) if type(value) is int else value
+
+
+def _waits(value: object) -> object:
+    """Return the value; the old spellings `exit` and `end` occur under `vary`, whose values stay as written."""
+    return {"exit": True, "end": False}.get(value, value) if isinstance(value, str) else value
 
 
 Value = Annotated[Word, BeforeValidator(_text, json_schema_input_type=str | int)]
@@ -135,8 +138,8 @@ class ProgramSpec(Part):
     """Output files to copy to programs/NAME/ of the trial's folder when the trial ends."""
     ready: ReadySpec | None = None
     """How plait recognises that it is ready."""
-    until: Literal["exit", "end"] = "end"
-    """`exit`: the trial waits until it exits. `end`: plait stops it when the trial ends."""
+    wait: Annotated[bool, BeforeValidator(_waits)] = False
+    """Whether the trial waits for its exit; otherwise plait stops it when the trial ends."""
     stop: StopSpec = StopSpec()
     """When and how plait stops it."""
     exit_code: Annotated[Whole, Field(ge=0, le=255)] | Literal["any"] = 0

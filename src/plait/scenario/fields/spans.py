@@ -1,4 +1,4 @@
-"""Times of traffic with a form of their own: a pause of fixed or random length, and a moment of a flow."""
+"""Times of traffic with a form of their own: a fixed or random time, and a moment of a flow."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Within(Duration):
     step = 1000
 
 
-class PauseLength(_Span):
+class RandomTime(_Span):
     """A fixed duration `200ms`, or a random one `exponential 200ms` (its mean; the seed decides the values)."""
 
     pattern = rf"^({EXPONENTIAL}\s+)?{_TIME}$"
@@ -53,8 +53,8 @@ class PauseLength(_Span):
         self.exponential = exponential
 
     @classmethod
-    def parse(cls, value: object) -> PauseLength:
-        """Return `value` as a pause. Raises ValueError."""
+    def parse(cls, value: object) -> RandomTime:
+        """Return `value` as a time. Raises ValueError."""
         if isinstance(value, cls):
             return value
         word, _, rest = value.strip().partition(" ") if isinstance(value, str) else ("", "", "")

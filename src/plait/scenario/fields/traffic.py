@@ -23,7 +23,7 @@ from plait.parts import (
     Whole,
 )
 from plait.scenario.fields.programs import Prototyped
-from plait.scenario.fields.spans import PauseLength
+from plait.scenario.fields.spans import RandomTime
 from plait.units import Duration, Rate, Size
 
 REQUEST_LEAST = 8
@@ -34,8 +34,8 @@ MAX_OBJECTS = 1000
 MAX_USERS = 256
 
 
-class Pause(Duration):
-    """A pause, or an interval between messages: 1 us to 1 h, to the nanosecond."""
+class Period(Duration):
+    """A time between messages: 1 us to 1 h, to the nanosecond."""
 
     least = 1000
     most = 3600 * 10**9
@@ -59,6 +59,11 @@ class Unsent(Size):
 
     least = 1
     most = 2**31 - 1
+
+
+def _returned(value: object) -> object:
+    """Return the size for a text; `true` and `false` stay."""
+    return value if isinstance(value, bool) else Size.parse(value)
 
 
 def _paths(value: object) -> object:
@@ -87,10 +92,10 @@ class FlowSpec(Part):
     """Upper bound of a random start delay, which the seed of each trial determines, so that repeats differ."""
     after: str | None = None
     """Name of an entry above, or of one of its flows, whose end starts this flow."""
-    repeat: Annotated[Whole, Field(ge=1, le=1000)] = 1
-    """Number of consecutive repetitions within a trial."""
-    gap: Start = Start(0)
-    """Time between repetitions, from the end of one to the start of the next."""
+    rounds: Annotated[Whole, Field(ge=1, le=1000)] = 1
+    """Number of times that the flow runs within a trial, one after the other."""
+    round_gap: Start = Start(0)
+    """Time from the end of a round to the start of the next."""
     count: Annotated[Whole, Field(ge=1, le=256)] = 1
     """Number of equal parallel flows."""
     users: Annotated[Whole, Field(ge=1, le=MAX_USERS)] | None = None
@@ -119,7 +124,6 @@ class FlowSpec(Part):
     dscp: Annotated[Whole, Field(ge=0, le=63)] | None = None
     """Differentiated services code point (DSCP) of the packets of both sockets."""
 
-    GAP_REMEDY: ClassVar[str] = "add repeat, or remove gap"
     answers: ClassVar[bool] = False
     """Whether the measured data flow from `to` to `from`."""
 
@@ -138,8 +142,8 @@ class FlowSpec(Part):
             raise ValueError("users have the names user1, user2, ..; remove the name")
         if self.users is not None and self.label is not None:
             raise ValueError("users have the names user1, user2, ..; write their labels under labels.flows")
-        if self.gap and self.repeat == 1:
-            raise ValueError(f"gap is the time between repetitions of the flow; {self.GAP_REMEDY}")
+        if self.round_gap and self.rounds == 1:
+            raise ValueError("round_gap is the time between rounds; add rounds, or remove round_gap")
         if self.via is not None and (self.bind is not None or self.connect is not None):
             raise ValueError("via sets the initial path, as bind and connect do; remove via or the others")
         return self
@@ -205,9 +209,9 @@ class Lasting(FlowSpec):
         if count == 2 or (count == 0 and not self._has_other_end()):
             raise ValueError(f"{self._ends()}; write exactly one of them, for example duration: 10s")
         if self.stop is not None:
-            if self.after is not None or self.repeat != 1:
+            if self.after is not None or self.rounds != 1:
                 raise ValueError(
-                    "stop is a time of the trial, which after and repeat do not allow; write duration instead"
+                    "stop is a time of the trial, which after and rounds do not allow; write duration instead"
                 )
             if self.stop <= self.start + self.start_jitter + self.spread:
                 raise ValueError("the flow would stop before its start; write a later stop")
@@ -230,7 +234,7 @@ class BulkSpec(OneWay, Lasting):
     """Send as fast as possible for a duration."""
 
     may_last: ClassVar[bool] = True
-    bidirectional: bool = False
+    back: bool = False
     """Whether the receiver also sends, on the same connection."""
 
 
@@ -241,12 +245,21 @@ class TransferSpec(OneWay):
     """Number of bytes to send."""
     file: str | None = None
     """File to send: a path relative to the scenario file, or an absolute path."""
-    back: Size | None = None
-    """Number of bytes in the other direction at the same time, on the same connection."""
+    back: Annotated[Size | bool, BeforeValidator(_returned, json_schema_input_type=Size | bool)] = False
+    """Whether the receiver also sends, at the same time and on the same connection: `true` for as many bytes, or a
+    number of bytes."""
     first: Size | None = None
-    """Number of bytes that each side writes before it waits for `pause` and writes the rest."""
-    pause: Pause | None = None
-    """Wait after `first`, so that further subflows can join before a side with few bytes ends its stream."""
+    """Number of bytes that each side writes before it waits for `gap` and writes the rest."""
+    gap: Period | None = None
+    """Time between `first` and the rest, so that further subflows can join before a side with few bytes ends its
+    stream."""
+
+    @property
+    def returned(self) -> Size | None:
+        """The number of bytes in the other direction; None for none."""
+        if isinstance(self.back, bool):
+            return self.bytes if self.back else None
+        return self.back
 
     @model_validator(mode="after")
     def _one_content(self) -> TransferSpec:
@@ -254,11 +267,13 @@ class TransferSpec(OneWay):
             raise ValueError(
                 "a transfer sends either a number of bytes or a file; write exactly one of bytes and file"
             )
-        if (self.first is None) != (self.pause is None):
-            raise ValueError("first and pause need each other; write for example first: 100B, pause: 200ms")
+        if self.back is True and self.bytes is None:
+            raise ValueError("back: true sends as many bytes back as bytes says; with a file, write a size")
+        if (self.first is None) != (self.gap is None):
+            raise ValueError("first and gap need each other; write for example first: 100B, gap: 200ms")
         if self.first is not None and self.bytes is None:
             raise ValueError("first needs a number of bytes, not a file; write bytes instead of file")
-        for size in (self.bytes, self.back):
+        for size in (self.bytes, self.returned):
             if self.first is not None and size is not None and self.first >= size:
                 raise ValueError(f"first is {self.first}, but the whole transfer has {size}; lower first")
         return self
@@ -269,19 +284,21 @@ class Paced(Lasting):
 
     rate: Rate | None = None
     """Rate of the payload, without headers."""
-    interval: Pause | None = None
-    """Time between the starts of two messages, instead of a rate."""
+    every: Period | None = None
+    """Time from the start of a message to the start of the next, instead of a rate."""
 
     @model_validator(mode="after")
     def _one_pace(self) -> Paced:
-        if (self.rate is None) == (self.interval is None):
-            raise ValueError("the flow needs either a rate or an interval; write exactly one of them")
+        if (self.rate is None) == (self.every is None):
+            raise ValueError(
+                "the flow needs a rate, or every (the time between messages); write exactly one of them"
+            )
         return self
 
     def interval_ns(self, size: int) -> int:
         """Return the time between the starts of two messages of `size` bytes."""
-        if self.interval is not None:
-            return int(self.interval)
+        if self.every is not None:
+            return int(self.every)
         assert self.rate is not None
         return max(1, size * 8 * 10**9 // int(self.rate))
 
@@ -289,8 +306,9 @@ class Paced(Lasting):
 class PrototypeSpec(Prototyped, Lasting):
     """Send over the multipath transport in user space, to try a packet scheduler; complete when all data arrived."""
 
-    interval: Pause | None = None
-    """Time between messages. Default: the receiver's acknowledgement of the message before."""
+    every: Period | None = None
+    """Time from the start of a message to the start of the next. Default: a message follows when the receiver has
+    acknowledged the one before."""
 
     def _has_other_end(self) -> bool:
         return self.bytes is not None or self.messages is not None
@@ -303,10 +321,8 @@ class PrototypeSpec(Prototyped, Lasting):
         timed = self.duration is not None or self.stop is not None
         if (self.bytes is not None) + (self.messages is not None) + timed != 1:
             raise ValueError(f"{self._ends()}; write exactly one of them, for example duration: 10s")
-        if self.message is None and (self.messages is not None or self.interval is not None):
-            raise ValueError(
-                "messages and interval need the size of a message; write for example message: 10KB"
-            )
+        if self.message is None and (self.messages is not None or self.every is not None):
+            raise ValueError("messages and every need the size of a message; write for example message: 10KB")
         if self.message is not None and self.messages is None:
             raise ValueError("message needs the number of messages; write for example messages: 100")
         for field in ("send_buffer", "receive_buffer", "mark", "dscp"):
@@ -335,7 +351,6 @@ class UdpSpec(Paced):
 class RequestSpec(ConnectionSpec, Lasting):
     """Send requests over one connection, and measure the time to each response."""
 
-    GAP_REMEDY: ClassVar[str] = "write every for the time between requests, or add repeat"
     answers: ClassVar[bool] = True
     request: RequestSize = RequestSize(100)
     """Size of a request."""
@@ -343,10 +358,10 @@ class RequestSpec(ConnectionSpec, Lasting):
     """Size of a response."""
     requests: Annotated[Whole, Field(ge=1, le=10**6)] | None = None
     """Number of requests, instead of a duration."""
-    think: PauseLength | None = None
-    """Pause between a response and the next request (closed loop). Default: none."""
-    every: PauseLength | None = None
-    """Time between requests, which do not wait for responses (open loop)."""
+    gap: RandomTime | None = None
+    """Time from a response to the next request (closed loop). Default: none."""
+    every: RandomTime | None = None
+    """Time from a request to the next, which does not wait for responses (open loop)."""
 
     def _has_other_end(self) -> bool:
         return self.requests is not None
@@ -358,17 +373,17 @@ class RequestSpec(ConnectionSpec, Lasting):
     def _one_loop(self) -> RequestSpec:
         if self.requests is not None and (self.duration is not None or self.stop is not None):
             raise ValueError(f"{self._ends()}; write exactly one of them, for example duration: 10s")
-        if self.think is not None and self.every is not None:
-            raise ValueError("think waits for responses, every does not; remove one of them")
+        if self.gap is not None and self.every is not None:
+            raise ValueError("gap follows a response, every does not wait for it; remove one of them")
         return self
 
 
 class OnOffSpec(OneWay, Lasting):
     """Send and pause alternately."""
 
-    on: PauseLength
+    on: RandomTime
     """Length of each sending period."""
-    off: PauseLength
+    off: RandomTime
     """Length of each silent period."""
     rate: Rate | None = None
     """Rate in sending periods. Default: as fast as possible."""
@@ -411,6 +426,8 @@ class PageSpec(ConnectionSpec):
 
 Kind = Literal["bulk", "transfer", "stream", "request", "on_off", "page", "udp", "prototype"]
 _KINDS: tuple[Kind, ...] = get_args(Kind)
+KEYS: dict[Kind, str] = {kind: kind.replace("_", "-") for kind in _KINDS}
+"""The name of each kind in a scenario file, in which names of two words have a dash."""
 
 
 class Traffic(Part):
@@ -420,7 +437,7 @@ class Traffic(Part):
     transfer: TransferSpec | None = None
     stream: StreamSpec | None = None
     request: RequestSpec | None = None
-    on_off: OnOffSpec | None = None
+    on_off: OnOffSpec | None = Field(default=None, alias="on-off")
     page: PageSpec | None = None
     udp: UdpSpec | None = None
     prototype: PrototypeSpec | None = None
@@ -429,9 +446,10 @@ class Traffic(Part):
     @classmethod
     def _one_kind(cls, value: Any) -> Any:
         if isinstance(value, dict):
-            given = [name for name in cls.model_fields if value.get(name) is not None]
-            if len(given) > 1 or (not given and set(value) <= set(cls.model_fields)):
-                kinds = [f"{name}: {{..}}" for name in cls.model_fields]
+            names = {*cls.model_fields, *KEYS.values()}
+            given = [name for name in names if value.get(name) is not None]
+            if len(given) > 1 or (not given and set(value) <= names):
+                kinds = [f"{name}: {{..}}" for name in KEYS.values()]
                 raise ValueError(
                     f"an entry of the traffic has exactly one kind; write {', '.join(kinds[:-1])} or {kinds[-1]}"
                 )
@@ -441,6 +459,11 @@ class Traffic(Part):
     def kind(self) -> Kind:
         """The name of the field that is set."""
         return next(kind for kind in _KINDS if getattr(self, kind) is not None)
+
+    @property
+    def key(self) -> str:
+        """The name of its kind in a scenario file."""
+        return KEYS[self.kind]
 
     @property
     def flow(self) -> FlowSpec:

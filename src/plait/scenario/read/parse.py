@@ -6,6 +6,7 @@ against each other.
 
 from __future__ import annotations
 
+import warnings
 from copy import deepcopy
 from fnmatch import fnmatchcase
 from types import MappingProxyType
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from plait.errors import Mistake, ScenarioError
+from plait.errors import Mistake, OldSpellingWarning, ScenarioError
 from plait.scenario.check.events import WITHOUT_STATES
 from plait.scenario.generators import with_traffic
 from plait.scenario.generators.written import names as made_names
@@ -22,6 +23,7 @@ from plait.scenario.read.messages import mistakes_in
 from plait.scenario.read.source import Source
 from plait.scenario.read.wording import abbreviated
 from plait.scenario.scenario import Scenario
+from plait.scenario.spelling import rewritten, rewritten_path
 from plait.scenario.vary.overrides import NAMED, assign
 from plait.scenario.vary.text import count_cases, field_path, varied_fields, zipped_with
 from plait.scenario.vary.unvaried import without_unvaried, without_unvaried_figures
@@ -66,10 +68,11 @@ def parse(
         raise ScenarioError(
             [*mistakes, Mistake(source, 1, 1, "", f"this is {abbreviated(raw)}, not a scenario; {_HOW}")]
         )
-    raw = with_traffic(raw)
+    raw = with_traffic(_rewrite(raw, places, mistakes))
     mistakes += _apply_overrides(
         raw, {option: written.get(option, f"--set {option}") for option in overrides}, places
     )
+    raw = _rewrite(raw, places, mistakes)
     if any(where[:1] == ("vary",) for where in places.replaced):
         without_unvaried(raw)
         if not any(where[:1] == ("figures",) for where in places.replaced):
@@ -85,7 +88,27 @@ def parse(
     mistakes += [places.mistake(where, message) for where, message in field_mistakes]
     if mistakes or scenario is None:
         raise ScenarioError(_sorted(mistakes))
+    for caution in [*places.cautions, *_old_paths(scenario, places)]:
+        warnings.warn(str(caution), OldSpellingWarning, stacklevel=2)
     return scenario.attached(source=places)
+
+
+def _old_paths(scenario: Scenario, places: Source) -> Iterator[Mistake]:
+    """Yield a caution for each path under `vary` in an old spelling."""
+    for where, key, _ in varied_fields(scenario.vary):
+        if (today := rewritten_path(key)) != key:
+            yield places.mistake(where, f"the next version refuses this path; write {today}")
+
+
+def _rewrite(raw: dict[str, Any], places: Source, mistakes: list[Mistake]) -> dict[str, Any]:
+    """Return the fields in today's spelling, move their places, and note a caution for each old one."""
+    result = rewritten(raw)
+    if result.moved:
+        places.places = {result.place(where): place for where, place in places.places.items()}
+        places.replaced = {result.place(where): text for where, text in places.replaced.items()}
+        places.cautions += [places.mistake(where, message) for where, message in result.cautions]
+    mistakes += [places.mistake(where, message) for where, message in result.mistakes]
+    return result.fields
 
 
 _JUDGED_WHOLE = {"programs": 2, "events": 1}
@@ -106,7 +129,12 @@ def _apply_overrides(raw: dict[str, Any], options: Mapping[str, str], places: So
             continue
         try:
             value = document.read(text).value
-            for where in assign(raw, path.strip(), value):
+            today = rewritten_path(path.strip())
+            if today != path.strip():
+                places.cautions.append(
+                    Mistake(label, None, None, "", f"the next version refuses this path; write {today}")
+                )
+            for where in assign(raw, today, value):
                 places.replaced[where] = label
         except document.Refused as refused:
             mistakes.append(Mistake(label, None, None, path, f"the value cannot be read: {refused.reason}"))

@@ -18,7 +18,7 @@ _FLOWS: dict[str, dict[str, Any]] = {
     "transfer": {"bytes": "1B"},
     "stream": {"message": "1KB", "rate": "1mbit", "duration": "1s"},
     "request": {"response": "1KB", "requests": 1},
-    "on_off": {"on": "1s", "off": "1s", "duration": "1s"},
+    "on-off": {"on": "1s", "off": "1s", "duration": "1s"},
     "page": {"objects": ["1KB"]},
     "udp": {"packet": "1KB", "rate": "1mbit", "duration": "1s"},
     "prototype": {"bytes": "1KB"},
@@ -57,4 +57,4 @@ def program(entry: object, where: Where, hosts: Sequence[str]) -> dict[str, Any]
         if field in fields and field not in where[2:3] and (field != "transport" or "node" not in where[2:3])
     }
     names = {"name": f"entry-{where[1]}"} if "name" in where[2:3] else {}
-    return {"node": (hosts or [""])[0], **kept, **names, "run": "true", "until": "exit"}
+    return {"node": (hosts or [""])[0], **kept, **names, "run": "true", "wait": True}

@@ -22,6 +22,8 @@ class Source:
     places: dict[Where, TextPlace] = field(default_factory=dict)
     replaced: dict[Where, str] = field(default_factory=dict)
     """What set each field, as people wrote it: `--set PATH=VALUE`, or an argument in Python."""
+    cautions: list[Mistake] = field(default_factory=list)
+    """Old spellings, and what to write instead."""
 
     def mistake(self, where: Sequence[str | int], message: str) -> Mistake:
         """Return a mistake at the field `where`, or at the nearest field around it that the text contains."""

@@ -17,6 +17,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from plait.scenario.mistakes import as_one_error
+from plait.scenario.spelling import rewritten_path
 from plait.scenario.vary.ranges import looks_like_range, read_range
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def field_path(name: str) -> str:
     first, dot, _ = name.partition(".")
     if dot and "-" in first:
         return f"network.links.{name}"
-    return SHORTHANDS.get(name, name)
+    return SHORTHANDS.get(name) or rewritten_path(name)
 
 
 def read_vary(value: object) -> object:

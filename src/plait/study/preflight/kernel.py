@@ -52,7 +52,7 @@ def refuse_what_is_missing(cases: Sequence[Case], ask: Ask) -> None:
     for case in cases:
         for where, reason in missing_programs(case.scenario.programs):
             _add(mistakes, case, where, reason)
-        for where, reason in _trace_problems(base, case.scenario.monitors.trace):
+        for where, reason in _trace_problems(base, case.scenario.monitors.tracepoints):
             _add(mistakes, case, where, reason)
         fields = list(_walk(_case_fields(case)))
         settings = list(_settings(fields))
@@ -142,7 +142,7 @@ def _algorithm_problem(base: Inventory, kind: str, name: str) -> str | None:
 def _trace_problems(base: Inventory, names: Sequence[str]) -> Iterator[tuple[Where, str]]:
     """Yield the place of each trace event that the kernel lacks, and why."""
     if names and not base.trace_events:
-        yield ("monitors", "trace"), _NO_TRACE
+        yield ("monitors", "tracepoints"), _NO_TRACE
         return
     for i, name in enumerate(names):
         if not any(fnmatchcase(event, name) for event in base.trace_events):
@@ -152,7 +152,7 @@ def _trace_problems(base: Inventory, names: Sequence[str]) -> Iterator[tuple[Whe
             hint = f"did you mean '{close}'?" if close is not None else "leave it out"
             if 0 < len(beside) <= _MAX_LISTED:
                 hint = f"there is: {', '.join(beside)}"
-            yield ("monitors", "trace", i), f"this kernel has no trace event '{name}'; {hint}"
+            yield ("monitors", "tracepoints", i), f"this kernel has no trace event '{name}'; {hint}"
 
 
 def _sysctl_problem(base: Inventory, path: str, value: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Times of traffic with a form of their own: a fixed or random time, and a moment of a flow."""
+"""Quantities of traffic: bounded times and sizes, fixed or random times, and moments of a flow."""
 
 from __future__ import annotations
 
@@ -7,13 +7,44 @@ from typing import TYPE_CHECKING
 from pydantic import Field, model_validator
 
 from plait.parts import Part
-from plait.units import Duration, Text
+from plait.units import Duration, Size, Text
 
 if TYPE_CHECKING:
     from pydantic.json_schema import JsonSchemaValue
 
+REQUEST_LEAST = 8
+"""Bytes of a request's header, which holds the size of the response, and of a packet's sequence number."""
+PACKET_MOST = 65_507
+"""What IPv4 lets a UDP packet carry."""
 EXPONENTIAL = "exponential"
 _TIME = r"(\d+(\.\d+)?|\.\d+)\s*(ns|us|ms|s|min|h)"
+
+
+class Period(Duration):
+    """A time between messages: 1 us to 1 h, to the nanosecond."""
+
+    least = 1000
+    most = 3600 * 10**9
+
+
+class Packet(Size):
+    """Payload of a UDP packet."""
+
+    least = REQUEST_LEAST
+    most = PACKET_MOST
+
+
+class RequestSize(Size):
+    """Size of a request."""
+
+    least = REQUEST_LEAST
+
+
+class Unsent(Size):
+    """A limit of unsent bytes in a socket."""
+
+    least = 1
+    most = 2**31 - 1
 
 
 class _Span(Text):

@@ -23,42 +23,11 @@ from plait.parts import (
     Whole,
 )
 from plait.scenario.fields.programs import Prototyped
-from plait.scenario.fields.spans import RandomTime
-from plait.units import Duration, Rate, Size
+from plait.scenario.fields.spans import Packet, Period, RandomTime, RequestSize, Unsent
+from plait.units import Rate, Size
 
-REQUEST_LEAST = 8
-"""Bytes of a request's header, which holds the size of the response, and of a packet's sequence number."""
-PACKET_MOST = 65_507
-"""What IPv4 lets a UDP packet carry."""
 MAX_OBJECTS = 1000
 MAX_USERS = 256
-
-
-class Period(Duration):
-    """A time between messages: 1 us to 1 h, to the nanosecond."""
-
-    least = 1000
-    most = 3600 * 10**9
-
-
-class Packet(Size):
-    """Payload of a UDP packet."""
-
-    least = REQUEST_LEAST
-    most = PACKET_MOST
-
-
-class RequestSize(Size):
-    """Size of a request."""
-
-    least = REQUEST_LEAST
-
-
-class Unsent(Size):
-    """A limit of unsent bytes in a socket."""
-
-    least = 1
-    most = 2**31 - 1
 
 
 def _returned(value: object) -> object:

@@ -126,14 +126,14 @@ def test_results_of_the_last_version_stay_readable() -> None:
 def test_set_reads_an_old_path_and_an_old_value() -> None:
     text = HEAD + f"traffic:\n  - {FLOWS[2][1]}\n"
     with pytest.warns(OldSpellingWarning, match=r"^--set .*write traffic.0.transfer.rounds$"):
-        one = parse(text, "t.yaml", ("traffic.0.transfer.repeat=7",))
+        varied = parse(text, "t.yaml", ("traffic.0.transfer.repeat=7",))
     with pytest.warns(OldSpellingWarning, match="write back: true"):
-        other = parse(
+        replaced = parse(
             text, "t.yaml", ("traffic=[{bulk: {from: a, to: b, duration: 1s, bidirectional: true}}]",)
         )
-    assert one.traffic[0].flow.rounds == 7
-    assert other.traffic[0].bulk is not None
-    assert other.traffic[0].bulk.back
+    assert varied.traffic[0].flow.rounds == 7
+    assert replaced.traffic[0].bulk is not None
+    assert replaced.traffic[0].bulk.back
 
 
 def test_a_mistake_in_an_old_spelling_has_its_place() -> None:

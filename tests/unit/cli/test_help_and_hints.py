@@ -107,8 +107,8 @@ def test_new_copies_a_shipped_scenario_with_its_files(
     ("entry", "remedy"),
     [
         (
-            "request: {from: a, to: b, gap: 1s, duration: 5s, response: 1KB}",
-            "write every for the time between requests",
+            "request: {from: a, to: b, gap: 1s, every: 1s, duration: 5s, response: 1KB}",
+            "gap follows a response, every does not wait for it",
         ),
         ("bulk: {from: a, to: b, bytes: 5MB}", "write transfer for a number of bytes"),
         ("udp: {from: a, to: b, rate: 1mbit, duration: 1s}", "write for example packet: 1200B"),

@@ -141,7 +141,7 @@ def test_bind_and_connect_choose_both_ends() -> None:
     [
         (
             "stream: {from: a, to: b, message: 1KB, duration: 1s}",
-            "the flow needs either a rate or an interval",
+            "the flow needs a rate, or every",
         ),
         ("stream: {from: a, to: b, rate: 1mbit, duration: 1s}", "stream.message: this field is missing"),
         (
@@ -168,7 +168,7 @@ def test_bind_and_connect_choose_both_ends() -> None:
         ("request: {from: a, to: b, response: 1KB, requests: 1, duration: 1s}", "write exactly one of them"),
         (
             "request: {from: a, to: b, response: 1KB, requests: 1, gap: 1s, every: 1s}",
-            "every does not; remove one of them",
+            "every does not wait for it; remove one of them",
         ),
         ("page: {from: a, to: b, objects: []}", "page.objects: there are 0 entries; write at least 1"),
         ("page: {from: a, to: b, objects: [10x]}", "page.objects.0"),
@@ -176,12 +176,12 @@ def test_bind_and_connect_choose_both_ends() -> None:
         ("bulk: {from: a, to: b, start: 3s, stop: 2s}", "the flow would stop before its start"),
         (
             "bulk: {from: a, to: b, stop: 2s, rounds: 2}",
-            "which after and repeat do not allow; write duration instead",
+            "which after and rounds do not allow; write duration instead",
         ),
         ("bulk: {from: a, to: b, duration: 1s, after: bulk9}", "bulk.after: no flow above is called 'bulk9'"),
         (
-            "bulk: {from: a, to: b, duration: 1s, gap: 1s}",
-            "the time between repetitions of the flow; add repeat",
+            "bulk: {from: a, to: b, duration: 1s, round_gap: 1s}",
+            "the time between rounds; add rounds",
         ),
         ("bulk: {from: a, to: b, duration: 1s, spread: 1s}", "spread needs users or a count"),
         (
@@ -290,8 +290,8 @@ def test_a_transfer_may_begin_with_a_few_bytes_and_a_pause_on_both_sides() -> No
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ("bytes: 1MB, first: 100B", "first and pause need each other"),
-        ("bytes: 1MB, pause: 1s", "first and pause need each other"),
+        ("bytes: 1MB, first: 100B", "first and gap need each other"),
+        ("bytes: 1MB, gap: 1s", "first and gap need each other"),
         ("file: x.bin, first: 100B, gap: 1s", "first needs a number of bytes, not a file"),
         (
             "bytes: 100B, first: 100B, gap: 1s",

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import pytest
 
-from plait.scenario.fields.traffic import Kind, Traffic
+from plait.scenario.fields.traffic import KEYS, Traffic
 from plait.scenario.read import placeholders
 from scenario_samples import mistakes, mistakes_as_text
 
@@ -144,7 +142,7 @@ def test_no_message_ends_in_the_middle() -> None:
     assert not message.endswith((";", "; "))
 
 
-@pytest.mark.parametrize("kind", get_args(Kind))
+@pytest.mark.parametrize("kind", KEYS.values())
 def test_what_stands_for_a_wrong_flow_is_right_itself(kind: str) -> None:
     entry = placeholders.flow(
         {kind: {"from": "h1", "to": "h3", "name": "x", "via": "h1-s1"}}, (), ["h1", "h3"]

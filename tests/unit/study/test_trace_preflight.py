@@ -46,7 +46,7 @@ def test_names_and_wildcards_match_the_events_of_the_kernel() -> None:
 
 
 def test_an_event_that_the_kernel_lacks_is_named_with_its_neighbours() -> None:
-    with pytest.raises(ScenarioError, match=r"t.yaml:5:\d+: monitors.trace.1: this kernel has no trace event 'skb:x'; "
+    with pytest.raises(ScenarioError, match=r"t.yaml:5:\d+: .*tracepoints.1: this kernel has no trace event 'skb:x'; "
                        "there is: skb:kfree_skb"):  # fmt: skip
         check("['mptcp:*', 'skb:x']", kernel(*EVENTS))
     with pytest.raises(ScenarioError, match="'nothing:at_all'; leave it out"):
@@ -60,7 +60,9 @@ def test_a_kernel_without_trace_events_is_refused_with_the_command_that_builds_o
 
 @pytest.mark.parametrize("name", ["mptcp", "'a:b:c'", "'mptcp:*; rm'", "'$(x):y'", "''"])
 def test_what_names_no_events_is_refused(name: str) -> None:
-    with pytest.raises(ScenarioError, match=r"monitors.trace.0: .*write SYSTEM:EVENT, such as mptcp:\*"):
+    with pytest.raises(
+        ScenarioError, match=r"monitors.tracepoints.0: .*write SYSTEM:EVENT, such as mptcp:\*"
+    ):
         parse(f"{TEXT}monitors: {{tracepoints: {name}}}\n", "t.yaml")
 
 

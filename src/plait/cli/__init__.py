@@ -7,6 +7,7 @@ nothing; 3 this machine cannot run it; 130 interrupted (129 by SIGHUP, 143 by SI
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -18,41 +19,59 @@ from plait.cli.laboratory import bisect, doctor, hunt, kernel, selftest, shell
 from plait.cli.laboratory import exec as exec_verb
 from plait.cli.results import bundle, compare, explain, export, merge, report, view
 from plait.cli.shared import ending
+from plait.cli.shared.verbs import Verbs
 from plait.errors import Ended, PlaitError
 from plait.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 app = typer.Typer(
     name="plait",
     help="A Multipath TCP laboratory: a real Linux kernel in virtual time.",
+    cls=Verbs,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.command("run")(run.command)
-app.command("exec", context_settings={"allow_interspersed_args": False})(
-    exec_verb.command
-)  # what follows the program belongs to the program
-app.command("shell")(shell.command)
-app.command("import")(import_.command)
-app.command("new")(new.command)
-app.command("plan")(plan.command)
-app.command("list")(list_verb.command)
-app.command("lint")(lint.command)
-app.command("report")(report.command)
-app.command("view")(view.command)
-app.command("compare")(compare.command)
-app.command("crosscheck")(crosscheck.command)
-app.command("merge")(merge.command)
-app.command("bundle")(bundle.command)
-app.command("explain")(explain.command)
-app.command("export")(export.command)
-app.command("measure")(measure.command)
-app.command("selftest")(selftest.command)
-app.command("bisect")(bisect.command)
-app.command("hunt")(hunt.command)
-app.command("doctor")(doctor.command)
-app.add_typer(kernel.app, name="kernel")
-app.add_typer(store.app, name="store")
-app.command("help")(help_verb.command)
+_GROUPS: dict[str, dict[str, Callable[..., Any]]] = {
+    "Run": {
+        "new": new.command,
+        "import": import_.command,
+        "list": list_verb.command,
+        "lint": lint.command,
+        "plan": plan.command,
+        "run": run.command,
+        "crosscheck": crosscheck.command,
+        "shell": shell.command,
+        "exec": exec_verb.command,
+    },
+    "Look": {
+        "report": report.command,
+        "explain": explain.command,
+        "compare": compare.command,
+        "view": view.command,
+        "export": export.command,
+    },
+    "Real hosts": {"measure": measure.command},
+    "Kernels": {"selftest": selftest.command, "hunt": hunt.command, "bisect": bisect.command},
+    "Manage": {
+        "merge": merge.command,
+        "bundle": bundle.command,
+        "doctor": doctor.command,
+        "help": help_verb.command,
+    },
+}
+"""The verbs by what they are for, in the order of the help."""
+_PROGRAM_FOLLOWS = {"allow_interspersed_args": False}
+"""Settings of `exec`: what follows the program belongs to the program."""
+
+for _group, _verbs in _GROUPS.items():
+    for _verb, _command in _verbs.items():
+        app.command(
+            _verb, rich_help_panel=_group, context_settings=_PROGRAM_FOLLOWS if _verb == "exec" else None
+        )(_command)
+app.add_typer(kernel.app, name="kernel", rich_help_panel="Kernels")
+app.add_typer(store.app, name="store", rich_help_panel="Manage")
 
 
 @app.callback(invoke_without_command=True)

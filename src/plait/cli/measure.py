@@ -16,7 +16,7 @@ OutFile = Annotated[Path, typer.Option("--out", metavar="FILE", help="Scenario t
 
 
 def command(*, hosts: HostsOption, out: OutFile, ssh_config: SshConfigOption = None) -> int:
-    """Measure the lines between real hosts, and write a scenario that emulates them.
+    """Measure real lines, and write a scenario that emulates them.
 
     A line is a link name under which two hosts of the hosts file have an address. plait sends UDP packets in both
     directions, up to the limits of the file, to the first four ports of a host that the other one can reach.

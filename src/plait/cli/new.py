@@ -27,7 +27,7 @@ def command(
         Path | None, typer.Option(metavar="FILE", help="Scenario file to write", show_default="TEMPLATE.yaml")
     ] = None,
 ) -> None:
-    """Write a commented scenario to start from: a template, or a shipped scenario with its files.
+    """Copy a template, or a shipped scenario with its files.
 
     Without a template, list the templates.
     """
@@ -55,8 +55,8 @@ def command(
 
 def _contents(template: str, names: list[str]) -> tuple[bytes, dict[str, bytes]]:
     """Return the text of a template or shipped scenario, and its input files by their paths (RequestError)."""
-    from plait import scenario as scenarios
     from plait.scenario import library
+    from plait.scenario import load as load_scenario
     from plait.scenario.read.wording import nearest
     from plait.scenario.templates import template_text
 
@@ -70,5 +70,5 @@ def _contents(template: str, names: list[str]) -> tuple[bytes, dict[str, bytes]]
         )
         asked = shell_command("plait", "new", template)
         raise RequestError(f"{asked}: there is no such template or shipped scenario; {hint}")
-    files = scenarios.load(template).files
+    files = load_scenario(template).files
     return shipped.read_bytes(), {reference: file.path.read_bytes() for reference, file in files.items()}

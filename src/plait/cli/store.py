@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plait.cli.shared.ending import notify
+from plait.cli.shared.verbs import Verbs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
-app = typer.Typer(help="List what plait keeps in its cache, and prune it.", no_args_is_help=True)
+app = typer.Typer(cls=Verbs, help="List what plait keeps in its cache, and prune it.", no_args_is_help=True)
 
 
 @app.command("list")

@@ -50,11 +50,11 @@ def command(
     interval of that decides. It skips commits that do not build, whose trials fail, or that --most-seeds do not decide.
     The same command continues after an interrupt. Exit code 1: skipped commits hide the answer.
     """
-    from plait import scenario as scenarios
     from plait.api.bisection import BisectRequest, bisect
     from plait.cli.shared.kernel import show_step
     from plait.errors import RequestError
     from plait.kernel.from_tree import TreeRequest
+    from plait.scenario import load as load_scenario
     from plait.units import Ratio
 
     try:
@@ -63,7 +63,7 @@ def command(
         raise RequestError(f"--worse-by {worse_by}: {error}") from error
     patches, fragments = tuple(path.resolve() for path in patch or ()), tuple(config or ())
     build = TreeRequest(tree, None, patches, fragments, tuple(without or ()))
-    loaded = scenarios.load(scenario, tuple(overrides or ()))
+    loaded = load_scenario(scenario, tuple(overrides or ()))
     request = BisectRequest(
         loaded, scenario, tree, good, bad, metric, least, seeds, most_seeds, jobs, build
     )  # fmt: skip

@@ -108,7 +108,7 @@ def command(
         bool, typer.Option("--gdb", help="Stop the guest's kernel at its start for a debugger")
     ] = False,
 ) -> int:
-    """Run a program as root in a guest that cannot change this machine.
+    """Run a program as root in a guest, apart from this machine.
 
     The exit code is that of the program, or 124 if --timeout ended it.
     """

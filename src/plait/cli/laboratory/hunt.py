@@ -43,8 +43,9 @@ def command(
     ] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the files of faults")] = _OUT,
 ) -> int:
-    """Search a kernel's MPTCP for faults with random networks, connections and events.
+    """Search a kernel's MPTCP for faults with random networks.
 
+    Connections and events are random, too.
     plait checks that all bytes arrive once and intact, connections make progress, no socket is left, counters add up,
     and the kernel prints no warning. It makes the case of a fault smaller, and writes it to a file that repeats it.
     After an interrupt, plait prints what it has searched, and the command that continues. Exit code 1: there is a

@@ -11,8 +11,11 @@ from plait.binaries import AGENT
 from plait.cli.shared.ending import notify
 from plait.cli.shared.kernel import build_with_progress, chosen_kernel, show_build
 from plait.cli.shared.options import ConfigOption, KernelOption, PatchOption, TreeOption, WithoutOption
+from plait.cli.shared.verbs import Verbs
 
-app = typer.Typer(help="Build laboratory kernels and add algorithms to them.", no_args_is_help=True)
+app = typer.Typer(
+    cls=Verbs, help="Build laboratory kernels and add algorithms to them.", no_args_is_help=True
+)
 
 
 @app.command("build")

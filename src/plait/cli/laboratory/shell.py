@@ -95,15 +95,15 @@ def _serve(
 
 def _plan(scenario: str, overrides: list[str] | None, case: str | None) -> Plan:
     """Return the plan of the requested case, without what only a trial needs."""
-    from plait import scenario as scenarios
     from plait.kernel import additions
     from plait.plan.modules import with_modules
     from plait.plan.resolve import resolve
+    from plait.scenario import load as load_scenario
     from plait.scenario.vary.cases import expand
     from plait.scenario.vary.choose import choose_case
     from plait.seeds import trial_seed
 
-    loaded = scenarios.load(scenario, tuple(overrides or ()))
+    loaded = load_scenario(scenario, tuple(overrides or ()))
     cases = {entry.name: entry for entry in expand(loaded)}
     name = next(iter(cases)) if case is None else choose_case(case, list(cases))
     resolved = resolve(cases[name].scenario, trial_seed(loaded.seed, 0))

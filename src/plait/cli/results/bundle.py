@@ -29,8 +29,9 @@ def command(
         ),
     ] = None,
 ) -> int:
-    """Write a study as one archive for others: scenario, input files, identities, packages and data.
+    """Write a study as one archive for others.
 
+    It has the scenario, input files, identities, packages and data.
     `plait run BUNDLE --verify` repeats the study and compares the digest of each trial.
     """
     from plait.study.bundle.pack import write_bundle

@@ -90,7 +90,7 @@ def command(
     by: PartitionOption = Partition.case,
     out: FileOption = None,
 ) -> int:
-    """Convert a study, a trial or a flow to the format of another tool.
+    """Convert a study, trial or flow to the format of another tool.
 
     A table has one row for each case, trial and metric.
     """

@@ -1,0 +1,49 @@
+"""The groups of verbs as people see them: help without the types of switches, and options that went away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typer.core import TyperGroup
+
+from plait.errors import RequestError
+
+_FORMER = {
+    "run": {
+        "--pause": "the scenario has it: write --set pause=before, --set pause=after, or --set 'pause=[before, after]'",
+        "--trace": "the scenario has it: write --set 'monitors.tracepoints=[\"mptcp:*\"]'",
+    }
+}
+"""By verb, the options that went away, and what to write instead."""
+
+
+class Verbs(TyperGroup):
+    """A group of verbs."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options of the group, switches without a type."""
+        return _untyped(super().get_params(ctx))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a verb, whose switches have no type."""
+        verb = super().get_command(ctx, cmd_name)
+        if verb is not None:
+            _untyped(verb.get_params(ctx))
+        return verb
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the verb and its words. Raises RequestError for an option that went away."""
+        former = _FORMER.get(args[0], {}) if args else {}
+        for word in args[1 : args.index("--") if "--" in args else None]:
+            option = word.partition("=")[0]
+            if option in former:
+                raise RequestError(f"plait {args[0]} {option}: this option is gone, because {former[option]}")
+        return super().resolve_command(ctx, args)
+
+
+def _untyped(parameters: list[Any]) -> list[Any]:
+    """Return the parameters, of which each switch shows no `<bool>`."""
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False) and parameter.metavar is None:
+            parameter.metavar = ""
+    return parameters

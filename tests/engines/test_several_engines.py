@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fake_engine import FakeEngine
-from plait.cli.run import _with_engines
+from plait.cli.run import _engines
 from plait.dataset.provenance import read_provenance
 from plait.dataset.study_file import read_study_file
 from plait.engine.support import Unsupported, Use
@@ -102,14 +102,16 @@ def test_a_feature_that_an_engine_lacks_is_refused_in_its_place(tmp_path: Path) 
 
 def test_an_unknown_engine_is_refused_with_those_that_exist() -> None:
     with pytest.raises(RequestError, match="--engine fast: unknown engine; write one of: virtual"):
-        _with_engines("two-paths", [], ["fast"])
+        _engines("two-paths", ["fast"])
     with pytest.raises(ScenarioError, match="engine: 'fast'"):
         parse(TEXT + "engine: fast\n", "t.yaml")
 
 
 def test_one_engine_is_a_setting_and_the_varied_field_stays_varied() -> None:
-    assert _with_engines("two-paths", ["repeat=2"], ["virtual"]) == ["repeat=2", "engine=virtual"]
-    assert _with_engines("two-paths", ["vary.engine=[virtual]"], ["virtual"])[-1] == "vary.engine=[virtual]"
+    chosen = _engines("two-paths", ["virtual"])
+    assert load("two-paths", ["repeat=2", *chosen]).engine == "virtual"
+    varied = load("two-paths", ["vary.engine=[virtual, machine]", *chosen])
+    assert varied.vary["engine"] == ["virtual"]
     assert load("two-paths", ("engine=virtual",)).engine == "virtual"
 
 

@@ -10,12 +10,15 @@ import polars as pl
 import pytest
 
 import plait
+from plait.errors import ScenarioError
 from plait.results.long_table import factor_column
+from plait.units import Duration, Rate
 from result_folders import two_paths, write_study
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+BULK = {"bulk": {"from": "a", "to": "b", "duration": "1s"}}
 SCRIPT = """
 from pathlib import Path
 
@@ -29,6 +32,8 @@ figure: plait.Figure = again.figures["goodput"]
 figure.save("goodput.pdf")
 text: str = str(again.explain(case=again.cases[0]))
 rows: int = again.trials.height
+verdict: str = plait.compare(study, again, tolerance=0.02).verdict
+made: plait.Scenario = plait.scenario({"title": "t", "network": {"generator": "two-wans"}})
 """
 
 
@@ -48,11 +53,27 @@ def test_a_script_of_a_user_is_checked_by_types(tmp_path: Path) -> None:
 
 
 def test_the_package_shows_what_it_offers() -> None:
-    assert dir(plait) == ["Figure", "Scenario", "Study", "__version__", "load", "open", "run"]
+    assert dir(plait) == [
+        *("Figure", "Scenario", "Study", "__version__", "compare", "load", "open", "run", "scenario")
+    ]
     for name in plait.__all__:
         assert getattr(plait, name).__doc__
     with pytest.raises(AttributeError, match="has no attribute 'runn'"):
         _ = plait.runn  # type: ignore[attr-defined]
+
+
+def test_python_values_make_the_scenario_of_the_same_file(tmp_path: Path) -> None:
+    network = {"hosts": ["a", "b"], "links": {"a-b": {"rate": Rate(10**7), "trace": None}}}
+    made = plait.scenario({"title": "t", "network": network, "traffic": [BULK]})
+    text = "title: t\nnetwork: {hosts: [a, b], links: {a-b: {rate: 10mbit, trace: null}}}\n"
+    text += "traffic: [{bulk: {from: a, to: b, duration: 1s}}]\n"
+    (tmp_path / "t.yaml").write_text(text)
+    assert made.model_dump() == plait.load(tmp_path / "t.yaml").model_dump()
+    assert plait.load(tmp_path / "t.yaml", set={"repeat": 3}, seed=7, sample=Duration(10**7)).seed == 7
+    with pytest.raises(ScenarioError, match=r"^network\.links\.a-c: no node is called 'c'"):
+        plait.scenario(
+            {"title": "t", "network": {"hosts": ["a", "b"], "links": {"a-c": {}}}, "traffic": [BULK]}
+        )
 
 
 @pytest.fixture(scope="module")

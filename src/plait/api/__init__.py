@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from plait.api.calls import load, run
+from plait.api.calls import compare, load, run
 from plait.api.calls import open_study as open  # noqa: A004 - as plait.open
 from plait.api.study import Figure, Study
 
-__all__ = ["Figure", "Study", "load", "open", "run"]
+__all__ = ["Figure", "Study", "compare", "load", "open", "run"]

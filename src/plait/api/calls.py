@@ -1,46 +1,66 @@
-"""`plait.load`, `plait.run` and `plait.open`: the functions for notebooks and scripts."""
+"""`plait.load`, `plait.run`, `plait.open` and `plait.compare`: the functions for notebooks and scripts."""
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plait import scenario as scenarios
 from plait.api.study import Study
 from plait.engine.factory import make_engine
 from plait.engine.request import EngineRequest
 from plait.errors import RequestError, shell_command
 from plait.report import build
+from plait.scenario.generators.written import plain
+from plait.scenario.read.load import load as load_scenario
+from plait.scenario.vary.overrides import Override
 from plait.study.executors.choice import executor_of
 from plait.study.perform import Options, perform
 from plait.study.progress import in_notebook
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
     from concurrent.futures import Executor
 
+    from plait.analysis.model import StudiesComparison
     from plait.engine.engine import Engine
     from plait.scenario import Scenario
     from plait.study.executors.executor import TrialExecutor
 
 
-def load(reference: str | Path, **fields: object) -> Scenario:
+def load(
+    reference: str | Path,
+    *,
+    set: Mapping[str, object] | None = None,  # noqa: A002 - as on the command line
+    **fields: object,
+) -> Scenario:
     """Return the scenario in a file, or the shipped one of that name (docs/reference/scenario.md lists the fields).
 
     `fields` replace single top-level fields (`repeat=3`); `set` maps dotted paths to values
     (`set={"network.links.*.rate": "10mbit"}`). Raises plait.errors.ScenarioError with every mistake.
     """
-    paths = fields.pop("set", {})
-    if not isinstance(paths, dict):
+    if set is not None and not isinstance(set, Mapping):
         raise RequestError(
             "plait.load(.., set=): the value is no mapping; write a mapping from paths to values, {'repeat': 3}"
         )
-    written = {_option(path, value): f"set={{{path!r}: {value!r}}}" for path, value in paths.items()}
-    written |= {_option(name, value): f"{name}={value!r}" for name, value in fields.items()}
-    return scenarios.load(reference, tuple(written), written)
+    paths = [
+        Override(path, plain(value), f"set={{{path!r}: {value!r}}}") for path, value in (set or {}).items()
+    ]
+    named = [Override(name, plain(value), f"{name}={value!r}") for name, value in fields.items()]
+    return load_scenario(reference, [*paths, *named])
+
+
+def compare(
+    before: Study, after: Study, *, metrics: Sequence[str] = (), tolerance: float | None = None
+) -> StudiesComparison:
+    """Return how a study compares with an earlier one, as `plait compare BEFORE AFTER` does.
+
+    Without `metrics`, those decide by which the scenario of `after` judges, or else all that represent a kind of
+    traffic. Without `tolerance` (a ratio: 0.02 is 2 %), the smallest difference of interest of each metric decides.
+    """
+    return after.compared_with(before, metrics=tuple(metrics), tolerance=tolerance)
 
 
 def run(
@@ -74,7 +94,7 @@ def run(
     """
     if isinstance(scenario, str | Path):
         name, command = Path(scenario).stem, shell_command("plait", "run", scenario)
-        loaded = load(scenario, set=dict(set or {}))
+        loaded = load(scenario, set=set)
     else:
         if set:
             raise RequestError(
@@ -108,8 +128,3 @@ def run(
 def open_study(folder: str | Path) -> Study:
     """Return the study in an existing result folder (plait.errors.DataError if the folder is none)."""
     return Study(Path(folder))
-
-
-def _option(path: str, value: object) -> str:
-    """Return the field in the form of the option --set."""
-    return f"{path}={json.dumps(value, default=str)}"

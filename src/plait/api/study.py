@@ -212,14 +212,10 @@ class Study:
 
         return explain_study(self.folder, case=case, flow=flow, trial=trial)
 
-    def compare(
+    def compared_with(
         self, before: Study, *, metrics: tuple[str, ...] = (), tolerance: float | None = None
     ) -> StudiesComparison:
-        """Return how this study compares with an earlier one, as `plait compare BEFORE THIS` does.
-
-        Without `metrics`, those decide by which this study's scenario judges, or else all that represent a kind of
-        traffic. Without `tolerance`, the smallest difference of interest of each metric decides.
-        """
+        """Return how this study compares with an earlier one; `plait.compare` explains the arguments."""
         metrics = metrics or judged_in(self._data.about.scenario) or tuple(COMPARED)
         return compare_studies(
             before._data.cases,

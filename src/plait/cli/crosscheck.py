@@ -48,23 +48,27 @@ def command(
     modules: ImageModulesOption = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON")] = False,
 ) -> int:
-    """Run the same cases on several engines, and compare goodput, completion, RTT and shares of paths.
+    """Run the same cases on several engines, and compare them.
 
+    The comparison is of goodput, completion, RTT and shares of paths.
     Exit code 0: all agree within the bound; 1: some differ, or a trial failed.
     """
-    from plait import scenario as scenarios
     from plait.analysis.compare.engines import cross_check
     from plait.engine.factory import make_engine
     from plait.engine.request import EngineRequest
     from plait.report import build
     from plait.report.terminal.cross_check import explain_first, show_cross_check
     from plait.results.read import read_study
+    from plait.scenario import load as load_scenario
+    from plait.scenario.vary.overrides import Choice
     from plait.study.perform import Options, perform
     from plait.study.progress import on_standard_error
 
     names = _names(engines)
     limit = _bound(bound)
-    loaded = scenarios.load(scenario, (*(overrides or ()), f"vary.engine=[{', '.join(names)}]"))
+    loaded = load_scenario(
+        scenario, (*(overrides or ()), Choice("engine", tuple(names), f"--engines {engines}"))
+    )
     own_kernel = EngineRequest(
         kernel=kernel, modules=modules, warn=notify, progress=show_step, build=build_with_progress
     )

@@ -39,9 +39,9 @@ def command(
 
     Comments in the scenario list what plait cannot convert.
     """
-    from plait import scenario as scenarios
     from plait.errors import RequestError
     from plait.importers import mininet, minitopo
+    from plait.scenario import parse as parse_scenario
 
     output = None if out is None else output_file(out, "--out", new=True)
     try:
@@ -60,7 +60,7 @@ def command(
             "plait imports nothing else"
         )
     scenario_text = draft.text()
-    scenarios.parse(scenario_text, out.name if out else "the imported scenario")
+    parse_scenario(scenario_text, out.name if out else "the imported scenario")
     if output is None:
         sys.stdout.write(scenario_text)
         return

@@ -32,12 +32,12 @@ def command(
 
     Mistakes end with exit code 2. Cautions alone do not: the scenario runs, but may not show what you expect.
     """
-    from plait import scenario as scenarios
     from plait.plan.case_plan import resolve_case
     from plait.plan.lint.lint import lint_cases
+    from plait.scenario import load as load_scenario
     from plait.scenario.vary.cases import expand
 
-    loaded = scenarios.load(scenario, tuple(overrides or ()))
+    loaded = load_scenario(scenario, tuple(overrides or ()))
     cases = expand(loaded)
     cautions = lint_cases([resolve_case(case) for case in cases], loaded.seed)
     kernel_checked = _check_with_kernel(cases)

@@ -26,7 +26,6 @@ def command(
     """Print the resolved plan of a trial without running it."""
     import json
 
-    from plait import scenario as scenarios
     from plait.errors import RequestError
     from plait.kernel import additions
     from plait.plan.identity import plan_bytes
@@ -34,13 +33,14 @@ def command(
     from plait.plan.network import ifnames
     from plait.plan.resolve import resolve
     from plait.plan.shell.script import to_shell
+    from plait.scenario import load as load_scenario
     from plait.scenario.vary.cases import expand
     from plait.scenario.vary.choose import choose_case
     from plait.seeds import trial_seed
 
     if output_format not in ("json", "shell"):
         raise RequestError(f"--format {output_format}: unknown format; write json or shell")
-    loaded = scenarios.load(scenario, tuple(overrides or ()))
+    loaded = load_scenario(scenario, tuple(overrides or ()))
     cases = {entry.name: entry for entry in expand(loaded)}
     name = next(iter(cases)) if case is None else choose_case(case, list(cases))
     planned = resolve(cases[name].scenario, trial_seed(loaded.seed if seed is None else seed, repeat_index))

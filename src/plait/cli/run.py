@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import signal
 import sys
@@ -15,7 +14,6 @@ import typer
 from plait.cli.shared import complete
 from plait.cli.shared.ending import notify
 from plait.cli.shared.environment import environment_of
-from plait.cli.shared.flags import naming_flags
 from plait.cli.shared.kernel import build_with_progress, show_step
 from plait.cli.shared.options import (
     ConfigureOption,
@@ -38,6 +36,7 @@ if TYPE_CHECKING:
 
     from plait.cli.shared.bundles import RequestedStudy
     from plait.scenario import Scenario
+    from plait.scenario.vary.overrides import Choice
     from plait.study.executors.executor import TrialExecutor
     from plait.study.pauses import PausedTrial
     from plait.study.shard import Shard
@@ -75,18 +74,6 @@ ProgressOption = Annotated[
 ]
 _CHECKS = "Checks before the first trial"
 
-PauseOption = Annotated[
-    list[str] | None,
-    typer.Option(metavar="before|after", help="Halt each trial for a prompt in its network"),
-]
-StudyTraceOption = Annotated[
-    str | None,
-    typer.Option(
-        "--trace",
-        metavar="EVENTS",
-        help="Collect trace events of the kernel, such as mptcp:*,tcp:*, in the table trace of each trial",
-    ),
-]
 TrialTimeout = Annotated[
     float, typer.Option(min=1, metavar="SECONDS", help="Wall time after which plait ends a trial")
 ]
@@ -155,8 +142,6 @@ def command(
     repeat: RepeatOption = None,
     jobs: JobsOption = None,
     overrides: SetOption = None,
-    pause: PauseOption = None,
-    trace: StudyTraceOption = None,
     cluster: ClusterOption = None,
     insecure: InsecureOption = False,
     shard: ShardOption = None,
@@ -188,12 +173,19 @@ def command(
     from plait.study.perform import Options, perform
 
     executor, part = _elsewhere(cluster, shard, insecure=insecure)
-    flags = _fields_of(pause, trace)
-    overrides, kernel_name = _with_choices(scenario, overrides, flags, engine, kernel)
+    chosen = [*_engines(scenario, engine or []), *_kernels(scenario, kernel or [])]
     limits = (trial_timeout, policy(disk, ro, unconfined=unconfined), notify, show_step, host_settings)
-    request = EngineRequest(kernel_name, modules, *limits, build_with_progress, hosts, ssh_config, configure)
-    with naming_flags(flags), requested_study(scenario, overrides, seed, repeat, verify=verify) as asked:
-        command = _reproduce(scenario, asked.seed, asked.repeat, overrides)
+    with requested_study(scenario, [*(overrides or ()), *chosen], seed, repeat, verify=verify) as asked:
+        command = _reproduce(scenario, asked, overrides or [], chosen)
+        request = EngineRequest(
+            _own_kernel(asked.scenario, kernel),
+            modules,
+            *limits,
+            build_with_progress,
+            hosts,
+            ssh_config,
+            configure,
+        )
         folder, outcome = perform(
             asked.scenario, asked.name, partial(make_engine, request=request),
             Options(asked.seed, asked.repeat, jobs, fresh or verify, confirmed, calibration, part, command),
@@ -263,69 +255,46 @@ def _show(folder: Path, *, as_json: bool) -> bool:
     return bool(measured_cases(read_summary(folder))) and is_complete(cautions)
 
 
-def _fields_of(pauses: list[str] | None, trace: str | None) -> dict[str, str]:
-    """Return the overrides that the pauses and the trace events of the command line stand for, with their flags."""
-    flags = (
-        {f"pause=[{', '.join(pauses)}]": " ".join(f"--pause {pause}" for pause in pauses)} if pauses else {}
-    )
-    if trace is not None:
-        names = [name.strip() for name in trace.split(",")]
-        flags[f"monitors.tracepoints={json.dumps(names)}"] = f"--trace {shlex.quote(trace)}"
-    return flags
-
-
-def _with_choices(
-    scenario: str,
-    overrides: list[str] | None,
-    flags: dict[str, str],
-    engines: list[str] | None,
-    kernels: list[str] | None,
-) -> tuple[list[str], str | None]:
-    """Return the overrides with those of flags, engines and kernels of the command line (see `_with_kernels`)."""
-    with naming_flags(flags):
-        chosen = _with_engines(scenario, [*(overrides or ()), *flags], engines or [])
-        return _with_kernels(scenario, chosen, kernels or [])
-
-
-def _with_engines(scenario: str, overrides: list[str], engines: list[str]) -> list[str]:
-    """Return the overrides with the engines of the command line; several engines are a varied field."""
-    from plait import scenario as scenarios
+def _engines(scenario: str, engines: list[str]) -> list[Choice]:
+    """Return the choice of the engines of the command line; several engines are a varied field."""
     from plait.engine.factory import ENGINES
     from plait.errors import RequestError
+    from plait.scenario.vary.overrides import Choice
     from plait.study.bundle.repeat import is_bundle
 
     for name in engines:
         if name not in ENGINES:
             raise RequestError(f"--engine {name}: unknown engine; write one of: {', '.join(ENGINES)}")
-    if not engines:
-        return overrides
-    if is_bundle(scenario):
+    if engines and is_bundle(scenario):
         raise RequestError(f"--engine with {scenario}: a bundle repeats its study on the same engine")
-    if len(engines) == 1 and "engine" not in scenarios.load(scenario, tuple(overrides)).vary:
-        return [*overrides, f"engine={engines[0]}"]
-    return [*overrides, f"vary.engine=[{', '.join(dict.fromkeys(engines))}]"]
+    return [Choice("engine", tuple(dict.fromkeys(engines)), _flags("--engine", engines))] if engines else []
 
 
-def _with_kernels(scenario: str, overrides: list[str], kernels: list[str]) -> tuple[list[str], str | None]:
-    """Return the overrides with the kernels of the command line, which are a varied field if there are several.
+def _kernels(scenario: str, kernels: list[str]) -> list[Choice]:
+    """Return the choice of the kernels of the command line; several kernels are a varied field.
 
-    The second value is a single kernel for engines of a scenario that names none; it is no part of the study.
+    A single kernel is no part of a study whose scenario names none: see `_own_kernel`.
     """
-    from plait import scenario as scenarios
     from plait.errors import RequestError
+    from plait.scenario.vary.overrides import Choice
     from plait.study.bundle.repeat import is_bundle
 
-    names = list(dict.fromkeys(kernels))
+    names = tuple(dict.fromkeys(kernels))
     if not names or is_bundle(scenario):
         if len(names) > 1:
             raise RequestError(f"--kernel with {scenario}: a bundle repeats its study on one kernel")
-        return overrides, names[0] if names else None
-    loaded = scenarios.load(scenario, tuple(overrides))
-    if len(names) > 1 or "kernel" in loaded.vary:
-        return [*overrides, f"vary.kernel={json.dumps(names)}"], None
-    if loaded.kernel is not None:
-        return [*overrides, f"kernel={json.dumps(names[0])}"], None
-    return overrides, names[0]
+        return []
+    return [Choice("kernel", names, _flags("--kernel", kernels), if_given=True)]
+
+
+def _own_kernel(scenario: Scenario, kernels: list[str] | None) -> str | None:
+    """Return the kernel of the command line, if the scenario neither names one nor varies it."""
+    given = scenario.kernel is not None or "kernel" in scenario.vary
+    return None if given or not kernels else kernels[0]
+
+
+def _flags(option: str, values: list[str]) -> str:
+    return " ".join(f"{option} {shlex.quote(value)}" for value in values)
 
 
 def _ask(trial: PausedTrial) -> bool:
@@ -334,13 +303,16 @@ def _ask(trial: PausedTrial) -> bool:
     return ask(trial, environment_of([], terminal=True))
 
 
-def _reproduce(scenario: str, seed: int | None, repeat: int | None, overrides: list[str] | None) -> str:
+def _reproduce(scenario: str, asked: RequestedStudy, overrides: list[str], chosen: list[Choice]) -> str:
     """Return the command that reproduces the data: only options that affect them, and nothing of this machine."""
     arguments = ["plait", "run", scenario]
-    arguments += ["--seed", str(seed)] if seed is not None else []
-    arguments += ["--repeat", str(repeat)] if repeat is not None else []
-    for override in overrides or ():
+    arguments += ["--seed", str(asked.seed)] if asked.seed is not None else []
+    arguments += ["--repeat", str(asked.repeat)] if asked.repeat is not None else []
+    for override in overrides:
         arguments += ["--set", override]
+    for choice in chosen:
+        if choice.field == "engine" or len(choice.values) > 1 or asked.scenario.kernel is not None:
+            arguments += [word for value in choice.values for word in (f"--{choice.field}", value)]
     return shell_command(*arguments)
 
 

@@ -266,7 +266,7 @@ def test_the_end_of_input_goes_on_and_abort_ends_the_study(scenario: Path) -> No
 def test_impossible_pauses_are_refused_before_anything_runs(scenario: Path) -> None:
     done = run(scenario, "", "--json")
     assert (done.returncode, "the prompt needs standard output" in done.stderr) == (2, True)
-    done = run(scenario, "", "--pause", "never")
+    done = run(scenario, "", "--set", "pause=never")
     assert (done.returncode, "'never' is not a valid value; use one of: after, before" in done.stderr) == (
         2,
         True,
@@ -274,7 +274,7 @@ def test_impossible_pauses_are_refused_before_anything_runs(scenario: Path) -> N
 
 
 def test_at_a_terminal_virtual_time_passes_as_fast_as_real_time(scenario: Path) -> None:
-    terminal = Terminal("run", str(scenario), "--no-calibration", "--pause", "after", "--repeat", "1",
+    terminal = Terminal("run", str(scenario), "--no-calibration", "--set", "pause=after", "--repeat", "1",
                         "--out", str(scenario.parent / "out"))  # fmt: skip
     terminal.until("(trial 1 of 1) is halted after its traffic")
     terminal.until("plait> ")

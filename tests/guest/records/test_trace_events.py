@@ -76,7 +76,8 @@ def assert_events_agree(tables: dict[str, pl.DataFrame]) -> None:
 def test_the_events_of_a_trial_change_no_table_and_repeat(traced: str, tmp_path: Path) -> None:
     plain = trial(tmp_path / "plain", "--kernel", traced)
     first, second = (
-        trial(tmp_path / name, "--kernel", traced, "--trace", "mptcp:*") for name in ("first", "second")
+        trial(tmp_path / name, "--kernel", traced, "--set", "monitors.tracepoints=['mptcp:*']")
+        for name in ("first", "second")
     )
     assert set(first) == {*plain, "trace"}
     for name, table in plain.items():
@@ -87,13 +88,15 @@ def test_the_events_of_a_trial_change_no_table_and_repeat(traced: str, tmp_path:
 
 def test_an_unknown_event_is_refused_with_those_that_the_kernel_has(traced: str, tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=r"no trace event 'mptcp:get_send'.*mptcp:mptcp_subflow_get_send"):
-        trial(tmp_path / "x", "--kernel", traced, "--trace", "mptcp:get_send")
+        trial(tmp_path / "x", "--kernel", traced, "--set", "monitors.tracepoints=['mptcp:get_send']")
 
 
 def test_the_default_kernel_is_refused_with_the_command_that_builds_one(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="kernel build --tree DIR --tracing"):
-        trial(tmp_path / "x", "--trace", "mptcp:*")
+        trial(tmp_path / "x", "--set", "monitors.tracepoints=['mptcp:*']")
 
 
 def test_a_stock_kernel_has_trace_events(tmp_path: Path) -> None:
-    assert_events_agree(trial(tmp_path / "x", "--engine", "machine", "--trace", "mptcp:*"))
+    assert_events_agree(
+        trial(tmp_path / "x", "--engine", "machine", "--set", "monitors.tracepoints=['mptcp:*']")
+    )

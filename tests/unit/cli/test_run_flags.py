@@ -1,4 +1,4 @@
-"""Messages about a field that a flag of `plait run` set begin with the flag that the user wrote."""
+"""What `plait --help` shows, and how `plait run` treats its options: fields, choices, and options that went away."""
 
 from __future__ import annotations
 
@@ -11,10 +11,15 @@ from fake_engine import FakeEngine
 from plait.cli import app
 from plait.engine import factory
 from plait.engine.inventory import Inventory
-from plait.errors import ScenarioError
+from plait.errors import RequestError, ScenarioError
+from plait.scenario import parse
+from plait.scenario.read import load as reading
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from plait.scenario import Scenario
 
 NO_TRACE_EVENTS = Inventory(
     congestion_controls=("cubic",), schedulers=("default",), sysctls={}, shared_sysctls={}, trace_events=()
@@ -34,22 +39,49 @@ def refusal(*words: str) -> str:
     return str(result.exception)
 
 
-def test_a_kernel_without_trace_events_is_a_mistake_of_the_flag() -> None:
-    assert refusal("--trace", "mptcp:*").startswith(
-        "--trace 'mptcp:*': this kernel has no trace events; build one"
+def test_a_kernel_without_trace_events_is_a_mistake_of_the_override() -> None:
+    override = "monitors.tracepoints=['mptcp:*']"
+    assert refusal("--set", override).startswith(
+        f"--set {override}: monitors.tracepoints: this kernel has no trace events; build one"
     )
 
 
-def test_what_names_no_event_is_a_mistake_of_the_flag() -> None:
-    message = refusal("--trace", "mptcp:*,nothing")
-    assert message.startswith("--trace 'mptcp:*,nothing': ")
-    assert "'nothing'" in message
+def test_an_unknown_pause_is_a_mistake_of_the_override() -> None:
+    assert refusal("--set", "pause=during").startswith("--set pause=during: pause")
 
 
-def test_an_unknown_pause_is_a_mistake_of_the_flag() -> None:
-    assert refusal("--pause", "during").startswith("--pause during: ")
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        (("--pause", "before"), "write --set pause=before"),
+        (("--trace=mptcp:*",), "write --set 'monitors.tracepoints=[\"mptcp:*\"]'"),
+    ],
+)
+def test_an_option_that_went_away_names_the_field(words: tuple[str, ...], remedy: str) -> None:
+    result = CliRunner().invoke(app, ("run", "two-paths", *words), standalone_mode=False)
+    assert isinstance(result.exception, RequestError)
+    assert remedy in str(result.exception)
 
 
-def test_a_mistake_of_another_override_names_that_override() -> None:
-    message = refusal("--trace", "mptcp:*", "--set", "traffic.0.bulk.duration=never")
-    assert message.startswith("--set traffic.0.bulk.duration=never: ")
+def test_a_run_reads_its_scenario_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    parsed: list[str] = []
+
+    def noted(text: str, source: str, overrides: Sequence[str] = ()) -> Scenario:
+        parsed.append(source)
+        return parse(text, source, overrides)
+
+    monkeypatch.setattr(reading, "parse", noted)
+    monkeypatch.chdir(tmp_path)
+    words = ("--engine", "virtual", "--kernel", "a", "--kernel", "b", "--repeat", "1", "--set", "sample=0s")
+    result = CliRunner().invoke(app, ("run", "two-paths", *words), standalone_mode=False)
+    assert isinstance(result.exception, ScenarioError)
+    assert parsed == ["two-paths.yaml"]
+
+
+def test_the_help_groups_the_verbs_and_shows_no_type_of_switches() -> None:
+    shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).output
+    for group in ("Run", "Look", "Real hosts", "Kernels", "Manage"):
+        assert f"─ {group} ─" in shown
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    for verb in ((), ("run",), ("kernel", "build"), ("store",)):
+        assert "<bool>" not in CliRunner().invoke(app, [*verb, "--help"]).output

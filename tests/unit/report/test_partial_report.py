@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 import plait
 from fake_engine import FakeEngine
-from plait import scenario as scenarios
 from plait.analysis.gaps import part
 from plait.cautions import ANALYSIS_FAILED
 from plait.cli import app
@@ -20,6 +19,8 @@ from plait.errors import DataError, ScenarioError
 from plait.explain.unrestricted_paths import unrestricted_paths_of_case
 from plait.plan.resolve import resolve
 from plait.report import build
+from plait.scenario import load as load_scenario
+from plait.scenario import parse as parse_scenario
 from result_folders import two_paths, write_study
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def test_missing_paths_are_derived_from_a_recorded_scenario_whose_files_are_gone
     scenario_files: Path, form: str
 ) -> None:
     (scenario_files / "s.yaml").write_text(FORMS[form])
-    asked = scenarios.load(scenario_files / "s.yaml")
+    asked = load_scenario(scenario_files / "s.yaml")
     plan = resolve(asked, 1)
     kept = json.loads(json.dumps(asked.model_dump(mode="json", exclude_none=True)))
     unrestricted = unrestricted_paths_of_case(kept, "default", plan)
@@ -94,7 +95,7 @@ def test_missing_paths_are_derived_from_a_recorded_scenario_whose_files_are_gone
 
 def test_a_study_with_given_endpoints_and_a_programs_file_ends_in_a_report(scenario_files: Path) -> None:
     (scenario_files / "s.yaml").write_text(FORMS["a program's file"])
-    study = plait.run(scenarios.load(scenario_files / "s.yaml"), engine=FakeEngine(), progress=False)
+    study = plait.run(load_scenario(scenario_files / "s.yaml"), engine=FakeEngine(), progress=False)
     assert study.report.is_file()
     assert study.explain().cases
 
@@ -104,7 +105,7 @@ def test_a_plan_of_a_scenario_whose_files_were_not_read_names_the_field(scenario
     with pytest.raises(
         ScenarioError, match=r"programs\.0\.files\.x\.txt\.input: the file 'x\.txt' has not been read"
     ):
-        resolve(scenarios.parse(text, "s.yaml", ()), 1)
+        resolve(parse_scenario(text, "s.yaml", ()), 1)
 
 
 @pytest.fixture

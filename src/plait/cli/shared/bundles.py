@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from plait.dataset.study_file import StudyFile
     from plait.scenario import Scenario
+    from plait.scenario.vary.overrides import Choice
     from plait.study.bundle.record import BundleRecord
 
 
@@ -30,15 +31,15 @@ class RequestedStudy(NamedTuple):
 
 @contextmanager
 def requested_study(
-    reference: str, overrides: Sequence[str], seed: int | None, repeat: int | None, *, verify: bool
+    reference: str, overrides: Sequence[str | Choice], seed: int | None, repeat: int | None, *, verify: bool
 ) -> Iterator[RequestedStudy]:
     """Yield the study of a scenario file, of a shipped scenario or of a bundle, whose files exist until the end.
 
     A bundle sets seed and repeat. Raises RequestError, ScenarioError, DataError.
     """
-    from plait import scenario as scenarios
     from plait.cache import cache_root
     from plait.errors import RequestError
+    from plait.scenario import load as load_scenario
     from plait.study.bundle.repeat import is_bundle, open_bundle
 
     if not is_bundle(reference):
@@ -46,12 +47,12 @@ def requested_study(
             raise RequestError(
                 f"--verify {reference}: only a bundle can be verified; `plait bundle` writes one"
             )
-        loaded = scenarios.load(reference, tuple(overrides))
+        loaded = load_scenario(reference, tuple(overrides))
         yield RequestedStudy(loaded, Path(reference).stem, seed, repeat, None)
         return
     if overrides or seed is not None or repeat is not None:
         raise RequestError(
-            f"changing {reference}: a bundle repeats a study as it was, so --set, --pause, --seed and --repeat have no "
+            f"changing {reference}: a bundle repeats a study as it was, so --set, --seed and --repeat have no "
             "place; to change the study, run its scenario.yaml (`unzip`)"
         )
     cache_root().mkdir(parents=True, exist_ok=True)

@@ -34,12 +34,12 @@ def templates(incomplete: str) -> list[str]:
 
 def planned_cases(context: typer.Context, incomplete: str) -> list[str]:
     """Return the cases of the scenario on the command line."""
-    from plait import scenario as scenario_files
     from plait.errors import PlaitError
+    from plait.scenario import load as load_scenario
     from plait.scenario.vary.cases import expand
 
     try:
-        names = [case.name for case in expand(scenario_files.load(_subject(context, "scenario")))]
+        names = [case.name for case in expand(load_scenario(_subject(context, "scenario")))]
     except (PlaitError, OSError):
         return []
     return _starting(names, incomplete)
@@ -75,13 +75,13 @@ def suites(incomplete: str) -> list[str]:
 
 def fields(context: typer.Context, incomplete: str) -> list[str]:
     """Return the fields that the scenario on the command line has, and the top-level ones of all scenarios."""
-    from plait import scenario as scenario_files
     from plait.errors import PlaitError
     from plait.scenario import Scenario
+    from plait.scenario import load as load_scenario
 
     found = [f"{name}=" for name in Scenario.model_fields]
     try:
-        loaded = scenario_files.load(_subject(context, "scenario"))
+        loaded = load_scenario(_subject(context, "scenario"))
         found += _paths(loaded.model_dump(mode="json", exclude_unset=True), "")
     except (PlaitError, OSError):
         pass

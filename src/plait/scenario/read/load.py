@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from plait.errors import Mistake, ScenarioError
@@ -14,17 +13,16 @@ from plait.scenario.read.parse import parse
 from plait.scenario.read.wording import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from plait.scenario.scenario import Scenario
+    from plait.scenario.vary.overrides import Choice, Override
 
 
-def load(
-    reference: str | Path, overrides: Sequence[str] = (), written: Mapping[str, str] = MappingProxyType({})
-) -> Scenario:
+def load(reference: str | Path, overrides: Sequence[str | Override | Choice] = ()) -> Scenario:
     """Return the scenario in a file, or the shipped one of that name; a file takes precedence.
 
-    `overrides` are `PATH=VALUE`, applied before validation; see `parse` for `written`. Raises ScenarioError.
+    `parse` says what `overrides` are. Raises ScenarioError.
     """
     path = Path(reference)
     name = str(reference)
@@ -33,8 +31,12 @@ def load(
         if shipped is None:
             raise ScenarioError([Mistake("", None, None, "", _missing(path, name))])
         path, name = shipped, shipped.name
-    scenario = parse(read_text(path, name), name, overrides, written)
-    return scenario.attached(files=input_files(scenario, path.parent))
+    return with_files(parse(read_text(path, name), name, overrides), path.parent)
+
+
+def with_files(scenario: Scenario, folder: Path) -> Scenario:
+    """Return the scenario after reading its input files, whose paths are relative to `folder` (ScenarioError)."""
+    return scenario.attached(files=input_files(scenario, folder))
 
 
 def _missing(path: Path, name: str) -> str:

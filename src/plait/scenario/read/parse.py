@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from copy import deepcopy
 from fnmatch import fnmatchcase
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -18,13 +17,14 @@ from plait.errors import Mistake, OldSpellingWarning, ScenarioError
 from plait.scenario.check.events import WITHOUT_STATES
 from plait.scenario.generators import with_traffic
 from plait.scenario.generators.written import names as made_names
+from plait.scenario.generators.written import plain
 from plait.scenario.read import document, placeholders
 from plait.scenario.read.messages import mistakes_in
 from plait.scenario.read.source import Source
 from plait.scenario.read.wording import abbreviated
 from plait.scenario.scenario import Scenario
 from plait.scenario.spelling import rewritten, rewritten_path
-from plait.scenario.vary.overrides import NAMED, assign
+from plait.scenario.vary.overrides import NAMED, Choice, Override, assign
 from plait.scenario.vary.text import count_cases, field_path, varied_fields, zipped_with
 from plait.scenario.vary.unvaried import without_unvaried, without_unvaried_figures
 from plait.scenario.vary.variants import NoSuchField, TooMany, Variants, WrongVariant
@@ -41,13 +41,11 @@ MAX_COMPARED = 64
 """plait compares so many values of a varied field with each other; of longer lists, only their texts."""
 
 
-def parse(
-    text: str, source: str, overrides: Sequence[str] = (), written: Mapping[str, str] = MappingProxyType({})
-) -> Scenario:
-    """Return the scenario in `text`, with each `PATH=VALUE` of `overrides` applied before validation.
+def parse(text: str, source: str, overrides: Sequence[str | Override | Choice] = ()) -> Scenario:
+    """Return the scenario in `text`, with the overrides applied in their order before validation.
 
-    `source` is the name of the text in messages, and `written` has what messages call an override, if that is not
-    `--set PATH=VALUE`. Raises ScenarioError with every mistake.
+    `source` is the name of the text in messages. An override as text is `PATH=VALUE` of the option `--set`, with a
+    value in YAML. Raises ScenarioError with every mistake.
     """
     try:
         read = document.read(text)
@@ -62,16 +60,26 @@ def parse(
         for where, place, message in read.mistakes
     ]
     raw = read.value
-    if raw is None:
-        raise ScenarioError([*mistakes, Mistake(source, 1, 1, "", f"the file is empty; {_HOW}")])
     if not isinstance(raw, dict):
-        raise ScenarioError(
-            [*mistakes, Mistake(source, 1, 1, "", f"this is {abbreviated(raw)}, not a scenario; {_HOW}")]
-        )
+        problem = "the file is empty" if raw is None else f"this is {abbreviated(raw)}, not a scenario"
+        raise ScenarioError([*mistakes, Mistake(source, 1, 1, "", f"{problem}; {_HOW}")])
+    return _validated(raw, places, overrides, mistakes)
+
+
+def build(fields: Mapping[str, Any], overrides: Sequence[str | Override | Choice] = ()) -> Scenario:
+    """Return the scenario with the fields of a file as Python values. Raises ScenarioError with every mistake."""
+    return _validated(plain(dict(fields)), Source(""), overrides, [])
+
+
+def _validated(
+    raw: dict[str, Any],
+    places: Source,
+    overrides: Sequence[str | Override | Choice],
+    mistakes: list[Mistake],
+) -> Scenario:
+    """Return the scenario of unvalidated fields. Raises ScenarioError with these and all further mistakes."""
     raw = with_traffic(_rewrite(raw, places, mistakes))
-    mistakes += _apply_overrides(
-        raw, {option: written.get(option, f"--set {option}") for option in overrides}, places
-    )
+    mistakes += _apply_overrides(raw, overrides, places)
     raw = _rewrite(raw, places, mistakes)
     if any(where[:1] == ("vary",) for where in places.replaced):
         without_unvaried(raw)
@@ -89,7 +97,7 @@ def parse(
     if mistakes or scenario is None:
         raise ScenarioError(_sorted(mistakes))
     for caution in [*places.cautions, *_old_paths(scenario, places)]:
-        warnings.warn(str(caution), OldSpellingWarning, stacklevel=2)
+        warnings.warn(str(caution), OldSpellingWarning, stacklevel=3)
     return scenario.attached(source=places)
 
 
@@ -115,32 +123,47 @@ _JUDGED_WHOLE = {"programs": 2, "events": 1}
 _HOW = "start with title:, network: and traffic:; `plait list` shows examples"
 
 
-def _apply_overrides(raw: dict[str, Any], options: Mapping[str, str], places: Source) -> list[Mistake]:
-    """Apply the overrides, each with its name in messages, and return their mistakes."""
+def _apply_overrides(
+    raw: dict[str, Any], overrides: Sequence[str | Override | Choice], places: Source
+) -> list[Mistake]:
+    """Apply the overrides, and return their mistakes."""
     mistakes = []
-    for option, label in options.items():
-        path, equals, text = option.partition("=")
-        if not equals:
-            mistakes.append(
-                Mistake(
-                    label, None, None, "", "the option has no '='; write PATH=VALUE, for example repeat=3"
-                )
-            )
+    for asked in overrides:
+        override = _from_text(asked) if isinstance(asked, str) else asked
+        if isinstance(override, Mistake):
+            mistakes.append(override)
             continue
-        try:
-            value = document.read(text).value
-            today = rewritten_path(path.strip())
-            if today != path.strip():
-                places.cautions.append(
-                    Mistake(label, None, None, "", f"the next version refuses this path; write {today}")
-                )
-            for where in assign(raw, today, value):
-                places.replaced[where] = label
-        except document.Refused as refused:
-            mistakes.append(Mistake(label, None, None, path, f"the value cannot be read: {refused.reason}"))
-        except ValueError as error:
-            mistakes.append(Mistake(label, None, None, "", str(error)))
+        chosen = override.override(raw) if isinstance(override, Choice) else override
+        if chosen is not None:
+            mistakes += _apply(raw, chosen, places)
     return mistakes
+
+
+def _from_text(option: str) -> Override | Mistake:
+    """Return the override in the text of an option `--set`, or its mistake."""
+    path, equals, text = option.partition("=")
+    label = f"--set {option}"
+    if not equals:
+        return Mistake(label, None, None, "", "the option has no '='; write PATH=VALUE, for example repeat=3")
+    try:
+        return Override(path, document.read(text).value, label)
+    except document.Refused as refused:
+        return Mistake(label, None, None, path, f"the value cannot be read: {refused.reason}")
+
+
+def _apply(raw: dict[str, Any], override: Override, places: Source) -> list[Mistake]:
+    """Set the field of an override in place, and return its mistake."""
+    path = override.path.strip()
+    today = rewritten_path(path)
+    if today != path:
+        caution = f"the next version refuses this path; write {today}"
+        places.cautions.append(Mistake(override.label, None, None, "", caution))
+    try:
+        for where in assign(raw, today, override.value):
+            places.replaced[where] = override.label
+    except ValueError as error:
+        return [Mistake(override.label, None, None, "", str(error))]
+    return []
 
 
 def _place_names(raw: dict[str, Any], places: Source) -> None:

@@ -8,12 +8,14 @@ the path of a field is one name: `vary.network.links.h1-s1.rate` adds this facto
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from plait.scenario.generators.written import names
 from plait.scenario.read.wording import nearest
 from plait.scenario.vary.text import field_path
+from plait.scenario.vary.unvaried import varied_by
 
 if TYPE_CHECKING:
     from plait.scenario.mistakes import Where
@@ -25,6 +27,37 @@ _FIXED = (("network", "links"), *NAMED)
 _WITH_FIELDS = (("vary", "zip"), ("vary", "latin_hypercube", "fields"))
 """Mappings below `vary` from fields to their values."""
 _DEPTH = 12
+
+
+@dataclass(frozen=True)
+class Override:
+    """A value that replaces the one of a field before validation."""
+
+    path: str
+    """The path of the field, as under `--set`."""
+    value: Any
+    """In the form of a file: mappings, lists, and text for quantities."""
+    label: str
+    """What set it, as people wrote it: `--set repeat=3`, or `repeat=3` in Python."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Values of one field: a single one replaces the field's value, several vary it."""
+
+    field: str
+    values: tuple[str, ...]
+    label: str
+    if_given: bool = False
+    """Whether a single value only replaces one that the scenario gives."""
+
+    def override(self, raw: dict[str, Any]) -> Override | None:
+        """Return the override of a scenario's unvalidated fields; None if there is nothing to replace."""
+        if len(self.values) > 1 or self.field in varied_by(raw.get("vary")):
+            return Override(f"vary.{self.field}", list(self.values), self.label)
+        if self.if_given and raw.get(self.field) is None:
+            return None
+        return Override(self.field, self.values[0], self.label)
 
 
 def split(path: str) -> tuple[str, ...]:

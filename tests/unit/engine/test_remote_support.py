@@ -62,7 +62,7 @@ def traffic_plan(traffic: str) -> Plan:
 
 
 def test_a_prototype_is_refused_once_with_the_engine_that_runs_it() -> None:
-    plan = traffic_plan("prototype: {from: a, to: b, message: 1KB, interval: 10ms, messages: 2}")
+    plan = traffic_plan("prototype: {from: a, to: b, message: 1KB, every: 10ms, messages: 2}")
     assert {lack.use.feature for lack in lacking(plan, LACKS)} == {"programs"}
     assert features(plan) == []
     (refused,) = sockets(plan)

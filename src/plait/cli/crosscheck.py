@@ -50,8 +50,7 @@ def command(
 ) -> int:
     """Run the same cases on several engines, and compare them.
 
-    The comparison is of goodput, completion, RTT and shares of paths.
-    Exit code 0: all agree within the bound; 1: some differ, or a trial failed.
+    It compares goodput, completion, RTT and shares of paths. Exit code 1: some differ, or a trial failed.
     """
     from plait.analysis.compare.engines import cross_check
     from plait.engine.factory import make_engine
@@ -64,20 +63,17 @@ def command(
     from plait.study.perform import Options, perform
     from plait.study.progress import on_standard_error
 
-    names = _names(engines)
-    limit = _bound(bound)
-    loaded = load_scenario(
-        scenario, (*(overrides or ()), Choice("engine", tuple(names), f"--engines {engines}"))
-    )
+    names, limit = _names(engines), _bound(bound)
+    chosen = Choice("engine", tuple(names), f"--engines {engines}")
+    loaded = load_scenario(scenario, (*(overrides or ()), chosen))
     own_kernel = EngineRequest(
         kernel=kernel, modules=modules, warn=notify, progress=show_step, build=build_with_progress
     )
     laboratory = EngineRequest(warn=notify, build=build_with_progress)
-    name = f"{Path(scenario).stem}-crosscheck"
     command = shell_command("plait", "crosscheck", scenario, "--engines", engines)
     folder, outcome = perform(
         loaded,
-        name,
+        f"{Path(scenario).stem}-crosscheck",
         lambda engine: make_engine(engine, laboratory if engine == "virtual" else own_kernel),
         Options(repeat=repeat, jobs=jobs, command=command),
         folder=out,

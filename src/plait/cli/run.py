@@ -177,14 +177,9 @@ def command(
     limits = (trial_timeout, policy(disk, ro, unconfined=unconfined), notify, show_step, host_settings)
     with requested_study(scenario, [*(overrides or ()), *chosen], seed, repeat, verify=verify) as asked:
         command = _reproduce(scenario, asked, overrides or [], chosen)
+        own_kernel = _own_kernel(asked.scenario, kernel)
         request = EngineRequest(
-            _own_kernel(asked.scenario, kernel),
-            modules,
-            *limits,
-            build_with_progress,
-            hosts,
-            ssh_config,
-            configure,
+            own_kernel, modules, *limits, build_with_progress, hosts, ssh_config, configure
         )
         folder, outcome = perform(
             asked.scenario, asked.name, partial(make_engine, request=request),

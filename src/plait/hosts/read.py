@@ -16,7 +16,7 @@ from plait.scenario.read.source import Source
 if TYPE_CHECKING:
     from pathlib import Path
 
-_HOW = "start with limits: and hosts:; docs/how-to/real-hosts.md has an example"
+_REMEDY = "start with limits: and hosts:; docs/how-to/real-hosts.md has an example"
 
 
 def read_hosts(path: Path) -> HostsFile:
@@ -34,17 +34,17 @@ def parse_hosts(text: str, name: str) -> HostsFile:
         read = document.read(text)
     except document.Refused as refused:
         line, column = (refused.place.line, refused.place.column) if refused.place else (None, None)
-        where = ".".join(map(str, refused.where))
-        raise ScenarioError([Mistake(name, line, column, where, refused.reason)]) from refused
+        field = ".".join(map(str, refused.where))
+        raise ScenarioError([Mistake(name, line, column, field, refused.reason)]) from refused
     source = Source(name, read.places)
-    mistakes = [source.mistake(where, message) for where, _, message in read.mistakes]
+    mistakes = [source.mistake(field, message) for field, _, message in read.mistakes]
     if not isinstance(read.value, dict):
-        raise ScenarioError([*mistakes, Mistake(name, 1, 1, "", f"this is not a file of hosts; {_HOW}")])
+        raise ScenarioError([*mistakes, Mistake(name, 1, 1, "", f"this is not a file of hosts; {_REMEDY}")])
     try:
         hosts = HostsFile.model_validate(read.value)
     except ValidationError as error:
         mistakes += [
-            source.mistake(where, _hint(where, message)) for where, message in mistakes_in(error, HostsFile)
+            source.mistake(field, _hint(field, message)) for field, message in mistakes_in(error, HostsFile)
         ]
         raise ScenarioError(sorted(mistakes, key=lambda m: (m.line or 0, m.column or 0))) from error
     if mistakes:
@@ -52,9 +52,9 @@ def parse_hosts(text: str, name: str) -> HostsFile:
     return hosts
 
 
-def _hint(where: tuple[str | int, ...], message: str) -> str:
+def _hint(field: tuple[str | int, ...], message: str) -> str:
     """Return the message for a missing field with an example of this file."""
-    hint = _HINTS.get(str(where[-1]) if where else "")
+    hint = _HINTS.get(str(field[-1]) if field else "")
     if hint is None or not message.startswith("this field is missing"):
         return message
     return f"this field is missing; {hint}"

@@ -9,15 +9,12 @@ import numpy as np
 from plait.analysis.wording import percent
 from plait.explain.cause import Cause
 from plait.explain.causes.kind import Kind
-from plait.explain.changes import (
-    Remedy,
-)
+from plait.explain.changes import Remedy
 
 if TYPE_CHECKING:
     from plait.explain.changes import Suspect
     from plait.explain.facts import FlowFacts
 
-Array = np.ndarray
 Places = tuple[str, ...]
 
 

@@ -9,18 +9,12 @@ import numpy as np
 from plait.analysis.wording import size
 from plait.explain.cause import Cause
 from plait.explain.causes.kind import Kind
-from plait.explain.changes import (
-    BUFFER,
-    LEAST_BUFFER,
-    Remedy,
-    host_setting,
-)
+from plait.explain.changes import BUFFER, LEAST_BUFFER, Remedy, host_setting
 
 if TYPE_CHECKING:
     from plait.explain.changes import Suspect
     from plait.explain.facts import FlowFacts
 
-Array = np.ndarray
 Places = tuple[str, ...]
 AT_ONCE = (
     "ask for a larger buffer at once (send_buffer, receive_buffer; SO_SNDBUF, SO_RCVBUF), because the kernel kept it "

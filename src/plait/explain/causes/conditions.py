@@ -9,11 +9,7 @@ import numpy as np
 from plait.analysis.wording import plain, rate, seconds, size
 from plait.explain.cause import Cause
 from plait.explain.causes.kind import Kind
-from plait.explain.changes import (
-    Remedy,
-    link_change,
-    without_events,
-)
+from plait.explain.changes import Remedy, link_change, without_events
 from plait.explain.link_evidence import MAX_PLACES, jitter_sentences
 
 if TYPE_CHECKING:

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from plait.analysis.wording import size
 from plait.explain.cause import Cause
 from plait.explain.causes.kind import Kind
-from plait.explain.changes import (
-    link_change,
-)
+from plait.explain.changes import link_change
 from plait.explain.link_evidence import drop_sentences
 
 if TYPE_CHECKING:
     from plait.explain.facts import FlowFacts
 
-Array = np.ndarray
 Places = tuple[str, ...]
 
 

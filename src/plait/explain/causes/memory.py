@@ -9,17 +9,13 @@ import numpy as np
 from plait.analysis.wording import seconds, size
 from plait.explain.cause import WINDOWS, Cause
 from plait.explain.causes.kind import Kind
-from plait.explain.changes import (
-    LEAST_BUFFER,
-    Remedy,
-)
+from plait.explain.changes import LEAST_BUFFER, Remedy
 
 if TYPE_CHECKING:
     from plait.explain.changes import Suspect
     from plait.explain.facts import FlowFacts, PathFacts
     from plait.explain.time.path_time import PathTime
 
-Array = np.ndarray
 Places = tuple[str, ...]
 
 STALLED = 0.1

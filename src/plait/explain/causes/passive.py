@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from plait.explain.cause import Cause
 from plait.explain.causes.kind import Kind
 
-Array = np.ndarray
-Places = tuple[str, ...]
-
-
 KINDS = (
-    Kind(
-        Cause.AT_CAPACITY,
-        title="at capacity",
-        clause="the links were full",
-        is_harmless=True,
-    ),
+    Kind(Cause.AT_CAPACITY, title="at capacity", clause="the links were full", is_harmless=True),
     Kind(
         Cause.ON_TIME,
         title="on time",

@@ -9,10 +9,7 @@ import numpy as np
 from plait.explain.cause import Cause
 from plait.explain.causes.drops import retransmitted
 from plait.explain.causes.kind import Kind
-from plait.explain.changes import (
-    Remedy,
-    link_change,
-)
+from plait.explain.changes import Remedy, link_change
 from plait.explain.link_evidence import MAX_PLACES
 
 if TYPE_CHECKING:
@@ -20,7 +17,6 @@ if TYPE_CHECKING:
     from plait.explain.facts import FlowFacts, PathFacts
     from plait.explain.time.path_time import PathTime
 
-Array = np.ndarray
 Places = tuple[str, ...]
 
 

@@ -9,9 +9,7 @@ import numpy as np
 from plait.analysis.wording import micros, percent, plain, rate
 from plait.explain.cause import SLOWED, WINDOWS, Cause
 from plait.explain.causes.kind import Kind
-from plait.explain.changes import (
-    Remedy,
-)
+from plait.explain.changes import Remedy
 from plait.explain.link_evidence import MAX_PLACES, drop_sentences
 from plait.explain.time.history import LOOK_BACK
 

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from plait.analysis.wording import micros, plain, seconds
 from plait.explain.cause import Cause
 from plait.explain.causes.kind import Kind
 from plait.explain.causes.subflows import late_subflows
-from plait.explain.changes import (
-    LONGER,
-    Remedy,
-)
+from plait.explain.changes import LONGER, Remedy
 
 if TYPE_CHECKING:
     from plait.explain.changes import Suspect
     from plait.explain.facts import FlowFacts
 
-Array = np.ndarray
 Places = tuple[str, ...]
 
 

@@ -9,11 +9,7 @@ import numpy as np
 from plait.analysis.wording import percent, seconds
 from plait.explain.cause import Cause
 from plait.explain.causes.kind import Kind
-from plait.explain.changes import (
-    Remedy,
-    host_setting,
-    without_events,
-)
+from plait.explain.changes import Remedy, host_setting, without_events
 from plait.explain.link_evidence import MAX_PLACES
 from plait.explain.reasons import ANNOUNCEMENT_REPEATS
 
@@ -21,7 +17,6 @@ if TYPE_CHECKING:
     from plait.explain.changes import Suspect
     from plait.explain.facts import FlowFacts
 
-Array = np.ndarray
 Places = tuple[str, ...]
 
 

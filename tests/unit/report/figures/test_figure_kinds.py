@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import pytest
 
@@ -20,6 +20,7 @@ from plait.report.figures.study_figures import drawn_figure, laid_out
 from plait.report.render.paper import PAPERS, PIXELS_PER_MM, width_in_mm
 from plait.report.render.render import standalone, svg_of, width_of
 from plait.report.representatives import spread
+from plait.scenario.fields.figures import Kind
 from svg_boxes import clipped, overlaps, size_of, text_boxes
 
 if TYPE_CHECKING:
@@ -76,6 +77,10 @@ def test_a_figure_is_laid_out_for_its_width_and_hardly_scaled(
     across, down = size_of(svg(kind, count, numbers, width))
     assert width * PIXELS_PER_MM / across == pytest.approx(1, abs=0.03)
     assert down * width / across <= 125, "at most half of a column of text"
+
+
+def test_every_kind_that_a_scenario_can_ask_for_is_drawn() -> None:
+    assert set(get_args(Kind)) <= set(KINDS)
 
 
 def test_every_tick_of_steps_has_its_label() -> None:

@@ -33,7 +33,7 @@ from fuzz.folders import Box
 from fuzz.scenarios import scenario_input
 from fuzz.verdict import judge_scenario
 
-from plait.scenario import library
+from plait.scenario.read import library
 
 if TYPE_CHECKING:
     from collections.abc import Callable

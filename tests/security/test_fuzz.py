@@ -10,7 +10,7 @@ from fuzz.folders import Box
 from fuzz.scenarios import scenario_input
 from fuzz.verdict import judge_scenario
 
-from plait.scenario import library
+from plait.scenario.read import library
 
 if TYPE_CHECKING:
     from pathlib import Path

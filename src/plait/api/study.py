@@ -23,7 +23,7 @@ from plait.report.render.render import Drawing, draw_all, standalone
 from plait.report.representatives import representatives
 from plait.report.table import factors_of, value_columns
 from plait.results.long_table import factor_column
-from plait.scenario.read.wording import nearest
+from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

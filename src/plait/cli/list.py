@@ -7,7 +7,7 @@ import typer
 
 def command() -> None:
     """List the shipped scenarios with their titles."""
-    from plait.scenario.library import shipped
+    from plait.scenario.read.library import shipped
 
     titles = shipped()
     width = max((len(name) for name, _ in titles), default=0)

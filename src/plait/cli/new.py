@@ -55,10 +55,10 @@ def command(
 
 def _contents(template: str, names: list[str]) -> tuple[bytes, dict[str, bytes]]:
     """Return the text of a template or shipped scenario, and its input files by their paths (RequestError)."""
-    from plait.scenario import library
     from plait.scenario import load as load_scenario
-    from plait.scenario.read.wording import nearest
+    from plait.scenario.read import library
     from plait.scenario.templates import template_text
+    from plait.scenario.wording import nearest
 
     if template in names:
         return template_text(template).encode(), {}

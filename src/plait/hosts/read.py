@@ -8,10 +8,10 @@ from pydantic import ValidationError
 
 from plait.errors import Mistake, ScenarioError
 from plait.hosts.model import HostsFile
+from plait.scenario.messages import mistakes_in
 from plait.scenario.read import document
 from plait.scenario.read.load import read_text
-from plait.scenario.read.messages import mistakes_in
-from plait.scenario.read.source import Source
+from plait.scenario.source import Source
 
 if TYPE_CHECKING:
     from pathlib import Path

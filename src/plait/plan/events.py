@@ -18,7 +18,7 @@ from plait.plan.model.qdiscs import Netem, Tbf
 from plait.plan.mptcp.host_events import OF_MPTCP, HostEvent
 from plait.scenario.fields.conditions import Conditions
 from plait.scenario.fields.events import happenings
-from plait.scenario.read.located import error_at
+from plait.scenario.located import error_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,8 +13,8 @@ from plait.errors import DataError, RequestError
 from plait.files import Folder
 from plait.results.flent import flent_document, flent_file
 from plait.results.perfetto import perfetto_trace
-from plait.scenario.read.wording import nearest
 from plait.scenario.vary.choose import choose_case
+from plait.scenario.wording import nearest
 from plait.version import __version__
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Mistakes in the fields of a scenario, before `read.source` locates them in a text."""
+"""Mistakes in the fields of a scenario, before `source` locates them in a text."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from plait.scenario.generators.written import Written
     from plait.scenario.mistakes import Where
-    from plait.scenario.read.source import Source
+    from plait.scenario.source import Source
 
 VaryText = dict[str, Annotated[list[Any], Field(min_length=1, max_length=MAX_SWEEP)] | str | dict[str, Any]]
 

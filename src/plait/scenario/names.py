@@ -1,4 +1,4 @@
-"""Check the names of nodes, and parse the names of links."""
+"""Check the names of nodes, parse those of links, and find the names of varied fields."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def read_link_name(text: str, nodes: Collection[str]) -> LinkName:
 
 def _unknown(splits: list[tuple[str, str]], nodes: Collection[str]) -> str:
     """Return which side of a link's name is not a node, for the split with most declared nodes."""
-    from plait.scenario.read.wording import nearest
+    from plait.scenario.wording import nearest
 
     a, b = max(splits, key=lambda pair: (pair[0] in nodes) + (pair[1] in nodes))
     missing = [side for side in (a, b) if side not in nodes]
@@ -101,3 +101,12 @@ def is_address(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def varied_by(vary: object) -> set[str]:
+    """Return the names of all varied fields in an unvalidated `vary`."""
+    parts = vary if isinstance(vary, dict) else {}
+    cases, design = parts.get("cases"), parts.get("latin_hypercube")
+    nested = [parts.get("zip"), design.get("fields") if isinstance(design, dict) else None]
+    nested += cases if isinstance(cases, list) else ()
+    return {name for part in (parts, *nested) if isinstance(part, dict) for name in part}

@@ -17,9 +17,9 @@ from pydantic import (
 from plait.scenario.check.events import WITHOUT_STATES
 from plait.scenario.check.references import check
 from plait.scenario.generators.written import GeneratorMistakes, write_out
+from plait.scenario.messages import mistakes_in
 from plait.scenario.mistakes import as_one_error
 from plait.scenario.model import ScenarioModel
-from plait.scenario.read.messages import mistakes_in
 from plait.scenario.spelling import rewritten
 
 

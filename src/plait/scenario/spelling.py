@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from plait.scenario.vary.unvaried import varied_by
+from plait.scenario.names import varied_by
 
 if TYPE_CHECKING:
     from plait.scenario.mistakes import FieldMistake, Where

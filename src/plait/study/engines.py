@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from plait.dataset.study_file import EngineFacts, KernelFacts
 from plait.errors import RequestError, ScenarioError
-from plait.scenario.read.source import Source
+from plait.scenario.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -18,7 +18,8 @@ from plait.explain.changes import Suspect
 from plait.explain.effect import effect, with_effects
 from plait.explain.unrestricted_paths import unrestricted_paths
 from plait.results.explain import RecordedScenario
-from plait.scenario import library, parse
+from plait.scenario import parse
+from plait.scenario.read import library
 from plait.scenario.read.inputs import input_files
 from plait.scenario.vary.cases import expand
 from plait.scenario.vary.overrides import assign

@@ -13,7 +13,7 @@ from conftest import run_plan
 from plait.plan.model.applications import Bulk, OnOff, Request, Stream, Transfer
 from plait.plan.resolve import resolve
 from plait.scenario import load
-from plait.scenario.library import shipped
+from plait.scenario.read.library import shipped
 from plait.scenario.vary.cases import expand
 from plait.seeds import trial_seed
 

@@ -16,7 +16,7 @@ from plait.analysis.series import trial_series
 from plait.errors import TrialError
 from plait.plan.resolve import resolve
 from plait.scenario import load
-from plait.scenario.library import find
+from plait.scenario.read.library import find
 from plait.scenario.templates import template_text
 from plait.scenario.vary.cases import expand
 

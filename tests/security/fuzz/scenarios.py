@@ -12,7 +12,7 @@ from functools import cache
 from random import Random
 from typing import Any
 
-from plait.scenario import library
+from plait.scenario.read import library
 from plait.scenario.read.document import read
 
 from . import words

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from plait.errors import ScenarioError
 from plait.scenario import parse
-from plait.scenario.read.source import Source
+from plait.scenario.source import Source
 from plait.scenario.vary.cases import expand
 from plait.seeds import trial_seed
 from scenario_samples import TWO, mistakes_as_text

@@ -11,7 +11,8 @@ import pytest
 from plait.errors import ScenarioError
 from plait.plan.identity import plan_bytes
 from plait.plan.resolve import resolve
-from plait.scenario import library, load, parse
+from plait.scenario import load, parse
+from plait.scenario.read import library
 from plait.scenario.scenario import Scenario
 from plait.scenario.vary.cases import expand
 from plait.scenario.vary.overrides import assign

@@ -14,7 +14,8 @@ from test_scenario_properties import FULL
 from plait.errors import ScenarioError
 from plait.plan.model.applications import Bulk, File, Transfer
 from plait.plan.resolve import resolve
-from plait.scenario import library, load, parse
+from plait.scenario import load, parse
+from plait.scenario.read import library
 from plait.scenario.read.document import read
 from plait.scenario.schema import schema, schema_text
 from plait.scenario.vary.cases import expand

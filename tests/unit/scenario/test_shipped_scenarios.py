@@ -13,7 +13,7 @@ from plait.plan.resolve import resolve
 from plait.plan.shell.script import to_shell
 from plait.scenario import load
 from plait.scenario.generators.kinds import KINDS
-from plait.scenario.library import shipped
+from plait.scenario.read.library import shipped
 from plait.scenario.vary.cases import expand
 
 NAMES = [name for name, _ in shipped()]

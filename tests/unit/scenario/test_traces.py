@@ -10,7 +10,7 @@ from plait.errors import ScenarioError
 from plait.plan.model.qdiscs import Netem, PlaitTrace, Tbf
 from plait.plan.resolve import resolve
 from plait.scenario import load
-from plait.scenario.read.traces import Opportunities, Rows, read_trace
+from plait.scenario.fields.traces import Opportunities, Rows, read_trace
 from plait.scenario.vary.cases import expand
 from scenario_samples import mistakes_as_text
 

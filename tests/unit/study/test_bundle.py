@@ -16,7 +16,8 @@ from plait.cli.shared.bundles import requested_study, show_repeat
 from plait.errors import DataError, RequestError, ScenarioError
 from plait.plan.case_plan import resolve_case
 from plait.plan.identity import plan_bytes
-from plait.scenario import library, load, parse
+from plait.scenario import load, parse
+from plait.scenario.read import library
 from plait.scenario.vary.cases import expand
 from plait.study.bundle.pack import scenario_text, write_bundle
 from plait.study.bundle.repeat import compare_with, open_bundle

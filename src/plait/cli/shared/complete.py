@@ -17,14 +17,14 @@ _MOST = 500
 
 def scenarios(incomplete: str) -> list[str]:
     """Return the shipped scenarios that start so; with none, the shell offers files."""
-    from plait.scenario.library import names
+    from plait.scenario.read.library import names
 
     return [name for name in names() if name.startswith(incomplete)]
 
 
 def templates(incomplete: str) -> list[str]:
     """Return what `plait new` copies and starts so."""
-    from plait.scenario.library import names
+    from plait.scenario.read.library import names
     from plait.scenario.templates import templates as known
 
     return sorted(

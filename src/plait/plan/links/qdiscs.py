@@ -32,7 +32,7 @@ from plait.plan.model.qdiscs import (
     Qdisc,
     Tbf,
 )
-from plait.scenario.read.traces import OPPORTUNITY_BYTES, Opportunities
+from plait.scenario.fields.traces import OPPORTUNITY_BYTES, Opportunities
 from plait.units import Queue
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from plait.plan.links.qdiscs import bucket_qdiscs
 from plait.plan.links.queue_lengths import ShapedInterface, configured_length
 from plait.plan.model.plan import Ifb, Redirect, SharedBucket
 from plait.plan.network.model import WIRE, mac
-from plait.scenario.read.located import error_at
+from plait.scenario.located import error_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

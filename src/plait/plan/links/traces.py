@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from plait.frames import frame_bytes
 from plait.scenario.fields.conditions import Conditions, Loss
 from plait.scenario.fields.links import LinkSpec
-from plait.scenario.read.located import error_at
-from plait.scenario.read.traces import OPPORTUNITY_BYTES, Opportunities, Rows
+from plait.scenario.fields.traces import OPPORTUNITY_BYTES, Opportunities, Rows
+from plait.scenario.located import error_at
 from plait.units import Rate
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from plait.plan.network.model import Port
     from plait.scenario.fields.network import InputFile
-    from plait.scenario.read.traces import Trace, TraceRow, TraceSpec
+    from plait.scenario.fields.traces import Trace, TraceRow, TraceSpec
     from plait.scenario.scenario import Scenario
 
 MAX_STEPS = 20_000

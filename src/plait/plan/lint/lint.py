@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from plait.cautions import Code
 from plait.plan.lint import event_warnings, flow_warnings, link_warnings, subflow_warnings, unused_settings
 from plait.plan.lint.finding import LintFinding
-from plait.scenario.read.source import Source
+from plait.scenario.source import Source
 from plait.seeds import trial_seed
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from plait.plan.network import sysctls
 from plait.scenario.fields.events import HostHappening, host_happenings
 from plait.scenario.fields.host_events import EndpointChange, LimitsEvent
 from plait.scenario.fields.settings import EndpointSpec
-from plait.scenario.read.located import error_at
+from plait.scenario.located import error_at
 from plait.units import Duration
 
 if TYPE_CHECKING:

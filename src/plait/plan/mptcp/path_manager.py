@@ -19,7 +19,7 @@ from plait.plan.mptcp.pm_state import (
     PathManagerState,
 )
 from plait.scenario.fields.settings import MAX_SUBFLOWS as MAX_JOINED
-from plait.scenario.read.located import error_at
+from plait.scenario.located import error_at
 
 if TYPE_CHECKING:
     from plait.plan.mptcp.host_events import HostEvent

@@ -12,8 +12,8 @@ from plait.plan.links.traces import followed
 from plait.plan.network import ifnames
 from plait.plan.network.model import Port, Segment, Topology, TopologyLink
 from plait.plan.network.openflow import Fabric
+from plait.scenario.located import error_at
 from plait.scenario.names import LinkName, read_link_name
-from plait.scenario.read.located import error_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from plait.plan.network.topology import delay_ns, every_way, way
 from plait.plan.routes.static_routes import statics
-from plait.scenario.read.located import error_at
+from plait.scenario.located import error_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

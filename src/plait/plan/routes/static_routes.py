@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING
 
-from plait.scenario.read.located import error_at
-from plait.scenario.read.wording import nearest
+from plait.scenario.located import error_at
+from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

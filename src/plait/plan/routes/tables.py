@@ -17,7 +17,7 @@ from plait.plan.model.plan import Route, Rule
 from plait.plan.routes.explicit_paths import explicit_paths
 from plait.plan.routes.path_rules import path_rules
 from plait.plan.routes.reach import Reach
-from plait.scenario.read.located import error_at
+from plait.scenario.located import error_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

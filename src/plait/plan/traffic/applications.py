@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from plait.plan.model import applications as plan
 from plait.plan.traffic.prototypes import prototype
 from plait.scenario.fields import traffic
-from plait.scenario.read.located import error_at
+from plait.scenario.located import error_at
 from plait.seeds import derived
 
 if TYPE_CHECKING:

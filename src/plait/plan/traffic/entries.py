@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from plait.plan.mptcp.pm_state import InitialSubflow
 from plait.plan.traffic.flow_paths import directed
 from plait.scenario.fields.traffic import ConnectionSpec, PageSpec
-from plait.scenario.read.located import error_at
+from plait.scenario.located import error_at
 
 if TYPE_CHECKING:
     from plait.plan.network.model import Port, Topology

@@ -13,8 +13,8 @@ from plait.plan.traffic.flow_paths import directed, ideal_bps, paths_of
 from plait.plan.traffic.flow_slots import copies, parts, slots, transport_of
 from plait.scenario.check.programs import program_name
 from plait.scenario.fields.traffic import ConnectionSpec
-from plait.scenario.read.located import error_at
-from plait.scenario.read.wording import nearest
+from plait.scenario.located import error_at
+from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.scenario.read.located import error_at
+from plait.scenario.located import error_at
 
 if TYPE_CHECKING:
     from plait.plan.mptcp.path_manager import PathManager

@@ -9,7 +9,7 @@ from plait.plan.model.plan import HostName
 from plait.plan.model.programs import Program, ProgramFile, Ready, Stop
 from plait.plan.traffic.flow_slots import copies
 from plait.scenario.check.programs import program_name
-from plait.scenario.read.located import error_at
+from plait.scenario.located import error_at
 
 if TYPE_CHECKING:
     from plait.plan.network.model import Topology

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from plait.plan.model.applications import Prototype
 from plait.plan.model.programs import Program, Stop
-from plait.scenario.read.located import error_at
+from plait.scenario.located import error_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from plait.scenario.check.conditions import condition_mistakes
 from plait.scenario.fields.conditions import Conditions
 from plait.scenario.fields.events import MAX_EVENTS, happenings
-from plait.scenario.read.wording import nearest
+from plait.scenario.wording import nearest
 from plait.units import Duration
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from plait.metrics import FIGURE_METRICS
 from plait.scenario.fields.figures import OVER_TIME, RESERVED
-from plait.scenario.read.wording import nearest
 from plait.scenario.vary.text import setting_names
 from plait.scenario.vary.unvaried import field_named
+from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

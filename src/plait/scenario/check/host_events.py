@@ -8,7 +8,7 @@ from plait.scenario.fields.events import host_happenings
 from plait.scenario.fields.host_events import EndpointChange
 from plait.scenario.fields.settings import EndpointSpec
 from plait.scenario.names import is_address
-from plait.scenario.read.wording import nearest
+from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.metrics import FIGURE_METRICS, JUDGED_METRICS, is_judged, judged_metric
-from plait.scenario.read.wording import closest, nearest
+from plait.scenario.wording import closest, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

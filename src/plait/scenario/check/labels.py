@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from plait.scenario.read.wording import nearest
+from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

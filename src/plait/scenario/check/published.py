@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.scenario.read.wording import nearest
 from plait.scenario.vary.text import setting_names
+from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

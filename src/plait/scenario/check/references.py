@@ -17,8 +17,8 @@ from plait.scenario.check.programs import check_programs
 from plait.scenario.check.published import check_published
 from plait.scenario.check.traffic import check_traffic
 from plait.scenario.names import LinkName, is_address, read_link_name
-from plait.scenario.read.wording import nearest
 from plait.scenario.vary.text import networks
+from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.scenario.names import is_address
-from plait.scenario.read.wording import nearest
+from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from plait.parts import Delay, Part, Whole
-from plait.scenario.read.traces import TraceSpec
+from plait.scenario.fields.traces import TraceSpec
 from plait.units import Packets, Queue, Rate, Ratio, Size
 
 Distribution = Literal["uniform", "normal", "pareto", "paretonormal"]

@@ -15,7 +15,7 @@ from plait.scenario.names import NodeName
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from plait.scenario.read.traces import Trace
+    from plait.scenario.fields.traces import Trace
 
 
 class NetworkSpec(Part):

@@ -16,8 +16,8 @@ from pydantic import BaseModel, ValidationError
 from plait.scenario.fields.network import NetworkSpec
 from plait.scenario.generators import programs, traffic
 from plait.scenario.generators.kinds import KINDS
-from plait.scenario.read.messages import mistakes_in
-from plait.scenario.read.wording import nearest
+from plait.scenario.messages import mistakes_in
+from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -26,6 +26,7 @@ from ruamel.yaml.events import (
 from ruamel.yaml.reader import ReaderError
 
 from plait.scenario.read.not_yaml import explained
+from plait.scenario.source import TextPlace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,14 +48,6 @@ _WORDS = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,
     "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class TextPlace:
-    """A place in the text; line and column count from 1."""
-
-    line: int
-    column: int
 
 
 class Refused(Exception):  # noqa: N818  # it carries a mistake of the text, not an error of the program

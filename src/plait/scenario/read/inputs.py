@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from plait.scenario.fields.network import InputFile
 from plait.scenario.fields.programs import InputContent
-from plait.scenario.read.located import error_at
-from plait.scenario.read.traces import MAX_TRACE_BYTES, TraceSpec, read_trace
+from plait.scenario.fields.traces import MAX_TRACE_BYTES, TraceSpec, read_trace
+from plait.scenario.located import error_at
 from plait.scenario.vary.text import varied_fields
 
 if TYPE_CHECKING:

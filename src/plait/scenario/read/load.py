@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait.errors import Mistake, ScenarioError
-from plait.scenario import library
+from plait.scenario.read import library
 from plait.scenario.read.document import MAX_CHARACTERS
 from plait.scenario.read.inputs import input_files
 from plait.scenario.read.parse import parse
-from plait.scenario.read.wording import nearest
+from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,16 +18,16 @@ from plait.scenario.check.events import WITHOUT_STATES
 from plait.scenario.generators import with_traffic
 from plait.scenario.generators.written import names as made_names
 from plait.scenario.generators.written import plain
+from plait.scenario.messages import mistakes_in
 from plait.scenario.read import document, placeholders
-from plait.scenario.read.messages import mistakes_in
-from plait.scenario.read.source import Source
-from plait.scenario.read.wording import abbreviated
 from plait.scenario.scenario import Scenario
+from plait.scenario.source import Source
 from plait.scenario.spelling import rewritten, rewritten_path
 from plait.scenario.vary.overrides import NAMED, Choice, Override, assign
 from plait.scenario.vary.text import count_cases, field_path, varied_fields, zipped_with
 from plait.scenario.vary.unvaried import without_unvaried, without_unvaried_figures
 from plait.scenario.vary.variants import NoSuchField, TooMany, Variants, WrongVariant
+from plait.scenario.wording import abbreviated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -9,11 +9,11 @@ from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from plait.scenario.read.located import error_at
-from plait.scenario.read.wording import nearest
+from plait.scenario.located import error_at
 from plait.scenario.vary.combinations import fields_of, rows
 from plait.scenario.vary.text import field_path
 from plait.scenario.vary.variants import NoSuchField, TooMany, Variants, WrongVariant
+from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from plait.scenario.read.located import error_at
+from plait.scenario.located import error_at
 from plait.scenario.vary.ranges import read_range
 from plait.seeds import derived
 

@@ -13,9 +13,9 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from plait.scenario.generators.written import names
-from plait.scenario.read.wording import nearest
+from plait.scenario.names import varied_by
 from plait.scenario.vary.text import field_path
-from plait.scenario.vary.unvaried import varied_by
+from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:
     from plait.scenario.mistakes import Where

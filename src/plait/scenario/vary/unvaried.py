@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from plait.scenario.names import varied_by
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -44,15 +46,6 @@ def _named(figure: object) -> list[str]:
     axes = [figure.get(part) for part in ("x", "y", "facets")]
     only = figure.get("only")
     return [name for name in (*axes, *(only if isinstance(only, dict) else ())) if isinstance(name, str)]
-
-
-def varied_by(vary: object) -> set[str]:
-    """Return the names of all varied fields in an unvalidated `vary`."""
-    parts = vary if isinstance(vary, dict) else {}
-    cases, design = parts.get("cases"), parts.get("latin_hypercube")
-    nested = [parts.get("zip"), design.get("fields") if isinstance(design, dict) else None]
-    nested += cases if isinstance(cases, list) else ()
-    return {name for part in (parts, *nested) if isinstance(part, dict) for name in part}
 
 
 def field_named(names: Sequence[str], name: str) -> str | None:

@@ -21,7 +21,8 @@ from plait.kernel import additions
 from plait.plan.case_plan import resolve_case
 from plait.plan.identity import plan_bytes
 from plait.results.explain import RecordedScenario
-from plait.scenario import library, parse
+from plait.scenario import parse
+from plait.scenario.read import library
 from plait.scenario.read.inputs import input_files
 from plait.scenario.vary.cases import expand
 from plait.study.bundle.record import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from plait.engine.factory import engines_with
 from plait.errors import ScenarioError
 from plait.scenario.fields.events import happenings
-from plait.scenario.read.source import Source
+from plait.scenario.source import Source
 from plait.seeds import trial_seed
 from plait.study.preflight.kernel import refuse_what_is_missing
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from plait.errors import ScenarioError
 from plait.plan.network import sysctls
-from plait.scenario.read.source import Source
-from plait.scenario.read.wording import closest
+from plait.scenario.source import Source
+from plait.scenario.wording import closest
 from plait.study.preflight.programs import missing_programs
 
 if TYPE_CHECKING:

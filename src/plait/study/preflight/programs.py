@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from plait.engine.packages import install_hint
 from plait.plan.traffic.programs import ENVIRONMENT, PRIVATE
 from plait.scenario.fields.programs import SHELL
-from plait.scenario.read.wording import closest
+from plait.scenario.wording import closest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

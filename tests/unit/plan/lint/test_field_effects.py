@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from plait.scenario import library, load
+from plait.scenario import load
+from plait.scenario.read import library
 from plait.testing.field_variants import additions, lint_knows, planned, raw_case, variants
 
 SHIPPED = library.folder() or Path()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from plait.scenario.mistakes import SEVERAL
-from plait.scenario.read.wording import abbreviated, closest, nearest
+from plait.scenario.wording import abbreviated, closest, nearest
 
 if TYPE_CHECKING:
     from pydantic import ValidationError

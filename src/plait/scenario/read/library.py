@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-_PLACES = (Path(__file__).parent / "shipped", Path(__file__).parents[3] / "scenarios")
+_PLACES = (Path(__file__).parents[1] / "shipped", Path(__file__).parents[4] / "scenarios")
 """Their folder in an installed package (from the wheel), and in the repository."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.errors import ScenarioError
-from plait.scenario.read.source import Source
+from plait.scenario.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plait.scenario.mistakes import Where
-    from plait.scenario.read.document import TextPlace
+
+
+@dataclass(frozen=True)
+class TextPlace:
+    """A place in the text; line and column count from 1."""
+
+    line: int
+    column: int
 
 
 @dataclass

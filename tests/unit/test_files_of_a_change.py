@@ -42,8 +42,14 @@ CHANGES = {
     ),
     "kind of traffic": Change(
         r"\bon_off\b|\bOnOff\b",
-        most=18,
-        users=frozenset({"src/plait/testing/planted.py", "src/plait/scenario/templates/two-paths.yaml"}),
+        most=17,
+        users=frozenset(
+            {
+                "src/plait/scenario/spelling.py",  # spellings of the last version
+                "src/plait/scenario/templates/two-paths.yaml",
+                "src/plait/testing/planted.py",
+            }
+        ),
     ),
     "cause": Change(
         r"\bBUCKET_EMPTY\b|\bbucket-empty\b",

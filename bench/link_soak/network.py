@@ -196,7 +196,7 @@ class Network:
         self.channels[link.ends[0]].link(a, attribute(IN | NESTED, back))
         for end, name in enumerate(link.names):
             self.nodes[link.ends[end]].ip(f"address add {link.address(end)}/24 dev {name}")
-            self.channels[link.ends[end]].device(name, up=True)
+            self.channels[link.ends[end]].device(name, enabled=True)
 
     def routes(self) -> None:
         """Give each node of the chain its way to both ends of it."""
@@ -241,9 +241,9 @@ class Network:
 
     def flap(self, link: Link) -> None:
         channel, name, _ = self._side(link)
-        channel.device(name, up=False)
+        channel.device(name, enabled=False)
         time.sleep(self.chance.choice((0, 0.001, 0.1, 1.0)))
-        channel.device(name, up=True)
+        channel.device(name, enabled=True)
         if link.number >= self.direct:
             self.routes()
         self.counts["ends down"] += 1

@@ -170,24 +170,24 @@ def _spare_cores() -> int:
 
 
 def shared_out(
-    target: str, requests: Sequence[Any], own: Callable[[int], Any], *, each: int = 1
+    target: str, requests: Sequence[Any], compute: Callable[[int], Any], *, batch: int = 1
 ) -> Iterator[tuple[int, Any]]:
     """Yield the place of each request with its answer, as the answers come; this process computes answers as well.
 
     Args:
         target: `MODULE:FUNCTION` for workers; takes a request and returns its answer, both JSON values.
         requests: JSON values.
-        own: takes the place of a request and returns its answer in this process; what it raises is raised here.
-        each: a worker is started for so many requests at least, because its start takes time.
+        compute: takes the place of a request and returns its answer in this process; what it raises is raised here.
+        batch: a worker is started for so many requests at least, because its start takes time.
 
     Without permission or memory for workers, this process computes everything.
     """
     waiting = deque(enumerate(requests))
     answers: queue.SimpleQueue[tuple[int, Any] | None] = queue.SimpleQueue()
     with _available() as pool:
-        workers = pool.ready(len(requests) // max(1, each) - 1)[: max(0, len(requests) - 1)]
+        workers = pool.ready(len(requests) // max(1, batch) - 1)[: max(0, len(requests) - 1)]
         threads: list[threading.Thread] = []
-        is_done = False
+        consumed = False
         try:
             with contextlib.suppress(RuntimeError):  # no further thread may start
                 for worker in workers:
@@ -196,10 +196,10 @@ def shared_out(
                     )
                     thread.start()
                     threads.append(thread)
-            yield from _collected(waiting, answers, workers[: len(threads)], own)
-            is_done = True
+            yield from _collected(waiting, answers, workers[: len(threads)], compute)
+            consumed = True
         finally:
-            if not is_done:
+            if not consumed:
                 pool.end()
             for thread in threads:
                 thread.join(_ENDS_S)
@@ -209,14 +209,14 @@ def _collected(
     waiting: deque[tuple[int, Any]],
     answers: queue.SimpleQueue[tuple[int, Any] | None],
     workers: Sequence[Worker],
-    own: Callable[[int], Any],
+    compute: Callable[[int], Any],
 ) -> Iterator[tuple[int, Any]]:
     """Yield answers of the workers and of this process until every request has one."""
     feeding = len(workers)
     while waiting or feeding:
         with contextlib.suppress(IndexError):  # a worker has taken the last one
             place, _ = waiting.popleft()
-            yield place, own(place)
+            yield place, compute(place)
         with contextlib.suppress(queue.Empty):
             while feeding:
                 answer = answers.get(timeout=None if waiting else PATIENCE_S, block=not waiting)

@@ -77,9 +77,9 @@ def conditions(case: dict) -> bytes:
 def make(channel: NetlinkSocket, case: dict) -> None:
     """Make both ends of the link, up."""
     ends = [attribute(ADDRESS, mac) + attribute(MTU, struct.pack("=I", case["mtu"])) for mac in MACS]
-    peer = header(up=True, changes=True) + attribute(NAME, NAMES[1].encode() + b"\0") + ends[1]
+    peer = header(enabled=True, changes=True) + attribute(NAME, NAMES[1].encode() + b"\0") + ends[1]
     data = attribute(PEER, peer) + attribute(OUT | NESTED, conditions(case))
-    channel.link(NAMES[0], data, CREATE | EXCLUSIVE, ends[0], up=True)
+    channel.link(NAMES[0], data, CREATE | EXCLUSIVE, ends[0], enabled=True)
 
 
 def count(channel: NetlinkSocket) -> tuple[dict[str, int], list[int]]:
@@ -140,7 +140,7 @@ def perform(channel: NetlinkSocket, case: dict) -> dict:
         sender.send(head + struct.pack("!II", number, number ^ 0xFFFFFFFF) + filler[: size - 22])
     if "down" in case:
         changed = time.clock_gettime_ns(time.CLOCK_REALTIME)
-        channel.device(case["down"], up=False)
+        channel.device(case["down"], enabled=False)
     time.sleep(case["wait_s"])
     counts, sojourns = count(channel)
     result = {

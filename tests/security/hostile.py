@@ -146,7 +146,7 @@ def go_on(folder: Path, scratch: Path) -> object:
         repeat=1,
     )
     runner = Runner(
-        StudyEngines.of({"virtual": FakeEngine()}),
+        StudyEngines.named({"virtual": FakeEngine()}),
         Store(scratch / "trials"),
         scratch / "trials",
         executor=LocalExecutor(1),

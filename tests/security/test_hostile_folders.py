@@ -211,7 +211,7 @@ def test_links_in_the_store_are_removed_and_never_followed(tmp_path: Path, preci
         source.mkdir()
         staging.mkdir()
         (source / "plan.json").write_text("{}")
-        store.put(IDENTITY, source, staging)
+        store.keep(IDENTITY, source, staging)
         assert not link.is_symlink()
         shutil.rmtree(tmp_path / "store")
         shutil.rmtree(source)

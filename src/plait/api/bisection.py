@@ -100,11 +100,11 @@ def bisect(request: BisectRequest, progress: Progress, report: Callable[[JudgedC
             f"bisecting with {request.name}: it has {len(cases)} cases, and a bisection measures one; fix what varies, "
             "for example --set vary.transport=[mptcp]"
         )
-    tree = GitTree.at(request.tree)
+    tree = GitTree.at_folder(request.tree)
     good, bad = tree.commit(request.good), tree.commit(request.bad)
     if good == bad:
         raise RequestError(f"--good {request.good} and --bad {request.bad} are the same commit; name two")
-    if tree.is_before(bad, good):
+    if tree.precedes(bad, good):
         raise RequestError(f"--good {request.good} is later than --bad {request.bad}; exchange them")
     if request.most_seeds < request.seeds:
         raise RequestError(

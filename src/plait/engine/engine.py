@@ -38,8 +38,8 @@ class EngineIdentity:
     @property
     def parts(self) -> tuple[str, ...]:
         """What of a trial's identity comes from the engine (see `plait.plan.identity.trial_identity`)."""
-        others = self.settings if self.engine == "virtual" else (self.engine, *self.settings)
-        return (self.kernel, self.agent_sha256, *others)
+        settings = self.settings if self.engine == "virtual" else (self.engine, *self.settings)
+        return (self.kernel, self.agent_sha256, *settings)
 
 
 @dataclass(frozen=True)

@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 class EngineKind:
     """An engine that the user can select."""
 
-    make: Callable[[EngineRequest], Engine]
+    create: Callable[[EngineRequest], Engine]
     lacks: Mapping[Feature, str]
     """The features that it lacks on every machine, and why (see `plait.engine.support`)."""
 
 
 ENGINES: Mapping[str, EngineKind] = {
-    "virtual": EngineKind(uml.make, uml.LACKS),
-    "machine": EngineKind(machine.make, machine.LACKS),
-    "host": EngineKind(host.make, host.LACKS),
-    "remote": EngineKind(remote.make, remote_support.LACKS),
+    "virtual": EngineKind(uml.create, uml.LACKS),
+    "machine": EngineKind(machine.create, machine.LACKS),
+    "host": EngineKind(host.create, host.LACKS),
+    "remote": EngineKind(remote.create, remote_support.LACKS),
 }
 
 
@@ -54,7 +54,7 @@ def make_engine(name: str = "virtual", request: EngineRequest | None = None) -> 
         raise RequestError(
             f"the engine {name} runs on the kernels that its hosts have; leave out the kernel {kernel}"
         )
-    return ENGINES[name].make(replace(request, kernel=kernel) if kernel else request)
+    return ENGINES[name].create(replace(request, kernel=kernel) if kernel else request)
 
 
 def engines_with(feature: Feature) -> list[str]:

@@ -64,7 +64,9 @@ class HostView:
     def hidden_path(self, text: str) -> str | None:
         """Return what to do about the first path in `text` that exists on this machine but not in the guest."""
         hidden = [
-            path for found in _PATH_IN_TEXT.findall(text)[:_MOST_PATHS] if self._hides(path := Path(found))
+            path
+            for text_path in _PATH_IN_TEXT.findall(text)[:_MOST_PATHS]
+            if self._hides(path := Path(text_path))
         ]
         if not hidden:
             return None
@@ -88,9 +90,9 @@ def view_for(
 
     `folders`: what the user adds by --ro; `directory`: where the programs run, if not in the current folder.
     """
-    here = Path.cwd() if directory is None else directory
-    implied = [here, *_named(words, here)]
-    interpreters = [*_environments(words, here)]
+    start = Path.cwd() if directory is None else directory
+    implied = [start, *_named(words, start)]
+    interpreters = [*_environments(words, start)]
     installed = [*map(Path, (*PROGRAMS, sys.prefix, sys.base_prefix)), _PLAIT, cache_root() / "npm"]
     paths = [*installed, *interpreters, *filter(_may_be_implied, implied), *folders]
     return HostView(tuple(dict.fromkeys(_with_targets(paths))))
@@ -123,26 +125,26 @@ def unseen(directory: Path) -> str:
     )
 
 
-def _environments(words: Sequence[str], here: Path) -> Iterator[Path]:
+def _environments(words: Sequence[str], start: Path) -> Iterator[Path]:
     """Yield the environment of each Python that a command line names, and the one that it comes from."""
-    for path in _paths(words, here):
+    for path in _paths(words, start):
         target = _resolved(path)
         if _PYTHON.fullmatch(target.name) and target.parent.name == "bin":
             places = [target.parents[1], *([path.parents[1]] if path.parent.name == "bin" else [])]
             yield from (place for place in places if not _contains_home(place))
 
 
-def _named(words: Sequence[str], here: Path) -> Iterator[Path]:
+def _named(words: Sequence[str], start: Path) -> Iterator[Path]:
     """Yield the folders that words of a command line name, and those of the files that they name."""
-    for path in _paths(words, here):
+    for path in _paths(words, start):
         folder = path if path.is_dir() else path.parent
         yield folder if _may_be_implied(folder) else path
 
 
-def _paths(words: Sequence[str], here: Path) -> Iterator[Path]:
+def _paths(words: Sequence[str], start: Path) -> Iterator[Path]:
     """Yield the files and folders of this machine that command lines name, also those of a shell."""
     parts = [part for word in words for part in _PART.findall(word)[:_MOST_PATHS] if "/" in part]
-    for path in dict.fromkeys(here / part for part in parts):
+    for path in dict.fromkeys(start / part for part in parts):
         if not any(path.is_relative_to(folder) for folder in _OF_THE_GUEST) and _exists(path):
             yield path
 

@@ -74,8 +74,8 @@ class PromptedGuest(Protocol):
     def run_clock_briefly(self) -> None:
         """Let a stopped clock run briefly, so that the guest handles an order whose end no prompt waits for."""
 
-    def wait(self, others: Sequence[int] = (), timeout_s: float = ...) -> list[int]:
-        """Wait until the guest emits output or ends, or one of `others` is ready. Return those of `others` that are."""
+    def wait(self, descriptors: Sequence[int] = (), timeout_s: float = ...) -> list[int]:
+        """Wait until the guest emits output or ends, or a descriptor is ready; return the ready ones."""
 
     def check_disk(self) -> None:
         """Raise TrialError if the guest has exceeded its disk limit."""

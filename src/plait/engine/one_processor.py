@@ -83,9 +83,9 @@ class OneProcessor:
 
 def threads_and_children(pid: int, proc: Path = Path("/proc")) -> set[int]:
     """Return the threads of process `pid` and its children; nothing after its end."""
-    found: set[int] = set()
+    threads: set[int] = set()
     with suppress(OSError, ValueError):
         for task in (proc / str(pid) / "task").iterdir():
-            found.add(int(task.name))
-            found.update(int(child) for child in (task / "children").read_text(encoding="ascii").split())
-    return found
+            threads.add(int(task.name))
+            threads.update(int(child) for child in (task / "children").read_text(encoding="ascii").split())
+    return threads

@@ -52,7 +52,7 @@ class EngineRecipe(Protocol):
     def files(self) -> tuple[ShippedFile, ...]:
         """The files that the engine needs."""
 
-    def make(self, files: Mapping[str, Path]) -> Engine:
+    def create(self, files: Mapping[str, Path]) -> Engine:
         """Return the engine; `files` are the paths of the files by SHA-256."""
 
 
@@ -75,7 +75,7 @@ class PickledEngine:
         """No files."""
         return ()
 
-    def make(self, files: Mapping[str, Path]) -> Engine:  # noqa: ARG002 - it needs none
+    def create(self, files: Mapping[str, Path]) -> Engine:  # noqa: ARG002 - it needs none
         """Return a copy of the engine."""
         engine: Engine = pickle.loads(self.content)  # noqa: S301 - from `recipe_of`, see above
         return engine

@@ -137,14 +137,14 @@ def compile_module(kernel: Kernel, source: AlgorithmSource) -> BuiltModule:
         Folder(folder).write(f"{source.stem}.c", source.content)
         makefile = _MAKEFILE.format(module=name, stem=source.stem, folder=folder)
         Folder(folder).write("Makefile", makefile.encode())
-        done = subprocess.run(
+        compiled = subprocess.run(
             ["make", "--silent", f"M={folder}", "modules"],
             cwd=tree, env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", **PINNED},
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
             check=False,
         )  # fmt: skip
-        output = _with_user_paths(done.stdout, folder / f"{source.stem}.c", source.path)
-        if done.returncode != 0:
+        output = _with_user_paths(compiled.stdout, folder / f"{source.stem}.c", source.path)
+        if compiled.returncode != 0:
             raise RequestError(f"{source.path} does not compile for Linux {kernel.version}:\n{output}")
         return BuiltModule((folder / f"{name}.ko").read_bytes(), output)
 

@@ -126,9 +126,9 @@ class Bisection:
         self._start(self._good)
         text = self._git("bisect", "start", "--no-checkout", self._bad, self._good, "--")
         for _ in range(MOST_STEPS):
-            done = self._answer(text, steps)
-            if done is not None:
-                return done
+            answer = self._answer(text, steps)
+            if answer is not None:
+                return answer
             commit = self._git("rev-parse", "BISECT_HEAD").strip()
             steps[commit] = self._judged(commit)
             report(steps[commit])
@@ -217,9 +217,9 @@ class Bisection:
         return None
 
     def _git(self, *arguments: str, allowed: tuple[int, ...] = (0,)) -> str:
-        done = run_git(list(arguments), {}, self._folder)
-        if done.returncode not in allowed:
-            reason = done.stderr.strip().splitlines() or ["it failed"]
+        result = run_git(list(arguments), {}, self._folder)
+        if result.returncode not in allowed:
+            reason = result.stderr.strip().splitlines() or ["it failed"]
             command = shell_command("git", *arguments[:2])
             raise KernelBuildError(f"`{command}` for {self._tree.folder}: {reason[0]}")
-        return done.stdout + done.stderr
+        return result.stdout + result.stderr

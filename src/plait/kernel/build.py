@@ -78,26 +78,26 @@ def build(tree: Path, recipe: Recipe, log: Path, progress: Progress, *, prepared
     """
     jobs = len(os.sched_getaffinity(0))
     with log.open("w", encoding="utf-8") as output:
-        make = _Make(tree, jobs, log, output)
+        maker = _Make(tree, jobs, log, output)
         if not prepared:
             progress("patching", None)
             for patch in recipe.patches:
-                make.run(
+                maker.run(
                     ["patch", "-p1", "--batch", "--forward", "--no-backup-if-mismatch", f"--input={patch}"]
                 )
             _add(tree, recipe)
-        done = _compiled(tree) if prepared and _is_configured(tree, recipe) else 0
+        compiled = _compiled(tree) if prepared and _is_configured(tree, recipe) else 0
         if not (prepared and _is_configured(tree, recipe)):
             progress("configuring", None)
-            _configure(make, recipe)
-        make.compile(progress, None if prepared and (tree / "vmlinux.symvers").exists() else STEPS, done)
+            _configure(maker, recipe)
+        maker.compile(progress, None if prepared and (tree / "vmlinux.symvers").exists() else STEPS, compiled)
         progress("linking", 1.0)
-        make.run(["strip", "-o", "linux.stripped", "linux"])
+        maker.run(["strip", "-o", "linux.stripped", "linux"])
         symbols = tree / "linux.symbols" if recipe.has_symbols else None
         if symbols is not None:
             progress("packing the symbols", None)
             keep = ["--only-keep-debug", "--compress-debug-sections=zlib"]
-            make.run(["objcopy", *keep, "linux", symbols.name])
+            maker.run(["objcopy", *keep, "linux", symbols.name])
         progress("packing the files that modules need", None)
         kit.pack(tree, tree / kit.ARCHIVE, quick=prepared)
     return Built(tree / "linux.stripped", tree / ".config", tree / kit.ARCHIVE, symbols, _compiler(), jobs)
@@ -113,18 +113,18 @@ def _add(tree: Path, recipe: Recipe) -> None:
         Folder(folder).write("Makefile", recipes.makefile(folder).encode())
 
 
-def _configure(make: _Make, recipe: Recipe) -> None:
+def _configure(maker: _Make, recipe: Recipe) -> None:
     fragment = "laboratory.config"
-    Folder(make.tree).write(fragment, recipe.fragment.encode())
-    make.run(["make", f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig"])
-    rejected = recipes.rejected_options(recipe.options, (make.tree / ".config").read_text(encoding="utf-8"))
+    Folder(maker.tree).write(fragment, recipe.fragment.encode())
+    maker.run(["make", f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig"])
+    rejected = recipes.rejected_options(recipe.options, (maker.tree / ".config").read_text(encoding="utf-8"))
     if rejected:
         lines = ", ".join(option.line for option in rejected)
         raise KernelBuildError(
             f"configuring the kernel: this version does not accept {lines}; "
             "an option was renamed, or a dependency of it is off"
         )
-    Folder(make.tree).write(_CONFIGURED, _configured(recipe).encode())
+    Folder(maker.tree).write(_CONFIGURED, _configured(recipe).encode())
 
 
 def _is_configured(tree: Path, recipe: Recipe) -> bool:
@@ -171,20 +171,20 @@ class _Make:
         """Run one command to its end (KernelBuildError if it fails)."""
         self._follow(command, lambda _line: None)
 
-    def compile(self, progress: Progress, total: int | None, done: int) -> None:
+    def compile(self, progress: Progress, total: int | None, compiled: int) -> None:
         """Compile and link, and report the progress: the file, and how many of about `total` there were.
 
-        An earlier build compiled `done` of them.
+        An earlier build compiled `compiled` of them.
         """
 
         def count(line: str) -> None:
-            nonlocal done
+            nonlocal compiled
             if line.startswith(("  CC ", "  AS ")):
-                done += 1 if total is None or done < total else 0
-                of = f"{done} of about {total} files" if total else f"file {done}"
+                compiled += 1 if total is None or compiled < total else 0
+                position = f"{compiled} of about {total} files" if total else f"file {compiled}"
                 progress(
-                    f"compiling, {of}: {line.rsplit(maxsplit=1)[-1]}",
-                    min(done / total, 0.99) if total else None,
+                    f"compiling, {position}: {line.rsplit(maxsplit=1)[-1]}",
+                    min(compiled / total, 0.99) if total else None,
                 )
 
         self._follow(["make", f"--jobs={self._jobs}", "linux", "modules_prepare"], count)
@@ -218,5 +218,5 @@ def _tail(log: Path) -> str:
 
 
 def _compiler() -> str:
-    done = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=False)
-    return done.stdout.splitlines()[0] if done.stdout else "unknown"
+    answer = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=False)
+    return answer.stdout.splitlines()[0] if answer.stdout else "unknown"

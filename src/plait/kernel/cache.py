@@ -64,7 +64,7 @@ def find(name: str) -> Kernel:
     """
     built = [kernel for kernel, _ in list_built()]
     matching = next(
-        (found for rule in _CALLED if (found := [kernel for kernel in built if rule(kernel, name)])), []
+        (kernels for rule in _CALLED if (kernels := [kernel for kernel in built if rule(kernel, name)])), []
     )
     by_default = {kernel.identity for kernel, record in list_built() if record.chosen_by_default}
     if name not in {kernel.identity for kernel in matching}:
@@ -127,10 +127,10 @@ def of_identity(identity: str, *, by_default: bool, built_here: bool = False) ->
 
 def label(kernel: Kernel, name: str) -> Kernel:
     """Give a kernel in the cache a name, which another one loses, and return it."""
-    for other, record in list_built():
-        wanted = name if other.identity == kernel.identity else None if record.label == name else record.label
+    for named, record in list_built():
+        wanted = name if named.identity == kernel.identity else None if record.label == name else record.label
         if wanted != record.label:
-            write_record(kernels_root() / other.identity, record.model_copy(update={"label": wanted}))
+            write_record(kernels_root() / named.identity, record.model_copy(update={"label": wanted}))
     return replace(kernel, label=name)
 
 

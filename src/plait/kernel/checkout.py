@@ -33,7 +33,7 @@ class GitTree:
     folder: Path
 
     @classmethod
-    def at(cls, folder: Path) -> GitTree:
+    def at_folder(cls, folder: Path) -> GitTree:
         """Return the tree in `folder` (RequestError if it is none; MachineError without git)."""
         if shutil.which("git") is None:
             raise MachineError(
@@ -41,21 +41,21 @@ class GitTree:
             )
         if not folder.is_dir():
             raise RequestError(f"--tree {folder}: there is no such folder; correct the path")
-        done = run_git(["-C", str(folder), "rev-parse", "--show-toplevel"], {})
-        if done.returncode != 0:
+        answer = run_git(["-C", str(folder), "rev-parse", "--show-toplevel"], {})
+        if answer.returncode != 0:
             raise RequestError(
                 f"--tree {folder}: this is no git tree; give a clone of Linux, or a plain folder with --source"
             )
-        return cls(Path(done.stdout.strip()))
+        return cls(Path(answer.stdout.strip()))
 
     def commit(self, revision: str) -> str:
         """Return the commit that `revision` names (RequestError if it names none)."""
-        done = self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-        if done.returncode != 0:
+        answer = self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        if answer.returncode != 0:
             raise RequestError(f"{self.folder}: git knows no commit {revision!r}; correct the revision")
-        return done.stdout.strip()
+        return answer.stdout.strip()
 
-    def is_before(self, earlier: str, later: str) -> bool:
+    def precedes(self, earlier: str, later: str) -> bool:
         """Return whether the history of the commit `later` has the commit `earlier`, or both are the same."""
         return self._git("merge-base", "--is-ancestor", earlier, later).returncode == 0
 
@@ -68,10 +68,10 @@ class GitTree:
         return Path(self._checked("rev-parse", "--path-format=absolute", "--git-path", name).strip())
 
     def _checked(self, *arguments: str) -> str:
-        done = self._git(*arguments)
-        if done.returncode != 0:
-            raise KernelBuildError(f"reading the git tree {self.folder}: {_first_line(done.stderr)}")
-        return done.stdout
+        answer = self._git(*arguments)
+        if answer.returncode != 0:
+            raise KernelBuildError(f"reading the git tree {self.folder}: {_first_line(answer.stderr)}")
+        return answer.stdout
 
     def _git(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return run_git(["-C", str(self.folder), *arguments], {})
@@ -91,8 +91,8 @@ class Checkout:
             self._git(["init", "--quiet"])
             for name, value in {"core.sparseCheckout": "true", "gc.auto": "0", "index.version": "4"}.items():
                 self._git(["config", name, value])
-            left_out = "\n".join(LEFT_OUT_OF_CHECKOUT) + "\n"
-            Folder(folder, (".git", "info")).write("sparse-checkout", left_out.encode())
+            excluded = "\n".join(LEFT_OUT_OF_CHECKOUT) + "\n"
+            Folder(folder, (".git", "info")).write("sparse-checkout", excluded.encode())
             Folder(objects.parent).write(objects.name, f"{tree.path('objects')}\n".encode())
 
     @property
@@ -131,28 +131,28 @@ class Checkout:
             if run_git([*apply, *map(str, patches)], index, self.folder).returncode != 0:
                 self._git(["read-tree", "--reset", state], index)
                 for patch in patches:
-                    before = self._git(["write-tree"], index).strip()
+                    state_before = self._git(["write-tree"], index).strip()
                     if run_git([*apply, str(patch)], index, self.folder).returncode != 0:
                         self._git(
-                            ["read-tree", "--reset", before], index
+                            ["read-tree", "--reset", state_before], index
                         )  # a merge that failed leaves conflicts
                         raise KernelBuildError(self._refused(patch, index, removable=removable))
             return self._git(["write-tree"], index).strip()
 
     def _refused(self, patch: Path, index: Mapping[str, str], *, removable: bool) -> str:
         """Return the message for a patch that does not apply to the index, with its hunk."""
-        done = run_git(["apply", "--cached", "--check", str(patch)], index, self.folder)
-        match = _FAILED.search(done.stderr)
-        where = f" at {match['file']}:{match['line']}" if match else ""
+        answer = run_git(["apply", "--cached", "--check", str(patch)], index, self.folder)
+        match = _FAILED.search(answer.stderr)
+        place = f" at {match['file']}:{match['line']}" if match else ""
         hunk = f", hunk {_hunk(patch, match['file'], match['line'])}" if match else ""
-        if "No valid patches" in done.stderr:
+        if "No valid patches" in answer.stderr:
             return f"applying {patch.name}: it has no diff; give what `git diff` or `git format-patch` writes"
-        if "corrupt patch" in done.stderr:
-            reason = _first_line(done.stderr).removeprefix("error: ")
+        if "corrupt patch" in answer.stderr:
+            reason = _first_line(answer.stderr).removeprefix("error: ")
             return f"applying {patch.name}: git cannot read it: {reason}; make it again with `git diff`"
-        reason = "" if match else f": {_first_line(done.stderr) or 'it conflicts with the tree'}"
+        reason = "" if match else f": {_first_line(answer.stderr) or 'it conflicts with the tree'}"
         remedy = f"leave it out with --without {patch.stem}" if removable else "rebase the patch on this tree"
-        return f"applying {patch.name}: the tree differs{where}{hunk}{reason}; {remedy}"
+        return f"applying {patch.name}: the tree differs{place}{hunk}{reason}; {remedy}"
 
     def with_files(self, state: str, files: Mapping[str, bytes]) -> str:
         """Return the git tree `state` with added files."""
@@ -174,12 +174,12 @@ class Checkout:
 
     def version_text(self, state: str) -> str:
         """Return the Makefile of a git tree (KernelBuildError if it has none)."""
-        done = run_git(["cat-file", "blob", f"{state}:Makefile"], {}, self.folder)
-        if done.returncode != 0:
+        answer = run_git(["cat-file", "blob", f"{state}:Makefile"], {}, self.folder)
+        if answer.returncode != 0:
             raise KernelBuildError(
                 f"{self._tree.folder} is not a Linux source tree: it has no Makefile; give another with --tree"
             )
-        return done.stdout
+        return answer.stdout
 
     def _git(
         self,
@@ -188,14 +188,14 @@ class Checkout:
         folder: Path | None = None,
         text: str | None = None,
     ) -> str:
-        done = run_git([*arguments], environment or {}, folder or self.folder, text)
-        if done.returncode != 0:
+        answer = run_git([*arguments], environment or {}, folder or self.folder, text)
+        if answer.returncode != 0:
             command = shell_command("git", arguments[0])
             raise KernelBuildError(
-                f"`{command}` in the checkout of {self._tree.folder}: {_first_line(done.stderr)}; if the disk "
+                f"`{command}` in the checkout of {self._tree.folder}: {_first_line(answer.stderr)}; if the disk "
                 f"is not full, remove {self.folder}"
             )
-        return done.stdout
+        return answer.stdout
 
 
 def _hunk(patch: Path, file: str, line: str) -> str:

@@ -58,12 +58,12 @@ def package(folder: Path, progress: Progress) -> Path:
     downloads = folder / "package"
     downloads.mkdir(parents=True, exist_ok=True)
     progress(f"downloading the package {PACKAGE}", None)
-    done = subprocess.run(
+    answer = subprocess.run(
         ["apt-get", "download", "-q", PACKAGE], cwd=downloads, capture_output=True, text=True, check=False
     )
     packages = sorted(downloads.glob("*.deb"))
-    if done.returncode != 0 or not packages:
-        raise KernelBuildError(_apt_failure(done.stderr))
+    if answer.returncode != 0 or not packages:
+        raise KernelBuildError(_apt_failure(answer.stderr))
     return _archive_in(packages[-1], folder)
 
 
@@ -120,14 +120,14 @@ def _receive(pinned: Pinned, file: BinaryIO, progress: Progress) -> str:
     digest = hashlib.sha256()
     with urllib.request.urlopen(pinned.url, timeout=_TIMEOUT_S) as answer:  # noqa: S310 - a constant
         total = int(answer.headers.get("Content-Length") or 0)
-        done = 0
+        received = 0
         while chunk := answer.read(_CHUNK):
             digest.update(chunk)
             file.write(chunk)
-            done += len(chunk)
-            progress(f"downloading {pinned.name}", done / total if total else None)
-    if total and done < total:
-        raise ConnectionError(f"the connection ended after {done} of {total} bytes")
+            received += len(chunk)
+            progress(f"downloading {pinned.name}", received / total if total else None)
+    if total and received < total:
+        raise ConnectionError(f"the connection ended after {received} of {total} bytes")
     return digest.hexdigest()
 
 

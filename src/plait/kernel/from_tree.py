@@ -54,7 +54,7 @@ def build_tree(request: TreeRequest, progress: Progress = silent) -> Kernel:
     """
     check_processor()
     check_tools()
-    tree = GitTree.at(request.tree)
+    tree = GitTree.at_folder(request.tree)
     if request.label is not None:
         _check_label(request.label)
     started = time.monotonic()

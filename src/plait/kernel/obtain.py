@@ -74,7 +74,7 @@ def ensure(
         if kernel is not None:
             return kernel
     check_tools(_package_hint())
-    requested = None if source is None else _given(source)
+    requested = None if source is None else _given_source(source)
     try:
         with cache.building(progress):
             if requested is not None:
@@ -98,7 +98,7 @@ class _Source:
     """An archive, or a folder."""
 
 
-def _given(path: Path) -> _Source:
+def _given_source(path: Path) -> _Source:
     if not path.exists():
         raise KernelBuildError(
             f"building from --source {path}: there is no such file or folder; correct the path"
@@ -117,7 +117,7 @@ def _packaged(progress: Progress) -> Kernel | None:
     record = None if packaged.forced_build() else packaged.package_record()
     if record is None or record.recipe_sha256 != recipe.load().sha256:
         return None
-    packaged.unpack(progress, again=True)
+    packaged.unpack(progress, replace=True)
     return _ready(debug=False)
 
 
@@ -175,9 +175,9 @@ def _any_source(sources: Sources, progress: Progress) -> _Source:
         for path in sorted(folder.glob(f"{fetch.PACKAGE}.tar.*")):
             return _Source("installed", path)
     reasons = []
-    for kind, get in sources.fetched:
+    for kind, fetcher in sources.fetched:
         try:
-            return _Source(kind, get(cache_root() / "sources", progress))
+            return _Source(kind, fetcher(cache_root() / "sources", progress))
         except KernelBuildError as error:
             reasons.append(f"{kind}: {error}")
     raise KernelBuildError(

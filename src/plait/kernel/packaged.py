@@ -59,20 +59,20 @@ def find(name: str) -> Kernel:
     return cache.find(name)
 
 
-def unpack(progress: Progress = silent, *, again: bool = False) -> None:
+def unpack(progress: Progress = silent, *, replace: bool = False) -> None:
     """Unpack the installed package's kernel into the cache, unless the cache has it; do nothing without a package.
 
     Args:
         progress: called with the step.
-        again: replace the kernel in the cache if its file has changed.
+        replace: replace the kernel in the cache if its file has changed.
 
     Raises KernelBuildError if the package is damaged or the cache cannot be written.
     """
     folder, record = _folder(), package_record()
-    if folder is None or record is None or _is_cached(record, again=again):
+    if folder is None or record is None or _is_cached(record, replace=replace):
         return
     with cache.building(progress):
-        if _is_cached(record, again=again):
+        if _is_cached(record, replace=replace):
             return  # another process has unpacked it
         progress(f"unpacking the kernel of the package {DISTRIBUTION}", None)
         with cache.workplace() as workplace:
@@ -97,8 +97,8 @@ def _folder() -> Path | None:
     return Path(places[0]) if places else None
 
 
-def _is_cached(record: BuildRecord, *, again: bool) -> bool:
-    if again:
+def _is_cached(record: BuildRecord, *, replace: bool) -> bool:
+    if replace:
         return cache.of_identity(record.identity, by_default=False) is not None
     return (cache.kernels_root() / record.identity / RECORD).is_file()
 

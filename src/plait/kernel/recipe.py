@@ -164,14 +164,14 @@ def _numbers(version: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def _replaced(options: tuple[Option, ...], more: tuple[Option, ...]) -> tuple[Option, ...]:
-    """Return the options with `more`, whose lines win."""
-    return tuple({option.name: option for option in (*options, *more)}.values())
+def _replaced(options: tuple[Option, ...], replacements: tuple[Option, ...]) -> tuple[Option, ...]:
+    """Return the options with `replacements`, whose lines win."""
+    return tuple({option.name: option for option in (*options, *replacements)}.values())
 
 
 def _without(patches: tuple[Path, ...], names: tuple[str, ...]) -> tuple[Path, ...]:
-    left_out = {_patch_named(name, patches) for name in names}
-    return tuple(patch for patch in patches if patch not in left_out)
+    excluded = {_patch_named(name, patches) for name in names}
+    return tuple(patch for patch in patches if patch not in excluded)
 
 
 def _patch_named(name: str, patches: tuple[Path, ...]) -> Path:

@@ -82,10 +82,10 @@ def of_distribution(series: str, progress: Progress = silent) -> StockKernel:
         raise RequestError(
             f"--kernel {SCHEME}{series}: this is not a version; write for example {SCHEME}6.12"
         )
-    cached = [kernel for kernel in _cached() if _is_of(kernel.version, series)]
+    cached = [kernel for kernel in _cached() if _in_series(kernel.version, series)]
     if cached:
         return max(cached, key=lambda kernel: _age(kernel.version))
-    known = [package for package in _known_packages() if _is_of(_package_version(package), series)]
+    known = [package for package in _known_packages() if _in_series(_package_version(package), series)]
     if not known:
         raise MachineError(
             f"looking for a kernel {series} among the distribution's packages: there is none for amd64; "
@@ -120,11 +120,11 @@ def numbers(version: str) -> tuple[int, int, int]:
     return (int(first[1]), int(first[2]), int(first[3] or 0)) if first else (0, 0, 0)
 
 
-def _distance(one: tuple[int, int, int], other: tuple[int, int, int]) -> tuple[int, int, int]:
-    return (abs(one[0] - other[0]), abs(one[1] - other[1]), abs(one[2] - other[2]))
+def _distance(version: tuple[int, int, int], wanted: tuple[int, int, int]) -> tuple[int, int, int]:
+    return (abs(version[0] - wanted[0]), abs(version[1] - wanted[1]), abs(version[2] - wanted[2]))
 
 
-def _is_of(version: str, series: str) -> bool:
+def _in_series(version: str, series: str) -> bool:
     parts = tuple(map(int, series.split(".")))
     return numbers(version)[: len(parts)] == parts
 
@@ -141,13 +141,13 @@ def _age(version: str) -> tuple[int, ...]:
 
 def _smallest_of_newest(packages: Sequence[str]) -> str:
     newest = max(_age(_package_version(package)) for package in packages)
-    same = [package for package in packages if _age(_package_version(package)) == newest]
-    return max(same, key=lambda package: ("-cloud-" in package, package))
+    newest_packages = [package for package in packages if _age(_package_version(package)) == newest]
+    return max(newest_packages, key=lambda package: ("-cloud-" in package, package))
 
 
 def _known_packages() -> list[str]:
-    done = _run(["apt-cache", "pkgnames", "linux-image-"], Path("/"), _APT_S)
-    return sorted(name for name in done.split() if _PACKAGE.match(name))
+    listed = _run(["apt-cache", "pkgnames", "linux-image-"], Path("/"), _APT_S)
+    return sorted(name for name in listed.split() if _PACKAGE.match(name))
 
 
 def _cached() -> Iterator[StockKernel]:
@@ -198,7 +198,7 @@ def _fetch(package: str, progress: Progress) -> StockKernel:
 
 def _run(command: list[str], folder: Path, timeout_s: float) -> str:
     try:
-        done = subprocess.run(
+        answer = subprocess.run(
             command, cwd=folder, capture_output=True, text=True, check=False, timeout=timeout_s
         )
     except FileNotFoundError as error:
@@ -207,14 +207,14 @@ def _run(command: list[str], folder: Path, timeout_s: float) -> str:
         ) from error
     except subprocess.TimeoutExpired as error:
         raise MachineError(f"running {' '.join(command)}: it took longer than {timeout_s:.0f} s") from error
-    if done.returncode != 0:
+    if answer.returncode != 0:
         reason = next(
-            (line for line in done.stderr.splitlines() if line.startswith("E:")), done.stderr[-300:]
+            (line for line in answer.stderr.splitlines() if line.startswith("E:")), answer.stderr[-300:]
         )
         raise MachineError(
             f"running {' '.join(command)}: {reason.strip()}; if the package lists are old, run `sudo apt-get update`"
         )
-    return done.stdout
+    return answer.stdout
 
 
 def _version(image: Path) -> str:

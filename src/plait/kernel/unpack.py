@@ -23,7 +23,7 @@ _DRIVERS = (
 )  # fmt: skip
 
 # Never compiled for ARCH=um, and three quarters of the tree. Kconfig files and Makefiles stay, because make reads them.
-LEFT_OUT = (
+UNUSED_FOLDERS = (
     "*/Documentation/*/*",
     "*/tools/perf/*",
     "*/tools/testing/*",
@@ -65,7 +65,7 @@ def archive(path: Path, target: Path) -> None:
     Raises:
         KernelBuildError: the archive cannot be read, or the disk is full.
     """
-    extract(path, target, "--strip-components=1", *_patterns(LEFT_OUT))
+    extract(path, target, "--strip-components=1", *_patterns(UNUSED_FOLDERS))
 
 
 def extract(path: Path, target: Path, *options: str) -> None:
@@ -81,7 +81,14 @@ def extract(path: Path, target: Path, *options: str) -> None:
 
 def tree(path: Path, target: Path) -> None:
     """Copy the source tree `path` into the existing folder `target`, without the products of a build in it."""
-    packed = ["tar", "--create", "--file=-", *_patterns((*LEFT_OUT, *_PRODUCTS)), f"--directory={path}", "."]
+    packed = [
+        "tar",
+        "--create",
+        "--file=-",
+        *_patterns((*UNUSED_FOLDERS, *_PRODUCTS)),
+        f"--directory={path}",
+        ".",
+    ]
     with subprocess.Popen(packed, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as reader:
         _tar(["--extract", "--file=-"], target, path, reader)
     if reader.returncode != 0:
@@ -151,7 +158,7 @@ def _tar(
     # the folder first: tar applies it to what follows it
     command = ["tar", f"--directory={target}", "--no-same-owner", *arguments]
     stdin = reader.stdout if reader is not None else subprocess.DEVNULL
-    done = subprocess.run(command, stdin=stdin, capture_output=True, check=False)
-    if done.returncode != 0:
-        reason = done.stderr.decode(errors="replace").strip().splitlines()
+    answer = subprocess.run(command, stdin=stdin, capture_output=True, check=False)
+    if answer.returncode != 0:
+        reason = answer.stderr.decode(errors="replace").strip().splitlines()
         raise KernelBuildError(f"unpacking {source}: {reason[0] if reason else 'tar failed'}")

@@ -76,12 +76,12 @@ class LineBudget:
 def _short_loops(code: CodeType) -> frozenset[int]:
     """Return the offsets of jumps back within one line, such as in `while True: pass`; they begin no new line."""
     jumps = [
-        each for each in dis.get_instructions(code) if each.opcode in _JUMPS and each.argval <= each.offset
+        jump for jump in dis.get_instructions(code) if jump.opcode in _JUMPS and jump.argval <= jump.offset
     ]
     if not jumps:
         return frozenset()
     lines = {offset: line for start, end, line in code.co_lines() for offset in range(start, end)}
-    return frozenset(each.offset for each in jumps if lines.get(each.offset) == lines.get(each.argval))
+    return frozenset(jump.offset for jump in jumps if lines.get(jump.offset) == lines.get(jump.argval))
 
 
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
@@ -106,29 +106,29 @@ def load_scheduler(
             exec(code, space)  # noqa: S102 - in the guest, contained
     except BaseException as error:  # noqa: BLE001 - a stranger's code
         raise SchedulerError(_raised(error, file, "the file", None)) from None
-    found = space.get(name)
-    if not isinstance(found, type) or not issubclass(found, Scheduler):
+    space_class = space.get(name)
+    if not isinstance(space_class, type) or not issubclass(space_class, Scheduler):
         raise SchedulerError(
             f"{_short(file)}:1: there is no class {name} that inherits from plait.prototype.Scheduler"
         )
-    if found.pick is Scheduler.pick:
+    if space_class.pick is Scheduler.pick:
         raise SchedulerError(f"{_short(file)}:1: class {name} has no method pick(self, paths, segment)")
     try:
         with budget:
-            made: Scheduler = found()
+            scheduler: Scheduler = space_class()
     except BaseException as error:  # noqa: BLE001 - a stranger's code
         raise SchedulerError(_raised(error, file, "__init__()", name)) from None
-    return made
+    return scheduler
 
 
-def _raised(error: BaseException, file: str, what: str, name: str | None) -> str:
+def _raised(error: BaseException, file: str, subject: str, name: str | None) -> str:
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     line = frames[-1].lineno if frames else 1
-    of = "" if name is None else f" of {name}"
-    return f"{_short(file)}:{line}: {what}{of} {_why(error)}"
+    class_text = "" if name is None else f" of {name}"
+    return f"{_short(file)}:{line}: {subject}{class_text} {_error_text(error)}"
 
 
-def _why(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     """Return what an exception of a scheduler says."""
     if isinstance(error, _TooLongError):
         return TOO_LONG
@@ -169,9 +169,9 @@ class Choices:
         return self._chosen(self._scheduler.repair, paths, block)
 
     def _chosen(
-        self, method: Callable[..., Any], paths: list[SendingPath], about: object
+        self, method: Callable[..., Any], paths: list[SendingPath], subject: object
     ) -> Sequence[SendingPath]:
-        chosen = self._call(method, list(paths), about)
+        chosen = self._call(method, list(paths), subject)
         if chosen is None:
             return ()
         if isinstance(chosen, SendingPath):
@@ -223,23 +223,23 @@ class Choices:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - also SystemExit
-            raise SchedulerError(self._located(error, _why(error))) from None
+            raise SchedulerError(self._located(error, _error_text(error))) from None
         finally:
             self.busy = False
 
-    def _located(self, error: BaseException, why: str) -> str:
+    def _located(self, error: BaseException, reason: str) -> str:
         """Return `FILE:LINE: METHOD() of CLASS WHY` for the innermost line of the scheduler's file."""
         file = _file(self._scheduler)
         frames = traceback.extract_tb(error.__traceback__)
         inside = [frame for frame in frames if frame.filename == file] or frames
         name = type(self._scheduler).__name__
-        return f"{_short(file)}:{inside[-1].lineno}: {inside[-1].name}() of {name} {why}"
+        return f"{_short(file)}:{inside[-1].lineno}: {inside[-1].name}() of {name} {reason}"
 
-    def _wrong(self, why: str, method: Callable[..., Any]) -> SchedulerError:
+    def _wrong(self, reason: str, method: Callable[..., Any]) -> SchedulerError:
         code = getattr(type(self._scheduler), method.__name__).__code__
         name = type(self._scheduler).__name__
         place = f"{_short(code.co_filename)}:{code.co_firstlineno}"
-        return SchedulerError(f"{place}: {code.co_name}() of {name} {why}")
+        return SchedulerError(f"{place}: {code.co_name}() of {name} {reason}")
 
 
 def _file(scheduler: Scheduler) -> str:

@@ -84,17 +84,19 @@ class Olia(Reno):
 
     def increase(self, path: SendingPath, segments: int) -> float:
         """Return the draft's increase; the best paths are those of the largest l^2 / rtt."""
-        live = [each for each in self.paths if each.established]
-        quality = {each: max(self._since[each], self._between[each]) ** 2 / each.srtt for each in live}
-        best = {each for each in live if quality[each] == max(quality.values())}
-        largest = {each for each in live if each.cwnd == max(other.cwnd for other in live)}
+        live = [member for member in self.paths if member.established]
+        quality = {
+            member: max(self._since[member], self._between[member]) ** 2 / member.srtt for member in live
+        }
+        best = {member for member in live if quality[member] == max(quality.values())}
+        largest = {member for member in live if member.cwnd == max(other.cwnd for other in live)}
         collected = best - largest
         alpha = 0.0
         if collected and path in collected:
             alpha = 1 / (len(live) * len(collected))
         elif collected and path in largest:
             alpha = -1 / (len(live) * len(largest))
-        coupled = (path.cwnd / path.srtt**2) / sum(each.cwnd / each.srtt for each in live) ** 2
+        coupled = (path.cwnd / path.srtt**2) / sum(member.cwnd / member.srtt for member in live) ** 2
         return max(segments * (coupled + alpha / path.cwnd), 1.0 - path.cwnd)
 
 

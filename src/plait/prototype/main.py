@@ -117,13 +117,13 @@ def bound_memory() -> None:
 
 def watch(sender: Sender) -> None:
     """End a scheduler that sleeps: look every 10 seconds whether it is in the same call."""
-    seen = [-1]
+    last_calls = [-1]
 
     def look(_number: int, _frame: Any) -> None:
         calls = sender.calls_in_progress()
-        if calls is not None and calls == seen[0]:
+        if calls is not None and calls == last_calls[0]:
             raise TimeoutError("it did not return for 10 s")
-        seen[0] = -1 if calls is None else calls
+        last_calls[0] = -1 if calls is None else calls
 
     signal.signal(signal.SIGALRM, look)
     signal.setitimer(signal.ITIMER_REAL, 10, 10)

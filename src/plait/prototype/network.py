@@ -46,12 +46,12 @@ class MemoryNetwork:
         self._carried = count()
         """Numbers that keep datagrams of one time in order."""
 
-    def run(self, application: Application, until: float = 3600.0) -> float:
-        """Run the application to its end, at most `until`, and return the time of its end."""
+    def run(self, application: Application, limit: float = 3600.0) -> float:
+        """Run the application to its end, at most `limit`, and return the time of its end."""
         sender = self._sender
         sender.open(self.now)
         application.begin(self.now)
-        while self.now < until and not application.ended(self.now):
+        while self.now < limit and not application.ended(self.now):
             if sender.connected_at is not None:
                 sender.written = application.written(self.now, sender.acked)
             for path, datagram in sender.datagrams_to_send(self.now):
@@ -64,23 +64,23 @@ class MemoryNetwork:
                 application.next_time(),
             ]
             times += [sender.next_timeout(), self._receiver.next_timeout()]
-            self.now = max(self.now, min(time for time in (*times, until) if time is not None))
+            self.now = max(self.now, min(time for time in (*times, limit) if time is not None))
             self._arrive()
         return self.now
 
     def _carry(self, path: int, datagram: bytes, *, forward: bool) -> None:
         line = self._lines[path]
         self.sent += forward
-        at = self.now
-        if line.cut[0] <= at < line.cut[1]:
+        arrival = self.now
+        if line.cut[0] <= arrival < line.cut[1]:
             return
         if forward:
             takes = (len(datagram) + FRAME_BYTES) * 8 / line.rate
-            begin = max(at, self._free[path])
-            if (begin - at) / takes > line.queue or self._random.random() < line.loss:
+            begin = max(arrival, self._free[path])
+            if (begin - arrival) / takes > line.queue or self._random.random() < line.loss:
                 return
-            at = self._free[path] = begin + takes
-        heapq.heappush(self._events, (at + line.delay, next(self._carried), forward, path, datagram))
+            arrival = self._free[path] = begin + takes
+        heapq.heappush(self._events, (arrival + line.delay, next(self._carried), forward, path, datagram))
 
     def _arrive(self) -> None:
         while self._events and self._events[0][0] <= self.now:

@@ -93,7 +93,7 @@ def encode_ack(ack: Ack) -> bytes:
     if len(ack.ranges) > MAX_RANGES:
         raise ValueError(f"an ACK has at most {MAX_RANGES} ranges, and this one {len(ack.ranges)}")
     head = _ACK.pack(ACK, ack.path, len(ack.ranges), ack.connection, ack.delay_us, ack.next, ack.limit)
-    return head + b"".join(_RANGE.pack(*one) for one in ack.ranges)
+    return head + b"".join(_RANGE.pack(*ack_range) for ack_range in ack.ranges)
 
 
 def decode(datagram: bytes) -> Open | Data | Repair | Ack | None:
@@ -105,11 +105,11 @@ def decode(datagram: bytes) -> Open | Data | Repair | Ack | None:
         if length == size - _DATA.size:
             return Data(path, connection, number, sequence, memoryview(datagram)[_DATA.size :])
     elif kind == ACK and size >= _ACK.size:
-        _, path, count, connection, delay, after, limit = _ACK.unpack_from(datagram)
+        _, path, count, connection, delay, expected, limit = _ACK.unpack_from(datagram)
         if 1 <= count <= MAX_RANGES and size == _ACK.size + count * _RANGE.size:
             ranges = list(_RANGE.iter_unpack(memoryview(datagram)[_ACK.size :]))
             if _descending(ranges):
-                return Ack(path, connection, delay, after, limit, ranges)
+                return Ack(path, connection, delay, expected, limit, ranges)
     elif kind == REPAIR and size >= _REPAIR.size:
         return _repair(datagram)
     elif kind in {OPEN, OPENED} and size == _OPEN.size:
@@ -129,9 +129,9 @@ def _repair(datagram: bytes) -> Repair | None:
 
 def _descending(ranges: list[tuple[int, int]]) -> bool:
     """Return whether each range is in order and lies below the range before it."""
-    below = 2**32
+    lowest = 2**32
     for first, last in ranges:
-        if not first <= last < below:
+        if not first <= last < lowest:
             return False
-        below = first
+        lowest = first
     return True

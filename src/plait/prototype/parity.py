@@ -65,11 +65,11 @@ class Recovery:
     def take_segment(self, sequence: int, data: bytes | memoryview) -> list[tuple[int, bytes]]:
         """Keep a segment, and return the segments (offset, data) that can be recovered now."""
         self._keep(sequence, bytes(data))
-        out = []
+        recovered = []
         for repair in list(self._pending.values()):
             if sequence in offsets(repair.sequence, repair.covers):
-                out += self.take_repair(repair)
-        return out
+                recovered += self.take_repair(repair)
+        return recovered
 
     def take_repair(self, repair: Repair) -> list[tuple[int, bytes]]:
         """Return the segment (offset, data) that a parity recovers. Keep the parity if several are missing."""
@@ -83,9 +83,9 @@ class Recovery:
         self._pending.pop(repair.sequence, None)
         if not missing:
             return []
-        others = [self._kept[place] for place in places if place != missing[0]]
+        present = [self._kept[place] for place in places if place != missing[0]]
         length = min(SEGMENT_BYTES, repair.sequence + repair.covers - missing[0])
-        data = parity([repair.data, *others], len(repair.data))[:length]
+        data = parity([repair.data, *present], len(repair.data))[:length]
         self._keep(missing[0], data)
         self.recovered += 1
         return [(missing[0], data)]

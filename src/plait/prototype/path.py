@@ -175,8 +175,8 @@ class SendingPath:
 
     def pto(self) -> float:
         """Return the probe timeout with its backoff."""
-        once = self.srtt + max(4 * self.rttvar, GRANULARITY) + MAX_ACK_DELAY
-        return float(min(once * 2 ** min(self.timeouts, 16), MAX_PTO))
+        single = self.srtt + max(4 * self.rttvar, GRANULARITY) + MAX_ACK_DELAY
+        return float(min(single * 2 ** min(self.timeouts, 16), MAX_PTO))
 
     def first_rtt(self, rtt: float) -> None:
         """Take the RTT of the exchange that established the path."""

@@ -140,26 +140,26 @@ class Receiver:
 
     def _segments(self, packet: Data | Repair) -> list[tuple[int, bytes | memoryview]]:
         """Return the segments (offset, data) that a packet brings: its own, and what it recovers."""
-        out: list[tuple[int, bytes | memoryview]] = []
+        recovered: list[tuple[int, bytes | memoryview]] = []
         if isinstance(packet, Data):
-            out.append((packet.sequence, packet.data))
+            recovered.append((packet.sequence, packet.data))
             if self.recovery is not None:
-                out += self.recovery.take_segment(packet.sequence, packet.data)
+                recovered += self.recovery.take_segment(packet.sequence, packet.data)
         elif self.recovery is not None:
-            out += self.recovery.take_repair(packet)
-        return out
+            recovered += self.recovery.take_repair(packet)
+        return recovered
 
     def datagrams_to_send(self, now: float) -> list[tuple[int, bytes]]:
         """Return (path, datagram) of all that is due."""
-        out, self._answers = self._answers, []
+        answers, self._answers = self._answers, []
         for path, arrivals in enumerate(self.paths):
             if arrivals.due is None or arrivals.due > now:
                 continue
             delay_us = max(0, min(2**32 - 1, round((now - arrivals.largest_at) * 1e6)))
             ranges = arrivals.acknowledged()
             ack = Ack(path, self._connection, delay_us, self.buffer.next, self.buffer.limit, ranges)
-            out.append((path, encode_ack(ack)))
-        return out
+            answers.append((path, encode_ack(ack)))
+        return answers
 
     def next_timeout(self) -> float | None:
         """Return when `datagrams_to_send` is due without another datagram."""

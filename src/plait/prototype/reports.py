@@ -31,8 +31,8 @@ class Reporter:
     def message(self, sent: float | None, received: float | None) -> None:
         """Report a message: when it was due, and when it arrived. None if it did not."""
         times = {"sent_us": sent, "received_us": received}
-        at = {name: None if time is None else microseconds(time) for name, time in times.items()}
-        self._write({"report": "message", **at})
+        moments = {name: None if time is None else microseconds(time) for name, time in times.items()}
+        self._write({"report": "message", **moments})
 
     def joins(self, sender: Sender, now: float) -> None:
         """Report the paths that have been established since the last call."""
@@ -52,12 +52,12 @@ class Reporter:
 
     def sample_sender(self, sender: Sender, now: float) -> None:
         """Report the sending side of the connection and of each path."""
-        at = microseconds(now)
+        t_us = microseconds(now)
         resent = sum(path.resent_bytes for path in sender.paths)
         self._write(
             {
                 "report": "side",
-                "t_us": at,
+                "t_us": t_us,
                 "side": "client",
                 "subflows": len(self._joined),
                 "sent_bytes": sender.taken,
@@ -69,16 +69,16 @@ class Reporter:
             }
         )
         for number, index in enumerate(self._joined):
-            self._write(self._sending(sender, sender.paths[index], number, at))
+            self._write(self._sending(sender, sender.paths[index], number, t_us))
 
     def sample_receiver(self, receiver: Receiver, now: float) -> None:
         """Report the receiving side of the connection and of each path."""
-        at = microseconds(now)
+        t_us = microseconds(now)
         buffer = receiver.buffer
         self._write(
             {
                 "report": "side",
-                "t_us": at,
+                "t_us": t_us,
                 "side": "server",
                 "subflows": len(self._joined),
                 "sent_bytes": 0,
@@ -88,12 +88,12 @@ class Reporter:
             }
         )
         for number, index in enumerate(self._joined):
-            self._write(self._receiving(receiver.paths[index], index, number, at))
+            self._write(self._receiving(receiver.paths[index], index, number, t_us))
 
-    def _sending(self, sender: Sender, path: SendingPath, number: int, at: int) -> dict[str, object]:
+    def _sending(self, sender: Sender, path: SendingPath, number: int, t_us: int) -> dict[str, object]:
         return {
             "report": "path",
-            "t_us": at,
+            "t_us": t_us,
             "side": "client",
             "path": path.index,
             "subflow": number,
@@ -118,10 +118,10 @@ class Reporter:
             "alive": path.alive,
         }
 
-    def _receiving(self, arrivals: Arrivals, index: int, number: int, at: int) -> dict[str, object]:
+    def _receiving(self, arrivals: Arrivals, index: int, number: int, t_us: int) -> dict[str, object]:
         return {
             "report": "path",
-            "t_us": at,
+            "t_us": t_us,
             "side": "server",
             "path": index,
             "subflow": number,

@@ -132,8 +132,8 @@ class Sender:
             for path in self.paths:
                 self._empty_backlog(path, now)
             self._fill(now)
-        out, self._out = self._out, []
-        return out
+        datagrams, self._out = self._out, []
+        return datagrams
 
     def blame(self, error: Exception) -> SchedulerError:
         """Return the error of a scheduler after which the transport raised `error`."""
@@ -146,7 +146,7 @@ class Sender:
     def _empty_backlog(self, path: SendingPath, now: float) -> None:
         """Send what waits for room on a path, except what the receiver has by now."""
         while path.queue:
-            if self._has(path.queue[0]):
+            if self._is_held(path.queue[0]):
                 path.queue.popleft().copies -= 1
             elif path.in_flight < int(path.cwnd):
                 self._send(path, path.queue.popleft(), now)
@@ -175,8 +175,8 @@ class Sender:
         if self.connected_at is None:
             self.connected_at = now
             self._limit = max(self._limit, 10 * SEGMENT_BYTES)
-            for other in self.paths[1:]:
-                self._open(other, now)
+            for member in self.paths[1:]:
+                self._open(member, now)
 
     def _expire(self, now: float) -> None:
         """Act on the timeouts that have come."""
@@ -203,10 +203,10 @@ class Sender:
             for segment in path.queue:
                 segment.copies -= 1
             path.queue.clear()
-        again = oldest.segment if oldest is not None and path.timeouts < DEAD else None
-        if again is not None:
-            again.copies += 1
-        self._send(path, again, now)
+        retried = oldest.segment if oldest is not None and path.timeouts < DEAD else None
+        if retried is not None:
+            retried.copies += 1
+        self._send(path, retried, now)
 
     def _acknowledge(self, path: SendingPath, ack: Ack, now: float) -> None:
         in_flight = path.in_flight
@@ -242,11 +242,11 @@ class Sender:
             if isinstance(segment, RepairSegment):
                 continue
             self._choices.on_loss(path, segment)
-            if not segment.copies and not self._has(segment):
+            if not segment.copies and not self._is_held(segment):
                 segment.losses += 1
                 self._lost.append(segment)
 
-    def _has(self, segment: StreamSegment) -> bool:
+    def _is_held(self, segment: StreamSegment) -> bool:
         """Return whether the receiver has a segment."""
         return segment.delivered or segment.end <= self.acked
 
@@ -278,7 +278,7 @@ class Sender:
 
     def _untaken(self) -> int:
         """Return the bytes that no path carries: new ones, and lost ones."""
-        return self.written - self._next + sum(each.length for each in self._lost)
+        return self.written - self._next + sum(segment.length for segment in self._lost)
 
     def _note_window(self, now: float, *, limited: bool) -> None:
         """Add up the time for which the receiver's window held data back."""
@@ -295,7 +295,7 @@ class Sender:
     def _waiting(self) -> StreamSegment | None:
         """Return the segment that is next: a lost one, or new data within the receiver's window."""
         while self._lost:
-            if not self._has(self._lost[0]):
+            if not self._is_held(self._lost[0]):
                 return self._lost[0]
             self._lost.popleft()
         if self._fresh is None:
@@ -350,7 +350,7 @@ class Sender:
 
     def _repair_datagram(self, path: int, number: int, segment: RepairSegment) -> bytes:
         first, covers, end = segment.sequence, segment.covers, segment.end
-        block = [content(at, min(SEGMENT_BYTES, end - at)) for at in offsets(first, covers)]
+        block = [content(offset, min(SEGMENT_BYTES, end - offset)) for offset in offsets(first, covers)]
         return encode_repair(Repair(path, self._id, number, first, covers, parity(block, segment.length)))
 
     def _wait(self, now: float) -> None:

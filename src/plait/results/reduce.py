@@ -89,7 +89,7 @@ def reduced(places: Sequence[TrialPlace], progress: Callable[[int, int], None]) 
         "plait.results.reduce:reduce_into_cache",
         requests,
         lambda position: reduce_into_cache(requests[position]),
-        each=TRIALS_EACH,
+        batch=TRIALS_EACH,
     )
     for position, trial in shared:
         # What an analysis could not compute is computed again here: the caution about it belongs to this report.

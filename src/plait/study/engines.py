@@ -28,7 +28,7 @@ class StudyEngines:
     identities: Mapping[str, EngineIdentity]
 
     @classmethod
-    def of(cls, engines: Mapping[str, Engine]) -> StudyEngines:
+    def named(cls, engines: Mapping[str, Engine]) -> StudyEngines:
         """Return these engines with their identities (MachineError if one cannot run here)."""
         return cls(engines, {name: engine.identity() for name, engine in engines.items()})
 
@@ -81,8 +81,8 @@ def make_engines(cases: Iterable[CasePlan], make_engine: Callable[[str], Engine]
             if case.scenario.kernel is None:
                 raise
             source = case.scenario.source or Source("")
-            where = case.case.place(case.scenario.place(("kernel",)))
-            wrong[case.engine] = source.mistake(where, str(error))
+            place = case.case.place(case.scenario.place(("kernel",)))
+            wrong[case.engine] = source.mistake(place, str(error))
     if wrong:
         raise ScenarioError(list(wrong.values()))
     return engines

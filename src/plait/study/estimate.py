@@ -122,8 +122,8 @@ class Paces:
     def estimate(self, study: PlannedStudy, jobs: int) -> DurationEstimate:
         """Return the expected wall time of `study`, whose engines run one after the other if they must."""
         expected = [self._expected(study, name, jobs) for name in self.by_engine]
-        first, *others = expected
-        if not others:
+        first, *rest = expected
+        if not rest:
             return first
         return DurationEstimate(
             len(study.cases),
@@ -174,8 +174,8 @@ def estimate(study: PlannedStudy, jobs: int, pace: Pace) -> DurationEstimate:
     if _with_programs(study):
         return DurationEstimate(len(study.cases), study.repeat, 0.0, 0.0, 1.0, learned, programs=True)
     trials_s = [pace.factor * _trial_s(work) for work in work_per_case(study)]
-    at_once = max(1, min(jobs, study.total))  # a shard may have no trial
-    running_s = max(sum(trials_s) / len(trials_s) * study.total / at_once, *trials_s)
+    parallel = max(1, min(jobs, study.total))  # a shard may have no trial
+    running_s = max(sum(trials_s) / len(trials_s) * study.total / parallel, *trials_s)
     report_s = pace.factor * (REPORT_S + TRIAL_REPORT_S * study.total)
     return DurationEstimate(len(study.cases), study.repeat, running_s, report_s, pace.spread, learned)
 

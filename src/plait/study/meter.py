@@ -35,14 +35,14 @@ class Meter:
 
     total: int
     started: float
-    done: int = 0
+    finished: int = 0
     failed: int = 0
     reused: int = 0
     _times: deque[float] = field(default_factory=lambda: deque(maxlen=_LATEST))
 
     def count(self, outcome: TrialOutcome, now: float) -> None:
         """Count a trial that ended at the time `now`."""
-        self.done += 1
+        self.finished += 1
         self.failed += outcome.error is not None
         self.reused += outcome.reused
         if not outcome.reused:  # the store is faster than any worker
@@ -56,7 +56,7 @@ class Meter:
         return (len(self._times) - 1) / (self._times[-1] - self._times[0])
 
     @property
-    def left(self) -> TimeLeft | None:
+    def time_left(self) -> TimeLeft | None:
         """The time that is left; None until enough trials have run."""
         if len(self._times) < _MIN or self.rate is None:
             return None
@@ -65,7 +65,7 @@ class Meter:
         blocks = [times[(block + 1) * size] - times[block * size] for block in range(_BLOCKS)]
         mean = sum(blocks) / _BLOCKS
         deviation = math.sqrt(sum((block - mean) ** 2 for block in blocks) / (_BLOCKS - 1))
-        remaining = (self.total - self.done) / size
+        remaining = (self.total - self.finished) / size
         # The mean of past blocks is uncertain, and so is the sum of the coming ones.
         half = _Z95 * deviation * math.sqrt(remaining**2 / _BLOCKS + remaining)
         expected = mean * remaining

@@ -55,8 +55,8 @@ class Pauses:
         """Return the function that the engine calls at each pause of a trial."""
         number = self._numbers.setdefault((case, index), len(self._numbers) + 1)
 
-        def on_pause(at: PauseAt, guest: PromptedGuest) -> None:
-            trial = PausedTrial(case, index, number, self.total, at, plan, guest)
+        def on_pause(pause: PauseAt, guest: PromptedGuest) -> None:
+            trial = PausedTrial(case, index, number, self.total, pause, plan, guest)
             if self.ask is not None and not self.ask(trial):
                 self.ask = None
 

@@ -99,10 +99,10 @@ def perform(
     repeat = scenario.repeat if options.repeat is None else options.repeat
     refuse_too_many(len(rows(scenario)), repeat, confirmed=options.confirmed)
     study = plan_study(scenario, name, seed=options.seed, repeat=options.repeat, shard=options.shard)
-    out = folder or Path("results") / study.name
-    refuse_unusable(out, study.name)
+    target = folder or Path("results") / study.name
+    refuse_unusable(target, study.name)
     cache = cache_root()
-    engines = StudyEngines.of(make_engines(study.cases, make_engine))
+    engines = StudyEngines.named(make_engines(study.cases, make_engine))
     refuse_what_engines_lack(study, engines.by_name)
     calibrations = list(_calibrations(study, engines, cache, options, notify))
     steady = _checks_first(study, engines, options)
@@ -118,21 +118,23 @@ def perform(
         trials = cache / "trials"
         runner = Runner(engines, Store(trials), trials, executor=workers, fresh=options.fresh, ask=ask)
         finished: list[TrialOutcome] = []
-        parts = _steady_parts(study, out, notify) if steady else _parts(study, scenario.repeat.least, out)
+        parts = (
+            _steady_parts(study, target, notify) if steady else _parts(study, scenario.repeat.least, target)
+        )
         for part in parts:
-            about = describe(scenario, part, engines, options.command)
+            study_file = describe(scenario, part, engines, options.command)
             with watch(part.total) as observer:
-                outcome = runner.run(part, out, about, observer)
+                outcome = runner.run(part, target, study_file, observer)
             finished += outcome.finished
-            keep(calibrations, out)
-            add_cautions(out, about, workers.cautions)
+            keep(calibrations, target)
+            add_cautions(target, study_file, workers.cautions)
             if outcome.interrupted:
                 break
     total = replace(part, start=0).total
     outcome = StudyOutcome(total, finished, outcome.interrupted, outcome.signal)
     if not study.paused and executor is None:  # workers elsewhere show nothing about this machine
         paces.learn(cache, study, outcome, expected, time.monotonic() - started)
-    return out, outcome
+    return target, outcome
 
 
 def _jobs(options: Options) -> int:
@@ -167,9 +169,9 @@ def _calibrations(
                 if case.engine == name
             )
             jobs = _jobs(options)
-            at_once = min(jobs, engine.max_jobs or jobs)
+            parallel = min(jobs, engine.max_jobs or jobs)
             calibration = calibrate(
-                plans, engine, engines.identities[name], cache, jobs=at_once, fresh=options.fresh
+                plans, engine, engines.identities[name], cache, jobs=parallel, fresh=options.fresh
             )
             notify(calibration.sentence + (f" ({name})" if len(engines.by_name) > 1 else ""))
             yield calibration
@@ -207,10 +209,12 @@ def is_steady(study: PlannedStudy) -> bool:
     return all(nothing_drawn(*(case.plan(seed) for seed in seeds)) for case in study.cases)
 
 
-def _steady_parts(study: PlannedStudy, out: Path, notify: Callable[[str], None]) -> Iterator[PlannedStudy]:
+def _steady_parts(study: PlannedStudy, target: Path, notify: Callable[[str], None]) -> Iterator[PlannedStudy]:
     """Yield the first repeats of a study without randomness, and the others only if the first ones differ."""
     yield replace(study, repeat=CHECK_REPEATS)
-    differing = [case.name for case in study.cases if len(_measured_digests(out / "trials" / case.name)) > 1]
+    differing = [
+        case.name for case in study.cases if len(_measured_digests(target / "trials" / case.name)) > 1
+    ]
     if differing:
         notify(
             f"random numbers that the kernel draws itself change the results of {_format_cases(differing)}; "
@@ -218,8 +222,8 @@ def _steady_parts(study: PlannedStudy, out: Path, notify: Callable[[str], None])
         )
         yield replace(study, start=CHECK_REPEATS)
     else:
-        left_out = study.repeat - CHECK_REPEATS
-        notify(f"both trials of each case measured the same; plait leaves out the {left_out} further repeats")
+        pending = study.repeat - CHECK_REPEATS
+        notify(f"both trials of each case measured the same; plait leaves out the {pending} further repeats")
 
 
 def _measured_digests(folder: Path) -> set[str]:
@@ -235,7 +239,7 @@ def _format_cases(cases: list[str]) -> str:
     return f"case {cases[0]}" + (f" and {len(cases) - 1} more" if len(cases) > 1 else "")
 
 
-def _parts(study: PlannedStudy, least: int, out: Path) -> Iterator[PlannedStudy]:
+def _parts(study: PlannedStudy, least: int, target: Path) -> Iterator[PlannedStudy]:
     """Yield the whole study; with `until`, its least number of repeats and then more until means are precise."""
     if study.until is None:
         yield study
@@ -244,11 +248,13 @@ def _parts(study: PlannedStudy, least: int, out: Path) -> Iterator[PlannedStudy]
     from plait.analysis.statistics.precision import next_repeat
     from plait.report.assemble import read_partly
 
-    done = 0
+    repeats_done = 0
     repeat: int | None = least
     while repeat is not None:
-        yield replace(study, start=done, repeat=repeat)
-        done = repeat
-        data = read_partly(out)
+        yield replace(study, start=repeats_done, repeat=repeat)
+        repeats_done = repeat
+        data = read_partly(target)
         judged = judged_in(data.about.scenario)
-        repeat = next_repeat(data.cases, done, precision=study.until, limit=study.repeat, judged=judged)
+        repeat = next_repeat(
+            data.cases, repeats_done, precision=study.until, limit=study.repeat, judged=judged
+        )

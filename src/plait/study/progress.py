@@ -111,9 +111,12 @@ class _Bar:
             if meter.rate is None
             else [f"{meter.rate:.2g}/s" if meter.rate < 10 else f"{meter.rate:.0f}/s"]
         )
-        left = meter.left
-        if left is not None:
-            low, high = duration(left.low_s), None if left.high_s is None else duration(left.high_s)
+        time_left = meter.time_left
+        if time_left is not None:
+            low, high = (
+                duration(time_left.low_s),
+                None if time_left.high_s is None else duration(time_left.high_s),
+            )
             parts.append(f"{low} left" if low == high else f"{low} to {high or '?'} left")
         parts += [f"{meter.failed} failed"] if meter.failed else []
         if self._workers is not None:
@@ -135,19 +138,19 @@ class _JsonLines:
     def trial_ended(self, outcome: TrialOutcome) -> None:
         with self._lock, suppress(OSError):  # the pipe is closed; the study continues
             self._meter.count(outcome, time.monotonic())
-            meter, left = self._meter, self._meter.left
+            meter, time_left = self._meter, self._meter.time_left
             line = {
                 "case": outcome.key.case,
                 "trial": outcome.key.index,
                 "error": outcome.error,
                 "from_store": outcome.reused,
                 "wall_s": round(outcome.wall_s, 4),
-                "done": meter.done,
+                "done": meter.finished,
                 "total": meter.total,
                 "failed": meter.failed,
                 "rate_per_s": meter.rate,
-                "left_s": None if left is None else left.expected_s,
-                "left_range_s": None if left is None else [left.low_s, left.high_s],
+                "left_s": None if time_left is None else time_left.expected_s,
+                "left_range_s": None if time_left is None else [time_left.low_s, time_left.high_s],
                 "workers": None if self._workers is None else self._workers(),
             }
             sys.stderr.write(json.dumps(line) + "\n")

@@ -20,91 +20,91 @@ if TYPE_CHECKING:
     from plait.dataset.study_file import StudyFile
 
 
-def open_result_folder(out: Path, about: StudyFile, keep: set[TrialKey]) -> None:
-    """Make `out` the result folder of the study that `about` describes.
+def open_result_folder(target: Path, study_file: StudyFile, keep: set[TrialKey]) -> None:
+    """Make `target` the result folder of the study that `study_file` describes.
 
     Removes trials that are not in `keep`: they belong to an earlier version of the study. Other files stay.
 
-    Raises RequestError if `out` holds links or anything but a study of the same name, and MachineError if plait cannot
-    write to it.
+    Raises RequestError if `target` holds links or anything but a study of the same name, and MachineError if plait
+    cannot write to it.
     """
-    folder = Folder(out)
+    folder = Folder(target)
     try:
-        _refuse_foreign(out, about.name)
-        out.mkdir(parents=True, exist_ok=True)
+        _refuse_foreign(target, study_file.name)
+        target.mkdir(parents=True, exist_ok=True)
         for case in (folder / TRIALS).folders():
             trials = folder / TRIALS / case
-            for index in trial_numbers(out, case):
+            for index in trial_numbers(target, case):
                 if TrialKey(case, index) not in keep:
                     trials.remove(f"{index:03d}")
             if not trials.names():
                 (folder / TRIALS).remove(case)
-        folder.write("study.json", about.text().encode())
+        folder.write("study.json", study_file.text().encode())
     except (UnfitError, DataError) as error:
-        raise RequestError(f"writing results to {out}: {_describe(error)}; give another --out") from error
+        raise RequestError(f"writing results to {target}: {_describe(error)}; give another --out") from error
     except OSError as error:
-        raise MachineError(cannot_write(out, error)) from error
+        raise MachineError(cannot_write(target, error)) from error
 
 
-def refuse_unusable(out: Path, name: str) -> None:
-    """Raise RequestError if `out` cannot become the result folder of the study `name`; change nothing."""
+def refuse_unusable(target: Path, name: str) -> None:
+    """Raise RequestError if `target` cannot become the result folder of the study `name`; change nothing."""
     try:
-        _refuse_foreign(out, name)
-        place = out.absolute()
+        _refuse_foreign(target, name)
+        place = target.absolute()
         while not place.exists():
             place = place.parent
     except (UnfitError, DataError) as error:
-        raise RequestError(f"writing results to {out}: {_describe(error)}; give another --out") from error
+        raise RequestError(f"writing results to {target}: {_describe(error)}; give another --out") from error
     except OSError as error:
-        raise RequestError(f"writing results to {out}: {error.strerror}; give another --out") from error
+        raise RequestError(f"writing results to {target}: {error.strerror}; give another --out") from error
     if not place.is_dir():
-        raise RequestError(f"writing results to {out}: {place} is a file; give another --out")
+        raise RequestError(f"writing results to {target}: {place} is a file; give another --out")
     if not os.access(place, os.W_OK | os.X_OK):
         raise RequestError(
-            f"writing results to {out}: you may not write to {place}; change its permissions or give another --out"
+            f"writing results to {target}: you may not write to {place}; change its permissions or give another --out"
         )
 
 
-def add_cautions(out: Path, about: StudyFile, cautions: tuple[Caution, ...]) -> None:
+def add_cautions(target: Path, study_file: StudyFile, cautions: tuple[Caution, ...]) -> None:
     """Add cautions about the run to study.json. Raise MachineError if plait cannot write it."""
     if not cautions:
         return
-    text = about.model_copy(update={"cautions": (*about.cautions, *cautions)}).text()
+    text = study_file.model_copy(update={"cautions": (*study_file.cautions, *cautions)}).text()
     try:
-        Folder(out).write("study.json", text.encode())
+        Folder(target).write("study.json", text.encode())
     except OSError as error:
-        raise MachineError(cannot_write(out, error)) from error
+        raise MachineError(cannot_write(target, error)) from error
 
 
-def _refuse_foreign(out: Path, name: str | None) -> None:
-    if not out.exists():
+def _refuse_foreign(target: Path, name: str | None) -> None:
+    if not target.exists():
         return
-    if not out.is_dir():
-        raise RequestError(f"writing results to {out}: it is a file; give another --out")
-    if Folder(out).has("study.json"):
+    if not target.is_dir():
+        raise RequestError(f"writing results to {target}: it is a file; give another --out")
+    if Folder(target).has("study.json"):
         try:
-            record = json_of(Folder(out).read("study.json"))
+            record = json_of(Folder(target).read("study.json"))
             previous, schema = record["name"], record["schema"]
         except (ValueError, KeyError, TypeError) as error:
             raise RequestError(
-                f"writing results to {out}: its study.json is damaged; give another --out"
+                f"writing results to {target}: its study.json is damaged; give another --out"
             ) from error
         if schema != SCHEMA:
             raise RequestError(
-                f"writing results to {out}: another version of plait wrote these results (schema {schema}, here "
+                f"writing results to {target}: another version of plait wrote these results (schema {schema}, here "
                 f"{SCHEMA}); give another --out"
             )
         if "merged" in record:
             raise RequestError(
-                f"writing results to {out}: it holds merged studies; give another --out, and merge again"
+                f"writing results to {target}: it holds merged studies; give another --out, and merge again"
             )
         if previous != name:
             raise RequestError(
-                f"writing results to {out}: it holds the study `{previous}`, not `{name}`; give another --out"
+                f"writing results to {target}: it holds the study `{previous}`, not `{name}`; give another --out"
             )
-    elif any(not name.startswith(".work-") and name != CALIBRATION for name in Folder(out).names()):
+    elif any(not name.startswith(".work-") and name != CALIBRATION for name in Folder(target).names()):
         raise RequestError(
-            f"writing results to {out}: it holds files that are not a study; give another --out"
+            f"writing results to {target}: it holds files that are not a study; give another --out"
         )
 
 
@@ -112,10 +112,8 @@ def _describe(error: UnfitError | DataError) -> str:
     return f"{error.filename}: {error.strerror}" if isinstance(error, UnfitError) else str(error)
 
 
-def cannot_write(out: Path, error: OSError) -> str:
+def cannot_write(target: Path, error: OSError) -> str:
     """Return why plait cannot write results, and the remedy."""
     advice = remedy(error, "check the folder's permissions")
-    where = error.filename or out
-    return (
-        f"writing results to {where}: {error.strerror}; {advice} and run again; plait keeps finished trials"
-    )
+    path = error.filename or target
+    return f"writing results to {path}: {error.strerror}; {advice} and run again; plait keeps finished trials"

@@ -68,31 +68,35 @@ class Runner:
         self._ask = ask
         self._stop = threading.Event()
 
-    def run(self, study: PlannedStudy, out: Path, about: StudyFile, observer: Observer) -> StudyOutcome:
-        """Run `study` into `out`, with `about` as its study.json.
+    def run(
+        self, study: PlannedStudy, target: Path, study_file: StudyFile, observer: Observer
+    ) -> StudyOutcome:
+        """Run `study` into `target`, with `study_file` as its study.json.
 
-        Raises MachineError if plait cannot write results or has no worker, and RequestError if `out` holds anything
+        Raises MachineError if plait cannot write results or has no worker, and RequestError if `target` holds anything
         else.
         """
         keys = list(study.keys())
         everything = replace(study, start=0)
-        open_result_folder(out, about, {key for _, key in everything.keys()})  # noqa: SIM118 - no mapping
+        open_result_folder(target, study_file, {key for _, key in everything.keys()})  # noqa: SIM118 - no mapping
         pauses = Pauses(self._ask if study.paused else None, len(keys))
         inputs = {name: shipped_file(path).sha256 for name, path in study.inputs.items()}
         paths = {sha256: study.inputs[name] for name, sha256 in inputs.items()}
         interrupted: signal.Signals | None = None
-        with Workspace(out, ".work-") as work, Workspace(self._staging, ".stage-") as stage:
-            on = StudyWork(self._engines.by_name, self._engines.identities, paths, work, observer, self._stop)
-            trials = Trials(on, self._store, stage, study, out, inputs=inputs, fresh=self._fresh)
+        with Workspace(target, ".work-") as work, Workspace(self._staging, ".stage-") as stage:
+            study_work = StudyWork(
+                self._engines.by_name, self._engines.identities, paths, work, observer, self._stop
+            )
+            trials = Trials(study_work, self._store, stage, study, target, inputs=inputs, fresh=self._fresh)
             try:
                 while keys and pauses.active:  # in this thread, which owns the terminal
                     trials.run_paused(*keys[0], pauses)
                     del keys[0]
-                interrupted = self._wait_for(lambda: self._conduct(trials, keys, on))
+                interrupted = self._wait_for(lambda: self._conduct(trials, keys, study_work))
             except (KeyboardInterrupt, Ended) as end:
                 interrupted = end.signal if isinstance(end, Ended) else signal.SIGINT
             except OSError as error:
-                raise MachineError(cannot_write(out, error)) from error
+                raise MachineError(cannot_write(target, error)) from error
         return StudyOutcome(
             pauses.total, trials.finished, interrupted is not None, interrupted or signal.SIGINT
         )
@@ -120,11 +124,11 @@ class Runner:
             raise failures[0]
         return interrupted
 
-    def _conduct(self, trials: Trials, keys: Iterable[tuple[CasePlan, TrialKey]], on: StudyWork) -> None:
+    def _conduct(self, trials: Trials, keys: Iterable[tuple[CasePlan, TrialKey]], work: StudyWork) -> None:
         """Run all trials, and put their results into their places as they come. Stop all of them if this fails."""
         try:
             for limit, group in self._groups(keys):
-                results = self._executor.run(trials.tasks(group), on, limit)
+                results = self._executor.run(trials.tasks(group), work, limit)
                 with closing(results):
                     for result in results:
                         trials.accept(result)

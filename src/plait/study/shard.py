@@ -7,28 +7,28 @@ from dataclasses import dataclass
 
 from plait.errors import RequestError
 
-MOST = 100_000
+MOST_SHARDS = 100_000
 _TEXT = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 
 
 @dataclass(frozen=True)
 class Shard:
-    """Shard `number` (from 1) of `of`."""
+    """Shard `number` (from 1) of `total`."""
 
     number: int
-    of: int
+    total: int
 
     def holds(self, position: int) -> bool:
         """Return whether the shard has the trial at this position (from 0) of the study."""
-        return position % self.of == self.number - 1
+        return position % self.total == self.number - 1
 
     def __str__(self) -> str:
-        return f"{self.number}/{self.of}"
+        return f"{self.number}/{self.total}"
 
 
 def shard(text: str) -> Shard:
     """Return the shard that a text such as `3/16` names (RequestError)."""
     match = _TEXT.fullmatch(text)
-    if match is None or not 1 <= int(match[1]) <= int(match[2]) <= MOST:
+    if match is None or not 1 <= int(match[1]) <= int(match[2]) <= MOST_SHARDS:
         raise RequestError(f"--shard {text}: write I/N with I from 1 to N, for example 3/16")
     return Shard(int(match[1]), int(match[2]))

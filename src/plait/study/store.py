@@ -55,7 +55,7 @@ class Store:
             os.utime((group / identity).path)
         return True
 
-    def put(self, identity: str, source: Path, staging: Path) -> None:
+    def keep(self, identity: str, source: Path, staging: Path) -> None:
         """Keep all files below `source` as trial `identity`, in place of an older entry.
 
         `staging` is an empty folder on the store's file system; it becomes the entry. Raise OSError if it cannot

@@ -23,9 +23,9 @@ class TrialKey:
     case: str
     index: int
 
-    def folder(self, out: Path) -> Path:
-        """Return the trial's folder in the result folder `out`."""
-        return trial_folder(out, self.case, self.index).path
+    def folder(self, target: Path) -> Path:
+        """Return the trial's folder in the result folder `target`."""
+        return trial_folder(target, self.case, self.index).path
 
 
 @dataclass(frozen=True)

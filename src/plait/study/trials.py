@@ -45,24 +45,24 @@ class Trials:
 
     def __init__(
         self,
-        on: StudyWork,
+        work: StudyWork,
         store: Store,
         stage: Workspace,
         study: PlannedStudy,
-        out: Path,
+        target: Path,
         *,
         inputs: Mapping[str, str],
         fresh: bool,
     ) -> None:
         """`inputs` are the SHA-256 of the study's input files by name; `fresh` ignores what the store has."""
-        self._on = on
+        self._on = work
         self._store = store
         self._stage = stage
         self._study = study
-        self._out = out
+        self._out = target
         self._inputs = inputs
         self._fresh = fresh
-        self._index = FinishedTrials(out)
+        self._index = FinishedTrials(target)
         self._waiting: dict[TrialKey, TrialTask] = {}
         self.finished: list[TrialOutcome] = []
         """The trials that have ended, in the order in which they did."""
@@ -80,7 +80,7 @@ class Trials:
             if plan.pause:  # the user has skipped the remaining pauses
                 plan = plan.model_copy(update={"pause": ()})
             task = self._task(plan, case, key)
-            if not self._fresh and self._kept(task) and (self._is_there(task) or self._fetch(task)):
+            if not self._fresh and self._kept(task) and (self._is_kept(task) or self._fetch(task)):
                 self._ended(TrialOutcome(key, None, True, time.monotonic() - started, None))
                 continue
             self._waiting[key] = task
@@ -94,7 +94,7 @@ class Trials:
         if isinstance(folder, DataError):
             error, folder = str(folder), self._failed(task, str(folder))
         if error is None and self._kept(task):
-            self._store.put(task.identity, folder, self._stage.job())
+            self._store.keep(task.identity, folder, self._stage.job())
         self._publish(folder, result.key)
         if error is None and self._kept(task):
             self._index.add(task.key.case, task.key.index, task.identity)
@@ -145,7 +145,7 @@ class Trials:
         self._index.add(task.key.case, task.key.index, task.identity)
         return True
 
-    def _is_there(self, task: TrialTask) -> bool:
+    def _is_kept(self, task: TrialTask) -> bool:
         return self._index.has(task.key.case, task.key.index, task.identity)
 
     def _received(self, task: TrialTask, result: TrialResult) -> Path | DataError:
@@ -186,8 +186,8 @@ class Trials:
 
     def _publish(self, folder: Path, key: TrialKey) -> None:
         """Move a finished trial into the result folder, in one step. Raise OSError."""
-        *above, name = trial_folder(self._out, key.case, key.index).inside
-        target = Folder(self._out, tuple(above))
+        *parents, name = trial_folder(self._out, key.case, key.index).inside
+        target = Folder(self._out, tuple(parents))
         if target.has(name):
             old = folder.with_suffix(".old")
             target.give(name, old)

@@ -87,17 +87,17 @@ class CaseRunner:
         return self._seen[key]
 
     def _run(
-        self, scenario: Scenario, flow: str, metric: str, out: Path
+        self, scenario: Scenario, flow: str, metric: str, target: Path
     ) -> tuple[dict[int, float], Cause | None]:
         options = Options(seed=self._about.seed, repeat=self._seeds, jobs=self._jobs, calibrate=False)
         perform(
-            scenario, "verify", self._make_engine, options, folder=out, watch=silent, notify=lambda _: None
+            scenario, "verify", self._make_engine, options, folder=target, watch=silent, notify=lambda _: None
         )
         case = expand(scenario)[0]
         values: dict[int, float] = {}
         causes: list[Cause | None] = []
         for number in range(self._seeds):
-            trial = read_trial(trial_folder(out, case.name, number))
+            trial = read_trial(trial_folder(target, case.name, number))
             if trial.provenance.status == "failed":
                 continue
             # The explanation also covers flows that the end of the trial cut off; the metrics do not.
@@ -199,10 +199,12 @@ def _effect(
     runner: CaseRunner, description: str, fields: Fields, cause: Cause | None, flow: FlowExplanation
 ) -> Effect:
     metric, _ = flow.primary_metric
-    before, _ = runner.values((), flow.flow, metric)
-    after, then = runner.values(fields, flow.flow, metric)
+    reference, _ = runner.values((), flow.flow, metric)
+    changed, plans = runner.values(fields, flow.flow, metric)
     texts = [f"{path}={json.dumps(value)}" for path, value in fields]
-    return effect(description, texts, cause, before, after, metric=metric).model_copy(update={"then": then})
+    return effect(description, texts, cause, reference, changed, metric=metric).model_copy(
+        update={"then": plans}
+    )
 
 
 def _set(raw: dict[str, Any], path: str, value: Any) -> None:

@@ -28,7 +28,7 @@ COUNTERS = (
 )
 """The fields of struct plait_line_counters; `packets` and `bytes` have arrived."""
 
-_NEW, _DELETE, _GET = 16, 17, 18
+_NEW, _DELETE, _FETCH = 16, 17, 18
 _REQUEST, _ACK, _DUMP, _ERROR, _DONE = 1, 4, 0x300, 2, 3
 _LINK_INFO, _KIND, _DATA, _STATISTICS = 18, 1, 2, 3
 _GENERIC, _CONTROLLER, _GET_FAMILY, _FAMILY_ID, _FAMILY_NAME = 16, 16, 3, 1, 2
@@ -49,12 +49,12 @@ def condition(name: str, value: int) -> bytes:
 
 def value_of(attributes: bytes, wanted: int) -> bytes:
     """Return the value of an attribute in a sequence of them; raise KeyError if it has none."""
-    at = 0
-    while at + 4 <= len(attributes):
-        length, kind = struct.unpack_from("=HH", attributes, at)
+    position = 0
+    while position + 4 <= len(attributes):
+        length, kind = struct.unpack_from("=HH", attributes, position)
         if kind & 0x3FFF == wanted:
-            return attributes[at + 4 : at + length]
-        at += (length + 3) & ~3
+            return attributes[position + 4 : position + length]
+        position += (length + 3) & ~3
     raise KeyError(wanted)
 
 
@@ -73,15 +73,19 @@ class NetlinkSocket:
             raise OSError(-struct.unpack_from("=i", answer, 16)[0], f"netlink {kind}: {answer[36:]!r}")
         return answer
 
-    def link(self, name: str, data: bytes, flags: int = 0, extra: bytes = b"", *, up: bool = False) -> None:
+    def link(
+        self, name: str, data: bytes, flags: int = 0, extra: bytes = b"", *, enabled: bool = False
+    ) -> None:
         """Make or change a link by its end `name`; `extra` has attributes of the device."""
         info = attribute(_KIND, _KIND_NAME) + attribute(_DATA | NESTED, data)
-        payload = _named(name, up=up, changes=up) + extra + attribute(_LINK_INFO | NESTED, info)
+        payload = (
+            _named(name, enabled=enabled, changes=enabled) + extra + attribute(_LINK_INFO | NESTED, info)
+        )
         self.ask(_NEW, _ACK | flags, payload)
 
-    def device(self, name: str, extra: bytes = b"", *, up: bool | None = None) -> None:
+    def device(self, name: str, extra: bytes = b"", *, enabled: bool | None = None) -> None:
         """Change attributes of a device, or whether it is up."""
-        self.ask(_NEW, _ACK, _named(name, up=bool(up), changes=up is not None) + extra)
+        self.ask(_NEW, _ACK, _named(name, enabled=bool(enabled), changes=enabled is not None) + extra)
 
     def remove(self, name: str) -> None:
         """Remove a device; the other end of its link goes, too."""
@@ -89,17 +93,17 @@ class NetlinkSocket:
 
     def line(self, name: str) -> bytes:
         """Return struct plait_line_counters of the direction out of a device."""
-        answer = self.ask(_GET, 0, _named(name))
+        answer = self.ask(_FETCH, 0, _named(name))
         return value_of(value_of(answer[32:], _LINK_INFO), _STATISTICS)
 
 
-def header(*, up: bool = False, changes: bool = False) -> bytes:
+def header(*, enabled: bool = False, changes: bool = False) -> bytes:
     """Return the header of a message about a device that is named by an attribute."""
-    return struct.pack("=BxHiII", 0, 0, 0, up, changes)
+    return struct.pack("=BxHiII", 0, 0, 0, enabled, changes)
 
 
-def _named(name: str, *, up: bool = False, changes: bool = False) -> bytes:
-    return header(up=up, changes=changes) + attribute(NAME, name.encode() + b"\0")
+def _named(name: str, *, enabled: bool = False, changes: bool = False) -> bytes:
+    return header(enabled=enabled, changes=changes) + attribute(NAME, name.encode() + b"\0")
 
 
 def counters(line: bytes) -> dict[str, int]:
@@ -115,12 +119,12 @@ def dump(command: int) -> list[bytes]:
     family = struct.unpack("=H", value_of(answer[20:], _FAMILY_ID))[0]
     answer, messages = generic.ask(family, _DUMP, bytes((command, 1, 0, 0))), list[bytes]()
     while True:
-        at = 0
-        while at < len(answer):
-            length, kind = struct.unpack_from("=IH", answer, at)
+        position = 0
+        while position < len(answer):
+            length, kind = struct.unpack_from("=IH", answer, position)
             if kind == _DONE:
                 generic.socket.close()
                 return messages
-            messages.append(answer[at + 20 : at + length])
-            at += (length + 3) & ~3
+            messages.append(answer[position + 20 : position + length])
+            position += (length + 3) & ~3
         answer = generic.socket.recv(_MOST_BYTES)

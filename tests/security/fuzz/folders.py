@@ -52,7 +52,7 @@ class Box:
         self._entry = root / "entry"
         store = Store(root / "made")
         (root / "staging").mkdir()
-        store.put(IDENTITY, self._template / "trials" / CASE / "000", root / "staging")
+        store.keep(IDENTITY, self._template / "trials" / CASE / "000", root / "staging")
 
     def judge_study(self, seed: int, number: int) -> Verdict:
         """Damage a result folder, and let every verb read it."""

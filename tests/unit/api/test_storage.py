@@ -225,7 +225,7 @@ def test_a_worker_keeps_what_it_uses_and_the_latest_up_to_a_limit(cache: Path, t
         return [f"shipped/{file.sha256[:2]}/{file.sha256}" in names(cache) for file in files]
 
     in_use = {files[3].sha256}
-    prune(in_use, most=13_000)  # the others have 20 000 bytes
+    prune(in_use, limit=13_000)  # the others have 20 000 bytes
     assert there() == [True, True, False, True]
-    prune(in_use, most=0)
+    prune(in_use, limit=0)
     assert there() == [True, False, False, True], "what was used within a day may be in use elsewhere"

@@ -131,7 +131,7 @@ def ran_suite(
     monkeypatch.setattr(selftest_run, "Session", lambda *_, **__: PacedSession(pace, tmp_path))
     monkeypatch.setattr(selftest_run, "time", pace)
     shards = [SuiteShard("diag")]
-    (result,) = selftest_run.run(Suites(tmp_path), shards, [1], kernel, jobs=1, done=lambda _: None)
+    (result,) = selftest_run.run(Suites(tmp_path), shards, [1], kernel, jobs=1, on_result=lambda _: None)
     (subtest,) = result.subtests
     return subtest, result.output
 

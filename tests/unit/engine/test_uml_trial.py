@@ -132,9 +132,9 @@ def test_the_time_a_process_waits_for_a_processor_includes_its_children(tmp_path
 
 def test_a_large_network_has_longer_to_come_up_and_no_longer_afterwards() -> None:
     limits = TrialLimits()
-    assert limits.patience_s(3, up=False) < 121
-    assert limits.patience_s(4001, up=False) == 120 + 400.1
-    assert limits.patience_s(4001, up=True) == 120
+    assert limits.patience_s(3, is_booted=False) < 121
+    assert limits.patience_s(4001, is_booted=False) == 120 + 400.1
+    assert limits.patience_s(4001, is_booted=True) == 120
 
 
 def test_a_stopped_guest_is_ended_with_its_children(cache: Path) -> None:

@@ -35,7 +35,7 @@ class Run:
         self.application = Application({"bytes": size})
         self.data: list[bytes] = []
         self.receiver = Receiver(len(lines), window, 1, self.deliver, repairs=self.sender.repairs)
-        self.ended = MemoryNetwork(lines, self.sender, self.receiver).run(self.application, until=120)
+        self.ended = MemoryNetwork(lines, self.sender, self.receiver).run(self.application, limit=120)
         self.goodput = self.application.received * 8 / self.ended
 
     def deliver(self, data: bytes | memoryview, now: float) -> None:

@@ -37,7 +37,7 @@ def test_a_study_resolves_each_case_once(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(case_plan, "without_seed", counted)
     scenario = load("two-paths", ("vary={'network.links.h1-s1.rate': '1mbit..20mbit step 1mbit'}",))
     study = plan_study(scenario, "x", repeat=4)
-    describe(scenario, study, StudyEngines.of({"virtual": FakeEngine()}), "")
+    describe(scenario, study, StudyEngines.named({"virtual": FakeEngine()}), "")
     work_per_case(study)
     is_steady(study)
     for case, _ in study.keys():  # noqa: SIM118 - no mapping

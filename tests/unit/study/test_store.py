@@ -20,7 +20,7 @@ def filled(tmp_path: Path, content: bytes = b"data") -> Store:
     staging = tmp_path / "staging"
     staging.mkdir()
     store = Store(tmp_path / "store")
-    store.put(IDENTITY, source, staging)
+    store.keep(IDENTITY, source, staging)
     assert not staging.exists()
     return store
 

@@ -62,7 +62,7 @@ def run(
 ) -> StudyOutcome:
     trials = tmp_path / "store"
     runner = Runner(
-        StudyEngines.of({"virtual": engine}), Store(trials), trials, executor=LocalExecutor(2), **options
+        StudyEngines.named({"virtual": engine}), Store(trials), trials, executor=LocalExecutor(2), **options
     )
     return runner.run(planned or study(), tmp_path / out, ABOUT, SilentObserver())
 

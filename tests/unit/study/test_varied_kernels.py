@@ -15,7 +15,7 @@ from scenario_samples import TWO
 
 def engines_of(text: str) -> StudyEngines:
     study = plan_study(parse(TWO + text, "t.yaml"), "test")
-    return StudyEngines.of(make_engines(study.cases, lambda _: FakeEngine()))
+    return StudyEngines.named(make_engines(study.cases, lambda _: FakeEngine()))
 
 
 def test_cases_with_one_kernel_share_an_engine() -> None:

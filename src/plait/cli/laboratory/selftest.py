@@ -85,7 +85,7 @@ def command(
         with _tracing(trace, trace_to, booted) as traced:
             run(
                 prepared, shards, range(seed, seed + seeds), booted, jobs=jobs or len(os.sched_getaffinity(0)),
-                done=done, traced=traced, captures=captures,
+                on_result=done, traced=traced, captures=captures,
             )  # fmt: skip
 
     results, interrupted_by = _collected(start)

@@ -77,9 +77,9 @@ class HostEngine:
 
     def identity(self) -> EngineIdentity:
         """Return the identities of this machine's kernel and of the agent."""
-        about = Path("/proc/version").read_text(encoding="utf-8", errors="replace").strip()
+        version = Path("/proc/version").read_text(encoding="utf-8", errors="replace").strip()
         return EngineIdentity(
-            self.name, hashlib.sha256(about.encode()).hexdigest(), platform.release(), self._sha256
+            self.name, hashlib.sha256(version.encode()).hexdigest(), platform.release(), self._sha256
         )
 
     def inventory(self, tried: Iterable[Setting] = ()) -> Inventory:
@@ -113,7 +113,9 @@ class HostEngine:
         unmet = settings.differences(plan)
         if unmet and not self._allow_settings:
             lines = "\n".join(f"  {difference}" for difference in unmet)
-            command = shell_command("sysctl", "-w", *(f"{each.name}={each.needed}" for each in unmet))
+            command = shell_command(
+                "sysctl", "-w", *(f"{setting.name}={setting.needed}" for setting in unmet)
+            )
             raise MachineError(
                 f"settings of this machine differ from those of the study:\n{lines}\n"
                 f"plait does not change them by itself: run `{command}` as root, or add "
@@ -125,15 +127,15 @@ class HostEngine:
         agent.fill(job)
         unmet = settings.differences(job.plan) if self._allow_settings else []
         with settings.written(unmet):
-            before = self._burst(job)
+            burst_before = self._burst(job)
             agent.run(self.program, job, self._limit_s)
-            after = self._burst(job)
+            burst_after = self._burst(job)
         record = fidelity.read_record(job.folder)
-        for name, value in fidelity.facts(record, before, after).items():
+        for name, value in fidelity.facts(record, burst_before, burst_after).items():
             job.note(name, value)
         for difference in unmet:
             job.note(f"set {difference.name}", difference.needed)
-        for reason in fidelity.disturbances(record, before, after, _rate_bps(job.plan)):
+        for reason in fidelity.disturbances(record, burst_before, burst_after, _rate_bps(job.plan)):
             job.exclude(reason)
 
     def _burst(self, job: Job) -> fidelity.Burst:
@@ -166,7 +168,7 @@ def _rate_bps(plan: Plan) -> int | None:
     return sum(known) if len(known) == len(rates) else None
 
 
-def make(request: EngineRequest) -> HostEngine:
+def create(request: EngineRequest) -> HostEngine:
     """Return the engine for `request`."""
     return HostEngine(
         limit_s=request.trial_timeout_s, allow_settings=request.allow_host_settings, warn=request.warn

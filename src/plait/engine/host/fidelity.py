@@ -77,20 +77,22 @@ def read_record(folder: Path) -> Fidelity:
         ) from error
 
 
-def facts(record: Fidelity, before: Burst, after: Burst) -> dict[str, Fact]:
+def facts(record: Fidelity, burst_before: Burst, burst_after: Burst) -> dict[str, Fact]:
     """Return what provenance.json records of a trial's fidelity."""
     return {
         **record.model_dump(),
-        "burst_before_bps": round(before.rate_bps),
-        "burst_after_bps": round(after.rate_bps),
-        "burst_before_lateness_p99_us": before.lateness_p99_us,
-        "burst_after_lateness_p99_us": after.lateness_p99_us,
+        "burst_before_bps": round(burst_before.rate_bps),
+        "burst_after_bps": round(burst_after.rate_bps),
+        "burst_before_lateness_p99_us": burst_before.lateness_p99_us,
+        "burst_after_lateness_p99_us": burst_after.lateness_p99_us,
     }
 
 
-def disturbances(record: Fidelity, before: Burst, after: Burst, rate_bps: int | None) -> list[str]:
+def disturbances(
+    record: Fidelity, burst_before: Burst, burst_after: Burst, rate_bps: int | None
+) -> list[str]:
     """Return why a trial does not count; `rate_bps`: what its flows can reach together (None: no limit)."""
-    return [*_timers(record), *_counters(record), *_bursts(before, after, rate_bps)]
+    return [*_timers(record), *_counters(record), *_bursts(burst_before, burst_after, rate_bps)]
 
 
 def _timers(record: Fidelity) -> Iterator[str]:
@@ -128,17 +130,17 @@ def _counters(record: Fidelity) -> Iterator[str]:
             yield f"the hypervisor took {share:.0%} of the processors' time (bound: {STEAL:.0%})"
 
 
-def _bursts(before: Burst, after: Burst, rate_bps: int | None) -> Iterator[str]:
-    least = min(before.rate_bps, after.rate_bps)
+def _bursts(burst_before: Burst, burst_after: Burst, rate_bps: int | None) -> Iterator[str]:
+    least = min(burst_before.rate_bps, burst_after.rate_bps)
     if rate_bps is not None and least < HEADROOM * rate_bps:
         yield (
             f"a burst over a veth pair reached {least / 1e6:.3g} Mbit/s, less than {HEADROOM:.0f} times what the flows "
             f"of the trial can reach ({rate_bps / 1e6:.3g} Mbit/s)"
         )
-    if after.rate_bps < DRIFT * before.rate_bps:
+    if burst_after.rate_bps < DRIFT * burst_before.rate_bps:
         yield (
-            f"the burst after the trial reached {after.rate_bps / 1e6:.3g} Mbit/s, and "
-            f"{before.rate_bps / 1e6:.3g} Mbit/s before it"
+            f"the burst after the trial reached {burst_after.rate_bps / 1e6:.3g} Mbit/s, and "
+            f"{burst_before.rate_bps / 1e6:.3g} Mbit/s before it"
         )
 
 

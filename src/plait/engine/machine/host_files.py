@@ -61,40 +61,40 @@ class HostFiles:
 
         Returns its real path; None if there is none that a program could read. Raises TooManyFilesError.
         """
-        left, at, links = path.split("/")[::-1], "/", 0
-        while left:
-            name = left.pop()
+        parts, parent, links = path.split("/")[::-1], "/", 0
+        while parts:
+            name = parts.pop()
             if name in ("", "."):
                 continue
             if name == "..":
-                at = os.path.dirname(at)  # noqa: PTH120 - `at` has no link, so this is the parent
+                parent = os.path.dirname(parent)  # noqa: PTH120 - `at` has no link, so this is the parent
                 continue
-            here = f"{at.rstrip('/')}/{name}"
-            status = self._status(here)
+            path_here = f"{parent.rstrip('/')}/{name}"
+            status = self._status(path_here)
             if status is None:
                 return None
             if stat.S_ISLNK(status.st_mode):
                 links += 1
                 if links > _MOST_LINKS:
                     return None
-                target = self._links[here] = os.readlink(here)  # noqa: PTH115 - exactly as it is
-                left += target.split("/")[::-1]
-                at = "/" if target.startswith("/") else at
-            elif stat.S_ISDIR(status.st_mode) or not any(left):
-                at = here
+                target = self._links[path_here] = os.readlink(path_here)  # noqa: PTH115 - exactly as it is
+                parts += target.split("/")[::-1]
+                parent = "/" if target.startswith("/") else parent
+            elif stat.S_ISDIR(status.st_mode) or not any(parts):
+                parent = path_here
             else:
                 return None
-            self._keep(here, status)
-        return Path(at)
+            self._keep(path_here, status)
+        return Path(parent)
 
     def add_tree(self, folder: str, skipped: Iterable[str] = ()) -> Iterator[Path]:
         """Add a folder with all that is in it, and yield the real paths of its files; `skipped`: names of folders."""
         top = self.add(folder)
         if top is None or not top.is_dir():
             return
-        left_out = set(skipped)
+        skipped_names = set(skipped)
         for place, folders, names in os.walk(top):
-            folders[:] = sorted(name for name in folders if name not in left_out)
+            folders[:] = sorted(name for name in folders if name not in skipped_names)
             for name in (*folders, *sorted(names)):
                 added = self.add(f"{place}/{name}")
                 if added is not None and added.is_file():
@@ -102,16 +102,16 @@ class HostFiles:
 
     def entries(self) -> list[ArchiveEntry]:
         """Return the archive's entries, folders before what is in them (OSError if a file has changed)."""
-        made = {name: ArchiveEntry(name, stat.S_IFDIR | 0o755) for name in _needed_folders()}
+        folders = {name: ArchiveEntry(name, stat.S_IFDIR | 0o755) for name in _needed_folders()}
         for path, status in self._entries.items():
             name = PLACE + path
             # Times are part of what the machine's kernel reads, so they are fixed but for Python's, which
             # compares them with those in its compiled files.
             mtime = int(status.st_mtime) if path.endswith(".py") else 0
-            made[name] = ArchiveEntry(name, _mode(status), self._content(path, status), mtime=mtime)
+            folders[name] = ArchiveEntry(name, _mode(status), self._content(path, status), mtime=mtime)
         hosts = f"{PLACE}/etc/hosts"  # the agent mounts its own over it
-        made.setdefault(hosts, ArchiveEntry(hosts, stat.S_IFREG | 0o644))
-        return [made[name] for name in sorted(made)]
+        folders.setdefault(hosts, ArchiveEntry(hosts, stat.S_IFREG | 0o644))
+        return [folders[name] for name in sorted(folders)]
 
     def _status(self, path: str) -> os.stat_result | None:
         if self.covers(path):

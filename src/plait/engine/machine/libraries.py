@@ -38,9 +38,9 @@ class Libraries:
 
     def add(self, program: Path, *, required: bool) -> None:
         """Add the loader and the libraries of an ELF file at a real path, and theirs (TooManyFilesError)."""
-        left = [program]
-        while left:
-            path = left.pop()
+        pending = [program]
+        while pending:
+            path = pending.pop()
             if path in self._known:
                 continue
             self._known.add(path)
@@ -50,11 +50,13 @@ class Libraries:
                 continue  # the machine's kernel will refuse it, and say so
             if interpreter is not None:
                 self._loader(path, interpreter, required=required)
-                left += [found for name in _OPENED_LATER if (found := self._find(name, ())) is not None]
+                pending += [
+                    library for name in _OPENED_LATER if (library := self._find(name, ())) is not None
+                ]
             for name in needed:
-                found = self._find(name, folders)
-                if found is not None:
-                    left.append(found)
+                library = self._find(name, folders)
+                if library is not None:
+                    pending.append(library)
                 elif required:
                     self._missing.append(f"{path} needs the library {name}")
 

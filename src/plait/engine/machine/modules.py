@@ -65,8 +65,8 @@ class ModuleTree:
     @property
     def congestion_controls(self) -> list[str]:
         """The modules with congestion controls."""
-        found = self._files.items()
-        return [name for name, path in found if _CONGESTION_CONTROL.match(self._inside(path))]
+        files = self._files.items()
+        return [name for name, path in files if _CONGESTION_CONTROL.match(self._inside(path))]
 
     def load_order(self, wanted: Iterable[str], parameters: Mapping[str, str]) -> list[ModuleFile]:
         """Return the modules `wanted` with those that they need first; those in the kernel itself are left out.
@@ -84,14 +84,14 @@ class ModuleTree:
         name: str,
         parameters: Mapping[str, str],
         ordered: dict[str, ModuleFile],
-        above: tuple[str, ...],
+        dependents: tuple[str, ...],
     ) -> None:
         path = self._files.get(name)
-        if name in ordered or path is None or name in above:
+        if name in ordered or path is None or name in dependents:
             return
         content = _unpacked(path)
         for needed in _dependencies(content):
-            self._add(needed, parameters, ordered, (*above, name))
+            self._add(needed, parameters, ordered, (*dependents, name))
         ordered[name] = ModuleFile(name, parameters.get(name, ""), content)
 
     def _inside(self, path: Path) -> str:
@@ -123,8 +123,8 @@ def _name(path: Path) -> str:
 
 
 def _dependencies(content: bytes) -> list[str]:
-    found = _DEPENDS.search(content)
-    return [name.replace("-", "_") for name in found[1].decode().split(",") if name] if found else []
+    match = _DEPENDS.search(content)
+    return [name.replace("-", "_") for name in match[1].decode().split(",") if name] if match else []
 
 
 def _unpacked(path: Path) -> bytes:

@@ -98,9 +98,9 @@ class NeededFiles:
                 if Path(path).is_file():
                     self._file(path, search, modules)
             elif not word.startswith("-"):
-                found = shutil.which(word, path=search)
-                if found is not None:
-                    self._file(found, search, modules)
+                program = shutil.which(word, path=search)
+                if program is not None:
+                    self._file(program, search, modules)
 
     def _file(self, path: str, search: str, modules: Sequence[str]) -> None:
         real = self.files.add(path)
@@ -182,10 +182,10 @@ class NeededFiles:
 
 def _package_folders(search: str) -> Iterator[str]:
     """Yield where the interpreter has installed packages."""
-    found = shutil.which("python3", path=search)
-    if found is None:
+    program = shutil.which("python3", path=search)
+    if program is None:
         return
-    version = Path(found).resolve().name
+    version = Path(program).resolve().name
     yield f"/usr/local/lib/{version}/dist-packages"
     yield "/usr/lib/python3/dist-packages"
-    yield f"{Path(found).resolve().parent.parent}/lib/{version}/site-packages"
+    yield f"{Path(program).resolve().parent.parent}/lib/{version}/site-packages"

@@ -69,8 +69,8 @@ def files_of(programs: Sequence[Program], readable: Sequence[Path] = ()) -> Prog
 
 def no_mptcp(plan: Plan, version: str) -> Iterator[Unsupported]:
     """Yield the programs whose sockets a kernel of this version cannot give MPTCP."""
-    found = re.match(r"(\d+)\.(\d+)", version)
-    if found is not None and (int(found[1]), int(found[2])) >= _MPTCP_SINCE:
+    match = re.match(r"(\d+)\.(\d+)", version)
+    if match is not None and (int(match[1]), int(match[2])) >= _MPTCP_SINCE:
         return
     for program in plan.programs:
         if program.transport == "mptcp":

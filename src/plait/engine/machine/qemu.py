@@ -94,21 +94,21 @@ def _files(program: Path) -> Iterator[tuple[str, Path]]:
         for path in _LOADER.findall(listing):
             yield "loader", Path(path).resolve()
     for name in _FIRMWARE:
-        found = [Path(folder, name) for folder in _DATA if Path(folder, name).is_file()]
-        if not found:
+        files = [Path(folder, name) for folder in _DATA if Path(folder, name).is_file()]
+        if not files:
             raise MachineError(
                 f"starting a machine: QEMU's firmware {name} is missing; reinstall {PACKAGE} and seabios"
             )
-        yield f"{FOLDER}/firmware/{name}", found[0].resolve()
+        yield f"{FOLDER}/firmware/{name}", files[0].resolve()
 
 
 def _linked(path: Path) -> str:
-    done = subprocess.run(["ldd", str(path)], capture_output=True, text=True, check=False, timeout=60)
-    missing = re.findall(r"(\S+) => not found", done.stdout)
-    if done.returncode != 0 or missing:
-        reason = f"{missing[0]} is missing" if missing else done.stderr.strip()
+    listed = subprocess.run(["ldd", str(path)], capture_output=True, text=True, check=False, timeout=60)
+    missing = re.findall(r"(\S+) => not found", listed.stdout)
+    if listed.returncode != 0 or missing:
+        reason = f"{missing[0]} is missing" if missing else listed.stderr.strip()
         raise MachineError(f"looking for the libraries of {path}: {reason}; reinstall {PACKAGE}")
-    return done.stdout
+    return listed.stdout
 
 
 def _gather(files: dict[str, Path], folder: Path) -> None:
@@ -132,11 +132,11 @@ def _gather(files: dict[str, Path], folder: Path) -> None:
 
 
 def _version(program: Path) -> str:
-    done = subprocess.run(
+    answer = subprocess.run(
         [str(program), "--version"], capture_output=True, text=True, check=False, timeout=60
     )
-    found = re.search(r"version (\S+)", done.stdout)
-    return found[1] if found else "unknown"
+    match = re.search(r"version (\S+)", answer.stdout)
+    return match[1] if match else "unknown"
 
 
 def command_line(options: MachineOptions) -> list[str]:

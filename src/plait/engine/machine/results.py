@@ -47,13 +47,13 @@ def unpack(guest: Path, target: Path, max_bytes: int) -> None:
 
 def _frames(content: memoryview) -> Iterator[tuple[str, memoryview]]:
     """Yield the path and the content of each frame; a machine that ended early has an incomplete last one."""
-    at = 0
-    while at + _HEADER.size <= len(content):
-        path_bytes, part_bytes = _HEADER.unpack_from(content, at)
-        start = at + _HEADER.size + path_bytes
-        at = start + part_bytes
-        if path_bytes == 0 or at > len(content):
+    position = 0
+    while position + _HEADER.size <= len(content):
+        path_bytes, part_bytes = _HEADER.unpack_from(content, position)
+        start = position + _HEADER.size + path_bytes
+        position = start + part_bytes
+        if path_bytes == 0 or position > len(content):
             return
         if path_bytes > _MAX_PATH:
             raise TrialError("reading the machine's results: it sent a path that is too long")
-        yield str(content[start - path_bytes : start], "utf-8", "replace"), content[start:at]
+        yield str(content[start - path_bytes : start], "utf-8", "replace"), content[start:position]

@@ -180,7 +180,7 @@ def machine_options(plan: Plan, files_mib: int = 0) -> MachineOptions:
     return MachineOptions(plan.seed, memory, machine.processors, machine.instruction_ns)
 
 
-def make(request: EngineRequest) -> MachineEngine:
+def create(request: EngineRequest) -> MachineEngine:
     """Return the engine with the requested kernel (RequestError, MachineError)."""
     emulator = find_emulator()
     limits = TrialLimits(total_s=request.trial_timeout_s, stall_s=_STALL_S)

@@ -286,7 +286,7 @@ def _join_logs(folder: Path, nodes: Iterable[str]) -> None:
             Folder(folder).append("console.log", b"".join(f"{node}: ".encode() + line for line in lines))
 
 
-def make(request: EngineRequest) -> RemoteEngine:
+def create(request: EngineRequest) -> RemoteEngine:
     """Return the engine for the hosts that the request names (RequestError without any)."""
     if request.hosts is None:
         raise RequestError(

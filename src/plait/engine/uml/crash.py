@@ -67,11 +67,11 @@ def _around_module(frames: list[re.Match[str]]) -> list[re.Match[str]]:
     return frames[max(0, first_in_module - _SHOWN) : first_in_module + _SHOWN]
 
 
-def _with_source_line(frame: re.Match[str], modules: Path, back: int) -> str:
-    """Return a call with its source line. A return address points behind the call; subtract `back` bytes."""
+def _with_source_line(frame: re.Match[str], modules: Path, bytes_back: int) -> str:
+    """Return a call with its source line. A return address points behind the call; subtract `bytes_back` bytes."""
     if frame["module"] is None:
         return frame["call"]
-    lines = _lines(modules / f"{frame['module']}.ko", frame["name"], int(frame["offset"], 16) - back)
+    lines = _lines(modules / f"{frame['module']}.ko", frame["name"], int(frame["offset"], 16) - bytes_back)
     return f"{frame['call']} ({next(lines, frame['module'])})"
 
 

@@ -295,13 +295,13 @@ def _signals(*, resize: bool) -> Iterator[int]:
     """Yield a descriptor from which plait reads the numbers of the signals to pass on."""
     reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     passed_on = (*_PASSED_ON, signal.SIGWINCH) if resize else _PASSED_ON
-    before = {number: signal.signal(number, lambda *_: None) for number in passed_on}
+    handlers = {number: signal.signal(number, lambda *_: None) for number in passed_on}
     wakeup = signal.set_wakeup_fd(writer)
     try:
         yield reader
     finally:
         signal.set_wakeup_fd(wakeup)
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
         os.close(reader)
         os.close(writer)
@@ -310,17 +310,17 @@ def _signals(*, resize: bool) -> Iterator[int]:
 @contextlib.contextmanager
 def raw(descriptor: int) -> Iterator[None]:
     """Set the terminal to raw mode, so that it passes every key on."""
-    before = termios.tcgetattr(descriptor)
+    attributes = termios.tcgetattr(descriptor)
     try:
         tty.setraw(descriptor, termios.TCSADRAIN)  # keep what was typed ahead
         yield
     finally:
-        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, attributes)
 
 
 def read_ahead(source: int, folder: Path, max_bytes: int, report: Callable[[str], None]) -> None:
     """Copy standard input to its end into `folder`/stdin (TrialError if it is longer than `max_bytes`)."""
-    left = max_bytes
+    bytes_left = max_bytes
     waited = False
     with Folder(folder).create("stdin") as file:
         while True:
@@ -332,8 +332,8 @@ def read_ahead(source: int, folder: Path, max_bytes: int, report: Callable[[str]
             chunk = os.read(source, 1 << 20)
             if not chunk:
                 return
-            left -= len(chunk)
-            if left < 0:
+            bytes_left -= len(chunk)
+            if bytes_left < 0:
                 raise TrialError(
                     f"standard input is longer than {max_bytes >> 20} MiB, the most that plait reads ahead in "
                     "virtual time; let the program read a file, or use --clock real"
@@ -343,6 +343,6 @@ def read_ahead(source: int, folder: Path, max_bytes: int, report: Callable[[str]
 
 def merged_streams() -> bool:
     """Return whether plait's standard output and standard error are the same file, and not /dev/null."""
-    out, err = os.fstat(1), os.fstat(2)
-    same = (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino)
-    return same and not Path("/dev/null").samefile(f"/proc/self/fd/{1}")
+    stdout, err = os.fstat(1), os.fstat(2)
+    one_file = (stdout.st_dev, stdout.st_ino) == (err.st_dev, err.st_ino)
+    return one_file and not Path("/dev/null").samefile(f"/proc/self/fd/{1}")

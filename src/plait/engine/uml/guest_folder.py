@@ -84,23 +84,23 @@ class GuestFolder:
         """
         folder = Folder(self.path)
         status = os.statvfs(self.path)
-        left = status.f_blocks * status.f_frsize  # files with holes would need more on the disk
+        bytes_left = status.f_blocks * status.f_frsize  # files with holes would need more on the disk
         for name in names:
             try:
                 if not folder.has(name):
                     continue
                 is_folder = stat.S_ISDIR((self.path / name).lstat().st_mode)
                 inside = [(name, *path) for path in (folder / name).files()] if is_folder else [(name,)]
-                left -= sum(self.path.joinpath(*path).lstat().st_size for path in inside)
-                if left < 0:
+                bytes_left -= sum(self.path.joinpath(*path).lstat().st_size for path in inside)
+                if bytes_left < 0:
                     raise TrialError(f"collecting {name} of the guest's folder: its files have holes")
                 if is_folder:
                     (folder / name).copy(Folder(target) / name)
                 else:
                     folder.copy_file(name, Folder(target))
             except OSError as error:
-                where = os.path.relpath(error.filename or name, self.path)
-                raise TrialError(f"collecting {where} of the guest's folder: {error.strerror}") from error
+                place = os.path.relpath(error.filename or name, self.path)
+                raise TrialError(f"collecting {place} of the guest's folder: {error.strerror}") from error
 
     def remove(self) -> None:
         """Remove the folder and its contents; links in it are removed, not followed."""

@@ -19,10 +19,10 @@ def chains(plan: Plan) -> set[str]:
     targets = {
         redirect.source: redirect.target for redirect in network.redirects if redirect.hook == "ingress"
     }
-    out = set()
+    names = set()
     for link in plan.links:
         ends = [direction.ifname for direction in link.directions]
         joined = targets.get(ends[0]) == ends[1] and targets.get(ends[1]) == ends[0]
         if not joined or kept & set(ends):
-            out.add(link.name)
-    return out
+            names.add(link.name)
+    return names

@@ -88,8 +88,8 @@ def _mininet_script(program: Sequence[str], path: str | None) -> bytes | None:
     for word in program[:4]:
         script_path = Path(word) if "/" in word or word.endswith(".py") else None
         if script_path is None and word == program[0]:
-            which = shutil.which(word, path=path)
-            script_path = Path(which) if which else None
+            installed = shutil.which(word, path=path)
+            script_path = Path(installed) if installed else None
         script = _text(script_path) if script_path is not None else None
         if script is not None and b"mininet" in script:
             return script

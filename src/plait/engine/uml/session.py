@@ -285,13 +285,13 @@ class InteractiveGuest:
         if full is not None:
             raise TrialError(full)
 
-    def wait(self, others: Sequence[int] = (), timeout_s: float = _POLL_S) -> list[int]:
-        """Wait until the guest emits output or ends, one of `others` is readable, or the timeout expires.
+    def wait(self, descriptors: Sequence[int] = (), timeout_s: float = _POLL_S) -> list[int]:
+        """Wait until the guest emits output or ends, one of `descriptors` is readable, or the timeout expires.
 
-        Returns those of `others` that are readable.
+        Returns those of `descriptors` that are readable.
         """
-        ready, _, _ = select.select([self.output_event, self.end_event, *others], [], [], timeout_s)
-        return [descriptor for descriptor in others if descriptor in ready]
+        ready, _, _ = select.select([self.output_event, self.end_event, *descriptors], [], [], timeout_s)
+        return [descriptor for descriptor in descriptors if descriptor in ready]
 
     def has_ended(self) -> bool:
         """Return whether the guest has ended and plait has read all its output."""

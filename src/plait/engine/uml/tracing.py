@@ -86,13 +86,13 @@ def traced(request: SessionRequest, events: str, folder: Path) -> SessionRequest
         ("sh", "-c", f"echo mono > {_TRACEFS}/trace_clock && echo {_BUFFER_KIB} > {_TRACEFS}/buffer_size_kb"),
         *(("sh", str(folder / "enable-events"), name) for name in names),
     ]
-    before = [*request.before, *(Service("trace", step, environment) for step in steps)]
+    steps_before = [*request.before, *(Service("trace", step, environment) for step in steps)]
     argv = ["sh", "-c", _AROUND, str(folder), *request.start.argv]
     return replace(
         request,
         start=replace(request.start, argv=argv),
         writable=[*request.writable, folder],
-        before=before,
+        before=steps_before,
     )
 
 

@@ -214,7 +214,7 @@ class VirtualRecipe:
         """The files that the engine needs."""
         return (self.binary, self.agent, *self.modules.values())
 
-    def make(self, files: Mapping[str, Path]) -> VirtualEngine:
+    def create(self, files: Mapping[str, Path]) -> VirtualEngine:
         """Return the engine (MachineError)."""
         built = {source: files[module.sha256] for source, module in self.modules.items()}
 
@@ -229,7 +229,7 @@ class VirtualRecipe:
         )
 
 
-def make(request: EngineRequest) -> VirtualEngine:
+def create(request: EngineRequest) -> VirtualEngine:
     """Return the engine with the requested kernel (RequestError, MachineError)."""
     kernel = kernels.find(request.kernel) if request.kernel else request.build()
     limits = TrialLimits(total_s=request.trial_timeout_s)

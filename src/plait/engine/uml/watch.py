@@ -45,9 +45,9 @@ class TrialLimits:
     node_s: float = 0.1
     """Additional time per namespace until virtual time starts: many times what creating one takes."""
 
-    def patience_s(self, namespaces: int, *, up: bool) -> float:
+    def patience_s(self, namespaces: int, *, is_booted: bool) -> float:
         """Return how long virtual time may stand still: longer while the agent sets up a large network."""
-        return self.stall_s + (0.0 if up else self.node_s * namespaces)
+        return self.stall_s + (0.0 if is_booted else self.node_s * namespaces)
 
 
 class GuestRunner:
@@ -111,9 +111,9 @@ class Standstill:
 
     def seconds(self, now: float, waited: float) -> float:
         """Return the seconds since virtual time advanced in which the guest could run."""
-        more = max(waited - self._waited_s, 0.0)  # less than before if a process of the guest has ended
+        waited_s = max(waited - self._waited_s, 0.0)  # less than before if a process of the guest has ended
         self._waited_s = waited
-        self._excused_s = min(self._excused_s + more, now - self._since)
+        self._excused_s = min(self._excused_s + waited_s, now - self._since)
         return now - self._since - self._excused_s
 
 
@@ -166,20 +166,20 @@ class Watch:
             return full
         stalled = self._standstill.seconds(now, waited)
         namespaces = len(self._job.plan.network.namespaces)
-        if stalled > self._limits.patience_s(namespaces, up=self._virtual_us >= 0):
+        if stalled > self._limits.patience_s(namespaces, is_booted=self._virtual_us >= 0):
             return (
-                f"no virtual progress: {self._where()} for {stalled:.0f} s in which the guest could run "
+                f"no virtual progress: {self._console_line()} for {stalled:.0f} s in which the guest could run "
                 f"(it used {cpu_s(pid):.0f} s of processor time in all); "
                 "something in the guest polls without sleeping, or waits for an event that never happens"
             )
         if now - self._started > self._limits.total_s:
             return (
-                f"too slow: {self._where()} after {self._limits.total_s:.0f} s of wall time, and still advancing; "
-                "shorten the trial, lower its rates, or raise --trial-timeout"
+                f"too slow: {self._console_line()} after {self._limits.total_s:.0f} s of wall time, and still "
+                "advancing; shorten the trial, lower its rates, or raise --trial-timeout"
             )
         return None
 
-    def _where(self) -> str:
+    def _console_line(self) -> str:
         if self._virtual_us < 0:
             return "the guest did not boot"
         return f"virtual time stands at {self._virtual_us / 1e6:.1f} s"

@@ -33,10 +33,10 @@ class Bandit(Scheduler):
 
     def on_ack(self, path: SendingPath, segment: StreamSegment) -> None:
         """Reward a path by the lowest RTT of the connection over its own."""
-        for each in self.pulls:
-            self.pulls[each] *= FORGET
-            self.rewards[each] *= FORGET
-        fastest = min([each.latest_rtt for each in (*self.pulls, path)])
+        for member in self.pulls:
+            self.pulls[member] *= FORGET
+            self.rewards[member] *= FORGET
+        fastest = min([member.latest_rtt for member in (*self.pulls, path)])
         self.pulls[path] = self.pulls.get(path, 0.0) + 1
         self.rewards[path] = self.rewards.get(path, 0.0) + fastest / path.latest_rtt
 

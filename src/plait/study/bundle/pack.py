@@ -58,8 +58,8 @@ def write_bundle(folder: Path, target: Path | None = None, *, scenario_folder: P
     study's command names). Raises RequestError if plait cannot repeat the study from a bundle or `target` exists,
     DataError if the study is damaged, MachineError if plait cannot write.
     """
-    about = read_study_file(folder)
-    if about.merged is not None:
+    study_file = read_study_file(folder)
+    if study_file.merged is not None:
         raise RequestError(
             f"bundling {folder}: it merges several studies, and one command cannot repeat it; bundle each of them"
         )
@@ -68,19 +68,19 @@ def write_bundle(folder: Path, target: Path | None = None, *, scenario_folder: P
         raise RequestError(
             f"writing the bundle {path}: it exists; remove it or choose another name with --out"
         )
-    base = scenario_folder or _scenario_folder(about)
-    text = scenario_text(RecordedScenario(about).scenario)
+    base = scenario_folder or _scenario_folder(study_file)
+    text = scenario_text(RecordedScenario(study_file).scenario)
     scenario = parse(text, "the scenario in study.json")
     scenario = scenario.attached(files=input_files(scenario, base))
-    trials, modules = _checked(folder, about, scenario)
+    trials, modules = _checked(folder, study_file, scenario)
     algorithms = [additions.source_of(sha256) for sha256 in modules]
     record = BundleRecord(
-        name=about.name or folder.resolve().name,
-        plait_version=about.plait_version,
-        engine=about.engine,
-        kernel=about.kernel,
-        agent_sha256=about.agent_sha256,
-        seed=about.seed,
+        name=study_file.name or folder.resolve().name,
+        plait_version=study_file.plait_version,
+        engine=study_file.engine,
+        kernel=study_file.kernel,
+        agent_sha256=study_file.agent_sha256,
+        seed=study_file.seed,
         repeat=max(trial.number for trial in trials) + 1,
         inputs=tuple(
             BundledFile(reference=reference, name=file.path.name, bytes=file.bytes, sha256=file.sha256)
@@ -109,10 +109,10 @@ def write_bundle(folder: Path, target: Path | None = None, *, scenario_folder: P
     return path
 
 
-def _scenario_folder(about: StudyFile) -> Path:
+def _scenario_folder(study_file: StudyFile) -> Path:
     """Return the folder of the scenario's file, where relative file names start."""
     try:
-        words = shlex.split(about.command)
+        words = shlex.split(study_file.command)
     except ValueError:  # it is the text of a stranger
         words = []
     file = Path(words[2]) if len(words) > 2 else Path()
@@ -133,7 +133,9 @@ def scenario_text(scenario: Scenario) -> str:
     return text.getvalue()
 
 
-def _checked(folder: Path, about: StudyFile, scenario: Scenario) -> tuple[list[BundledTrial], Sequence[str]]:
+def _checked(
+    folder: Path, study_file: StudyFile, scenario: Scenario
+) -> tuple[list[BundledTrial], Sequence[str]]:
     """Return all trials, and the hashes of added algorithms.
 
     Raises RequestError if the scenario no longer gives the plan of a trial, DataError if its data have changed.
@@ -142,7 +144,7 @@ def _checked(folder: Path, about: StudyFile, scenario: Scenario) -> tuple[list[B
     cases = {case.name: resolve_case(case, known) for case in expand(scenario)}
     trials: list[BundledTrial] = []
     modules: set[str] = set()
-    for entry in about.cases:
+    for entry in study_file.cases:
         for number in trial_numbers(folder, entry.name):
             place = trial_folder(folder, entry.name, number)
             trial = read_trial(place)
@@ -150,7 +152,7 @@ def _checked(folder: Path, about: StudyFile, scenario: Scenario) -> tuple[list[B
             if entry.name not in cases or plan_bytes(cases[entry.name].plan(seed)) != plan_bytes(trial.plan):
                 raise RequestError(
                     f"bundling {place}: the scenario does not give the plan that this trial ran; plait "
-                    f"{about.plait_version} ran it, or a file that the scenario names has changed since. "
+                    f"{study_file.plait_version} ran it, or a file that the scenario names has changed since. "
                     "Run the study again, then bundle it"
                 )
             modules.update(module.sha256 for module in trial.plan.machine.modules)
@@ -198,5 +200,5 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 def _packages() -> str:
     """Return a line for each installed Python package, in the format that pip reads."""
-    versions = {found.name.lower(): found.version for found in metadata.distributions()}
+    versions = {package.name.lower(): package.version for package in metadata.distributions()}
     return "".join(f"{name}=={version}\n" for name, version in sorted(versions.items()))

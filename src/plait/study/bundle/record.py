@@ -32,9 +32,9 @@ class _BundlePart(BaseModel):
 
 
 def _file_name(name: str) -> str:
-    why = wrong_name(name)
-    if why is not None:
-        raise ValueError(f"{name[:80]!r} cannot be the name of a file: {why}")
+    problem = wrong_name(name)
+    if problem is not None:
+        raise ValueError(f"{name[:80]!r} cannot be the name of a file: {problem}")
     return name
 
 

@@ -124,12 +124,12 @@ def _record(path: Path, archive: zipfile.ZipFile) -> BundleRecord:
         raise DataError(f"{path}/{RECORD}: not the record of a bundle: {explain(error)}") from error
 
 
-def _member(archive: zipfile.ZipFile, name: str, most: int) -> bytes:
-    """Return the content of a member of at most `most` bytes. Raise DataError if it is longer."""
+def _member(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
+    """Return the content of a member of at most `limit` bytes. Raise DataError if it is longer."""
     with archive.open(name) as member:
-        content = member.read(most + 1)
-    if len(content) > most:
-        raise DataError(f"{archive.filename}/{name}: it has more than {most} bytes; plait refuses it")
+        content = member.read(limit + 1)
+    if len(content) > limit:
+        raise DataError(f"{archive.filename}/{name}: it has more than {limit} bytes; plait refuses it")
     return content
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 BATCH_S = 1.0
 """The wall time that a batch should take."""
-MOST = 32
+MOST_TRIALS = 32
 """The most trials in a batch; a worker that dies loses all of them."""
 _WEIGHT = 0.1
 """The weight of the latest trial in the mean."""
@@ -29,7 +29,7 @@ class Batches:
         """How many trials a batch has now: one, until the first trial has ended."""
         if self._mean_s is None:
             return 1
-        return max(1, min(MOST, int(BATCH_S / max(self._mean_s, 1e-3))))
+        return max(1, min(MOST_TRIALS, int(BATCH_S / max(self._mean_s, 1e-3))))
 
     @property
     def short(self) -> bool:
@@ -41,7 +41,7 @@ class Batches:
         old = result.wall_s if self._mean_s is None else self._mean_s
         self._mean_s = old + _WEIGHT * (result.wall_s - old)
 
-    def of(self, tasks: Iterator[TrialTask]) -> Iterator[tuple[TrialTask, ...]]:
+    def divide(self, tasks: Iterator[TrialTask]) -> Iterator[tuple[TrialTask, ...]]:
         """Yield the tasks in batches."""
         while batch := tuple(itertools.islice(tasks, self.size)):
             yield batch

@@ -70,7 +70,7 @@ class TrialExecutor(Protocol):
         """Release the workers."""
 
     def run(
-        self, tasks: Iterator[TrialTask], on: StudyWork, limit: int | None = None
+        self, tasks: Iterator[TrialTask], study: StudyWork, limit: int | None = None
     ) -> Generator[TrialResult, None, None]:
         """Yield the result of each task; at most `limit` trials run at once.
 
@@ -79,10 +79,10 @@ class TrialExecutor(Protocol):
 
 
 class InFlight(Generic[T]):
-    """Tasks in flight: at most `most` at once; each completed one makes place for the next."""
+    """Tasks in flight: at most `limit` at once; each completed one makes place for the next."""
 
-    def __init__(self, most: Callable[[], int], stop: threading.Event) -> None:
-        self._most = most
+    def __init__(self, limit: Callable[[], int], stop: threading.Event) -> None:
+        self._limit = limit
         self._stop = stop
         self._done: queue.SimpleQueue[Future[T]] = queue.SimpleQueue()
         self._running: set[Future[T]] = set()
@@ -99,15 +99,15 @@ class InFlight(Generic[T]):
                 if not self._running:
                     return
                 try:
-                    done = self._done.get(timeout=_LOOK_S)
+                    future = self._done.get(timeout=_LOOK_S)
                 except queue.Empty:
                     if self._stop.is_set():
                         self._cancel()
                     continue
-                self._running.discard(done)
+                self._running.discard(future)
                 self._fill(futures)  # the next one runs while the caller handles this one
                 try:
-                    result = done.result()
+                    result = future.result()
                 except (CancelledError, Interrupted):
                     continue
                 yield result
@@ -116,7 +116,7 @@ class InFlight(Generic[T]):
 
     def _fill(self, futures: Iterator[Future[T]]) -> None:
         """Take futures while there is place."""
-        while len(self._running) < self._most() and not self._stop.is_set():
+        while len(self._running) < self._limit() and not self._stop.is_set():
             future = next(futures, None)
             if future is None:
                 return
@@ -128,7 +128,7 @@ class InFlight(Generic[T]):
             future.cancel()
 
 
-def some(tasks: Iterator[TrialTask]) -> Iterator[TrialTask] | None:
+def nonempty(tasks: Iterator[TrialTask]) -> Iterator[TrialTask] | None:
     """Return the tasks; None if there are none, so that no worker is prepared in vain."""
     first = next(tasks, None)
     return None if first is None else itertools.chain([first], tasks)

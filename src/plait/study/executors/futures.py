@@ -9,7 +9,7 @@ from plait.cautions import Caution
 from plait.dataset.files import first_line
 from plait.errors import MachineError
 from plait.study.executors.batches import Batches
-from plait.study.executors.executor import InFlight, some
+from plait.study.executors.executor import InFlight, nonempty
 from plait.study.executors.shipment import shipment
 from plait.study.executors.task import TrialTask
 from plait.study.executors.worker import Reply, carry_out
@@ -57,38 +57,38 @@ class FuturesExecutor:
         """Leave the executor to its owner."""
 
     def run(
-        self, tasks: Iterator[TrialTask], on: StudyWork, limit: int | None = None
+        self, tasks: Iterator[TrialTask], study: StudyWork, limit: int | None = None
     ) -> Generator[TrialResult, None, None]:
         """Yield the result of each task (see TrialExecutor)."""
-        there = some(tasks)
-        if there is None:
+        remaining = nonempty(tasks)
+        if remaining is None:
             return
-        ship = shipment(on)
+        ship = shipment(study)
         batches = Batches()
-        at_once = self.workers if limit is None else min(limit, self.workers)
-        again: list[tuple[tuple[TrialTask, ...], int]] = []
+        parallel = self.workers if limit is None else min(limit, self.workers)
+        retries: list[tuple[tuple[TrialTask, ...], int]] = []
 
         def waiting() -> Iterator[Future[tuple[tuple[TrialTask, ...], int, Reply]]]:
-            fresh = batches.of(there)
+            fresh = batches.divide(remaining)
             while True:
-                if again:
-                    batch, refusals = again.pop()
+                if retries:
+                    batch, refusals = retries.pop()
                 elif (following := next(fresh, None)) is not None:
                     batch, refusals = following, 0
                 else:
                     return
                 yield self._submit(ship, batch, refusals)
 
-        flow = InFlight[tuple[tuple[TrialTask, ...], int, Reply]](lambda: 2 * at_once, on.stop)
+        flow = InFlight[tuple[tuple[TrialTask, ...], int, Reply]](lambda: 2 * parallel, study.stop)
         while True:
             for batch, refusals, reply in flow.results(waiting()):
                 if reply.readiness.refusal is not None:
                     self._refuse(reply, refusals)
-                    again.append((batch, refusals + 1))
+                    retries.append((batch, refusals + 1))
                 for result in reply.results:
                     batches.learn(result)
                     yield result
-            if not again or on.stop.is_set():
+            if not retries or study.stop.is_set():
                 return
 
     def _refuse(self, reply: Reply, refusals: int) -> None:

@@ -43,24 +43,24 @@ class LocalExecutor:
         """Nothing to release."""
 
     def run(
-        self, tasks: Iterator[TrialTask], on: StudyWork, limit: int | None = None
+        self, tasks: Iterator[TrialTask], study: StudyWork, limit: int | None = None
     ) -> Generator[TrialResult, None, None]:
         """Yield the result of each task (see TrialExecutor)."""
         jobs = self._jobs if limit is None else min(limit, self._jobs)
 
         def run(task: TrialTask) -> TrialResult:
-            if on.stop.is_set():
+            if study.stop.is_set():
                 raise Interrupted
             return execute(
-                on.engines[task.engine],
+                study.engines[task.engine],
                 task,
-                on.inputs,
-                on.work,
-                stop=on.stop,
-                progress=lambda us: on.observer.trial_advanced(task.key, us),
+                study.inputs,
+                study.work,
+                stop=study.stop,
+                progress=lambda us: study.observer.trial_advanced(task.key, us),
             )
 
         with ThreadPoolExecutor(jobs) as pool:
             # One more than jobs: the next trial starts while plait puts a finished one into its place.
-            flow = InFlight[TrialResult](lambda: jobs + 1, on.stop)
+            flow = InFlight[TrialResult](lambda: jobs + 1, study.stop)
             yield from flow.results(pool.submit(run, task) for task in tasks)

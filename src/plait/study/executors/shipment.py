@@ -29,12 +29,12 @@ class MachineFacts:
     machine: str
     """The type of the machine: x86_64."""
 
-    def difference(self, other: MachineFacts) -> str | None:
+    def difference(self, worker: MachineFacts) -> str | None:
         """Return how a worker differs; None if trials can run there."""
-        if self.plait_version != other.plait_version:
-            return f"it has plait {other.plait_version}, and this is plait {self.plait_version}"
-        if self.machine != other.machine:
-            return f"it is a machine of type {other.machine}, and the kernel is for {self.machine}"
+        if self.plait_version != worker.plait_version:
+            return f"it has plait {worker.plait_version}, and this is plait {self.plait_version}"
+        if self.machine != worker.machine:
+            return f"it is a machine of type {worker.machine}, and the kernel is for {self.machine}"
         return None
 
 
@@ -65,10 +65,10 @@ class Shipment:
         return next(file for file in self.files if file.sha256 == sha256)
 
 
-def shipment(on: StudyWork) -> Shipment:
+def shipment(study: StudyWork) -> Shipment:
     """Return what the workers of a study need; this runs the sentinel here. Raise RequestError or MachineError."""
     recipes: dict[str, EngineRecipe] = {}
-    for name, engine in on.engines.items():
+    for name, engine in study.engines.items():
         if not engine.repeatable:
             raise RequestError(
                 f"running trials of the engine {name} in other processes: it measures in real time on this machine; "
@@ -76,11 +76,12 @@ def shipment(on: StudyWork) -> Shipment:
             )
         recipes[name] = recipe_of(engine)
     plan = sentinel_plan()
-    digests = {name: sentinel_digest(engine, plan, on.work) for name, engine in on.engines.items()}
+    digests = {name: sentinel_digest(engine, plan, study.work) for name, engine in study.engines.items()}
     files = {file.sha256: file for recipe in recipes.values() for file in recipe.files}
-    files |= {sha256: shipped_file(path) for sha256, path in on.inputs.items()}
+    files |= {sha256: shipped_file(path) for sha256, path in study.inputs.items()}
     identities = [
-        f"{identity.engine} {identity.kernel} {identity.agent_sha256}" for identity in on.identities.values()
+        f"{identity.engine} {identity.kernel} {identity.agent_sha256}"
+        for identity in study.identities.values()
     ]
     text = "\n".join([*sorted(files), *identities, *digests.values(), __version__])
     return Shipment(
@@ -89,7 +90,7 @@ def shipment(on: StudyWork) -> Shipment:
         ).hexdigest(),  # recipes have limits and a policy, too
         recipes,
         tuple(files.values()),
-        tuple(on.inputs),
+        tuple(study.inputs),
         zlib.compress(plan_bytes(plan)),
         digests,
         facts(),

@@ -50,20 +50,20 @@ def keep(file: ShippedFile, content: bytes) -> None:
     (cache_root() / SHIPPED / file.sha256[:2] / file.sha256).chmod(0o755)
 
 
-def prune(in_use: AbstractSet[str], most: int = MOST_BYTES, now: float | None = None) -> None:
-    """Remove the files that were not used for longest, until those that nobody uses have at most `most` bytes.
+def prune(in_use: AbstractSet[str], limit: int = MOST_BYTES, now: float | None = None) -> None:
+    """Remove the files that were not used for longest, until those that nobody uses have at most `limit` bytes.
 
     Keeps the files `in_use`, by SHA-256, and what was used within a day before `now`. Ignores a cache that plait cannot
     read or write.
     """
-    before = (time.time() if now is None else now) - _IN_USE_S
+    last_use = (time.time() if now is None else now) - _IN_USE_S
     root = Folder(cache_root()) / SHIPPED
     with contextlib.suppress(OSError):
         files = [(root.path.joinpath(*names), names[-1]) for names in root.files()]
         entries = [(path.stat(), path) for path, name in files if name not in in_use]
-        left = sum(status.st_size for status, _ in entries)
+        kept_bytes = sum(status.st_size for status, _ in entries)
         for status, path in sorted(entries, key=lambda entry: entry[0].st_mtime):
-            if left <= most or status.st_mtime > before:
+            if kept_bytes <= limit or status.st_mtime > last_use:
                 return
             path.unlink(missing_ok=True)
-            left -= status.st_size
+            kept_bytes -= status.st_size

@@ -105,7 +105,7 @@ def _prepare(shipment: Shipment, supplied: Mapping[str, bytes]) -> Readiness:
     (work,) = _works
     while len(_ready) >= _MOST_READY:
         del _ready[next(iter(_ready))]
-    engines = {name: recipe.make(paths) for name, recipe in shipment.recipes.items()}
+    engines = {name: recipe.create(paths) for name, recipe in shipment.recipes.items()}
     plan = Plan.model_validate_json(zlib.decompress(shipment.sentinel))
     for name, engine in engines.items():
         digest = sentinel_digest(engine, plan, work)

@@ -33,9 +33,9 @@ def refuse_what_engines_lack(study: PlannedStudy, engines: Mapping[str, Engine])
     for case in study.cases:
         engine = engines[case.engine]
         for missing in engine.unsupported(case.plan(seed)):
-            others = [name for name in engines_with(missing.use.feature) if name != engine.name]
+            names = [name for name in engines_with(missing.use.feature) if name != engine.name]
             mistake = _mistake(
-                case, missing.use, f"the engine {engine.name} {missing.reason}; {_remedy(others)}"
+                case, missing.use, f"the engine {engine.name} {missing.reason}; {_remedy(names)}"
             )
             mistakes.setdefault(str(mistake), mistake)
     if mistakes:
@@ -48,16 +48,16 @@ def refuse_what_engines_lack(study: PlannedStudy, engines: Mapping[str, Engine])
         )
 
 
-def _remedy(others: list[str]) -> str:
-    if not others:
+def _remedy(names: list[str]) -> str:
+    if not names:
         return "no engine has this; leave it out"
-    return f"use --engine {' or '.join(others)}, or leave it out"
+    return f"use --engine {' or '.join(names)}, or leave it out"
 
 
 def _mistake(case: CasePlan, use: Use, problem: str) -> Mistake:
     source = case.scenario.source or Source("")
-    where = case.case.place(case.scenario.place(place(case.scenario, use)))
-    return source.mistake(where, problem)
+    place_of_use = case.case.place(case.scenario.place(place(case.scenario, use)))
+    return source.mistake(place_of_use, problem)
 
 
 def place(scenario: Scenario, use: Use) -> Where:

@@ -50,63 +50,63 @@ def refuse_what_is_missing(cases: Sequence[Case], ask: Ask) -> None:
     mistakes: dict[str, Mistake] = {}
     tries: dict[Setting, tuple[Case, Where]] = {}
     for case in cases:
-        for where, reason in missing_programs(case.scenario.programs):
-            _add(mistakes, case, where, reason)
-        for where, reason in _trace_problems(base, case.scenario.monitors.tracepoints):
-            _add(mistakes, case, where, reason)
+        for place, reason in missing_programs(case.scenario.programs):
+            _add(mistakes, case, place, reason)
+        for place, reason in _trace_problems(base, case.scenario.monitors.tracepoints):
+            _add(mistakes, case, place, reason)
         fields = list(_walk(_case_fields(case)))
         settings = list(_settings(fields))
-        for where, path, value in settings:
+        for place, path, value in settings:
             problem = _sysctl_problem(base, path, value)
             if problem is not None:
-                _add(mistakes, case, where, problem)
+                _add(mistakes, case, place, problem)
             elif path not in _ALGORITHM_SYSCTLS:
-                tries.setdefault((path, value), (case, where))
-        for where, kind, name in _algorithms(fields, settings):
+                tries.setdefault((path, value), (case, place))
+        for place, kind, name in _algorithms(fields, settings):
             problem = _algorithm_problem(base, kind, name)
             if problem is not None:
-                _add(mistakes, case, where, problem)
+                _add(mistakes, case, place, problem)
     refused = ask(tries) if tries else None
     for refusal in refused.refused if refused is not None else ():
-        case, where = tries[refusal.path, refusal.value]
+        case, place = tries[refusal.path, refusal.value]
         problem = f"the kernel rejects {refusal.value!r}: {refusal.why}; {_default(base, refusal.path)}"
-        _add(mistakes, case, where, problem)
+        _add(mistakes, case, place, problem)
     if mistakes:
         raise ScenarioError(
             sorted(mistakes.values(), key=lambda mistake: (mistake.line or 0, mistake.column or 0))
         )
 
 
-def _add(mistakes: dict[str, Mistake], case: Case, where: Where, problem: str) -> None:
+def _add(mistakes: dict[str, Mistake], case: Case, place: Where, problem: str) -> None:
     source = case.scenario.source or Source("")
-    mistake = source.mistake(case.place(case.scenario.place(where)), problem)
+    mistake = source.mistake(case.place(case.scenario.place(place)), problem)
     mistakes.setdefault(str(mistake), mistake)
 
 
 def _case_fields(case: Case) -> dict[str, object]:
-    left_out = {"vary", "title", "description", "published"}
-    return case.scenario.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=left_out)
+    ignored = {"vary", "title", "description", "published"}
+    return case.scenario.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=ignored)
 
 
-def _walk(value: object, where: Where = ()) -> Iterator[Field]:
+def _walk(value: object, place: Where = ()) -> Iterator[Field]:
     """Yield every value inside mappings and lists, with its place."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
-        yield (*where, key), inner
-        yield from _walk(inner, (*where, key))
+        yield (*place, key), inner
+        yield from _walk(inner, (*place, key))
 
 
 def _settings(fields: Iterable[Field]) -> Iterator[tuple[Where, str, str]]:
     """Yield the place, path and value of every sysctl in the scenario."""
-    for where, value in fields:
+    for place, value in fields:
         if not isinstance(value, dict):
             continue
-        if where[-1] == "sysctls" and where[0] != "events":
+        if place[-1] == "sysctls" and place[0] != "events":
             for name, text in value.items():
-                yield (*where, name), sysctls.path(name), str(text)
-        elif where[0] == "events" and where[-2:-1] == ("sysctls",):
+                yield (*place, name), sysctls.path(name), str(text)
+        elif place[0] == "events" and place[-2:-1] == ("sysctls",):
             for name, text in value.items():
-                yield (*where, name), _with_default_interface(sysctls.path(name)), str(text)
+                yield (*place, name), _with_default_interface(sysctls.path(name)), str(text)
 
 
 def _with_default_interface(path: str) -> str:
@@ -121,12 +121,12 @@ def _algorithms(
     fields: Iterable[Field], settings: Iterable[tuple[Where, str, str]]
 ) -> Iterator[tuple[Where, str, str]]:
     """Yield the place, kind and name of every algorithm of the kernel in the scenario."""
-    for where, value in fields:
-        if where[-1] in _KINDS and isinstance(value, str) and "prototype" not in where:
-            yield where, str(where[-1]), value
-    for where, path, value in settings:
+    for place, value in fields:
+        if place[-1] in _KINDS and isinstance(value, str) and "prototype" not in place:
+            yield place, str(place[-1]), value
+    for place, path, value in settings:
         if path in _ALGORITHM_SYSCTLS:
-            yield where, _ALGORITHM_SYSCTLS[path], value
+            yield place, _ALGORITHM_SYSCTLS[path], value
 
 
 def _algorithm_problem(base: Inventory, kind: str, name: str) -> str | None:

@@ -37,14 +37,14 @@ _NOT_FOUND = 127
 def missing_programs(programs: Sequence[ProgramSpec]) -> Iterator[tuple[Where, str]]:
     """Yield the place of each command that cannot start, and the reason."""
     for number, program in enumerate(programs):
-        where: Where = ("programs", number, "run")
+        place: Where = ("programs", number, "run")
         is_shell = program.run[:-1] == SHELL
         if is_shell and program.exit_code in {"any", _NOT_FOUND}:
             continue
         word = _first_word(program.run[-1]) if is_shell else program.run[0]
         problem = None if word is None else _problem(word, program)
         if problem is not None:
-            yield (where if is_shell else (*where, 0)), problem
+            yield (place if is_shell else (*place, 0)), problem
 
 
 def _first_word(line: str) -> str | None:

@@ -132,5 +132,5 @@ def load_case(path: Path) -> HuntCase:
         raise DataError(f"reading {path}: {error}; name a file that `plait hunt` wrote") from error
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the file"
-        raise DataError(f"reading {path}: {where}: {first['msg']}; correct the file") from error
+        place = ".".join(map(str, first["loc"])) or "the file"
+        raise DataError(f"reading {path}: {place}: {first['msg']}; correct the file") from error

@@ -73,8 +73,8 @@ def _order_of_closing(chance: Random, links: int) -> list[HuntEvent]:
     order = chance.sample(parts, k=chance.randrange(2, len(parts) + 1))
     moments = sorted(chance.sample(range(500, 5000), k=len(order)))
     return [
-        HuntEvent(at_ms=at_ms, do=do, side=side, link=link)
-        for at_ms, (do, side, link) in zip(moments, order, strict=True)
+        HuntEvent(at_ms=at_ms, do=action, side=side, link=link)
+        for at_ms, (action, side, link) in zip(moments, order, strict=True)
     ]
 
 
@@ -97,10 +97,10 @@ def _slow_reader(
         )
         for mtu in mtus
     )
-    size, up = chance.choice((1_000_000, 5_000_000)), chance.random() < 0.5
+    size, is_upload = chance.choice((1_000_000, 5_000_000)), chance.random() < 0.5
     connection = HuntConnection(
-        up_bytes=size if up else 0,
-        down_bytes=0 if up else size,
+        up_bytes=size if is_upload else 0,
+        down_bytes=0 if is_upload else size,
         read_every_ms=chance.choice((20, 100, 200)),
         write_bytes=chance.choice(_WRITE_BYTES),
     )

@@ -66,8 +66,8 @@ class End:
         assert self.socket is not None
         moved = False
         while self.sent < self.to_send and now_s >= self.writes_at_s:
-            at = self.sent % BLOCK
-            piece = self.out[at : at + min(self.write_bytes or BLOCK, self.to_send - self.sent)]
+            position = self.sent % BLOCK
+            piece = self.out[position : position + min(self.write_bytes or BLOCK, self.to_send - self.sent)]
             try:
                 count = self.socket.send(piece)
             except BlockingIOError:
@@ -95,8 +95,8 @@ class End:
             if not data:
                 self.saw_end = True
                 return None
-            at = self.received % BLOCK
-            if data != self.into[at : at + len(data)]:
+            position = self.received % BLOCK
+            if data != self.into[position : position + len(data)]:
                 return f"wrong content within {len(data)} bytes from byte {self.received}"
             self.received += len(data)
         return None
@@ -109,8 +109,8 @@ class End:
 
     def ends_now(self) -> bool:
         """Return whether it has nothing more to send, and has received what it waits for."""
-        done = self.sent == self.to_send and (self.received >= self.expected or self.saw_end)
-        return done and not self.ended and not self.hold
+        completed = self.sent == self.to_send and (self.received >= self.expected or self.saw_end)
+        return completed and not self.ended and not self.hold
 
     def wants(self, now_s: float) -> int:
         """Return the events of poll(2) that it waits for."""

@@ -41,8 +41,8 @@ class HuntNamespace:
 
     def ip(self, words: str) -> bool:
         """Run one command of `ip`; return whether it succeeded."""
-        done = subprocess.run(["ip", "-n", self.name, *words.split()], capture_output=True, check=False)
-        return done.returncode == 0
+        answer = subprocess.run(["ip", "-n", self.name, *words.split()], capture_output=True, check=False)
+        return answer.returncode == 0
 
     def setting(self, name: str, value: object) -> None:
         """Set a sysctl below net/."""
@@ -82,9 +82,9 @@ def subflows(connection: socket.socket) -> list[tuple[bytes, int, bytes, int]]:
     count = min(struct.unpack_from("=I", buffer.raw, 4)[0], _MOST_SUBFLOWS)
     entries = []
     for number in range(count):
-        at = 16 + 2 * _STORAGE * number
-        local_port, local = struct.unpack_from(">2xH4s", buffer.raw, at)
-        remote_port, remote = struct.unpack_from(">2xH4s", buffer.raw, at + _STORAGE)
+        position = 16 + 2 * _STORAGE * number
+        local_port, local = struct.unpack_from(">2xH4s", buffer.raw, position)
+        remote_port, remote = struct.unpack_from(">2xH4s", buffer.raw, position + _STORAGE)
         entries.append((local, local_port, remote, remote_port))
     return entries
 
@@ -130,13 +130,13 @@ def sockets(diag: socket.socket, states: int = _ALIVE) -> list[bytes]:
     diag.send(struct.pack("=IHHII", 16 + len(request), _DUMP, 0x301, 1, 0) + request)
     identities: list[bytes] = []
     while True:
-        data, at = diag.recv(1 << 18), 0
-        while at < len(data):
-            length, kind = struct.unpack_from("=IH", data, at)
+        data, position = diag.recv(1 << 18), 0
+        while position < len(data):
+            length, kind = struct.unpack_from("=IH", data, position)
             if kind in (2, 3):
                 return identities
-            identities.append(data[at + 16 + 4 : at + 16 + 4 + 48])
-            at += (length + 3) & ~3
+            identities.append(data[position + 16 + 4 : position + 16 + 4 + 48])
+            position += (length + 3) & ~3
 
 
 def kernel_log() -> str:
@@ -148,5 +148,5 @@ def kernel_log() -> str:
 
 def output(command: list[str]) -> str:
     """Return what a program prints."""
-    done = subprocess.run(command, check=False, capture_output=True)
-    return done.stdout.decode(errors="replace")
+    answer = subprocess.run(command, check=False, capture_output=True)
+    return answer.stdout.decode(errors="replace")

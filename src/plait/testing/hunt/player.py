@@ -91,8 +91,8 @@ class Player:
         for side in self.sides.values():
             side.batch("ip", ["link set lo up", "mptcp limits set subflows 8 add_addr_accepted 8"])
             side.setting("mptcp/scheduler", self.case["scheduler"])
-            most = self.case["receive_buffer"]
-            side.setting("ipv4/tcp_rmem", f"4096 {min(131_072, most)} {most}")
+            buffer_bytes = self.case["receive_buffer"]
+            side.setting("ipv4/tcp_rmem", f"4096 {min(131_072, buffer_bytes)} {buffer_bytes}")
             side.setting("ipv4/tcp_wmem", f"4096 16384 {self.case['send_buffer']}")
 
     def _make_endpoints(self) -> None:
@@ -111,13 +111,13 @@ class Player:
 
     def _connection(self, number: int, entry: dict[str, Any]) -> Played:
         source = random.Random(number)  # noqa: S311 - content, no secret
-        up, down = (source.randbytes(BLOCK) * 2 for _ in range(2))
+        upload, download = (source.randbytes(BLOCK) * 2 for _ in range(2))
         up_bytes, down_bytes, hold = entry["up_bytes"], entry["down_bytes"], entry["hold"]
         client_waits, server_waits = (0, 0) if entry["early_end"] else (down_bytes, up_bytes)
         pace = (hold, entry["read_every_ms"] / 1000, entry["write_bytes"], entry["write_every_ms"] / 1000)
         return Played(
-            End("client", number, up, down, up_bytes, client_waits, *pace),
-            End("server", number, down, up, down_bytes, server_waits, *pace),
+            End("client", number, upload, download, up_bytes, client_waits, *pace),
+            End("server", number, download, upload, down_bytes, server_waits, *pace),
             entry["start_ms"] / 1000,
         )
 
@@ -141,7 +141,7 @@ class Player:
         agenda.sort(key=lambda item: item[0])
         while self.now() < LONGEST_S:
             while agenda and agenda[0][0] <= self.now():
-                self._do(agenda.pop(0)[1])
+                self._apply(agenda.pop(0)[1])
             if not agenda and not any(played.unfinished() for played in self.connections):
                 return
             wait = min(1.0, agenda[0][0] - self.now()) if agenda else 1.0
@@ -181,7 +181,7 @@ class Player:
         accepted.close()
 
     def _move(self, played: Played, end: End) -> None:
-        before = end.received
+        received_before = end.received
         try:
             if not end.connected:
                 end.connect()
@@ -203,7 +203,7 @@ class Player:
                     "bytes", f"connection {end.number}, {end.side}: the stream ended after {end.received} of "
                     f"{peer.sent} bytes"
                 )  # fmt: skip
-        if end.received != before or end.saw_end:
+        if end.received != received_before or end.saw_end:
             played.moved_s = self.now()
 
     def _look_for_standstill(self) -> None:
@@ -227,11 +227,14 @@ class Player:
 
     def _usable(self, client: socket.socket) -> int:
         """Return the number of subflows that are established at both ends."""
-        here, there = netlink.established(self.diag["client"]), netlink.established(self.diag["server"])
+        at_client, at_server = (
+            netlink.established(self.diag["client"]),
+            netlink.established(self.diag["server"]),
+        )
         ports = [(local, remote) for _, local, _, remote in netlink.subflows(client)]
-        return sum((local, remote) in here and (remote, local) in there for local, remote in ports)
+        return sum((local, remote) in at_client and (remote, local) in at_server for local, remote in ports)
 
-    def _do(self, event: dict[str, Any]) -> None:
+    def _apply(self, event: dict[str, Any]) -> None:
         self.quiet_from_s = self.now()
         getattr(self, f"_do_{event['do']}")(event)
 
@@ -319,18 +322,18 @@ class Player:
             assert end.socket is not None
             end.socket.close()
             time.sleep(self.chance.choice((0.0, 0.001, 0.1)))
-        for other in (self.listener, *self.diag.values()):
-            other.close()
+        for diag in (self.listener, *self.diag.values()):
+            diag.close()
         deadline = time.monotonic() + EMPTY_S
-        while (left := {name: side.sockets_left() for name, side in self.sides.items()}) and any(
-            left.values()
+        while (sockets := {name: side.sockets_left() for name, side in self.sides.items()}) and any(
+            sockets.values()
         ):
             if time.monotonic() > deadline:
                 break
             time.sleep(5)
         return {
             "violations": self.violations,
-            "left": left,
+            "left": sockets,
             "counters": {name: side.counters() for name, side in self.sides.items()},
             "log": netlink.kernel_log(),
             "received": sum(end.received for played in self.connections for end in played.ends()),

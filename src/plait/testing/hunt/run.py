@@ -77,10 +77,10 @@ class Violation:
     kind: Kind
     text: str
 
-    def is_like(self, other: Violation) -> bool:
+    def is_like(self, violation: Violation) -> bool:
         """Return whether both are probably the same fault."""
-        return self.kind == other.kind and (
-            self.kind != "kernel" or _without_numbers(self) == _without_numbers(other)
+        return self.kind == violation.kind and (
+            self.kind != "kernel" or _without_numbers(self) == _without_numbers(violation)
         )
 
 
@@ -149,26 +149,28 @@ def play(
     )
     plan = EMPTY_PLAN.model_copy(update={"seed": case.seed, "machine": machine})
     request = SessionRequest(start=start, time_limit_us=_LIMIT_US)
-    out: dict[int, list[bytes]] = {STDOUT: [], STDERR: [], END: []}
+    frames: dict[int, list[bytes]] = {STDOUT: [], STDERR: [], END: []}
     died: str | None = None
     with Workspace(cache_root() / "exec", ".work-") as workspace:
         folder = workspace.job()
         (Folder(folder) / "input").write("stdin", case.model_dump_json().encode())
         with Session(kernel, AGENT, folder, plan, request) as session:
             try:
-                _collect(session, out, stopped)
+                _collect(session, frames, stopped)
             except TrialError as error:
                 died = str(error)
             log = "\n".join(session.console())
-    if not out[STDOUT] or died is not None:
-        said = b"".join(out[STDERR]).decode(errors="replace").strip()
+    if not frames[STDOUT] or died is not None:
+        stderr = b"".join(frames[STDERR]).decode(errors="replace").strip()
         if died is None:
-            raise TrialError(f"playing the case of seed {case.seed}: {printable(said[-800:]) or 'no report'}")
+            raise TrialError(
+                f"playing the case of seed {case.seed}: {printable(stderr[-800:]) or 'no report'}"
+            )
         return CaseResult((Violation("guest", _first_line(died)),), 0, 0, 0, f"{died}\n{log}")
-    return judge(b"".join(out[STDOUT]), case, kernel.version)
+    return judge(b"".join(frames[STDOUT]), case, kernel.version)
 
 
-def _collect(session: Session, out: dict[int, list[bytes]], stopped: Callable[[], bool]) -> None:
+def _collect(session: Session, frames: dict[int, list[bytes]], stopped: Callable[[], bool]) -> None:
     """Collect the output until the program's end (TrialError if the guest dies or exceeds a bound)."""
     deadline, size = time.monotonic() + _WALL_S, 0
     while (used_s := session.processor_s()) < _PROCESSOR_S and time.monotonic() < deadline:
@@ -177,8 +179,8 @@ def _collect(session: Session, out: dict[int, list[bytes]], stopped: Callable[[]
             raise Interrupted
         gone = session.has_ended()
         for frame in session.frames():
-            if frame.kind in out:
-                out[frame.kind].append(frame.content)
+            if frame.kind in frames:
+                frames[frame.kind].append(frame.content)
                 size += len(frame.content)
             if frame.kind == END:
                 return
@@ -206,14 +208,18 @@ def judge(output: bytes, case: HuntCase, version: str) -> CaseResult:
         ) from error
     fell_back = report.counters.get("server", {}).get("MPTcpExtMPCapableFallbackACK", 0) > 0
     violations = [
-        Violation(seen.kind, printable(seen.text)[:_LONGEST_TEXT])
-        for seen in report.violations
-        if seen.kind != "progress" or not _linux_stands_still(seen, version, fell_back=fell_back)
+        Violation(violation.kind, printable(violation.text)[:_LONGEST_TEXT])
+        for violation in report.violations
+        if violation.kind != "progress" or not _linux_stands_still(violation, version, fell_back=fell_back)
     ]
     standstills = len(report.violations) - len(violations)
     if any(report.left.values()):
-        left = ", ".join(f"{count} of the {side}" for side, count in sorted(report.left.items()) if count)
-        violations.append(Violation("sockets", f"sockets are left half an hour after the last close: {left}"))
+        leftovers = ", ".join(
+            f"{count} of the {side}" for side, count in sorted(report.left.items()) if count
+        )
+        violations.append(
+            Violation("sockets", f"sockets are left half an hour after the last close: {leftovers}")
+        )
     violations += [Violation("counters", text) for text in _odd_counters(report.counters, case)]
     complaints = [line for line in report.log.splitlines() if COMPLAINTS.search(line)]
     if complaints:
@@ -224,7 +230,7 @@ def judge(output: bytes, case: HuntCase, version: str) -> CaseResult:
     )
 
 
-def _linux_stands_still(seen: _Seen, version: str, *, fell_back: bool) -> bool:
+def _linux_stands_still(sightings: _Seen, version: str, *, fell_back: bool) -> bool:
     """Return whether it is Linux itself, without a fault of what is under test, that stands still.
 
     Linux before 7 does, once the memory of segments beyond a gap exceeds the receive buffer. It then leaves all others
@@ -236,7 +242,7 @@ def _linux_stands_still(seen: _Seen, version: str, *, fell_back: bool) -> bool:
     byte, that ACK has a DATA_FIN, but no MP_CAPABLE. The server falls back to TCP, where this is no end, and the client
     repeats it for ever.
     """
-    return fell_back or (seen.memory_full and int(version.partition(".")[0]) < 7)
+    return fell_back or (sightings.memory_full and int(version.partition(".")[0]) < 7)
 
 
 def _odd_counters(counters: dict[Literal["client", "server"], dict[str, int]], case: HuntCase) -> list[str]:
@@ -256,10 +262,10 @@ def _odd_counters(counters: dict[Literal["client", "server"], dict[str, int]], c
                 f"and {case.scheduler} keeps within it"
             )
     client, server = counters.get("client", {}), counters.get("server", {})
-    for name, most in _AT_MOST.items():
-        if server.get(name, 0) > client.get(most, 0):
+    for name, limit in _AT_MOST.items():
+        if server.get(name, 0) > client.get(limit, 0):
             texts.append(
-                f"{name} of the server ({server[name]}) exceeds {most} of the client ({client.get(most, 0)})"
+                f"{name} of the server ({server[name]}) exceeds {limit} of the client ({client.get(limit, 0)})"
             )
     return texts
 

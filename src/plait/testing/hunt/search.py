@@ -151,7 +151,9 @@ class Hunt:
 
         def first_failing(cases: Sequence[HuntCase]) -> int | None:
             for index, outcome in enumerate(pool.map(self._attempt, cases)):
-                if outcome is not None and any(violation.is_like(other) for other in outcome.violations):
+                if outcome is not None and any(
+                    violation.is_like(candidate) for candidate in outcome.violations
+                ):
                     return index
             return None
 
@@ -161,7 +163,7 @@ class Hunt:
             return
         smallest, attempts = shrink(case, first_failing, self._limits.jobs)
         last = self._again(smallest)
-        shown = next((other for other in last.violations if violation.is_like(other)), violation)
+        shown = next((candidate for candidate in last.violations if violation.is_like(candidate)), violation)
         fault = Fault(seed, shown, smallest, case, attempts, last.log, found_s)
         self.totals.faults.append(fault)
         self._keep(fault)

@@ -30,10 +30,10 @@ _PLAIN_CONNECTION: dict[str, Any] = {
 _PLAIN_SIZES = (0, 1, 3000, 100_000, 1_000_000, 3_000_000)
 
 
-def shrink(case: HuntCase, first_failing: FirstFailing, at_once: int) -> tuple[HuntCase, int]:
+def shrink(case: HuntCase, first_failing: FirstFailing, parallel: int) -> tuple[HuntCase, int]:
     """Return a case as small as plait finds, and the number of attempts.
 
-    `first_failing` returns the index of the first of up to `at_once` cases that still fails, or None.
+    `first_failing` returns the index of the first of up to `parallel` cases that still fails, or None.
     """
     attempts = 0
     smaller = True
@@ -42,13 +42,13 @@ def shrink(case: HuntCase, first_failing: FirstFailing, at_once: int) -> tuple[H
         for attempt in (_without_events, _without_connections, _without_links, _plainer):
             position = 0
             while attempts < MOST_ATTEMPTS:
-                candidates = list(attempt(case))[position : position + at_once]
+                candidates = list(attempt(case))[position : position + parallel]
                 if not candidates:
                     break
                 attempts += len(candidates)
                 index = first_failing(candidates)
                 if index is None:
-                    position += at_once
+                    position += parallel
                 else:  # later attempts at the same place come next; earlier ones again in the next round
                     case, smaller, position = candidates[index], True, max(0, position - 1)
     return case, attempts

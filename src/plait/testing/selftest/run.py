@@ -76,11 +76,11 @@ def run(
     kernel: Kernel,
     *,
     jobs: int,
-    done: Callable[[ShardResult], None],
+    on_result: Callable[[ShardResult], None],
     traced: Traced = lambda request: request,
     captures: Captures = None,
 ) -> list[ShardResult]:
-    """Run every shard with every seed, `jobs` at once; call `done` with each result.
+    """Run every shard with every seed, `jobs` at once; call `on_result` with each result.
 
     An interrupt ends the running guests, whose results are then missing.
 
@@ -90,14 +90,14 @@ def run(
     """
     stop = Event()
 
-    def one(work: tuple[int, SuiteShard]) -> ShardResult:
+    def run_shard(work: tuple[int, SuiteShard]) -> ShardResult:
         result = _run(suites, work[1], work[0], kernel, traced, captures, stop)
-        done(result)
+        on_result(result)
         return result
 
     with ThreadPoolExecutor(jobs) as pool:
         try:
-            return list(pool.map(one, [(seed, shard) for shard in shards for seed in seeds]))
+            return list(pool.map(run_shard, [(seed, shard) for shard in shards for seed in seeds]))
         except (KeyboardInterrupt, Ended):
             stop.set()
             raise

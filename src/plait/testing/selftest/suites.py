@@ -180,11 +180,11 @@ def _compile(copy: Path) -> None:
         Folder(headers).bring(header, header.name)
     for source in sorted(folder.glob("*.c")):
         command = ["gcc", "-O2", f"-I{headers.parent}", "-I..", "-o", source.stem, source.name]
-        done = subprocess.run(
+        answer = subprocess.run(
             command, cwd=folder, capture_output=True, text=True, check=False, timeout=_COMPILE_S
         )
-        if done.returncode != 0:
-            errors = [line for line in done.stderr.splitlines() if "error" in line] or ["gcc failed"]
+        if answer.returncode != 0:
+            errors = [line for line in answer.stderr.splitlines() if "error" in line] or ["gcc failed"]
             raise MachineError(
                 f"compiling the selftests' helper {source.name}: {errors[0]}; `sudo apt-get install libc6-dev` brings "
                 "the C library's headers"

@@ -69,19 +69,19 @@ def read(suite: str, seed: int, text: str) -> list[Subtest]:
 
 def reason_of_skip(text: str) -> str:
     """Return what a suite printed last with `[SKIP]`: why it cannot run, if it ended as skipped."""
-    found = list(islice(_SKIPPED.finditer(text), MOST_SUBTESTS))
+    matches = list(islice(_SKIPPED.finditer(text), MOST_SUBTESTS))
     return (
-        _CONTROL.sub("?", (found[-1]["after"] or found[-1]["before"]).strip(" ,:"))[:_LONGEST_NAME]
-        if found
+        _CONTROL.sub("?", (matches[-1]["after"] or matches[-1]["before"]).strip(" ,:"))[:_LONGEST_NAME]
+        if matches
         else ""
     )
 
 
 def _reason(name: str, reasons: Sequence[tuple[str, str]]) -> str:
     """Return what the suite printed with `[SKIP]` beside the name of a subtest."""
-    for before, after in reasons:
-        if before.endswith(name) or after.startswith(name):
-            reason = after.removeprefix(name).lstrip(" ,:")
+    for text_before, text_after in reasons:
+        if text_before.endswith(name) or text_after.startswith(name):
+            reason = text_after.removeprefix(name).lstrip(" ,:")
             return _CONTROL.sub("?", reason)[:_LONGEST_NAME]
     return ""
 

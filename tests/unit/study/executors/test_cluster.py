@@ -155,7 +155,7 @@ class ShippingRecipe:
     def files(self) -> tuple[ShippedFile, ...]:
         return (self.file,)
 
-    def make(self, files: Mapping[str, Path]) -> FakeEngine:
+    def create(self, files: Mapping[str, Path]) -> FakeEngine:
         assert files[self.file.sha256].read_bytes() == b"kernel"
         return FakeEngine()
 

@@ -21,7 +21,7 @@ from plait.results.read import read_study
 from plait.seeds import trial_seed
 from plait.study.executors import choice
 from plait.study.executors import shipment as shipping
-from plait.study.executors.batches import BATCH_S, MOST, Batches
+from plait.study.executors.batches import BATCH_S, MOST_TRIALS, Batches
 from plait.study.executors.futures import FuturesExecutor
 from plait.study.executors.local import LocalExecutor
 from plait.study.executors.parcel import pack, unpack
@@ -301,4 +301,4 @@ def test_short_trials_travel_in_batches_and_long_ones_alone() -> None:
         short.learn(result(0.2))
         long.learn(result(10 * BATCH_S))
         tiny.learn(result(0.0))
-    assert (short.size, long.size, tiny.size) == (round(BATCH_S / 0.2), 1, MOST)
+    assert (short.size, long.size, tiny.size) == (round(BATCH_S / 0.2), 1, MOST_TRIALS)

@@ -65,7 +65,7 @@ class Admission:
         async with asyncio.timeout(_PREPARE_S):
             refusal = await self._supply(client, address)
             if refusal is None:
-                refusal = (await _on(client, address, prepare, self._ship, {})).refusal
+                refusal = (await _submitted(client, address, prepare, self._ship, {})).refusal
         if refusal is not None:
             return refusal
         await client.run(grant, {MEMORY: float(terms.memory_mib)}, workers=[address])
@@ -85,10 +85,10 @@ class Admission:
     async def _supply(self, client: Any, address: str) -> str | None:
         """Bring the worker the files that its machine lacks; return why that failed."""
         async with self._hosts[urlsplit(address).hostname or address]:
-            missing = await _on(client, address, lacking, self._ship)
+            missing = await _submitted(client, address, lacking, self._ship)
             for sha256 in missing:
                 content = await self._content(client, sha256)
-                failure = await _on(client, address, supply, self._ship, sha256, content)
+                failure = await _submitted(client, address, supply, self._ship, sha256, content)
                 if failure is not None:
                     return str(failure)
         return None
@@ -131,7 +131,7 @@ async def _run(client: Any, address: str, function: Any, *arguments: Any) -> Any
     return answers.get(address, OSError(f"{address} has gone"))
 
 
-async def _on(client: Any, address: str, function: Any, *arguments: Any) -> Any:
+async def _submitted(client: Any, address: str, function: Any, *arguments: Any) -> Any:
     """Return what a function returns in a thread of a worker."""
     future = client.submit(
         function, *arguments, workers=[address], allow_other_workers=False, pure=False, priority=100

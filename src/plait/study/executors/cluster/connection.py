@@ -45,24 +45,24 @@ _CERTIFICATES = (
 class DaskConnection:
     """A Dask client that connects again, and the cluster that plait started for it, if any."""
 
-    def __init__(self, where: str, notify: Callable[[str], None], *, insecure: bool = False) -> None:
-        """Raise RequestError if `where` names no cluster, or one that needs `insecure`."""
-        address = _ADDRESS.fullmatch(where)
-        if where != "slurm" and not _LOCAL.fullmatch(where) and address is None:
+    def __init__(self, cluster: str, notify: Callable[[str], None], *, insecure: bool = False) -> None:
+        """Raise RequestError if `cluster` names no cluster, or one that needs `insecure`."""
+        address = _ADDRESS.fullmatch(cluster)
+        if cluster != "slurm" and not _LOCAL.fullmatch(cluster) and address is None:
             raise RequestError(
-                f"--cluster {where}: write the address of a Dask scheduler (tls://HOST:PORT), local:N for N workers on "
-                "this machine, or slurm"
+                f"--cluster {cluster}: write the address of a Dask scheduler (tls://HOST:PORT), local:N for N workers "
+                "on this machine, or slurm"
             )
         without_tls = address is not None and address["protocol"] == "tcp"
         if without_tls and not insecure:
             raise RequestError(
-                f"--cluster {where}: a Dask cluster without TLS lets everyone who reaches its ports run code as you, "
+                f"--cluster {cluster}: a Dask cluster without TLS lets everyone who reaches its ports run code as you, "
                 "on this machine as well; start it with certificates and write tls://HOST:PORT "
                 "(docs/how-to/clusters.md), or add --insecure (in Python insecure=True) if only you reach these ports"
             )
         if insecure and not without_tls:
-            raise RequestError(f"--insecure with --cluster {where}: this cluster has TLS; omit --insecure")
-        self.where = where
+            raise RequestError(f"--insecure with --cluster {cluster}: this cluster has TLS; omit --insecure")
+        self.cluster = cluster
         self._notify = notify
         self._client: Any = None
         self._cluster: Any = None
@@ -74,40 +74,40 @@ class DaskConnection:
     @property
     def patience_s(self) -> float:
         """How long to wait for a worker; jobs wait in Slurm's queue."""
-        return 86400.0 if self.where == "slurm" else 600.0
+        return 86400.0 if self.cluster == "slurm" else 600.0
 
     def load(self) -> None:
         """Import what the cluster needs. Raise RequestError if it is not installed or if certificates are missing."""
-        distributed = _library("distributed", f"--cluster {self.where}: {_INSTALL}")
-        if self.where == "slurm":
+        distributed = _library("distributed", f"--cluster {self.cluster}: {_INSTALL}")
+        if self.cluster == "slurm":
             _load_jobqueue()
-        if self.where.startswith("tls:"):
-            self._security = _own_certificates(distributed, self.where)
-        elif not self.where.startswith("tcp:"):
-            _library("cryptography", f"--cluster {self.where}: {_INSTALL}")
+        if self.cluster.startswith("tls:"):
+            self._security = _own_certificates(distributed, self.cluster)
+        elif not self.cluster.startswith("tcp:"):
+            _library("cryptography", f"--cluster {self.cluster}: {_INSTALL}")
             self._security = distributed.Security.temporary()
 
     async def open(self) -> None:
         """Connect, after starting the cluster if plait must; after `load`. Raise RequestError or MachineError."""
-        local = _LOCAL.fullmatch(self.where)
+        local = _LOCAL.fullmatch(self.cluster)
         try:
             if local:
                 self._cluster = await _started().local(int(local[1]), self._security)
-            elif self.where == "slurm":
+            elif self.cluster == "slurm":
                 self._cluster = await _started().slurm(self._security)
             self._client = await self._connect(direct=bool(local))
         except (OSError, TimeoutError, RuntimeError) as error:
             await self.close()
             remedy = _START_LOCAL if local else _START
             raise MachineError(
-                f"connecting to the cluster {self.where}: {reason(error)}; {remedy}"
+                f"connecting to the cluster {self.cluster}: {reason(error)}; {remedy}"
             ) from error
         if self._cluster is None and importlib.util.find_spec("bokeh") is not None:
             self.dashboard = self._client.dashboard_link
 
     async def client(self) -> Any:
         """Return a connected client; wait for a scheduler that went away. Raise MachineError after RECONNECT_S."""
-        until = time.monotonic() + RECONNECT_S
+        deadline = time.monotonic() + RECONNECT_S
         lost = False
         while True:
             if self._client.status == "running":
@@ -121,11 +121,11 @@ class DaskConnection:
             if not lost:
                 lost = True
                 self._notify(
-                    f"lost the connection to the scheduler {self.where}; waiting up to {RECONNECT_S} s for it"
+                    f"lost the connection to the scheduler {self.cluster}; waiting up to {RECONNECT_S} s for it"
                 )
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 raise MachineError(
-                    f"the scheduler {self.where} has been gone for {RECONNECT_S} s; plait keeps finished trials: "
+                    f"the scheduler {self.cluster} has been gone for {RECONNECT_S} s; plait keeps finished trials: "
                     "start it, and run again"
                 )
             await asyncio.sleep(_LOOK_S)
@@ -133,7 +133,7 @@ class DaskConnection:
     async def _connect(self, *, direct: bool = False) -> Any:
         """Return a connected client. Raise OSError or TimeoutError."""
         client = importlib.import_module("distributed").Client(
-            self._cluster or self.where,
+            self._cluster or self.cluster,
             timeout=CONNECT_S,
             set_as_default=False,
             asynchronous=True,
@@ -178,18 +178,18 @@ def _started() -> Any:
     return importlib.import_module("plait.study.executors.cluster.started")
 
 
-def _own_certificates(distributed: Any, where: str) -> Any:
+def _own_certificates(distributed: Any, address: str) -> Any:
     """Return the user's certificates as Dask's configuration names them (RequestError)."""
     security = distributed.Security(require_encryption=True)
     named = security.get_tls_config_for_role("client")
     if not named["ca_file"] or not named["cert"]:
-        raise RequestError(f"--cluster {where}: no certificate is configured; {_CERTIFICATES}")
+        raise RequestError(f"--cluster {address}: no certificate is configured; {_CERTIFICATES}")
     try:
         security.get_connection_args("client")
     except OSError as error:
         files = ", ".join(str(named[part]) for part in ("ca_file", "cert", "key") if named[part])
         raise RequestError(
-            f"--cluster {where}: reading the certificates {files}: {reason(error)}; {_CERTIFICATES}"
+            f"--cluster {address}: reading the certificates {files}: {reason(error)}; {_CERTIFICATES}"
         ) from error
     return security
 

@@ -81,7 +81,7 @@ class _Member:
 
     def fits(self, batch: _Batch) -> bool:
         """Return whether it can take a batch beside those that it has."""
-        if batch.memory_mib > self.memory_mib or any(other.alone for other in self.flying):
+        if batch.memory_mib > self.memory_mib or any(batch_flying.alone for batch_flying in self.flying):
             return False
         return not (batch.alone and self.flying)
 
@@ -226,14 +226,14 @@ class Dispatcher:
         self._send(self._waiting, reserved)
 
     def _send(self, batches: deque[_Batch], reserved: _Member | None) -> None:
-        at = 0
-        while at < min(len(batches), _LOOK_AHEAD):
-            member = self._place(batches[at], reserved)
+        index = 0
+        while index < min(len(batches), _LOOK_AHEAD):
+            member = self._place(batches[index], reserved)
             if member is None:
-                at += 1
+                index += 1
                 continue
-            batch = batches[at]
-            del batches[at]
+            batch = batches[index]
+            del batches[index]
             member.flying.append(batch)
             self._sort(member)
             self._spawn(member, self._carry(member, batch))
@@ -301,19 +301,19 @@ class Dispatcher:
         self._sort(member)
         self.dispatch()
 
-    def _give_back(self, member: _Member, batch: _Batch, why: str) -> None:
+    def _give_back(self, member: _Member, batch: _Batch, reason: str) -> None:
         """Stop using a worker that cannot run a batch, and let another one run it."""
         member.flying.remove(batch)
-        self._refuse(member, why)
+        self._refuse(member, reason)
         if batch.refusals + 1 < MOST_REFUSALS:
-            again = self._suspects if batch.alone else self._waiting
-            again.appendleft(_Batch(batch.tasks, batch.alone, batch.refusals + 1))
+            queue = self._suspects if batch.alone else self._waiting
+            queue.appendleft(_Batch(batch.tasks, batch.alone, batch.refusals + 1))
             return
         key = batch.tasks[0].key
         self._post(
             MachineError(
-                f"running trials on {self._connection.where}: {MOST_REFUSALS} workers could not run trial {key.case} "
-                f"#{key.index}; the last one, {member.address}: {why}"
+                f"running trials on {self._connection.cluster}: {MOST_REFUSALS} workers could not run trial {key.case} "
+                f"#{key.index}; the last one, {member.address}: {reason}"
             )
         )
 
@@ -325,9 +325,9 @@ class Dispatcher:
         if member.admitted_s is not None:
             self.threads -= member.threads
         self._sort(member)
-        here = asyncio.current_task()
+        task = asyncio.current_task()
         for coroutine in tuple(member.coroutines):
-            if coroutine is not here:
+            if coroutine is not task:
                 coroutine.cancel()
         for batch in reversed(member.flying):
             (self._suspects if batch.alone else self._waiting).appendleft(batch)
@@ -349,11 +349,11 @@ class Dispatcher:
             if self._deaths[task.key] < MOST_DEATHS:
                 self._suspects.append(_Batch((task,), alone=True, refusals=batch.refusals))
             else:
-                self._post((TrialResult(task.key, task.identity, _GIVEN_UP, 0.0, None, None),))
+                self._post((TrialResult(task.key, task.identity, _ABANDONED, 0.0, None, None),))
 
-    def _refuse(self, member: _Member, why: str) -> None:
+    def _refuse(self, member: _Member, reason: str) -> None:
         """Stop using a worker."""
-        self.refused[member.address] = why
+        self.refused[member.address] = reason
         self._unfit.add(member.address)
         self._part(member.address)
 
@@ -367,15 +367,15 @@ class Dispatcher:
                 self._refuse_too_large(max(member.memory_mib for member in admitted))
             return
         if settled and self._unfit:
-            reasons = [f"{worker}: {why}" for worker, why in sorted(self.refused.items())]
+            reasons = [f"{worker}: {reason}" for worker, reason in sorted(self.refused.items())]
             raise MachineError(
-                f"running trials on {self._connection.where}: plait must not use any of its {workers} workers:\n  "
+                f"running trials on {self._connection.cluster}: plait must not use any of its {workers} workers:\n  "
                 + "\n  ".join(reasons[:_REASONS])
             )
         self._hopeless_s = self._hopeless_s or time.monotonic()
         if time.monotonic() - self._hopeless_s > self._connection.patience_s:
             raise MachineError(
-                f"running trials on {self._connection.where}: no worker has got ready in "
+                f"running trials on {self._connection.cluster}: no worker has got ready in "
                 f"{self._connection.patience_s:.0f} s; start some (`dask worker SCHEDULER --nthreads 1`), or look at "
                 "their logs"
             )
@@ -390,7 +390,7 @@ class Dispatcher:
                 )
 
 
-_GIVEN_UP = (
+_ABANDONED = (
     f"{MOST_DEATHS} workers died while they ran this trial, so plait does not try it again; it may need more memory "
     "than a worker has"
 )

@@ -15,7 +15,7 @@ from plait.study.executors.batches import Batches
 from plait.study.executors.cluster.connection import DaskConnection, workers_of
 from plait.study.executors.cluster.dispatcher import Dispatcher
 from plait.study.executors.cluster.thread import LoopThread
-from plait.study.executors.executor import some
+from plait.study.executors.executor import nonempty
 from plait.study.executors.futures import refused
 from plait.study.executors.shipment import shipment
 
@@ -34,10 +34,10 @@ class ClusterExecutor:
     """Runs trials on a Dask cluster: at an address, on this machine (`local:N`), or one that Slurm starts."""
 
     def __init__(
-        self, where: str, notify: Callable[[str], None] = lambda _: None, *, insecure: bool = False
+        self, cluster: str, notify: Callable[[str], None] = lambda _: None, *, insecure: bool = False
     ) -> None:
-        """Raise RequestError if `where` names no cluster, or one without TLS unless `insecure`."""
-        self._connection = DaskConnection(where, notify, insecure=insecure)
+        """Raise RequestError if `cluster` names no cluster, or one without TLS unless `insecure`."""
+        self._connection = DaskConnection(cluster, notify, insecure=insecure)
         self._notify = notify
         self._refused: dict[str, str] = {}
         self._threads = 0
@@ -51,7 +51,7 @@ class ClusterExecutor:
     @property
     def title(self) -> str:
         """What runs the trials."""
-        return f"the Dask cluster {self._connection.where}"
+        return f"the Dask cluster {self._connection.cluster}"
 
     @property
     def cautions(self) -> tuple[Caution, ...]:
@@ -87,21 +87,21 @@ class ClusterExecutor:
     def run(
         self,
         tasks: Iterator[TrialTask],
-        on: StudyWork,
+        study: StudyWork,
         limit: int | None = None,  # noqa: ARG002 - only engines in real time limit it, and `shipment` refuses them
     ) -> Generator[TrialResult, None, None]:
         """Yield the result of each task (see TrialExecutor)."""
-        there = some(tasks)
-        if there is None:
+        remaining = nonempty(tasks)
+        if remaining is None:
             return
         batches = Batches()
         events: queue.SimpleQueue[tuple[TrialResult, ...] | BaseException] = queue.SimpleQueue()
-        dispatcher = self._dispatcher = Dispatcher(self._connection, shipment(on), batches, events.put)
+        dispatcher = self._dispatcher = Dispatcher(self._connection, shipment(study), batches, events.put)
         try:
             self._loop.wait(dispatcher.start())
             running = 0
-            fresh = batches.of(there)
-            while not on.stop.is_set():
+            fresh = batches.divide(remaining)
+            while not study.stop.is_set():
                 while dispatcher.hungry and (batch := next(fresh, None)) is not None:
                     running += len(batch)
                     dispatcher.add(batch)

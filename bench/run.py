@@ -25,8 +25,8 @@ from plait.cli.laboratory.exec import plan_of
 from plait.dataset.convert import convert
 from plait.engine.engine import Job
 from plait.engine.interactive import ProgramStart
-from plait.engine.uml.session import Session, SessionRequest
-from plait.engine.uml.trial import VirtualEngine
+from plait.engine.virtual.session import Session, SessionRequest
+from plait.engine.virtual.trial import VirtualEngine
 from plait.plan.resolve import resolve
 from plait.scenario import load, parse
 from plait.scenario.vary.cases import expand

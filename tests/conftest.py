@@ -17,7 +17,7 @@ from plait.dataset.convert import convert
 from plait.dataset.digest import trial_digest
 from plait.engine.engine import Job
 from plait.engine.request import links_of_environment
-from plait.engine.uml.trial import VirtualEngine
+from plait.engine.virtual.trial import VirtualEngine
 from plait.plan.resolve import resolve
 from plait.scenario import load, parse
 from plait.scenario.vary.cases import expand

@@ -1,4 +1,4 @@
-//! The specification of a sandbox (`src/plait/engine/uml/containment.py` writes it).
+//! The specification of a sandbox (`src/plait/engine/virtual/containment.py` writes it).
 
 use serde::Deserialize;
 

@@ -16,7 +16,7 @@ from plait.engine.machine import modules, qemu, results
 from plait.engine.machine import trial as machine
 from plait.engine.machine.modules import ModuleTree, wanted_modules
 from plait.engine.support import lacking
-from plait.engine.uml import trial as virtual
+from plait.engine.virtual import trial as virtual
 from plait.errors import MachineError, RequestError, ScenarioError, TrialError
 from plait.kernel import stock
 from plait.plan.resolve import resolve

@@ -15,7 +15,7 @@ from plait.engine.engine import Job
 from plait.engine.factory import make_engine
 from plait.engine.machine.qemu import FOLDER, RESULTS, command_line
 from plait.engine.machine.trial import MachineEngine, machine_options
-from plait.engine.uml.containment import GUEST
+from plait.engine.virtual.containment import GUEST
 from plait.plan.resolve import resolve
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand

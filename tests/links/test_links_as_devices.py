@@ -12,7 +12,7 @@ from plait.binaries import AGENT
 from plait.dataset.convert import convert
 from plait.dataset.digest import trial_digest
 from plait.engine.engine import Job
-from plait.engine.uml.trial import VirtualEngine
+from plait.engine.virtual.trial import VirtualEngine
 from plait.explain import Cause, explain_trial
 from plait.plan.links.exact_rates import with_exact_rates
 from plait.plan.resolve import resolve

@@ -19,7 +19,7 @@ from plait.scenario.vary.cases import expand
 
 if TYPE_CHECKING:
     from conftest import Ran
-    from plait.engine.uml.trial import VirtualEngine
+    from plait.engine.virtual.trial import VirtualEngine
     from plait.plan.model.plan import Plan
     from plait.plan.model.qdiscs import Qdisc
 

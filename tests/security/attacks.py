@@ -21,9 +21,9 @@ import pytest
 
 from plait.engine.host_view import HostView
 from plait.engine.machine.qemu import FOLDER
-from plait.engine.uml.containment import GUEST, MAX_ENTRIES, Policy, Sandbox
-from plait.engine.uml.guest import start
-from plait.engine.uml.guest_folder import GuestFolder
+from plait.engine.virtual.containment import GUEST, MAX_ENTRIES, Policy, Sandbox
+from plait.engine.virtual.guest import start
+from plait.engine.virtual.guest_folder import GuestFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

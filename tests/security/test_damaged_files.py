@@ -19,7 +19,7 @@ from plait.dataset import files
 from plait.dataset.files import read_table
 from plait.dataset.model import TABLES
 from plait.engine import inventory
-from plait.engine.uml.initramfs import archive, ensure
+from plait.engine.virtual.initramfs import archive, ensure
 from plait.errors import DataError, PlaitError
 from plait.files import Folder
 from plait.kernel import cache as kernels

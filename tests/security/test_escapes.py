@@ -18,9 +18,9 @@ import pytest
 from attacks import ATTACKS, OF_EMULATORS, ROOT, Host, attacked, attacked_host, built
 
 from plait.engine.machine.qemu import FOLDER
-from plait.engine.uml.containment import GUEST, LAYERS, Policy, Sandbox
-from plait.engine.uml.guest import start
-from plait.engine.uml.guest_folder import GuestFolder
+from plait.engine.virtual.containment import GUEST, LAYERS, Policy, Sandbox
+from plait.engine.virtual.guest import start
+from plait.engine.virtual.guest_folder import GuestFolder
 from plait.kernel import Kernel
 
 if TYPE_CHECKING:
@@ -153,8 +153,8 @@ def test_the_filter_keeps_the_settings_of_a_terminal(
 def test_a_sandbox_ends_with_plait_however_plait_ends(attack: Path, tmp_path: Path) -> None:
     (tmp_path / GUEST).mkdir()
     script = (
-        "import sys; from pathlib import Path; from plait.engine.uml.containment import Sandbox\n"
-        "from plait.engine.uml.guest import start\n"
+        "import sys; from pathlib import Path; from plait.engine.virtual.containment import Sandbox\n"
+        "from plait.engine.virtual.guest import start\n"
         "box = Sandbox(Path(sys.argv[1]), ['sleep'], Path(sys.argv[2]))\n"
         "guest = start(box, open(sys.argv[2] + '/console.log', 'wb'))\n"
         "print(guest.pid, guest.process.pid, flush=True); sys.stdin.read()\n"

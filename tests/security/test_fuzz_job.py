@@ -14,11 +14,11 @@ from fake_engine import write_arrow
 from fake_plans import fake_plan
 from fake_tables import fake_tables
 from plait.dataset.convert import convert
-from plait.engine.uml.containment import GUEST
-from plait.engine.uml.guest_folder import GuestFolder
-from plait.engine.uml.outcome import folder_is_full, judge
-from plait.engine.uml.trial import RESULT_NAMES
-from plait.engine.uml.watch import virtual_us
+from plait.engine.virtual.containment import GUEST
+from plait.engine.virtual.guest_folder import GuestFolder
+from plait.engine.virtual.outcome import folder_is_full, judge
+from plait.engine.virtual.trial import RESULT_NAMES
+from plait.engine.virtual.watch import virtual_us
 from plait.errors import DataError, TrialError
 from plait.plan.identity import plan_bytes
 

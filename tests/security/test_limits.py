@@ -12,7 +12,7 @@ import pytest
 from hostile import study
 
 from plait import limits
-from plait.engine.uml import guest
+from plait.engine.virtual import guest
 from plait.engine.workspace import Workspace
 from plait.errors import MachineError
 from plait.files import Folder

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from attacks import ATTACKS, KINDS, OF_EMULATORS, WITH_TESTS_OF_THEIR_OWN, built, output
 
-from plait.engine.uml.containment import program
+from plait.engine.virtual.containment import program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

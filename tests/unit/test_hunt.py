@@ -379,7 +379,7 @@ def test_the_command_prints_the_totals_of_an_interrupted_hunt_and_how_to_continu
 
     kernel = Kernel("a" * 64, "6.12.1", tmp_path / "linux", "b" * 64, 1000)
     monkeypatch.setattr("plait.cli.laboratory.hunt.chosen_kernel", lambda _: kernel)
-    monkeypatch.setattr("plait.engine.uml.trial.VirtualEngine.inventory", lambda _: INVENTORY)
+    monkeypatch.setattr("plait.engine.virtual.trial.VirtualEngine.inventory", lambda _: INVENTORY)
     monkeypatch.setattr("plait.testing.hunt.run.play", interrupted)
     monkeypatch.setattr("plait.testing.hunt.run.require_programs", lambda: None)
     words = ["hunt", "--seed", "6", "--jobs", "1", "--out", "my faults", "--kernel", "after"]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from plait.dataset.convert import convert
 from plait.engine.engine import Job
-from plait.engine.uml.trial import VirtualEngine
-from plait.engine.uml.watch import TrialLimits
+from plait.engine.virtual.trial import VirtualEngine
+from plait.engine.virtual.watch import TrialLimits
 from plait.errors import RequestError, TrialError
 from plait.files import Folder
 from plait.kernel import additions

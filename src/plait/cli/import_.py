@@ -96,7 +96,7 @@ def _record(file: Path, topo: str | None) -> dict[str, Any]:
     from plait.cli.laboratory.exec import plan_of
     from plait.cli.shared.environment import environment_of
     from plait.engine.interactive import END, STDERR, STDOUT, ProgramStart
-    from plait.engine.uml.session import Session, SessionRequest
+    from plait.engine.virtual.session import Session, SessionRequest
     from plait.engine.workspace import Workspace
     from plait.errors import RequestError
     from plait.importers import recorder

@@ -60,7 +60,7 @@ def command(
 
 def _check_with_kernel(cases: Sequence[Case]) -> bool:
     """Raise ScenarioError for what the kernel lacks; return False if there is no kernel to ask."""
-    from plait.engine.uml.trial import VirtualEngine
+    from plait.engine.virtual.trial import VirtualEngine
     from plait.errors import MachineError
     from plait.kernel import built_by_default
     from plait.study.preflight.kernel import refuse_what_is_missing

@@ -10,7 +10,7 @@ from plait.engine.machine import trial as machine
 from plait.engine.remote import support as remote_support
 from plait.engine.remote import trial as remote
 from plait.engine.request import EngineRequest
-from plait.engine.uml import trial as uml
+from plait.engine.virtual import trial as virtual
 from plait.errors import RequestError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class EngineKind:
 
 
 ENGINES: Mapping[str, EngineKind] = {
-    "virtual": EngineKind(uml.create, uml.LACKS),
+    "virtual": EngineKind(virtual.create, virtual.LACKS),
     "machine": EngineKind(machine.create, machine.LACKS),
     "host": EngineKind(host.create, host.LACKS),
     "remote": EngineKind(remote.create, remote_support.LACKS),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from plait import kernel as kernels
-from plait.engine.uml.containment import DEFAULT_POLICY
+from plait.engine.virtual.containment import DEFAULT_POLICY
 from plait.errors import RequestError
 from plait.kernel.model import silent
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from plait.engine.uml.containment import Policy
+    from plait.engine.virtual.containment import Policy
     from plait.kernel import Kernel, Progress
     from plait.plan.model.plan import LinksAs
 

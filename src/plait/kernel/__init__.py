@@ -6,7 +6,7 @@
     the installed package `plait-kernel` ----+
 
 The folder `kernel/` of the repository holds the patches, the configuration and the added sources. The engine runs the
-kernel (`plait.engine.uml.trial`).
+kernel (`plait.engine.virtual.trial`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Serves a running network to any number of prompts over a Unix socket, with one thread between them and the guest.
 
 A client sends one JSON record per line: first the program to run, then orders for it (input, size, signal). It receives
-the frames of its program (`plait.engine.uml.session`), and the connection ends with the program. If a client
+the frames of its program (`plait.engine.virtual.session`), and the connection ends with the program. If a client
 disconnects, its program gets SIGHUP.
 """
 

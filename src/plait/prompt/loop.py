@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from plait.cache import cache_root
 from plait.engine.interactive import END, ProgramStart
-from plait.engine.uml.foreground import raw, terminal_size
+from plait.engine.virtual.foreground import raw, terminal_size
 from plait.prompt.live import Run
 from plait.scenario.fields.programs import SHELL
 

@@ -334,7 +334,7 @@ def main() -> None:
     """Run the set and print its table, and the evidence of each result."""
     from tempfile import TemporaryDirectory
 
-    from plait.engine.uml.trial import VirtualEngine
+    from plait.engine.virtual.trial import VirtualEngine
     from plait.kernel import ensure
 
     numbers = [int(word) for word in sys.argv[1:] if word.isdigit()]

@@ -1,7 +1,7 @@
 """What runs now: whether a study does, and how the goodput of its running trials grows.
 
 A running trial's guest writes below `.work-*/NNNNN/guest/`, which is untrusted. It is read only through
-`plait.engine.uml.guest_folder`, a bounded number of bytes, and only as plain, uncompressed Arrow streams.
+`plait.engine.virtual.guest_folder`, a bounded number of bytes, and only as plain, uncompressed Arrow streams.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import polars as pl
 from plait.dataset.arrow_stream import complete_part
 from plait.dataset.files import READ_ERRORS, check_columns
 from plait.dataset.trial import RUNNING_TRIAL
-from plait.engine.uml.containment import GUEST
-from plait.engine.uml.guest_folder import GuestFolder
+from plait.engine.virtual.containment import GUEST
+from plait.engine.virtual.guest_folder import GuestFolder
 from plait.errors import PlaitError
 from plait.files import Folder, UnfitError, json_of
 from plait.view.encode import rounded

@@ -24,7 +24,7 @@ from plait.testing.hunt.case import HuntCase, HuntConnection, HuntLink
 from plait.testing.hunt.run import play
 
 if TYPE_CHECKING:
-    from plait.engine.uml.trial import VirtualEngine
+    from plait.engine.virtual.trial import VirtualEngine
 
 pytestmark = [pytest.mark.guest, pytest.mark.users]
 

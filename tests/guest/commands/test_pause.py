@@ -17,7 +17,7 @@ from plait.dataset.convert import convert
 from plait.dataset.digest import trial_digest
 from plait.engine.engine import Job
 from plait.engine.interactive import ProgramStart
-from plait.engine.uml import pause
+from plait.engine.virtual import pause
 from plait.errors import TrialError
 from plait.plan.resolve import resolve
 from plait.prompt.live import PromptServer, Run
@@ -27,8 +27,8 @@ from terminal import LIMIT_S, PLAIT, SOURCE, Terminal
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from plait.engine.uml.pause import PausingGuest
-    from plait.engine.uml.trial import VirtualEngine
+    from plait.engine.virtual.pause import PausingGuest
+    from plait.engine.virtual.trial import VirtualEngine
     from plait.plan.model.plan import PauseAt, Plan
 
 pytestmark = pytest.mark.guest

@@ -12,7 +12,7 @@ from plait.scenario.vary.cases import expand
 from plait.study.preflight.kernel import refuse_what_is_missing
 
 if TYPE_CHECKING:
-    from plait.engine.uml.trial import VirtualEngine
+    from plait.engine.virtual.trial import VirtualEngine
 
 pytestmark = pytest.mark.guest
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conftest import Ran, RunTrial
-    from plait.engine.uml.trial import VirtualEngine
+    from plait.engine.virtual.trial import VirtualEngine
 
 pytestmark = pytest.mark.guest
 

@@ -12,7 +12,7 @@ import pytest
 from plait import kernel as kernels
 from plait.binaries import AGENT
 from plait.calibration.calibrate import calibrate, keep
-from plait.engine.uml.trial import VirtualEngine
+from plait.engine.virtual.trial import VirtualEngine
 from plait.errors import MachineError, ScenarioError
 from plait.plan.model.qdiscs import Netem, Tbf
 from plait.plan.resolve import resolve

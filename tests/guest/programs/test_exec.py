@@ -19,11 +19,11 @@ from plait.binaries import AGENT
 from plait.cli.laboratory.exec import plan_of
 from plait.engine.engine import Job
 from plait.engine.interactive import END, ProgramStart
-from plait.engine.uml.guest import Guest
-from plait.engine.uml.session import Session, SessionRequest
+from plait.engine.virtual.guest import Guest
+from plait.engine.virtual.session import Session, SessionRequest
 
 if TYPE_CHECKING:
-    from plait.engine.uml.trial import VirtualEngine
+    from plait.engine.virtual.trial import VirtualEngine
 
 pytestmark = [pytest.mark.guest, pytest.mark.users]
 
@@ -284,7 +284,7 @@ def test_the_guest_of_a_program_is_kept_on_one_processor(
         def check(self, now: float, waited_s: float) -> None:
             checked.append((now, waited_s))
 
-    monkeypatch.setattr("plait.engine.uml.session.OneProcessor", Recorder)
+    monkeypatch.setattr("plait.engine.virtual.session.OneProcessor", Recorder)
     computes = "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done; echo done"
     first = SessionRequest(start=ProgramStart(1, ["/bin/sh", "-c", computes], [("PATH", "/usr/bin:/bin")]))
     with Session(kernels.ensure(), AGENT, tmp_path, plan_of(1, 1024), first) as session:

@@ -20,7 +20,7 @@ from plait.scenario import parse
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.engine.uml.trial import VirtualEngine
+    from plait.engine.virtual.trial import VirtualEngine
 
 pytestmark = [pytest.mark.guest, pytest.mark.users]
 

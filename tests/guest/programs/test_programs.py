@@ -9,8 +9,8 @@ import pytest
 from conftest import AGENT, run_plan
 from plait import kernel as kernels
 from plait.engine.engine import Job
-from plait.engine.uml.trial import VirtualEngine
-from plait.engine.uml.watch import TrialLimits
+from plait.engine.virtual.trial import VirtualEngine
+from plait.engine.virtual.watch import TrialLimits
 from plait.errors import TrialError
 from plait.plan.resolve import resolve
 from plait.scenario import parse

@@ -13,7 +13,7 @@ from plait.scenario import parse
 
 if TYPE_CHECKING:
     from conftest import Ran
-    from plait.engine.uml.trial import VirtualEngine
+    from plait.engine.virtual.trial import VirtualEngine
 
 PROGRAM = Path(__file__).parents[3] / "build" / "plait-quic"
 pytestmark = [

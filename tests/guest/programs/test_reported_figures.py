@@ -15,7 +15,7 @@ from plait.scenario import parse
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from plait.engine.uml.trial import VirtualEngine
+    from plait.engine.virtual.trial import VirtualEngine
     from plait.plan.model.plan import Plan
 
 pytestmark = pytest.mark.guest

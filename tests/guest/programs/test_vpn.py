@@ -23,7 +23,7 @@ from plait.scenario.vary.cases import expand
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from plait.engine.uml.trial import VirtualEngine
+    from plait.engine.virtual.trial import VirtualEngine
 
 PROGRAMS = ("vpncmd", "vpnserver", "wg", "openvpn", "mptcpize", "iperf3", "ping")
 missing = [name for name in PROGRAMS if shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin") is None]

@@ -18,7 +18,7 @@ from plait.testing.planted import Planted, PlantedRow, planted, run_and_explain,
 
 if TYPE_CHECKING:
     from conftest import RunTrial
-    from plait.engine.uml.trial import VirtualEngine
+    from plait.engine.virtual.trial import VirtualEngine
 
 """docs/reference/explain.md explains why: all data waited for the data in flight as the link became slower."""
 LEAST_RIGHT = 102

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from plait import kernel as kernels
 from plait.cli import app
-from plait.engine.uml.tracing import require_events
+from plait.engine.virtual.tracing import require_events
 from plait.errors import RequestError, ScenarioError
 
 if TYPE_CHECKING:

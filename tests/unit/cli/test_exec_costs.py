@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plait.cli.laboratory import exec as command
-from plait.engine.uml.boot_inputs import kernel_parameters
+from plait.engine.virtual.boot_inputs import kernel_parameters
 from plait.errors import RequestError
 
 

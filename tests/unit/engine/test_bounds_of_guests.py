@@ -14,7 +14,7 @@ import pytest
 
 from plait.engine.host_view import HostView
 from plait.engine.interactive import END, STDOUT, OutputFrame
-from plait.engine.uml import foreground
+from plait.engine.virtual import foreground
 from plait.errors import TrialError
 from plait.kernel import Kernel
 from plait.testing.hunt import run as hunt_run

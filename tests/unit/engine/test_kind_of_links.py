@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plait.engine.request import EngineRequest
-from plait.engine.uml.trial import VirtualEngine
+from plait.engine.virtual.trial import VirtualEngine
 from plait.errors import RequestError
 from plait.kernel import Kernel
 

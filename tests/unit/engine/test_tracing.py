@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from plait.engine.interactive import ProgramStart
-from plait.engine.uml.session import SessionRequest
-from plait.engine.uml.tracing import TRACE, kept_trace, read_trace, require_events, traced
+from plait.engine.virtual.session import SessionRequest
+from plait.engine.virtual.tracing import TRACE, kept_trace, read_trace, require_events, traced
 from plait.errors import RequestError, TrialError
 from plait.files import Output
 from plait.kernel import Kernel

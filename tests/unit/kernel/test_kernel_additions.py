@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fake_plans import fake_plan
-from plait.engine.uml import crash
+from plait.engine.virtual import crash
 from plait.errors import KernelBuildError, RequestError
 from plait.kernel import Kernel, additions
 from plait.plan.identity import plan_bytes

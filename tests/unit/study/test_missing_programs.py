@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from plait.engine.uml.services import iperf_settings
+from plait.engine.virtual.services import iperf_settings
 from plait.scenario import parse
 from plait.study.preflight.programs import missing_programs
 

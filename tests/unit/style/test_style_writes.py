@@ -30,7 +30,7 @@ EXCEPTIONS = {
         2,
         "a lock in the user's own cache; sysctls in /proc, which plait never creates",
     ),
-    "engine/uml/guest_folder.py": (
+    "engine/virtual/guest_folder.py": (
         1,
         "the output that a guest fills, in its own folder in memory; links and all but regular files are refused",
     ),

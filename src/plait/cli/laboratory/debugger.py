@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from plait.engine.uml.guest import Guest
+    from plait.engine.virtual.guest import Guest
     from plait.kernel import Kernel
 
 SCRIPT = "attach.gdb"

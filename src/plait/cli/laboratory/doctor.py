@@ -49,8 +49,8 @@ def command() -> int:
 
 
 def _sandbox() -> str:
-    from plait.engine.uml.containment import LAYERS, layer_title
-    from plait.engine.uml.guest import probe
+    from plait.engine.virtual.containment import LAYERS, layer_title
+    from plait.engine.virtual.guest import probe
 
     lines = []
     missing = 0
@@ -122,8 +122,8 @@ def _selftests() -> str:
 def _trial() -> str:
     from plait.dataset.convert import convert
     from plait.engine.engine import Job
-    from plait.engine.uml.trial import VirtualEngine
-    from plait.engine.uml.watch import TrialLimits
+    from plait.engine.virtual.trial import VirtualEngine
+    from plait.engine.virtual.watch import TrialLimits
     from plait.plan.resolve import resolve
     from plait.scenario import parse
     from plait.scenario.vary.cases import expand

@@ -21,9 +21,9 @@ from plait.cli.shared.sandbox import DISK, DiskOption, RoOption, UnconfinedOptio
 
 if TYPE_CHECKING:
     from plait.engine.interactive import ProgramStart
-    from plait.engine.uml.containment import Policy
-    from plait.engine.uml.foreground import SessionLimits
-    from plait.engine.uml.session import SessionRequest
+    from plait.engine.virtual.containment import Policy
+    from plait.engine.virtual.foreground import SessionLimits
+    from plait.engine.virtual.session import SessionRequest
     from plait.files import Folder, Output
     from plait.plan.model.plan import Plan
     from plait.units import Duration
@@ -112,9 +112,9 @@ def command(
 
     The exit code is that of the program, or 124 if --timeout ended it.
     """
-    from plait.engine.uml.foreground import SessionLimits
-    from plait.engine.uml.services import iperf_settings, services
-    from plait.engine.uml.session import SessionRequest
+    from plait.engine.virtual.foreground import SessionLimits
+    from plait.engine.virtual.services import iperf_settings, services
+    from plait.engine.virtual.session import SessionRequest
     from plait.errors import RequestError
 
     if clock not in CLOCKS:
@@ -154,7 +154,7 @@ def _boot_traced(  # noqa: PLR0917 - it passes them on
     trace: tuple[str, Output],
 ) -> int:
     """Boot the guest with trace events, and write their table."""
-    from plait.engine.uml.tracing import kept_trace
+    from plait.engine.virtual.tracing import kept_trace
 
     with kept_trace(chosen_kernel(kernel), *trace, _report) as traced:
         return _boot(kernel, plan, traced(request), limits, sandbox, captures)
@@ -177,9 +177,9 @@ def _boot(  # noqa: PLR0917 - two callers of this module
     from plait.cache import cache_root
     from plait.cli.laboratory import debugger
     from plait.engine.host_view import unseen
-    from plait.engine.uml import foreground
-    from plait.engine.uml.containment import caution
-    from plait.engine.uml.session import Session
+    from plait.engine.virtual import foreground
+    from plait.engine.virtual.containment import caution
+    from plait.engine.virtual.session import Session
     from plait.engine.workspace import Workspace
 
     assert request.start is not None
@@ -217,7 +217,7 @@ def _report(text: str) -> None:
 
 def plan_of(seed: int, memory_mib: int, *, system_call_ns: int = SYSTEM_CALL_NS) -> Plan:
     """Return the plan of a guest without a network; a system call takes `system_call_ns` of virtual time."""
-    from plait.engine.uml.boot_inputs import EMPTY_PLAN
+    from plait.engine.virtual.boot_inputs import EMPTY_PLAN
 
     machine = EMPTY_PLAN.machine.model_copy(
         update={"memory_mib": memory_mib, "syscall_ns": int(system_call_ns)}
@@ -227,7 +227,7 @@ def plan_of(seed: int, memory_mib: int, *, system_call_ns: int = SYSTEM_CALL_NS)
 
 def _start(program: list[str], environment: list[tuple[str, str]], *, real_time: bool) -> ProgramStart:
     from plait.engine.interactive import ProgramStart
-    from plait.engine.uml.foreground import RUN, merged_streams, terminal_size
+    from plait.engine.virtual.foreground import RUN, merged_streams, terminal_size
 
     terminal = _has_terminal(real_time=real_time)
     return ProgramStart(

@@ -51,7 +51,7 @@ def command(
     After an interrupt, plait prints what it has searched, and the command that continues. Exit code 1: there is a
     fault.
     """
-    from plait.engine.uml.trial import VirtualEngine
+    from plait.engine.virtual.trial import VirtualEngine
     from plait.testing.hunt.case import load_case
     from plait.testing.hunt.run import play, require_programs
     from plait.testing.hunt.search import Hunt, HuntLimits

@@ -23,7 +23,7 @@ from plait.files import Output
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from plait.engine.uml.session import SessionRequest
+    from plait.engine.virtual.session import SessionRequest
     from plait.files import Folder
     from plait.kernel import Kernel
     from plait.testing.selftest.run import Captures, ShardResult
@@ -157,7 +157,7 @@ def _tracing(
     events: str | None, target: Path, kernel: Kernel
 ) -> Iterator[Callable[[SessionRequest], SessionRequest]]:
     """Yield what adds the trace events to a guest's request; write their table at the end (RequestError)."""
-    from plait.engine.uml.tracing import kept_trace
+    from plait.engine.virtual.tracing import kept_trace
 
     if events is None:
         yield lambda request: request

@@ -16,7 +16,7 @@ from plait.cli.shared.options import KernelOption, PlannedCase, ScenarioArgument
 from plait.cli.shared.sandbox import DISK, DiskOption, RoOption, UnconfinedOption, policy
 
 if TYPE_CHECKING:
-    from plait.engine.uml.containment import Policy
+    from plait.engine.virtual.containment import Policy
     from plait.plan.model.plan import Plan
     from plait.prompt.loop import Prompt
 
@@ -70,8 +70,8 @@ def _serve(
     """Boot the network, serve it to other prompts, and run this prompt; the network ends with it."""
     from plait.cache import cache_root
     from plait.engine.host_view import unseen
-    from plait.engine.uml.containment import caution
-    from plait.engine.uml.session import Session, SessionRequest
+    from plait.engine.virtual.containment import caution
+    from plait.engine.virtual.session import Session, SessionRequest
     from plait.engine.workspace import Workspace
     from plait.prompt.live import PromptServer
 

@@ -14,7 +14,7 @@ def environment_of(settings: list[str], *, terminal: bool) -> list[tuple[str, st
     The few are always the same, so that a run is repeatable. Each setting is `NAME=VALUE`, or `NAME` for the value of
     plait's own variable. Raises RequestError for a setting without a name, or for a variable that is not set.
     """
-    from plait.engine.uml.services import COMMANDS
+    from plait.engine.virtual.services import COMMANDS
     from plait.errors import RequestError
 
     passed_on = (*_PASSED_ON, "TERM") if terminal else _PASSED_ON

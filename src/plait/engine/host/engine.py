@@ -19,7 +19,7 @@ from plait.engine.engine import EngineIdentity, Job
 from plait.engine.host import agent, fidelity, settings
 from plait.engine.host.probe import Prober, features_of, veth_flow, veth_plan
 from plait.engine.support import lacking
-from plait.engine.uml.boot_inputs import EMPTY_PLAN
+from plait.engine.virtual.boot_inputs import EMPTY_PLAN
 from plait.errors import MachineError, TrialError, shell_command
 
 if TYPE_CHECKING:

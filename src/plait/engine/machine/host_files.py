@@ -10,7 +10,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plait.engine.uml.initramfs import ArchiveEntry
+from plait.engine.virtual.initramfs import ArchiveEntry
 from plait.plan.traffic.programs import PRIVATE
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from plait.engine.host_view import view_for_programs
 from plait.engine.machine.host_files import MAX_BYTES, MAX_FILES, HostFiles, TooManyFilesError
 from plait.engine.machine.needed_files import NeededFiles
 from plait.engine.support import Unsupported, Use
-from plait.engine.uml.initramfs import pack
+from plait.engine.virtual.initramfs import pack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

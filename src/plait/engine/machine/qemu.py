@@ -32,7 +32,7 @@ PROGRESS, RESULTS = "progress", "results.frames"
 IMAGE, ROOT = "vmlinuz", "root.cpio"
 """What it boots from, beside its other inputs."""
 _DATE = "2023-11-14T22:13:20"
-"""The date of every guest at boot, as `plait.engine.uml.boot_inputs.EPOCH_NS`."""
+"""The date of every guest at boot, as `plait.engine.virtual.boot_inputs.EPOCH_NS`."""
 _FIRMWARE = ("bios-256k.bin", "kvmvapic.bin", "linuxboot_dma.bin")
 _DATA = ("/usr/share/qemu", "/usr/share/seabios", "/usr/local/share/qemu", "/usr/lib/ipxe/qemu")
 _MODULE_FOLDERS = ("/usr/lib/x86_64-linux-gnu/qemu", "/usr/lib64/qemu", "/usr/lib/qemu")

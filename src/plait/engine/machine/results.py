@@ -8,8 +8,8 @@ import struct
 from typing import TYPE_CHECKING
 
 from plait.engine.machine.qemu import RESULTS
-from plait.engine.uml.containment import MAX_ENTRIES
-from plait.engine.uml.guest_folder import GuestFolder
+from plait.engine.virtual.containment import MAX_ENTRIES
+from plait.engine.virtual.guest_folder import GuestFolder
 from plait.errors import TrialError
 from plait.files import Folder
 

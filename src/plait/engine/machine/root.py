@@ -9,7 +9,7 @@ from __future__ import annotations
 import stat
 from typing import TYPE_CHECKING
 
-from plait.engine.uml.initramfs import ArchiveEntry, pack
+from plait.engine.virtual.initramfs import ArchiveEntry, pack
 from plait.files import Folder
 
 if TYPE_CHECKING:

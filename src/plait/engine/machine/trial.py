@@ -1,6 +1,6 @@
 """The machine engine: one stock kernel in QEMU per trial, in virtual time that counts instructions.
 
-    job folder                                 QEMU, in its sandbox (`plait.engine.uml.containment`)
+    job folder                                 QEMU, in its sandbox (`plait.engine.virtual.containment`)
       vmlinuz, root.cpio, emulator/     -->   boots; the initramfs has the agent (PID 1), modules and inputs
       guest/progress, results.frames    <--   two virtio ports: progress meanwhile, results after the trial
       console.log                       <--   what its kernel says
@@ -24,12 +24,12 @@ from plait.engine.machine.programs import ProgramFiles, files_of, no_mptcp
 from plait.engine.machine.qemu import FOLDER, IMAGE, ROOT, MachineOptions, command_line, find_emulator
 from plait.engine.machine.root import write_root
 from plait.engine.support import lacking
-from plait.engine.uml.boot_inputs import EMPTY_PLAN, initramfs_of
-from plait.engine.uml.containment import DEFAULT_POLICY, GUEST, Policy, Sandbox
-from plait.engine.uml.guest_folder import GuestFolder
-from plait.engine.uml.outcome import judge
-from plait.engine.uml.trial import RESULT_NAMES
-from plait.engine.uml.watch import GuestRunner, TrialLimits
+from plait.engine.virtual.boot_inputs import EMPTY_PLAN, initramfs_of
+from plait.engine.virtual.containment import DEFAULT_POLICY, GUEST, Policy, Sandbox
+from plait.engine.virtual.guest_folder import GuestFolder
+from plait.engine.virtual.outcome import judge
+from plait.engine.virtual.trial import RESULT_NAMES
+from plait.engine.virtual.watch import GuestRunner, TrialLimits
 from plait.errors import TrialError
 from plait.files import Folder
 from plait.kernel import built_by_default, stock

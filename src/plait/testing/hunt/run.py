@@ -27,8 +27,8 @@ from plait.binaries import AGENT
 from plait.cache import cache_root
 from plait.engine.engine import Interrupted
 from plait.engine.interactive import END, STDERR, STDOUT, ProgramStart
-from plait.engine.uml.boot_inputs import EMPTY_PLAN
-from plait.engine.uml.session import Session, SessionRequest
+from plait.engine.virtual.boot_inputs import EMPTY_PLAN
+from plait.engine.virtual.session import Session, SessionRequest
 from plait.engine.workspace import Workspace
 from plait.errors import MachineError, TrialError, printable
 from plait.files import Folder

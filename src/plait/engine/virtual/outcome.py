@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from plait.engine.uml import crash
-from plait.engine.uml.containment import GUEST, MAX_ENTRIES
-from plait.engine.uml.guest_folder import GuestFolder
+from plait.engine.virtual import crash
+from plait.engine.virtual.containment import GUEST, MAX_ENTRIES
+from plait.engine.virtual.guest_folder import GuestFolder
 from plait.errors import TrialError, printable
 from plait.plan.model.plan import Plan
 

@@ -25,8 +25,8 @@ from plait.engine.engine import EngineIdentity, Job
 from plait.engine.host_view import view_for_programs
 from plait.engine.portable import shipped_file
 from plait.engine.support import Unsupported, lacking, uses
-from plait.engine.uml import pause
-from plait.engine.uml.boot_inputs import (
+from plait.engine.virtual import pause
+from plait.engine.virtual.boot_inputs import (
     EMPTY_PLAN,
     add_modules,
     initramfs_of,
@@ -34,11 +34,11 @@ from plait.engine.uml.boot_inputs import (
     module_builder,
     present_inputs,
 )
-from plait.engine.uml.containment import DEFAULT_POLICY, GUEST, Policy, Sandbox
-from plait.engine.uml.guest_folder import GuestFolder
-from plait.engine.uml.link_kinds import chains
-from plait.engine.uml.outcome import judge
-from plait.engine.uml.watch import GuestRunner, TrialLimits
+from plait.engine.virtual.containment import DEFAULT_POLICY, GUEST, Policy, Sandbox
+from plait.engine.virtual.guest_folder import GuestFolder
+from plait.engine.virtual.link_kinds import chains
+from plait.engine.virtual.outcome import judge
+from plait.engine.virtual.watch import GuestRunner, TrialLimits
 from plait.errors import MachineError, RequestError, TrialError
 from plait.files import Folder
 from plait.kernel import additions

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Protocol
 from plait.engine.engine import Interrupted
 from plait.engine.host_view import unseen
 from plait.engine.one_processor import OneProcessor, threads_and_children
-from plait.engine.uml.containment import GUEST, caution
-from plait.engine.uml.guest import start
-from plait.engine.uml.guest_folder import GuestFolder
-from plait.engine.uml.outcome import folder_is_full
+from plait.engine.virtual.containment import GUEST, caution
+from plait.engine.virtual.guest import start
+from plait.engine.virtual.guest_folder import GuestFolder
+from plait.engine.virtual.outcome import folder_is_full
 from plait.errors import TrialError
 from plait.files import Folder
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from plait.engine.engine import Job
-    from plait.engine.uml.containment import Sandbox
-    from plait.engine.uml.guest import Guest
+    from plait.engine.virtual.containment import Sandbox
+    from plait.engine.virtual.guest import Guest
 
 _POLL_S = 0.25
 _PROGRESS_BYTES = 4096

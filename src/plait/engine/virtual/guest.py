@@ -18,8 +18,8 @@ import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from plait.engine.uml.containment import GUEST, LAYERS, Sandbox, layer_title, program
-from plait.engine.uml.guest_folder import GuestFolder
+from plait.engine.virtual.containment import GUEST, LAYERS, Sandbox, layer_title, program
+from plait.engine.virtual.guest_folder import GuestFolder
 from plait.errors import MachineError, TrialError
 from plait.files import Folder
 from plait.limits import remedy

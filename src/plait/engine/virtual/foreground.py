@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 
 from plait.engine.interactive import END, STDERR, STDOUT, TerminalSize
 from plait.engine.packages import install_hint
-from plait.engine.uml.crash import ran_out_of_memory
-from plait.engine.uml.watch import Standstill, virtual_us, waited_s
+from plait.engine.virtual.crash import ran_out_of_memory
+from plait.engine.virtual.watch import Standstill, virtual_us, waited_s
 from plait.errors import TrialError
 from plait.files import Folder
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from plait.engine.host_view import HostView
-    from plait.engine.uml.session import Session
+    from plait.engine.virtual.session import Session
 
 RUN = 1
 """The number of the program in orders and frames."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from plait.cache import cache_root
 from plait.engine import inventory
-from plait.engine.uml import initramfs
+from plait.engine.virtual import initramfs
 from plait.errors import MachineError, RequestError, TrialError
 from plait.files import Folder
 from plait.kernel import additions

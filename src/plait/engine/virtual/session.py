@@ -26,18 +26,18 @@ from typing import TYPE_CHECKING, Self
 from plait.engine.host_view import view_for
 from plait.engine.interactive import READY, TAKEN, OutputFrame
 from plait.engine.one_processor import OneProcessor
-from plait.engine.uml.boot_inputs import (
+from plait.engine.virtual.boot_inputs import (
     add_modules,
     initramfs_of,
     kernel_parameters,
     module_builder,
     present_inputs,
 )
-from plait.engine.uml.containment import DEFAULT_POLICY, GUEST, Policy, Sandbox
-from plait.engine.uml.guest import start
-from plait.engine.uml.guest_folder import GuestFolder
-from plait.engine.uml.outcome import console_lines, folder_is_full, judge
-from plait.engine.uml.watch import cpu_s, virtual_us, waited_s
+from plait.engine.virtual.containment import DEFAULT_POLICY, GUEST, Policy, Sandbox
+from plait.engine.virtual.guest import start
+from plait.engine.virtual.guest_folder import GuestFolder
+from plait.engine.virtual.outcome import console_lines, folder_is_full, judge
+from plait.engine.virtual.watch import cpu_s, virtual_us, waited_s
 from plait.errors import MachineError, TrialError, printable
 from plait.files import Folder
 from plait.plan.identity import plan_bytes

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 from plait.engine.host_view import view_for_programs
 from plait.engine.interactive import END, READY, OutputFrame
-from plait.engine.uml.session import InteractiveGuest
-from plait.engine.uml.watch import Standstill, TrialLimits, Watch, waited_s
+from plait.engine.virtual.session import InteractiveGuest
+from plait.engine.virtual.watch import Standstill, TrialLimits, Watch, waited_s
 from plait.errors import TrialError
 from plait.files import Folder
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plait.engine.engine import Job
-    from plait.engine.uml.containment import Policy
+    from plait.engine.virtual.containment import Policy
     from plait.kernel import Kernel
     from plait.plan.model.plan import Plan
 

@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plait.engine.uml.session import Service
+from plait.engine.virtual.session import Service
 from plait.errors import MachineError, RequestError
 
 if TYPE_CHECKING:

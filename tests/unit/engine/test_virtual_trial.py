@@ -14,10 +14,10 @@ import pytest
 
 from fake_plans import fake_plan
 from plait.engine.engine import Interrupted, Job
-from plait.engine.uml.boot_inputs import kernel_parameters
-from plait.engine.uml.containment import Policy
-from plait.engine.uml.trial import VirtualEngine
-from plait.engine.uml.watch import Standstill, TrialLimits, waited_s
+from plait.engine.virtual.boot_inputs import kernel_parameters
+from plait.engine.virtual.containment import Policy
+from plait.engine.virtual.trial import VirtualEngine
+from plait.engine.virtual.watch import Standstill, TrialLimits, waited_s
 from plait.errors import TrialError
 from plait.kernel import Kernel
 
@@ -94,7 +94,7 @@ def test_a_guest_that_never_comes_up_is_given_up(cache: Path) -> None:
 
 def test_waiting_for_a_processor_is_no_stall(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine with more work than processors: the guest would run, and may not."""
-    monkeypatch.setattr("plait.engine.uml.watch.waited_s", lambda _pid: time.monotonic())
+    monkeypatch.setattr("plait.engine.virtual.watch.waited_s", lambda _pid: time.monotonic())
     script = "echo '2000000 traffic' > progress; sleep 60"
     starved = failure(cache, script, TrialLimits(total_s=2, stall_s=0.3))
     assert starved.startswith("too slow: virtual time stands at 2.0 s")

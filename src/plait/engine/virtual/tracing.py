@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from plait.cache import cache_root
-from plait.engine.uml.session import Service
+from plait.engine.virtual.session import Service
 from plait.errors import DataError, RequestError, TrialError, printable
 from plait.files import Folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from plait.engine.uml.session import SessionRequest
+    from plait.engine.virtual.session import SessionRequest
     from plait.files import Output
     from plait.kernel import Kernel
 

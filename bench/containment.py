@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING
 from plait import kernel as kernels
 from plait.binaries import AGENT
 from plait.engine.engine import Job
+from plait.engine.request import Policy
 from plait.engine.virtual.boot_inputs import EMPTY_PLAN
-from plait.engine.virtual.containment import LAYERS, Policy
+from plait.engine.virtual.containment import LAYERS
 from plait.engine.virtual.trial import VirtualEngine
 from plait.plan.resolve import resolve
 from plait.scenario import load

@@ -21,7 +21,8 @@ import pytest
 
 from plait.engine.host_view import HostView
 from plait.engine.machine.qemu import FOLDER
-from plait.engine.virtual.containment import GUEST, MAX_ENTRIES, Policy, Sandbox
+from plait.engine.request import Policy
+from plait.engine.virtual.containment import GUEST, MAX_ENTRIES, Sandbox
 from plait.engine.virtual.guest import start
 from plait.engine.virtual.guest_folder import GuestFolder
 

@@ -18,7 +18,8 @@ import pytest
 from attacks import ATTACKS, OF_EMULATORS, ROOT, Host, attacked, attacked_host, built
 
 from plait.engine.machine.qemu import FOLDER
-from plait.engine.virtual.containment import GUEST, LAYERS, Policy, Sandbox
+from plait.engine.request import Policy
+from plait.engine.virtual.containment import GUEST, LAYERS, Sandbox
 from plait.engine.virtual.guest import start
 from plait.engine.virtual.guest_folder import GuestFolder
 from plait.kernel import Kernel

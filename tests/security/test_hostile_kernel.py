@@ -14,7 +14,7 @@ import pytest
 from plait import kernel as kernels
 from plait.binaries import AGENT
 from plait.engine.engine import Job
-from plait.engine.virtual.containment import Policy
+from plait.engine.request import Policy
 from plait.engine.virtual.trial import VirtualEngine
 from plait.errors import TrialError
 from plait.kernel import additions

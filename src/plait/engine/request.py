@@ -7,17 +7,36 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from plait import kernel as kernels
-from plait.engine.virtual.containment import DEFAULT_POLICY
 from plait.errors import RequestError
 from plait.kernel.model import silent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from plait.engine.virtual.containment import Policy
     from plait.kernel import Kernel, Progress
     from plait.plan.model.plan import LinksAs
+
+
+DISK_BYTES = 4 << 30
+"""Default limit of what a guest may write to its folder."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What the user allows a guest."""
+
+    unconfined: bool = False
+    """Untrusted code runs even if layers are missing."""
+    disk_bytes: int = DISK_BYTES
+    """Limit of what a guest may write to its folder."""
+    readable: Sequence[Path] = ()
+    """Folders that programs see in addition to what they always see (see `plait.engine.host_view`)."""
+    without: Sequence[str] = ()
+    """Layers to omit; only tests do so, to show what each layer prevents."""
+
+
+DEFAULT_POLICY = Policy()
 
 
 def links_of_environment() -> LinksAs | None:

@@ -14,8 +14,8 @@ import pytest
 
 from fake_plans import fake_plan
 from plait.engine.engine import Interrupted, Job
+from plait.engine.request import Policy
 from plait.engine.virtual.boot_inputs import kernel_parameters
-from plait.engine.virtual.containment import Policy
 from plait.engine.virtual.trial import VirtualEngine
 from plait.engine.virtual.watch import Standstill, TrialLimits, waited_s
 from plait.errors import TrialError

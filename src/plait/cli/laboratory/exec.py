@@ -21,7 +21,7 @@ from plait.cli.shared.sandbox import DISK, DiskOption, RoOption, UnconfinedOptio
 
 if TYPE_CHECKING:
     from plait.engine.interactive import ProgramStart
-    from plait.engine.virtual.containment import Policy
+    from plait.engine.request import Policy
     from plait.engine.virtual.foreground import SessionLimits
     from plait.engine.virtual.session import SessionRequest
     from plait.files import Folder, Output

@@ -16,7 +16,7 @@ from plait.cli.shared.options import KernelOption, PlannedCase, ScenarioArgument
 from plait.cli.shared.sandbox import DISK, DiskOption, RoOption, UnconfinedOption, policy
 
 if TYPE_CHECKING:
-    from plait.engine.virtual.containment import Policy
+    from plait.engine.request import Policy
     from plait.plan.model.plan import Plan
     from plait.prompt.loop import Prompt
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from plait.engine.virtual.containment import Policy
+    from plait.engine.request import Policy
 
 UnconfinedOption = Annotated[
     bool,
@@ -33,7 +33,7 @@ RoOption = Annotated[
 
 def policy(disk: str, ro: list[Path] | None, *, unconfined: bool) -> Policy:
     """Return the policy of a guest (RequestError if `disk` is not a size, or a folder of `ro` does not exist)."""
-    from plait.engine.virtual.containment import Policy
+    from plait.engine.request import Policy
     from plait.errors import RequestError
 
     for folder in ro or ():

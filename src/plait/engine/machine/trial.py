@@ -23,9 +23,10 @@ from plait.engine.machine.modules import ModuleFile, ModuleTree, wanted_modules
 from plait.engine.machine.programs import ProgramFiles, files_of, no_mptcp
 from plait.engine.machine.qemu import FOLDER, IMAGE, ROOT, MachineOptions, command_line, find_emulator
 from plait.engine.machine.root import write_root
+from plait.engine.request import DEFAULT_POLICY, Policy
 from plait.engine.support import lacking
 from plait.engine.virtual.boot_inputs import EMPTY_PLAN, initramfs_of
-from plait.engine.virtual.containment import DEFAULT_POLICY, GUEST, Policy, Sandbox
+from plait.engine.virtual.containment import GUEST, Sandbox
 from plait.engine.virtual.guest_folder import GuestFolder
 from plait.engine.virtual.outcome import judge
 from plait.engine.virtual.trial import RESULT_NAMES

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 
 from plait.binaries import CONTAIN
 from plait.engine.host_view import state_folders
+from plait.engine.request import DEFAULT_POLICY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from plait.engine.host_view import HostView
+    from plait.engine.request import Policy
 
 LAYERS = {
     "user_namespace": "root in the guest's process would be root of this machine",
@@ -39,8 +41,6 @@ LAYERS = {
 REQUIRED = tuple(layer for layer in LAYERS if layer != "landlock")
 """Layers that untrusted code requires. Landlock is newer (Linux 5.13) and repeats what the mounts do."""
 
-DISK_BYTES = 4 << 30
-"""Default limit of what a guest may write to its folder."""
 MAX_ENTRIES = 20_000
 """Maximum number of files and folders that a guest may write."""
 _DESCRIPTORS, _PROCESSES = 65_536, 16_384
@@ -52,23 +52,6 @@ GUEST = "guest"
 def program() -> Path:
     """Return the path of plait-contain."""
     return CONTAIN
-
-
-@dataclass(frozen=True)
-class Policy:
-    """What the user allows a guest."""
-
-    unconfined: bool = False
-    """Untrusted code runs even if layers are missing."""
-    disk_bytes: int = DISK_BYTES
-    """Limit of what a guest may write to its folder."""
-    readable: Sequence[Path] = ()
-    """Folders that programs see in addition to what they always see (see `plait.engine.host_view`)."""
-    without: Sequence[str] = ()
-    """Layers to omit; only tests do so, to show what each layer prevents."""
-
-
-DEFAULT_POLICY = Policy()
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plait.engine.engine import Job
-    from plait.engine.virtual.containment import Policy
+    from plait.engine.request import Policy
     from plait.kernel import Kernel
     from plait.plan.model.plan import Plan
 

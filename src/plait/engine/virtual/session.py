@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Self
 from plait.engine.host_view import view_for
 from plait.engine.interactive import READY, TAKEN, OutputFrame
 from plait.engine.one_processor import OneProcessor
+from plait.engine.request import DEFAULT_POLICY, Policy
 from plait.engine.virtual.boot_inputs import (
     add_modules,
     initramfs_of,
@@ -33,7 +34,7 @@ from plait.engine.virtual.boot_inputs import (
     module_builder,
     present_inputs,
 )
-from plait.engine.virtual.containment import DEFAULT_POLICY, GUEST, Policy, Sandbox
+from plait.engine.virtual.containment import GUEST, Sandbox
 from plait.engine.virtual.guest import start
 from plait.engine.virtual.guest_folder import GuestFolder
 from plait.engine.virtual.outcome import console_lines, folder_is_full, judge

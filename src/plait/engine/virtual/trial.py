@@ -24,6 +24,7 @@ from plait.engine import inventory
 from plait.engine.engine import EngineIdentity, Job
 from plait.engine.host_view import view_for_programs
 from plait.engine.portable import shipped_file
+from plait.engine.request import DEFAULT_POLICY, Policy
 from plait.engine.support import Unsupported, lacking, uses
 from plait.engine.virtual import pause
 from plait.engine.virtual.boot_inputs import (
@@ -34,7 +35,7 @@ from plait.engine.virtual.boot_inputs import (
     module_builder,
     present_inputs,
 )
-from plait.engine.virtual.containment import DEFAULT_POLICY, GUEST, Policy, Sandbox
+from plait.engine.virtual.containment import GUEST, Sandbox
 from plait.engine.virtual.guest_folder import GuestFolder
 from plait.engine.virtual.link_kinds import chains
 from plait.engine.virtual.outcome import judge

@@ -15,8 +15,8 @@ from plait.cache import cache_root
 from plait.engine.engine import Interrupted
 from plait.engine.interactive import END, STDERR, STDOUT, ProgramStart
 from plait.engine.packages import install_hint
+from plait.engine.request import DEFAULT_POLICY
 from plait.engine.virtual.boot_inputs import EMPTY_PLAN
-from plait.engine.virtual.containment import DEFAULT_POLICY
 from plait.engine.virtual.session import Session, SessionRequest
 from plait.engine.workspace import Workspace
 from plait.errors import Ended, TrialError, printable

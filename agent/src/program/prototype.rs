@@ -29,7 +29,6 @@ sources![
     "parity.py",
     "path.py",
     "receiver.py",
-    "reorder.py",
     "reports.py",
     "scheduler.py",
     "segment.py",

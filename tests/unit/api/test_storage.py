@@ -29,7 +29,7 @@ from plait.engine.workspace import Workspace
 from plait.errors import RequestError
 from plait.kernel.cache import building
 from plait.results.read import read_study
-from plait.study.executors.shipped import keep, path_of, prune
+from plait.study.executors.worker import keep, path_of, prune
 from plait.study.perform import Options, perform
 from plait.study.progress import silent
 

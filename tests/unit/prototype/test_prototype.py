@@ -13,8 +13,7 @@ from plait.prototype.choice import SchedulerError, load_scheduler
 from plait.prototype.network import MemoryLine, MemoryNetwork
 from plait.prototype.packets import Ack, Data, Open, decode, encode_ack, encode_data, encode_open
 from plait.prototype.path import SendingPath
-from plait.prototype.receiver import Receiver
-from plait.prototype.reorder import ReorderBuffer
+from plait.prototype.receiver import Receiver, ReorderBuffer
 from plait.prototype.schedulers import SCHEDULERS
 from plait.prototype.sender import Sender, content
 from plait.scenario.fields import programs

@@ -12,22 +12,33 @@ machine's memory until the trial has ended.
 
 from __future__ import annotations
 
+import os
+import re
+import stat
+import struct
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait.binaries import AGENT
 from plait.engine import inventory
 from plait.engine.engine import EngineIdentity, Job
-from plait.engine.machine import results
 from plait.engine.machine.modules import ModuleFile, ModuleTree, wanted_modules
 from plait.engine.machine.programs import ProgramFiles, files_of, no_mptcp
-from plait.engine.machine.qemu import FOLDER, IMAGE, ROOT, MachineOptions, command_line, find_emulator
-from plait.engine.machine.root import write_root
+from plait.engine.machine.qemu import (
+    FOLDER,
+    IMAGE,
+    RESULTS,
+    ROOT,
+    MachineOptions,
+    command_line,
+    find_emulator,
+)
 from plait.engine.request import DEFAULT_POLICY, Policy
 from plait.engine.support import lacking
 from plait.engine.virtual.boot_inputs import EMPTY_PLAN, initramfs_of
-from plait.engine.virtual.containment import GUEST, Sandbox
+from plait.engine.virtual.containment import GUEST, MAX_ENTRIES, Sandbox
 from plait.engine.virtual.guest_folder import GuestFolder
+from plait.engine.virtual.initramfs import ArchiveEntry, pack
 from plait.engine.virtual.outcome import judge
 from plait.engine.virtual.trial import RESULT_NAMES
 from plait.engine.virtual.watch import GuestRunner, TrialLimits
@@ -39,7 +50,7 @@ from plait.plan.identity import plan_bytes
 from plait.plan.links.exact_rates import with_exact_rates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from plait.engine.engine import Clock
     from plait.engine.inventory import Inventory, Setting
@@ -49,6 +60,7 @@ if TYPE_CHECKING:
     from plait.kernel.stock import StockKernel
     from plait.plan.model.plan import LinksAs, Plan
     from plait.plan.model.programs import Program
+
 
 LACKS: Mapping[Feature, str] = {
     "traces": "has a stock kernel, without the queue that replays traces (plait_trace)",
@@ -168,7 +180,7 @@ class MachineEngine:
         )
         ended = self._runner.run(sandbox, job)
         received = job.folder / "received"
-        results.unpack(job.folder / GUEST, received, min(self._policy.disk_bytes, _MAX_RESULTS))
+        unpack_results(job.folder / GUEST, received, min(self._policy.disk_bytes, _MAX_RESULTS))
         GuestFolder(job.folder / GUEST).remove()
         Folder(job.folder).take(received, GUEST)
         judge(job.folder, *ended)
@@ -197,3 +209,73 @@ def _kernel(request: EngineRequest) -> StockKernel:
     if request.kernel.startswith(stock.SCHEME):
         return stock.of_distribution(request.kernel.removeprefix(stock.SCHEME), request.progress)
     return stock.of_files(Path(request.kernel), request.modules)
+
+
+def write_root(
+    target: Path,
+    agent: Path,
+    modules: Iterable[ModuleFile],
+    inputs: Mapping[str, bytes],
+    programs: bytes = b"",
+) -> None:
+    """Write the initramfs to `target`: the archive `agent`, the modules in order, `inputs` by path below /job.
+
+    `programs`: another archive, with the files of programs. Raises OSError.
+    """
+    loaded = list(modules)
+    order = "".join(f"{module.name} {module.parameters}".rstrip() + "\n" for module in loaded)
+    entries = [ArchiveEntry("modules", stat.S_IFDIR | 0o755), _file("modules/order", order.encode())]
+    entries += [_file(f"modules/{module.name}.ko", module.content) for module in loaded]
+    folders = {f"job/{path.rpartition('/')[0]}" for path in inputs if "/" in path}
+    entries += [ArchiveEntry(folder, stat.S_IFDIR | 0o755) for folder in sorted(folders)]
+    entries += [_file(f"job/{path}", content) for path, content in inputs.items()]
+    with Folder(target.parent).create(target.name) as file:
+        for content in (agent.read_bytes(), programs):
+            file.write(content + b"\0" * (-len(content) % 512))
+        file.write(pack(entries))
+
+
+def _file(name: str, content: bytes) -> ArchiveEntry:
+    return ArchiveEntry(name, stat.S_IFREG | 0o644, content)
+
+
+_HEADER = struct.Struct("<II")
+_MAX_PATH = 512
+_NAME = re.compile(r"^[A-Za-z0-9_.@:+,=-]{1,200}(/[A-Za-z0-9_.@:+,=-]{1,200}){0,5}$")
+
+
+def unpack_results(guest: Path, target: Path, max_bytes: int) -> None:
+    """Write the files that the guest sent to the new folder `target`; `guest` is the folder that it wrote to.
+
+    The guest must have ended. Raises TrialError for anything that no intact agent sends.
+    """
+    target.mkdir()
+    content = GuestFolder(guest).read(RESULTS, max_bytes) or b""
+    files: dict[str, list[memoryview]] = {}
+    for name, part in _frames(memoryview(content)):
+        if not _NAME.match(name) or ".." in name.split("/"):
+            raise TrialError(f"reading the machine's results: it sent a file with an invalid name: {name!r}")
+        files.setdefault(name, []).append(part)
+        if len(files) > MAX_ENTRIES:
+            raise TrialError(f"reading the machine's results: it sent more than {MAX_ENTRIES} files")
+    for name, parts in files.items():
+        *folders, last = name.split("/")
+        try:
+            with os.fdopen(Folder(target, tuple(folders)).new(last), "wb") as file:
+                file.writelines(parts)
+        except OSError as error:
+            raise TrialError(f"reading the machine's results: {name}: {error.strerror}") from error
+
+
+def _frames(content: memoryview) -> Iterator[tuple[str, memoryview]]:
+    """Yield the path and the content of each frame; a machine that ended early has an incomplete last one."""
+    position = 0
+    while position + _HEADER.size <= len(content):
+        path_bytes, part_bytes = _HEADER.unpack_from(content, position)
+        start = position + _HEADER.size + path_bytes
+        position = start + part_bytes
+        if path_bytes == 0 or position > len(content):
+            return
+        if path_bytes > _MAX_PATH:
+            raise TrialError("reading the machine's results: it sent a path that is too long")
+        yield str(content[start - path_bytes : start], "utf-8", "replace"), content[start:position]

@@ -29,7 +29,7 @@ from plait.study.executors.cluster.connection import DaskConnection
 from plait.study.executors.cluster.dispatcher import Dispatcher
 from plait.study.executors.cluster.executor import ClusterExecutor
 from plait.study.executors.local import LocalExecutor
-from plait.study.executors.shipped import SHIPPED
+from plait.study.executors.worker import SHIPPED
 from plait.study.perform import Options, perform
 from plait.study.progress import silent
 

@@ -25,8 +25,8 @@ from plait.study.executors.batches import BATCH_S, MOST_TRIALS, Batches
 from plait.study.executors.futures import FuturesExecutor
 from plait.study.executors.local import LocalExecutor
 from plait.study.executors.parcel import pack, unpack
-from plait.study.executors.shipped import keep, path_of
 from plait.study.executors.task import TrialResult
+from plait.study.executors.worker import keep, path_of
 from plait.study.perform import Options, perform
 from plait.study.progress import silent
 from plait.study.study import TrialKey

@@ -1,30 +1,33 @@
 """Runs the trials of a study on a Dask cluster.
 
-the study's thread                          the thread of the event loop
-tasks -> batches  ---------------------->   dispatcher --> Dask's scheduler --> workers
-results into their place  <----------       (`dispatcher`, `admission`, `connection`)
+    the study's thread                          the thread of the event loop
+    tasks -> batches  ---------------------->   dispatcher --> Dask's scheduler --> workers
+    results into their place  <----------       (`dispatcher`, `admission`, `connection`)
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import queue
-from typing import TYPE_CHECKING, Self
+import threading
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from plait.study.executors.batches import Batches
 from plait.study.executors.cluster.connection import DaskConnection, workers_of
 from plait.study.executors.cluster.dispatcher import Dispatcher
-from plait.study.executors.cluster.thread import LoopThread
 from plait.study.executors.executor import nonempty
 from plait.study.executors.futures import refused
 from plait.study.executors.shipment import shipment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Coroutine, Generator, Iterator
+    from concurrent.futures import Future
 
     from plait.cautions import Caution
     from plait.study.executors.executor import StudyWork
     from plait.study.executors.task import TrialResult, TrialTask
+
 
 _LOOK_S = 0.25
 """How often an idle study looks for the user's interrupt, in seconds."""
@@ -122,3 +125,44 @@ class ClusterExecutor:
             self._loop.wait(dispatcher.end())
             self._refused |= dispatcher.refused
             self._threads, self._dispatcher = dispatcher.threads, None
+
+
+T = TypeVar("T")
+_END_S = 60
+
+
+class LoopThread:
+    """A thread that runs an event loop until `close`."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="plait-cluster", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        # Dask leaves coroutines of its own behind that failed; those of plait report their errors to the study.
+        self._loop.set_exception_handler(lambda *_: None)
+        self._loop.run_forever()
+
+    def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Start a coroutine in the loop and return its future."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return the result of a coroutine. If the wait is interrupted, cancel it."""
+        future = self.start(work)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def call(self, function: Callable[[], None]) -> None:
+        """Call a function in the loop, soon."""
+        self._loop.call_soon_threadsafe(function)
+
+    def close(self) -> None:
+        """End the loop, with what still runs in it."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_END_S)

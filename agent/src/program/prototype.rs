@@ -31,19 +31,10 @@ sources![
     "receiver.py",
     "reports.py",
     "scheduler.py",
+    "schedulers.py",
     "segment.py",
     "sender.py",
     "sockets.py",
-    "schedulers/__init__.py",
-    "schedulers/balanced.py",
-    "schedulers/bandit.py",
-    "schedulers/blest.py",
-    "schedulers/capped.py",
-    "schedulers/ecf.py",
-    "schedulers/minrtt.py",
-    "schedulers/parity.py",
-    "schedulers/redundant.py",
-    "schedulers/roundrobin.py",
 ];
 
 /// Write the code and the settings of a prototype to its program's directory.
@@ -64,7 +55,7 @@ pub fn write(program: &Program, flow: &Flow, sample_us: i64) -> Result<()> {
     let directory = format!("{ROOT}{}", program.directory);
     let package = format!("{directory}/plait/prototype");
     let context = || format!("writing its code below {directory}");
-    std::fs::create_dir_all(format!("{package}/schedulers")).attempt(context)?;
+    std::fs::create_dir_all(&package).attempt(context)?;
     std::fs::write(format!("{directory}/plait/__init__.py"), "").attempt(context)?;
     for (name, source) in SOURCES {
         std::fs::write(format!("{package}/{name}"), source).attempt(context)?;
@@ -93,7 +84,6 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         let mut expected = names(folder, "");
-        expected.extend(names(&format!("{folder}/schedulers"), "schedulers/"));
         expected.retain(|name| name != "network.py");
         expected.sort_unstable();
         let mut embedded: Vec<_> = SOURCES.iter().map(|(name, _)| (*name).to_owned()).collect();

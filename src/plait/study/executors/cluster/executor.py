@@ -1,8 +1,8 @@
 """Runs the trials of a study on a Dask cluster.
 
-    the study's thread                          the thread of the event loop
-    tasks -> batches  ---------------------->   dispatcher --> Dask's scheduler --> workers
-    results into their place  <----------       (`dispatcher`, `admission`, `connection`)
+the study's thread                          the thread of the event loop
+tasks -> batches  ---------------------->   dispatcher --> Dask's scheduler --> workers
+results into their place  <----------       (`dispatcher`, `admission`, `connection`)
 """
 
 from __future__ import annotations

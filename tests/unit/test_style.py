@@ -50,7 +50,7 @@ MAY_IMPORT = {
 }
 SERVES_ALL = {
     *("binaries", "cache", "cautions", "errors", "files", "frames", "label_text"),
-    *("limits", "metrics", "parts", "seeds", "units", "version", "whole_files", "workers"),
+    *("limits", "metrics", "parts", "seeds", "units", "version", "whole_files", "process_pool"),
 }
 PURE = ("scenario/scenario", "plan", "analysis", "explain")
 IMPURE = {"subprocess", "socket", "threading", "time", "datetime", "random", "os", "shutil", "tempfile"}

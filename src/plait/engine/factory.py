@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class EngineKind:
+class _EngineKind:
     """An engine that the user can select."""
 
     create: Callable[[EngineRequest], Engine]
@@ -29,11 +29,11 @@ class EngineKind:
     """The features that it lacks on every machine, and why (see `plait.engine.support`)."""
 
 
-ENGINES: Mapping[str, EngineKind] = {
-    "virtual": EngineKind(virtual.create, virtual.LACKS),
-    "machine": EngineKind(machine.create, machine.LACKS),
-    "host": EngineKind(host.create, host.LACKS),
-    "remote": EngineKind(remote.create, remote_support.LACKS),
+ENGINES: Mapping[str, _EngineKind] = {
+    "virtual": _EngineKind(virtual.create, virtual.LACKS),
+    "machine": _EngineKind(machine.create, machine.LACKS),
+    "host": _EngineKind(host.create, host.LACKS),
+    "remote": _EngineKind(remote.create, remote_support.LACKS),
 }
 
 

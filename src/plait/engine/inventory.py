@@ -43,7 +43,7 @@ class Sysctl(_InventoryRecord):
     writable: bool
 
 
-class Refusal(_InventoryRecord):
+class _Refusal(_InventoryRecord):
     """A setting that the kernel refused, and the reason that it reported."""
 
     path: str
@@ -61,7 +61,7 @@ class Inventory(_InventoryRecord):
     """The sysctls of a namespace, by path below /proc/sys."""
     shared_sysctls: dict[str, Sysctl]
     """The sysctls that all namespaces share."""
-    refused: tuple[Refusal, ...] = ()
+    refused: tuple[_Refusal, ...] = ()
     """The refused ones of the settings that plait tried."""
     trace_events: tuple[str, ...] = ()
     """The kernel's trace events, `SYSTEM:EVENT`; empty: it has none."""

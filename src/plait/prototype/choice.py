@@ -38,7 +38,7 @@ def _raise_overrun(_: str) -> None:
     raise _TooLongError
 
 
-class LineBudget:
+class _LineBudget:
     """Counts the lines that a stranger's code executes, as a context manager.
 
     Above `MOST_LINES` it calls `overrun` with the line and what happened.
@@ -93,7 +93,7 @@ def load_scheduler(
     file: str, name: str, source: str, overrun: Callable[[str], None] | None = None
 ) -> Scheduler:
     """Return an instance of class `name` of a scheduler's file. Raise SchedulerError."""
-    budget = LineBudget(file, overrun or _raise_overrun)
+    budget = _LineBudget(file, overrun or _raise_overrun)
     # Not with its folder's modules: the file is all that the trial's identity covers.
     space: dict[str, Any] = {"__name__": "scheduler", "__file__": file}
     try:
@@ -149,7 +149,7 @@ class Choices:
         self._scheduler = scheduler
         self._trusted = trusted
         """Whether it is one of plait's, whose lines need no count."""
-        self._budget = LineBudget(_file(scheduler), overrun or _raise_overrun)
+        self._budget = _LineBudget(_file(scheduler), overrun or _raise_overrun)
         self.calls = 0
         """How many calls have begun; `busy` while one is in progress."""
         self.busy = False

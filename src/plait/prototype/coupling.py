@@ -51,7 +51,7 @@ class Reno:
         path.cwnd = LEAST_WINDOW
 
 
-class Lia(Reno):
+class _Lia(Reno):
     """The linked increases algorithm (RFC 6356, section 3), for equal segment sizes."""
 
     def increase(self, path: SendingPath, segments: int) -> float:
@@ -63,7 +63,7 @@ class Lia(Reno):
         return min(alpha * segments / total, segments / path.cwnd)
 
 
-class Olia(Reno):
+class _Olia(Reno):
     """The opportunistic linked increases algorithm (draft-khalili-mptcp-congestion-control-05)."""
 
     def __init__(self, paths: Sequence[SendingPath]) -> None:
@@ -100,4 +100,4 @@ class Olia(Reno):
         return max(segments * (coupled + alpha / path.cwnd), 1.0 - path.cwnd)
 
 
-COUPLINGS: dict[str, Callable[[Sequence[SendingPath]], Reno]] = {"none": Reno, "lia": Lia, "olia": Olia}
+COUPLINGS: dict[str, Callable[[Sequence[SendingPath]], Reno]] = {"none": Reno, "lia": _Lia, "olia": _Olia}

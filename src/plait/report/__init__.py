@@ -6,7 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from plait.files import Folder
-from plait.workers import MOST_WORKERS, kept
+from plait.process_pool import MOST_WORKERS, kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -25,7 +25,7 @@ from plait.cache import ContentCache
 from plait.dataset.digest import trial_digest
 from plait.dataset.files import MOST_TABLE_BYTES
 from plait.dataset.trial import making_sense, read_trial, trial_folder
-from plait.workers import shared_out
+from plait.process_pool import shared_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

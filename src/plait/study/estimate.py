@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 from plait.errors import RequestError
 from plait.files import Folder, json_of
 from plait.seeds import trial_seed
-from plait.study.work import expected_work
+from plait.study.expected_work import expected_work
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from plait.study.engines import StudyEngines
+    from plait.study.expected_work import Work
     from plait.study.study import PlannedStudy, StudyOutcome
-    from plait.study.work import Work
 
 MOST_TRIALS = 10_000
 """Larger studies run only if the user confirms them."""

@@ -21,7 +21,7 @@ _Z95 = 1.96
 
 
 @dataclass(frozen=True)
-class TimeLeft:
+class _TimeLeft:
     """The seconds until a study ends, and the 95 % range; the upper end is None if the rate is too uncertain."""
 
     expected_s: float
@@ -56,7 +56,7 @@ class Meter:
         return (len(self._times) - 1) / (self._times[-1] - self._times[0])
 
     @property
-    def time_left(self) -> TimeLeft | None:
+    def time_left(self) -> _TimeLeft | None:
         """The time that is left; None until enough trials have run."""
         if len(self._times) < _MIN or self.rate is None:
             return None
@@ -70,7 +70,7 @@ class Meter:
         half = _Z95 * deviation * math.sqrt(remaining**2 / _BLOCKS + remaining)
         expected = mean * remaining
         high = expected + half
-        return TimeLeft(
+        return _TimeLeft(
             expected, max(0.0, expected - half), high if half < expected or not remaining else None
         )
 

@@ -130,8 +130,7 @@ def perform(
             add_cautions(target, study_file, workers.cautions)
             if outcome.interrupted:
                 break
-    total = replace(part, start=0).total
-    outcome = StudyOutcome(total, finished, outcome.interrupted, outcome.signal)
+    outcome = StudyOutcome(replace(part, start=0).total, finished, outcome.interrupted, outcome.signal)
     if not study.paused and executor is None:  # workers elsewhere show nothing about this machine
         paces.learn(cache, study, outcome, expected, time.monotonic() - started)
     return target, outcome

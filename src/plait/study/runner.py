@@ -17,7 +17,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from plait.engine.portable import shipped_file
+from plait.engine.recipe import shipped_file
 from plait.engine.workspace import Workspace
 from plait.errors import Ended, MachineError
 from plait.study.executors.executor import StudyWork

@@ -21,7 +21,7 @@ from plait.plan.model.applications import Transfer
 from plait.plan.model.qdiscs import PlaitTrace
 from plait.seeds import trial_seed
 from plait.study.executors.execution import execute
-from plait.study.executors.parcel import unpack
+from plait.study.executors.packed_folder import unpack
 from plait.study.executors.task import TrialTask, pack_plan
 from plait.study.study import TrialOutcome
 from plait.version import __version__

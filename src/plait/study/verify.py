@@ -42,7 +42,7 @@ MAX_CAUSES = 3
 Fields = tuple[tuple[str, Any], ...]
 
 
-class CaseRunner:
+class _CaseRunner:
     """Runs variants of one case of a recorded study, each with the same seeds and at most once."""
 
     def __init__(
@@ -139,7 +139,7 @@ def try_out(
     """
     changes = [_changes(texts) for texts in what_ifs]
     runners = [
-        CaseRunner(folder, case.case, make_engine, seeds=seeds, jobs=jobs) for case in explanation.cases
+        _CaseRunner(folder, case.case, make_engine, seeds=seeds, jobs=jobs) for case in explanation.cases
     ]
     for runner in runners:
         for change in changes:
@@ -160,7 +160,7 @@ def try_out(
 
 
 def try_remedies(
-    runner: CaseRunner, folder: Path, explained: TrialExplanation, flow: FlowExplanation
+    runner: _CaseRunner, folder: Path, explained: TrialExplanation, flow: FlowExplanation
 ) -> Iterator[Effect]:
     """Yield the effect of removing each of a flow's main causes that has a remedy."""
     trial = read_trial(trial_folder(folder, explained.case, explained.trial))
@@ -196,7 +196,7 @@ def _value(text: str, value: str) -> Any:
 
 
 def _effect(
-    runner: CaseRunner, description: str, fields: Fields, cause: Cause | None, flow: FlowExplanation
+    runner: _CaseRunner, description: str, fields: Fields, cause: Cause | None, flow: FlowExplanation
 ) -> Effect:
     metric, _ = flow.primary_metric
     reference, _ = runner.values((), flow.flow, metric)

@@ -40,7 +40,7 @@ TOO_WIDE = "return Math.max(0, document.documentElement.scrollWidth - document.d
 
 
 @dataclass(frozen=True)
-class BrowserView:
+class _BrowserView:
     """The state of a page at one width of the window."""
 
     usable_ms: float
@@ -73,7 +73,7 @@ def browser() -> Iterator[Chrome]:
         driver.quit()
 
 
-def view(driver: Chrome, page: Path, width: int, longest_s: float = 60) -> BrowserView:
+def view(driver: Chrome, page: Path, width: int, longest_s: float = 60) -> _BrowserView:
     """Open `page` in a window of `width` pixels and draw all of its figures.
 
     Raises:
@@ -89,7 +89,7 @@ def view(driver: Chrome, page: Path, width: int, longest_s: float = 60) -> Brows
     driver.execute_script(DRAW_ALL)
     wait.until(lambda page_driver: len(set(page_driver.execute_script(FIGURES))) == 1)
     charts, drawn = driver.execute_script(FIGURES)
-    return BrowserView(usable_ms, charts, drawn, driver.execute_script(TOO_WIDE), _console(driver))
+    return _BrowserView(usable_ms, charts, drawn, driver.execute_script(TOO_WIDE), _console(driver))
 
 
 def _console(driver: Chrome) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from plait.api.storage import (
     without_needed,
 )
 from plait.cli import app
-from plait.engine.portable import shipped_file
+from plait.engine.recipe import shipped_file
 from plait.engine.workspace import Workspace
 from plait.errors import RequestError
 from plait.kernel.cache import building
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from plait.engine.engine import Job
-    from plait.engine.portable import ShippedFile
+    from plait.engine.recipe import ShippedFile
 
 DAY = 86400.0
 

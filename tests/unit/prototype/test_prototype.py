@@ -199,5 +199,5 @@ def test_a_driver_can_end_the_process_of_a_scheduler_that_loops() -> None:
 def test_a_scheduler_that_changes_a_path_is_blamed_for_the_error_of_the_transport() -> None:
     run = Run(EQUAL, SCHEDULERS["minrtt"](), 10_000)
     error = run.sender.blame(ValueError("no number"))
-    assert "minrtt.py" in str(error)
+    assert "schedulers.py" in str(error)
     assert "changed a path or a segment: the transport raised ValueError: no number" in str(error)

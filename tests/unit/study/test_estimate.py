@@ -26,9 +26,9 @@ from plait.study.estimate import (
     read_pace,
     refuse_too_many,
 )
+from plait.study.expected_work import expected_work
 from plait.study.request import plan_study
 from plait.study.study import StudyOutcome, TrialKey, TrialOutcome
-from plait.study.work import expected_work
 from scenario_samples import TWO
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ _END_S = 10.0
 _STATUS_BYTES = 1 << 20
 
 
-class Status(BaseModel):
+class _AgentStatus(BaseModel):
     """The report of the agent at its end (agent/src/status.rs)."""
 
     model_config = ConfigDict(extra="ignore")
@@ -136,7 +136,7 @@ def _judge(folder: Path, exit_code: int, verdict: str | None) -> None:
     if verdict is not None:
         raise TrialError(verdict)
     try:
-        status = Status.model_validate_json(Folder(folder).read("status.json", _STATUS_BYTES))
+        status = _AgentStatus.model_validate_json(Folder(folder).read("status.json", _STATUS_BYTES))
     except FileNotFoundError as error:
         raise TrialError(
             f"the agent ended without a report (exit code {exit_code}); did another program kill it?"

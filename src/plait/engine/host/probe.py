@@ -52,7 +52,7 @@ _MODULES = {REDIRECT: "cls_matchall and act_mirred", BRIDGE: "bridge", IFB: "ifb
 
 
 @dataclass(frozen=True)
-class Lack:
+class _Lack:
     """Something that this machine lacks or forbids."""
 
     what: str
@@ -106,30 +106,30 @@ class Prober:
 
     def __init__(self, program: Path) -> None:
         self._program = program
-        self._found: dict[str, Lack | None] = {}
+        self._found: dict[str, _Lack | None] = {}
 
-    def lacks(self, features: Iterable[str]) -> list[Lack]:
+    def lacks(self, features: Iterable[str]) -> list[_Lack]:
         """Return what this machine lacks of `features`; without namespaces, only that."""
         missing = [lack for name in (NAMESPACES, *features) if (lack := self.lack(name)) is not None]
         return missing[:1] if missing and missing[0].what == NAMESPACES else missing
 
-    def lack(self, feature: str) -> Lack | None:
+    def lack(self, feature: str) -> _Lack | None:
         """Return why this machine lacks `feature`, or None."""
         if feature not in self._found:
             self._found[feature] = self._probe(feature)
         return self._found[feature]
 
-    def _probe(self, feature: str) -> Lack | None:
+    def _probe(self, feature: str) -> _Lack | None:
         reason = self._failure(_plan_for(feature))
         if reason is None:
             return None
         if feature == NAMESPACES:
-            return _forbidden() or Lack(feature, reason, _remedy_of_namespaces())
+            return _forbidden() or _Lack(feature, reason, _remedy_of_namespaces())
         if feature == MPTCP:
-            return Lack(feature, reason, "boot a kernel with CONFIG_MPTCP")
+            return _Lack(feature, reason, "boot a kernel with CONFIG_MPTCP")
         modules = _MODULES.get(feature, f"sch_{feature}")
         command = shell_command("modprobe", "-a", *modules.split(" and "))
-        return Lack(
+        return _Lack(
             feature,
             reason,
             f"load it (`{command}` as root; the module may be in the package "
@@ -177,7 +177,7 @@ def _plan_for(feature: str) -> Plan:
     return veth_plan()
 
 
-def _forbidden() -> Lack | None:
+def _forbidden() -> _Lack | None:
     """Return the setting of this machine that forbids ordinary users to create namespaces, if there is one."""
     if os.geteuid() == 0:
         return None
@@ -188,7 +188,7 @@ def _forbidden() -> Lack | None:
     ):
         if _read(path) == forbidding:
             name = path.replace("/", ".")
-            return Lack(
+            return _Lack(
                 NAMESPACES,
                 f"{name} is {forbidding}, so an ordinary user cannot use network namespaces here",
                 f"`{shell_command('sysctl', '-w', f'{name}={allowing}')}` as root, or run plait as root",

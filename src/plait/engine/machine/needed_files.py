@@ -40,7 +40,7 @@ _MAX_SCRIPT = 256 << 10
 
 
 @dataclass(frozen=True)
-class MissingFile:
+class _MissingFile:
     """A file without which a program cannot start."""
 
     program: str
@@ -53,7 +53,7 @@ class NeededFiles:
     def __init__(self, view: HostView) -> None:
         """`view`: what programs see of this machine; no other file is added."""
         self.files = HostFiles(mounts_of_the_kernel(), view)
-        self.missing: list[MissingFile] = []
+        self.missing: list[_MissingFile] = []
         self._libraries = Libraries(self.files)
         self._examined: set[Path] = set()
         self._imported: set[str] = set()
@@ -82,7 +82,7 @@ class NeededFiles:
             if file.text is not None:
                 self._text(file.text, Path(file.path), search, modules)
         for reason in self._libraries.take_missing():
-            self.missing.append(MissingFile(program.name, reason))
+            self.missing.append(_MissingFile(program.name, reason))
 
     def _folder(self, argument: str) -> None:
         """Add a folder that is an argument as a whole, or after `=`, with what is in it."""

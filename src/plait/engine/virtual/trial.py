@@ -23,7 +23,7 @@ from plait.cache import cache_root
 from plait.engine import inventory
 from plait.engine.engine import EngineIdentity, Job
 from plait.engine.host_view import view_for_programs
-from plait.engine.portable import shipped_file
+from plait.engine.recipe import shipped_file
 from plait.engine.request import DEFAULT_POLICY, Policy
 from plait.engine.support import Unsupported, lacking, uses
 from plait.engine.virtual import pause
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from plait.engine.engine import Clock
     from plait.engine.inventory import Inventory, Setting
-    from plait.engine.portable import ShippedFile
+    from plait.engine.recipe import ShippedFile
     from plait.engine.request import EngineRequest
     from plait.engine.support import Feature
     from plait.kernel import Kernel
@@ -121,10 +121,10 @@ class VirtualEngine:
             (f"links {self._links}",),
         )
 
-    def recipe(self) -> VirtualRecipe:
-        """Return what another machine needs to make this engine (see `plait.engine.portable`)."""
+    def recipe(self) -> _VirtualRecipe:
+        """Return what another machine needs to make this engine (see `plait.engine.recipe`)."""
         modules = {module.sha256: shipped_file(self._build(module)) for module in self._added()}
-        return VirtualRecipe(
+        return _VirtualRecipe(
             replace(self._kernel, binary=Path(self._kernel.binary.name)),
             shipped_file(self._kernel.binary),
             shipped_file(self._agent),
@@ -197,7 +197,7 @@ class VirtualEngine:
 
 
 @dataclass(frozen=True)
-class VirtualRecipe:
+class _VirtualRecipe:
     """What another machine needs to make a virtual engine."""
 
     kernel: Kernel

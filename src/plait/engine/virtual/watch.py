@@ -84,7 +84,7 @@ class GuestRunner:
             self._warn(text)
 
 
-class PausableGuest(Protocol):
+class _PausableGuest(Protocol):
     """A guest that can become idle before its trial ends."""
 
     @property
@@ -130,7 +130,7 @@ class Watch:
         self._virtual_us = -1
         self._standstill = Standstill(started)
 
-    def until_exit(self, guest: Guest, paused: PausableGuest | None = None) -> str | None:
+    def until_exit(self, guest: Guest, paused: _PausableGuest | None = None) -> str | None:
         """Return None if the guest ended by itself or is idle, else why plait must end it. Raises Interrupted."""
         descriptor = os.pidfd_open(guest.process.pid)
         watched = [descriptor] if paused is None else [descriptor, paused.output_event]

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 from plait.analysis.gaps import part
 from plait.cache import ContentCache
 from plait.limits import DRAWING, require
+from plait.process_pool import kept_pool, shared_out
 from plait.report.render.fonts import fonts_here
 from plait.report.render.formats import canonical, in_points, scaled, short_paths, stable_names
 from plait.report.render.paper import PAGE_MM, refitted
 from plait.report.render.text_width import with_text_lengths
 from plait.report.render.theme import FONT, LIGHT, config, paint
-from plait.workers import kept_workers, shared_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -69,7 +69,7 @@ def draw_all(
 
     # Those over time come last in a report and take longest: first of all, so that no process waits for another.
     missing = [name for name, request in requests.items() if not _is_kept(*request)][::-1]
-    workers = kept_workers()
+    workers = kept_pool()
     bundled = _has_script() or (workers is not None and workers.has_begun)
     asked = [*([] if bundled else [None]), *(requests[name] for name in missing)]
     names = [*([None] * (len(asked) - len(missing))), *missing]
@@ -118,7 +118,7 @@ def script() -> str:
 
 def begin() -> None:
     """Let a worker bundle the script while this process computes what figures show."""
-    workers = kept_workers()
+    workers = kept_pool()
     if workers is not None and not _has_script():
         workers.begin(_TARGET, None)
 

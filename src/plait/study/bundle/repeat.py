@@ -38,7 +38,7 @@ _MOST_SOURCE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
-class Bundle:
+class _Bundle:
     """A bundle whose inputs are in a folder of this machine."""
 
     record: BundleRecord
@@ -46,7 +46,7 @@ class Bundle:
 
 
 @dataclass(frozen=True)
-class RepeatedTrial:
+class _RepeatedTrial:
     """How the data of a trial compare with those in the bundle."""
 
     trial: BundledTrial
@@ -77,7 +77,7 @@ def _scenario(text: str, name: str, record: BundleRecord) -> Scenario:
         raise ScenarioError([*error.mistakes, Mistake(name, None, None, "", remedy)]) from error
 
 
-def open_bundle(path: Path, folder: Path) -> Bundle:
+def open_bundle(path: Path, folder: Path) -> _Bundle:
     """Return the bundle at `path`, with the files of its scenario in the empty folder `folder`.
 
     Raises RequestError if plait cannot read the bundle or needs an algorithm that it lacks, ScenarioError if this
@@ -101,12 +101,12 @@ def open_bundle(path: Path, folder: Path) -> Bundle:
         raise DataError(f"{path}: not a bundle, or a damaged one ({error}); get a new copy of it") from error
     except OSError as error:
         raise RequestError(f"reading the bundle {path}: {error.strerror or error}; check the path") from error
-    return Bundle(record, scenario.attached(files=input_files(scenario, folder, places)))
+    return _Bundle(record, scenario.attached(files=input_files(scenario, folder, places)))
 
 
-def compare_with(record: BundleRecord, folder: Path) -> list[RepeatedTrial]:
+def compare_with(record: BundleRecord, folder: Path) -> list[_RepeatedTrial]:
     """Return the comparison of each trial of the bundle with its repeat in the result folder `folder`."""
-    return [RepeatedTrial(trial, _digest(folder, trial)) for trial in record.trials]
+    return [_RepeatedTrial(trial, _digest(folder, trial)) for trial in record.trials]
 
 
 def _digest(folder: Path, trial: BundledTrial) -> str | None:

@@ -9,7 +9,7 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plait.engine.portable import EngineRecipe, ShippedFile, recipe_of, shipped_file
+from plait.engine.recipe import EngineRecipe, ShippedFile, recipe_of, shipped_file
 from plait.errors import RequestError
 from plait.plan.identity import plan_bytes
 from plait.study.executors.sentinel import sentinel_digest, sentinel_plan

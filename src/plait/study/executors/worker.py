@@ -24,7 +24,7 @@ from plait.errors import PlaitError
 from plait.files import Folder
 from plait.plan.model.plan import Plan
 from plait.study.executors.execution import execute
-from plait.study.executors.parcel import pack
+from plait.study.executors.packed_folder import pack
 from plait.study.executors.sentinel import sentinel_digest
 from plait.study.executors.shipment import facts
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from plait.engine.engine import Engine
-    from plait.engine.portable import ShippedFile
+    from plait.engine.recipe import ShippedFile
     from plait.study.executors.shipment import Shipment
     from plait.study.executors.task import TrialResult, TrialTask
 
 
 @dataclass(frozen=True)
-class Readiness:
+class _Readiness:
     """Whether a worker can run the trials of a shipment."""
 
     worker: str
@@ -54,7 +54,7 @@ class Readiness:
 class Reply:
     """What a worker returns for a batch: results, or why there are none."""
 
-    readiness: Readiness
+    readiness: _Readiness
     results: tuple[TrialResult, ...] = ()
 
 
@@ -67,7 +67,7 @@ class _Ready:
     work: Workspace
 
 
-_ready: dict[str, _Ready | Readiness] = {}
+_ready: dict[str, _Ready | _Readiness] = {}
 _MOST_READY = 8
 """How many shipments a process remembers; a cluster's workers serve many studies."""
 _works: list[Workspace] = []
@@ -81,30 +81,30 @@ def worker_name() -> str:
     return f"{platform.node()}:{os.getpid()}"
 
 
-def prepare(shipment: Shipment, supplied: Mapping[str, bytes]) -> Readiness:
+def prepare(shipment: Shipment, supplied: Mapping[str, bytes]) -> _Readiness:
     """Prepare this process for a shipment, with the content of files by SHA-256. Run the sentinel."""
     with _lock:
         known = _ready.get(shipment.name)
-        if isinstance(known, Readiness):
+        if isinstance(known, _Readiness):
             return known
         if known is not None:
-            return Readiness(worker_name())
+            return _Readiness(worker_name())
         difference = shipment.facts.difference(facts())
         if difference is not None:
-            return Readiness(worker_name(), refusal=difference)
+            return _Readiness(worker_name(), refusal=difference)
         try:
             return _prepare(shipment, supplied)
         except (PlaitError, OSError, ValueError) as error:
-            return Readiness(worker_name(), refusal=f"preparing it failed: {error}")
+            return _Readiness(worker_name(), refusal=f"preparing it failed: {error}")
 
 
-def _prepare(shipment: Shipment, supplied: Mapping[str, bytes]) -> Readiness:
+def _prepare(shipment: Shipment, supplied: Mapping[str, bytes]) -> _Readiness:
     for sha256, content in supplied.items():
         keep(shipment.file(sha256), content)
     paths = {file.sha256: path for file in shipment.files if (path := path_of(file)) is not None}
     missing = tuple(file.sha256 for file in shipment.files if file.sha256 not in paths)
     if missing:
-        return Readiness(worker_name(), missing)
+        return _Readiness(worker_name(), missing)
     prune({file.sha256 for file in shipment.files})
     if not _works:
         _works.append(Workspace(cache_root() / "exec", ".work-").__enter__())
@@ -117,7 +117,7 @@ def _prepare(shipment: Shipment, supplied: Mapping[str, bytes]) -> Readiness:
         digest = sentinel_digest(engine, plan, work)
         expected = shipment.sentinel_digests[name]
         if digest != expected:
-            refused = Readiness(
+            refused = _Readiness(
                 worker_name(),
                 refusal=f"the same trial gave other data there ({digest[:19]}.., and here {expected[:19]}..); "
                 "compare its processor and libraries with those of this machine",
@@ -125,7 +125,7 @@ def _prepare(shipment: Shipment, supplied: Mapping[str, bytes]) -> Readiness:
             _ready[shipment.name] = refused
             return refused
     _ready[shipment.name] = _Ready(engines, {sha256: paths[sha256] for sha256 in shipment.inputs}, work)
-    return Readiness(worker_name())
+    return _Readiness(worker_name())
 
 
 def lacking(shipment: Shipment) -> tuple[str, ...]:

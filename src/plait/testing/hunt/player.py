@@ -36,7 +36,7 @@ EMPTY_S = 1800.0
 
 
 @dataclass
-class Player:
+class _Player:
     """Plays one case."""
 
     case: dict[str, Any]
@@ -343,7 +343,7 @@ class Player:
 
 def main() -> None:
     """Play the case on standard input."""
-    player = Player(json.load(sys.stdin))
+    player = _Player(json.load(sys.stdin))
     player.play()
     print(json.dumps(player.finish()))
 

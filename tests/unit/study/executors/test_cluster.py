@@ -19,7 +19,7 @@ import pytest
 
 import plait
 from fake_engine import FakeEngine
-from plait.engine.portable import PickledEngine, shipped_file
+from plait.engine.recipe import PickledEngine, shipped_file
 from plait.errors import MachineError, RequestError
 from plait.results.read import read_study
 from plait.seeds import trial_seed
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from plait.engine.engine import Job
-    from plait.engine.portable import EngineRecipe, ShippedFile
+    from plait.engine.recipe import EngineRecipe, ShippedFile
     from plait.results.read import StudyData
 
 WORKERS = 2

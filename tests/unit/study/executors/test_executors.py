@@ -24,7 +24,7 @@ from plait.study.executors import shipment as shipping
 from plait.study.executors.batches import BATCH_S, MOST_TRIALS, Batches
 from plait.study.executors.futures import FuturesExecutor
 from plait.study.executors.local import LocalExecutor
-from plait.study.executors.parcel import pack, unpack
+from plait.study.executors.packed_folder import pack, unpack
 from plait.study.executors.task import TrialResult
 from plait.study.executors.worker import keep, path_of
 from plait.study.perform import Options, perform

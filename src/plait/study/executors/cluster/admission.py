@@ -33,7 +33,7 @@ _PREPARE_S = 600
 
 
 @dataclass(frozen=True)
-class WorkerOffer:
+class _WorkerOffer:
     """What an admitted worker offers."""
 
     threads: int
@@ -50,7 +50,7 @@ class Admission:
         self._sending = asyncio.Lock()
         self._sent: dict[str, Any] = {}
 
-    async def admit(self, client: Any, address: str, info: dict[str, Any]) -> WorkerOffer | str:
+    async def admit(self, client: Any, address: str, info: dict[str, Any]) -> _WorkerOffer | str:
         """Prepare a worker; return what it offers, or why it must not be used.
 
         `info` is what the scheduler knows of it. Raises OSError, TimeoutError or CancelledError if the worker goes away
@@ -108,21 +108,21 @@ async def grant(resources: dict[str, float], dask_worker: Any) -> None:
     await dask_worker.set_resources(**resources)
 
 
-def _terms(info: dict[str, Any]) -> WorkerOffer | str:
+def _terms(info: dict[str, Any]) -> _WorkerOffer | str:
     """Return what a worker offers by its own words, or why that is not enough."""
     threads = int(info["nthreads"])
     stated = (info.get("resources") or {}).get(MEMORY)
     if stated is not None:
-        return WorkerOffer(threads, int(stated))
+        return _WorkerOffer(threads, int(stated))
     limit = int(info.get("memory_limit") or 0) >> 20
     if not limit:
-        return WorkerOffer(threads, _UNLIMITED_MIB)
+        return _WorkerOffer(threads, _UNLIMITED_MIB)
     if limit <= WORKER_MIB:
         return (
             f"its memory limit of {limit} MiB leaves nothing for guests, because its own process needs {WORKER_MIB} "
             'MiB; raise --memory-limit, or state the memory for guests (--resources "plait-memory=4096")'
         )
-    return WorkerOffer(threads, limit - WORKER_MIB)
+    return _WorkerOffer(threads, limit - WORKER_MIB)
 
 
 async def _run(client: Any, address: str, function: Any, *arguments: Any) -> Any:

@@ -64,7 +64,7 @@ class ClusterExecutor:
     def __enter__(self) -> Self:
         """Connect to the scheduler (RequestError, MachineError)."""
         self._connection.load()
-        self._loop = LoopThread()
+        self._loop = _LoopThread()
         try:
             self._loop.wait(self._open())
         except BaseException:
@@ -131,7 +131,7 @@ T = TypeVar("T")
 _END_S = 60
 
 
-class LoopThread:
+class _LoopThread:
     """A thread that runs an event loop until `close`."""
 
     def __init__(self) -> None:

@@ -29,11 +29,11 @@ class _WithoutPages:
     def start_http_server(self, *_: object, **__: object) -> None: ...
 
 
-class PagelessScheduler(_WithoutPages, distributed.Scheduler):
+class _PagelessScheduler(_WithoutPages, distributed.Scheduler):
     """Dask's scheduler without web pages."""
 
 
-class PagelessWorker(_WithoutPages, distributed.Worker):
+class _PagelessWorker(_WithoutPages, distributed.Worker):
     """Dask's worker without web pages."""
 
 
@@ -48,10 +48,10 @@ async def local(workers: int, security: distributed.Security) -> Any:
         "nthreads": 1,
         "silence_logs": logging.WARNING,
         "memory_limit": memory // workers,
-        "worker_class": PagelessWorker,
+        "worker_class": _PagelessWorker,
     }
     return await distributed.SpecCluster(  # type: ignore[no-untyped-call] # Dask has no types for it
-        scheduler={"cls": PagelessScheduler, "options": {**place, "port": 0}},
+        scheduler={"cls": _PagelessScheduler, "options": {**place, "port": 0}},
         workers={number: {"cls": distributed.Nanny, "options": of_worker} for number in range(workers)},
         security=security,
         asynchronous=True,
@@ -72,8 +72,8 @@ async def slurm(security: distributed.Security) -> Any:
             asynchronous=True,
             security=security,
             shared_temp_directory=shared,
-            scheduler_cls=PagelessScheduler,
-            worker_extra_args=[*options, "--worker-class", f"{__name__}.{PagelessWorker.__name__}"],
+            scheduler_cls=_PagelessScheduler,
+            worker_extra_args=[*options, "--worker-class", f"{__name__}.{_PagelessWorker.__name__}"],
         )
     except (TypeError, ValueError) as error:
         raise RequestError(

@@ -57,7 +57,7 @@ class EngineRecipe(Protocol):
 
 
 @runtime_checkable
-class PortableEngine(Protocol):
+class _PortableEngine(Protocol):
     """An engine that other machines can make, too."""
 
     def recipe(self) -> EngineRecipe:
@@ -93,7 +93,7 @@ def shipped_file(path: Path) -> ShippedFile:
 
 def recipe_of(engine: Engine) -> EngineRecipe:
     """Return the recipe of an engine. Raise RequestError if only this process can use the engine."""
-    if isinstance(engine, PortableEngine):
+    if isinstance(engine, _PortableEngine):
         return engine.recipe()
     try:
         return PickledEngine(pickle.dumps(engine))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plait import workers
+from plait import process_pool
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +17,7 @@ SQUARES = "operator:abs"
 
 
 def answers(requests: list[Any], target: str = SQUARES) -> dict[int, Any]:
-    return dict(workers.shared_out(target, requests, lambda at: -abs(requests[at])))
+    return dict(process_pool.shared_out(target, requests, lambda at: -abs(requests[at])))
 
 
 @pytest.fixture
@@ -41,16 +41,16 @@ def test_requests_of_workers_that_die_are_answered_here(target: str) -> None:
 
 @pytest.mark.usefixtures("two_cores")
 def test_workers_that_never_answer_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(process_pool, "PATIENCE_S", 0.01)
     requests = [3600.0] * 6  # time.sleep(3600)
-    assert dict(workers.shared_out("time:sleep", requests, lambda at: at)) == {n: n for n in range(6)}
+    assert dict(process_pool.shared_out("time:sleep", requests, lambda at: at)) == {n: n for n in range(6)}
 
 
 def test_without_workers_this_process_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError
 
-    monkeypatch.setattr(workers.subprocess, "Popen", refuse)
+    monkeypatch.setattr(process_pool.subprocess, "Popen", refuse)
     assert answers([4, 5, 6]) == {0: -4, 1: -5, 2: -6}
 
 
@@ -59,12 +59,12 @@ def test_an_error_of_this_process_is_raised() -> None:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        dict(workers.shared_out(SQUARES, [1], fail))
+        dict(process_pool.shared_out(SQUARES, [1], fail))
 
 
 @pytest.mark.usefixtures("two_cores")
 def test_kept_workers_serve_several_pieces_of_work_and_end_with_the_block() -> None:
-    with workers.kept() as pool:
+    with process_pool.kept() as pool:
         first = pool.ready(1)
         for _ in range(2):
             assert len(answers([1, 2])) == 2
@@ -78,17 +78,17 @@ def test_an_error_among_kept_workers_ends_them_and_later_work_has_others() -> No
     def fail(_: int) -> None:
         raise ValueError("no")
 
-    with workers.kept() as pool:
+    with process_pool.kept() as pool:
         (first,) = pool.ready(1)
         with pytest.raises(ValueError, match="no"):
-            dict(workers.shared_out(SQUARES, [1, 2], fail))
+            dict(process_pool.shared_out(SQUARES, [1, 2], fail))
         assert not first.is_alive
         assert len(answers([1, 2, 3])) == 3
 
 
 @pytest.mark.usefixtures("two_cores")
 def test_what_a_worker_began_is_done_when_it_is_waited_for(tmp_path: Path) -> None:
-    with workers.kept() as pool:
+    with process_pool.kept() as pool:
         pool.begin("os:mkdir", str(tmp_path / "made"))
         pool.finish()
         assert not pool.has_begun
@@ -97,7 +97,7 @@ def test_what_a_worker_began_is_done_when_it_is_waited_for(tmp_path: Path) -> No
 
 def test_without_spare_cores_nothing_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
-    with workers.kept() as pool:
+    with process_pool.kept() as pool:
         pool.begin("time:sleep", 3600)
         assert not pool.has_begun
         assert answers([1, 2]) == {0: -1, 1: -2}

@@ -1,7 +1,8 @@
 """Further processes of plait that share work with this one: reading trials, drawing figures.
 
-A worker is `python -P -m plait.workers MODULE...`, which imports these modules. It reads one request a line (JSON):
-`MODULE:FUNCTION` and an argument. It calls the function and prints one answer a line. Trials and figures are
+A worker is `python -P -m plait.process_pool MODULE...`, which imports these modules. It reads one request a line
+(JSON): `MODULE:FUNCTION` and an argument. It calls the function and prints one answer a line. It is no process of
+`multiprocessing`, which would import the user's script again, with all that the script does. Trials and figures are
 independent of each other, so a request that a worker could not answer is computed here instead, where an error of it is
 raised. `kept` lets the same workers serve several pieces of work, because the start of one takes a second.
 """
@@ -30,7 +31,7 @@ MOST_WORKERS = 8
 _ENDS_S = 10.0
 
 
-class Worker:
+class _Process:
     """One further process; it answers one request at a time, whoever asks."""
 
     def __init__(self, modules: Sequence[str] = ()) -> None:
@@ -43,7 +44,7 @@ class Worker:
         }
         self._asking = threading.Lock()
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "plait.workers", *modules],
+            [sys.executable, "-P", "-m", "plait.process_pool", *modules],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -82,19 +83,19 @@ class Worker:
             self._process.wait(_ENDS_S)
 
 
-class Workers:
-    """Workers that serve several pieces of work, one after the other."""
+class ProcessPool:
+    """ProcessPool that serve several pieces of work, one after the other."""
 
     def __init__(self) -> None:
-        self._workers: list[Worker] = []
+        self._workers: list[_Process] = []
         self._ahead: list[threading.Thread] = []
 
-    def ready(self, number: int, modules: Sequence[str] = ()) -> list[Worker]:
+    def ready(self, number: int, modules: Sequence[str] = ()) -> list[_Process]:
         """Return the workers that run, after the start of some up to `number`, or as many as the machine permits."""
         self._workers = [worker for worker in self._workers if worker.is_alive]
         with contextlib.suppress(OSError):
             while len(self._workers) < min(number, _spare_cores()):
-                self._workers.append(Worker(modules))
+                self._workers.append(_Process(modules))
         return list(self._workers)
 
     def begin(self, target: str, request: object) -> None:
@@ -130,13 +131,13 @@ class Workers:
         self._workers.clear()
 
 
-_KEPT: ContextVar[Workers | None] = ContextVar("kept workers", default=None)
+_KEPT: ContextVar[ProcessPool | None] = ContextVar("kept workers", default=None)
 
 
 @contextlib.contextmanager
-def kept() -> Iterator[Workers]:
+def kept() -> Iterator[ProcessPool]:
     """Yield workers that serve all work of this block."""
-    workers = Workers()
+    workers = ProcessPool()
     token = _KEPT.set(workers)
     try:
         yield workers
@@ -145,19 +146,19 @@ def kept() -> Iterator[Workers]:
         workers.end()
 
 
-def kept_workers() -> Workers | None:
+def kept_pool() -> ProcessPool | None:
     """Return the workers of the block; None outside of `kept`."""
     return _KEPT.get()
 
 
 @contextlib.contextmanager
-def _available() -> Iterator[Workers]:
+def _available() -> Iterator[ProcessPool]:
     """Yield the workers of the block, or some that end with their work."""
     workers = _KEPT.get()
     if workers is not None:
         yield workers
         return
-    workers = Workers()
+    workers = ProcessPool()
     try:
         yield workers
     finally:
@@ -208,7 +209,7 @@ def shared_out(
 def _collected(
     waiting: deque[tuple[int, Any]],
     answers: queue.SimpleQueue[tuple[int, Any] | None],
-    workers: Sequence[Worker],
+    workers: Sequence[_Process],
     compute: Callable[[int], Any],
 ) -> Iterator[tuple[int, Any]]:
     """Yield answers of the workers and of this process until every request has one."""
@@ -230,7 +231,7 @@ def _collected(
 
 
 def _feed(
-    worker: Worker,
+    worker: _Process,
     target: str,
     waiting: deque[tuple[int, Any]],
     answers: queue.SimpleQueue[tuple[int, Any] | None],

@@ -8,7 +8,8 @@ PYTHON ?= python3
 PLAIT := $(VENV)/bin/plait
 BINARIES := src/plait/_bin/plait-agent src/plait/_bin/plait-contain
 SOURCES := $(shell find agent contain -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock \
-	$(shell find src/plait/prototype -name '*.py')
+	$(shell find src/plait/prototype src/plait/plan/model -name '*.py') src/plait/parts.py src/plait/dataset/model.py \
+	tools/contract.py
 
 .PHONY: demo setup kernel quic peers test check format bench docs dist gallery clean
 

@@ -1,6 +1,7 @@
 """The building blocks of records: what people write (`Part`), and what the plan holds (`Record`).
 
-The fields of scenarios and of the hosts file, the plan and the kinds of traffic are made of them.
+The fields of scenarios and of the hosts file, the plan and the kinds of traffic are made of them. The bounds of an
+integer of the plan decide its type in Rust (`tools/contract.py`).
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from plait.label_text import LABEL_MAX, label_problem
 from plait.units import Duration, Size
@@ -23,8 +24,16 @@ GROUP = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"
 """Pattern of the name of a group of flows."""
 
 IfName = Annotated[str, Field(min_length=1, max_length=15)]
+Address = Annotated[str, WithJsonSchema({"type": "string", "format": "ip"})]
+"""An IPv4 or IPv6 address without a prefix length."""
 Micros = Annotated[int, Field(ge=0)]
-Count = Annotated[int, Field(ge=1)]
+Span = Annotated[int, Field(ge=1)]
+"""A length of time that is not zero, in the unit that the field names."""
+Count = Annotated[int, Field(ge=1, lt=2**53)]
+"""A number of bytes, messages or flows that is not zero. JSON holds integers up to 2^53 exactly."""
+U16 = Annotated[int, Field(ge=0, lt=2**16)]
+U32 = Annotated[int, Field(ge=0, lt=2**32)]
+U64 = Annotated[int, Field(ge=0, lt=2**53)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 """A ratio or a probability."""
 

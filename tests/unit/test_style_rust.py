@@ -1,7 +1,8 @@
 """The modules of the Rust programs use each other in one direction only, and so do their top-level modules as a whole.
 
 A module is a file. It uses another module when it names something that the other one defines, also through a re-export.
-The unit tests in a file do not count.
+The unit tests in a file do not count. A file that includes what the build writes defines all
+names that are nowhere else.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ class Module:
         self.definitions = {*DEFINITION.findall(code), *structs}
         self.imports = {name: names for names, name in uses if name != "*"}
         self.globs = [names[:-1] for names, name in uses if name == "*"]
+        self.includes = "include!(concat!(env!(" in code
         self.spelled = [tuple(path.split("::")) for path in PATH.findall(USE.sub(" ", code))]
 
 
@@ -105,7 +107,8 @@ class Crate:
         if first in module.imports:
             return self.home(here, (*module.imports[first], *rest), seen)
         homes = (self.home(here, (*glob, *names), seen) for glob in module.globs)
-        return next((home for home in homes if home is not None), None)
+        known = next((home for home in homes if home is not None), None)
+        return here if known is None and module.includes and len(names) == 1 else known
 
 
 def module_path(name: str) -> Names:

@@ -40,7 +40,7 @@ pub fn configure(build: &mut Build, planned: &'static [Mptcp]) -> Result<Option<
 
 fn batch(build: &Build, mptcp: &Mptcp, family: u16) -> Result<Batch> {
     let mut batch = Batch::default();
-    set_limits(&mut batch, &mptcp.netns, (mptcp.subflows, mptcp.add_addr_accepted), family);
+    set_limits(&mut batch, &mptcp.netns, (mptcp.subflows.into(), mptcp.add_addr_accepted.into()), family);
     for endpoint in &mptcp.endpoints {
         add_endpoint(&mut batch, build, &mptcp.netns, endpoint, family)?;
     }
@@ -52,7 +52,12 @@ pub(super) fn event(build: &Build, action: &Action, family: u16) -> Result<Optio
     let mut batch = Batch::default();
     match action {
         Action::SetLimits(limits) => {
-            set_limits(&mut batch, &limits.netns, (limits.subflows, limits.add_addr_accepted), family);
+            set_limits(
+                &mut batch,
+                &limits.netns,
+                (limits.subflows.into(), limits.add_addr_accepted.into()),
+                family,
+            );
         }
         Action::AddEndpoint(add) => add_endpoint(&mut batch, build, &add.netns, &add.endpoint, family)?,
         Action::ChangeEndpoint(change) => {

@@ -35,7 +35,11 @@ impl Captures {
         }
         let start = |plan: &'static Capture| {
             let path = folder.join(&plan.file);
-            Ok(Running { plan, file: Writer::create(&path, &plan.ifname, plan.packet_bytes)?, ring: None })
+            Ok(Running {
+                plan,
+                file: Writer::create(&path, &plan.ifname, plan.packet_bytes.into())?,
+                ring: None,
+            })
         };
         Ok(Self { captures: planned.iter().map(start).collect::<Result<_>>()? })
     }

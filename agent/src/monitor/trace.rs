@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::boot::mount_at;
 use crate::clock;
 use crate::error::{Attempt, Result};
-use crate::tables::{Table, TraceEvent};
+use crate::tables::{self, Table};
 
 const FOLDER: &str = "/sys/kernel/tracing";
 const LIST: &str = "available_events";
@@ -24,7 +24,7 @@ const COUNTS: &str = "# entries-in-buffer/entries-written: ";
 /// The monitor that fills the table `trace`.
 pub struct Trace {
     events: &'static [String],
-    table: Table<TraceEvent>,
+    table: Table<tables::Trace>,
     enabled: bool,
 }
 
@@ -82,14 +82,14 @@ fn write(name: &str, value: &str) -> Result<()> {
 
 /// Return the row of a line: an event, a number of lost events, or text that belongs to an event;
 /// None for a comment.
-fn row(line: &[u8], zero_us: i64) -> Option<TraceEvent> {
+fn row(line: &[u8], zero_us: i64) -> Option<tables::Trace> {
     let text = String::from_utf8_lossy(line);
     if let Some(counts) = text.strip_prefix(COUNTS) {
         let (kept, written) = counts.split_once('/')?;
         let written: i64 = written.split_whitespace().next()?.parse().ok()?;
         let lost = written - kept.parse::<i64>().ok()?;
         let text = Some(lost.to_string().into());
-        return (lost > 0).then(|| TraceEvent {
+        return (lost > 0).then(|| tables::Trace {
             event: Some("lost_events".into()),
             text,
             ..Default::default()
@@ -99,12 +99,12 @@ fn row(line: &[u8], zero_us: i64) -> Option<TraceEvent> {
         return None;
     }
     event(line, zero_us)
-        .or_else(|| Some(TraceEvent { text: Some(text.into_owned().into()), ..Default::default() }))
+        .or_else(|| Some(tables::Trace { text: Some(text.into_owned().into()), ..Default::default() }))
 }
 
 /// Parse `TASK-PID [CPU] FLAGS SECONDS.MICROSECONDS: EVENT: FIELDS`. A task's name may have any
 /// characters, but its column is fixed.
-fn event(line: &[u8], zero_us: i64) -> Option<TraceEvent> {
+fn event(line: &[u8], zero_us: i64) -> Option<tables::Trace> {
     let task = String::from_utf8_lossy(line.get(..TASK_BYTES)?).trim_start().to_owned();
     let rest = String::from_utf8_lossy(line.get(TASK_BYTES..)?);
     let (pid, rest) = rest.strip_prefix('-')?.split_once(' ')?;
@@ -114,7 +114,7 @@ fn event(line: &[u8], zero_us: i64) -> Option<TraceEvent> {
     let (seconds, fraction) = time.split_once('.')?;
     let (event, text) = rest.split_once(':')?;
     let t_us = seconds.parse::<i64>().ok()?.checked_mul(1_000_000)?;
-    Some(TraceEvent {
+    Some(tables::Trace {
         t_us: Some(t_us + fraction.parse::<i64>().ok()? - zero_us),
         event: Some(event.to_owned().into()),
         task: Some(task.into()),

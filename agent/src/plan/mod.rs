@@ -1,33 +1,14 @@
-//! The plan as the agent reads it: the same records as in `src/plait/plan/model`, in the same
-//! order.
+//! The plan as the agent reads it: the records of `src/plait/plan/model`, which document each field.
 //!
-//! Both sides refuse unknown fields, so neither can misread a plan. The agent also reads and checks
-//! fields that it does not use (paths, ideal rates).
+//! `tools/contract.py` derives them when the agent is built. Both sides refuse unknown fields, so neither can misread a
+//! plan. The agent also reads and checks fields that it does not use (paths, ideal rates).
 
-// The Python model documents the variants.
-#![allow(missing_docs)]
+#[allow(missing_docs, dead_code, clippy::all, clippy::pedantic)]
+mod records;
 
-mod applications;
-mod events;
-mod forwarding;
-mod monitors;
-mod mptcp;
-mod network;
-#[allow(clippy::module_inception)] // the modules are named as in `src/plait/plan/model`
-mod plan;
-mod programs;
-mod qdiscs;
-mod record;
+use std::net::IpAddr;
 
-pub use applications::*;
-pub use events::*;
-pub use forwarding::*;
-pub use monitors::*;
-pub use mptcp::*;
-pub use network::*;
-pub use plan::*;
-pub use programs::*;
-pub use qdiscs::*;
+pub use records::*;
 
 use crate::error::{Error, Result};
 
@@ -96,6 +77,64 @@ fn consistent(plan: &Plan, place: usize, flow: &Flow) -> std::result::Result<(),
             Err("it refers to no earlier page")
         }
         _ => Ok(()),
+    }
+}
+
+impl Action {
+    /// Return the host or router whose kernel the action changes; None for a change of its links.
+    pub fn host(&self) -> Option<&str> {
+        match self {
+            Self::AddEndpoint(add) => Some(&add.netns),
+            Self::ChangeEndpoint(change) => Some(&change.netns),
+            Self::RemoveEndpoint(remove) => Some(&remove.netns),
+            Self::SetLimits(limits) => Some(&limits.netns),
+            Self::SetSysctl(set) => Some(&set.netns),
+            Self::ChangeQdisc(_) | Self::SetDevice(_) => None,
+        }
+    }
+
+    /// Return the address and the id of the endpoint that the action changes.
+    pub fn endpoint(&self) -> Option<(IpAddr, u8)> {
+        match self {
+            Self::AddEndpoint(add) => Some((add.endpoint.address, add.endpoint.id)),
+            Self::ChangeEndpoint(change) => Some((change.address, change.id)),
+            Self::RemoveEndpoint(remove) => Some((remove.address, remove.id)),
+            Self::ChangeQdisc(_) | Self::SetDevice(_) | Self::SetLimits(_) | Self::SetSysctl(_) => None,
+        }
+    }
+}
+
+impl Application {
+    /// Whether each message has a row in the table of messages.
+    pub fn has_messages(&self) -> bool {
+        match self {
+            Self::Bulk(_) | Self::Transfer(_) | Self::Connection(_) => false,
+            Self::OnOff(job) => job.message_bytes.is_some(),
+            Self::Prototype(job) => job.message_bytes.is_some(),
+            Self::Stream(_) | Self::Request(_) | Self::Page(_) | Self::PageConnection(_) | Self::Udp(_) => {
+                true
+            }
+        }
+    }
+}
+
+impl PauseAt {
+    /// Return the agent's phase during the pause.
+    pub fn phase(self) -> &'static str {
+        match self {
+            Self::Before => "pause before the traffic",
+            Self::After => "pause after the traffic",
+        }
+    }
+}
+
+impl Flow {
+    /// Return an end of the flow.
+    pub fn side(&self, name: SideName) -> &Side {
+        match name {
+            SideName::Client => &self.client,
+            SideName::Server => &self.server,
+        }
     }
 }
 

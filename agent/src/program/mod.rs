@@ -25,7 +25,7 @@ use crate::apply::{Applied, enter};
 use crate::clock::{self, Latch};
 use crate::error::{Attempt, Error, Result};
 use crate::job;
-use crate::plan::{Plan, Transport};
+use crate::plan::{Plan, StreamTransport};
 use crate::tables::{self, ProgramFigure, Table};
 use crate::traffic::Traffic;
 
@@ -77,7 +77,7 @@ impl Programs {
             let namespace = network.namespace(&plan.netns).attempt(context)?;
             enter(&namespace.fd)?;
             let group = Group::create(&plan.name).attempt(context)?;
-            if plan.transport == Transport::Mptcp {
+            if plan.transport == StreamTransport::Mptcp {
                 programs.sockets.extend(transport::replace_tcp(&group).attempt(context)?);
             }
             files::write(plan).attempt(context)?;

@@ -64,7 +64,7 @@ impl Running {
     pub fn signal(&self) {
         if self.is_running() || self.started.time().is_none() {
             self.stopping.store(true, Ordering::SeqCst);
-            self.group.signal(self.plan.stop.signal);
+            self.group.signal(self.plan.stop.signal.into());
         }
     }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::apply::{Applied, enter};
 use crate::error::{Attempt, Result};
-use crate::tables::{Counter, CounterChange, Table};
+use crate::tables::{Counter, CounterSeries, Table};
 
 /// The paths refer to the namespace of the thread that opens them; open files keep their namespace.
 const FILES: [&str; 2] = ["/proc/thread-self/net/snmp", "/proc/thread-self/net/netstat"];
@@ -67,7 +67,7 @@ impl Counters {
 
 /// The counters over time: the table `counter_series`.
 pub struct Series {
-    pub table: Table<CounterChange>,
+    pub table: Table<CounterSeries>,
     /// The latest reading, by node and file.
     latest: Vec<[Reading; FILES.len()]>,
     /// A buffer for the next reading.
@@ -106,7 +106,7 @@ impl Series {
                     .attempt(|| format!("reading the counters of {}", node.name))?;
                 let text = String::from_utf8_lossy(&self.text[..length]);
                 for (counter, value) in reading.changes(&text, &node.before) {
-                    self.table.push(CounterChange {
+                    self.table.push(CounterSeries {
                         t_us: Some(t_us),
                         node: Some(node.name.into()),
                         counter: Some(counter.into()),

@@ -9,7 +9,7 @@ mod table;
 
 pub use ends::with_ends;
 pub use schema::{
-    Connection, Counter, CounterChange, Event, Flow, Interface, Link, Message, Probe, Program, ProgramFigure,
-    ProgramFlow, Queue, QueueingDelay, Subflow, TraceEvent,
+    Connection, Counter, CounterSeries, Event, Flow, Interface, Link, Message, Probe, Program, ProgramFigure,
+    ProgramFlow, Queue, QueueingDelay, Subflow, Trace,
 };
 pub use table::Table;

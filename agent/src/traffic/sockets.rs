@@ -162,7 +162,7 @@ pub fn is_here(side: &Side) -> bool {
 fn receiving(socket: &OwnedFd, flow: &Flow, side: &Side) -> Result<()> {
     let bytes = DATAGRAM_BUFFER_BYTES;
     match flow.socket.receive_buffer {
-        Some(bytes) => set_receive_buffer(socket, bytes, side)?,
+        Some(bytes) => set_receive_buffer(socket, size(bytes), side)?,
         // An ordinary user gets as much as the machine allows.
         None => sockopt::set_socket_recv_buffer_size_force(socket, bytes)
             .or_else(|_| sockopt::set_socket_recv_buffer_size(socket, bytes))
@@ -197,18 +197,23 @@ fn socket(flow: &Flow, side: &Side) -> Result<OwnedFd> {
     }
     // These options ignore the limits of the machine, so the planned value applies or the call
     // fails.
-    if let Some(bytes) = flow.socket.send_buffer {
+    if let Some(bytes) = flow.socket.send_buffer.map(size) {
         sockopt::set_socket_send_buffer_size_force(&socket, bytes)
             .or_else(|_| sockopt::set_socket_send_buffer_size(&socket, bytes))
             .and_then(|()| sockopt::socket_send_buffer_size(&socket))
             .attempt(|| format!("setting SO_SNDBUF to {bytes} in {}", side.netns))
             .and_then(|set| refuse_smaller(set, bytes, "SO_SNDBUF", side))?;
     }
-    if let Some(bytes) = flow.socket.receive_buffer {
+    if let Some(bytes) = flow.socket.receive_buffer.map(size) {
         set_receive_buffer(&socket, bytes, side)?;
     }
     set_options(&socket, flow, side)?;
     Ok(socket)
+}
+
+/// Return a number of bytes of the plan as a size in memory.
+fn size(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 fn set_receive_buffer(socket: &OwnedFd, bytes: usize, side: &Side) -> Result<()> {
@@ -264,7 +269,7 @@ fn set_options(socket: &OwnedFd, flow: &Flow, side: &Side) -> Result<()> {
         sys::set_notsent_lowat(socket, bytes).attempt(context("TCP_NOTSENT_LOWAT"))?;
     }
     if let Some(bytes) = options.mss {
-        sys::set_maximum_segment(socket, bytes).attempt(context("TCP_MAXSEG"))?;
+        sys::set_maximum_segment(socket, bytes.into()).attempt(context("TCP_MAXSEG"))?;
     }
     Ok(())
 }

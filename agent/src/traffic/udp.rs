@@ -37,8 +37,7 @@ pub fn transmit(
     socket: &OwnedFd,
     sent: &mut u64,
 ) -> Result<(), String> {
-    let size = usize::try_from(job.packet_bytes).map_err(|error| error.to_string())?;
-    let mut packet = vec![0; size];
+    let mut packet = vec![0; job.packet_bytes.into()];
     if let Some(mark) = mark(traffic, flow, job) {
         packet[MARK].copy_from_slice(&mark);
     }
@@ -48,7 +47,7 @@ pub fn transmit(
         if flow.progress().stopped {
             break;
         }
-        flow.messages().sent(clock::reached(due_ns.div_euclid(1000)), job.packet_bytes)?;
+        flow.messages().sent(clock::reached(due_ns.div_euclid(1000)), job.packet_bytes.into())?;
         packet[..8].copy_from_slice(&number.to_le_bytes());
         match retried(|| send(socket, &packet, SendFlags::NOSIGNAL)) {
             Ok(count) => *sent += count as u64,
@@ -157,7 +156,7 @@ pub fn receive(
 ) -> Result<Option<i64>, String> {
     if !is_here(flow.plan.side(flow.plan.sender)) {
         let count = usize::try_from(job.count).map_err(|error| error.to_string())?;
-        flow.messages().expect(count, job.packet_bytes)?;
+        flow.messages().expect(count, job.packet_bytes.into())?;
     }
     let mark = mark(traffic, flow, job);
     let mut datagrams = Datagrams::new(BATCH);

@@ -5,7 +5,7 @@ use rustix::net::sockopt;
 use super::ends::End;
 use super::output::Tables;
 use crate::error::Result;
-use crate::plan::{Application, SideName, Transport};
+use crate::plan::{Application, Coupling, SideName, Transport};
 use crate::tables;
 use crate::traffic::{FlowState, Traffic};
 
@@ -34,8 +34,8 @@ fn flow_row(flow: &FlowState, end: Option<End>, tables: &Tables) -> tables::Flow
         SideName::Server => &progress.server,
     };
     let congestion_control = match &plan.application {
-        Application::Prototype(job) if job.coupling == "none" => Some("reno".to_owned()),
-        Application::Prototype(job) => Some(job.coupling.clone()),
+        Application::Prototype(job) if job.coupling == Coupling::None => Some("reno".to_owned()),
+        Application::Prototype(job) => Some(job.coupling.name().to_owned()),
         _ => sender.as_ref().and_then(|socket| sockopt::tcp_congestion(&**socket).ok()),
     };
     let fallback = [SideName::Client, SideName::Server]

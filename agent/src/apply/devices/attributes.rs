@@ -67,10 +67,8 @@ fn push_netem(
     distributions: &[Distribution],
     occasion: Occasion,
 ) -> Result<()> {
-    let jitter =
-        u32::try_from(netem.jitter_ns).map_err(|_| Error::new("a jitter is negative or too large"))?;
     push(bytes, DELAY, &netem.delay_ns.to_ne_bytes());
-    push(bytes, JITTER, &jitter.to_ne_bytes());
+    push(bytes, JITTER, &netem.jitter_ns.to_ne_bytes());
     let table = match &netem.distribution {
         None => Vec::new(),
         Some(name) => {

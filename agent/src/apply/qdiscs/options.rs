@@ -77,8 +77,10 @@ fn push_netem<P: Pusher>(
         gap: u32::from(netem.reorder_ratio.is_some_and(|ratio| ratio > 0.0)),
         ..Default::default()
     };
-    let mut options =
-        attributes.nested_options_netem(&fixed).push_latency64(netem.delay_ns).push_jitter64(netem.jitter_ns);
+    let mut options = attributes
+        .nested_options_netem(&fixed)
+        .push_latency64(netem.delay_ns)
+        .push_jitter64(netem.jitter_ns.into());
     if occasion != Occasion::Change {
         options = options.push_prng_seed(netem.seed);
     }
@@ -173,7 +175,7 @@ fn push_plait_red<P: Pusher>(attributes: PushAttrs<P>, red: &PlaitRed, occasion:
         bytes.extend_from_slice(value);
     };
     push(PLAIT_RED_LIMIT, &red.limit_packets.to_ne_bytes());
-    push(PLAIT_RED_WEIGHT_LOG, &red.weight_log.to_ne_bytes());
+    push(PLAIT_RED_WEIGHT_LOG, &u32::from(red.weight_log).to_ne_bytes());
     let points = red.points.iter().flat_map(|(average, share)| [*average, *share]);
     push(PLAIT_RED_POINTS, &points.flat_map(u32::to_ne_bytes).collect::<Vec<_>>());
     push(PLAIT_RED_ECN, &u32::from(red.ecn).to_ne_bytes());

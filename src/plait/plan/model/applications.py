@@ -1,6 +1,6 @@
 """What the two sides of a flow do with their sockets: one closed record for each kind of application.
 
-These records are part of the plan's contract (`plan.py`); `agent/src/plan/applications.rs` reads the same. A
+These records are part of the plan's contract (`plan.py`). A
 *message* is what has a row in the table `messages`: a message of a stream, the answer to a request, an object of a
 page, or a UDP packet.
 """
@@ -11,8 +11,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from plait.parts import Count, Micros, Record
+from plait.parts import U64, Count, Micros, Record, Span
 
+Transport = Literal["tcp", "mptcp", "udp", "prototype"]
+"""The protocol of a flow's sockets; `prototype` is the transport of `plait.prototype`, over UDP."""
+StreamTransport = Literal["tcp", "mptcp"]
+Loop = Literal["closed", "open"]
+Coupling = Literal["none", "lia", "olia"]
 MAX_MESSAGES = 2_000_000
 """The limit for one trial. plait refuses a scenario with more; it never samples them."""
 
@@ -21,14 +26,14 @@ class File(Record):
     """A real file to transfer. The engine puts it into the trial's folder as `input/NAME`."""
 
     name: str
-    bytes: int = Field(ge=1)
+    bytes: Count
     sha256: str
 
 
 class Gap(Record):
     """A period that recurs: always `mean_us` long, or exponentially distributed with this mean, drawn from the seed."""
 
-    mean_us: Count
+    mean_us: Span
     exponential: bool = False
 
 
@@ -39,14 +44,14 @@ class Bulk(Record):
     """
 
     kind: Literal["bulk"] = "bulk"
-    duration_us: Count | None
+    duration_us: Span | None
 
 
 class First(Record):
     """The sender writes `bytes`, is silent for `pause_us`, and then writes the rest."""
 
     bytes: Count
-    pause_us: Count
+    pause_us: Span
 
 
 class Transfer(Record):
@@ -70,7 +75,7 @@ class Stream(Record):
 
     kind: Literal["stream"] = "stream"
     message_bytes: Count
-    interval_ns: Count
+    interval_ns: Span
     count: Count
 
 
@@ -84,10 +89,10 @@ class OnOff(Record):
     kind: Literal["on_off"] = "on_off"
     on: Gap
     off: Gap
-    duration_us: Count
+    duration_us: Span
     message_bytes: Count | None = None
-    interval_ns: Count | None = None
-    seed: int = Field(default=0, ge=0, lt=2**53)
+    interval_ns: Span | None = None
+    seed: U64 = 0
 
 
 class Request(Record):
@@ -100,13 +105,13 @@ class Request(Record):
     """
 
     kind: Literal["request"] = "request"
-    request_bytes: int = Field(ge=8)
+    request_bytes: int = Field(ge=8, lt=2**53)
     response_bytes: Count
-    loop: Literal["closed", "open"]
+    loop: Loop
     gap: Gap | None = None
     count: Count | None = None
-    duration_us: Count | None = None
-    seed: int = Field(default=0, ge=0, lt=2**53)
+    duration_us: Span | None = None
+    seed: U64 = 0
 
 
 class Page(Record):
@@ -116,7 +121,7 @@ class Page(Record):
     """
 
     kind: Literal["page"] = "page"
-    request_bytes: int = Field(ge=8)
+    request_bytes: int = Field(ge=8, lt=2**53)
     objects: tuple[Count, ...] = Field(min_length=1)
 
 
@@ -139,7 +144,7 @@ class Udp(Record):
 
     kind: Literal["udp"] = "udp"
     packet_bytes: int = Field(ge=8, le=65507)
-    interval_ns: Count
+    interval_ns: Span
     count: Count
     drain_us: Micros
 
@@ -156,14 +161,14 @@ class Prototype(Record):
     """A scheduler that plait ships, or `FILE:CLASS` of `source`."""
     source: str | None = None
     """The content of the scheduler's file."""
-    coupling: Literal["none", "lia", "olia"]
+    coupling: Coupling
     receive_window_bytes: Count
-    duration_us: Count | None = None
+    duration_us: Span | None = None
     bytes: Count | None = None
     message_bytes: Count | None = None
-    interval_us: Count | None = None
+    interval_us: Span | None = None
     count: Count | None = None
-    seed: int = Field(default=0, ge=0, lt=2**53)
+    seed: U64 = 0
 
     @property
     def measured_as(self) -> str:
@@ -194,8 +199,8 @@ class SocketOptions(Record):
     scheduler: str | None = None
     """MPTCP only. There is no socket option: the namespace has this setting while the socket is created."""
     congestion_control: str | None = None
-    send_buffer: int | None = None
-    receive_buffer: int | None = None
+    send_buffer: U64 | None = None
+    receive_buffer: U64 | None = None
     """SO_SNDBUF and SO_RCVBUF in bytes, as passed to setsockopt."""
     mark: int | None = Field(default=None, ge=1, lt=2**32)
     """SO_MARK."""
@@ -203,7 +208,7 @@ class SocketOptions(Record):
     """The upper six bits of IP_TOS or IPV6_TCLASS."""
     nodelay: bool = False
     """TCP_NODELAY."""
-    notsent_lowat: int | None = Field(default=None, ge=1)
+    notsent_lowat: int | None = Field(default=None, ge=1, lt=2**32)
     """TCP_NOTSENT_LOWAT in bytes."""
     mss: int | None = Field(default=None, ge=88, le=32767)
     """TCP_MAXSEG in bytes; TCP only."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
-from plait.parts import IfName, Record
+from plait.parts import U32, Address, IfName, Record
 
 
 class Nexthop(Record):
     """One of the equal-cost next hops of a route."""
 
     device: IfName
-    via: str
+    via: Address
 
 
 class FlowRule(Record):
@@ -20,18 +18,18 @@ class FlowRule(Record):
     Flows have no priorities: no packet matches two. Without output and hash the datapath drops the packet.
     """
 
-    recirculation: int = Field(default=0, ge=0)
+    recirculation: U32 = 0
     """0: a packet as it arrived; otherwise the recirculation id that an earlier flow gave it."""
     in_port: IfName | None = None
     destination: str | None = None
     """An Ethernet address, or an address with a mask (`01:00:00:00:00:00/01:00:00:00:00:00`)."""
-    hash: int = Field(default=0, ge=0)
-    hash_mask: int | None = None
+    hash: U32 = 0
+    hash_mask: U32 | None = None
     """These bits of the computed hash must equal `hash`; None: any hash, or none."""
     output: tuple[IfName, ...] = ()
-    hash_basis: int | None = Field(default=None, ge=0, lt=2**32)
+    hash_basis: U32 | None = None
     """The flow computes a hash of addresses and ports with this basis, and recirculates the packet as `recirculate`."""
-    recirculate: int = Field(default=0, ge=0)
+    recirculate: U32 = 0
 
 
 class Datapath(Record):

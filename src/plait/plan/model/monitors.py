@@ -1,6 +1,6 @@
 """Optional measurements.
 
-These records are part of the plan's contract (`plan.py`); `agent/src/plan/monitors.rs` reads the same.
+These records are part of the plan's contract (`plan.py`).
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from plait.frames import MAX_PACKET
-from plait.parts import IfName, Record
+from plait.parts import Address, IfName, Record
 
 
 class InterfaceMonitor(Record):
@@ -30,8 +30,8 @@ class Probe(Record):
     path: str
     """The name of the first path between the two addresses."""
     netns: str
-    source: str
-    destination: str
+    source: Address
+    destination: Address
     interval_us: int = Field(ge=1000)
     payload_bytes: int = Field(ge=8, le=1400)
 

@@ -1,6 +1,6 @@
 """MPTCP in a plan: endpoints, limits, how events change them, joins, and middleboxes that strip its options.
 
-These records are part of the plan's contract (`plan.py`); `agent/src/plan/mptcp.rs` reads the same.
+These records are part of the plan's contract (`plan.py`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from plait.parts import IfName, Record
+from plait.parts import U16, Address, IfName, Record
+
+EndpointFlag = Literal["signal", "subflow", "backup", "fullmesh"]
+"""The flags of `ip mptcp endpoint`."""
+Segment = Literal["syn", "synack", "ack", "data"]
 
 
 class Endpoint(Record):
@@ -19,11 +23,11 @@ class Endpoint(Record):
     through the device matches. Without one, the source address and the rules decide.
     """
 
-    address: str
+    address: Address
     device: IfName | None = None
     id: int = Field(ge=1, le=255)
-    flags: tuple[Literal["signal", "subflow", "backup", "fullmesh"], ...]
-    port: int | None = None
+    flags: tuple[EndpointFlag, ...]
+    port: U16 | None = None
 
 
 class Mptcp(Record):
@@ -48,7 +52,7 @@ class ChangeEndpoint(Record):
 
     kind: Literal["change_endpoint"] = "change_endpoint"
     netns: str
-    address: str
+    address: Address
     id: int = Field(ge=1, le=255)
     backup: bool
     fullmesh: bool
@@ -62,7 +66,7 @@ class RemoveEndpoint(Record):
 
     kind: Literal["remove_endpoint"] = "remove_endpoint"
     netns: str
-    address: str
+    address: Address
     id: int = Field(ge=0, le=255)
 
 
@@ -90,7 +94,7 @@ class Middlebox(Record):
     netns: str
     source: IfName
     target: IfName
-    strip: tuple[Literal["syn", "synack", "ack", "data"], ...] = ()
+    strip: tuple[Segment, ...] = ()
     """MPTCP options become NOPs in segments of these kinds: with SYN; with SYN and ACK; with neither and without
     payload; with neither and with payload."""
     rewrite: bool = False
@@ -104,10 +108,10 @@ class Join(Record):
     This needs `net.mptcp.pm_type` 1 in the namespace: the kernel's own path manager is inactive then.
     """
 
-    client_address: str
-    server_address: str
+    client_address: Address
+    server_address: Address
     id: int = Field(ge=0, le=255)
     """The address id of `client_address` in this connection: 0 for that of the initial subflow."""
     backup: bool = False
-    count: int = Field(ge=1)
+    count: int = Field(ge=1, lt=2**32)
     """The number of subflows, each from another port."""

@@ -2,7 +2,7 @@
 
 The plan is the only input of an engine. It names the kernel's own objects (namespaces, veth pairs, bridges, qdiscs,
 routes, endpoints), so that the agent and the shell export can apply it without knowing what a scenario is.
-`agent/src/plan` reads the same shape; both refuse unknown fields.
+`tools/contract.py` derives the agent's records from these; both sides refuse unknown fields.
 
 All times are virtual. A time called `*_us` counts microseconds from the trial's zero, the moment at which the
 network is complete; link delays are in nanoseconds, the unit of netem.
@@ -15,8 +15,8 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from plait.frames import DEFAULT_MTU
-from plait.parts import IfName, Micros, Record
-from plait.plan.model.applications import Application, Prototype, SocketOptions
+from plait.parts import U16, U32, U64, Address, IfName, Micros, Record
+from plait.plan.model.applications import Application, Prototype, SocketOptions, StreamTransport, Transport
 from plait.plan.model.forwarding import Datapath, Nat, Nexthop  # pydantic needs them at run time
 from plait.plan.model.monitors import Monitors
 from plait.plan.model.mptcp import (
@@ -46,6 +46,10 @@ class Module(Record):
     sha256: str
 
 
+Role = Literal["host", "switch", "router", "wire"]
+Hook = Literal["ingress", "egress"]
+RouteKind = Literal["unicast", "unreachable"]
+SideName = Literal["client", "server"]
 LinksAs = Literal["chain", "device"]
 """What an engine makes of a link: two veth pairs with qdiscs and redirects, or a `plait_link`."""
 
@@ -53,8 +57,8 @@ LinksAs = Literal["chain", "device"]
 class Machine(Record):
     """The guest itself. These values affect results, so they are part of the plan."""
 
-    memory_mib: int = 256
-    syscall_ns: int = 0
+    memory_mib: U32 = 256
+    syscall_ns: U64 = 0
     """Virtual time that each system call takes, in ns."""
     sysctls: tuple[tuple[str, str], ...] = ()
     """(path below /proc/sys, value) of settings that the kernel has once for all namespaces (tcp_mem, rmem_max).
@@ -63,7 +67,7 @@ class Machine(Record):
     modules: tuple[Module, ...] = ()
     """The agent loads them in this order, before anything else."""
     processors: int = Field(default=1, ge=1, le=4, exclude_if=lambda value: value == 1)
-    instruction_ns: int = Field(default=1, ge=1, exclude_if=lambda value: value == 1)
+    instruction_ns: int = Field(default=1, ge=1, lt=2**32, exclude_if=lambda value: value == 1)
     """Virtual time that each instruction of a processor takes, in ns, if processing takes time at all: a power of 2."""
     offloads: bool = Field(default=False, exclude_if=lambda value: not value)
     """The interfaces of hosts keep their segmentation offloads: one skb may be many frames until a link splits it."""
@@ -75,7 +79,7 @@ class Namespace(Record):
     """A network namespace: a node of the scenario, or the hidden `wire` that holds all links."""
 
     name: str
-    role: Literal["host", "switch", "router", "wire"]
+    role: Role
     sysctls: tuple[tuple[str, str], ...] = ()
     """(path below /proc/sys, value), written in this order before any device exists."""
 
@@ -94,7 +98,7 @@ class Veth(Record):
 
     a: VethEnd
     b: VethEnd
-    mtu: int = DEFAULT_MTU
+    mtu: U32 = DEFAULT_MTU
 
 
 class Bridge(Record):
@@ -124,7 +128,7 @@ class Redirect(Record):
     netns: str
     source: IfName
     target: IfName
-    hook: Literal["ingress", "egress"] = "ingress"
+    hook: Hook = "ingress"
 
 
 class Rule(Record):
@@ -132,8 +136,8 @@ class Rule(Record):
 
     netns: str
     source: str
-    table: int
-    priority: int
+    table: U32
+    priority: U32
     destination: str | None = None
 
 
@@ -149,12 +153,12 @@ class Route(Record):
 
     netns: str
     destination: str
-    kind: Literal["unicast", "unreachable"] = "unicast"
+    kind: RouteKind = "unicast"
     device: IfName | None = None
-    via: str | None = None
-    source: str | None = None
-    table: int = 254
-    metric: int | None = None
+    via: Address | None = None
+    source: Address | None = None
+    table: U32 = 254
+    metric: U32 | None = None
     nexthops: tuple[Nexthop, ...] = ()
 
 
@@ -233,9 +237,9 @@ class LinkDirection(Record):
     """The interface in namespace `wire` through which this direction leaves."""
     interface: IfName | None = None
     """The interface of `source` by which packets leave; see `plan.network.ifnames`."""
-    rate_bps: int | None
-    delay_ns: int
-    jitter_ns: int = 0
+    rate_bps: U64 | None
+    delay_ns: U64
+    jitter_ns: U64 = 0
     """Half the width of a uniform distribution, or the standard deviation of another."""
     jitter_distribution: str | None = None
     """None: uniform."""
@@ -246,13 +250,13 @@ class LinkDirection(Record):
     reorder_ratio: float = 0.0
     duplicate_ratio: float = 0.0
     corrupt_ratio: float = 0.0
-    queue_packets: int | None = None
-    queue_bytes: int | None = None
+    queue_packets: U64 | None = None
+    queue_bytes: U64 | None = None
     aqm: str | None = None
     """`red`, `plait_red`, `codel` or `fq_codel`; None: drop-tail."""
-    baseline_bps: int | None = None
+    baseline_bps: U64 | None = None
     """The rate at which tokens fill the bucket; `rate_bps` is then the peak rate."""
-    burst_bytes: int | None = None
+    burst_bytes: U64 | None = None
     """The size of the token bucket."""
 
 
@@ -269,11 +273,11 @@ class SharedBucket(Record):
     name: str
     """`h1 out`; unique within the plan, and different from every link direction."""
     ifname: IfName
-    peak_bps: int
-    baseline_bps: int
-    burst_bytes: int
-    queue_packets: int | None = None
-    queue_bytes: int | None = None
+    peak_bps: U64
+    baseline_bps: U64
+    burst_bytes: U64
+    queue_packets: U64 | None = None
+    queue_bytes: U64 | None = None
     directions: tuple[str, ...]
     """Names of the link directions."""
 
@@ -293,7 +297,7 @@ class Path(Record):
     of the one choice."""
     backup: bool = False
     """Used only while no other path works."""
-    rate_bps: int | None
+    rate_bps: U64 | None
     """The lowest rate along `forward`; None: no link of it has a limit."""
     base_rtt_us: float
 
@@ -310,11 +314,11 @@ class Peers(Record):
 
     source: str
     target: str
-    transport: Literal["tcp", "mptcp"]
+    transport: StreamTransport
     """The transport of a connection between them: `mptcp` if both ends support it, otherwise `tcp`."""
     paths: tuple[Path, ...]
     """With `client_address` at the source: the paths between all pairs of addresses that reach each other."""
-    ideal_rate_bps: int | None
+    ideal_rate_bps: U64 | None
     """The rate that the links allow one MPTCP connection on all of these paths together; None: no limit, or unknown."""
 
 
@@ -322,10 +326,10 @@ class Side(Record):
     """One side of a flow."""
 
     netns: str
-    address: str
+    address: Address
     """The client binds to its address and connects to the server's. The server listens on its port at *all* its
     addresses: the kernel answers an MP_JOIN to another address only if a listener covers it."""
-    port: int = Field(ge=0, le=65535)
+    port: U16
     """0 at a client: the kernel chooses."""
 
 
@@ -338,10 +342,10 @@ class Flow(Record):
     id: int = Field(ge=0)
     name: str
     application: Application
-    transport: Literal["tcp", "mptcp", "udp", "prototype"]
+    transport: Transport
     client: Side
     server: Side
-    sender: Literal["client", "server"]
+    sender: SideName
     """The side that sends the measured data; for requests and pages, the side that answers."""
     start_us: Micros
     """From the trial's zero, or from the last end of those in `after` and `after_programs`."""
@@ -362,7 +366,7 @@ class Flow(Record):
     """The subflows that the agent adds to the initial one, in this order; empty if the kernel's path manager acts."""
     paths: tuple[Path, ...]
     """The paths that this flow may use, the initial one first (for TCP and UDP, only that one)."""
-    ideal_rate_bps: int | None
+    ideal_rate_bps: U64 | None
     """The rate that the links allow this flow alone on all its paths together (maximum flow), without backup paths
     if there are others; None: no limit."""
 
@@ -405,7 +409,7 @@ class Plan(Record):
     """One trial."""
 
     schema_version: Literal[1] = Field(default=1, alias="schema")
-    seed: int = Field(ge=0, lt=2**53)
+    seed: U64
     machine: Machine
     sample_interval_us: int = Field(ge=1000)
     end_us: Micros

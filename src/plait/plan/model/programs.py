@@ -1,6 +1,6 @@
 """Programs of the host that run in nodes.
 
-These records are part of the plan's contract (`plan.py`); `agent/src/plan/programs.rs` reads the same. Paths of
+These records are part of the plan's contract (`plan.py`). Paths of
 files are absolute, and as the programs see them.
 """
 
@@ -10,21 +10,24 @@ from typing import Literal
 
 from pydantic import Field
 
-from plait.parts import Count, Micros, Record
+from plait.parts import U16, Micros, Record, Span
+from plait.plan.model.applications import StreamTransport
+
+ResultKind = Literal["iperf3", "json"]
 
 
 class Ready(Record):
     """How a program shows that it is ready: exactly one of the first four fields, `within_us` of its start."""
 
-    tcp: int | None = None
+    tcp: U16 | None = None
     """A process in its namespace listens on this TCP port."""
-    udp: int | None = None
+    udp: U16 | None = None
     """A socket in its namespace is bound to this UDP port."""
     file: str | None = None
     """This file exists."""
     log: str | None = None
     """A line of its log contains this text."""
-    within_us: Count
+    within_us: Span
 
 
 class ProgramFile(Record):
@@ -39,8 +42,8 @@ class Stop(Record):
     """How the agent stops a program that still runs at `at_us`, or at the end of the trial."""
 
     at_us: Micros | None = None
-    signal: Count
-    grace_us: Count
+    signal: int = Field(ge=1, le=64)
+    grace_us: Span
     """The agent kills what still runs this long after the signal."""
 
 
@@ -68,9 +71,9 @@ class Program(Record):
     stop: Stop = Stop(signal=9, grace_us=1)
     exit_code: int | None = None
     """The exit code that the program must have if it ends by itself; None: any."""
-    transport: Literal["tcp", "mptcp"] = "tcp"
+    transport: StreamTransport = "tcp"
     """The transport of sockets for which programs in its namespace request TCP."""
-    result: Literal["iperf3", "json"] | None = None
+    result: ResultKind | None = None
     """The format of its log, for the table `program_figures`."""
     flow: int | None = Field(default=None, exclude_if=lambda value: value is None)
     """The prototype flow that it runs: it starts when the flow begins. The agent writes its code and its settings, and

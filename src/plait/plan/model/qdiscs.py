@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from plait.parts import IfName, Record, Share
+from plait.parts import U32, U64, Count, IfName, Record, Share
 from plait.plan.model.applications import File
 
 
@@ -49,13 +49,13 @@ class Netem(Record):
     """The ratio of packets that get no delay. None: the option is not sent, which differs from 0 in a change."""
     corrupt_ratio: Share | None = None
     """The ratio of packets with one inverted bit. None: the option is not sent."""
-    limit_packets: int = Field(gt=0)
-    rate_bps: int | None = Field(default=None, gt=0)
+    limit_packets: int = Field(gt=0, lt=2**32)
+    rate_bps: Count | None = None
     """The rate of a line: packets leave one after the other, each after its own transmission time.
 
     `limit_packets` then counts those that wait for the line and the one that it sends.
     """
-    seed: int = Field(ge=0)
+    seed: U64
     """The seed of netem's own generator (TCA_NETEM_PRNG_SEED)."""
 
 
@@ -63,12 +63,12 @@ class Tbf(Record):
     """tbf: the rate of a link. `burst_bytes` is the bucket; `limit_bytes` is the queue if there is no child."""
 
     kind: Literal["tbf"] = "tbf"
-    rate_bps: int = Field(gt=0)
+    rate_bps: Count
     burst_bytes: int = Field(gt=0, lt=2**32)
     limit_bytes: int = Field(gt=0, lt=2**32)
-    peak_bps: int | None = None
+    peak_bps: Count | None = None
     """The rate while there are tokens; None: as fast as the device."""
-    peak_burst_bytes: int | None = None
+    peak_burst_bytes: U32 | None = None
     """The burst at the peak rate; set exactly when `peak_bps` is."""
 
 
@@ -81,7 +81,7 @@ class PlaitTrace(Record):
 
     kind: Literal["plait_trace"] = "plait_trace"
     file: File
-    opportunity_bytes: int = Field(gt=0)
+    opportunity_bytes: int = Field(gt=0, lt=2**32)
     repeated: bool
 
 
@@ -89,22 +89,22 @@ class Pfifo(Record):
     """pfifo: a drop-tail queue with a limit in packets."""
 
     kind: Literal["pfifo"] = "pfifo"
-    limit_packets: int = Field(gt=0)
+    limit_packets: int = Field(gt=0, lt=2**32)
 
 
 class Bfifo(Record):
     """bfifo: a drop-tail queue with a limit in bytes."""
 
     kind: Literal["bfifo"] = "bfifo"
-    limit_bytes: int = Field(gt=0)
+    limit_bytes: int = Field(gt=0, lt=2**32)
 
 
 class Red(Record):
     """red: Linux's random early detection, by the average queue in bytes. Its queue is a child qdisc."""
 
     kind: Literal["red"] = "red"
-    min_bytes: int = Field(gt=0)
-    max_bytes: int = Field(gt=0)
+    min_bytes: int = Field(gt=0, lt=2**32)
+    max_bytes: int = Field(gt=0, lt=2**32)
     probability: Share
     """The drop probability at `max_bytes`."""
     weight_log: int = Field(ge=1, le=31)
@@ -113,7 +113,7 @@ class Red(Record):
     idle_shifts: tuple[Annotated[int, Field(ge=0, le=31)], ...]
     """After i idle cells, red shifts the average right by the i-th of these 256 numbers (the kernel's stab)."""
     ecn: bool
-    limit_bytes: int = Field(gt=0)
+    limit_bytes: int = Field(gt=0, lt=2**32)
     """Required by tc. The agent sets none, so that the child stays when options change."""
 
 
@@ -121,14 +121,14 @@ class PlaitRed(Record):
     """plait_red: random early detection by the average queue in packets, with a piecewise linear drop curve."""
 
     kind: Literal["plait_red"] = "plait_red"
-    limit_packets: int = Field(gt=0)
+    limit_packets: int = Field(gt=0, lt=2**32)
     weight_log: int = Field(ge=0, le=16)
-    points: Annotated[tuple[tuple[int, int], ...], Field(min_length=1, max_length=8)]
+    points: Annotated[tuple[tuple[U32, U32], ...], Field(min_length=1, max_length=8)]
     """(average queue in 1/256 packet, drop probability as a fraction of 2^32 - 1), with ascending averages."""
     ecn: bool
     idle_ns: int = Field(gt=0, lt=2**32)
     """The transmission time of a full frame: the average decays by it while the queue is empty."""
-    seed: int = Field(ge=0)
+    seed: U64
     """The seed of its own generator; the kernel takes the lower 32 bits."""
 
 
@@ -136,9 +136,9 @@ class Codel(Record):
     """codel: controlled delay (RFC 8289)."""
 
     kind: Literal["codel"] = "codel"
-    limit_packets: int = Field(gt=0)
-    target_us: int = Field(gt=0)
-    interval_us: int = Field(gt=0)
+    limit_packets: int = Field(gt=0, lt=2**32)
+    target_us: int = Field(gt=0, lt=2**32)
+    interval_us: int = Field(gt=0, lt=2**32)
     ecn: bool
 
 
@@ -146,12 +146,18 @@ class FqCodel(Record):
     """fq_codel: codel in each of many queues (RFC 8290)."""
 
     kind: Literal["fq_codel"] = "fq_codel"
-    limit_packets: int = Field(gt=0)
-    target_us: int = Field(gt=0)
-    interval_us: int = Field(gt=0)
+    limit_packets: int = Field(gt=0, lt=2**32)
+    target_us: int = Field(gt=0, lt=2**32)
+    interval_us: int = Field(gt=0, lt=2**32)
     ecn: bool
     flows: int = Field(ge=1, le=65536)
-    quantum_bytes: int = Field(gt=0)
+    quantum_bytes: int = Field(gt=0, lt=2**32)
+
+
+QdiscOptions = Annotated[
+    Netem | Tbf | Pfifo | Bfifo | Red | PlaitRed | Codel | FqCodel | PlaitTrace,
+    Field(discriminator="kind"),
+]
 
 
 class Qdisc(Record):
@@ -161,7 +167,4 @@ class Qdisc(Record):
     ifname: IfName
     parent: str
     handle: str
-    options: Annotated[
-        Netem | Tbf | Pfifo | Bfifo | Red | PlaitRed | Codel | FqCodel | PlaitTrace,
-        Field(discriminator="kind"),
-    ]
+    options: QdiscOptions

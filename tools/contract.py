@@ -21,7 +21,7 @@ from pydantic import WithJsonSchema
 
 from plait.dataset.model import ALL_TABLES
 from plait.parts import Record
-from plait.plan.model import applications, forwarding, monitors, mptcp, plan, programs, qdiscs
+from plait.plan.model import applications, forwarding, links, monitors, mptcp, plan, programs, qdiscs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pydantic.fields import FieldInfo
 
-MODULES = (applications, forwarding, monitors, mptcp, plan, programs, qdiscs)
+MODULES = (applications, forwarding, links, monitors, mptcp, plan, programs, qdiscs)
 KEYWORDS = {"loop", "type", "match", "use"}
 CELLS = {pl.Int64: "i64", pl.String: "Text", pl.Boolean: "bool"}
 WORDS = "#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]"

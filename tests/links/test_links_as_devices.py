@@ -14,7 +14,7 @@ from plait.dataset.digest import trial_digest
 from plait.engine.engine import Job
 from plait.engine.virtual.trial import VirtualEngine
 from plait.explain import Cause, explain_trial
-from plait.plan.links.exact_rates import with_exact_rates
+from plait.plan.links.chain import with_chains
 from plait.plan.resolve import resolve
 from plait.scenario import load, parse
 from plait.scenario.vary.cases import expand
@@ -57,7 +57,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Tables]:
     ) -> Tables:
         model = parse(scenario, "test.yaml", overrides) if "\n" in scenario else load(scenario, overrides)
         plan = resolve(expand(model)[case].scenario, trial_seed(model.seed, 0))
-        plan = with_exact_rates(plan) if exact else plan
+        plan = with_chains(plan) if exact else plan
         folder = tmp_path_factory.mktemp("trial")
         VirtualEngine(kernel, AGENT, links=links).execute(Job(plan, {}, folder))
         return convert(folder / "data", folder / "tables")

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 from conftest import run_plan
+from plait.plan.links.chain import with_chains
 from plait.plan.resolve import resolve
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand
@@ -54,6 +55,7 @@ def on_the_sender(plan: Plan, kinds: set[str]) -> Plan:
         root = {"parent": "root"} if qdisc.options.kind == "tbf" and "netem" not in kinds else {}
         return qdisc.model_copy(update={"netns": "h1", "ifname": interfaces[qdisc.ifname], **root})
 
+    plan = with_chains(plan, exact=False)
     qdiscs = tuple(map(moved, plan.network.qdiscs))
     return plan.model_copy(update={"network": plan.network.model_copy(update={"qdiscs": qdiscs})})
 

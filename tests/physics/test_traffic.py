@@ -14,6 +14,7 @@ import pytest
 from probes import DEVICES, HEADERS, transmission_us
 
 from plait.analysis.metrics.trial import trial_metrics
+from plait.plan.links.chain import with_chains
 from plait.plan.model.qdiscs import Tbf
 
 if TYPE_CHECKING:
@@ -48,7 +49,11 @@ def bucket_bytes(ran: Ran) -> int:
     return (
         0
         if DEVICES
-        else next(q.options.burst_bytes for q in ran.plan.network.qdiscs if isinstance(q.options, Tbf))
+        else next(
+            q.options.burst_bytes
+            for q in with_chains(ran.plan, exact=False).network.qdiscs
+            if isinstance(q.options, Tbf)
+        )
     )
 
 

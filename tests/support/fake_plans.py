@@ -6,19 +6,8 @@ from dataclasses import dataclass
 
 from plait.frames import DEFAULT_MTU
 from plait.plan.model.applications import Bulk, File, Transfer
-from plait.plan.model.plan import (
-    Flow,
-    Link,
-    LinkDirection,
-    Machine,
-    Namespace,
-    Network,
-    Path,
-    Plan,
-    Side,
-    Veth,
-    VethEnd,
-)
+from plait.plan.model.links import Link, LinkDirection, VethEnd
+from plait.plan.model.plan import Flow, Machine, Namespace, Network, Path, Plan, Side, Veth
 
 SAMPLE_INTERVAL_US = 100_000
 

@@ -18,7 +18,8 @@ from plait.plan.model.applications import Bulk, Transfer
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from plait.plan.model.plan import Flow, LinkDirection, Path, Plan
+    from plait.plan.model.links import LinkDirection
+    from plait.plan.model.plan import Flow, Path, Plan
 
 STEP_US = 10_000
 MSS = FULL_PAYLOAD

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::devices::choice::Devices;
+use super::devices::Lines;
 use super::namespace::Namespace;
 use super::qdiscs::traces::PendingTrace;
 use crate::error::{Error, Result};
@@ -17,8 +17,8 @@ pub struct Build {
     pub distributions: &'static [Distribution],
     /// Traces that start at the trial's zero.
     pub traces: Vec<PendingTrace>,
-    /// Links that are no chains.
-    pub devices: Devices,
+    /// The directions of links that are devices.
+    pub lines: Lines,
 }
 
 impl Build {
@@ -37,7 +37,7 @@ impl Build {
             by_name,
             distributions: &network.distributions,
             traces: Vec::new(),
-            devices: Devices::of(plan),
+            lines: Lines::new(),
         })
     }
 

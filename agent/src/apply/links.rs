@@ -32,8 +32,7 @@ pub fn add_veths(build: &mut Build, veths: &'static [Veth], home: &impl AsFd) ->
     enter(home)?;
     let mut socket = Socket::open(Family::Route)?;
     let mut batch = Batch::default();
-    let veths: Vec<_> = veths.iter().filter(|veth| !build.devices.replace(&veth.b.ifname)).collect();
-    for veth in &veths {
+    for veth in veths {
         let mut request =
             rt_link::Request::new().set_create().set_excl().op_newlink_do(&header(build, &veth.a, UP)?);
         {
@@ -60,7 +59,7 @@ pub fn add_veths(build: &mut Build, veths: &'static [Veth], home: &impl AsFd) ->
         bring_up(build.batch(&end.netns)?, index, &end.ifname, &end.netns);
     }
     build.run()?;
-    settle(build, &veths)
+    settle(build, veths)
 }
 
 /// Make the first ends ready to send.
@@ -70,7 +69,7 @@ pub fn add_veths(build: &mut Build, veths: &'static [Veth], home: &impl AsFd) ->
 /// network of 50 links some devices would drop all packets until then. A request for a single
 /// interface makes the link watch handle that interface at once (`linkwatch_sync_dev` in
 /// `rtnl_getlink`).
-fn settle(build: &mut Build, veths: &[&'static Veth]) -> Result<()> {
+fn settle(build: &mut Build, veths: &'static [Veth]) -> Result<()> {
     let mut asked = vec![0_usize; build.namespaces.len()];
     for end in veths.iter().map(|veth| &veth.a) {
         let place = build.index(&end.netns)?;
@@ -193,13 +192,10 @@ pub fn add_ifbs(build: &mut Build, ifbs: &'static [Ifb]) -> Result<()> {
     Ok(())
 }
 
-/// Add the addresses of all veth ends.
-pub fn add_addresses(build: &mut Build, veths: &'static [Veth]) -> Result<()> {
-    for veth in veths {
-        let ends = [Some(&veth.a), Some(&veth.b).filter(|end| !build.devices.replace(&end.ifname))];
-        for end in ends.into_iter().flatten() {
-            add_addresses_to(build, &end.netns, &end.ifname, &end.addresses)?;
-        }
+/// Add the addresses of all ends of veth pairs and links.
+pub fn add_addresses(build: &mut Build, ends: impl Iterator<Item = &'static VethEnd>) -> Result<()> {
+    for end in ends {
+        add_addresses_to(build, &end.netns, &end.ifname, &end.addresses)?;
     }
     Ok(())
 }

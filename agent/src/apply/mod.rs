@@ -21,7 +21,6 @@ mod sysctl;
 use std::os::fd::OwnedFd;
 
 pub use addresses::address_family;
-pub use devices::choice::Devices;
 pub use links::bring_up_loopback;
 pub use mptcp::{endpoint_flags, push_endpoint_address};
 pub use namespace::{Namespace, enter};
@@ -48,8 +47,6 @@ pub struct Applied {
     pub events: Schedule,
     /// The Open vSwitch datapaths.
     pub switches: Vec<datapath::Switch>,
-    /// The links that are no chains.
-    pub devices: Devices,
 }
 
 impl Applied {
@@ -100,7 +97,7 @@ pub fn apply(plan: &'static Plan) -> Result<Applied> {
     }
     links::add_bridges(&mut build, &network.bridges)?;
     links::add_ifbs(&mut build, &network.ifbs)?;
-    links::add_addresses(&mut build, &network.veths)?;
+    links::add_addresses(&mut build, plan.ends())?;
     qdiscs::add_qdiscs(&mut build, &network.qdiscs)?;
     qdiscs::add_redirects(&mut build, &network.redirects)?;
     routing::add_routes(&mut build, &network.routes)?;
@@ -113,6 +110,6 @@ pub fn apply(plan: &'static Plan) -> Result<Applied> {
     enter(&home)?;
     let path_manager = mptcp::configure(&mut build, &network.mptcp)?;
     let events = Schedule::prepare(&mut build, &plan.events, path_manager.as_ref(), &home)?;
-    let Build { namespaces, devices, .. } = build;
-    Ok(Applied { namespaces, home, path_manager, events, switches, devices })
+    let Build { namespaces, .. } = build;
+    Ok(Applied { namespaces, home, path_manager, events, switches })
 }

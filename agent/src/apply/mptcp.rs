@@ -84,7 +84,9 @@ pub(super) fn event(build: &Build, action: &Action, family: u16) -> Result<Optio
                 format_args!("removing MPTCP endpoint {id} ({address}) in {netns}"),
             );
         }
-        Action::ChangeQdisc(_) | Action::SetDevice(_) | Action::SetSysctl(_) => return Ok(None),
+        Action::ChangeLink(_) | Action::ChangeQdisc(_) | Action::SetDevice(_) | Action::SetSysctl(_) => {
+            return Ok(None);
+        }
     }
     Ok(Some(batch))
 }

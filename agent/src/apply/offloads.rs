@@ -50,8 +50,7 @@ pub fn turn_off(build: &mut Build, veths: &'static [Veth]) -> Result<()> {
     };
     let family = GenericFamily::resolve(socket, FAMILY)?;
     let mut batches: Vec<_> = build.namespaces.iter().map(|_| Batch::default()).collect();
-    let veths = veths.iter().filter(|veth| !build.devices.replace(&veth.b.ifname));
-    for end in veths.flat_map(|veth| [&veth.a, &veth.b]) {
+    for end in veths.iter().flat_map(|veth| [&veth.a, &veth.b]) {
         let place = build.index(&end.netns)?;
         if build.namespaces[place].generic.is_none() {
             continue;

@@ -13,7 +13,7 @@ use super::build::Build;
 use super::namespace::enter;
 use super::qdiscs::traces::PendingTrace;
 use super::sysctl::open_sysctl;
-use super::{links, mptcp, qdiscs, routing};
+use super::{devices, links, mptcp, qdiscs, routing};
 use crate::error::{Attempt, Error, Result};
 use crate::netlink::{Batch, Family, GenericFamily, Socket};
 use crate::plan::{Action, Event, SetSysctl};
@@ -76,6 +76,7 @@ impl Schedule {
         writes: &mut Vec<(&'static SetSysctl, File)>,
     ) -> Result<()> {
         let netns = match action {
+            Action::ChangeLink(change) => return devices::change(build, &change.direction),
             Action::ChangeQdisc(change) => return qdiscs::change_qdisc(build, &change.qdisc),
             Action::SetDevice(device) => {
                 links::set_device(build, device)?;

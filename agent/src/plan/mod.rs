@@ -89,7 +89,7 @@ impl Action {
             Self::RemoveEndpoint(remove) => Some(&remove.netns),
             Self::SetLimits(limits) => Some(&limits.netns),
             Self::SetSysctl(set) => Some(&set.netns),
-            Self::ChangeQdisc(_) | Self::SetDevice(_) => None,
+            Self::ChangeLink(_) | Self::ChangeQdisc(_) | Self::SetDevice(_) => None,
         }
     }
 
@@ -99,7 +99,11 @@ impl Action {
             Self::AddEndpoint(add) => Some((add.endpoint.address, add.endpoint.id)),
             Self::ChangeEndpoint(change) => Some((change.address, change.id)),
             Self::RemoveEndpoint(remove) => Some((remove.address, remove.id)),
-            Self::ChangeQdisc(_) | Self::SetDevice(_) | Self::SetLimits(_) | Self::SetSysctl(_) => None,
+            Self::ChangeLink(_)
+            | Self::ChangeQdisc(_)
+            | Self::SetDevice(_)
+            | Self::SetLimits(_)
+            | Self::SetSysctl(_) => None,
         }
     }
 }
@@ -125,6 +129,21 @@ impl PauseAt {
             Self::Before => "pause before the traffic",
             Self::After => "pause after the traffic",
         }
+    }
+}
+
+impl Plan {
+    /// Return all ends of veth pairs and of links that are devices.
+    pub fn ends(&self) -> impl Iterator<Item = &VethEnd> {
+        let veths = self.network.veths.iter().flat_map(|veth| [&veth.a, &veth.b]);
+        veths.chain(self.links.iter().filter_map(|link| link.ends.as_ref()).flatten())
+    }
+}
+
+impl Link {
+    /// Whether the link is a `plait_link`.
+    pub fn is_device(&self) -> bool {
+        self.ends.is_some()
     }
 }
 

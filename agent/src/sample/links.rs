@@ -77,8 +77,10 @@ impl Sampler {
                 Err(Error::new("the plan has links but no namespace with the role wire"))
             };
         };
-        for (place, direction) in plan.links.iter().flat_map(|link| &link.directions).enumerate() {
-            if network.devices.replace(&direction.ifname) {
+        let sides =
+            plan.links.iter().flat_map(|link| link.directions.iter().map(|side| (link.is_device(), side)));
+        for (place, (is_device, direction)) in sides.enumerate() {
+            if is_device {
                 self.directions[place].is_device = true;
                 continue;
             }
@@ -86,9 +88,9 @@ impl Sampler {
             self.by_ifindex.insert(ifindex, place);
         }
         if let Some(queues) = &mut self.queues {
-            queues.attach(&wire, &network.devices)?;
+            queues.attach(&wire)?;
         }
-        if !network.devices.is_empty() {
+        if plan.links.iter().any(crate::plan::Link::is_device) {
             let reader = devices::Reader::open(&network.home)?;
             let is_limited = self.directions.iter().any(|direction| direction.is_device && direction.limited);
             if reader.has_sojourns() && is_limited {

@@ -12,7 +12,7 @@ use netlink_bindings::tc::{self, Tcmsg};
 
 use super::devices::{QueueStats, Reading};
 use super::{Fields, cell};
-use crate::apply::{Devices, Namespace, ROOT};
+use crate::apply::{Namespace, ROOT};
 use crate::error::{Attempt, Result};
 use crate::plan::Plan;
 use crate::tables::{Queue, Table};
@@ -36,7 +36,8 @@ pub struct Sampler {
 
 struct Watched {
     name: &'static str,
-    ifname: &'static str,
+    /// In `wire`; None for a device.
+    ifname: Option<&'static str>,
     kind: &'static str,
     row: Queue,
 }
@@ -44,12 +45,15 @@ struct Watched {
 impl Sampler {
     /// Create the table; None if the plan has no such queue.
     pub fn create(folder: &Path, plan: &'static Plan) -> Result<Option<Self>> {
-        let directions = plan.links.iter().flat_map(|link| &link.directions);
-        let managed = directions.filter_map(|direction| {
+        let directions =
+            plan.links.iter().flat_map(|link| link.directions.iter().map(|side| (link.is_device(), side)));
+        let managed = directions.filter_map(|(is_device, direction)| {
             let kind = direction.aqm.as_deref()?;
-            Some(Watched::new(&direction.name, &direction.ifname, kind))
+            let ifname = Some(direction.ifname.as_str()).filter(|_| !is_device);
+            Some(Watched::new(&direction.name, ifname, kind))
         });
-        let buckets = plan.buckets.iter().map(|bucket| Watched::new(&bucket.name, &bucket.ifname, BUCKET));
+        let buckets =
+            plan.buckets.iter().map(|bucket| Watched::new(&bucket.name, Some(&bucket.ifname), BUCKET));
         let queues: Vec<_> = managed.chain(buckets).collect();
         let numbers = plan.links.iter().flat_map(|link| &link.directions).enumerate();
         let managed = numbers.filter(|(_, direction)| direction.aqm.is_some());
@@ -61,12 +65,10 @@ impl Sampler {
     }
 
     /// Look up the interfaces.
-    pub fn attach(&mut self, wire: &Namespace, devices: &Devices) -> Result<()> {
+    pub fn attach(&mut self, wire: &Namespace) -> Result<()> {
         for (place, queue) in self.queues.iter().enumerate() {
-            if devices.replace(queue.ifname) {
-                continue;
-            }
-            let ifindex = wire.ifindex(queue.ifname).attempt(|| format!("queue {}", queue.name))?;
+            let Some(ifname) = queue.ifname else { continue };
+            let ifindex = wire.ifindex(ifname).attempt(|| format!("queue {}", queue.name))?;
             self.by_ifindex.insert(ifindex, place);
         }
         Ok(())
@@ -106,7 +108,7 @@ impl Sampler {
 }
 
 impl Watched {
-    fn new(name: &'static str, ifname: &'static str, kind: &'static str) -> Self {
+    fn new(name: &'static str, ifname: Option<&'static str>, kind: &'static str) -> Self {
         Self { name, ifname, kind, row: Queue::default() }
     }
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
+from plait.calibration.settings import LOCATION
 from plait.plan.model.applications import Udp
 from plait.plan.resolve import distributions, resolve
 from plait.scenario import Scenario
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from plait.calibration.settings import Setting
     from plait.plan.model.plan import Plan
-    from plait.plan.model.qdiscs import Netem, Qdisc
+    from plait.plan.model.qdiscs import Netem
 
 SETTINGS_IN_PLAN = 24
 """The number of settings in one plan."""
@@ -161,19 +162,14 @@ def lost_share(setting: Setting) -> float:
 
 def _shaped(plan: Plan, chains: Sequence[Setting]) -> Plan:
     """Return the plan with these settings on the forward directions of its links."""
-    qdiscs: list[Qdisc] = []
-    indices = {link.directions[0].ifname: i for i, link in enumerate(plan.links)}
-    for qdisc in plan.network.qdiscs:
-        i = indices.get(qdisc.ifname)
-        if i is None:
-            qdiscs.append(qdisc)
-        elif qdisc.parent == "root":
-            location = {"netns": qdisc.netns, "ifname": qdisc.ifname}
-            seed = getattr(qdisc.options, "seed", 0)
-            for qdisc_of_chain in chains[i].qdiscs:
-                options = qdisc_of_chain.options
-                if hasattr(options, "seed"):
-                    options = options.model_copy(update={"seed": seed})
-                qdiscs.append(qdisc_of_chain.model_copy(update={**location, "options": options}))
-    shaped = {"qdiscs": tuple(qdiscs), "distributions": distributions(qdiscs, ())}
-    return plan.model_copy(update={"network": plan.network.model_copy(update=shaped)})
+    links = []
+    for link, setting in zip(plan.links, chains, strict=True):
+        forward, backward = link.directions
+        location = {name: getattr(forward, name) for name in (*LOCATION, "seed")}
+        manager = setting.conditions.manager
+        if manager is not None and hasattr(manager, "seed"):
+            manager = manager.model_copy(update={"seed": forward.seed})
+        forward = setting.conditions.model_copy(update={**location, "manager": manager})
+        links.append(link.model_copy(update={"directions": (forward, backward)}))
+    network = plan.network.model_copy(update={"distributions": distributions(links, ())})
+    return plan.model_copy(update={"links": tuple(links), "network": network})

@@ -1,7 +1,7 @@
 """The distinct link settings of a study.
 
-A setting is the chain of qdiscs of one link direction, without its location and its seed, and the link's MTU. Plans
-that differ in names, seeds or traffic have the same settings.
+A setting is the conditions of one link direction, without its location and its seed, and the link's MTU. Plans that
+differ in names, seeds or traffic have the same settings.
 """
 
 from __future__ import annotations
@@ -12,18 +12,22 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from plait.frames import frame_bytes
-from plait.plan.model.plan import ChangeQdisc
+from plait.frames import ETHERNET_HEADER, frame_bytes
+from plait.plan.links.chain import qdiscs
+from plait.plan.links.changes import link_changes
 from plait.plan.model.qdiscs import Netem, Tbf
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from plait.plan.model.links import LinkDirection
     from plait.plan.model.plan import Plan
     from plait.plan.model.qdiscs import Qdisc
 
 LEAST_DELAY_NS = 1000
 """A netem with this delay has no configured delay; it only passes packets on."""
+LOCATION = {"name": "", "source": "", "target": "", "ifname": "link", "interface": None}
+"""The names of a direction that is in no network."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +35,15 @@ class Setting:
     """The configuration of one link direction."""
 
     mtu: int
-    qdiscs: tuple[Qdisc, ...]
-    """Parents come before children; netns and ifname are empty, and seeds are 0."""
+    conditions: LinkDirection
+    """Its names are `LOCATION`, and its seeds are 0."""
+
+    @property
+    def qdiscs(self) -> tuple[Qdisc, ...]:
+        """The chain that has these conditions; parents come before children, and netns and ifname are empty."""
+        return tuple(
+            qdisc.model_copy(update={"netns": "", "ifname": ""}) for qdisc in qdiscs(self.conditions)
+        )
 
     @property
     def identity(self) -> str:
@@ -59,20 +70,16 @@ class Setting:
         """Return the setting with a constant delay and without loss, duplicates or corruption."""
         constant = {
             "jitter_ns": 0,
-            "distribution": None,
+            "jitter_distribution": None,
+            "jitter_factor_ns": 0,
             "loss_ratio": 0.0,
+            "loss_burst_packets": None,
             "gemodel": None,
             "duplicate_ratio": 0.0,
-            "reorder_ratio": None,
-            "corrupt_ratio": None,
+            "reorder_ratio": 0.0,
+            "corrupt_ratio": 0.0,
         }
-        qdiscs = tuple(
-            qdisc.model_copy(update={"options": qdisc.options.model_copy(update=constant)})
-            if isinstance(qdisc.options, Netem)
-            else qdisc
-            for qdisc in self.qdiscs
-        )
-        return dataclasses.replace(self, qdiscs=qdiscs)
+        return dataclasses.replace(self, conditions=self.conditions.model_copy(update=constant))
 
     @property
     def settling_frames(self) -> int:
@@ -82,8 +89,7 @@ class Setting:
     @property
     def steady(self) -> bool:
         """Whether its rate is constant: no recorded trace, and no token bucket with a peak rate."""
-        kinds = {qdisc.options.kind for qdisc in self.qdiscs}
-        return "plait_trace" not in kinds and (self.tbf is None or self.tbf.peak_bps is None)
+        return self.conditions.trace is None and self.conditions.baseline_bps is None
 
 
 @dataclass
@@ -109,30 +115,16 @@ def settings_of(plans: Iterable[tuple[str, Plan]]) -> dict[Setting, Users]:
 
 
 def _settings_in(plan: Plan) -> Iterator[tuple[str, Setting]]:
-    names = {direction.ifname: direction.name for link in plan.links for direction in link.directions}
-    mtus = {end.ifname: veth.mtu for veth in plan.network.veths for end in (veth.a, veth.b)}
-    chains: dict[str, dict[str, Qdisc]] = {}
-    for qdisc in plan.network.qdiscs:
-        if qdisc.ifname in names:
-            chains.setdefault(qdisc.ifname, {})[qdisc.handle] = qdisc
-    for ifname, chain in chains.items():
-        yield names[ifname], _setting(mtus[ifname], chain)
-    for event in plan.events:
-        changed = set()
-        for action in event.actions:
-            if isinstance(action, ChangeQdisc) and action.qdisc.ifname in chains:
-                chains[action.qdisc.ifname][action.qdisc.handle] = action.qdisc
-                changed.add(action.qdisc.ifname)
-        if event.name == "link_set":
-            for ifname in sorted(changed):
-                yield names[ifname], _setting(mtus[ifname], chains[ifname])
+    for side in (side for link in plan.links for side in link.directions):
+        yield side.name, _setting(side)
+    changes = (change.now for change in link_changes(plan) if change.event.name == "link_set")
+    for side in changes:
+        yield side.name, _setting(side)
 
 
-def _setting(mtu: int, chain: dict[str, Qdisc]) -> Setting:
-    qdiscs = []
-    for qdisc in chain.values():
-        options = qdisc.options
-        if hasattr(options, "seed"):
-            options = options.model_copy(update={"seed": 0})
-        qdiscs.append(qdisc.model_copy(update={"netns": "", "ifname": "", "options": options}))
-    return Setting(mtu, tuple(qdiscs))
+def _setting(side: LinkDirection) -> Setting:
+    manager = side.manager
+    if manager is not None and hasattr(manager, "seed"):
+        manager = manager.model_copy(update={"seed": 0})
+    conditions = side.model_copy(update={**LOCATION, "seed": 0, "manager": manager})
+    return Setting(side.frame_bytes - ETHERNET_HEADER, conditions)

@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from plait.plan.links.changes import link_changes
 from plait.plan.traffic.programs import SYSTEM_CALL_NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from plait.plan.model.plan import Action, Plan
+    from plait.plan.model.plan import Plan
 
 Feature = Literal[
     "links",
@@ -97,13 +98,12 @@ def _links(plan: Plan) -> Iterator[Use]:
     names = {side.ifname: link.name for link in plan.links for side in link.directions}
     for link in plan.links:
         yield Use("links", "links", link.name)
-    for qdisc in plan.network.qdiscs:
-        name = names.get(qdisc.ifname, "")
-        match qdisc.options.kind:
-            case "plait_trace":
-                yield Use("traces", "links", name)
-            case "plait_red":
-                yield Use("plait_red", "links", name)
+    for link in plan.links:
+        for side in link.directions:
+            if side.trace is not None:
+                yield Use("traces", "links", link.name)
+            if side.aqm == "plait_red":
+                yield Use("plait_red", "links", link.name)
     for box in plan.network.middleboxes:
         yield Use("middleboxes", "links", names.get(box.source, names.get(box.target, "")))
 
@@ -120,20 +120,13 @@ def _nodes(plan: Plan) -> Iterator[Use]:
 def _events(plan: Plan) -> Iterator[Use]:
     for event in plan.events:
         kinds = {action.kind for action in event.actions}
-        if kinds & {"change_qdisc", "set_device"}:
+        if kinds & {"change_link", "set_device"}:
             yield Use("link events", "events")
-        if any(_changes_bucket(action) for action in event.actions):
-            yield Use("bucket events", "events", event.subject)
-        if kinds - {"change_qdisc", "set_device"}:
+        if kinds - {"change_link", "set_device"}:
             yield Use("node events", "events")
-
-
-def _changes_bucket(action: Action) -> bool:
-    """Return whether an action changes a token bucket with a peak rate."""
-    if action.kind != "change_qdisc":
-        return False
-    options = action.qdisc.options
-    return options.kind == "tbf" and options.peak_bps is not None
+    for change in link_changes(plan):
+        if change.moves_rate and change.now.baseline_bps is not None:
+            yield Use("bucket events", "events", change.event.subject)
 
 
 def _machine(plan: Plan) -> Iterator[Use]:

@@ -10,14 +10,15 @@ import numpy as np
 import polars as pl
 
 from plait.analysis.by_flow import known_samples
-from plait.plan.model.plan import ChangeQdisc
-from plait.plan.model.qdiscs import Netem, Tbf
+from plait.plan.links.chain import with_chains
+from plait.plan.links.changes import link_changes
+from plait.plan.model.qdiscs import Netem
 from plait.plan.network.framing import longest_frames
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from plait.plan.model.plan import LinkDirection, Path, Plan
+    from plait.plan.model.plan import Path, Plan
 
 Array = np.ndarray
 
@@ -63,12 +64,12 @@ class NetworkTimeline:
         self.directions = {direction.name: direction for link in plan.links for direction in link.directions}
         self._links = links
         self._counters: dict[tuple[str, str], Array | None] = {}
-        self._changes = _rate_changes(plan, self.directions)
+        self._changes = _rate_changes(plan)
         self._down = _down_times(plan)
         self._frames = longest_frames(plan)
         self._out_of_order = {
             qdisc.ifname
-            for qdisc in plan.network.qdiscs
+            for qdisc in with_chains(plan, exact=False).network.qdiscs
             if isinstance(qdisc.options, Netem) and qdisc.options.jitter_ns and not qdisc.options.in_order
         }
         self.buckets = dict(_buckets(plan))
@@ -208,16 +209,19 @@ def _or_zeros(counts: Array | None, edges: Array) -> Array:
 
 
 def _buckets(plan: Plan) -> Iterable[tuple[str, BucketHistory]]:
+    changes = list(link_changes(plan))
     for link in plan.links:
-        for direction in link.directions:
-            if direction.burst_bytes and direction.baseline_bps:
-                changes = [
-                    (float(t_us), float(tbf.rate_bps), float(tbf.burst_bytes))
-                    for t_us, tbf in _tbf_changes(plan, direction.ifname)
+        for side in link.directions:
+            if side.burst_bytes and side.baseline_bps:
+                later = [
+                    (change.event.t_us, change.now) for change in changes if change.now.name == side.name
                 ]
-                first = (0.0, float(direction.baseline_bps), float(direction.burst_bytes))
-                times, rates, bursts = zip(first, *changes, strict=True)
-                yield direction.name, BucketHistory((direction.name,), times, rates, bursts)
+                steps = [
+                    (float(t_us), float(now.baseline_bps or 0), float(now.burst_bytes or 0))
+                    for t_us, now in ((0, side), *later)
+                ]
+                times, rates, bursts = zip(*steps, strict=True)
+                yield side.name, BucketHistory((side.name,), times, rates, bursts)
     for bucket in plan.buckets:
         yield (
             bucket.name,
@@ -227,28 +231,14 @@ def _buckets(plan: Plan) -> Iterable[tuple[str, BucketHistory]]:
         )
 
 
-def _tbf_changes(plan: Plan, ifname: str) -> list[tuple[int, Tbf]]:
-    return [
-        (event.t_us, action.qdisc.options)
-        for event in plan.events
-        for action in event.actions
-        if isinstance(action, ChangeQdisc)
-        and isinstance(action.qdisc.options, Tbf)
-        and action.qdisc.ifname == ifname
-    ]
-
-
-def _rate_changes(
-    plan: Plan, directions: Mapping[str, LinkDirection]
-) -> dict[str, list[tuple[float, float]]]:
-    changes = {
-        direction.name: [
-            (float(t_us), float(tbf.peak_bps or tbf.rate_bps))
-            for t_us, tbf in _tbf_changes(plan, direction.ifname)
-        ]
-        for direction in directions.values()
-    }
-    return {name: steps for name, steps in changes.items() if steps}
+def _rate_changes(plan: Plan) -> dict[str, list[tuple[float, float]]]:
+    changes: dict[str, list[tuple[float, float]]] = {}
+    for change in link_changes(plan):
+        if change.moves_rate and change.now.rate_bps is not None:
+            changes.setdefault(change.now.name, []).append(
+                (float(change.event.t_us), float(change.now.rate_bps))
+            )
+    return changes
 
 
 def _down_times(plan: Plan) -> list[tuple[str, float, float]]:

@@ -1,9 +1,9 @@
 """Events as actions on the kernel's objects: each change of a link, in the order of time.
 
 The state of a link is its conditions, whether it is cut, and whether it is down. An event's actions are the
-difference between the qdiscs before and after it. The set of qdiscs never changes, so that no packet in them is
-lost. A change of the rate leaves the length of the queue: a queue is a piece of equipment, and plait computes a
-`bdp` once, and again only if an event sets the queue. `host_events.py` derives the events of hosts.
+directions whose conditions differ after it. A change of the rate leaves the length of the queue: a queue is a piece of
+equipment, and plait computes a `bdp` once, and again only if an event sets the queue. `host_events.py` derives the
+events of hosts.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.plan.links import links
-from plait.plan.links import qdiscs as link_qdiscs
+from plait.plan.links.chain import can_become
+from plait.plan.links.changes import link_changes
 from plait.plan.links.traces import MAX_STEPS, Step, steps
-from plait.plan.model.plan import ChangeQdisc, Event, SetDevice
-from plait.plan.model.qdiscs import Netem, Tbf
+from plait.plan.model.links import ChangeLink
+from plait.plan.model.plan import Event, SetDevice
 from plait.plan.mptcp.host_events import OF_MPTCP, HostEvent
 from plait.scenario.fields.conditions import Conditions
 from plait.scenario.fields.events import happenings
@@ -23,8 +24,8 @@ from plait.scenario.located import error_at
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from plait.plan.model.plan import Flow, Plan, Route, VethEnd
-    from plait.plan.model.qdiscs import Qdisc
+    from plait.plan.model.links import LinkDirection, VethEnd
+    from plait.plan.model.plan import Flow, Plan, Route
     from plait.plan.mptcp.path_manager import PathManager
     from plait.plan.network.model import Port, Topology, TopologyLink
     from plait.scenario.fields.events import Change, Happening
@@ -37,7 +38,7 @@ def plan(
 ) -> tuple[Event, ...]:
     """Return the events of a scenario and the steps of its traces up to `end` ns, in the order of their times.
 
-    Raise ScenarioError if an event needs other qdiscs than those of the link.
+    Raise ScenarioError if an event needs another kind of link.
     """
     states: dict[str, _LinkChanges] = {}
     by_name: dict[str, tuple[TopologyLink, tuple[bool, ...]]] = {}
@@ -115,17 +116,11 @@ def without_fixed_limits(planned: Plan, flows: tuple[Flow, ...]) -> tuple[Flow, 
 
 def _changing_rates(planned: Plan) -> set[str]:
     """Return the directions whose rate changes: they go down, are cut, or get another rate."""
-    names = {direction.ifname: direction.name for link in planned.links for direction in link.directions}
     links_ = {link.name: {direction.name for direction in link.directions} for link in planned.links}
-    changing: set[str] = set()
+    changing = {change.now.name for change in link_changes(planned) if change.moves_rate}
     for event in planned.events:
         if event.name in ("link_down", "link_cut", "link_up"):
             changing |= links_.get(event.subject, {event.subject})
-        changing |= {
-            names[action.qdisc.ifname]
-            for action in event.actions
-            if isinstance(action, ChangeQdisc) and isinstance(action.qdisc.options, Tbf)
-        }
     return changing
 
 
@@ -149,9 +144,12 @@ def _in_time(net: Topology, manager: PathManager, end: int) -> list[Happening | 
 
 
 def _step(link: _LinkChanges, step: Step) -> Event:
-    actions = tuple(ChangeQdisc(qdisc=qdisc) for qdisc in link.follow(step))
     return Event(
-        t_us=step.at // _NS_PER_US, name="trace_step", subject=step.port.out, text="", actions=actions
+        t_us=step.at // _NS_PER_US,
+        name="trace_step",
+        subject=step.port.out,
+        text="",
+        actions=link.follow(step),
     )
 
 
@@ -186,9 +184,9 @@ class _LinkChanges:
 
     def take(
         self, happening: Happening, sides: tuple[bool, ...]
-    ) -> tuple[ChangeQdisc | SetDevice, ...] | None:
-        """Return the actions of an event; None if it would need other qdiscs."""
-        actions: list[ChangeQdisc | SetDevice] = []
+    ) -> tuple[ChangeLink | SetDevice, ...] | None:
+        """Return the actions of an event; None if it would need another kind of link."""
+        actions: list[ChangeLink | SetDevice] = []
         if happening.kind == "down" or (happening.kind == "up" and len(sides) == 2 and self._down):
             self._down = happening.kind == "down"
             actions += [self._device(veth.a) for veth in links.veths(self._link)]
@@ -202,13 +200,13 @@ class _LinkChanges:
                 changes = direction.cut(happening.kind == "cut")
             if changes is None:
                 return None
-            actions += [ChangeQdisc(qdisc=qdisc) for qdisc in changes]
+            actions += changes
         return tuple(actions)
 
-    def follow(self, step: Step) -> list[Qdisc]:
-        """Return the qdiscs that change with a step of a trace."""
+    def follow(self, step: Step) -> tuple[ChangeLink, ...]:
+        """Return the change with a step of a trace."""
         changes = self._sides[step.port.at_a].set(step.given)
-        assert changes is not None  # rate, delay and loss need no other qdiscs
+        assert changes is not None  # rate, delay and loss need no other kind of link
         return changes
 
     def _device(self, end: VethEnd) -> SetDevice:
@@ -236,57 +234,33 @@ class _Direction:
     """The state of one direction of a link during a trial."""
 
     def __init__(self, port: Port, rtts: dict[str, int]) -> None:
+        self._port = port
         self._place = links.place(port, rtts)
-        self._conditions = link_qdiscs.settled(port.conditions, self._place)
+        self._conditions = links.settled(port.conditions, self._place)
         self._cut = False
-        self._qdiscs = self._now()
+        self._planned = self._now()
 
-    def set(self, given: dict[str, object]) -> list[Qdisc] | None:
+    def set(self, given: dict[str, object]) -> tuple[ChangeLink, ...] | None:
         """Apply other conditions; the queue stays unless `given` sets it."""
         before = {name: getattr(self._conditions, name) for name in Conditions.model_fields}
-        self._conditions = link_qdiscs.settled(Conditions.model_construct(**(before | given)), self._place)
+        self._conditions = links.settled(Conditions.model_construct(**(before | given)), self._place)
         return self._changed()
 
-    def cut(self, cut: bool) -> list[Qdisc] | None:
+    def cut(self, cut: bool) -> tuple[ChangeLink, ...] | None:
         """Start or end the loss of all packets."""
         self._cut = cut
         return self._changed()
 
-    def _now(self) -> list[Qdisc]:
-        qdiscs = link_qdiscs.qdiscs(self._place, self._conditions)
-        return [_losing_all(qdisc) for qdisc in qdiscs] if self._cut else list(qdiscs)
+    def _now(self) -> LinkDirection:
+        planned = links.direction(self._port, self._place, self._conditions)
+        return planned.model_copy(update=_LOSING_ALL) if self._cut else planned
 
-    def _changed(self) -> list[Qdisc] | None:
-        """Return the qdiscs whose options changed; None if the kernel cannot make the change.
-
-        A tbf that changes sets the limit of its queue in its own unit, so the qdisc below it follows again.
-        A token bucket changes its rates and its size; a link has one from the start, or never.
-        """
-        before, now = self._qdiscs, self._now()
-        if [_position(qdisc) for qdisc in before] != [_position(qdisc) for qdisc in now]:
+    def _changed(self) -> tuple[ChangeLink, ...] | None:
+        """Return the change, if any; None if no kernel can make it."""
+        before, self._planned = self._planned, self._now()
+        if not can_become(before, self._planned):
             return None
-        self._qdiscs = [link_qdiscs.changed(old, new) for old, new in zip(before, now, strict=True)]
-        changed: list[Qdisc] = []
-        for old, new in zip(before, self._qdiscs, strict=True):
-            if _is_lasting_bucket(old) != _is_lasting_bucket(new):
-                return None
-            if old != new or (changed and isinstance(changed[-1].options, Tbf)):
-                changed.append(new)
-        return changed
+        return () if before == self._planned else (ChangeLink(direction=self._planned),)
 
 
-def _is_lasting_bucket(qdisc: Qdisc) -> bool:
-    """Return whether it is a token bucket with a peak rate, whose content lasts."""
-    return isinstance(qdisc.options, Tbf) and qdisc.options.peak_bps is not None
-
-
-def _position(qdisc: Qdisc) -> tuple[str, str, str, str]:
-    return qdisc.ifname, qdisc.parent, qdisc.handle, qdisc.options.kind
-
-
-def _losing_all(qdisc: Qdisc) -> Qdisc:
-    if not isinstance(qdisc.options, Netem):
-        return qdisc
-    return qdisc.model_copy(
-        update={"options": qdisc.options.model_copy(update={"loss_ratio": 1.0, "gemodel": None})}
-    )
+_LOSING_ALL = {"loss_ratio": 1.0, "loss_burst_packets": None, "gemodel": None}

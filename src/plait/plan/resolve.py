@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, get_args
 from plait.errors import RequestError
 from plait.plan import events
 from plait.plan.links import links
-from plait.plan.links import qdiscs as link_qdiscs
-from plait.plan.links.distributions import table
+from plait.plan.links.distributions import UNIFORM, table
 from plait.plan.links.shared_buckets import buckets
 from plait.plan.model.applications import MAX_MESSAGES, PageConnection, Udp
 from plait.plan.model.forwarding import Nat
-from plait.plan.model.plan import Bridge, ChangeQdisc, Machine, Measure, Namespace, Network, PauseAt, Plan
-from plait.plan.model.qdiscs import Netem
+from plait.plan.model.links import ChangeLink
+from plait.plan.model.plan import Bridge, Machine, Measure, Namespace, Network, PauseAt, Plan
+from plait.plan.model.qdiscs import PlaitRed
 from plait.plan.network import openflow, sysctls, topology
 from plait.plan.network.middlebox import middleboxes
 from plait.plan.network.model import WIRE, mac
@@ -38,8 +38,9 @@ from plait.seeds import SEED_BITS, derived
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from plait.plan.model.links import Link, LinkDirection
     from plait.plan.model.plan import Event, Flow
-    from plait.plan.model.qdiscs import Distribution, Qdisc
+    from plait.plan.model.qdiscs import Distribution
     from plait.plan.mptcp.missing_subflows import MissingSubflow
     from plait.plan.mptcp.path_manager import PathManager
     from plait.plan.network.model import Topology
@@ -87,14 +88,12 @@ def without_seed(scenario: Scenario) -> tuple[Plan, list[list[MissingSubflow]]]:
     memory = _memory_mib(scenario, planned_flows, buffers_mib(watched))
     shared = buckets(net, rtts)
     namespaces = _namespaces(net)
-    qdiscs = (*_link_qdiscs(net, rtts), *shared.qdiscs)
     network = Network(
         namespaces=namespaces,
         veths=tuple(veth for wired in net.wires for veth in links.veths(wired)),
         bridges=_bridges(net),
         datapaths=tuple(openflow.datapaths(net)),
         ifbs=shared.ifbs,
-        qdiscs=qdiscs,
         redirects=(
             *(redirect for wired in net.wires for redirect in links.redirects(wired)),
             *shared.redirects,
@@ -134,24 +133,31 @@ def _with_events(plan: Plan, net: Topology, manager: PathManager, rtts: dict[str
     """Return the plan with its events up to the latest end of any seed, and with all distribution tables."""
     end_us = _end_us(net.scenario, plan, plan.flows) + MAX_START_JITTER_US
     planned_events = events.plan(net, manager, rtts, plan.network.routes, end_us * 1000)
-    tables = distributions(plan.network.qdiscs, planned_events)
+    tables = distributions(plan.links, planned_events)
     network = plan.network.model_copy(update={"distributions": tables})
     return plan.model_copy(update={"network": network, "events": planned_events})
 
 
-def _link_qdiscs(net: Topology, rtts: dict[str, int]) -> Iterator[Qdisc]:
-    """Yield the qdiscs of all directions, in the order of the links."""
-    for wired in net.wires:
-        for port in wired.ports:
-            yield from link_qdiscs.qdiscs(links.place(port, rtts), port.conditions)
+def distributions(links: Iterable[Link], planned_events: Iterable[Event]) -> tuple[Distribution, ...]:
+    """Return each distribution table of delays, at the start or after an event."""
+    sides = [side for link in links for side in link.directions]
+    sides += [
+        act.direction for event in planned_events for act in event.actions if isinstance(act, ChangeLink)
+    ]
+    named = {side.jitter_distribution for side in sides} - {None, UNIFORM}
+    return tuple(table(name) for name in sorted(filter(None, named)))
 
 
-def distributions(qdiscs: Iterable[Qdisc], planned_events: Iterable[Event]) -> tuple[Distribution, ...]:
-    """Return each distribution table that netem needs, at the start or after an event."""
-    later = (act.qdisc for event in planned_events for act in event.actions if isinstance(act, ChangeQdisc))
-    options = (qdisc.options for qdisc in (*qdiscs, *later))
-    named = (netem.distribution for netem in options if isinstance(netem, Netem))
-    return tuple(table(name) for name in sorted({name for name in named if name is not None}))
+def reseeded(link: Link, seed: int) -> Link:
+    """Return the link with the seeds that a trial's seed gives its directions."""
+    return link.model_copy(update={"directions": tuple(_reseeded(side, seed) for side in link.directions)})
+
+
+def _reseeded(side: LinkDirection, seed: int) -> LinkDirection:
+    update: dict[str, object] = {"seed": derived(seed, "netem", side.name)}
+    if isinstance(side.manager, PlaitRed):
+        update["manager"] = side.manager.model_copy(update={"seed": derived(seed, "plait_red", side.name)})
+    return side.model_copy(update=update)
 
 
 def seeded(plan: Plan, scenario: Scenario, seed: int) -> Plan:
@@ -161,18 +167,13 @@ def seeded(plan: Plan, scenario: Scenario, seed: int) -> Plan:
     """
     if not 0 <= seed < 2**SEED_BITS:
         raise RequestError(f"seed {seed} is out of range; use a whole number from 0 to 2**{SEED_BITS} - 1")
-    names = {direction.ifname: direction.name for link in plan.links for direction in link.directions}
-    qdiscs = tuple(
-        link_qdiscs.reseeded(qdisc, derived(seed, qdisc.options.kind, names.get(qdisc.ifname, qdisc.ifname)))
-        for qdisc in plan.network.qdiscs
-    )
     namespaces = tuple(
         sysctls.reseeded(space, derived(seed, "ecmp", space.name)) for space in plan.network.namespaces
     )
     datapaths = tuple(
         openflow.reseeded(path, derived(seed, "openflow", path.netns)) for path in plan.network.datapaths
     )
-    network = {"qdiscs": qdiscs, "namespaces": namespaces, "datapaths": datapaths}
+    network = {"namespaces": namespaces, "datapaths": datapaths}
     started = tuple(
         _started(flow, scenario, slot, seed) for flow, slot in zip(plan.flows, slots(scenario), strict=True)
     )
@@ -181,6 +182,7 @@ def seeded(plan: Plan, scenario: Scenario, seed: int) -> Plan:
             "seed": seed,
             "end_us": _end_us(scenario, plan, started),
             "network": plan.network.model_copy(update=network),
+            "links": tuple(reseeded(link, seed) for link in plan.links),
             "flows": events.without_fixed_limits(plan, started),
         }
     )

@@ -10,7 +10,8 @@ from plait.plan.shell.script import device_commands
 from plait.units import Rate
 
 if TYPE_CHECKING:
-    from plait.plan.model.plan import LinkDirection, Plan
+    from plait.plan.model.links import LinkDirection
+    from plait.plan.model.plan import Plan
 
 WIRE = "wire"
 """The namespace of all links, which the view hides."""

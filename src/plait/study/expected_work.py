@@ -13,7 +13,8 @@ from plait.plan.network.framing import full_segment
 from plait.plan.traffic.applications import messages
 
 if TYPE_CHECKING:
-    from plait.plan.model.plan import Flow, LinkDirection, Plan
+    from plait.plan.model.links import LinkDirection
+    from plait.plan.model.plan import Flow, Plan
 
 _UNLIMITED_BPS = 1e9
 _SEGMENT_BITS = 8 * DEFAULT_MTU

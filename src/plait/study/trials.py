@@ -18,7 +18,6 @@ from plait.errors import DataError
 from plait.files import Folder
 from plait.plan.identity import plan_bytes, trial_identity
 from plait.plan.model.applications import Transfer
-from plait.plan.model.qdiscs import PlaitTrace
 from plait.seeds import trial_seed
 from plait.study.executors.execution import execute
 from plait.study.executors.packed_folder import unpack
@@ -205,7 +204,7 @@ def input_names(plan: Plan) -> list[str]:
     """Return the names of the input files that a plan needs."""
     transfers = [flow.application for flow in plan.flows if isinstance(flow.application, Transfer)]
     names = [transfer.file.name for transfer in transfers if transfer.file is not None]
-    options = [qdisc.options for qdisc in plan.network.qdiscs]
-    names += [option.file.name for option in options if isinstance(option, PlaitTrace)]
+    traces = [side.trace for link in plan.links for side in link.directions]
+    names += [trace.file.name for trace in traces if trace is not None]
     names += [file.input for program in plan.programs for file in program.files if file.input is not None]
     return names

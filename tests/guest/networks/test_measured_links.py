@@ -14,7 +14,6 @@ from plait.binaries import AGENT
 from plait.calibration.calibrate import calibrate, keep
 from plait.engine.virtual.trial import VirtualEngine
 from plait.errors import MachineError, ScenarioError
-from plait.plan.model.qdiscs import Netem, Tbf
 from plait.plan.resolve import resolve
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from plait.engine.engine import Job
+    from plait.plan.model.links import LinkDirection
     from plait.plan.model.plan import Plan
 
 pytestmark = pytest.mark.guest
@@ -140,40 +140,41 @@ def test_no_valid_link_is_refused(engine: VirtualEngine, tmp_path: Path) -> None
 class Tampered:
     """The engine, with a kernel that does something else than it is asked to."""
 
-    def __init__(self, engine: VirtualEngine, change: Callable[[object], dict[str, object]]) -> None:
+    def __init__(self, engine: VirtualEngine, change: Callable[[LinkDirection], dict[str, object]]) -> None:
         self.engine = engine
         self.emulated_links = engine.emulated_links
         self.change = change
 
     def execute(self, job: Job) -> None:
-        qdiscs = tuple(
-            q.model_copy(update={"options": q.options.model_copy(update=self.change(q.options))})
-            for q in job.plan.network.qdiscs
+        links = tuple(
+            link.model_copy(
+                update={
+                    "directions": tuple(side.model_copy(update=self.change(side)) for side in link.directions)
+                }
+            )
+            for link in job.plan.links
         )
-        network = job.plan.network.model_copy(update={"qdiscs": qdiscs})
-        self.engine.execute(
-            type(job)(job.plan.model_copy(update={"network": network}), job.inputs, job.folder)
-        )
+        self.engine.execute(type(job)(job.plan.model_copy(update={"links": links}), job.inputs, job.folder))
 
 
-def slower(options: object) -> dict[str, object]:
-    return {"delay_ns": options.delay_ns + 40_000} if isinstance(options, Netem) else {}
+def slower(side: LinkDirection) -> dict[str, object]:
+    return {"delay_ns": side.delay_ns + 40_000}
 
 
-def slower_by_much(options: object) -> dict[str, object]:
-    return {"delay_ns": options.delay_ns + 2_000_000} if isinstance(options, Netem) else {}
+def slower_by_much(side: LinkDirection) -> dict[str, object]:
+    return {"delay_ns": side.delay_ns + 2_000_000}
 
 
-def narrower(options: object) -> dict[str, object]:
-    return {"rate_bps": options.rate_bps * 97 // 100 // 8 * 8} if isinstance(options, Tbf) else {}
+def narrower(side: LinkDirection) -> dict[str, object]:
+    return {} if side.rate_bps is None else {"rate_bps": side.rate_bps * 97 // 100 // 8 * 8}
 
 
-def lossless(options: object) -> dict[str, object]:
-    return {"loss_ratio": 0.0} if isinstance(options, Netem) else {}
+def lossless(side: LinkDirection) -> dict[str, object]:
+    return {"loss_ratio": 0.0}
 
 
-def lossier(options: object) -> dict[str, object]:
-    return {"loss_ratio": 3 * options.loss_ratio} if isinstance(options, Netem) else {}
+def lossier(side: LinkDirection) -> dict[str, object]:
+    return {"loss_ratio": 3 * side.loss_ratio}
 
 
 @pytest.mark.parametrize(
@@ -196,7 +197,7 @@ def test_a_kernel_that_does_something_else_is_refused_with_the_figures(
     engine: VirtualEngine,
     tmp_path: Path,
     conditions: str,
-    change: Callable[[object], dict[str, object]],
+    change: Callable[[LinkDirection], dict[str, object]],
     expected: str,
 ) -> None:
     links = f"{{a-b: {{forward: {{{conditions}}}}}}}"

@@ -18,7 +18,7 @@ import pytest
 
 from plait import kernel as kernels
 from plait.plan.identity import plan_bytes
-from plait.plan.links.exact_rates import with_exact_rates
+from plait.plan.links.chain import with_chains
 from plait.plan.resolve import resolve
 from plait.plan.shell.script import to_shell
 from plait.scenario import load
@@ -108,7 +108,7 @@ def test_delays_are_the_planned_ones(applied: tuple[Plan, dict[str, Any]]) -> No
         for q in state["state"]["wire"]["qdiscs"]
         if q["kind"] == "netem"
     }
-    qdiscs = with_exact_rates(plan).network.qdiscs
+    qdiscs = with_chains(plan).network.qdiscs
     planned = {(q.ifname, q.handle): q.options.delay_ns / 1e9 for q in qdiscs if q.options.kind == "netem"}
     assert delays == pytest.approx(planned, abs=1e-9)
 
@@ -121,7 +121,7 @@ def test_the_tree_of_qdiscs_is_the_planned_one(applied: tuple[Plan, dict[str, An
         for q in shown
         if q["kind"] not in ("clsact", "noqueue")
     }
-    qdiscs = with_exact_rates(plan).network.qdiscs
+    qdiscs = with_chains(plan).network.qdiscs
     assert {(q.ifname, q.options.kind, q.handle, q.parent) for q in qdiscs} == tree
 
 

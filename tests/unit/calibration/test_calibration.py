@@ -16,6 +16,7 @@ from plait.calibration.probes import loss_ratio, measurement_plan
 from plait.calibration.settings import Setting, Users, settings_of
 from plait.calibration.verdict import FALSE_ALARM, MeasuredFigure, figures, lost_between
 from plait.errors import MachineError
+from plait.plan.links.chain import qdiscs
 from plait.plan.links.distributions import table
 from plait.plan.model.qdiscs import Netem, Tbf
 from scenario_samples import TWO, all_plans, direct, plan_of
@@ -79,8 +80,7 @@ def test_what_events_set_counts_and_a_cut_does_not() -> None:
 def test_the_plan_holds_the_very_qdiscs_of_the_study() -> None:
     studied = plan_of(direct("a-b: {rate: 5mbit, delay: 7ms, loss: 2%, queue: 64KiB, mtu: 9000}"))
     probes, (probe,) = measurement_plan(list(settings_of([("", studied)])))
-    forward = [q.options for q in probes.network.qdiscs if q.ifname == probes.links[0].directions[0].ifname]
-    wanted = [q.options for q in studied.network.qdiscs if q.ifname == studied.links[0].directions[0].ifname]
+    forward, wanted = ([q.options for q in qdiscs(plan.links[0].directions[0])] for plan in (probes, studied))
     assert [o.kind for o in forward] == [o.kind for o in wanted]
     for probe_qdiscs, meant in zip(forward, wanted, strict=True):
         assert probe_qdiscs == meant or (
@@ -101,8 +101,7 @@ def test_the_rate_is_measured_behind_a_constant_delay_without_loss() -> None:
     flow = plan.flows[probe.saturate]
     assert flow.application.interval_ns == 1514 * 1000 * 0.8  # type: ignore[union-attr]
     (link,) = [link for link in plan.links if link.name == f"{flow.client.netns}-{flow.server.netns}"]
-    qdiscs = [q.options for q in plan.network.qdiscs if q.ifname == link.directions[0].ifname]
-    netem, *others = qdiscs
+    netem, *others = [q.options for q in qdiscs(link.directions[0])]
     assert isinstance(netem, Netem)
     assert (netem.delay_ns, netem.jitter_ns, loss_ratio(setting.without_randomness())) == (9_000_000, 0, 0)
     assert (netem.duplicate_ratio, netem.corrupt_ratio, netem.reorder_ratio) == (0, None, None)

@@ -6,6 +6,7 @@ from statistics import fmean, pstdev
 
 import pytest
 
+from plait.plan.links.chain import with_chains
 from plait.plan.links.distributions import lowest, netem_jitter_ns, table
 from plait.plan.model.qdiscs import Codel, FqCodel, Netem, Pfifo, PlaitRed, Qdisc, Red, Tbf
 from plait.plan.shell.script import to_shell
@@ -15,7 +16,11 @@ from scenario_samples import direct, mistakes, mistakes_as_text, plan_of
 
 def forward(link: str) -> list[Qdisc]:
     """Return the qdiscs of a->b."""
-    return [qdisc for qdisc in plan_of(direct(f"a-b: {link}")).network.qdiscs if qdisc.ifname == "w0b"]
+    return [
+        qdisc
+        for qdisc in with_chains(plan_of(direct(f"a-b: {link}")), exact=False).network.qdiscs
+        if qdisc.ifname == "w0b"
+    ]
 
 
 def netem(link: str) -> Netem:

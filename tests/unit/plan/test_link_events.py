@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from plait.plan.links.chain import with_chains
 from plait.plan.model.plan import ChangeQdisc, Event, SetDevice
 from plait.plan.model.qdiscs import Bfifo, Netem, Pfifo, Tbf
 from plait.plan.shell.script import to_shell
@@ -23,7 +24,8 @@ traffic: [bulk: {from: a, to: b, duration: 20s}]
 
 
 def events(*lines: str, head: str = HEAD) -> tuple[Event, ...]:
-    return plan_of(text(*lines, head=head)).events
+    """Return the events of a stock kernel."""
+    return with_chains(plan_of(text(*lines, head=head)), exact=False).events
 
 
 def text(*lines: str, head: str = HEAD) -> str:
@@ -172,7 +174,9 @@ def test_conditions_that_change_while_a_link_is_cut_hold_when_it_is_up_again() -
 
 
 def test_a_rate_that_changes_leaves_the_queue_as_long_as_it_was() -> None:
-    plan = plan_of(text("{at: 5s, set: {a-b: {rate: 2mbit}}}", "{at: 6s, set: {a-b: {queue: 1bdp}}}"))
+    plan = with_chains(
+        plan_of(text("{at: 5s, set: {a-b: {rate: 2mbit}}}", "{at: 6s, set: {a-b: {queue: 1bdp}}}"))
+    )
     first = {q.ifname: q.options for q in plan.network.qdiscs if isinstance(q.options, Pfifo)}
     slower, shorter = plan.events
     assert {o.rate_bps for o in changes(slower).values() if isinstance(o, Tbf)} == {2_000_000}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from plait.plan.links.chain import with_chains
 from plait.plan.model.applications import Transfer
 from scenario_samples import ISLANDS, MESH, TWO, direct, mistakes_as_text, plan_of
 
@@ -143,14 +144,15 @@ def test_a_queue_is_as_given(queue: str, packets: int | None, size: int | None) 
     plan = plan_of(direct(f"a-b: {{rate: 100mbit, delay: 20ms, queue: {queue}}}"))
     direction = plan.links[0].directions[0]
     assert (direction.queue_packets, direction.queue_bytes) == (packets, size)
-    last = plan.network.qdiscs[2].options
+    last = with_chains(plan, exact=False).network.qdiscs[2].options
     assert last.kind == ("pfifo" if packets is not None else "bfifo")
 
 
 def test_an_unlimited_link_has_a_delay_and_nothing_else() -> None:
     plan = plan_of(direct("a-b: {}"))
-    assert [q.options.kind for q in plan.network.qdiscs] == ["netem", "netem"]
-    assert plan.network.qdiscs[0].options.delay_ns == 1000  # type: ignore[union-attr]
+    qdiscs = with_chains(plan).network.qdiscs
+    assert [q.options.kind for q in qdiscs] == ["netem", "netem"]
+    assert qdiscs[0].options.delay_ns == 1000  # type: ignore[union-attr]
     assert plan.links[0].directions[0].delay_ns == 0
     assert plan.flows[0].ideal_rate_bps is None
     assert plan.flows[0].paths[0].rate_bps is None
@@ -159,7 +161,8 @@ def test_an_unlimited_link_has_a_delay_and_nothing_else() -> None:
 @pytest.mark.parametrize(("rate", "burst"), [("1mbit", 3028), ("1gbit", 3028), ("10gbit", 25_000)])
 def test_the_bucket_holds_two_frames_or_20_us(rate: str, burst: int) -> None:
     plan = plan_of(direct(f"a-b: {{rate: {rate}}}"))
-    assert plan.network.qdiscs[1].options.burst_bytes == burst  # type: ignore[union-attr]
+    qdiscs = with_chains(plan, exact=False).network.qdiscs
+    assert qdiscs[1].options.burst_bytes == burst  # type: ignore[union-attr]
 
 
 def test_links_that_paths_share_count_once_in_the_ideal() -> None:

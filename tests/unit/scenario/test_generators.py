@@ -169,7 +169,7 @@ def test_khalilis_bottlenecks_have_the_published_red_scaled_with_their_rate(
     n1: int, expected: tuple[int, ...]
 ) -> None:
     plan = plan_of(text(f"generator: khalili-a, n1: {n1}"))
-    managed = [qdisc.options for qdisc in plan.network.qdiscs if qdisc.options.kind == "plait_red"]
+    managed = [side.manager for link in plan.links for side in link.directions if side.aqm == "plait_red"]
     curves = [
         (red.weight_log, tuple((at / 256, round(share / (2**32 - 1), 6)) for at, share in red.points))
         for red in managed

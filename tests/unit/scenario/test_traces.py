@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plait.errors import ScenarioError
+from plait.plan.links.chain import with_chains
+from plait.plan.model.links import ChangeLink
 from plait.plan.model.qdiscs import Netem, PlaitTrace, Tbf
 from plait.plan.resolve import resolve
 from plait.scenario import load
@@ -115,7 +117,7 @@ def test_opportunities_take_the_place_of_the_rate(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, "delay: 3ms, forward: {trace: {file: x.trace, loop: false}}")
     forward, backward = plan.links[0].directions
     kinds = {
-        side.name: [q.options for q in plan.network.qdiscs if q.ifname == side.ifname]
+        side.name: [q.options for q in with_chains(plan).network.qdiscs if q.ifname == side.ifname]
         for side in (forward, backward)
     }
     netem, trace, queue = kinds["a->b"]
@@ -145,14 +147,16 @@ def test_a_csv_becomes_steps_of_the_plan(tmp_path: Path) -> None:
     )
     steps = [(e.t_us, e.name, e.subject, e.text) for e in plan.events][:3]
     assert steps == [(t_us, "trace_step", "a->b", "") for t_us in (1_500_000, 3_000_000, 4_500_000)]
-    options = [action.qdisc.options for action in plan.events[0].actions]  # type: ignore[union-attr]
+    (change,) = plan.events[0].actions
+    assert isinstance(change, ChangeLink)
+    now = change.direction
+    assert (now.rate_bps, now.delay_ns, now.loss_ratio, now.in_order) == (2_000_000, 30_000_000, 0.01, True)
+    options = [action.qdisc.options for action in with_chains(plan).events[0].actions]  # type: ignore[union-attr]
     assert [o.rate_bps for o in options if isinstance(o, Tbf)] == [2_000_000]
     assert [(o.delay_ns, o.loss_ratio, o.in_order) for o in options if isinstance(o, Netem)] == [
         (30_000_000, 0.01, True)
     ]
-    first = next(q.options for q in plan.network.qdiscs if q.ifname == plan.links[0].directions[0].ifname)
-    assert isinstance(first, Netem)
-    assert first.in_order, "a delay that shrinks lets no packet overtake another"
+    assert plan.links[0].directions[0].in_order, "a delay that shrinks lets no packet overtake another"
     assert plan.flows[0].ideal_rate_bps is None, "no fixed rate is what the links allow"
 
 
@@ -163,7 +167,7 @@ def test_traces_can_be_swept(tmp_path: Path) -> None:
         tmp_path, "trace: {file: x.trace}", "vary: {network.links.a-b.trace.file: [x.trace, y.trace]}\n"
     )
     plans = [resolve(case.scenario, 1) for case in expand(load(path))]
-    assert [plan.network.qdiscs[1].options.file.name for plan in plans] == ["x.trace", "y.trace"]  # type: ignore[union-attr]
+    assert [plan.links[0].directions[0].trace.file.name for plan in plans] == ["x.trace", "y.trace"]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-//! The options of a link's qdiscs as conditions of a `plait_link` (`kernel/links/plait_link.h`).
+//! The conditions of a direction as attributes of a `plait_link` (`kernel/links/plait_link.h`).
 
 use netlink_bindings::tc::{self, Tcmsg};
 use netlink_bindings::traits::NetlinkRequest;
@@ -7,7 +7,7 @@ use netlink_bindings::utils::push_header;
 use crate::apply::qdiscs::{Occasion, push_options, threshold};
 use crate::error::{Error, Result};
 use crate::netlink::sock_diag::attributes_of;
-use crate::plan::{Distribution, Netem, QdiscOptions, Tbf};
+use crate::plan::{Distribution, LinkDirection, QdiscOptions};
 
 const RATE: u16 = 2;
 const DELAY: u16 = 3;
@@ -30,90 +30,99 @@ const QDISC_OPTIONS: u16 = 18;
 const TCA_KIND: u16 = 1;
 const TCA_OPTIONS: u16 = 2;
 const TCMSG_BYTES: usize = 20;
+/// As netem in a chain: no packet arrives at the time at which it was sent.
+const LEAST_DELAY_NS: u64 = 1000;
+/// The distribution that the device computes without a table.
+const UNIFORM: &str = "uniform";
 
-/// Append the conditions that a qdisc with these options stands for.
-pub fn push_conditions(
+/// Append the conditions of a new direction.
+pub fn push_all(bytes: &mut Vec<u8>, direction: &LinkDirection, tables: &[Distribution]) -> Result<()> {
+    for (kind, value) in conditions(direction, tables, Occasion::AddWhole)? {
+        push(bytes, kind, &value);
+    }
+    push(bytes, SEED, &direction.seed.to_ne_bytes());
+    Ok(())
+}
+
+/// Append the conditions that differ from those before. The device keeps what it is not told.
+pub fn push_changes(
     bytes: &mut Vec<u8>,
-    options: &QdiscOptions,
-    distributions: &[Distribution],
-    occasion: Occasion,
-    parent: &str,
+    before: &LinkDirection,
+    now: &LinkDirection,
+    tables: &[Distribution],
 ) -> Result<()> {
-    match options {
-        QdiscOptions::Netem(netem) => push_netem(bytes, netem, distributions, occasion)?,
-        QdiscOptions::Tbf(tbf) => push_tbf(bytes, tbf),
-        // The queue of `red` is its own.
-        QdiscOptions::Pfifo(_) | QdiscOptions::Bfifo(_) if parent == "3:1" => {}
-        QdiscOptions::Pfifo(fifo) => {
-            push(bytes, QUEUE_PACKETS, &fifo.limit_packets.to_ne_bytes());
-            push(bytes, QUEUE_BYTES, &0_u32.to_ne_bytes());
+    let known = conditions(before, tables, Occasion::Change)?;
+    for condition in conditions(now, tables, Occasion::Change)? {
+        if !known.contains(&condition) {
+            push(bytes, condition.0, &condition.1);
         }
-        QdiscOptions::Bfifo(fifo) => {
-            push(bytes, QUEUE_PACKETS, &0_u32.to_ne_bytes());
-            push(bytes, QUEUE_BYTES, &fifo.limit_bytes.to_ne_bytes());
-        }
-        QdiscOptions::Red(_)
-        | QdiscOptions::PlaitRed(_)
-        | QdiscOptions::Codel(_)
-        | QdiscOptions::FqCodel(_) => push_qdisc(bytes, options, occasion)?,
-        QdiscOptions::PlaitTrace(_) => return Err(Error::new("this link cannot replay a trace")),
     }
     Ok(())
 }
 
-fn push_netem(
-    bytes: &mut Vec<u8>,
-    netem: &Netem,
-    distributions: &[Distribution],
+fn conditions(
+    direction: &LinkDirection,
+    tables: &[Distribution],
     occasion: Occasion,
-) -> Result<()> {
-    push(bytes, DELAY, &netem.delay_ns.to_ne_bytes());
-    push(bytes, JITTER, &netem.jitter_ns.to_ne_bytes());
-    let table = match &netem.distribution {
-        None => Vec::new(),
-        Some(name) => {
-            let known = distributions.iter().find(|table| table.name == *name);
-            let known = known.ok_or_else(|| Error::new(format!("the plan has no distribution {name}")))?;
-            known.values.iter().flat_map(|value| value.to_ne_bytes()).collect()
-        }
-    };
-    push(bytes, TABLE, &table);
-    push(bytes, OVERTAKING, &[u8::from(netem.jitter_ns > 0 && !netem.in_order)]);
-    push(bytes, LOSS, &threshold(netem.loss_ratio).to_ne_bytes());
-    let ge = netem.gemodel.as_ref().map_or([0.0; 4], |ge| [ge.p, ge.r, ge.loss_bad, ge.loss_good]);
-    let ge: Vec<u8> = ge.into_iter().flat_map(|share| threshold(share).to_ne_bytes()).collect();
-    push(bytes, GE, &ge);
-    push(bytes, DUPLICATE, &threshold(netem.duplicate_ratio).to_ne_bytes());
-    push(bytes, REORDER, &threshold(netem.reorder_ratio.unwrap_or_default()).to_ne_bytes());
-    push(bytes, CORRUPT, &threshold(netem.corrupt_ratio.unwrap_or_default()).to_ne_bytes());
-    if occasion != Occasion::Change {
-        push(bytes, SEED, &netem.seed.to_ne_bytes());
+) -> Result<Vec<(u16, Vec<u8>)>> {
+    let is = direction;
+    let model = is.gemodel.as_ref().map_or([0.0; 4], |ge| [ge.p, ge.r, ge.loss_bad, ge.loss_good]);
+    let loss = if is.gemodel.is_some() { 0.0 } else { is.loss_ratio };
+    let overtaking = is.jitter_factor_ns > 0 && !is.in_order;
+    let mut list = vec![
+        (DELAY, is.delay_ns.max(LEAST_DELAY_NS).to_ne_bytes().to_vec()),
+        (JITTER, is.jitter_factor_ns.to_ne_bytes().to_vec()),
+        (TABLE, table(is.jitter_distribution.as_deref(), tables)?),
+        (OVERTAKING, vec![u8::from(overtaking)]),
+        (LOSS, threshold(loss).to_ne_bytes().to_vec()),
+        (GE, model.into_iter().flat_map(|share| threshold(share).to_ne_bytes()).collect()),
+        (DUPLICATE, threshold(is.duplicate_ratio).to_ne_bytes().to_vec()),
+        (REORDER, threshold(is.reorder_ratio).to_ne_bytes().to_vec()),
+        (CORRUPT, threshold(is.corrupt_ratio).to_ne_bytes().to_vec()),
+    ];
+    if let Some(bps) = is.rate_bps {
+        list.push((RATE, bps.to_ne_bytes().to_vec()));
     }
-    Ok(())
+    if let (Some(bps), Some(bytes)) = (is.baseline_bps, is.burst_bytes) {
+        list.push((BUCKET_RATE, bps.to_ne_bytes().to_vec()));
+        list.push((BUCKET_BURST, limit(bytes).to_ne_bytes().to_vec()));
+    }
+    match &is.manager {
+        Some(manager) => push_manager(&mut list, manager, occasion)?,
+        None => {
+            list.push((QUEUE_PACKETS, limit(is.queue_packets.unwrap_or_default()).to_ne_bytes().to_vec()));
+            list.push((QUEUE_BYTES, limit(is.queue_bytes.unwrap_or_default()).to_ne_bytes().to_vec()));
+        }
+    }
+    Ok(list)
 }
 
-/// With a peak rate, that is the line's rate, and the other one fills the bucket.
-fn push_tbf(bytes: &mut Vec<u8>, tbf: &Tbf) {
-    push(bytes, RATE, &tbf.peak_bps.unwrap_or(tbf.rate_bps).to_ne_bytes());
-    if tbf.peak_bps.is_some() {
-        push(bytes, BUCKET_RATE, &tbf.rate_bps.to_ne_bytes());
-        push(bytes, BUCKET_BURST, &tbf.burst_bytes.to_ne_bytes());
-    }
+/// Return the table of a distribution, which the plan has; it is empty if the distribution is uniform.
+fn table(name: Option<&str>, tables: &[Distribution]) -> Result<Vec<u8>> {
+    let Some(name) = name.filter(|name| *name != UNIFORM) else { return Ok(Vec::new()) };
+    let known = tables.iter().find(|table| table.name == name);
+    let known = known.ok_or_else(|| Error::new(format!("the plan has no distribution {name}")))?;
+    Ok(known.values.iter().flat_map(|value| value.to_ne_bytes()).collect())
 }
 
 /// Take the kind and the options from the request that would add or change the qdisc.
-fn push_qdisc(bytes: &mut Vec<u8>, options: &QdiscOptions, occasion: Occasion) -> Result<()> {
+fn push_manager(list: &mut Vec<(u16, Vec<u8>)>, manager: &QdiscOptions, occasion: Occasion) -> Result<()> {
     let mut request = tc::Request::new().op_newqdisc_do(&Tcmsg::default());
-    push_options(&mut request, options, &[], occasion)?;
+    push_options(&mut request, manager, &[], occasion)?;
     let attributes = request.payload().get(TCMSG_BYTES..).unwrap_or_default();
     for (kind, value) in attributes_of(attributes) {
         match kind {
-            TCA_KIND if occasion != Occasion::Change => push(bytes, QDISC, value),
-            TCA_OPTIONS => push(bytes, QDISC_OPTIONS, value),
+            TCA_KIND if occasion != Occasion::Change => list.push((QDISC, value.to_vec())),
+            TCA_OPTIONS => list.push((QDISC_OPTIONS, value.to_vec())),
             _ => {}
         }
     }
     Ok(())
+}
+
+/// Return a limit as the kernel has it; it never binds where it is larger.
+fn limit(amount: u64) -> u32 {
+    u32::try_from(amount).unwrap_or(u32::MAX)
 }
 
 fn push(bytes: &mut Vec<u8>, kind: u16, value: &[u8]) {

@@ -1,11 +1,7 @@
-//! Links as devices of their own (`kernel/links`): one pair of `plait_link` between two nodes holds all
-//! conditions, in place of two veth pairs, their qdiscs and redirects.
-//!
-//! The plan describes links as chains. A link whose chain has only what the device knows becomes a
-//! device. A link with a middlebox, a shared bucket or a replayed trace stays a chain.
+//! Links as devices of their own (`kernel/links`): one pair of `plait_link` between two nodes has the conditions of
+//! both directions as the plan gives them.
 
 mod attributes;
-pub mod choice;
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
@@ -13,15 +9,13 @@ use std::os::fd::AsFd;
 use netlink_bindings::rt_link::{self, Ifinfomsg, PushLinkAttrs};
 use netlink_bindings::utils::{Pusher, finalize_nested_header, push_header, push_nested_header};
 
-use self::attributes::push_conditions;
-use self::choice::Pair;
+use self::attributes::{push_all, push_changes};
 use super::build::Build;
 use super::links::{header, push_end};
 use super::namespace::enter;
-use super::qdiscs::Occasion;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::netlink::{Batch, Family, Socket};
-use crate::plan::{Plan, Qdisc, VethEnd};
+use crate::plan::{LinkDirection, Plan, VethEnd};
 
 const UP: u32 = libc::IFF_UP as u32;
 /// `IFLA_INFO_DATA` of `IFLA_LINKINFO`.
@@ -31,67 +25,63 @@ const PEER: u16 = 1;
 const OUT: u16 = 2;
 const IN: u16 = 3;
 const NUMBER: u16 = 1;
+/// The frame of a link is longer than its MTU by this.
+const ETHERNET_HEADER: u32 = 14;
 
-/// Create all links that are devices, with their conditions, in the order of the plan.
+/// The directions of devices by name: where each begins, and its conditions after the last event that was prepared.
+pub type Lines = BTreeMap<&'static str, (&'static VethEnd, &'static LinkDirection)>;
+
+/// Create all links that are devices.
 pub fn add(build: &mut Build, plan: &'static Plan, home: &impl AsFd) -> Result<()> {
-    let pairs = std::mem::take(&mut build.devices.pairs);
-    if pairs.is_empty() {
+    let mut links: Vec<_> =
+        plan.links.iter().zip((0_u32..).step_by(2)).filter(|(link, _)| link.is_device()).collect();
+    if links.is_empty() {
         return Ok(());
     }
+    // Numbers of interfaces follow from this order.
+    links.sort_by_key(|(link, _)| &link.directions[1].ifname);
     enter(home)?;
     let mut socket = Socket::open(Family::Route)?;
-    let numbers: BTreeMap<_, _> = plan
-        .links
-        .iter()
-        .flat_map(|link| &link.directions)
-        .zip(0_u32..)
-        .map(|(direction, number)| (direction.ifname.as_str(), number))
-        .collect();
     let mut batch = Batch::default();
-    for Pair { a: of_a, b: of_b } in &pairs {
-        let (a, b) = (&of_a.a, &of_b.a);
+    for (link, number) in links {
+        let Some([a, b]) = &link.ends else { continue };
+        let [forward, backward] = &link.directions;
+        let mtu = forward.frame_bytes.saturating_sub(ETHERNET_HEADER);
         let context = format!("adding link {} in {} to {} in {}", a.ifname, a.netns, b.ifname, b.netns);
         let mut request =
             rt_link::Request::new().set_create().set_excl().op_newlink_do(&header(build, a, UP)?);
         {
-            let attributes = push_end(build, request.encode(), a, of_a.mtu)?;
+            let attributes = push_end(build, request.encode(), a, mtu)?;
             let mut info = attributes.nested_linkinfo().push_kind(c"plait_link");
             let bytes = info.as_vec_mut();
             let data = push_nested_header(bytes, INFO_DATA);
             let peer = push_nested_header(bytes, PEER);
             bytes.extend_from_slice(header(build, b, UP)?.as_slice());
-            push_end(build, PushLinkAttrs::new(&mut *bytes), b, of_b.mtu)?;
+            push_end(build, PushLinkAttrs::new(&mut *bytes), b, mtu)?;
             finalize_nested_header(bytes, peer);
-            for (side, shaper) in [(OUT, &of_b.b.ifname), (IN, &of_a.b.ifname)] {
+            for (side, direction, number) in [(OUT, forward, number), (IN, backward, number + 1)] {
                 let nest = push_nested_header(bytes, side);
-                if let Some(number) = numbers.get(shaper.as_str()) {
-                    push_header(bytes, NUMBER, 4);
-                    bytes.extend_from_slice(&number.to_ne_bytes());
-                }
-                let qdiscs = plan.network.qdiscs.iter().filter(|qdisc| qdisc.ifname == *shaper);
-                for qdisc in qdiscs {
-                    push_conditions(
-                        bytes,
-                        &qdisc.options,
-                        build.distributions,
-                        Occasion::AddWhole,
-                        &qdisc.parent,
-                    )?;
-                }
+                push_header(bytes, NUMBER, 4);
+                bytes.extend_from_slice(&number.to_ne_bytes());
+                push_all(bytes, direction, build.distributions)?;
                 finalize_nested_header(bytes, nest);
             }
             finalize_nested_header(bytes, data);
         }
         batch.add(&request, context);
+        build.lines.insert(&forward.name, (a, forward));
+        build.lines.insert(&backward.name, (b, backward));
     }
-    socket.apply(batch)?;
-    build.devices.pairs = pairs;
-    Ok(())
+    socket.apply(batch)
 }
 
-/// Change the conditions of a direction that leaves from `sender`, as `qdisc` would.
-pub fn change(build: &mut Build, sender: &'static VethEnd, qdisc: &'static Qdisc) -> Result<()> {
-    let index = build.ifindex(&sender.netns, &sender.ifname)?;
+/// Change the conditions of a direction.
+pub fn change(build: &mut Build, now: &'static LinkDirection) -> Result<()> {
+    let (end, before) = build.lines.get(now.name.as_str()).copied().ok_or_else(|| {
+        Error::new(format!("the link of {} is no device, so that its qdiscs change instead", now.name))
+    })?;
+    build.lines.insert(&now.name, (end, now));
+    let index = build.ifindex(&end.netns, &end.ifname)?;
     let header = Ifinfomsg { ifi_index: index, ..Default::default() };
     let mut request = rt_link::Request::new().op_newlink_do(&header);
     {
@@ -99,11 +89,11 @@ pub fn change(build: &mut Build, sender: &'static VethEnd, qdisc: &'static Qdisc
         let bytes = info.as_vec_mut();
         let data = push_nested_header(bytes, INFO_DATA);
         let nest = push_nested_header(bytes, OUT);
-        push_conditions(bytes, &qdisc.options, build.distributions, Occasion::Change, &qdisc.parent)?;
+        push_changes(bytes, before, now, build.distributions)?;
         finalize_nested_header(bytes, nest);
         finalize_nested_header(bytes, data);
     }
-    let context = format_args!("changing the link at {} in {}", sender.ifname, sender.netns);
-    build.batch(&sender.netns)?.add(&request, context);
+    let context = format_args!("changing the link at {} in {}", end.ifname, end.netns);
+    build.batch(&end.netns)?.add(&request, context);
     Ok(())
 }

@@ -12,7 +12,6 @@ use netlink_bindings::utils::{Pusher, finalize_nested_header, push_nested_header
 
 pub(super) use self::options::{Occasion, push_options, threshold};
 use super::build::Build;
-use super::devices;
 use crate::error::{Attempt, Error, Result};
 use crate::plan::{Hook, Qdisc, QdiscOptions, Redirect};
 
@@ -36,9 +35,6 @@ const FIRST_ACTION: u16 = 1;
 /// Add the qdiscs in the order of the plan, in which parents come first.
 pub fn add_qdiscs(build: &mut Build, qdiscs: &'static [Qdisc]) -> Result<()> {
     for qdisc in qdiscs {
-        if build.devices.replace(&qdisc.ifname) {
-            continue;
-        }
         let context = qdisc.to_string();
         let header = Tcmsg {
             ifindex: build.ifindex(&qdisc.netns, &qdisc.ifname)?,
@@ -63,9 +59,6 @@ pub fn add_qdiscs(build: &mut Build, qdiscs: &'static [Qdisc]) -> Result<()> {
 
 /// Replace all options of an existing qdisc.
 pub fn change_qdisc(build: &mut Build, qdisc: &'static Qdisc) -> Result<()> {
-    if let Some(sender) = build.devices.sender(&qdisc.ifname) {
-        return devices::change(build, sender, qdisc);
-    }
     let context = qdisc.to_string().replacen("adding", "changing", 1).replacen(" to ", " of ", 1);
     let header = Tcmsg {
         ifindex: build.ifindex(&qdisc.netns, &qdisc.ifname)?,
@@ -85,9 +78,6 @@ pub fn add_redirects(build: &mut Build, redirects: &'static [Redirect]) -> Resul
     let mut prepared = BTreeSet::new();
     for redirect in redirects {
         let Redirect { netns, source, target, hook } = redirect;
-        if build.devices.replace(source) {
-            continue;
-        }
         let ifindex = build.ifindex(netns, source)?;
         let target_index = build.ifindex(netns, target)?;
         let context = format!("redirecting {source} to {target} in {netns}");

@@ -277,7 +277,7 @@ impl ProgramTables {
 }
 
 fn node_addresses(plan: &Plan, node: &str) -> BTreeSet<IpAddr> {
-    let ends = plan.network.veths.iter().flat_map(|veth| [&veth.a, &veth.b]).filter(|end| end.netns == node);
+    let ends = plan.ends().filter(|end| end.netns == node);
     let addresses = ends.flat_map(|end| &end.addresses);
     addresses.filter_map(|text| text.split('/').next()?.parse().ok()).collect()
 }

@@ -20,7 +20,8 @@ from plait.analysis.metrics.ideal import payload_ratio
 if TYPE_CHECKING:
     from scipy.sparse import coo_array  # type: ignore[import-untyped]  # scipy ships no types
 
-    from plait.plan.model.plan import Flow, LinkDirection, Plan
+    from plait.plan.model.links import LinkDirection
+    from plait.plan.model.plan import Flow, Plan
 
 LARGEST = 100_000
 """The largest number of variables: solving for more would take longer than a trial."""

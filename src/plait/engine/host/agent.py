@@ -24,7 +24,7 @@ from plait.errors import MachineError, TrialError, printable
 from plait.files import Folder
 from plait.limits import remedy
 from plait.plan.identity import plan_bytes
-from plait.plan.links.exact_rates import with_exact_rates
+from plait.plan.links.chain import with_chains
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,7 +52,7 @@ class _AgentStatus(BaseModel):
 def fill(job: Job) -> None:
     """Write the inputs of the agent to the job folder (TrialError)."""
     try:
-        Folder(job.folder).write("plan.json", plan_bytes(with_exact_rates(job.plan)))
+        Folder(job.folder).write("plan.json", plan_bytes(with_chains(job.plan)))
         (job.folder / "input").mkdir()
         for name, path in job.inputs.items():
             (Folder(job.folder) / "input").bring(path, name)

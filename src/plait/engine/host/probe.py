@@ -15,20 +15,10 @@ from typing import TYPE_CHECKING
 from plait.engine.engine import Job
 from plait.engine.host import agent
 from plait.errors import TrialError, shell_command
+from plait.plan.links.chain import with_chains
 from plait.plan.model.applications import Bulk
-from plait.plan.model.plan import (
-    Bridge,
-    Flow,
-    Ifb,
-    Machine,
-    Namespace,
-    Network,
-    Plan,
-    Redirect,
-    Side,
-    Veth,
-    VethEnd,
-)
+from plait.plan.model.links import VethEnd
+from plait.plan.model.plan import Bridge, Flow, Ifb, Machine, Namespace, Network, Plan, Redirect, Side, Veth
 from plait.plan.model.qdiscs import Bfifo, Codel, FqCodel, Netem, Pfifo, Qdisc, Tbf
 
 if TYPE_CHECKING:
@@ -149,7 +139,7 @@ class Prober:
 
 def features_of(plan: Plan) -> set[str]:
     """Return the features that a plan needs of the kernel, besides namespaces."""
-    network = plan.network
+    network = with_chains(plan, exact=False).network
     needed: set[str] = {qdisc.options.kind for qdisc in network.qdiscs}
     needed |= {MPTCP} if any(flow.transport == "mptcp" for flow in plan.flows) else set()
     needed |= {REDIRECT} if network.redirects else set()

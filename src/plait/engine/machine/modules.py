@@ -14,6 +14,7 @@ import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
 from plait.errors import MachineError
+from plait.plan.links.chain import with_chains
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -102,7 +103,7 @@ class ModuleTree:
 def wanted_modules(plan: Plan, tree: ModuleTree) -> Iterator[str]:
     """Yield the names of the modules that `plan` needs, on kernels that do not have them built in."""
     yield from _EVERY_PLAN
-    for kind in sorted({qdisc.options.kind for qdisc in plan.network.qdiscs}):
+    for kind in sorted({qdisc.options.kind for qdisc in with_chains(plan, exact=False).network.qdiscs}):
         if kind in _BY_QDISC:
             yield _BY_QDISC[kind]
     if plan.network.bridges:

@@ -47,7 +47,7 @@ from plait.files import Folder
 from plait.kernel import built_by_default, stock
 from plait.kernel.recipe import DEFAULT_SERIES
 from plait.plan.identity import plan_bytes
-from plait.plan.links.exact_rates import with_exact_rates
+from plait.plan.links.chain import with_chains
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -143,7 +143,7 @@ class MachineEngine:
         request = job.folder / inventory.REQUEST
         try:
             (job.folder / GUEST).mkdir()
-            inputs = {"plan.json": plan_bytes(with_exact_rates(job.plan))}
+            inputs = {"plan.json": plan_bytes(with_chains(job.plan))}
             Folder(job.folder).write("plan.json", inputs["plan.json"])
             inputs |= {f"input/{name}": path.read_bytes() for name, path in job.inputs.items()}
             if request.exists():

@@ -37,13 +37,13 @@ from plait.engine.virtual.boot_inputs import (
 )
 from plait.engine.virtual.containment import GUEST, Sandbox
 from plait.engine.virtual.guest_folder import GuestFolder
-from plait.engine.virtual.link_kinds import chains
 from plait.engine.virtual.outcome import judge
 from plait.engine.virtual.watch import GuestRunner, TrialLimits
 from plait.errors import MachineError, RequestError, TrialError
 from plait.files import Folder
 from plait.kernel import additions
 from plait.plan.identity import plan_bytes
+from plait.plan.links.chain import chained, with_chains
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -137,21 +137,20 @@ class VirtualEngine:
     def unsupported(self, plan: Plan) -> list[Unsupported]:
         """Return what in `plan` needs another engine."""
         missing = lacking(plan, LACKS)
-        chained = chains(plan)
+        kept = chained(plan)
         names = {side.name: link.name for link in plan.links for side in link.directions}
         for use in uses(plan):
             if use.feature != "bucket events":
                 continue
             if self._links == "chain":
                 missing.append(Unsupported(use, _NO_DEVICES))
-            elif names.get(use.name, use.name) in chained:
+            elif names.get(use.name, use.name) in kept:
                 missing.append(Unsupported(use, _STAYS_CHAIN))
         return missing
 
     def execute(self, job: Job) -> None:
         """Run one trial (see Engine)."""
-        machine = job.plan.machine.model_copy(update={"links": self._links})
-        job = replace(job, plan=job.plan.model_copy(update={"machine": machine}))
+        job = replace(job, plan=with_chains(job.plan, exact=False, devices=self._links == "device"))
         _fill(job, self._initramfs)
         add_modules(job.plan, job.folder, self._build)
         guest_folder = GuestFolder(job.folder / GUEST)

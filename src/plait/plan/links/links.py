@@ -1,25 +1,33 @@
-"""Links as kernel objects: veth pairs into the namespace `wire`, and the interface that shapes each direction.
+"""Links of the plan: the ends of each, and the conditions of its two directions as numbers.
 
-A host's interface is fast; the link is a box in the middle. A redirect sends what arrives from one end to the
-interface of the other, where the link's conditions apply as it leaves (see `shaping`).
+A host's interface is fast; the link is a box in the middle, in the namespace `wire`. A redirect sends what arrives from
+one end to the interface of the other. `chain.py` derives the qdiscs there.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from math import sqrt
 from typing import TYPE_CHECKING
 
 from plait.frames import frame_bytes
-from plait.plan.links.queue_lengths import ShapedInterface
-from plait.plan.links.values import direction_values
-from plait.plan.model.plan import Link, LinkDirection, Redirect, Veth, VethEnd
+from plait.plan.links.distributions import UNIFORM, netem_jitter_ns
+from plait.plan.links.queue_lengths import ShapedInterface, queue_length
+from plait.plan.links.queue_managers import manager
+from plait.plan.links.traces import Followed
+from plait.plan.model.applications import File
+from plait.plan.model.links import Link, LinkDirection, VethEnd
+from plait.plan.model.plan import Redirect, Veth
+from plait.plan.model.qdiscs import Gemodel, PlaitTrace
 from plait.plan.network.middlebox import middleboxes
 from plait.plan.network.model import WIRE
+from plait.scenario.fields.traces import OPPORTUNITY_BYTES, Opportunities
+from plait.units import Queue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plait.plan.network.model import Port, TopologyLink
+    from plait.scenario.fields.conditions import Conditions, Jitter
 
 
 def veths(link: TopologyLink) -> Iterator[Veth]:
@@ -43,7 +51,7 @@ def redirects(link: TopologyLink) -> Iterator[Redirect]:
 
 
 def place(port: Port, rtts_ns: dict[str, int]) -> ShapedInterface:
-    """Return the interface that shapes the direction which leaves its node by `port`.
+    """Return the interface that stands for the direction which leaves its node by `port`.
 
     `rtts_ns` is the largest base RTT of the paths by link direction; for a link that no path crosses, its own
     RTT counts.
@@ -51,7 +59,6 @@ def place(port: Port, rtts_ns: dict[str, int]) -> ShapedInterface:
     link = port.link
     own_ns = link.delay_ns(forward=True) + link.delay_ns(forward=False)
     return ShapedInterface(
-        netns=WIRE,
         ifname=port.far.wire_ifname,
         frame_bytes=frame_bytes(link.spec.mtu),
         rtt_ns=rtts_ns.get(port.out, own_ns),
@@ -59,18 +66,82 @@ def place(port: Port, rtts_ns: dict[str, int]) -> ShapedInterface:
 
 
 def link(link: TopologyLink, rtts_ns: dict[str, int]) -> Link:
-    """Return the link with its conditions, for monitors and analysis."""
-    a, b = link.ports
-    return Link(name=link.key, directions=(_direction(a, rtts_ns), _direction(b, rtts_ns)))
+    """Return the link with its conditions, and seeds of 0."""
+    a, b = (direction(port, place(port, rtts_ns), port.conditions) for port in link.ports)
+    return Link(name=link.key, directions=(a, b))
 
 
-def _direction(port: Port, rtts_ns: dict[str, int]) -> LinkDirection:
-    """Return the direction that leaves its node by `port`, with the values that its qdiscs also have."""
+def direction(port: Port, place: ShapedInterface, conditions: Conditions) -> LinkDirection:
+    """Return the direction that leaves its node by `port`, with these conditions; a `bdp` is one of `place`'s RTT."""
+    jitter, loss, bucket = conditions.jitter, conditions.loss, conditions.bucket
+    model = None if loss is None else loss.as_gemodel()
+    packets, size = queue_length(conditions, place)
+    managed = None if conditions.rate is None else manager(conditions, place, packets, size)
+    jitter_ns, distribution, factor_ns = _jitter(jitter)
+    moves_delay = isinstance(conditions.trace, Followed) and conditions.trace.moves_delay
     return LinkDirection(
         name=port.out,
         source=port.node,
         target=port.far.node,
-        ifname=port.far.wire_ifname,
+        ifname=place.ifname,
         interface=port.ifname,
-        **asdict(direction_values(port.conditions, place(port, rtts_ns))),
+        rate_bps=None if conditions.rate is None else int(conditions.rate),
+        delay_ns=int(conditions.delay or 0),
+        jitter_ns=jitter_ns,
+        jitter_distribution=distribution,
+        jitter_factor_ns=factor_ns,
+        in_order=moves_delay or (jitter is not None and not jitter.reorder),
+        loss_ratio=0.0 if loss is None else loss.mean,
+        loss_burst_packets=None if model is None or not model.r else 1 / model.r,
+        gemodel=None
+        if model is None
+        else Gemodel(
+            p=float(model.p),
+            r=float(model.r),
+            loss_bad=float(model.loss_bad),
+            loss_good=float(model.loss_good),
+        ),
+        reorder_ratio=float(conditions.reorder or 0),
+        duplicate_ratio=float(conditions.duplicate or 0),
+        corrupt_ratio=float(conditions.corrupt or 0),
+        queue_packets=packets,
+        queue_bytes=size,
+        aqm=None if managed is None else managed.kind,
+        manager=managed,
+        baseline_bps=None if bucket is None else int(bucket.baseline),
+        burst_bytes=None if bucket is None else int(bucket.burst),
+        trace=_trace(conditions.trace),
+        frame_bytes=place.frame_bytes,
+    )
+
+
+def settled(conditions: Conditions, place: ShapedInterface) -> Conditions:
+    """Return the same conditions with their queue in packets or bytes, so that it stays when the rate changes."""
+    packets, size = queue_length(conditions, place)
+    if packets is None and size is None:
+        return conditions
+    queue = Queue(packets, "pkt") if packets is not None else Queue(size or 0, "B")
+    return conditions.model_copy(update={"queue": queue})
+
+
+def _jitter(jitter: Jitter | None) -> tuple[int, str | None, int]:
+    """Return the jitter, the name of its distribution (None: uniform by its width), and the kernel's factor."""
+    if jitter is None:
+        return 0, None, 0
+    if jitter.within is not None:
+        return int(jitter.within), None, int(jitter.within)
+    deviation_ns = int(jitter.deviation or 0)
+    if jitter.named == UNIFORM:
+        return deviation_ns, UNIFORM, round(deviation_ns * sqrt(3))
+    return deviation_ns, jitter.named, netem_jitter_ns(jitter.named, deviation_ns)
+
+
+def _trace(trace: object) -> PlaitTrace | None:
+    """Return the replay of delivery opportunities, if the direction follows such a trace."""
+    if not isinstance(trace, Followed) or not isinstance(trace.content, Opportunities):
+        return None
+    return PlaitTrace(
+        file=File(name=trace.facts.name, bytes=trace.facts.bytes, sha256=trace.facts.sha256),
+        opportunity_bytes=OPPORTUNITY_BYTES,
+        repeated=trace.spec.loop,
     )

@@ -20,9 +20,8 @@ U32_MAX = 2**32 - 1
 
 @dataclass(frozen=True)
 class ShapedInterface:
-    """The interface that shapes a direction, and the units of its queue."""
+    """The interface in `wire` that stands for a direction, and the units of its queue."""
 
-    netns: str
     ifname: str
     frame_bytes: int
     """The longest frame, as `tc` counts it."""
@@ -59,9 +58,9 @@ def configured_length(
     return max(packets, DEFAULT_QUEUE_PACKETS if queue is None else 1), None
 
 
-def limit_bytes(packets: int | None, size: int | None, place: ShapedInterface) -> int:
+def limit_bytes(packets: int | None, size: int | None, frame_bytes: int) -> int:
     """Return the length of a queue in bytes; each packet counts as a full frame."""
-    return min(size or (packets or 1) * place.frame_bytes, U32_MAX)
+    return min(size or (packets or 1) * frame_bytes, U32_MAX)
 
 
 def curve(red: asked.RedSpec, conditions: Conditions, place: ShapedInterface) -> list[tuple[float, float]]:

@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plait.plan.links.links import place
-from plait.plan.links.qdiscs import bucket_qdiscs
 from plait.plan.links.queue_lengths import ShapedInterface, configured_length
-from plait.plan.model.plan import Ifb, Redirect, SharedBucket
+from plait.plan.model.links import SharedBucket
+from plait.plan.model.plan import Ifb, Redirect
 from plait.plan.network.model import WIRE, mac
 from plait.scenario.located import error_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.plan.model.qdiscs import Qdisc
     from plait.plan.network.model import Port, Topology
     from plait.scenario.fields.links import SharedBucketSpec
 
@@ -35,13 +34,11 @@ class Buckets:
     planned: tuple[SharedBucket, ...]
     ifbs: tuple[Ifb, ...]
     redirects: tuple[Redirect, ...]
-    qdiscs: tuple[Qdisc, ...]
 
 
 def buckets(net: Topology, rtts_ns: dict[str, int]) -> Buckets:
     """Return the shared buckets. Raise ScenarioError if two of them would hold the same direction of a link."""
     planned: list[SharedBucket] = []
-    qdiscs: list[Qdisc] = []
     takers: dict[Port, tuple[str, str]] = {}
     ports_of: dict[str, list[Port]] = {}
     for port in (port for link in net.wires for port in link.ports):
@@ -55,7 +52,6 @@ def buckets(net: Topology, rtts_ns: dict[str, int]) -> Buckets:
             _claim(net, takers, ports, node)
             ifb_place = _ifb_place(f"bucket{len(planned)}", ports, rtts_ns)
             planned.append(_planned(f"{node} {side}", ifb_place, options.bucket, ports))
-            qdiscs += bucket_qdiscs(ifb_place, options.bucket, int(options.bucket.peak), options.bucket.queue)
     return Buckets(
         planned=tuple(planned),
         ifbs=tuple(
@@ -63,7 +59,6 @@ def buckets(net: Topology, rtts_ns: dict[str, int]) -> Buckets:
             for number, bucket in enumerate(planned)
         ),
         redirects=tuple(_redirects(net, planned)),
-        qdiscs=tuple(qdiscs),
     )
 
 
@@ -110,7 +105,6 @@ def _ifb_place(ifname: str, ports: list[Port], rtts_ns: dict[str, int]) -> Shape
     """Return the ifb, with the longest frame and RTT of the links."""
     places = [place(port, rtts_ns) for port in ports]
     return ShapedInterface(
-        netns=WIRE,
         ifname=ifname,
         frame_bytes=max(direction.frame_bytes for direction in places),
         rtt_ns=max(direction.rtt_ns for direction in places),
@@ -127,6 +121,7 @@ def _planned(name: str, where: ShapedInterface, bucket: SharedBucketSpec, ports:
         burst_bytes=int(bucket.burst),
         queue_packets=packets,
         queue_bytes=size,
+        frame_bytes=where.frame_bytes,
         directions=tuple(port.out for port in ports),
     )
 

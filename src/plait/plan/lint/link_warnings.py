@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from plait.cautions import Code
 from plait.plan.links.distributions import VALUES, deviation_ns, longest_ns
 from plait.plan.lint.finding import LintFinding
-from plait.plan.model.qdiscs import Netem
 from plait.plan.network.framing import longest_frames
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.plan.model.plan import LinkDirection, Plan
+    from plait.plan.model.links import LinkDirection
+    from plait.plan.model.plan import Plan
 
 
 def lint(plan: Plan) -> Iterator[LintFinding]:
@@ -26,7 +26,6 @@ def lint(plan: Plan) -> Iterator[LintFinding]:
             for name in path.forward:
                 rtts[name] = max(rtts.get(name, 0), path.base_rtt_us)
     frames = longest_frames(plan)
-    netems = {q.ifname: q.options for q in plan.network.qdiscs if isinstance(q.options, Netem)}
     for link in plan.links:
         field = ("network", "links", link.name)
         dead = [
@@ -41,7 +40,7 @@ def lint(plan: Plan) -> Iterator[LintFinding]:
             if direction.name in rtts:
                 yield from _queue(direction, rtts[direction.name], frames[direction.name], field)
             if direction.name in crossed:
-                yield from _stall(direction, netems.get(direction.ifname), field)
+                yield from _stall(direction, field)
 
 
 def _dead(where: str, field: tuple[str, ...]) -> LintFinding:
@@ -73,19 +72,20 @@ def _queue(
         )
 
 
-def _stall(direction: LinkDirection, netem: Netem | None, field: tuple[str, ...]) -> Iterator[LintFinding]:
+def _stall(direction: LinkDirection, field: tuple[str, ...]) -> Iterator[LintFinding]:
     """Yield heavy-tailed jitter that keeps order: everything waits behind a late packet.
 
     The longest wait is far longer than the deviation suggests.
     """
-    if netem is None or not netem.in_order or netem.distribution not in _HEAVY_TAILED:
+    distribution = direction.jitter_distribution
+    if not direction.in_order or distribution not in _HEAVY_TAILED:
         return
-    longest = longest_ns(netem.distribution, netem.jitter_ns)
-    deviation = deviation_ns(netem.distribution, netem.jitter_ns)
+    longest = longest_ns(distribution, direction.jitter_factor_ns)
+    deviation = deviation_ns(distribution, direction.jitter_factor_ns)
     yield LintFinding(
         Code.STALL,
         direction.name,
-        f"its {netem.distribution} jitter keeps packets in order, so all of them wait behind a late one: one packet in "
+        f"its {distribution} jitter keeps packets in order, so all of them wait behind a late one: one packet in "
         f"{VALUES} is {longest / 1e6:.3g} ms later than the mean, {longest / deviation:.2g} deviations",
         "set jitter: {.., reorder: true} if packets may overtake each other, or use a normal or uniform jitter",
         (*field, "jitter"),

@@ -13,7 +13,8 @@ from plait.scenario.fields.events import happenings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.plan.model.plan import Flow, LinkDirection, Plan
+    from plait.plan.model.links import LinkDirection
+    from plait.plan.model.plan import Flow, Plan
     from plait.scenario import Scenario
     from plait.scenario.mistakes import Where
 
@@ -194,10 +195,7 @@ def _ecn(plan: Plan, direction: LinkDirection, field: Where) -> Iterator[LintFin
     """Yield queues that should mark packets of connections that do not negotiate ECN."""
     if direction.aqm in (None, "fq_codel"):
         return
-    marks = any(
-        qdisc.ifname == direction.ifname and getattr(qdisc.options, "ecn", False)
-        for qdisc in plan.network.qdiscs
-    )
+    marks = getattr(direction.manager, "ecn", False)
     hosts = {side.netns for flow in plan.flows for side in (flow.client, flow.server)}
     negotiates = any(
         value == "1" and space.name in hosts

@@ -18,6 +18,7 @@ from plait.frames import DEFAULT_MTU
 from plait.parts import U16, U32, U64, Address, IfName, Micros, Record
 from plait.plan.model.applications import Application, Prototype, SocketOptions, StreamTransport, Transport
 from plait.plan.model.forwarding import Datapath, Nat, Nexthop  # pydantic needs them at run time
+from plait.plan.model.links import ChangeLink, Link, SharedBucket, VethEnd
 from plait.plan.model.monitors import Monitors
 from plait.plan.model.mptcp import (
     AddEndpoint,
@@ -71,8 +72,6 @@ class Machine(Record):
     """Virtual time that each instruction of a processor takes, in ns, if processing takes time at all: a power of 2."""
     offloads: bool = Field(default=False, exclude_if=lambda value: not value)
     """The interfaces of hosts keep their segmentation offloads: one skb may be many frames until a link splits it."""
-    links: LinksAs = Field(default="chain", exclude_if=lambda value: value == "chain")
-    """What the agent makes of a link: veth pairs with qdiscs, or a `plait_link`. An engine chooses; plans leave it."""
 
 
 class Namespace(Record):
@@ -82,15 +81,6 @@ class Namespace(Record):
     role: Role
     sysctls: tuple[tuple[str, str], ...] = ()
     """(path below /proc/sys, value), written in this order before any device exists."""
-
-
-class VethEnd(Record):
-    """One end of a veth pair, and the IP addresses on it (`10.0.0.1/24`, `fd00::1/64`)."""
-
-    netns: str
-    ifname: IfName
-    mac: str
-    addresses: tuple[str, ...] = ()
 
 
 class Veth(Record):
@@ -181,7 +171,10 @@ class Network(Record):
 
 
 class ChangeQdisc(Record):
-    """Replace all options of the qdisc with that handle; it keeps its packets, and netem its random state."""
+    """Replace all options of the qdisc with that handle; it keeps its packets, and netem its random state.
+
+    `plan.links.chain` makes it of a `ChangeLink`; only plans of earlier versions have it from the start.
+    """
 
     kind: Literal["change_qdisc"] = "change_qdisc"
     qdisc: Qdisc
@@ -203,7 +196,14 @@ class SetDevice(Record):
 
 
 Action = Annotated[
-    ChangeQdisc | SetDevice | AddEndpoint | ChangeEndpoint | RemoveEndpoint | SetLimits | SetSysctl,
+    ChangeLink
+    | ChangeQdisc
+    | SetDevice
+    | AddEndpoint
+    | ChangeEndpoint
+    | RemoveEndpoint
+    | SetLimits
+    | SetSysctl,
     Field(discriminator="kind"),
 ]
 
@@ -220,66 +220,6 @@ class Event(Record):
     text: str
     """The label of its mark in figures: `h1-s1: 2 Mbit/s`. Empty: no mark (a step of a trace)."""
     actions: tuple[Action, ...]
-
-
-class LinkDirection(Record):
-    """One direction of a link: its configured conditions, and the interface in `wire` whose qdiscs apply them.
-
-    A `rate_bps` of None is an unlimited rate; such a link has no queue. At most one of `queue_packets` and
-    `queue_bytes` is set. `plait.plan.links.values` derives the conditions and the qdiscs from the same numbers.
-    """
-
-    name: str
-    """`h1->s1`; unique within the plan."""
-    source: str
-    target: str
-    ifname: IfName
-    """The interface in namespace `wire` through which this direction leaves."""
-    interface: IfName | None = None
-    """The interface of `source` by which packets leave; see `plan.network.ifnames`."""
-    rate_bps: U64 | None
-    delay_ns: U64
-    jitter_ns: U64 = 0
-    """Half the width of a uniform distribution, or the standard deviation of another."""
-    jitter_distribution: str | None = None
-    """None: uniform."""
-    loss_ratio: float = 0.0
-    """The long-run ratio of random loss, with or without bursts."""
-    loss_burst_packets: float | None = None
-    """Mean length of a burst; None: each loss is independent."""
-    reorder_ratio: float = 0.0
-    duplicate_ratio: float = 0.0
-    corrupt_ratio: float = 0.0
-    queue_packets: U64 | None = None
-    queue_bytes: U64 | None = None
-    aqm: str | None = None
-    """`red`, `plait_red`, `codel` or `fq_codel`; None: drop-tail."""
-    baseline_bps: U64 | None = None
-    """The rate at which tokens fill the bucket; `rate_bps` is then the peak rate."""
-    burst_bytes: U64 | None = None
-    """The size of the token bucket."""
-
-
-class Link(Record):
-    """A link of the scenario, for monitors and analysis."""
-
-    name: str
-    directions: tuple[LinkDirection, LinkDirection]
-
-
-class SharedBucket(Record):
-    """A token bucket that several link directions share, in front of their links: an ifb in `wire`."""
-
-    name: str
-    """`h1 out`; unique within the plan, and different from every link direction."""
-    ifname: IfName
-    peak_bps: U64
-    baseline_bps: U64
-    burst_bytes: U64
-    queue_packets: U64 | None = None
-    queue_bytes: U64 | None = None
-    directions: tuple[str, ...]
-    """Names of the link directions."""
 
 
 class Path(Record):

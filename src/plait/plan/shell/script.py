@@ -10,7 +10,7 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from plait.plan.links.exact_rates import with_exact_rates
+from plait.plan.links.chain import with_chains
 from plait.plan.model.mptcp import (
     AddEndpoint,
     ChangeEndpoint,
@@ -30,8 +30,9 @@ from plait.plan.shell.traffic import programs, traffic
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from plait.plan.model.links import VethEnd
     from plait.plan.model.mptcp import Endpoint, Mptcp
-    from plait.plan.model.plan import Action, Network, Plan, Route, Veth, VethEnd
+    from plait.plan.model.plan import Action, Network, Plan, Route, Veth
 
 _ABOUT = """\
 #!/bin/sh
@@ -52,7 +53,7 @@ fi
 
 def to_shell(plan: Plan) -> str:
     """Return a shell script: the network, its removal with the argument `clean`, and example traffic as comments."""
-    plan = with_exact_rates(plan)
+    plan = with_chains(plan)
     parts = [
         (
             (

@@ -19,7 +19,8 @@ from plait.report.drawing.svg import node_size, shortened
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from plait.plan.model.plan import Link, Plan
+    from plait.plan.model.links import Link
+    from plait.plan.model.plan import Plan
     from plait.report.drawing.link_labels import LinkLabels
 
 ROUNDS = 4

@@ -14,7 +14,8 @@ from plait.plan.network.model import WIRE
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from plait.plan.model.plan import Link, LinkDirection, Plan
+    from plait.plan.model.links import Link, LinkDirection
+    from plait.plan.model.plan import Plan
 
 MOST_NOTES = 12
 ARROW = "\N{RIGHTWARDS ARROW}"
@@ -40,6 +41,7 @@ class LinkLabels:
         self.called = called or StudyLabels()
         self._named = set(self.called.links.values())
         network = plan.network
+        # Plans of earlier versions have traces as qdiscs.
         self._traces = {
             qdisc.ifname: qdisc.options.file.name
             for qdisc in network.qdiscs
@@ -91,7 +93,7 @@ class LinkLabels:
         return ", ".join(self._direction(direction))
 
     def _direction(self, direction: LinkDirection) -> tuple[str, ...]:
-        trace = self._traces.get(direction.ifname)
+        trace = self._traces.get(direction.ifname) if direction.trace is None else direction.trace.file.name
         words = (
             _rate(direction.rate_bps) if trace is None else f"rate of {trace}",
             _delay(direction),

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
     from plait.analysis.labels.study_labels import StudyLabels
     from plait.analysis.series import TrialSeries
-    from plait.plan.model.plan import Link, Plan
+    from plait.plan.model.links import Link
+    from plait.plan.model.plan import Plan
     from plait.report.representatives import Representative
 
 LANE = 92.0

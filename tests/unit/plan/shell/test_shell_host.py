@@ -18,7 +18,7 @@ import pytest
 
 import shell_host
 from plait.plan.identity import plan_bytes
-from plait.plan.links.exact_rates import with_exact_rates
+from plait.plan.links.chain import with_chains
 from plait.plan.shell.script import to_shell
 from scenario_samples import ISLANDS, MESH, TWO, direct, plan_of
 
@@ -170,7 +170,7 @@ def test_links_are_limited_and_queued_as_planned(applied: Applied) -> None:
     }
     planned = {
         (q.ifname, q.options.kind, limit(q.options.model_dump()))
-        for q in with_exact_rates(applied.plan).network.qdiscs
+        for q in with_chains(applied.plan).network.qdiscs
         if q.options.kind in kinds
     }
     assert limits == planned

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plait.plan.links.exact_rates import with_exact_rates
+from plait.plan.links.chain import with_chains
 from plait.plan.model.qdiscs import Netem
 from plait.plan.resolve import resolve
 from plait.scenario import parse
@@ -24,14 +24,14 @@ traffic:
 def kinds_of(link: str, more: str = "") -> list[str]:
     """Return the kinds of the qdiscs of the direction from a to b."""
     plan = resolve(expand(parse(TEXT.replace("LINK", link) + more, "test.yaml"))[0].scenario, 1)
-    chain = with_exact_rates(plan)
+    chain = with_chains(plan)
     ifname = plan.links[0].directions[0].ifname
     return [qdisc.options.kind for qdisc in chain.network.qdiscs if qdisc.ifname == ifname]
 
 
 def test_a_line_sends_at_the_rate_and_holds_the_queue_and_what_it_sends() -> None:
     plan = resolve(expand(parse(TEXT.replace("LINK", "rate: 5mbit, queue: 20pkt"), "t.yaml"))[0].scenario, 1)
-    lines = [q for q in with_exact_rates(plan).network.qdiscs if q.handle == "2:"]
+    lines = [q for q in with_chains(plan).network.qdiscs if q.handle == "2:"]
     assert lines
     for line in lines:
         assert isinstance(line.options, Netem)

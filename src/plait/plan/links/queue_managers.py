@@ -1,24 +1,56 @@
-"""Random early detection as qdiscs: Linux's `red` if it can draw the curve, otherwise `plait_red`."""
+"""The management of a link's queue as the kernel's options: red, plait_red, codel or fq_codel, with seeds of 0.
+
+Random early detection is Linux's `red` if that can draw the curve, otherwise `plait_red`.
+"""
 
 from __future__ import annotations
 
 from math import ceil, log2
 from typing import TYPE_CHECKING
 
-from plait.plan.links.queue_lengths import U32_MAX, curve
-from plait.plan.model.qdiscs import PlaitRed, Red
+from plait.plan.links.queue_lengths import U32_MAX, curve, limit_bytes
+from plait.plan.model.qdiscs import Codel, FqCodel, PlaitRed, Red
 
 if TYPE_CHECKING:
     from plait.plan.links.queue_lengths import ShapedInterface
-    from plait.scenario.fields.conditions import Aqm, Conditions
+    from plait.scenario.fields.conditions import Aqm, Conditions, RedSpec
 
 _IDLE_CELLS = 256
 
 
-def plait_red(aqm: Aqm, conditions: Conditions, place: ShapedInterface, limit_packets: int) -> PlaitRed:
+def manager(
+    conditions: Conditions, place: ShapedInterface, packets: int | None, size: int | None
+) -> Red | PlaitRed | Codel | FqCodel | None:
+    """Return what manages a queue of this length in front of a rate; None: it is drop-tail."""
+    aqm = conditions.aqm
+    if aqm is None or aqm.droptail is not None:
+        return None
+    if aqm.red is None:
+        return _codel(aqm, packets or 1, place)
+    if aqm.red.points is not None or aqm.red.gentle:
+        return _plait_red(aqm.red, conditions, place, packets or 1)
+    return _red(aqm.red, conditions, place, limit_bytes(packets, size, place.frame_bytes))
+
+
+def _codel(aqm: Aqm, packets: int, place: ShapedInterface) -> Codel | FqCodel:
+    spec = aqm.codel or aqm.fq_codel
+    assert spec is not None  # the caller handles the other kinds
+    target_us, interval_us = max(1, spec.target.us), max(1, spec.interval.us)
+    if aqm.fq_codel is None:
+        return Codel(limit_packets=packets, target_us=target_us, interval_us=interval_us, ecn=spec.ecn)
+    quantum = aqm.fq_codel.quantum
+    return FqCodel(
+        limit_packets=packets,
+        target_us=target_us,
+        interval_us=interval_us,
+        ecn=spec.ecn,
+        flows=aqm.fq_codel.flows,
+        quantum_bytes=place.frame_bytes if quantum is None else int(quantum),
+    )
+
+
+def _plait_red(spec: RedSpec, conditions: Conditions, place: ShapedInterface, limit_packets: int) -> PlaitRed:
     """Return `plait_red` with every point of the drop curve."""
-    spec = aqm.red
-    assert spec is not None  # the caller chose red
     return PlaitRed(
         limit_packets=limit_packets,
         weight_log=spec.weight_log,
@@ -31,10 +63,8 @@ def plait_red(aqm: Aqm, conditions: Conditions, place: ShapedInterface, limit_pa
     )
 
 
-def red(aqm: Aqm, conditions: Conditions, place: ShapedInterface, limit_bytes: int) -> Red:
+def _red(spec: RedSpec, conditions: Conditions, place: ShapedInterface, limit: int) -> Red:
     """Return Linux's own `red`, whose curve has two points."""
-    spec = aqm.red
-    assert spec is not None  # the caller chose red
     (low, _), (high, probability) = curve(spec, conditions, place)
     idle_log, shifts = _idle_damping(spec.weight_log, _frame_ns(conditions, place) / 1000)
     return Red(
@@ -45,7 +75,7 @@ def red(aqm: Aqm, conditions: Conditions, place: ShapedInterface, limit_bytes: i
         idle_log=idle_log,
         idle_shifts=shifts,
         ecn=spec.ecn,
-        limit_bytes=limit_bytes,
+        limit_bytes=limit,
     )
 
 

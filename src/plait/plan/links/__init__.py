@@ -1,1 +1,1 @@
-"""Links as qdiscs: rates, delays, losses, traces, shared buckets. `plait.plan.network` holds the interfaces."""
+"""Links of a plan: conditions as numbers, traces, shared buckets, and the qdiscs that stand for them."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from plait.explain.reasons import Reasons
     from plait.explain.time.path_time import PathTime
     from plait.plan.model.plan import Path, Plan
-    from plait.plan.mptcp.missing_subflows import Reason
+    from plait.plan.traffic.missing_subflows import Reason
 
     Tables = Mapping[str, pl.DataFrame]
 

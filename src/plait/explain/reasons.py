@@ -12,7 +12,7 @@ from plait.analysis.cautions.mptcp import findings
 from plait.analysis.wording import capital, seconds, size
 from plait.explain.cause import Cause
 from plait.plan.model.mptcp import AddEndpoint, SetLimits
-from plait.plan.mptcp.missing_subflows import Reason
+from plait.plan.traffic.missing_subflows import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

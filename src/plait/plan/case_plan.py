@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from plait.plan.model.plan import Module
-    from plait.plan.mptcp.missing_subflows import MissingSubflow
+    from plait.plan.traffic.missing_subflows import MissingSubflow
     from plait.scenario import Scenario
     from plait.scenario.vary.cases import Case
 

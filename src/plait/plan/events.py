@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from plait.plan.links import links
 from plait.plan.links.chain import can_become
 from plait.plan.links.changes import link_changes
-from plait.plan.links.traces import MAX_STEPS, Step, steps
 from plait.plan.model.links import ChangeLink
 from plait.plan.model.plan import Event, SetDevice
 from plait.plan.mptcp.host_events import OF_MPTCP, HostEvent
+from plait.plan.network.traces import MAX_STEPS, Step, steps
 from plait.scenario.fields.conditions import Conditions
 from plait.scenario.fields.events import happenings
 from plait.scenario.located import error_at

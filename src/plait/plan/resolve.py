@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     from plait.plan.model.links import Link, LinkDirection
     from plait.plan.model.plan import Event, Flow
     from plait.plan.model.qdiscs import Distribution
-    from plait.plan.mptcp.missing_subflows import MissingSubflow
     from plait.plan.mptcp.path_manager import PathManager
     from plait.plan.network.model import Topology
     from plait.plan.routes.tables import Routing
     from plait.plan.traffic.entries import Entry
     from plait.plan.traffic.flow_slots import Slot
+    from plait.plan.traffic.missing_subflows import MissingSubflow
     from plait.plan.traffic.program_paths import ProgramPairs
     from plait.scenario import Scenario
 

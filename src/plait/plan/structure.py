@@ -8,19 +8,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plait.plan.mptcp.missing_subflows import absent
 from plait.plan.mptcp.path_manager import PathManager
 from plait.plan.network import addressing, topology
 from plait.plan.routes.tables import Routing
 from plait.plan.traffic.entries import Entry
 from plait.plan.traffic.flow_slots import slots, transport_of
 from plait.plan.traffic.flows import Ways
+from plait.plan.traffic.missing_subflows import absent
 from plait.plan.traffic.program_paths import ProgramPairs
 
 if TYPE_CHECKING:
     from plait.plan.model.plan import Path
-    from plait.plan.mptcp.missing_subflows import MissingSubflow
     from plait.plan.network.model import Topology
+    from plait.plan.traffic.missing_subflows import MissingSubflow
     from plait.scenario import Scenario
     from plait.scenario.fields.conditions import Conditions
 
@@ -43,7 +43,7 @@ class Structure:
         return [entry for entry in self.entries if entry.uses_mptcp]
 
     def missing_subflows(self) -> list[list[MissingSubflow]]:
-        """Return the missing subflows of each entry (see `plait.plan.mptcp.missing_subflows`)."""
+        """Return the missing subflows of each entry (see `plait.plan.traffic.missing_subflows`)."""
         mptcp = self.mptcp_entries
         return [absent(self.manager, entry, mptcp) if entry in mptcp else [] for entry in self.entries]
 

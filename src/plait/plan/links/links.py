@@ -13,13 +13,13 @@ from plait.frames import frame_bytes
 from plait.plan.links.distributions import UNIFORM, netem_jitter_ns
 from plait.plan.links.queue_lengths import ShapedInterface, queue_length
 from plait.plan.links.queue_managers import manager
-from plait.plan.links.traces import Followed
 from plait.plan.model.applications import File
 from plait.plan.model.links import Link, LinkDirection, VethEnd
 from plait.plan.model.plan import Redirect, Veth
 from plait.plan.model.qdiscs import Gemodel, PlaitTrace
 from plait.plan.network.middlebox import middleboxes
 from plait.plan.network.model import WIRE
+from plait.plan.network.traces import Followed
 from plait.scenario.fields.traces import OPPORTUNITY_BYTES, Opportunities
 from plait.units import Queue
 

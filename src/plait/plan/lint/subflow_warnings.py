@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from plait.cautions import Code
 from plait.plan.lint.finding import LintFinding
-from plait.plan.mptcp.missing_subflows import Reason
 from plait.plan.traffic.flow_slots import slots
+from plait.plan.traffic.missing_subflows import Reason
 from plait.units import Rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from plait.plan.model.plan import Flow, Plan
-    from plait.plan.mptcp.missing_subflows import MissingSubflow
+    from plait.plan.traffic.missing_subflows import MissingSubflow
     from plait.scenario import Scenario
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.plan.links.traces import followed
 from plait.plan.network import ifnames
 from plait.plan.network.model import Port, Segment, Topology, TopologyLink
 from plait.plan.network.openflow import Fabric
+from plait.plan.network.traces import followed
 from plait.scenario.located import error_at
 from plait.scenario.names import LinkName, read_link_name
 

@@ -1,14 +1,20 @@
-"""Chains of stock kernels have lines of netem wherever these do what a token bucket and its queue do, but exactly."""
+"""Kernels get links as devices or as chains, with lines of netem where these do exactly what a token bucket does."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import pytest
 
 from plait.plan.links.chain import with_chains
+from plait.plan.links.changes import link_changes
 from plait.plan.model.qdiscs import Netem
 from plait.plan.resolve import resolve
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand
+
+if TYPE_CHECKING:
+    from plait.plan.model.plan import Plan
 
 TEXT = """\
 title: One link
@@ -64,3 +70,53 @@ def test_a_chain_keeps_its_token_bucket_where_netem_does_something_else(link: st
 
 def test_an_unlimited_link_has_no_line() -> None:
     assert kinds_of("delay: 5ms") == ["netem"]
+
+
+def plan_with(link: str, more: str = "") -> Plan:
+    return resolve(expand(parse(TEXT.replace("LINK", link) + more, "test.yaml"))[0].scenario, 1)
+
+
+def test_a_link_becomes_a_device_between_its_two_nodes() -> None:
+    plan = plan_with("rate: 5mbit", "events: [{at: 2s, set: {a-b: {rate: 2mbit}}}]\n")
+    made = with_chains(plan, devices=True)
+    assert (made.network.qdiscs, made.network.veths, made.network.redirects) == ((), (), ())
+    assert [end.ifname for end in made.links[0].ends or ()] == ["a-eth0", "b-eth0"]
+    assert made.links[0].directions == plan.links[0].directions
+    assert made.events == plan.events
+
+
+@pytest.mark.parametrize("link", ["rate: 5mbit, middlebox: {strip: all}", "rate: 5mbit, delay: 5ms"])
+def test_only_what_a_device_lacks_stays_a_chain(link: str) -> None:
+    made = with_chains(plan_with(link), devices=True, exact=False)
+    is_chain = "middlebox" in link
+    assert bool(made.network.qdiscs) == (made.links[0].ends is None) == is_chain
+    assert len(made.network.veths) == (2 if is_chain else 0)
+
+
+def test_changes_of_rates_are_read_also_from_plans_that_have_qdiscs() -> None:
+    bucket = "rate: 8mbit, bucket: {baseline: 1mbit, burst: 1MB}"
+    events = "events: [{at: 1s, set: {a-b: {bucket: {baseline: 2mbit, burst: 2MB}}}}, {at: 2s, cut: a-b}]\n"
+    plan = plan_with(bucket, events)
+    earlier = with_chains(plan, exact=False)
+    assert {action.kind for event in earlier.events for action in event.actions} == {"change_qdisc"}
+    known, read = (
+        [
+            (
+                change.event.t_us,
+                change.now.name,
+                change.now.rate_bps,
+                change.now.baseline_bps,
+                change.now.burst_bytes,
+            )
+            for change in link_changes(each)
+            if change.moves_rate
+        ]
+        for each in (plan, earlier)
+    )
+    assert known == read
+    assert [change[2:] for change in read] == [(8_000_000, 2_000_000, 2_000_000)] * 2
+
+
+def test_a_plan_with_qdiscs_stays_as_it_is() -> None:
+    chain = with_chains(plan_with("rate: 5mbit"), exact=False)
+    assert with_chains(chain) is chain

@@ -7,9 +7,13 @@ use std::process::Command;
 fn main() {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("..");
     let out = env::var_os("OUT_DIR").expect("cargo sets it");
-    for source in
-        ["src/plait/plan/model", "src/plait/dataset/model.py", "src/plait/parts.py", "src/plait/frames.py", "tools/contract.py"]
-    {
+    for source in [
+        "src/plait/plan/model",
+        "src/plait/dataset/model.py",
+        "src/plait/parts.py",
+        "src/plait/frames.py",
+        "tools/contract.py",
+    ] {
         println!("cargo:rerun-if-changed={}", root.join(source).display());
     }
     println!("cargo:rerun-if-env-changed=PLAIT_PYTHON");

@@ -87,12 +87,11 @@ fn conditions(
         list.push((BUCKET_RATE, bps.to_ne_bytes().to_vec()));
         list.push((BUCKET_BURST, limit(bytes).to_ne_bytes().to_vec()));
     }
-    match &is.manager {
-        Some(manager) => push_manager(&mut list, manager, occasion)?,
-        None => {
-            list.push((QUEUE_PACKETS, limit(is.queue_packets.unwrap_or_default()).to_ne_bytes().to_vec()));
-            list.push((QUEUE_BYTES, limit(is.queue_bytes.unwrap_or_default()).to_ne_bytes().to_vec()));
-        }
+    if let Some(manager) = &is.manager {
+        push_manager(&mut list, manager, occasion)?;
+    } else {
+        list.push((QUEUE_PACKETS, limit(is.queue_packets.unwrap_or_default()).to_ne_bytes().to_vec()));
+        list.push((QUEUE_BYTES, limit(is.queue_bytes.unwrap_or_default()).to_ne_bytes().to_vec()));
     }
     Ok(list)
 }

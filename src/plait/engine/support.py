@@ -124,9 +124,11 @@ def _events(plan: Plan) -> Iterator[Use]:
             yield Use("link events", "events")
         if kinds - {"change_link", "set_device"}:
             yield Use("node events", "events")
-    for change in link_changes(plan):
-        if change.moves_rate and change.now.baseline_bps is not None:
-            yield Use("bucket events", "events", change.event.subject)
+    moved = (
+        change for change in link_changes(plan) if change.moves_rate and change.now.baseline_bps is not None
+    )
+    for _, subject in dict.fromkeys((change.event.t_us, change.event.subject) for change in moved):
+        yield Use("bucket events", "events", subject)
 
 
 def _machine(plan: Plan) -> Iterator[Use]:

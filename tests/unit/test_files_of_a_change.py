@@ -31,7 +31,7 @@ class Change:
 CHANGES = {
     "link condition": Change(
         r"\bcorrupt(_ratio)?\b",
-        most=18,
+        most=16,
         users=frozenset(
             {
                 "src/plait/kernel/checkout.py",  # a damaged download
@@ -42,7 +42,7 @@ CHANGES = {
     ),
     "kind of traffic": Change(
         r"\bon_off\b|\bOnOff\b",
-        most=17,
+        most=15,
         users=frozenset(
             {
                 "src/plait/scenario/spelling.py",  # spellings of the last version

@@ -16,7 +16,7 @@ from plait.parts import U16, U32, U64, Address, Count, Micros, Record
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 Shape = Literal["flat", "fat_tree"]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
 from plait.parts import (
     GROUP,
@@ -214,7 +214,11 @@ class TransferSpec(OneWay):
     """Number of bytes to send."""
     file: str | None = None
     """File to send: a path relative to the scenario file, or an absolute path."""
-    back: Annotated[Size | bool, BeforeValidator(_returned, json_schema_input_type=Size | bool)] = False
+    back: Annotated[
+        Size | bool,
+        BeforeValidator(_returned, json_schema_input_type=Size | bool),
+        PlainSerializer(lambda value: value if isinstance(value, bool) else str(value)),
+    ] = False
     """Whether the receiver also sends, at the same time and on the same connection: `true` for as many bytes, or a
     number of bytes."""
     first: Size | None = None

@@ -44,7 +44,7 @@ def test_a_disturbed_trial_is_shown_and_not_counted(tmp_path: Path) -> None:
     study = read_study(tmp_path / "out")
     (case,) = study.cases
     assert [row.index for row in case.rows] == [0, 2]
-    assert [(trial.index, trial.reason) for trial in case.excluded] == [(1, REASON)]
+    assert [(exclusion.trial, exclusion.reason) for exclusion in case.excluded] == [(1, REASON)]
     kept = read_provenance(tmp_path / "out" / "trials" / case.name / "001")
     assert (kept.status, kept.excluded) == ("ok", REASON)
     caution = next(caution for caution in study.cautions if caution.code == "TRIALS_DISTURBED")

@@ -21,7 +21,8 @@ from pydantic import WithJsonSchema
 
 from plait.dataset.model import ALL_TABLES
 from plait.parts import Record
-from plait.plan.model import applications, forwarding, links, monitors, mptcp, plan, programs, qdiscs
+from plait.plan.model import forwarding, links, monitors, mptcp, plan, programs, qdiscs, sockets
+from plait.traffic import gaps, kinds, prototype, request, transfer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
 
     from pydantic.fields import FieldInfo
 
-MODULES = (applications, forwarding, links, monitors, mptcp, plan, programs, qdiscs)
+MODULES = (
+    *(forwarding, links, monitors, mptcp, plan, programs, qdiscs, sockets),
+    *(gaps, kinds, prototype, request, transfer),
+)
 KEYWORDS = {"loop", "type", "match", "use"}
 CELLS = {pl.Int64: "i64", pl.String: "Text", pl.Boolean: "bool"}
 WORDS = "#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]"
@@ -58,7 +62,7 @@ class Contract:
         self.choices: dict[str, Any] = {}
         self.unions: dict[str, Any] = {}
         for name, value in (item for module in modules for item in vars(module).items()):
-            if isinstance(value, type) and issubclass(value, Record) and value is not Record:
+            if isinstance(value, type) and issubclass(value, Record) and value.model_fields:
                 self.records[name] = value
             elif get_origin(value) is Literal:
                 self.choices[name] = value

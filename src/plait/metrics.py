@@ -14,6 +14,8 @@ import re
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from plait.traffic.kinds import CONNECTIONS, GREEDY, JOBS, TIMED
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -73,8 +75,11 @@ class Metric:
     """`MPTCP gives 1.9 times the goodput of TCP`."""
     superlative: str = ""
     """`the highest goodput`."""
-    speaks_for: tuple[str, ...] = ()
-    """The kinds of flows whose headline metric it is."""
+
+    @property
+    def speaks_for(self) -> tuple[str, ...]:
+        """The kinds of flows whose headline metric it is."""
+        return tuple(kind for kind, job in JOBS.items() if self.name == job.HEADLINE)
 
     @property
     def noun(self) -> str:
@@ -119,14 +124,7 @@ def _probe_loss(trial: TrialData) -> float:
     return float(probes["rtt_us"].null_count() / probes.height)
 
 
-CONNECTIONS = (
-    *("bulk", "transfer", "stream", "on_off", "request"),
-    *("page", "page_connection", "program", "prototype"),
-)
-EVERY = (*CONNECTIONS, "udp")
-GREEDY = ("bulk", "transfer")
-"""The kinds of flows that take what they can get; what others get is no measure of the links."""
-TIMED = ("stream", "on_off")
+EVERY = tuple(JOBS)
 PROGRAM: tuple[Owner, ...] = ("PROGRAM",)
 FLOW: tuple[Owner, ...] = ("trial", "FLOW")
 LINK: tuple[Owner, ...] = ("trial", "LINK")
@@ -138,13 +136,13 @@ _METRICS = (
     Metric(
         "completion_s", "Completion time", ("transfer",), "trial.completion_s", better="less",
         owners=("trial", "FLOW", "PROGRAM"), heading="completion time", short="completion", verb="takes",
-        superlative="shortest", figure="completion-time", speaks_for=("transfer",),
+        superlative="shortest", figure="completion-time",
     ),
     Metric(
         "page_load_s", "Page load time", ("page",),
         "from the first connect() to the last byte, mean over pages", better="less", owners=FLOW,
         heading="page load", verb="takes", superlative="shortest", figure="page-load-time",
-        speaks_for=("page",), beside="page_load_s",
+        beside="page_load_s",
     ),
     Metric(
         "page_load_p95_s", "95th percentile of page load time", ("page",), f"{RANK}, over pages",
@@ -158,7 +156,7 @@ _METRICS = (
     Metric(
         "request_latency_p95_us", "95th percentile of request latency", ("request",), RANK, better="less",
         owners=FLOW, heading="latency p95", superlative="lowest", figure="request-latency",
-        speaks_for=("request",), beside="request_latency_p95_us",
+        beside="request_latency_p95_us",
     ),
     Metric(
         "request_latency_p99_us", "99th percentile of request latency", ("request",), RANK, better="less",
@@ -174,7 +172,7 @@ _METRICS = (
     ),
     Metric(
         "message_delay_p95_us", "95th percentile of message delay", TIMED, RANK, better="less", owners=FLOW,
-        heading="delay p95", superlative="lowest", figure="message-delay", speaks_for=TIMED,
+        heading="delay p95", superlative="lowest", figure="message-delay",
         beside="message_delay_p95_us",
     ),
     Metric(
@@ -187,7 +185,7 @@ _METRICS = (
     Metric(
         "goodput_bps", "Goodput", EVERY, "users.goodput_bps", better="more",
         owners=("trial", "FLOW", "PROGRAM"), heading="goodput", verb="gives", superlative="highest",
-        figure="goodput", speaks_for=("bulk", "page_connection", "program", "prototype"),
+        figure="goodput",
     ),
     Metric(
         "steady_goodput_bps", "Steady goodput", EVERY, "windows.steady_goodput_bps", better="more", owners=FLOW,
@@ -305,7 +303,7 @@ _METRICS = (
     Metric(
         "udp_loss_ratio", "Share of UDP packets lost", ("udp",), "UDP packets that did not arrive / all",
         better="less", owners=FLOW, heading="UDP loss", prose="share of UDP packets lost",
-        superlative="smallest", figure="udp-loss", speaks_for=("udp",), form="percent",
+        superlative="smallest", figure="udp-loss", form="percent",
         beside="udp_loss_ratio",
     ),
     Metric("udp_delay_p50_us", "Median UDP delay", ("udp",), RANK, owners=FLOW),

@@ -366,3 +366,25 @@ class Queue(Text):
             "pattern": rf"^(\d+(\.\d+)?|\.\d+)\s*({names})$",
             "examples": ["100pkt", "64KiB", "1bdp"],
         }
+
+
+class TimeText(Text):
+    """A time of traffic with a form of its own, which equals others with the same text."""
+
+    TIME: ClassVar[str] = r"(\d+(\.\d+)?|\.\d+)\s*(ns|us|ms|s|min|h)"
+    """Pattern of a duration."""
+    pattern: ClassVar[str] = ""
+    examples: ClassVar[tuple[str, ...]] = ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and str(other) == str(self)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    @classmethod
+    def _schema(cls) -> JsonSchemaValue:
+        return {"type": "string", "pattern": cls.pattern, "examples": list(cls.examples)}

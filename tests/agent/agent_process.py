@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from plait.binaries import AGENT
 from plait.plan.identity import plan_bytes
-from plait.plan.model.applications import Bulk, Transfer
 from plait.plan.model.links import VethEnd
 from plait.plan.model.mptcp import Endpoint, Mptcp
 from plait.plan.model.plan import Flow, Machine, Namespace, Network, Plan, Rule, Side, Veth
 from plait.plan.model.plan import Route as PlannedRoute
 from plait.plan.model.qdiscs import Qdisc, Tbf
+from plait.traffic.bulk import Bulk
+from plait.traffic.transfer import Transfer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from plait.frames import DEFAULT_MTU
-from plait.plan.model.applications import Bulk, File, Transfer
 from plait.plan.model.links import Link, LinkDirection, VethEnd
 from plait.plan.model.plan import Flow, Machine, Namespace, Network, Path, Plan, Side, Veth
+from plait.traffic.bulk import Bulk
+from plait.traffic.transfer import File, Transfer
 
 SAMPLE_INTERVAL_US = 100_000
 

@@ -13,7 +13,8 @@ import polars as pl
 
 from plait.dataset.model import ALL_TABLES, TABLES
 from plait.frames import DEFAULT_MTU, DSS, FULL_PAYLOAD, frame_bytes
-from plait.plan.model.applications import Bulk, Transfer
+from plait.traffic.bulk import Bulk
+from plait.traffic.transfer import Transfer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -26,7 +26,9 @@ STAGES = {
     *("scenario", "hosts", "plan", "dataset", "kernel", "engine", "calibration", "measure"),
     *("analysis", "explain", "results", "report", "study"),
 }
+# `traffic` crosses the stages: each of its files is one kind of traffic for all of them, and knows none of them.
 MAY_IMPORT = {
+    "traffic": set(),
     "scenario": set(),
     "prototype": set(),
     "hosts": {"scenario"},
@@ -50,9 +52,9 @@ MAY_IMPORT = {
 }
 SERVES_ALL = {
     *("binaries", "cache", "cautions", "errors", "files", "frames", "label_text"),
-    *("limits", "metrics", "parts", "seeds", "units", "version", "whole_files", "process_pool"),
+    *("limits", "metrics", "parts", "seeds", "traffic", "units", "version", "whole_files", "process_pool"),
 }
-PURE = ("scenario/scenario", "plan", "analysis", "explain")
+PURE = ("scenario/scenario", "traffic", "plan", "analysis", "explain")
 IMPURE = {"subprocess", "socket", "threading", "time", "datetime", "random", "os", "shutil", "tempfile"}
 
 FUNCTION_WORDS = set(

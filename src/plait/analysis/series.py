@@ -16,7 +16,7 @@ import polars as pl
 from plait.analysis.by_flow import known_samples
 from plait.analysis.metrics.programs import without_control
 from plait.analysis.translation import path_name
-from plait.plan.model.applications import Connection
+from plait.traffic.program import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

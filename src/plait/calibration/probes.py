@@ -22,9 +22,9 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from plait.calibration.settings import LOCATION
-from plait.plan.model.applications import Udp
 from plait.plan.resolve import distributions, resolve
 from plait.scenario import Scenario
+from plait.traffic.udp import Udp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

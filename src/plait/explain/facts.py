@@ -16,7 +16,6 @@ import polars as pl
 from plait.analysis.by_flow import known_samples
 from plait.analysis.translation import path_name
 from plait.explain.capacity import NetworkTimeline, capacity_bps
-from plait.plan.model.applications import Bulk, Transfer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,7 +85,7 @@ def explained_flow(flow: Flow) -> ExplainedFlow:
         client=flow.client.netns,
         server=flow.server.netns,
         paths=flow.paths,
-        greedy=isinstance(flow.application, (Bulk, Transfer)),
+        greedy=flow.application.GREEDY,
         flow=flow,
     )
 

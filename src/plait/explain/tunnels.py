@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from plait.analysis.metrics.programs import peers_between
-from plait.plan.model.applications import Connection
+from plait.traffic.program import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -15,9 +15,9 @@ from plait.engine.remote.exchange import Exchange
 from plait.errors import TrialError
 from plait.frames import IPV4_HEADER, IPV6_HEADER
 from plait.measure.packets import PacketTimes
-from plait.plan.model.applications import Udp
 from plait.plan.model.monitors import Monitors
 from plait.plan.model.plan import Flow, Machine, Namespace, Network, Plan, Side
+from plait.traffic.udp import Udp
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.plan.model.applications import OnOff, Request
 from plait.plan.model.links import ChangeLink, LinkDirection
 from plait.plan.model.qdiscs import PlaitRed, Red
 
@@ -53,15 +52,5 @@ def _without_seeds(plan: Plan) -> Plan:
         )
         for link in plan.links
     )
-    flows = tuple(
-        flow.model_copy(update={"application": flow.application.model_copy(update={"seed": 0})})
-        if isinstance(flow.application, (OnOff, Request)) and not _gaps_drawn(flow.application)
-        else flow
-        for flow in plan.flows
-    )
+    flows = tuple(flow.model_copy(update={"application": flow.application.unseeded()}) for flow in plan.flows)
     return plan.model_copy(update={"seed": 0, "links": links, "flows": flows})
-
-
-def _gaps_drawn(application: OnOff | Request) -> bool:
-    gaps = (application.on, application.off) if isinstance(application, OnOff) else (application.gap,)
-    return any(gap is not None and gap.exponential for gap in gaps)

@@ -13,7 +13,6 @@ from plait.plan import events
 from plait.plan.links import links
 from plait.plan.links.distributions import UNIFORM, table
 from plait.plan.links.shared_buckets import buckets
-from plait.plan.model.applications import MAX_MESSAGES, PageConnection, Udp
 from plait.plan.model.forwarding import Nat
 from plait.plan.model.links import ChangeLink
 from plait.plan.model.plan import Bridge, Machine, Measure, Namespace, Network, PauseAt, Plan
@@ -52,6 +51,8 @@ if TYPE_CHECKING:
 
 MEMORY_MIB = 256
 MAX_MEMORY_MIB = 16_384
+MAX_MESSAGES = 2_000_000
+"""The limit for one trial. plait refuses a scenario with more; it never samples them."""
 MAX_START_JITTER_US = 10_000_000
 GRACE_US = 5_000_000
 """Time after the expected end of the last flow."""
@@ -195,11 +196,8 @@ def _started(flow: Flow, scenario: Scenario, slot: Slot, seed: int) -> Flow:
     if slot.turn == 0 and (slot.part == 0 or flow.connection is not None):
         start_us += derived(seed, "start", slot.entry, slot.copy) % (spec.start_jitter.us + 1)
     drawn = application(scenario, slot, flow.carrier, start_us, seed)
-    if isinstance(drawn, Udp) and isinstance(flow.application, Udp):
-        drawn = drawn.model_copy(update={"drain_us": flow.application.drain_us})
-    if isinstance(drawn, PageConnection):
-        drawn = flow.application
-    return flow.model_copy(update={"start_us": start_us, "application": drawn})
+    job = drawn.seeded_from(flow.application)
+    return flow.model_copy(update={"start_us": start_us, "application": job})
 
 
 def _refuse_excess(scenario: Scenario) -> None:

@@ -19,9 +19,9 @@ from plait.analysis.series import TrialSeries, trial_series
 from plait.dataset.trial import read_trial, trial_folder
 from plait.explain import explain_trial
 from plait.explain.unrestricted_paths import unrestricted_paths_of_case
-from plait.metrics import GREEDY
 from plait.report.cached import kept_explanation
 from plait.results.reduce import TrialPlace
+from plait.traffic.kinds import GREEDY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -33,9 +33,9 @@ from plait.scenario.fields.programs import MachineSpec, Memory, ProgramSpec
 from plait.scenario.fields.published import PublishedSpec
 from plait.scenario.fields.settings import MptcpSettings, TcpSettings
 from plait.scenario.fields.spans import MeasureSpec
-from plait.scenario.fields.traffic import Traffic
 from plait.scenario.vary.repeat import Repeat
 from plait.scenario.vary.text import MAX_SWEEP, SHORTHANDS, read_vary
+from plait.traffic.kinds import Traffic
 from plait.units import Ratio
 
 if TYPE_CHECKING:

@@ -8,9 +8,7 @@ from math import prod, sqrt
 from typing import TYPE_CHECKING
 
 from plait.frames import DEFAULT_MTU
-from plait.plan.model.applications import Bulk, OnOff, Page, Request, Stream, Transfer, Udp
 from plait.plan.network.framing import full_segment
-from plait.plan.traffic.applications import messages
 
 if TYPE_CHECKING:
     from plait.plan.model.links import LinkDirection
@@ -69,27 +67,12 @@ def _rate_bps(flow: Flow, directions: dict[str, LinkDirection], crossing: Counte
 
 def _frames(flow: Flow, rate: float, payload: int, frame: int) -> float:
     """Return the number of data frames of a flow at `rate` bit/s, with `payload` bytes in each `frame` bytes."""
-    match flow.application:
-        case Transfer(bytes=size):
-            return size / payload
-        case Bulk(duration_us=duration_us) | OnOff(duration_us=duration_us, message_bytes=None):
-            return rate * (duration_us or 0) / 8e6 / frame
-        case Page(objects=objects):
-            return sum(1 + size / payload for size in objects)
-        case Stream(message_bytes=size) | Udp(packet_bytes=size) | Request(response_bytes=size):
-            return messages(flow) * (1 + size / payload)
-        case OnOff(message_bytes=int(size)):
-            return messages(flow) * (1 + size / payload)
-    return 0.0
+    return flow.application.frames(flow, rate, payload, frame)
 
 
 def _duration_us(flow: Flow, rate: float, payload: int, frame: int) -> float:
     """Return the approximate duration of a flow in virtual time."""
-    match flow.application:
-        case (
-            Bulk(duration_us=duration_us) | OnOff(duration_us=duration_us) | Request(duration_us=duration_us)
-        ) if duration_us:
-            return duration_us
-        case Stream(interval_ns=gap, count=count) | Udp(interval_ns=gap, count=count):
-            return gap * count / 1000
+    sends_ns = flow.application.sends_ns
+    if sends_ns is not None:
+        return sends_ns / 1000
     return _frames(flow, rate, payload, frame) * frame * 8e6 / rate

@@ -17,12 +17,12 @@ from plait.engine.engine import Interrupted
 from plait.errors import DataError
 from plait.files import Folder
 from plait.plan.identity import plan_bytes, trial_identity
-from plait.plan.model.applications import Transfer
 from plait.seeds import trial_seed
 from plait.study.executors.execution import execute
 from plait.study.executors.packed_folder import unpack
 from plait.study.executors.task import TrialTask, pack_plan
 from plait.study.study import TrialOutcome
+from plait.traffic.transfer import Transfer
 from plait.version import __version__
 
 if TYPE_CHECKING:

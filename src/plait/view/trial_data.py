@@ -21,11 +21,11 @@ from plait.dataset.trial import making_sense, read_trial, trial_folder
 from plait.explain import explain_trial
 from plait.explain.causes import CAUSES
 from plait.explain.unrestricted_paths import unrestricted_paths_of_case
-from plait.metrics import GREEDY
 from plait.report.drawing.link_labels import LinkLabels
 from plait.report.drawing.network import coloured_paths, draw
 from plait.report.page.sections import share_view
 from plait.report.render.theme import LIGHT, PATHS
+from plait.traffic.kinds import GREEDY
 from plait.view.encode import rounded
 from plait.view.study_data import metric_view, ordered_metrics
 

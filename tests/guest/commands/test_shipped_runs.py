@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conftest import run_plan
-from plait.plan.model.applications import Bulk, OnOff, Request, Stream, Transfer
 from plait.plan.resolve import resolve
 from plait.scenario import load
 from plait.scenario.read.library import shipped
 from plait.scenario.vary.cases import expand
 from plait.seeds import trial_seed
+from plait.traffic.bulk import Bulk
+from plait.traffic.on_off import OnOff
+from plait.traffic.request import Request
+from plait.traffic.stream import Stream
+from plait.traffic.transfer import Transfer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,7 +19,7 @@ from plait.analysis.metrics.catalogue import heading_of, metric_of, title_of, un
 from plait.analysis.values import scale_of, show
 from plait.dataset.model import ALL_TABLES
 from plait.metrics import CATALOGUE, COMPARED
-from plait.plan.model.applications import Application
+from plait.traffic.kinds import Application
 
 PACKAGE = Path(plait.__file__).parent
 SUPPORT = Path(__file__).parents[2] / "support"

@@ -14,7 +14,7 @@ from plait.analysis.cautions.observations import cautions, observe
 from plait.analysis.metrics.ideal import ideal_goodput_bps, payload_ratio, single_path_goodputs_bps
 from plait.analysis.metrics.trial import Metrics, jain_index, trial_metrics
 from plait.analysis.series import MOST_SERIES, POINTS, trial_series
-from plait.plan.model.applications import Request
+from plait.traffic.request import Request
 
 if TYPE_CHECKING:
     from plait.plan.model.plan import Plan

@@ -14,7 +14,8 @@ from plait.explain import explain_trial
 from plait.explain.causes import CAUSES, Cause
 from plait.explain.effect import effect
 from plait.metrics import COMPARED
-from plait.plan.model.applications import Application, Connection
+from plait.traffic.kinds import Application
+from plait.traffic.program import Connection
 from scenario_samples import plan_of
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ import pytest
 from plait.explain import Cause, FlowExplanation, Share
 from plait.explain.causes import next_step, remedy
 from plait.explain.changes import Suspect
-from plait.plan.model.applications import Prototype
 from plait.plan.resolve import resolve
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand
+from plait.traffic.prototype import Prototype
 
 if TYPE_CHECKING:
     from plait.plan.model.plan import Plan

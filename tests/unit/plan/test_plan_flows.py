@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plait.plan.links.chain import with_chains
-from plait.plan.model.applications import Transfer
+from plait.traffic.transfer import Transfer
 from scenario_samples import ISLANDS, MESH, TWO, direct, mistakes_as_text, plan_of
 
 if TYPE_CHECKING:

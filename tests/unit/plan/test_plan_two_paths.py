@@ -7,13 +7,13 @@ import pytest
 from plait.errors import RequestError
 from plait.plan.identity import plan_bytes, trial_identity
 from plait.plan.links.chain import with_chains
-from plait.plan.model.applications import Bulk
 from plait.plan.model.plan import Plan
 from plait.plan.model.qdiscs import Netem, Pfifo, Tbf
 from plait.plan.resolve import resolve
 from plait.scenario import load
 from plait.scenario.vary.cases import expand
 from plait.seeds import trial_seed
+from plait.traffic.bulk import Bulk
 
 
 @pytest.fixture(scope="module")

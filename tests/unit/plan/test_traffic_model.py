@@ -5,19 +5,16 @@ from __future__ import annotations
 import pytest
 
 from plait.analysis.metrics.users import goodput_bps, users
-from plait.plan.model.applications import (
-    Bulk,
-    First,
-    Gap,
-    OnOff,
-    Page,
-    Request,
-    SocketOptions,
-    Stream,
-    Transfer,
-    Udp,
-)
+from plait.plan.model.sockets import SocketOptions
 from plait.plan.shell.script import to_shell
+from plait.traffic.bulk import Bulk
+from plait.traffic.gaps import Gap
+from plait.traffic.on_off import OnOff
+from plait.traffic.page import Page
+from plait.traffic.request import Request
+from plait.traffic.stream import Stream
+from plait.traffic.transfer import First, Transfer
+from plait.traffic.udp import Udp
 from scenario_samples import direct, mistakes_as_text, plan_of
 
 LINK = "a-b: {rate: 10mbit, delay: 10ms}"

@@ -15,7 +15,7 @@ from plait.prototype.path import SendingPath
 from plait.prototype.receiver import Receiver, ReorderBuffer
 from plait.prototype.schedulers import SCHEDULERS
 from plait.prototype.sender import Sender, content
-from plait.scenario.fields import programs
+from plait.traffic import prototype as kind
 
 EQUAL = (MemoryLine(10e6, 0.01), MemoryLine(10e6, 0.01))
 
@@ -94,7 +94,7 @@ def test_a_shipped_scheduler_has_at_most_forty_lines(name: str) -> None:
 
 
 def test_scenarios_know_the_shipped_schedulers() -> None:
-    assert set(programs.SCHEDULERS) == set(SCHEDULERS)
+    assert set(kind.SCHEDULERS) == set(SCHEDULERS)
 
 
 PICKS = {

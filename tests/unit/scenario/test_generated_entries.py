@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plait.plan.model.applications import Bulk, Transfer
 from plait.scenario import parse
 from plait.scenario.generators.traffic import derangement
+from plait.traffic.bulk import Bulk
+from plait.traffic.transfer import Transfer
 from scenario_samples import all_plans, mistakes_as_text, plan_of
 
 FAT_TREE = "title: t\nnetwork: {generator: fat-tree, k: 4}\n"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from plait.scenario.fields.traffic import KEYS, Traffic
 from plait.scenario.read import placeholders
+from plait.traffic.kinds import KEYS, Traffic
 from scenario_samples import mistakes, mistakes_as_text
 
 RICH = """\

@@ -12,13 +12,14 @@ import pytest
 from test_scenario_properties import FULL
 
 from plait.errors import ScenarioError
-from plait.plan.model.applications import Bulk, File, Transfer
 from plait.plan.resolve import resolve
 from plait.scenario import load, parse
 from plait.scenario.read import library
 from plait.scenario.read.document import read
 from plait.scenario.schema import schema, schema_text
 from plait.scenario.vary.cases import expand
+from plait.traffic.bulk import Bulk
+from plait.traffic.transfer import File, Transfer
 from scenario_samples import TWO, all_plans, direct, plan_of
 
 ROOT = Path(__file__).parents[3]

@@ -15,7 +15,7 @@ import polars as pl
 
 from plait.analysis.cautions.join_time import had_time_to_join
 from plait.analysis.metrics.programs import is_control
-from plait.plan.model.applications import Connection
+from plait.traffic.program import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

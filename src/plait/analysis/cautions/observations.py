@@ -13,7 +13,7 @@ from plait.analysis.cautions.mptcp import Observation, findings
 from plait.analysis.gaps import part
 from plait.analysis.metrics.trial import SYN_AND_FIN
 from plait.cautions import TRIALS_DISTURBED, Caution
-from plait.metrics import GREEDY
+from plait.traffic.kinds import GREEDY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from plait.metrics import nearest_rank
-from plait.plan.model.applications import Page
+from plait.traffic.kinds import JOBS
+from plait.traffic.page import Page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +24,9 @@ Messages = dict[int, pl.DataFrame]
 """The rows of the table of messages by flow."""
 
 PERCENTILES = ((0.5, "p50"), (0.95, "p95"), (0.99, "p99"))
-PREFIX = {"stream": "message_delay", "on_off": "message_delay", "request": "request_latency"}
+PREFIX = {
+    kind: job.MEASURED_DELAY for kind, job in JOBS.items() if job.MEASURED_DELAY is not None and kind != "udp"
+}
 """By the kind of a flow, the start of the names of its metrics."""
 
 

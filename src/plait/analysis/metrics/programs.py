@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from plait.analysis.gaps import part
 from plait.analysis.metrics.users import goodput_bps
 from plait.analysis.translation import with_translation
-from plait.plan.model.applications import Connection
 from plait.plan.model.plan import Flow, Path, Side
+from plait.traffic.program import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -22,8 +22,9 @@ from plait.analysis.metrics.users import foreground, goodput_bps, users
 from plait.analysis.metrics.windows import second_subflow_s, steady_goodput_bps
 from plait.analysis.queueing import queue_metrics
 from plait.analysis.translation import path_name
-from plait.metrics import CATALOGUE, GREEDY, TrialData
-from plait.plan.model.applications import Connection
+from plait.metrics import CATALOGUE, TrialData
+from plait.traffic.kinds import GREEDY
+from plait.traffic.program import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.plan.model.applications import PageConnection
+from plait.traffic.page import PageConnection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

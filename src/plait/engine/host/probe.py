@@ -16,10 +16,10 @@ from plait.engine.engine import Job
 from plait.engine.host import agent
 from plait.errors import TrialError, shell_command
 from plait.plan.links.chain import with_chains
-from plait.plan.model.applications import Bulk
 from plait.plan.model.links import VethEnd
 from plait.plan.model.plan import Bridge, Flow, Ifb, Machine, Namespace, Network, Plan, Redirect, Side, Veth
 from plait.plan.model.qdiscs import Bfifo, Codel, FqCodel, Netem, Pfifo, Qdisc, Tbf
+from plait.traffic.bulk import Bulk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -16,9 +16,9 @@ from ipaddress import ip_address
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from plait.plan.model.applications import PageConnection
 from plait.plan.model.monitors import Monitors
 from plait.plan.model.plan import Flow, Machine, Namespace, Network, Plan, Side
+from plait.traffic.page import PageConnection
 
 if TYPE_CHECKING:
     from plait.hosts.model import HostsFile

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 FETCHED = (*TABLES, "messages", "counter_series")
 """The tables that a host may have."""
-ONE_WAY = ("stream", "on_off", "udp")
-"""The kinds of flows whose messages one host sends and another one receives."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +193,7 @@ def joined_messages(plan: Plan, rows: pl.DataFrame) -> pl.DataFrame:
     `sent_us` is null where a host has sent the message and the other one has received it: the difference of their times
     would be no delay.
     """
-    apart = {flow.id for flow in plan.flows if flow.kind in ONE_WAY}
+    apart = {flow.id for flow in plan.flows if not flow.application.ANSWERS}
     is_apart = pl.col("flow").is_in(apart)
     joined = (
         rows.filter(is_apart)

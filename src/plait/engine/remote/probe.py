@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING
 from plait.engine.remote.configure import planned_endpoints
 from plait.engine.remote.mapping import planned_pairs
 from plait.engine.remote.preflight import real_pairs
-from plait.plan.model.applications import Gap, Request, Stream, Udp
 from plait.plan.model.monitors import Monitors
+from plait.traffic.gaps import Gap
+from plait.traffic.request import Request
+from plait.traffic.stream import Stream
+from plait.traffic.udp import Udp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -129,7 +132,7 @@ def _application(flow: Flow, *, joins: bool) -> Request | Stream | Udp:
     if flow.transport == "udp":
         return Udp(packet_bytes=_BYTES, interval_ns=_GAP_US * 1000, count=20, drain_us=PROBE_US - JOIN_US)
     count = JOIN_US // _GAP_US if joins else 2
-    if joins and flow.kind not in ("request", "page", "page_connection"):
+    if joins and not flow.application.ANSWERS:
         # Which side sends first decides which subflows the kernel opens first.
         return Stream(message_bytes=_BYTES, interval_ns=_GAP_US * 1000, count=count)
     gap = Gap(mean_us=_GAP_US)

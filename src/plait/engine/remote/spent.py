@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from plait.errors import TrialError
-from plait.plan.model.applications import Request, Stream, Transfer, Udp
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from plait.hosts.model import Limits
-    from plait.plan.model.plan import Flow, Plan
+    from plait.plan.model.plan import Plan
 
 _RAISE = "raise limits.{limit} in the hosts file if your lines can bear it"
 
@@ -37,14 +36,14 @@ class Spent:
             raise TrialError(
                 f"the trials have used the {self._limits.time} of limits.time; " + _RAISE.format(limit="time")
             )
-        needed = sum(_planned_bytes(flow) for flow in plan.flows)
+        needed = sum(flow.application.certain_bytes for flow in plan.flows)
         if needed > self._left_bytes():
             raise TrialError(
                 f"the trial sends at least {needed} bytes, and {self._left_bytes()} of limits.bytes are left; "
                 + _RAISE.format(limit="bytes")
             )
         for flow in plan.flows:
-            rate = _planned_rate(flow)
+            rate = flow.application.certain_bps
             if rate > self._limits.rate:
                 raise TrialError(
                     f"flow {flow.name} sends at {rate:.0f} bit/s, more than limits.rate ({self._limits.rate}); "
@@ -64,7 +63,9 @@ class Spent:
         if sent_bytes is None:
             rows = tables["subflows"].group_by("flow", "side", "subflow").agg(pl.col("sent_bytes").max())
             sent_bytes = int(rows["sent_bytes"].sum() or 0)
-        self._bytes += sent_bytes + sum(_planned_bytes(flow) for flow in plan.flows if flow.kind == "udp")
+        self._bytes += sent_bytes + sum(
+            flow.application.certain_bytes for flow in plan.flows if flow.kind == "udp"
+        )
         ends = tables["flows"]["end_us"].max()
         self._us += int(ends) if isinstance(ends, int) else plan.end_us
 
@@ -77,22 +78,3 @@ class Spent:
         """Count a trial that sent `sent_bytes` and lasted `us`."""
         self._bytes += sent_bytes
         self._us += us
-
-
-def _planned_bytes(flow: Flow) -> int:
-    match flow.application:
-        case Transfer(bytes=size):
-            return size
-        case Udp(packet_bytes=size, count=count) | Stream(message_bytes=size, count=count):
-            return size * count
-        case Request(response_bytes=size, count=int(count)):
-            return size * count
-    return 0
-
-
-def _planned_rate(flow: Flow) -> float:
-    """Return the rate that a flow sends at whatever happens, in bit/s; 0 if congestion control decides."""
-    match flow.application:
-        case Udp(packet_bytes=size, interval_ns=interval):
-            return math.floor(size * 8e9 / interval)
-    return 0

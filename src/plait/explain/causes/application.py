@@ -10,6 +10,7 @@ from plait.analysis.wording import percent
 from plait.explain.cause import Cause
 from plait.explain.causes.kind import Kind
 from plait.explain.changes import Remedy
+from plait.traffic.kinds import GREEDY
 
 if TYPE_CHECKING:
     from plait.explain.changes import Suspect
@@ -29,7 +30,7 @@ def _always_sending(suspect: Suspect) -> Remedy | None:
     number, kind = suspect.entry
     spec = suspect.scenario.traffic[number].flow
     duration = getattr(spec, "duration", None)
-    if kind in ("bulk", "transfer") or duration is None:
+    if kind in GREEDY or duration is None:
         return None
     ends = {"from": spec.from_, "to": spec.to, "duration": str(duration)}
     return Remedy("an application that always has data", ((f"traffic.{number}", {"bulk": ends}),))

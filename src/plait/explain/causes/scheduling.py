@@ -10,7 +10,7 @@ from plait.analysis.wording import size
 from plait.explain.cause import Cause
 from plait.explain.causes.kind import Kind
 from plait.explain.changes import Remedy
-from plait.plan.model.applications import Prototype
+from plait.traffic.prototype import Prototype
 
 if TYPE_CHECKING:
     from plait.explain.changes import Suspect

@@ -21,7 +21,7 @@ from plait.explain.messages.timing import delivery, messages_of
 from plait.explain.messages.wording import paragraph
 from plait.explain.model import FlowExplanation, PathAccount, Share
 from plait.frames import ETHERNET_HEADER, IPV4_HEADER, IPV6_HEADER, UDP_HEADER
-from plait.plan.model.applications import PageConnection
+from plait.traffic.page import PageConnection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -87,7 +87,7 @@ class LateMessages:
         self._net, self._messages, self._path_uses = network, messages, path_uses
         self._memory_full = memory_full
         self._datagrams = messages.flow.transport == "udp"
-        self._answers = messages.flow.kind in ("request", "page")
+        self._answers = messages.flow.application.ANSWERS
         self._last_slice = len(network.edges) - 2
 
     def shares(self) -> Mapping[Attribution, float]:

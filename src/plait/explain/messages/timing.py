@@ -16,7 +16,7 @@ import polars as pl
 from plait.analysis.metrics.catalogue import speaks_for
 from plait.explain.capacity import capacity_bps
 from plait.explain.model import Delivery
-from plait.plan.model.applications import OnOff, Page, Request, Stream
+from plait.traffic.page import Page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,7 +70,7 @@ class Messages:
     @property
     def behind(self) -> bool:
         """Whether a paced source sends more than the paths carry, so that its messages wait longer and longer."""
-        if not isinstance(self.flow.application, Stream | OnOff) or len(self.sent) < 2:
+        if not self.flow.application.PACED or len(self.sent) < 2:
             return False
         last_delays = self.delay[-max(1, int(LAST_SHARE * len(self.sent))) :]
         duration_us = self.sent[-1] - self.sent[0]
@@ -81,11 +81,11 @@ class Messages:
     @property
     def asked_bps(self) -> float | None:
         """The rate that the source offers while it sends; None if it waits for responses."""
-        application = self.flow.application
-        if isinstance(application, Stream):
-            return application.message_bytes * 8e9 / application.interval_ns
+        job = self.flow.application
+        if job.offered_bps is not None:
+            return job.offered_bps
         duration_us = float(self.sent[-1] - self.sent[0]) if len(self.sent) > 1 else 0.0
-        if isinstance(application, Request | Page) or not duration_us:
+        if job.ANSWERS or not duration_us:
             return None
         return float(np.sum(self.size[:-1])) * 8e6 / duration_us
 
@@ -119,7 +119,7 @@ def _loaded_together(sent: Array, received: Array, size: Array) -> Array:
 
 def _base_us(plan: Plan, flow: Flow, size: Array, together: Array) -> Array:
     """Return the least time over all paths: the delay, `together` at the rate, and the round trips of slow start."""
-    answers = isinstance(flow.application, Request | Page)
+    answers = flow.application.ANSWERS
     rates = [rate for path in flow.paths if (rate := capacity_bps(plan, path))]
     leaving = together * 8e6 / max(rates) if len(rates) == len(flow.paths) else np.zeros(len(size))
     least = np.full(len(size), math.inf)

@@ -8,25 +8,19 @@ from plait.analysis.metrics.catalogue import speaks_for
 from plait.analysis.wording import micros, percent, plain, rate, seconds
 from plait.explain.causes import CAUSES, next_step
 from plait.explain.wording import MAX_NAMED, capacity_noun, causes, paths, places_text, refutation
+from plait.traffic.kinds import JOBS
 
 if TYPE_CHECKING:
     from plait.explain.cause import Cause
     from plait.explain.model import Delivery, FlowExplanation, Share
-
-NOUNS = {
-    "request": ("responses", "Response time"),
-    "page": ("objects", "Object load time"),
-    "udp": ("packets", "Packet delay"),
-}
-"""The names of messages and of their delay, by kind of traffic; others are "messages"."""
 
 
 def paragraph(flow: FlowExplanation) -> tuple[str, ...]:
     """Return the sentences about a flow that has messages."""
     delivery = flow.delivery
     assert delivery is not None
-    kind = next((kind for kind in NOUNS if speaks_for(kind) == delivery.metric), "")
-    noun, delay_noun = NOUNS.get(kind, ("messages", "Message delay"))
+    kind = next((kind for kind in JOBS if speaks_for(kind) == delivery.metric), "bulk")
+    noun, delay_noun = JOBS[kind].NOUNS
     sentences = [_total(flow, delivery, noun, kind), *paths(flow), _delays(delivery, noun, delay_noun)]
     if delivery.kept_pace:
         return (*sentences, *_causes(flow, delivery, noun, kind))

@@ -19,7 +19,7 @@ from plait.analysis.cautions.join_time import patience_us, poor_initial
 from plait.explain.cause import FILLED, Cause
 from plait.explain.time.history import copies, work_causes
 from plait.explain.time.path_time import PathTime
-from plait.plan.model.applications import Transfer
+from plait.traffic.transfer import Transfer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -13,7 +13,6 @@ from plait.frames import frame_bytes
 from plait.plan.links.distributions import UNIFORM, netem_jitter_ns
 from plait.plan.links.queue_lengths import ShapedInterface, queue_length
 from plait.plan.links.queue_managers import manager
-from plait.plan.model.applications import File
 from plait.plan.model.links import Link, LinkDirection, VethEnd
 from plait.plan.model.plan import Redirect, Veth
 from plait.plan.model.qdiscs import Gemodel, PlaitTrace
@@ -21,6 +20,7 @@ from plait.plan.network.middlebox import middleboxes
 from plait.plan.network.model import WIRE
 from plait.plan.network.traces import Followed
 from plait.scenario.fields.traces import OPPORTUNITY_BYTES, Opportunities
+from plait.traffic.transfer import File
 from plait.units import Queue
 
 if TYPE_CHECKING:

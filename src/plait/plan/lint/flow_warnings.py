@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from plait.cautions import Code
 from plait.frames import FULL_PAYLOAD
 from plait.plan.lint.finding import LintFinding
-from plait.plan.model.applications import Bulk, Transfer
 from plait.plan.traffic.flow_slots import slots
+from plait.traffic.bulk import Bulk
+from plait.traffic.transfer import Transfer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.plan.model.applications import Bulk, OnOff, Request, Stream, Udp
-
 if TYPE_CHECKING:
     from plait.plan.model.plan import Flow, Plan
 
@@ -23,20 +21,8 @@ def end_us(plan: Plan) -> int:
 
 def _end_us(flow: Flow, ends: dict[int, int | None]) -> int | None:
     begins = [ends.get(number) for number in flow.after] or [0]
-    lasts = _lasts_us(flow)
+    lasts = flow.application.ends_us
     if lasts is None or flow.after_programs:
         return None
     known = [begin for begin in begins if begin is not None]
     return max(known) + flow.start_us + lasts if len(known) == len(begins) else None
-
-
-def _lasts_us(flow: Flow) -> int | None:
-    """Return for how long a flow offers data; None: until all of it has arrived, or until the others end."""
-    match flow.application:
-        case Bulk(duration_us=lasts) | OnOff(duration_us=lasts) | Request(duration_us=lasts):
-            return lasts
-        case Stream(count=count, interval_ns=interval_ns):
-            return count * interval_ns // 1000
-        case Udp(count=count, interval_ns=interval_ns, drain_us=drain_us):
-            return count * interval_ns // 1000 + drain_us
-    return None

@@ -16,7 +16,6 @@ from pydantic import ConfigDict, Field
 
 from plait.frames import DEFAULT_MTU
 from plait.parts import U16, U32, U64, Address, IfName, Micros, Record
-from plait.plan.model.applications import Application, Prototype, SocketOptions, StreamTransport, Transport
 from plait.plan.model.forwarding import Datapath, Nat, Nexthop  # pydantic needs them at run time
 from plait.plan.model.links import ChangeLink, Link, SharedBucket, VethEnd
 from plait.plan.model.monitors import Monitors
@@ -32,6 +31,8 @@ from plait.plan.model.mptcp import (
 )
 from plait.plan.model.programs import Program
 from plait.plan.model.qdiscs import Distribution, Qdisc
+from plait.plan.model.sockets import SocketOptions, StreamTransport, Transport
+from plait.traffic.kinds import Application
 
 PLAN_SCHEMA = 1
 
@@ -318,8 +319,7 @@ class Flow(Record):
     @property
     def measured_as(self) -> str:
         """Return the kind of flow whose metrics it has: its own, or that of what a prototype carries."""
-        application = self.application
-        return application.measured_as if isinstance(application, Prototype) else application.kind
+        return self.application.measured_as
 
     @property
     def multipath(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import Field
 
 from plait.parts import U16, Micros, Record, Span
-from plait.plan.model.applications import StreamTransport
+from plait.plan.model.sockets import StreamTransport
 
 ResultKind = Literal["iperf3", "json"]
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from plait.parts import U32, U64, Count, IfName, Record, Share
-from plait.plan.model.applications import File
+from plait.traffic.transfer import File
 
 
 class Distribution(Record):

@@ -9,12 +9,9 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from plait.plan.model.applications import Bulk, OnOff, Page, PageConnection, Request, Stream, Transfer, Udp
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from plait.plan.model.applications import Gap
     from plait.plan.model.plan import Flow, Plan
 
 
@@ -50,39 +47,15 @@ def _when(flow: Flow, flows: Sequence[Flow]) -> str:
 
 
 def _example(flow: Flow, flows: Sequence[Flow]) -> Iterator[str]:
-    match flow.application:
-        case Bulk(duration_us=lasts):
-            if lasts is None:
-                yield "until all other flows have ended; stop it by hand"
-            yield from _iperf(flow, f"-t {lasts / 1e6:g}" if lasts is not None else "-t 0")
-        case Transfer(bytes=size, first=first):
-            if first is not None:
-                yield (
-                    f"(each side writes {first.bytes} bytes, waits {first.pause_us / 1e6:g} s, and then writes the "
-                    "rest; iperf3 cannot do that)"
-                )
-            yield from _iperf(flow, f"-n {size}")
-        case Stream(message_bytes=size, interval_ns=pace, count=count):
-            yield f"{count} messages of {size} bytes, one every {pace / 1e6:g} ms; iperf3 does not measure their delays"
-            yield from _iperf(flow, f"-b {size * 8 * 10**9 // pace} -l {size} -n {size * count}")
-        case Udp(packet_bytes=size, interval_ns=pace, count=count):
-            yield f"{count} packets of {size} bytes, one every {pace / 1e6:g} ms"
-            yield from _iperf(flow, f"-u -b {size * 8 * 10**9 // pace} -l {size} -t {pace * count / 1e9:g}")
-        case OnOff():
-            yield from _on_off(flow, flow.application)
-        case Request():
-            yield from _requests(flow, flow.application)
-        case Page(objects=objects, request_bytes=asked):
-            yield (
-                f"{len(objects)} objects of {sum(objects)} bytes in all, the first one alone, then over parallel "
-                f"connections; requests have {asked} bytes (a web server and curl --parallel are similar)"
-            )
-        case PageConnection(page=page):
-            yield f"a further connection of {flows[page].name}"
+    for step in flow.application.by_hand([other.name for other in flows]):
+        if isinstance(step, str):
+            yield step
+        else:
+            yield from _COMMANDS[step.program](flow, step.options)
     yield from _unsupported_options(flow)
 
 
-def _iperf(flow: Flow, how: str) -> Iterator[str]:
+def _iperf3(flow: Flow, amount: str) -> Iterator[str]:
     prefix = "mptcpize run " if flow.transport == "mptcp" else ""
     server, client = quote(flow.server.netns), quote(flow.client.netns)
     at = f"{flow.server.address} -p {flow.server.port}"
@@ -98,7 +71,7 @@ def _iperf(flow: Flow, how: str) -> Iterator[str]:
     )
     options += " -N" if flow.socket.nodelay else ""
     yield f"ip netns exec {server} {prefix}iperf3 -s -1 -B {at} &"
-    yield f"ip netns exec {client} {prefix}iperf3 -c {at} -B {flow.client.address} {how}{reverse}{options}"
+    yield f"ip netns exec {client} {prefix}iperf3 -c {at} -B {flow.client.address} {amount}{reverse}{options}"
     for join in flow.joins:
         kind = "backup subflows" if join.backup else "subflows"
         yield (
@@ -109,35 +82,17 @@ def _iperf(flow: Flow, how: str) -> Iterator[str]:
         yield f"ip netns exec {client} ss -iaM"
 
 
-def _on_off(flow: Flow, job: OnOff) -> Iterator[str]:
-    rate = ""
-    if job.message_bytes is not None and job.interval_ns is not None:
-        rate = f"-b {job.message_bytes * 8 * 10**9 // job.interval_ns} -l {job.message_bytes} "
-    lasts = job.duration_us / 1e6
-    yield f"for {lasts:g} s: on for {_gap(job.on)}, off for {_gap(job.off)}, on one connection; repeat:"
-    yield from _iperf(flow, f"{rate}-t {job.on.mean_us / 1e6:g}")
-
-
-def _requests(flow: Flow, job: Request) -> Iterator[str]:
+def _netperf(flow: Flow, amount: str) -> Iterator[str]:
     prefix = "mptcpize run " if flow.transport == "mptcp" else ""
     server, client = quote(flow.server.netns), quote(flow.client.netns)
-    long = f"-{job.count}" if job.count is not None else f"{(job.duration_us or 0) / 1e6:g}"
-    if job.gap is not None:
-        pause = (
-            "after each answer, a pause of"
-            if job.loop == "closed"
-            else "without waiting for answers, one every"
-        )
-        yield f"{pause} {_gap(job.gap)}; netperf sends the next request at once"
     yield f"ip netns exec {server} {prefix}netserver -p {flow.server.port}"
     yield (
         f"ip netns exec {client} {prefix}netperf -H {flow.server.address} -p {flow.server.port} "
-        f"-L {flow.client.address} -t TCP_RR -l {long} -- -r {job.request_bytes},{job.response_bytes}"
+        f"-L {flow.client.address} -t TCP_RR {amount}"
     )
 
 
-def _gap(gap: Gap) -> str:
-    return f"{'exponential, ' if gap.exponential else ''}{gap.mean_us / 1e6:g} s"
+_COMMANDS = {"iperf3": _iperf3, "netperf": _netperf}
 
 
 def _unsupported_options(flow: Flow) -> Iterator[str]:

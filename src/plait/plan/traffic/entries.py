@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 
 from plait.plan.mptcp.pm_state import InitialSubflow
 from plait.plan.traffic.flow_paths import directed
-from plait.scenario.fields.traffic import ConnectionSpec, PageSpec
 from plait.scenario.located import error_at
+from plait.traffic.spec import ConnectionSpec
 
 if TYPE_CHECKING:
     from plait.plan.network.model import Port, Topology
     from plait.plan.routes.tables import Routing
     from plait.plan.traffic.flow_paths import SideName
     from plait.plan.traffic.flow_slots import Slot
-    from plait.scenario.fields.traffic import Traffic
+    from plait.traffic.kinds import Traffic
+    from plait.traffic.spec import FlowSpec
 
     Pair = tuple[Port, Port]
 
@@ -53,7 +54,7 @@ class Entry:
 
     def carried(self, slot: Slot) -> bool:
         """Return whether the flow of `slot` is the second direction of another flow's connection."""
-        return slot.part > 0 and not isinstance(self.spec, PageSpec)
+        return slot.part > 0 and self.spec.parts_share_connection
 
     def sender_of(self, slot: Slot) -> SideName:
         """Return the side that sends in the flow of `slot`."""
@@ -73,7 +74,7 @@ class Entry:
         """Return the pair of the initial subflow: the first usable one that satisfies `via`, `bind` and `connect`."""
         here = ("traffic", self.index, self.key)
         if not self.usable:
-            message = _translated(topology, routing, client, server, self.kind) or (
+            message = _translated(topology, routing, client, server, self.spec) or (
                 f"{self.spec.to} cannot be reached from {self.spec.from_}; connect them by links, and declare nodes "
                 "that forward under routers, because hosts do not"
             )
@@ -97,21 +98,16 @@ class Entry:
         return [pair for pair in self.usable if pair in routing.reach.explicit.named[self.index, 0]]
 
 
-def _translated(topology: Topology, routing: Routing, client: str, server: str, kind: str) -> str | None:
+def _translated(topology: Topology, routing: Routing, client: str, server: str, spec: FlowSpec) -> str | None:
     """Return an error message for a client that only address translation separates from its server, or None."""
     opposite = usable_pairs(topology, routing, server, client)
     ways = (port for pair in opposite for port in directed("client", pair, routing)[0])
     routers = list(dict.fromkeys(port.node for port in ways if port in routing.reach.outside))
     if not routers:
         return None
-    remedy = {
-        "udp": f"write from: {server}, to: {client}, and back: true if packets should go both ways",
-        "request": f"let {server} send the requests (from: {server}, to: {client})",
-        "page": f"let {server} send the requests (from: {server}, to: {client})",
-    }.get(kind, "invert reverse, so that the other side connects")
     return (
         f"{server} is behind {' and '.join(routers)}, which translates addresses (nat) and admits only answers from "
-        f"{client}; {remedy}"
+        f"{client}; {spec.nat_remedy(server, client)}"
     )
 
 

@@ -5,20 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plait.scenario.fields.traffic import (
-    BulkSpec,
-    ConnectionSpec,
-    PageSpec,
-    PrototypeSpec,
-    TransferSpec,
-    UdpSpec,
-)
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.scenario.fields.traffic import FlowSpec, Traffic
     from plait.scenario.scenario import Scenario
+    from plait.traffic.kinds import Traffic
+    from plait.traffic.spec import FlowSpec
 
 
 @dataclass(frozen=True)
@@ -48,8 +40,9 @@ def slots(scenario: Scenario) -> Iterator[Slot]:
                 user = f"user{users}"
             for turn in range(spec.rounds):
                 name = _name(traffic, index, copy, turn, user)
-                for part in range(parts(spec)):
-                    yield Slot(index, copy, turn, part, f"{name}{_part_suffix(spec, part)}", user)
+                for part in range(spec.parts):
+                    suffix = spec.part_suffix(part) if part else ""
+                    yield Slot(index, copy, turn, part, f"{name}{suffix}", user)
 
 
 def copies(spec: FlowSpec) -> int:
@@ -57,31 +50,14 @@ def copies(spec: FlowSpec) -> int:
     return spec.count if spec.users is None else spec.users
 
 
-def parts(spec: FlowSpec) -> int:
-    """Return the number of flows of the plan for one flow of the entry."""
-    if isinstance(spec, PageSpec):
-        return max(1, min(spec.connections, len(spec.objects) - 1))
-    both = (
-        (isinstance(spec, BulkSpec) and spec.back)
-        or (isinstance(spec, TransferSpec) and spec.returned is not None)
-        or (isinstance(spec, UdpSpec) and spec.back)
-    )
-    return 2 if both else 1
-
-
 def total(scenario: Scenario) -> int:
     """Return the number of flows."""
-    return sum(copies(entry.flow) * entry.flow.rounds * parts(entry.flow) for entry in scenario.traffic)
+    return sum(copies(entry.flow) * entry.flow.rounds * entry.flow.parts for entry in scenario.traffic)
 
 
 def transport_of(scenario: Scenario, slot: Slot) -> str:
     """Return the transport of a flow: its own, the one of its turn, or the scenario's."""
-    spec = scenario.traffic[slot.entry].flow
-    if isinstance(spec, PrototypeSpec):
-        return "prototype"
-    if not isinstance(spec, ConnectionSpec):
-        return "udp"
-    return spec.transports[slot.copy % len(spec.transports)] or scenario.transport
+    return scenario.traffic[slot.entry].flow.transport_of(slot.copy, scenario.transport)
 
 
 def _name(traffic: Traffic, index: int, copy: int, turn: int, user: str | None) -> str:
@@ -90,9 +66,3 @@ def _name(traffic: Traffic, index: int, copy: int, turn: int, user: str | None) 
     if user is None and spec.count > 1:
         name += f".{copy + 1}"
     return name if spec.rounds == 1 else f"{name}.{turn + 1}"
-
-
-def _part_suffix(spec: FlowSpec, part: int) -> str:
-    if part == 0:
-        return ""
-    return f".c{part + 1}" if isinstance(spec, PageSpec) else ".back"

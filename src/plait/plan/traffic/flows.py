@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING
 
 from plait.frames import frame_bytes
 from plait.plan.links.shared_buckets import takes_tokens
-from plait.plan.model.applications import SocketOptions, Udp
 from plait.plan.model.plan import Flow, Side
-from plait.plan.traffic.applications import PATIENCE_US, application
+from plait.plan.model.sockets import SocketOptions
+from plait.plan.traffic.applications import application
 from plait.plan.traffic.flow_paths import directed, ideal_bps, paths_of
-from plait.plan.traffic.flow_slots import copies, parts, slots, transport_of
+from plait.plan.traffic.flow_slots import copies, slots, transport_of
 from plait.scenario.check.programs import program_name
-from plait.scenario.fields.traffic import ConnectionSpec
 from plait.scenario.located import error_at
 from plait.scenario.wording import nearest
+from plait.traffic.job import PATIENCE_US
+from plait.traffic.spec import ConnectionSpec
+from plait.traffic.udp import Udp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,7 +83,7 @@ def flows(entries: list[Entry], topology: Topology, routing: Routing, manager: P
             paths=paths,
             ideal_rate_bps=ideal,
         )
-        if slot.part == parts(spec) - 1:
+        if slot.part == spec.parts - 1:
             before[slot.copy] = tuple(range(first, number + 1))
         _register_names(scenario, slot, number, names)
 

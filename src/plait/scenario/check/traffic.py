@@ -10,9 +10,9 @@ from plait.scenario.wording import nearest
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from plait.scenario.fields.traffic import FlowSpec
     from plait.scenario.mistakes import FieldMistake
     from plait.scenario.model import ScenarioModel
+    from plait.traffic.spec import FlowSpec
 
 
 def check_traffic(scenario: ScenarioModel, links_of: Mapping[str, set[str]]) -> Iterator[FieldMistake]:

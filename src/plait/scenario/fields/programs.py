@@ -1,4 +1,4 @@
-"""Programs of this machine that run in nodes, with their input and output files, and prototypes of transports."""
+"""Programs of this machine that run in nodes, with their input and output files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from plait.parts import Buffer, Part, Start, Transport, Whole, listed
+from plait.parts import Part, Start, Transport, Whole, listed
 from plait.scenario.names import NodeName
 from plait.units import Duration, Size
 
@@ -150,30 +150,3 @@ class ProgramSpec(Part):
     result: Literal["iperf3", "json"] | None = None
     """Format of its output: `iperf3` (`iperf3 -J`), or `json` (the last line is an object of whole numbers).
     The report shows the results beside plait's."""
-
-
-SCHEDULERS = ("balanced", "bandit", "blest", "capped", "ecf", "minrtt", "parity", "redundant", "roundrobin")
-"""The schedulers of `plait.prototype.schedulers`."""
-_FILE = r"[^\x00:]{1,1000}\.py:[A-Za-z_][A-Za-z0-9_]{0,59}"
-
-
-class Prototyped(Part):
-    """Fields of a prototype connection."""
-
-    scheduler: Annotated[str, Field(pattern=rf"^({'|'.join(SCHEDULERS)}|{_FILE})$")] = "minrtt"
-    """Packet scheduler: one that plait ships, or `FILE.py:CLASS` with a path relative to the scenario file."""
-    coupling: Literal["none", "lia", "olia"] = "none"
-    """Congestion control: Reno on each path, or its coupled variants LIA and OLIA."""
-    receive_window: Buffer | None = None
-    """Bytes that the receiver holds for data out of order. Default: half of `tcp.receive_buffer_max`."""
-    bytes: Size | None = None
-    """Number of bytes to send."""
-    message: Size | None = None
-    """Size of a message."""
-    messages: Annotated[Whole, Field(ge=1, le=10**6)] | None = None
-    """Number of messages to send."""
-
-    @property
-    def scheduler_file(self) -> str | None:
-        """Return the path of the scheduler's file; None for a scheduler that plait ships."""
-        return self.scheduler.rpartition(":")[0] or None

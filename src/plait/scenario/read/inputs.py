@@ -81,10 +81,8 @@ def _named(scenario: Scenario) -> Iterator[tuple[Where, str, TraceSpec | None]]:
 def _sent_or_scheduling(scenario: Scenario) -> Iterator[tuple[Where, str]]:
     """Yield the files that transfers send, and those of schedulers."""
     for i, entry in enumerate(scenario.traffic):
-        if entry.transfer is not None and entry.transfer.file is not None:
-            yield ("traffic", i, "transfer", "file"), entry.transfer.file
-        if entry.prototype is not None and entry.prototype.scheduler_file is not None:
-            yield ("traffic", i, "prototype", "scheduler"), entry.prototype.scheduler_file
+        for field, path in entry.flow.input_files():
+            yield ("traffic", i, entry.key, field), path
 
 
 def _varied(path: str, value: Any) -> TraceSpec | None:

@@ -7,22 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from plait.traffic.kinds import KEYS, SPECS
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plait.scenario.mistakes import Where
 
-
-_FLOWS: dict[str, dict[str, Any]] = {
-    "bulk": {"duration": "1s"},
-    "transfer": {"bytes": "1B"},
-    "stream": {"message": "1KB", "rate": "1mbit", "duration": "1s"},
-    "request": {"response": "1KB", "requests": 1},
-    "on-off": {"on": "1s", "off": "1s", "duration": "1s"},
-    "page": {"objects": ["1KB"]},
-    "udp": {"packet": "1KB", "rate": "1mbit", "duration": "1s"},
-    "prototype": {"bytes": "1KB"},
-}
+_SMALLEST = {KEYS[kind]: spec.SMALLEST for kind, spec in SPECS.items()}
 """The required fields of each kind of flow, without its ends."""
 _ENDS = ("from", "to")
 _AT_AN_END = ("via", "bind", "connect")
@@ -30,7 +22,7 @@ _AT_AN_END = ("via", "bind", "connect")
 
 def flow(entry: object, where: Where, hosts: Sequence[str]) -> dict[str, Any]:
     """Return a valid entry of the traffic for one with the wrong field `where`; `hosts` are all hosts."""
-    kinds = [kind for kind in _FLOWS if isinstance(entry, dict) and isinstance(entry.get(kind), dict)]
+    kinds = [kind for kind in _SMALLEST if isinstance(entry, dict) and isinstance(entry.get(kind), dict)]
     kind = kinds[0] if len(kinds) == 1 else "bulk"
     fields: dict[str, Any] = entry[kind] if len(kinds) == 1 and isinstance(entry, dict) else {}
     field = where[3] if len(where) > 3 else None
@@ -40,7 +32,7 @@ def flow(entry: object, where: Where, hosts: Sequence[str]) -> dict[str, Any]:
         kept |= {name: fields[name] for name in ends if name in fields and name != field}
     for name, other in (_ENDS, _ENDS[::-1]):
         kept.setdefault(name, next((host for host in hosts if host != kept.get(other)), ""))
-    return {kind: {**_FLOWS[kind], **kept}}
+    return {kind: {**_SMALLEST[kind], **kept}}
 
 
 def event(hosts: Sequence[str]) -> dict[str, Any]:

@@ -1,0 +1,16 @@
+"""Connections that programs open: no entry of the traffic, but flows that the analysis observes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from plait.traffic.job import FlowJob
+
+
+class Connection(FlowJob):
+    """What programs send over a connection of their own. No plan contains it: the analysis adds what it observes."""
+
+    kind: Literal["program"] = "program"
+    program: str | None
+    """The program that connected; None: unknown."""
+    server_program: str | None

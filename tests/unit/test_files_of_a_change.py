@@ -42,7 +42,7 @@ CHANGES = {
     ),
     "kind of traffic": Change(
         r"\bon_off\b|\bOnOff\b",
-        most=15,
+        most=6,
         users=frozenset(
             {
                 "src/plait/scenario/spelling.py",  # spellings of the last version

@@ -20,7 +20,7 @@ FLOWS = pl.Schema(
     {
         "flow": _I,  # Plan.flows[].id, or that of program_flows; one row per flow, written when the trial ends
         "name": _S,
-        "kind": _S,  # bulk, transfer, stream, on_off, request, page, page_connection, udp, program
+        "kind": _S,  # of `plait.traffic.kinds.JOBS`
         "transport": _S,  # as requested: tcp, mptcp, udp
         "congestion_control": _S,  # as the sender's socket reports it at the end
         "start_us": _I,  # connect() was called

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fake_engine import FakeEngine
-from plait.engine.machine import modules, qemu, results
+from plait.engine.machine import modules, qemu
 from plait.engine.machine import trial as machine
 from plait.engine.machine.modules import ModuleTree, wanted_modules
 from plait.engine.support import lacking
@@ -60,14 +60,14 @@ def guest(tmp_path: Path) -> Path:
 def test_the_parts_of_a_file_are_put_together(guest: Path) -> None:
     sent = frame("data/flows.arrow", b"one") + frame("status.json", b"{}") + frame("data/flows.arrow", b"two")
     (guest / qemu.RESULTS).write_bytes(sent + frame("", b"") + b"what follows the end")
-    results.unpack(guest, guest.parent / "out", 1 << 20)
+    machine.unpack_results(guest, guest.parent / "out", 1 << 20)
     assert (guest.parent / "out/data/flows.arrow").read_bytes() == b"onetwo"
     assert (guest.parent / "out/status.json").read_bytes() == b"{}"
 
 
 def test_a_machine_that_ended_early_leaves_the_whole_parts(guest: Path) -> None:
     (guest / qemu.RESULTS).write_bytes(frame("status.json", b"{}") + frame("data/x", b"12345")[:-2])
-    results.unpack(guest, guest.parent / "out", 1 << 20)
+    machine.unpack_results(guest, guest.parent / "out", 1 << 20)
     assert [path.name for path in (guest.parent / "out").iterdir()] == ["status.json"]
 
 
@@ -76,16 +76,16 @@ def test_a_machine_cannot_name_a_file_elsewhere(name: str, guest: Path) -> None:
     (guest / qemu.RESULTS).write_bytes(frame(name, b"x"))
     if name:
         with pytest.raises(TrialError, match="invalid name"):
-            results.unpack(guest, guest.parent / "out", 1 << 20)
+            machine.unpack_results(guest, guest.parent / "out", 1 << 20)
     else:
-        results.unpack(guest, guest.parent / "out", 1 << 20)
+        machine.unpack_results(guest, guest.parent / "out", 1 << 20)
     assert not (guest.parent / "out").exists() or not list((guest.parent / "out").iterdir())
 
 
 def test_results_beyond_the_limit_are_refused(guest: Path) -> None:
     (guest / qemu.RESULTS).write_bytes(frame("data/x", b"1" * 1000))
     with pytest.raises(TrialError):
-        results.unpack(guest, guest.parent / "out", 500)
+        machine.unpack_results(guest, guest.parent / "out", 500)
 
 
 def plain_module(needs: str) -> bytes:

@@ -50,7 +50,7 @@ def pruned(archive: Path, folder: Path) -> Path:
 
     It has the tree that `plait kernel build` unpacks, so every kernel proves it complete.
     """
-    key = hashlib.sha256("\n".join((unpack.file_sha256(archive), *unpack.LEFT_OUT)).encode()).hexdigest()
+    key = hashlib.sha256("\n".join((unpack.file_sha256(archive), *unpack.UNUSED_FOLDERS)).encode()).hexdigest()
     target = folder / f"linux-{key[:16]}.tar.xz"
     if target.is_file():
         return target

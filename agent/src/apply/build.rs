@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::devices::Lines;
 use super::namespace::Namespace;
 use super::qdiscs::traces::PendingTrace;
 use crate::error::{Error, Result};
 use crate::netlink::Batch;
-use crate::plan::{Distribution, Plan};
+use crate::plan::{Distribution, LinkDirection, Plan, VethEnd};
+
+/// The directions of devices by name: where each begins, and its conditions after the last event that was prepared.
+pub type Lines = BTreeMap<&'static str, (&'static VethEnd, &'static LinkDirection)>;
 
 /// A network under construction: its namespaces, and the pending requests for each.
 pub struct Build {

@@ -3,7 +3,6 @@
 
 mod attributes;
 
-use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 
 use netlink_bindings::rt_link::{self, Ifinfomsg, PushLinkAttrs};
@@ -15,7 +14,7 @@ use super::links::{header, push_end};
 use super::namespace::enter;
 use crate::error::{Error, Result};
 use crate::netlink::{Batch, Family, Socket};
-use crate::plan::{LinkDirection, Plan, VethEnd};
+use crate::plan::{LinkDirection, Plan};
 
 const UP: u32 = libc::IFF_UP as u32;
 /// `IFLA_INFO_DATA` of `IFLA_LINKINFO`.
@@ -27,9 +26,6 @@ const IN: u16 = 3;
 const NUMBER: u16 = 1;
 /// The frame of a link is longer than its MTU by this.
 const ETHERNET_HEADER: u32 = 14;
-
-/// The directions of devices by name: where each begins, and its conditions after the last event that was prepared.
-pub type Lines = BTreeMap<&'static str, (&'static VethEnd, &'static LinkDirection)>;
 
 /// Create all links that are devices.
 pub fn add(build: &mut Build, plan: &'static Plan, home: &impl AsFd) -> Result<()> {

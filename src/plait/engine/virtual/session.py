@@ -42,6 +42,7 @@ from plait.engine.virtual.watch import cpu_s, virtual_us, waited_s
 from plait.errors import MachineError, TrialError, printable
 from plait.files import Folder
 from plait.plan.identity import plan_bytes
+from plait.plan.links.chain import with_chains
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -359,6 +360,7 @@ class Session(InteractiveGuest):
         Raises TrialError if the start fails, or if a module of the plan cannot be built.
         """
         self.request = request
+        plan = with_chains(plan, exact=False)
         (folder / "input").mkdir(exist_ok=True)
         add_modules(plan, folder, module_builder(kernel))
         Folder(folder).link("initramfs.cpio", initramfs_of(agent)[0])

@@ -24,7 +24,7 @@ from plait.plan.links.distributions import UNIFORM, table
 from plait.plan.links.queue_lengths import limit_bytes
 from plait.plan.model.links import ChangeLink
 from plait.plan.model.plan import ChangeQdisc
-from plait.plan.model.qdiscs import Bfifo, Netem, Pfifo, Qdisc, Red, Tbf
+from plait.plan.model.qdiscs import Bfifo, Netem, Pfifo, PlaitTrace, Qdisc, Red, Tbf
 from plait.plan.network.model import WIRE
 
 if TYPE_CHECKING:
@@ -104,7 +104,8 @@ def qdiscs(direction: LinkDirection) -> tuple[Qdisc, ...]:
     if direction.rate_bps is None:
         return (netem,)
     queued = limit_bytes(direction.queue_packets, direction.queue_bytes, direction.frame_bytes)
-    shaper = direction.trace or _tbf(direction, direction.rate_bps, queued)
+    replay = direction.trace
+    shaper = _tbf(direction, direction.rate_bps, queued) if replay is None else PlaitTrace(**dict(replay))
     fifo = _fifo(direction.queue_packets, direction.queue_bytes or queued)
     chain = [netem, _qdisc(direction.ifname, "1:1", "2:", shaper)]
     chain.append(_qdisc(direction.ifname, "2:1", "3:", direction.manager or fifo))

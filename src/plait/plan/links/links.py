@@ -15,7 +15,7 @@ from plait.plan.links.queue_lengths import ShapedInterface, queue_length
 from plait.plan.links.queue_managers import manager
 from plait.plan.model.links import Link, LinkDirection, VethEnd
 from plait.plan.model.plan import Redirect, Veth
-from plait.plan.model.qdiscs import Gemodel, PlaitTrace
+from plait.plan.model.qdiscs import Gemodel, Replay
 from plait.plan.network.middlebox import middleboxes
 from plait.plan.network.model import WIRE
 from plait.plan.network.traces import Followed
@@ -136,11 +136,11 @@ def _jitter(jitter: Jitter | None) -> tuple[int, str | None, int]:
     return deviation_ns, jitter.named, netem_jitter_ns(jitter.named, deviation_ns)
 
 
-def _trace(trace: object) -> PlaitTrace | None:
+def _trace(trace: object) -> Replay | None:
     """Return the replay of delivery opportunities, if the direction follows such a trace."""
     if not isinstance(trace, Followed) or not isinstance(trace.content, Opportunities):
         return None
-    return PlaitTrace(
+    return Replay(
         file=File(name=trace.facts.name, bytes=trace.facts.bytes, sha256=trace.facts.sha256),
         opportunity_bytes=OPPORTUNITY_BYTES,
         repeated=trace.spec.loop,

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from plait.frames import DEFAULT_MTU, ETHERNET_HEADER
 from plait.parts import U32, U64, IfName, Record
-from plait.plan.model.qdiscs import Gemodel, PlaitTrace, QdiscOptions  # pydantic needs them at run time
+from plait.plan.model.qdiscs import Gemodel, QdiscOptions, Replay  # pydantic needs them at run time
 
 _FRAME = DEFAULT_MTU + ETHERNET_HEADER
 
@@ -70,7 +70,7 @@ class LinkDirection(Record):
     """The rate at which tokens fill the bucket; `rate_bps` is then the peak rate."""
     burst_bytes: U64 | None = None
     """The size of the token bucket."""
-    trace: PlaitTrace | None = Field(default=None, exclude_if=lambda value: value is None)
+    trace: Replay | None = Field(default=None, exclude_if=lambda value: value is None)
     """The recorded delivery opportunities that stand for the rate."""
     frame_bytes: U32 = Field(default=_FRAME, exclude_if=lambda value: value == _FRAME)
     """The longest frame, as `tc` counts it."""

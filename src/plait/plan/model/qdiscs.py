@@ -72,17 +72,22 @@ class Tbf(Record):
     """The burst at the peak rate; set exactly when `peak_bps` is."""
 
 
-class PlaitTrace(Record):
-    """plait_trace: a recorded trace of delivery opportunities; each lets `opportunity_bytes` bytes of packets leave.
+class Replay(Record):
+    """A recorded trace of delivery opportunities; each lets `opportunity_bytes` bytes of packets leave.
 
     Each line of the file holds the time of an opportunity in ms, ascending; zero is the trial's. A repeated
     trace begins again at its last time. Bytes are those of IP packets, without the Ethernet header.
     """
 
-    kind: Literal["plait_trace"] = "plait_trace"
     file: File
     opportunity_bytes: int = Field(gt=0, lt=2**32)
     repeated: bool
+
+
+class PlaitTrace(Replay):
+    """plait_trace: the replay of a trace as a qdisc."""
+
+    kind: Literal["plait_trace"] = "plait_trace"
 
 
 class Pfifo(Record):

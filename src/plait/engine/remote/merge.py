@@ -193,7 +193,8 @@ def joined_messages(plan: Plan, rows: pl.DataFrame) -> pl.DataFrame:
     `sent_us` is null where a host has sent the message and the other one has received it: the difference of their times
     would be no delay.
     """
-    apart = {flow.id for flow in plan.flows if not flow.application.ANSWERS}
+    jobs = {flow.id: flow.application for flow in plan.flows}
+    apart = {number for number, job in jobs.items() if job.MEASURED_DELAY is not None and not job.ANSWERS}
     is_apart = pl.col("flow").is_in(apart)
     joined = (
         rows.filter(is_apart)

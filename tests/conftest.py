@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import shlex
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,6 +50,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(item.path.is_relative_to(HERE / folder) for folder in PERMISSIONS_MATTER):
             item.add_marker("users")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Print the command that repeats a test below its failure."""
+    report = yield
+    if report.failed:
+        links = os.environ.get("PLAIT_LINKS")
+        setting = f"PLAIT_LINKS={links} " if links else ""
+        report.sections.append(("repeat it", f"{setting}.venv/bin/pytest {shlex.quote(item.nodeid)}"))
+    return report
 
 
 @dataclass(frozen=True)

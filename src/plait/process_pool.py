@@ -179,7 +179,7 @@ def shared_out(
         target: `MODULE:FUNCTION` for workers; takes a request and returns its answer, both JSON values.
         requests: JSON values.
         compute: takes the place of a request and returns its answer in this process; what it raises is raised here.
-        batch: a worker is started for so many requests at least, because its start takes time.
+        batch: the least number of requests for which a worker starts, because its start takes time.
 
     Without permission or memory for workers, this process computes everything.
     """

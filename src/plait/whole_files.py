@@ -18,7 +18,7 @@ NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 """Flags that create a file and never open an entry that exists, be it a link."""
 _WAIT_S = 0.001
 _ATTEMPTS_OF_A_WRITER = 100
-"""After so many waits, the writer that holds the name between was killed."""
+"""The number of waits after which plait takes the writer that holds the temporary name for a killed one."""
 _MOST_ATTEMPTS = 10_000
 
 

@@ -3,6 +3,7 @@
 //! `tools/contract.py` derives them when the agent is built. Both sides refuse unknown fields, so neither can misread a
 //! plan. The agent also reads and checks fields that it does not use (paths, ideal rates).
 
+// The generator writes these lines; its Python source has the documentation.
 #[allow(missing_docs, dead_code, clippy::all, clippy::pedantic)]
 mod records;
 

@@ -151,7 +151,7 @@ def _kbit(bps: float) -> str:
 
 
 def _digits(value: float, significant: int = 3) -> str:
-    """Return a number with so many significant digits, and at most three decimals."""
+    """Return a number with the given count of significant digits, and at most three decimals."""
     if not math.isfinite(value) or abs(value) < 0.0005:
         return "0"
     decimals = significant - 1 - math.floor(math.log10(abs(value)))

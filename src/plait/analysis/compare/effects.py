@@ -202,7 +202,7 @@ def _sentence(effect: FactorEffect, names: Sequence[str]) -> str:
 
 
 def _evidence(effect: FactorEffect) -> str:
-    """Return a test in words; its p value stands beside the statistic to which it belongs."""
+    """Return a test in words, with its p value after its statistic."""
     p = "p < 0.0001" if effect.p_holm < 0.0001 else f"p = {effect.p_holm:.2g}"
     if effect.statistic > OVERWHELMING:
         return f"F > {OVERWHELMING:.0f}: the seeds hardly change it"

@@ -2,7 +2,8 @@
 
 The model of a trial's wall time is the sum of a boot, a cost per frame and link, and a cost per row of samples. plait
 learns from every study how this machine compares with the model, and how large the errors of earlier estimates were.
-It keeps both in the user's cache. The range is a split-conformal prediction interval: it is as wide as the error that
+It keeps both in the user's cache. The costs are those of the engine `virtual`; plait has no estimate for another engine
+before its first study. The range is a split-conformal prediction interval: it is as wide as the error that
 nine of ten earlier studies did not exceed (Vovk, Gammerman, Shafer, Algorithmic Learning in a Random World, 2005).
 """
 
@@ -32,6 +33,8 @@ BOOT_S, HOP_S, ROW_S = 0.15, 5e-6, 1e-5
 """Wall seconds per trial (a boot and other fixed costs), per frame on a link, and per row of samples."""
 REPORT_S, TRIAL_REPORT_S = 4.0, 0.1
 """Wall seconds per report, and per trial that it reads."""
+MODELLED = "virtual"
+"""The engine that these costs describe; a machine of QEMU takes some 200 times as long, a real clock its own time."""
 COVERAGE = 0.9
 """The share of studies whose time should fall into the range."""
 INITIAL_ERROR = math.log(3)
@@ -82,6 +85,8 @@ class DurationEstimate:
     """Whether the estimate is based on studies on this machine."""
     programs: bool = False
     """Whether programs run in the study; plait cannot estimate their time."""
+    unknown: tuple[str, ...] = ()
+    """The engines whose cost plait does not know, because no study has run on them on this machine."""
 
     @property
     def low_s(self) -> float:
@@ -102,6 +107,9 @@ class DurationEstimate:
             text += f" ({self.cases} cases, {self.repeat} repeats each)"
         if self.programs:
             return f"{text}; plait cannot estimate how long their programs take"
+        if self.unknown:
+            names = " and ".join(self.unknown)
+            return f"{text}; no estimate yet, because no study has run on the engine {names} on this machine"
         basis = "" if self.learned else " (a rough guess: no study has run on this machine yet)"
         return f"{text}, {_format_range(self.low_s, self.high_s)} including the report{basis}"
 
@@ -133,11 +141,14 @@ class Paces:
             max(part.spread for part in expected),
             learned=all(part.learned for part in expected),
             programs=any(part.programs for part in expected),
+            unknown=tuple(name for part in expected for name in part.unknown),
         )
 
     def _expected(self, study: PlannedStudy, engine: str, jobs: int) -> DurationEstimate:
-        part = _on_engine(study, engine)
-        return estimate(part, self.engines.jobs(part.cases[0], jobs), self.by_engine[engine])
+        part, pace = _on_engine(study, engine), self.by_engine[engine]
+        expected = estimate(part, self.engines.jobs(part.cases[0], jobs), pace)
+        kind = self.engines.identities[engine].engine
+        return expected if pace.trials or kind == MODELLED else replace(expected, unknown=(kind,))
 
     def learn(
         self,
@@ -176,7 +187,7 @@ def estimate(study: PlannedStudy, jobs: int, pace: Pace) -> DurationEstimate:
     trials_s = [pace.factor * _trial_s(work) for work in work_per_case(study)]
     parallel = max(1, min(jobs, study.total))  # a shard may have no trial
     running_s = max(sum(trials_s) / len(trials_s) * study.total / parallel, *trials_s)
-    report_s = pace.factor * (REPORT_S + TRIAL_REPORT_S * study.total)
+    report_s = REPORT_S + TRIAL_REPORT_S * study.total
     return DurationEstimate(len(study.cases), study.repeat, running_s, report_s, pace.spread, learned)
 
 

@@ -10,8 +10,10 @@ import pytest
 import plait
 from fake_engine import FakeEngine
 from fake_plans import FakeFlow, fake_plan
+from plait.engine.engine import EngineIdentity
 from plait.errors import RequestError
 from plait.scenario import parse
+from plait.study.engines import StudyEngines
 from plait.study.estimate import (
     BOOT_S,
     HOP_S,
@@ -20,6 +22,7 @@ from plait.study.estimate import (
     TRIAL_REPORT_S,
     DurationEstimate,
     Pace,
+    Paces,
     estimate,
     keep_pace,
     learn,
@@ -151,3 +154,36 @@ def test_the_estimate_neither_states_nor_learns_the_time_of_programs() -> None:
     assert expected.sentence == "2 trials; plait cannot estimate how long their programs take"
     ran = TrialOutcome(TrialKey("default", 0), error=None, reused=False, wall_s=300.0, virtual_s=5.0)
     assert learn(pace, some, StudyOutcome(2, [ran], interrupted=False), expected, 300.0) == pace
+
+
+class NamedEngine(FakeEngine):
+    """A fake engine that has the name of another."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+
+    def identity(self) -> EngineIdentity:
+        return EngineIdentity(self._name, "0" * 64, "0.0", "f" * 64)
+
+
+def sentence_for(cache: Path, *names: str) -> str:
+    more = f"vary: {{engine: [{', '.join(names)}]}}\n"
+    engines = StudyEngines.named({name: NamedEngine(name) for name in names})
+    asked = plan_study(parse(TWO + more, "t.yaml"), "test", repeat=2)
+    return Paces.read(cache, engines).estimate(asked, 1).sentence
+
+
+def test_an_engine_other_than_virtual_has_no_estimate_before_its_first_study(tmp_path: Path) -> None:
+    """A machine takes some 200 times as long as the costs say, which are those of virtual."""
+    none = "; no estimate yet, because no study has run on the engine machine on this machine"
+    assert sentence_for(tmp_path, "machine") == f"2 trials{none}"
+    assert sentence_for(tmp_path, "virtual", "machine") == f"4 trials (2 cases, 2 repeats each){none}"
+    assert sentence_for(tmp_path, "virtual").endswith("(a rough guess: no study has run on this machine yet)")
+    keep_pace(tmp_path, "machine", Pace((math.log(200),)))
+    assert sentence_for(tmp_path, "machine").startswith("2 trials, ")
+
+
+def test_a_slow_engine_does_not_slow_the_report_down() -> None:
+    fast, slow = (estimate(study(), 1, Pace((math.log(ratio),))) for ratio in (1, 200))
+    assert slow.report_s == fast.report_s

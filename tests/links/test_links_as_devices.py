@@ -182,7 +182,7 @@ def test_the_tables_have_the_level_of_a_bucket_and_explain_reads_it(run: Callabl
     assert (level1 - level2) * 8e6 / (t2 - t1) == pytest.approx(8e6, rel=0.03)
 
     (explanation,) = explain_trial(resolve(expand(parse(scenario, "test.yaml"))[0].scenario, 1), tables)
-    (share,) = [share for share in explanation.shares if share.cause is Cause.BUCKET_EMPTY]
+    (share,) = [share for share in explanation.shares if share.cause == Cause.BUCKET_EMPTY]
     # 3.9 s, of which the flow uses a fifth of the rate, and 5 s of two fifths
     assert share.time == pytest.approx((3.9 * 0.8 + 5 * 0.6) / 10, abs=0.02)
     text = " ".join(share.evidence)

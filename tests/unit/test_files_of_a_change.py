@@ -52,11 +52,13 @@ CHANGES = {
         ),
     ),
     "cause": Change(
-        r"\bBUCKET_EMPTY\b|\bbucket-empty\b",
-        most=5,
-        users=frozenset({"src/plait/testing/planted.py", "src/plait/testing/planted_field.py"}),
+        r"\back-path\b",
+        most=1,
+        users=frozenset(  # trials with the cause, which tests explain
+            {"src/plait/testing/planted_drawn.py", "src/plait/testing/planted_field.py"}
+        ),
     ),
-    "metric": Change(r"\bpath_switches_per_s\b", most=3),
+    "metric": Change(r"\bprobe_loss_ratio\b", most=1),
     "kind of figure": Change(r"\bheat[_-]map\b|\bHeatMap", most=7),
 }
 

@@ -39,7 +39,7 @@ any transfer, the sawtooth of any congestion control and the resolution of the s
 WORTH_NAMING_TIME = 0.20
 """If a link has no rate, the cost is unknown; a cause is then named when it takes at least this share of the time."""
 
-Key = tuple[Cause, tuple[str, ...]]
+Key = tuple[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ def _merged(
 ) -> tuple[Share, ...]:
     """Return one share for each cause, the most costly first; the places of each cause are sorted by cost as well."""
     spent: dict[Key, float] = {}
-    first_seen: dict[Cause, float] = {}
+    first_seen: dict[str, float] = {}
     for path_time, weight in parts:
         for key, us in path_time.time.items():
             spent[key] = spent.get(key, 0.0) + weight * float(np.sum(us)) / length
@@ -216,7 +216,7 @@ def _merged(
     shares = []
     for cause in dict.fromkeys(key[0] for key in spent):
         keys = sorted(
-            (key for key in spent if key[0] is cause), key=lambda key: (-costs.get(key, 0), -spent[key])
+            (key for key in spent if key[0] == cause), key=lambda key: (-costs.get(key, 0), -spent[key])
         )
         places = tuple(dict.fromkeys(name for key in keys for name in key[1]))
         reason, sentences = _reason(cause, places, reasons)
@@ -237,11 +237,11 @@ def _merged(
     )
 
 
-def _reason(cause: Cause, places: tuple[str, ...], reasons: Reasons) -> tuple[str | None, tuple[str, ...]]:
+def _reason(cause: str, places: tuple[str, ...], reasons: Reasons) -> tuple[str | None, tuple[str, ...]]:
     return reasons.get((cause, places[0]), (None, ())) if places else (None, ())
 
 
-def _named(shares: Sequence[Share], capacity: float | None) -> tuple[Cause, ...]:
+def _named(shares: Sequence[Share], capacity: float | None) -> tuple[str, ...]:
     """Return the causes that are large enough to be named, the most costly first."""
     harmful = [share for share in shares if share.cause not in HARMLESS]
     if capacity is not None:
@@ -271,7 +271,7 @@ def _kernel(facts: FlowFacts) -> KernelTimes | None:
     )
 
 
-def _moments(facts: FlowFacts, shares: Sequence[Share], named: Sequence[Cause]) -> tuple[Moment, ...]:
+def _moments(facts: FlowFacts, shares: Sequence[Share], named: Sequence[str]) -> tuple[Moment, ...]:
     """Return when named causes began; if a late subflow is named, also when the subflows were established."""
     marks = [
         Moment(t_us=share.since_us, cause=share.cause, text=CAUSES[share.cause].title)

@@ -1,4 +1,4 @@
-"""The causes by their stable names, a contract for scripts; the folder `causes` has everything else of each."""
+"""The stable names of the causes that several modules speak of; the folder `causes` has everything else of each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Cause(StrEnum):
-    """A cause by its name."""
+    """A cause by its name, which is a contract for scripts. A cause that only its own rule finds has none here."""
 
     AT_CAPACITY = "at-capacity"
     ON_TIME = "on-time"
@@ -18,7 +18,6 @@ class Cause(StrEnum):
     MEMORY_PRESSURE = "memory-pressure"
     LOSS_RECOVERY = "loss-recovery"
     QUEUE_FULL = "queue-full"
-    REORDERING = "reordering"
     SOCKET_BUFFER = "socket-buffer"
     TOO_SHORT = "too-short"
     LAST_BYTES = "last-bytes"
@@ -31,7 +30,6 @@ class Cause(StrEnum):
     DUPLICATES = "duplicates"
     SHARED_BOTTLENECK = "shared-bottleneck"
     COMPETING_TRAFFIC = "competing-traffic"
-    ACK_PATH = "ack-path"
     BUCKET_EMPTY = "bucket-empty"
     PATH_DOWN = "path-down"
     RATE_CHANGED = "rate-changed"

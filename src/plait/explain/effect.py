@@ -19,7 +19,6 @@ from plait.metrics import COMPARED
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.explain.cause import Cause
     from plait.explain.model import FlowExplanation, Verdict
 
 MANY_TIMES = 3.0
@@ -30,7 +29,7 @@ LEAST_CHANGE = 0.01
 def effect(
     description: str,
     fields: Sequence[str],
-    cause: Cause | None,
+    cause: str | None,
     before: dict[int, float],
     after: dict[int, float],
     *,

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 MAX_PLACES = 3
 
 
-def for_links(network: NetworkTimeline, cause: Cause, places: Places) -> tuple[str, ...]:
+def for_links(network: NetworkTimeline, cause: str, places: Places) -> tuple[str, ...]:
     """Return the evidence of a cause from the links alone: their drops, or their jitter."""
-    return jitter_sentences(network, places) if cause is Cause.JITTER else drop_sentences(network, places)
+    return jitter_sentences(network, places) if cause == Cause.JITTER else drop_sentences(network, places)
 
 
 def jitter_sentences(network: NetworkTimeline, places: Places) -> tuple[str, ...]:

@@ -8,8 +8,6 @@ from typing import Literal
 from markupsafe import Markup
 from pydantic import BaseModel, ConfigDict, Field
 
-from plait.explain.cause import Cause
-
 
 class ExplanationRecord(BaseModel):
     """A closed, immutable record."""
@@ -20,7 +18,7 @@ class ExplanationRecord(BaseModel):
 class Share(ExplanationRecord):
     """One cause: its share of the time, and its cost."""
 
-    cause: Cause
+    cause: str
     time: float
     """Share of the flow's or path's time, or of the messages, 0 to 1; the shares add up to 1."""
     cost_bps: float | None = None
@@ -89,7 +87,7 @@ class Moment(ExplanationRecord):
     """A time to mark in figures."""
 
     t_us: int
-    cause: Cause
+    cause: str
     text: str
 
 
@@ -102,7 +100,7 @@ class Effect(ExplanationRecord):
     what: str
     fields: tuple[str, ...]
     """The changed fields in the form of `--set`."""
-    cause: Cause | None
+    cause: str | None
     """The cause that the change should remove; null for a what-if."""
     pairs: int
     """Seeds with which both trials completed."""
@@ -119,7 +117,7 @@ class Effect(ExplanationRecord):
     """The greater of the standard deviations over seeds, before and after."""
     verdict: Verdict
     sentence: str
-    then: Cause | None = None
+    then: str | None = None
     """The first named cause of the changed flow, in the first of its trials."""
 
 
@@ -137,11 +135,11 @@ class FlowExplanation(ExplanationRecord):
     goodput_bps: float | None
     capacity_bps: float | None
     """Sum of the capacities of its paths, each alone, without backups; null if a path has no rate."""
-    first: Cause | None
+    first: str | None
     """The most costly named cause; null if none is large enough to be named."""
-    named: tuple[Cause, ...]
+    named: tuple[str, ...]
     """All causes that are large enough to be named, the most costly first, without the refuted ones."""
-    refuted: tuple[Cause, ...] = ()
+    refuted: tuple[str, ...] = ()
     """Causes that would be named, but `--verify` removed them and the flow did not become faster."""
     shares: tuple[Share, ...]
     """The most costly first; their times add up to 1."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from plait.plan.model.plan import Plan
 
     Tables = Mapping[str, pl.DataFrame]
-    Reasons = Mapping[tuple[Cause, str], tuple[str, tuple[str, ...]]]
+    Reasons = Mapping[tuple[str, str], tuple[str, tuple[str, ...]]]
     """The reason of a cause on a path (a stable name), and its evidence."""
 
 REASONS = {
@@ -62,7 +62,7 @@ ANNOUNCEMENT_REPEATS = "net.mptcp.add_addr_timeout"
 def reasons_by_path(plan: Plan, tables: Tables, facts: FlowFacts, plan_reason: Reason | None) -> Reasons:
     """Return the reasons of the causes on each path; `plan_reason` is why the plan leaves a path out."""
     planned = {path.name for path in facts.view.paths}
-    reasons: dict[tuple[Cause, str], tuple[str, tuple[str, ...]]] = {}
+    reasons: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {}
     for path in facts.paths:
         if not path.subflows:
             lack = plan_reason if path.name not in planned else None
@@ -76,7 +76,7 @@ def reasons_by_path(plan: Plan, tables: Tables, facts: FlowFacts, plan_reason: R
     return reasons
 
 
-def _buffers(plan: Plan, facts: FlowFacts) -> Iterator[tuple[Cause, str, str]]:
+def _buffers(plan: Plan, facts: FlowFacts) -> Iterator[tuple[str, str, str]]:
     """Yield the causes of buffers that are full for another reason than their maximum, with reason and evidence."""
     view, socket = facts.view, facts.view.flow.socket
     sender = view.client if view.sender == "client" else view.server
@@ -94,7 +94,7 @@ def _buffers(plan: Plan, facts: FlowFacts) -> Iterator[tuple[Cause, str, str]]:
         if requested is not None or sysctl not in sysctls or not np.isfinite(buffers).any():
             continue
         largest_kept, largest = float(np.nanmax(buffers)), float(sysctls[sysctl].split()[-1])
-        if cause is Cause.RECEIVE_WINDOW and (unscaled := _without_window_scaling(plan, facts)):
+        if cause == Cause.RECEIVE_WINDOW and (unscaled := _without_window_scaling(plan, facts)):
             yield (
                 cause,
                 "window-scaling",

@@ -107,7 +107,7 @@ def _no_cause(flow: FlowExplanation) -> str:
     )
     if largest is None or largest.time < LEAST_SHARE:
         return "No cause is large enough to be named."
-    if largest.cause is Cause.SENDER_IDLE:
+    if largest.cause == Cause.SENDER_IDLE:
         return "The flow sent what its application offered."
     remedy = next_step(largest.cause, flow.transport, largest.reason)
     step = f" If it matters: {remedy}." if remedy else ""
@@ -119,13 +119,13 @@ def _no_cause(flow: FlowExplanation) -> str:
 def _cause_text(share: Share) -> str:
     """Return one cause with its clause, its time, its cost and its places."""
     clause = CAUSES[share.cause].clause
-    if share.cause is Cause.SUBFLOW_NEVER and share.reason is not None:
+    if share.cause == Cause.SUBFLOW_NEVER and share.reason is not None:
         clause = (
             f"the subflow on {share.where[0]} was never established, because {REASON_TEXTS[share.reason]}"
         )
-    if share.cause is Cause.SUBFLOW_LATE and share.reason is not None:
+    if share.cause == Cause.SUBFLOW_LATE and share.reason is not None:
         clause = f"the subflow on {share.where[0]} was established late, because {LATE_TEXTS[share.reason]}"
-    if share.cause is Cause.BUCKET_EMPTY and share.since_us is not None:
+    if share.cause == Cause.BUCKET_EMPTY and share.since_us is not None:
         clause = f"{clause}, first at {seconds(share.since_us / 1e6)}"
     cost = f" and cost {rate(share.cost_bps)}" if share.cost_bps else ""
     places = "" if CAUSES[share.cause].names_place else places_text(share)

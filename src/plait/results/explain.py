@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from plait.dataset.study_file import StudyFile
     from plait.dataset.trial import Trial
-    from plait.explain.causes import Cause
     from plait.explain.model import FlowExplanation
     from plait.scenario import Scenario
 
@@ -170,7 +169,7 @@ def _trials(folder: Path, case: str, wanted_trial: int | None) -> tuple[list[tup
     return completed[::step], failures
 
 
-def _main_cause(flows: tuple[FlowExplanation, ...]) -> Cause | None:
+def _main_cause(flows: tuple[FlowExplanation, ...]) -> str | None:
     """Return the first cause of the first flow that is not in the background."""
     return next((flow.first for flow in sorted(flows, key=lambda flow: flow.background)), None)
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from plait.engine.engine import Engine
-    from plait.explain.causes import Cause
     from plait.explain.model import Effect, FlowExplanation, StudyExplanation, TrialExplanation
     from plait.scenario import Scenario
 
@@ -64,7 +63,7 @@ class _CaseRunner:
             mode="json", by_alias=True, exclude_unset=True, exclude={"vary", "baseline", "across", "pause"}
         )
         self.scenario = self.changed(())
-        self._seen: dict[str, tuple[dict[int, float], Cause | None]] = {}
+        self._seen: dict[str, tuple[dict[int, float], str | None]] = {}
 
     def changed(self, fields: Fields) -> Scenario:
         """Return the case's scenario with these fields set. Raise ScenarioError or RequestError."""
@@ -78,7 +77,7 @@ class _CaseRunner:
         scenario = parse(json.dumps(raw), "the recorded scenario", ())
         return scenario.attached(files=input_files(scenario, self._base()))
 
-    def values(self, fields: Fields, flow: str, metric: str) -> tuple[dict[int, float], Cause | None]:
+    def values(self, fields: Fields, flow: str, metric: str) -> tuple[dict[int, float], str | None]:
         """Return the metric of a flow by seed, and its primary cause, in the case with these fields set."""
         key = json.dumps([fields, flow, metric])
         if key not in self._seen:
@@ -88,14 +87,14 @@ class _CaseRunner:
 
     def _run(
         self, scenario: Scenario, flow: str, metric: str, target: Path
-    ) -> tuple[dict[int, float], Cause | None]:
+    ) -> tuple[dict[int, float], str | None]:
         options = Options(seed=self._about.seed, repeat=self._seeds, jobs=self._jobs, calibrate=False)
         perform(
             scenario, "verify", self._make_engine, options, folder=target, watch=silent, notify=lambda _: None
         )
         case = expand(scenario)[0]
         values: dict[int, float] = {}
-        causes: list[Cause | None] = []
+        causes: list[str | None] = []
         for number in range(self._seeds):
             trial = read_trial(trial_folder(target, case.name, number))
             if trial.provenance.status == "failed":
@@ -196,7 +195,7 @@ def _value(text: str, value: str) -> Any:
 
 
 def _effect(
-    runner: _CaseRunner, description: str, fields: Fields, cause: Cause | None, flow: FlowExplanation
+    runner: _CaseRunner, description: str, fields: Fields, cause: str | None, flow: FlowExplanation
 ) -> Effect:
     metric, _ = flow.primary_metric
     reference, _ = runner.values((), flow.flow, metric)

@@ -12,7 +12,7 @@ import pytest
 
 import plait
 from plait.explain import explain_trial
-from plait.explain.causes import Cause
+from plait.explain.causes import CAUSES, Cause
 from plait.study.verify import try_out
 from plait.testing.planted import Planted, PlantedRow, planted, run_and_explain, table
 
@@ -98,9 +98,7 @@ def test_every_cause_that_can_be_planted_is_planted(rows: dict[int, PlantedRow])
         Cause.RECEIVE_MEMORY,  # test_a_receiver_whose_memory_is_full_of_small_messages_is_named has it
         Cause.SOCKET_BUFFER,  # tests/unit/explain/test_program_udp.py has it, with what the kernel counts
     }
-    assert {row.planted.cause for row in rows.values()} - {None} == {
-        str(cause) for cause in set(Cause) - unplanted
-    }
+    assert {row.planted.cause for row in rows.values()} - {None} == set(CAUSES) - unplanted
 
 
 def test_the_planted_causes_give_the_table_in_the_docs(rows: dict[int, PlantedRow]) -> None:
@@ -162,7 +160,7 @@ def test_a_receiver_whose_memory_is_full_of_small_messages_is_named(run_trial: R
     ran = run_trial(SMALL_MESSAGES)
     (explanation,) = explain_trial(ran.plan, ran.tables)
     assert explanation.first == Cause.RECEIVE_MEMORY, explanation.sentences
-    share = next(share for share in explanation.shares if share.cause is Cause.RECEIVE_MEMORY)
+    share = next(share for share in explanation.shares if share.cause == Cause.RECEIVE_MEMORY)
     assert share.time > 0.4
     assert "receive buffer of 187 kB." in share.evidence[0]
     larger = run_trial(SMALL_MESSAGES.replace("60s", "60s, receive_buffer: 2MiB"))

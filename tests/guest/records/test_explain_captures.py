@@ -53,7 +53,7 @@ def explain_with_capture(engine: VirtualEngine, tmp_path: Path) -> Watch:
 
 
 def share(explanation: FlowExplanation, cause: Cause) -> float:
-    return sum(item.time for item in explanation.shares if item.cause is cause)
+    return sum(item.time for item in explanation.shares if item.cause == cause)
 
 
 def test_idle_time_is_the_time_with_nothing_in_flight(explain_with_capture: Watch) -> None:
@@ -82,7 +82,7 @@ def test_window_limited_time_is_the_time_with_no_room_for_a_segment(explain_with
     (subflow,) = captured.values()
     # Linux sends nothing while a burst of a few segments does not fit, and calls that limited by the window.
     limited = share_of_time(subflow.room, explanation.start_us, explanation.end_us, -(2**40), 3 * MSS - 1)
-    assert explanation.first is Cause.RECEIVE_WINDOW
+    assert explanation.first == Cause.RECEIVE_WINDOW
     shares = share(explanation, Cause.RECEIVE_WINDOW) + share(explanation, Cause.AT_CAPACITY)
     assert shares == pytest.approx(limited, abs=0.02)
 
@@ -113,4 +113,4 @@ def test_a_late_subflow_is_as_late_as_its_handshake_on_the_wire(explain_with_cap
 
 
 def share_in(shares: Any, cause: Cause) -> float:
-    return sum(item.time for item in shares if item.cause is cause)
+    return sum(item.time for item in shares if item.cause == cause)

@@ -52,24 +52,22 @@ def test_chance_alone_is_rarely_reported_as_an_effect() -> None:
 
 
 def test_every_cause_has_a_text_and_a_row_in_the_reference() -> None:
-    assert set(CAUSES) == set(Cause)
+    assert set(CAUSES) > set(Cause)
     text = REFERENCE.read_text(encoding="utf-8")
-    assert set(re.findall(r"^\| `([a-z-]+)` \| ", text, flags=re.MULTILINE)) >= {
-        str(cause) for cause in Cause
-    }
-    for cause in set(Cause) - {Cause.AT_CAPACITY, Cause.ON_TIME}:
+    assert set(re.findall(r"^\| `([a-z-]+)` \| ", text, flags=re.MULTILINE)) >= set(CAUSES)
+    for cause in set(CAUSES) - {Cause.AT_CAPACITY, Cause.ON_TIME}:
         assert f"**{cause}**" in text, "how it can mislead"
 
 
-def test_a_cause_with_a_rule_is_one_file_besides_its_name() -> None:
-    """The registry finds it: no other module of plait mentions reordering as a cause."""
+def test_a_cause_with_a_rule_is_one_file() -> None:
+    """The registry finds it: no other module of plait names it, but for the trials that tests explain."""
     source = Path(plait.__file__).parent
     modules = {
         str(module.relative_to(source))
         for module in source.rglob("*.py")
-        if "Cause.REORDERING" in module.read_text(encoding="utf-8")
+        if '"reordering"' in module.read_text(encoding="utf-8") and module.parent.name != "testing"
     }
-    assert modules == {"explain/causes/reordering.py"}
+    assert modules == {"explain/causes/losses.py"}
 
 
 def test_every_cause_that_a_field_can_remove_has_a_remedy() -> None:

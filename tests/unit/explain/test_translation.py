@@ -114,7 +114,7 @@ def test_a_cut_is_seen_through_translation() -> None:
     plan = plan_of(TWO_ROUTERS, "events=[{at: 1s, cut: phone-cell}, {at: 4s, up: phone-cell}]")
     (explanation,) = explain_trial(plan, as_translated(plan, ["home", "cell"]))
     cell = explanation.paths[1]
-    down = next(share for share in cell.shares if share.cause is Cause.PATH_DOWN)
+    down = next(share for share in cell.shares if share.cause == Cause.PATH_DOWN)
     assert down.time == pytest.approx(3 / 5, abs=0.03)
 
 

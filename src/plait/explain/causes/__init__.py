@@ -1,7 +1,7 @@
 """All kinds of causes. Each module here has `KINDS`, and this registry finds them.
 
-A new cause is a name in `explain/cause.py`, a `Kind` in a module here, and its rows in `docs/reference/explain.md`.
-With a `rule`, it needs no other module.
+A new cause is a `Kind` with its name and a `rule` in a module here, and its rows in `docs/reference/explain.md`. Its
+name moves to `explain/cause.py` when another module speaks of it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from plait.explain.changes import Remedy, Suspect
 
 _MODULES = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
-_KINDS = {kind.cause: kind for module in _MODULES for kind in getattr(module, "KINDS", ())}
-CAUSES: dict[Cause, Kind] = {cause: _KINDS[cause] for cause in Cause}
+CAUSES: dict[str, Kind] = {
+    str(kind.cause): kind for module in _MODULES for kind in getattr(module, "KINDS", ())
+}
 HARMLESS = frozenset(cause for cause, kind in CAUSES.items() if kind.is_harmless)
 """Causes that make no flow slower."""
 RULES = [
@@ -26,7 +27,7 @@ RULES = [
 ]
 
 
-def next_step(cause: Cause, transport: str, reason: str | None = None) -> str:
+def next_step(cause: str, transport: str, reason: str | None = None) -> str:
     """Return what to do about a cause in a flow of this transport; empty if nothing."""
     kind = CAUSES[cause]
     if reason is not None and reason in kind.next_steps:

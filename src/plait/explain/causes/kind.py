@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from plait.explain.cause import Cause
     from plait.explain.changes import Remedy, Suspect
     from plait.explain.facts import FlowFacts, PathFacts
     from plait.explain.time.path_time import PathTime
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 class Kind:
     """One cause."""
 
-    cause: Cause
+    cause: str
     title: str
     """A short label, for tables and figures."""
     clause: str

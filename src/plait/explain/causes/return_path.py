@@ -36,8 +36,8 @@ def _waits_for_acks(facts: FlowFacts, path: PathFacts, path_time: PathTime) -> N
             if not np.any(slowed):
                 continue
             for cause, places in [key for key in path_time.time if key[0] in causes]:
-                if not (cause is Cause.LOSS_RECOVERY and places) and places != ("handshake",):
-                    path_time.move((cause, places), slowed, Cause.ACK_PATH, (name,))
+                if not (cause == Cause.LOSS_RECOVERY and places) and places != ("handshake",):
+                    path_time.move((cause, places), slowed, "ack-path", (name,))
 
 
 def _slowed_acks(facts: FlowFacts, path: PathFacts, name: str) -> Array:
@@ -81,7 +81,7 @@ def _unlimited_return_path(suspect: Suspect) -> Remedy | None:
 
 KINDS = (
     Kind(
-        Cause.ACK_PATH,
+        "ack-path",
         title="slow return path",
         clause="ACKs waited or were dropped at a full link of the return path",
         next_step="raise the rate of the return path, or look at what else crosses it",

@@ -65,7 +65,7 @@ def _explained_by_messages(explanation: FlowExplanation, shares: tuple[Share, ..
     frequent = [
         share.cause for share in shares if share.cause not in HARMLESS and share.time >= WORTH_NAMING_MESSAGES
     ]
-    named = tuple(cause for cause in frequent if cause is not Cause.NOT_KNOWN or cause is frequent[0])
+    named = tuple(cause for cause in frequent if cause != Cause.NOT_KNOWN or cause == frequent[0])
     explained = explanation.model_copy(
         update={
             "basis": "messages",
@@ -83,7 +83,7 @@ def _shares(late: LateMessages, network: NetworkTimeline, facts: FlowFacts | Non
     by_cause = late.shares()
     shares = []
     for cause in dict.fromkeys(cause for cause, _ in by_cause):
-        keys = sorted((key for key in by_cause if key[0] is cause), key=lambda key: -by_cause[key])
+        keys = sorted((key for key in by_cause if key[0] == cause), key=lambda key: -by_cause[key])
         places = tuple(dict.fromkeys(name for _, names in keys for name in names))
         sentences = (
             tuple(write(facts, places))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from plait.plan.model.plan import Path
 
     Places = tuple[str, ...]
-    Attribution = tuple[Cause, Places]
+    Attribution = tuple[str, Places]
 
 Array = np.ndarray
 
@@ -240,7 +240,7 @@ class LateMessages:
         """Return what the sender waited for, however short."""
         return self._waited(slices, SENDER_CAUSES, 0.0)
 
-    def _waited(self, slices: slice, causes: frozenset[Cause], least_us: float) -> Attribution | None:
+    def _waited(self, slices: slice, causes: frozenset[str], least_us: float) -> Attribution | None:
         """Return the one of `causes` for which the sender waited longest on its paths."""
         spent: dict[Attribution, float] = {}
         for path_use in self._path_uses:

@@ -114,7 +114,7 @@ def _cause_sentence(share: Share) -> str:
 
 def _cause_of_loss(
     plan: Plan, tables: Tables, span: tuple[int, int]
-) -> tuple[Cause, tuple[str, ...], tuple[str, ...]]:
+) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Return the cause, the link that dropped most while the program ran, and the evidence."""
     times = tables["links"]["t_us"].unique().sort().to_numpy().astype(float)
     inside = times[(times > span[0]) & (times < span[1])]
@@ -127,7 +127,7 @@ def _cause_of_loss(
         return Cause.NOT_KNOWN, (), ()
     overflowed = network.overflowed(worst)
     if np.any(network.down_shares((worst,))[network.dropped(worst) > 0] > 0):
-        cause = Cause.PATH_DOWN
+        cause: str = Cause.PATH_DOWN
     elif overflowed.sum() < 0.5 * dropped[worst]:
         cause = Cause.LOSS_RECOVERY
     else:
@@ -135,7 +135,7 @@ def _cause_of_loss(
     return cause, (worst,), drop_sentences(network, (worst,))
 
 
-def _cause_of_overflow(plan: Plan, network: NetworkTimeline, name: str, at: np.ndarray) -> Cause:
+def _cause_of_overflow(plan: Plan, network: NetworkTimeline, name: str, at: np.ndarray) -> str:
     """Return why a queue overflowed: competing traffic, more than the link carries, or a short queue."""
     if any(name in path.forward for flow in plan.flows if not is_control(flow) for path in flow.paths):
         return Cause.COMPETING_TRAFFIC

@@ -11,7 +11,6 @@ from plait.explain.wording import MAX_NAMED, capacity_noun, causes, paths, place
 from plait.traffic.kinds import JOBS
 
 if TYPE_CHECKING:
-    from plait.explain.cause import Cause
     from plait.explain.model import Delivery, FlowExplanation, Share
 
 
@@ -78,7 +77,7 @@ def _cause_text(share: Share, noun: str) -> str:
     return f"{share.cause}: {clause_of(share.cause)}. {affected}."
 
 
-def clause_of(cause: Cause) -> str:
+def clause_of(cause: str) -> str:
     """Return the clause of a cause that delays or loses messages."""
     kind = CAUSES[cause]
     return kind.message_words[0] if kind.message_words else kind.clause

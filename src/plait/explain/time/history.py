@@ -34,7 +34,7 @@ FEW_COPIES = 0.02
 
 def work_causes(
     facts: FlowFacts, path: PathFacts, work: Array, utilization: Array
-) -> Iterator[tuple[Cause, Places, Array]]:
+) -> Iterator[tuple[str, Places, Array]]:
     """Yield the time in which the path had data to send, by cause and place."""
     dt = np.diff(facts.edges)
     copied = copies(facts)
@@ -98,7 +98,7 @@ def _empty_buckets(facts: FlowFacts, path: PathFacts) -> tuple[Array, tuple[str,
 
 def _on_full_link(
     facts: FlowFacts, path: PathFacts, work: Array, utilization: Array, link: list[str]
-) -> Iterator[tuple[Cause, Places, Array]]:
+) -> Iterator[tuple[str, Places, Array]]:
     """Split the time on a full link: used by the path itself, lost to a lower rate, and taken by others."""
     assert path.planned is not None
     assert path.capacity_bps
@@ -153,7 +153,7 @@ def _shared_with_others(facts: FlowFacts, link: str) -> bool:
     )
 
 
-def _window_history(facts: FlowFacts, path: PathFacts, full: Array) -> dict[tuple[Cause, Places], Array]:
+def _window_history(facts: FlowFacts, path: PathFacts, full: Array) -> dict[tuple[str, Places], Array]:
     """Return what limited the congestion window, as a mask of slices for each cause and place."""
     names = path.planned.forward if path.planned is not None else ()
     retransmitted = np.sum(
@@ -164,25 +164,25 @@ def _window_history(facts: FlowFacts, path: PathFacts, full: Array) -> dict[tupl
     dropped = {name: facts.network.dropped(name) for name in names}
     links = (*names, *path.planned.backward) if path.planned is not None else ()
     interrupted = facts.network.down_shares(links) > 0
-    state: tuple[Cause, Places] = (Cause.TOO_SHORT, ("window",))
+    state: tuple[str, Places] = (Cause.TOO_SHORT, ("window",))
     # Without a drop, a retransmission belongs to an earlier loss, unless packets may overtake others.
     disordered = any(facts.network.reorders(name) for name in names)
-    history: dict[tuple[Cause, Places], Array] = {}
+    history: dict[tuple[str, Places], Array] = {}
     for i in range(facts.slices):
         if interrupted[i]:
             state = (Cause.PATH_DOWN, (path.name,))
         elif retransmitted[i] > 0:
-            is_new = disordered or state[0] is Cause.TOO_SHORT
+            is_new = disordered or state[0] == Cause.TOO_SHORT
             state = _loss(overflow, dropped, i) or ((Cause.LOSS_RECOVERY, ()) if is_new else state)
         shown = state
-        if state[0] is Cause.TOO_SHORT and i >= GROWTH_SLICES and not full[i]:
+        if state[0] == Cause.TOO_SHORT and i >= GROWTH_SLICES and not full[i]:
             grows = cwnd[i + 1] > GROWTH * cwnd[i + 1 - GROWTH_SLICES]
             shown = state if grows else (Cause.NOT_KNOWN, ())
         history.setdefault(shown, np.zeros(facts.slices))[i] = 1.0
     return history
 
 
-def _loss(overflow: dict[str, Array], dropped: dict[str, Array], i: int) -> tuple[Cause, Places] | None:
+def _loss(overflow: dict[str, Array], dropped: dict[str, Array], i: int) -> tuple[str, Places] | None:
     """Return which link dropped recently and whether its queue was full; None if no link of the path dropped.
 
     After a timeout TCP retransmits far later than a round trip after the drop.

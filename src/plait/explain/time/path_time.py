@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from plait.explain.cause import Cause
     from plait.explain.facts import PathFacts
 
 Array = np.ndarray
@@ -22,15 +21,15 @@ class PathTime:
     facts: PathFacts
     utilization: Array
     """The share of the path's rate that new payload used in each slice; NaN without a rate."""
-    time: dict[tuple[Cause, Places], Array] = field(default_factory=dict)
+    time: dict[tuple[str, Places], Array] = field(default_factory=dict)
 
-    def add(self, cause: Cause, us: Array, places: Places = ()) -> None:
+    def add(self, cause: str, us: Array, places: Places = ()) -> None:
         """Add time to a cause."""
         if np.any(us > 0):
             key = (cause, places)
             self.time[key] = self.time.get(key, np.zeros(len(us))) + np.maximum(us, 0)
 
-    def move(self, source: tuple[Cause, Places], share: Array, cause: Cause, places: Places) -> None:
+    def move(self, source: tuple[str, Places], share: Array, cause: str, places: Places) -> None:
         """Move a share of the time of one cause and place, in each slice, to another."""
         us = self.time[source]
         self.time[source] = us * (1 - share)

@@ -182,7 +182,7 @@ def _has_work(facts: FlowFacts, subflow: SubflowFacts) -> Array:
     return np.asarray((not_sent >= subflow.samples["mss_bytes"]) | (waits & cwnd_full))
 
 
-def _window_cause(facts: FlowFacts, path: PathFacts) -> dict[Cause, Array]:
+def _window_cause(facts: FlowFacts, path: PathFacts) -> dict[str, Array]:
     """Return, for each edge, whether a full receive window is due to head-of-line blocking or to its size.
 
     It is head-of-line blocking if a large part of the window waits at the receiver for earlier bytes, or if the window
@@ -205,7 +205,7 @@ def _rtt(path: PathFacts) -> Array:
     return np.asarray(np.nan_to_num(np.min(rtts, axis=0), nan=base)) if len(rtts) else np.array([base])
 
 
-def _idle_reasons(facts: FlowFacts, path: PathFacts) -> dict[Cause, Array]:
+def _idle_reasons(facts: FlowFacts, path: PathFacts) -> dict[str, Array]:
     """Return, for each edge, why a subflow has nothing to send; exactly one reason is true."""
     scheduled = facts.view.transport in {"mptcp", "prototype"} and not facts.row.get("fallback")
     unsent = np.nan_to_num(facts.unsent) > 0

@@ -1,4 +1,4 @@
-"""Packets overtake others, and TCP takes the late ones for lost."""
+"""Packets are lost, at random or because a queue is full, or overtake others, so that TCP takes them for lost."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from plait.analysis.wording import size
 from plait.explain.cause import Cause
-from plait.explain.causes.drops import retransmitted
 from plait.explain.causes.kind import Kind
 from plait.explain.changes import Remedy, link_change
-from plait.explain.link_evidence import MAX_PLACES
+from plait.explain.link_evidence import MAX_PLACES, drop_sentences
 
 if TYPE_CHECKING:
     from plait.explain.changes import Suspect
@@ -20,19 +20,29 @@ if TYPE_CHECKING:
 Places = tuple[str, ...]
 
 
+def _drops(facts: FlowFacts, places: Places) -> list[str]:
+    return [*drop_sentences(facts.network, places), _retransmitted(facts)]
+
+
+def _retransmitted(facts: FlowFacts) -> str:
+    """Return how much TCP retransmitted in the whole flow."""
+    resent = sum(subflow.totals["retransmitted_bytes"] for path in facts.paths for subflow in path.subflows)
+    return f"TCP retransmitted {size(resent)}."
+
+
 def _overtaken(facts: FlowFacts, path: PathFacts, path_time: PathTime) -> None:
     """Attribute retransmissions without a drop to links of the path on which packets may overtake others."""
     names = path.planned.forward if path.planned is not None else ()
     links = tuple(name for name in names if facts.network.reorders(name))
     if links and (Cause.LOSS_RECOVERY, ()) in path_time.time:
-        path_time.move((Cause.LOSS_RECOVERY, ()), np.ones(facts.slices), Cause.REORDERING, links)
+        path_time.move((Cause.LOSS_RECOVERY, ()), np.ones(facts.slices), "reordering", links)
 
 
 def _overtaking(facts: FlowFacts, places: Places) -> list[str]:
     links = [name for name in places[:MAX_PLACES] if facts.network.reorders(name)]
     dropped = sum(float(facts.network.dropped(name).sum()) for name in links)
     drops = f"dropped {dropped:.0f} packets" if dropped else "dropped none"
-    return [f"Packets may overtake others on {', '.join(links)}, which {drops}.", retransmitted(facts)]
+    return [f"Packets may overtake others on {', '.join(links)}, which {drops}.", _retransmitted(facts)]
 
 
 def _in_order(suspect: Suspect) -> Remedy | None:
@@ -48,7 +58,28 @@ def _in_order(suspect: Suspect) -> Remedy | None:
 
 KINDS = (
     Kind(
-        Cause.REORDERING,
+        Cause.LOSS_RECOVERY,
+        title="loss",
+        clause="packet loss kept the congestion window small",
+        next_step="repair the lossy link, or choose a congestion control that distinguishes loss from congestion (bbr)",
+        prototype_step="repair the lossy link, or use a scheduler that sends parities (parity)",
+        message_words=("packets were lost on the way", "repair the lossy link, or send over another path"),
+        evidence=_drops,
+        change=link_change("loss", "0%", "no random loss on {links}"),
+        is_marked=True,
+    ),
+    Kind(
+        Cause.QUEUE_FULL,
+        title="queue too short",
+        clause="a queue overflowed while its link was not full",
+        next_step="give that link a longer queue (one bandwidth-delay product)",
+        message_words=("a queue was full", "send smaller bursts, or change the queue of that link"),
+        evidence=_drops,
+        change=link_change("queue", "2bdp", "a queue of two bandwidth-delay products on {links}"),
+        is_marked=True,
+    ),
+    Kind(
+        "reordering",
         title="reordering",
         clause="packets overtook others on a link, and TCP took the late ones for lost",
         next_step="keep the packets of a flow in order on that link",

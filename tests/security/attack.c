@@ -16,6 +16,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -132,6 +133,31 @@ static int silence_terminal(const char *unused)
 }
 
 static int make_device(const char *path) { return failed(mknod(path, S_IFCHR | 0600, makedev(1, 3))); }
+
+static int keep_mode(const char *path)
+{
+	struct stat now;
+
+	return stat(path, &now) < 0 ? errno : failed(chmod(path, now.st_mode & 0777));
+}
+
+static int leave_whiteout(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT, 0600);
+
+	return fd < 0 ? errno : failed(syscall(SYS_renameat2, AT_FDCWD, path, AT_FDCWD, "moved", RENAME_WHITEOUT));
+}
+
+static int wait_for_signal(const char *unused) { return failed(pause()) + 0 * !unused; }
+
+static int allow_core(const char *bytes)
+{
+	struct rlimit now, wanted = { atoll(bytes), atoll(bytes) };
+
+	if (getrlimit(RLIMIT_CORE, &now) < 0)
+		return errno;
+	return now.rlim_cur == wanted.rlim_cur ? 0 : failed(setrlimit(RLIMIT_CORE, &wanted));
+}
 
 static int fill(int fd, long long bytes)
 {
@@ -359,6 +385,8 @@ static const struct {
 	{ "description", lock_description }, { "flock", lock_file }, { "terminal", silence_terminal },
 	{ "device", make_device }, { "deleted", write_deleted }, { "hidden", write_hidden }, { "files", make_files },
 	{ "group", signal_group }, { "everyone", signal_everyone }, { "calls", make_calls },
+	{ "mode", keep_mode }, { "whiteout", leave_whiteout }, { "core", allow_core },
+	{ "wait", wait_for_signal },
 };
 
 int main(int argc, char **argv)

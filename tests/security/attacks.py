@@ -239,6 +239,7 @@ ATTACKS: dict[str, tuple[Callable[[Host], str], tuple[str, ...]]] = {
 }
 if ROOT:  # executing the kernel takes the capabilities of anybody else
     ATTACKS["mount"] = (lambda _: "mount=/job", ("seccomp", "no_capabilities", "landlock"))
+    ATTACKS["change the mode of a device"] = (lambda _: "mode=/dev/null", ("minimal_root",))
     ATTACKS["make a device"] = (
         lambda _: "device=/job/device",
         ("seccomp", "no_capabilities", "user_namespace"),
@@ -268,7 +269,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "stream socket": ("connect to a socket in a folder", "connect to a socket among the host's files"),
     "datagram socket": ("send to a datagram socket among the host's files",),
     "abstract socket": ("connect to an abstract socket", "send to an abstract datagram socket"),
-    "device": ("open a device of the host", "make a device"),
+    "device": ("open a device of the host", "make a device", "change the mode of a device"),
     "lock": ("lock a file", "lock a range of a file", "lock a file by its description"),
     "lease": ("take a lease",),
     "signal": ("kill a process", "choose the signal of a descriptor", "signal everybody"),

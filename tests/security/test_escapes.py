@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 from attacks import ATTACKS, OF_EMULATORS, ROOT, Host, attacked, attacked_host, built
 
+from plait.engine.host_view import HostView
 from plait.engine.machine.qemu import FOLDER
 from plait.engine.request import Policy
 from plait.engine.virtual.containment import GUEST, LAYERS, Sandbox
@@ -114,6 +115,28 @@ def test_the_guest_sees_nothing_of_the_host_but_what_it_was_given(attack: Path, 
     assert attacked(attack, tmp_path, "write=/plait/host/etc/passwd", ()) != 0
     assert attacked(attack, tmp_path, f"read={FOLDER}/qemu", (), emulator=True) == 0
     assert attacked(attack, tmp_path, f"write={FOLDER}/qemu", (), emulator=True) != 0
+
+
+def test_every_mount_of_the_guest_but_its_folder_and_shared_folders_is_read_only(
+    attack: Path, tmp_path: Path
+) -> None:
+    (tmp_path / GUEST).mkdir()
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    view = HostView(("/etc", "/usr"))
+    with (tmp_path / "console.log").open("wb") as console:
+        guest = start(Sandbox(attack, ["wait=x"], tmp_path, view=view, writable=[shared]), console)
+        try:
+            mounts = Path(f"/proc/{guest.pid}/mountinfo").read_text().splitlines()
+        finally:
+            guest.end()
+    GuestFolder(tmp_path / GUEST).remove()
+    options = {words[4]: set(words[5].split(",")) for words in (mount.split(" ") for mount in mounts)}
+    writable = {place for place, words in options.items() if "ro" not in words}
+    assert {"/", "/dev/null", "/plait/linux", "/plait/host", "/plait/host/etc"} <= set(options)
+    assert writable == {"/job", f"/plait/host{shared}"}
+    assert all("nosuid" in words for words in options.values())
+    assert {place for place, words in options.items() if "nodev" not in words} == {"/dev/null"}
 
 
 @pytest.mark.parametrize("target", ["group", "everyone"])

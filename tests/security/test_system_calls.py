@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SECURITY = Path(__file__).parents[2] / "docs/explanation/security.md"
-ROOT_OR_TRACING = {"mount", "make a device", "trace a process", "write another process's memory"}
+ROOT_OR_TRACING = {
+    *("mount", "make a device", "change the mode of a device"),
+    *("trace a process", "write another process's memory"),
+}
 """Attacks that the suite has only for root, or where processes may trace others."""
 HIGHEST_CALL = 500
 UPROBES = {335, 336}

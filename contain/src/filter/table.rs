@@ -289,6 +289,7 @@ pub const TABLE: &[Group] = &[
             "write a file",
             "make too many files",
             "make a device",
+            "change the mode of a device",
         ]),
         rows: &[
             call!(chmod, SYS_chmod, 1 "no set-user-ID" NO_SET_ID),

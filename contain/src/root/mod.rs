@@ -74,8 +74,12 @@ fn build(spec: &Spec) -> Result<OwnedFd, Failure> {
         | MountAttrFlags::MOUNT_ATTR_NOSUID
         | MountAttrFlags::MOUNT_ATTR_NODEV;
     let kernel = subtree(&spec.kernel, false, executable)?;
-    let null =
-        subtree("/dev/null", false, MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
+    // A device can be written to on a read-only mount, but its mode, owner and times, which are the
+    // host's, cannot be changed there.
+    let device = MountAttrFlags::MOUNT_ATTR_RDONLY
+        | MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    let null = subtree("/dev/null", false, device)?;
     let host = spec.visible.as_ref().map(|visible| host::root(visible, spec)).transpose()?;
 
     attach(&root, &spec.job)?;

@@ -20,6 +20,10 @@ const LANDLOCK: ABI = ABI::V6;
 /// The OOM score that makes this process a preferred victim when the host runs out of memory.
 const OUT_OF_MEMORY_SCORE: &str = "500";
 
+/// With this limit Linux neither writes a core dump nor starts the host's program for core dumps, which would run as
+/// root outside of the sandbox. With a limit of 0 it starts that program: core(5).
+const NO_CORE_DUMP: u64 = 1;
+
 /// Give up all privileges. `confined`: the process has a root of its own.
 pub fn give_up(spec: &Spec, layers: &mut Layers<'_>, confined: bool) -> Result<(), Failure> {
     layers.add(Layer::ResourceLimits, || limit_resources(spec))?;
@@ -43,7 +47,7 @@ pub fn go_first_without_memory() -> Result<(), Failure> {
 
 fn limit_resources(spec: &Spec) -> Result<(), Failure> {
     let bounds = [
-        (Resource::Core, 0, "core dumps"),
+        (Resource::Core, NO_CORE_DUMP, "core dumps"),
         (Resource::Fsize, spec.limits.file_bytes, "the size of files"),
         (Resource::Nofile, spec.limits.descriptors, "descriptors"),
         (Resource::Nproc, spec.limits.processes, "processes"),
@@ -79,7 +83,7 @@ fn restrict_files(spec: &Spec) -> Result<(), Failure> {
     let context = "restricting access to files";
     let all = AccessFs::from_all(LANDLOCK);
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
-    let change = all & !AccessFs::Execute;
+    let change = all & !(AccessFs::Execute | AccessFs::MakeChar | AccessFs::MakeBlock);
     let mut rules = vec![
         ("/", read),
         ("/job", change),

@@ -204,6 +204,8 @@ ATTACKS: dict[str, tuple[Callable[[Host], str], tuple[str, ...]]] = {
     "execute what is in memory": (lambda _: "memfd=/plait/linux", ("seccomp",)),
     "make a namespace": (lambda _: "namespace=x", ("seccomp",)),
     "leave a set-user-ID file": (lambda _: "setuid=/job/it", ("seccomp",)),
+    "leave a whiteout": (lambda _: "whiteout=/job/it", ("seccomp",)),
+    "let a crash start the host's program for crashes": (lambda _: "core=0", ("seccomp",)),
     "attach shared memory": (lambda host: f"shm={host.victim.pid}", ("seccomp", "ipc_namespace")),
     "write more than is allowed": (lambda _: f"much={1 << 21}", ("resource_limits",)),
     "write more to deleted files": (lambda _: f"deleted={1 << 21}", ("minimal_root",)),
@@ -242,7 +244,7 @@ if ROOT:  # executing the kernel takes the capabilities of anybody else
     ATTACKS["change the mode of a device"] = (lambda _: "mode=/dev/null", ("minimal_root",))
     ATTACKS["make a device"] = (
         lambda _: "device=/job/device",
-        ("seccomp", "no_capabilities", "user_namespace"),
+        ("seccomp", "no_capabilities", "user_namespace", "landlock"),
     )
 if MAY_TRACE:
     ATTACKS["write another process's memory"] = (
@@ -274,6 +276,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "lease": ("take a lease",),
     "signal": ("kill a process", "choose the signal of a descriptor", "signal everybody"),
     "process group": ("signal its group",),
+    "process outside of the sandbox": ("let a crash start the host's program for crashes",),
     "terminal": ("change the terminal",),
     "shared memory": ("attach shared memory",),
     "disk space": ("write more than is allowed", "write more to deleted files"),

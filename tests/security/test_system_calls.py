@@ -33,6 +33,8 @@ PROBED = {
     "madvise": (2, range(32)),
     "socketpair": (1, range(12)),
     "seccomp": (0, range(5)),
+    "prlimit64": (2, (1, 1 << 32)),
+    "renameat2": (4, range(4, 8)),
 }
 """Calls with rows for single values: the position of the argument, and the values to try."""
 
@@ -88,6 +90,7 @@ def test_every_attack_that_proves_a_row_is_in_the_suite_and_no_kind_of_object_is
             "disk space",
             "inodes",
             "memory",
+            "process outside of the sandbox",
         ),
     }
 

@@ -28,10 +28,12 @@ pub enum Rule {
     Without(u32),
     /// It has no other bits than these.
     Within(u32),
+    /// It is the null pointer.
+    Null,
 }
 
-/// A condition on one argument of a call. The filter compares its lower 32 bits, which are all that the
-/// kernel uses of these arguments.
+/// A condition on one argument of a call. The filter compares the lower 32 bits of a number, which are all that the
+/// kernel uses of these arguments, and the 64 bits of a pointer.
 #[derive(Clone, Copy, Serialize)]
 pub struct Argument {
     /// Its position, from 0.
@@ -96,11 +98,12 @@ impl Row {
 
 impl Argument {
     fn condition(&self) -> Result<SeccompCondition, BackendError> {
-        let (operator, value) = match self.rule {
-            Rule::Is(value) => (SeccompCmpOp::Eq, value),
-            Rule::Without(bits) => (SeccompCmpOp::MaskedEq(bits.into()), 0),
-            Rule::Within(bits) => (SeccompCmpOp::MaskedEq((!bits).into()), 0),
+        let (length, operator, value) = match self.rule {
+            Rule::Is(value) => (SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value),
+            Rule::Without(bits) => (SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bits.into()), 0),
+            Rule::Within(bits) => (SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq((!bits).into()), 0),
+            Rule::Null => (SeccompCmpArgLen::Qword, SeccompCmpOp::Eq, 0),
         };
-        SeccompCondition::new(self.position, SeccompCmpArgLen::Dword, operator, value.into())
+        SeccompCondition::new(self.position, length, operator, value.into())
     }
 }

@@ -62,7 +62,6 @@ pub const TABLE: &[Group] = &[
             call!(arch_prctl, SYS_arch_prctl),
             call!(personality, SYS_personality),
             call!(sched_yield, SYS_sched_yield),
-            call!(prlimit64, SYS_prlimit64, 0 "this process" is(0)),
             call!(prctl, SYS_prctl, 0 "PR_SET_PDEATHSIG" is(libc::PR_SET_PDEATHSIG)),
             call!(prctl, SYS_prctl, 0 "PR_SET_DUMPABLE" is(libc::PR_SET_DUMPABLE), 1 "0" is(0)),
             call!(prctl, SYS_prctl, 0 "PR_SET_NO_NEW_PRIVS" is(libc::PR_SET_NO_NEW_PRIVS)),
@@ -90,6 +89,14 @@ pub const TABLE: &[Group] = &[
             call!(getegid, SYS_getegid).of(Guests::Emulators),
             call!(getrlimit, SYS_getrlimit).of(Guests::Emulators),
             call!(membarrier, SYS_membarrier).of(Guests::Emulators),
+        ],
+    },
+    Group {
+        reaches: "limits of this process, all to read and one to change",
+        proof: Proof::Attacks(&["let a crash start the host's program for crashes"]),
+        rows: &[
+            call!(prlimit64, SYS_prlimit64, 0 "this process" is(0), 2 "no new limit" Rule::Null),
+            call!(prlimit64, SYS_prlimit64, 0 "this process" is(0), 1 "RLIMIT_STACK" Rule::Is(libc::RLIMIT_STACK)),
         ],
     },
     Group {
@@ -290,6 +297,7 @@ pub const TABLE: &[Group] = &[
             "make too many files",
             "make a device",
             "change the mode of a device",
+            "leave a whiteout",
         ]),
         rows: &[
             call!(chmod, SYS_chmod, 1 "no set-user-ID" NO_SET_ID),
@@ -307,7 +315,7 @@ pub const TABLE: &[Group] = &[
             call!(unlink, SYS_unlink),
             call!(rmdir, SYS_rmdir),
             call!(rename, SYS_rename),
-            call!(renameat2, SYS_renameat2),
+            call!(renameat2, SYS_renameat2, 4 "no whiteout" Rule::Without(libc::RENAME_WHITEOUT)),
         ],
     },
 ];

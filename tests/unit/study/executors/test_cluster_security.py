@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import ssl
 import sys
-from typing import TYPE_CHECKING, Any
+import tempfile
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import dask
 import distributed
@@ -15,12 +18,12 @@ import pytest
 
 from plait.errors import MachineError, RequestError
 from plait.study.executors import choice
-from plait.study.executors.cluster import connection
+from plait.study.executors.cluster import connection, started
 from plait.study.executors.cluster.connection import DaskConnection
 from plait.study.executors.cluster.executor import ClusterExecutor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
     from pathlib import Path
 
 WORKERS = 2
@@ -30,9 +33,20 @@ TEMPORARY = distributed.Security.temporary
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterExecutor]:
+def everybodys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder for temporary files in which another user has made the folder that Dask uses."""
+    folder = tmp_path_factory.mktemp("everybodys")
+    (folder / "dask-scratch-space").mkdir()
+    (folder / "dask-scratch-space").chmod(0o777)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory, everybodys: Path) -> Iterator[ClusterExecutor]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLAIT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("TMPDIR", str(everybodys))  # for the workers
+        patch.setattr(tempfile, "tempdir", str(everybodys))
         with ClusterExecutor(f"local:{WORKERS}") as cluster:
             yield cluster
 
@@ -125,6 +139,52 @@ def test_other_users_can_read_the_key_nowhere(cluster: ClusterExecutor) -> None:
     for process in (psutil.Process(), *psutil.Process().children(recursive=True)):
         assert secret not in " ".join(process.cmdline()), "a command line has the key"
         assert secret not in str(process.environ()), "an environment has the key"
+
+
+def _import_path() -> list[str]:
+    return list(sys.path)
+
+
+def test_code_is_imported_from_no_folder_that_another_user_could_have_made(
+    cluster: ClusterExecutor, everybodys: Path
+) -> None:
+    address = str(cluster._connection._client.scheduler.address)
+    with distributed.Client(address, security=cluster._connection._security, set_as_default=False) as client:
+        paths = [client.run_on_scheduler(_import_path), *client.run(_import_path).values()]
+        paths += client.run(_import_path, nanny=True).values()
+    assert len(paths) == 1 + 2 * WORKERS
+    folders = {
+        folder for path in paths for folder in path if "dask" in folder and "site-packages" not in folder
+    }
+    assert folders, "Dask imports code from its folder no more, so this shows nothing"
+    assert not [folder for folder in folders if folder.startswith(str(everybodys))]
+    assert not list((everybodys / "dask-scratch-space").iterdir())
+
+
+class _Jobs:
+    """Stands in for the cluster of dask-jobqueue, and keeps what it was asked for."""
+
+    asked: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self, **options: Any) -> None:
+        self.asked.update(options)
+
+    def __await__(self) -> Generator[None, None, _Jobs]:
+        yield from ()
+        return self
+
+    def adapt(self, **_: object) -> None: ...
+
+
+@pytest.mark.parametrize(("configured", "works_in"), [(None, "private"), ("/scratch/me", "/scratch/me")])
+def test_jobs_of_slurm_import_code_from_a_private_folder_or_that_of_the_user(
+    configured: str | None, works_in: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "dask_jobqueue", SimpleNamespace(SLURMCluster=_Jobs))
+    with dask.config.set({"jobqueue.slurm.local-directory": configured}):
+        asyncio.run(started.slurm(TEMPORARY(), tmp_path / "private"))
+    assert _Jobs.asked["local_directory"].endswith(works_in)
+    assert _Jobs.asked["scheduler_options"] == {"local_directory": str(tmp_path / "private")}
 
 
 def test_a_cluster_without_tls_is_refused_with_the_remedy() -> None:

@@ -15,10 +15,13 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from plait.cache import cache_root
+from plait.engine.workspace import Workspace
 from plait.errors import MachineError, RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 _LOCAL = re.compile(r"local:([1-9][0-9]{0,3})")
 _ADDRESS = re.compile(r"(?P<protocol>tcp|tls)://[^\s/]+:[0-9]{1,5}")
@@ -66,6 +69,8 @@ class DaskConnection:
         self._notify = notify
         self._client: Any = None
         self._cluster: Any = None
+        self._folder: Workspace | None = None
+        """Where the cluster that plait started works."""
         self._security: Any = None
         """The certificates that connect plait to the cluster; None without TLS."""
         self.dashboard: str | None = None
@@ -92,9 +97,11 @@ class DaskConnection:
         local = _LOCAL.fullmatch(self.cluster)
         try:
             if local:
-                self._cluster = await _started().local(int(local[1]), self._security)
+                folder = self._private_folder(cache_root() / "dask", ".work-")
+                self._cluster = await _started().local(int(local[1]), self._security, folder)
             elif self.cluster == "slurm":
-                self._cluster = await _started().slurm(self._security)
+                folder = self._private_folder(_started().shared_folder(), ".plait-dask-")
+                self._cluster = await _started().slurm(self._security, folder)
             self._client = await self._connect(direct=bool(local))
         except (OSError, TimeoutError, RuntimeError) as error:
             await self.close()
@@ -157,6 +164,14 @@ class DaskConnection:
                     async with asyncio.timeout(_CLOSE_S):
                         await closing.close()
         self._client = self._cluster = None
+        if self._folder is not None:
+            self._folder.__exit__()
+            self._folder = None
+
+    def _private_folder(self, parent: Path, prefix: str) -> Path:
+        """Create a folder that exists until `close`, or until this process ends (MachineError)."""
+        self._folder = Workspace(parent, prefix).__enter__()
+        return self._folder.path
 
 
 async def workers_of(client: Any) -> dict[str, Any]:

@@ -27,12 +27,14 @@ import time
 from collections import Counter
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "links"))
+
+from link_netlink import NetlinkSocket
 from link_soak.load import CALM, MIXED
 from link_soak.network import HOME, Network
 from soak import COMPLAINTS
 
 from plait.testing.hunt import netlink
-from plait.testing.link_netlink import NetlinkSocket
 
 
 def main() -> int:

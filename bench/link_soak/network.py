@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from plait.testing.hunt import netlink
-from plait.testing.link_netlink import (
+from link_netlink import (
     CREATE,
     EXCLUSIVE,
     GILBERT_ELLIOTT,
@@ -36,6 +35,8 @@ from plait.testing.link_netlink import (
     dump,
     header,
 )
+
+from plait.testing.hunt import netlink
 
 if TYPE_CHECKING:
     from collections import Counter

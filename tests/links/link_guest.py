@@ -22,7 +22,7 @@ import sys
 import time
 from pathlib import Path
 
-from plait.testing.link_netlink import (
+from link_netlink import (
     ADDRESS,
     CONDITIONS,
     CREATE,

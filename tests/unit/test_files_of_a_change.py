@@ -31,12 +31,11 @@ class Change:
 CHANGES = {
     "link condition": Change(
         r"\bcorrupt(_ratio)?\b",
-        most=16,
+        most=15,
         users=frozenset(
             {
                 "src/plait/kernel/checkout.py",  # a damaged download
                 "src/plait/testing/hunt/run.py",  # damaged memory
-                "src/plait/testing/planted_field.py",
             }
         ),
     ),
@@ -47,16 +46,12 @@ CHANGES = {
             {
                 "src/plait/scenario/spelling.py",  # spellings of the last version
                 "src/plait/scenario/templates/two-paths.yaml",
-                "src/plait/testing/planted.py",
             }
         ),
     ),
     "cause": Change(
         r"\back-path\b",
         most=1,
-        users=frozenset(  # trials with the cause, which tests explain
-            {"src/plait/testing/planted_drawn.py", "src/plait/testing/planted_field.py"}
-        ),
     ),
     "metric": Change(r"\bprobe_loss_ratio\b", most=1),
     "kind of figure": Change(r"\bheat[_-]map\b|\bHeatMap", most=7),

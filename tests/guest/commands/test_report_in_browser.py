@@ -9,7 +9,7 @@ from selenium.common.exceptions import TimeoutException
 
 import plait
 from fake_engine import FakeEngine
-from plait.testing.browser import MISSING, browser, view
+from pages.browser import MISSING, browser, view
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

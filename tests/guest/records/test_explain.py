@@ -14,7 +14,7 @@ import plait
 from plait.explain import explain_trial
 from plait.explain.causes import CAUSES, Cause
 from plait.study.verify import try_out
-from plait.testing.planted import Planted, PlantedRow, planted, run_and_explain, table
+from planted.causes import Planted, PlantedRow, planted, run_and_explain, table
 
 if TYPE_CHECKING:
     from conftest import RunTrial
@@ -107,7 +107,7 @@ def test_the_planted_causes_give_the_table_in_the_docs(rows: dict[int, PlantedRo
     for made in table(list(rows.values())).splitlines():
         # Evidence contains figures of one kernel; only cause and verdict are promised.
         assert "|".join(made.split("|")[:4]) in documented, (
-            "replace the table: python -m plait.testing.planted"
+            "replace the table: PYTHONPATH=tests/support python -m planted.causes"
         )
 
 

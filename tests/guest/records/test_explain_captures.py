@@ -15,7 +15,7 @@ from plait.explain.causes import Cause
 from plait.plan.resolve import resolve
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand
-from plait.testing.planted import planted
+from planted.causes import planted
 
 if TYPE_CHECKING:
     from pathlib import Path

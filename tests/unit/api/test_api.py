@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+from tutorial_notebook import notebook
 
 import plait
 from fake_engine import FakeEngine, failing
 from plait.errors import DataError, RequestError, ScenarioError
-from plait.testing.notebook import notebook
 from result_folders import two_paths, write_study
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def test_the_notebook_is_the_page_that_was_run() -> None:
     kept = (folder / "python.ipynb").read_text(encoding="utf-8")
     page = (folder / "python.md").read_text(encoding="utf-8")
     assert kept == notebook(page), (
-        "python -m plait.testing.notebook docs/tutorial/python.md > docs/tutorial/python.ipynb"
+        "python tests/unit/api/tutorial_notebook.py docs/tutorial/python.md > docs/tutorial/python.ipynb"
     )
     code = ["".join(cell["source"]) for cell in json.loads(kept)["cells"] if cell["cell_type"] == "code"]
     assert code == [block.strip() for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL)]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fake_plans import FakeFlow, fake_plan
+from pages.browser import browser, view
 from plait.report import build
-from plait.testing.browser import browser, view
 from result_folders import FakeCase, write_study
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fake_plans import FakeFlow, FakePath, fake_plan
+from pages.browser import browser
+from pages.view_visitor import Visitor, served
 from plait.report import build
 from plait.report.render.render import warm
-from plait.testing.browser import browser
 from plait.view.export import export_site
 from result_folders import FakeCase, two_paths, write_study
-from view_visitor import Visitor, served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,9 +11,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from fake_plans import FakeFlow, fake_plan
-from plait.testing.browser import MISSING, TOO_WIDE
+from pages.browser import MISSING, TOO_WIDE
+from pages.view_visitor import LONGEST_S, Visitor, served
 from result_folders import FakeCase, write_study
-from view_visitor import LONGEST_S, Visitor, served
 
 if TYPE_CHECKING:
     from pathlib import Path

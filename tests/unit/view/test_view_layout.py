@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fake_plans import FakeFlow, FakePath, fake_plan
+from pages.view_visitor import Visitor, served
 from plait.report import build
 from result_folders import FakeCase, write_study
-from view_visitor import Visitor, served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

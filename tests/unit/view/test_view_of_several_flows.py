@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fake_plans import FakeFlow, FakePath, fake_plan
-from plait.testing.browser import TOO_WIDE
+from pages.browser import TOO_WIDE
+from pages.view_visitor import Visitor, served
 from result_folders import FakeCase, write_study
-from view_visitor import Visitor, served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

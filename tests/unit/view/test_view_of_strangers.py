@@ -15,11 +15,11 @@ from selenium.webdriver.common.keys import Keys
 
 from fake_plans import FakeFlow, FakePath, fake_plan
 from fake_tables import fake_tables
-from plait.testing.browser import MISSING
+from pages.browser import MISSING
+from pages.view_visitor import Visitor, served
 from plait.view.export import export_site
 from plait.view.running import running_trials
 from result_folders import FakeCase, two_paths, write_arrow, write_large_study, write_study
-from view_visitor import Visitor, served
 
 if TYPE_CHECKING:
     from pathlib import Path

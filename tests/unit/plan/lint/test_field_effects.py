@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from field_variants import additions, lint_knows, planned, raw_case, variants
 
 from plait.scenario import load
 from plait.scenario.read import library
-from plait.testing.field_variants import additions, lint_knows, planned, raw_case, variants
 
 SHIPPED = library.folder() or Path()
 NAMES = sorted(path.stem for path in SHIPPED.glob("*.yaml"))

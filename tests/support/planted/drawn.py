@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plait.testing.planted_field import one_path, tcp_scenario, two_paths
-from plait.testing.planted_site import LASTS_S, Planted, Site, scenario_of, transfer
+from planted.field import one_path, tcp_scenario, two_paths
+from planted.site import LASTS_S, Planted, Site, scenario_of, transfer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

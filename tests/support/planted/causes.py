@@ -4,11 +4,11 @@ Each kind of cause is planted twice: in an even scenario, which was run while th
 one, which was not (`held_out`). If a cause has two mechanisms, each scenario of the pair has one of them. A function
 here returns the scenario of one kind: `twin` is 0 for one scenario of the pair and 1 for the other. Topology,
 rate and delay follow from a scenario's number alone (three topologies, six rates, five delays), so that they are not
-chosen to fit. planted_kinds.py adds scenarios behind address translation, and with traffic that does not fill paths;
-planted_field.py adds mechanisms from the field, and planted_drawn.py those of a person who had not read
+chosen to fit. kinds.py adds scenarios behind address translation, and with traffic that does not fill paths;
+field.py adds mechanisms from the field, and drawn.py those of a person who had not read
 `plait.explain`.
 
-`python -m plait.testing.planted` runs the set and prints the table of docs/reference/explain.md.
+`PYTHONPATH=tests/support python -m planted.causes` runs the set and prints the table of docs/reference/explain.md.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from plait.plan.resolve import resolve
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand
 from plait.seeds import trial_seed
-from plait.testing.planted_drawn import drawn_kinds
-from plait.testing.planted_field import field_kinds
-from plait.testing.planted_kinds import further_kinds
-from plait.testing.planted_site import LASTS_S, Planted, Site, bulk, scenario_of, transfer
+from planted.drawn import drawn_kinds
+from planted.field import field_kinds
+from planted.kinds import further_kinds
+from planted.site import LASTS_S, Planted, Site, bulk, scenario_of, transfer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plait.testing.planted_site import LASTS_S, Planted, Site, bulk, scenario_of, transfer
+from planted.site import LASTS_S, Planted, Site, bulk, scenario_of, transfer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

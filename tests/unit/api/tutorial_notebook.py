@@ -1,4 +1,4 @@
-"""The tutorial as a notebook: `python -m plait.testing.notebook PAGE.md` prints it.
+"""The tutorial as a notebook: `python tests/unit/api/tutorial_notebook.py PAGE.md` prints it.
 
 A test runs the page's blocks, and compares the notebook beside the page with this output.
 """

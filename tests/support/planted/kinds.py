@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
-from plait.testing.planted_site import LASTS_S, Planted, Site, bulk, scenario_of
+from planted.site import LASTS_S, Planted, Site, bulk, scenario_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,7 +141,7 @@ KINDS: tuple[tuple[str, str, Make], ...] = (
     ("rate-too-high", "UDP in a tunnel", tunnel_too_fast),
 )
 """The cause, where it is planted, and the function that makes the scenario."""
-HELD_OUT = frozenset(random.Random(DRAW).sample(range(len(KINDS)), 5))  # noqa: S311 - a draw, no secret
+HELD_OUT = frozenset(random.Random(DRAW).sample(range(len(KINDS)), 5))
 CONTROLS: tuple[tuple[str, Make], ...] = (
     ("behind NAT", _translated),
     ("UDP", lambda site: _udp(site, 40)),

@@ -1,0 +1,1 @@
+"""Pages in a real browser, and a visitor of those of `plait view`."""

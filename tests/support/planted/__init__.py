@@ -1,0 +1,1 @@
+"""The test set of `plait explain`: scenarios with one planted cause each, and controls."""

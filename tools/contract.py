@@ -35,6 +35,8 @@ MODULES = (
     *(gaps, kinds, prototype, request, transfer),
 )
 KEYWORDS = {"loop", "type", "match", "use"}
+BEHAVIOUR = {"Application": ("job", "crate::traffic::Kind")}
+"""The method of a union that returns a member as a trait."""
 CELLS = {pl.Int64: "i64", pl.String: "Text", pl.Boolean: "bool"}
 WORDS = "#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]"
 STRUCT = "#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]"
@@ -86,7 +88,21 @@ class Contract:
     def union(self, name: str, members: tuple[type[Record], ...]) -> str:
         """Return the enum of a union of records, which their `kind` distinguishes."""
         kinds = {member.model_fields["kind"].default: member.__name__ for member in members}
-        return enum(name, kinds, f'{STRUCT}\n#[serde(tag = "kind")]', "&self")
+        text = enum(name, kinds, f'{STRUCT}\n#[serde(tag = "kind")]', "&self")
+        if name not in BEHAVIOUR:
+            return text
+        method, behaviour = BEHAVIOUR[name]
+        arms = [f"            Self::{member}(job) => job," for member in kinds.values()]
+        return "\n".join(
+            [
+                f"{text}impl {name} {{",
+                f"    /// Return what [`{behaviour}`] has of each kind.",
+                f"    pub fn {method}(&self) -> &dyn {behaviour} {{",
+                "        match self {",
+                *arms,
+                "        }\n    }\n}\n",
+            ]
+        )
 
     def struct(self, record: type[Record]) -> str:
         """Return the struct of a record, and the functions of its defaults."""

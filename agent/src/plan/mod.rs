@@ -50,35 +50,11 @@ fn consistent(plan: &Plan, place: usize, flow: &Flow) -> std::result::Result<(),
     {
         return Err("it may share only the connection of an earlier flow, in the other direction");
     }
-    if matches!(flow.application, Application::Udp(_)) != (flow.transport == Transport::Udp) {
-        return Err("the application udp requires the transport udp, and the other way round");
+    let job = flow.application.job();
+    if !job.suits(flow.transport) {
+        return Err("its application does not suit its transport");
     }
-    if matches!(flow.application, Application::Prototype(_)) != (flow.transport == Transport::Prototype) {
-        return Err("the application prototype requires the transport prototype, and the other way round");
-    }
-    match &flow.application {
-        Application::Connection(_) => Err("a plan cannot contain connections of programs"),
-        Application::Bulk(bulk) if bulk.duration_us.is_some_and(|us| us < 1) => {
-            Err("its duration is not positive")
-        }
-        Application::Transfer(transfer) => match &transfer.file {
-            Some(file) if file.bytes != transfer.bytes => Err("its size differs from that of its file"),
-            _ if transfer.bytes == 0 => Err("a transfer needs at least one byte"),
-            _ => Ok(()),
-        },
-        Application::OnOff(job) if job.message_bytes.is_some() != job.interval_ns.is_some() => {
-            Err("messages need both a size and an interval")
-        }
-        Application::Request(job) if job.count.is_some() == job.duration_us.is_some() => {
-            Err("requests need either a count or a duration")
-        }
-        Application::PageConnection(job)
-            if !earlier(job.page).is_some_and(|page| matches!(page.application, Application::Page(_))) =>
-        {
-            Err("it refers to no earlier page")
-        }
-        _ => Ok(()),
-    }
+    job.check(&plan.flows[..place])
 }
 
 impl Action {
@@ -105,20 +81,6 @@ impl Action {
             | Self::SetDevice(_)
             | Self::SetLimits(_)
             | Self::SetSysctl(_) => None,
-        }
-    }
-}
-
-impl Application {
-    /// Whether each message has a row in the table of messages.
-    pub fn has_messages(&self) -> bool {
-        match self {
-            Self::Bulk(_) | Self::Transfer(_) | Self::Connection(_) => false,
-            Self::OnOff(job) => job.message_bytes.is_some(),
-            Self::Prototype(job) => job.message_bytes.is_some(),
-            Self::Stream(_) | Self::Request(_) | Self::Page(_) | Self::PageConnection(_) | Self::Udp(_) => {
-                true
-            }
         }
     }
 }

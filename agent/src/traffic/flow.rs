@@ -3,10 +3,10 @@
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::loading::Loading;
+use super::kinds::page::Loading;
 use super::messages::Messages;
 use crate::clock::{self, Latch};
-use crate::plan::{Application, Flow, SideName};
+use crate::plan::{Flow, SideName};
 
 /// A flow of the plan and its state.
 pub struct FlowState {
@@ -85,10 +85,7 @@ impl FlowState {
 
     /// Report the end of the flow to the flows that follow it.
     pub fn end_at(&self, t_us: i64) {
-        if matches!(self.plan.application, Application::Page(_)) && self.loading.document.set(t_us) {
-            // Without its document the page requests no other object.
-            self.loading.give_up();
-        }
+        self.loading.end_at(t_us);
         self.ended.set(t_us);
     }
 

@@ -5,24 +5,22 @@
 //! ten seconds takes a handful of system calls.
 
 mod application;
-mod bytes;
+mod datagrams;
 mod draw;
-mod file;
 mod flow;
-mod loading;
+mod kinds;
 mod messages;
-mod paced;
 mod priority;
-mod request;
+mod side;
 mod sockets;
 mod state;
 mod threads;
-mod udp;
 
 use std::sync::{Arc, Mutex};
 
 pub use application::{fail, wait_to_begin};
 pub use flow::FlowState;
+pub use kinds::Kind;
 pub use priority::Priorities;
 pub use sockets::{Prepared, prepare};
 pub use state::{Begun, Reported, ReportedRow, Traffic};
@@ -68,12 +66,12 @@ pub fn start(prepared: Vec<Prepared>, plan: &'static Plan) -> Result<Arc<Traffic
                 };
                 if let Some(receiver) = receiver {
                     spawn(move || {
-                        application::receive_datagrams(&server_side, &server_side.flows[index], receiver);
+                        datagrams::receive_datagrams(&server_side, &server_side.flows[index], receiver);
                     })?;
                 }
                 if let Some(sender) = sender {
                     spawn(move || {
-                        application::send_datagrams(&client_side, &client_side.flows[index], sender);
+                        datagrams::send_datagrams(&client_side, &client_side.flows[index], sender);
                     })?;
                 }
             }

@@ -10,10 +10,9 @@ use rustix::net::{
     AddressFamily, SocketFlags, SocketType, bind, connect, ipproto, listen, socket_with, sockopt,
 };
 
-use super::file;
 use crate::apply::{Applied, SCHEDULER, enter, write_sysctl};
 use crate::error::{Attempt, Error, Result};
-use crate::plan::{Action, Application, Flow, Plan, Side, SideName, Transfer, Transport};
+use crate::plan::{Action, Flow, Plan, Side, SideName, Transport};
 use crate::process;
 use crate::sys;
 
@@ -69,9 +68,7 @@ pub fn prepare(plan: &'static Plan, network: &Applied) -> Result<Vec<Prepared>> 
         plan.events.iter().flat_map(|event| &event.actions).filter_map(Action::host).collect();
     for flow in &plan.flows {
         let context = || format!("preparing flow {} ({})", flow.id, flow.name);
-        if let Application::Transfer(Transfer { file: Some(file), .. }) = &flow.application {
-            file::check(file).attempt(context)?;
-        }
+        flow.application.job().prepare().attempt(context)?;
         let sockets = match flow.transport {
             _ if flow.connection.is_some() => Sockets::Shared,
             Transport::Prototype => Sockets::OfProgram,

@@ -1,6 +1,6 @@
 //! When flows begin and end by their plan, and whether their threads have finished.
 
-use crate::plan::{Application, Bulk, SideName, Udp};
+use crate::plan::{SideName, Transport};
 use crate::traffic::FlowState;
 
 /// How a flow ended.
@@ -14,22 +14,12 @@ pub(super) struct End {
 
 /// Return the planned end of a flow in µs of the trial, if it has one and the flow has begun.
 pub(super) fn deadline_us(flow: &FlowState) -> Option<i64> {
-    match &flow.plan.application {
-        Application::Bulk(Bulk { duration_us }) => Some(begin_us(flow)? + (*duration_us)?),
-        Application::Udp(Udp { drain_us, .. }) => Some(sending_end_us(flow)? + drain_us),
-        _ => None,
-    }
+    Some(begin_us(flow)? + flow.plan.application.job().lasts_us()?)
 }
 
-/// Return the end of the last interval of a UDP flow, in µs of the trial.
+/// Return the end of the last interval of a flow at a planned rate, in µs of the trial.
 pub(super) fn sending_end_us(flow: &FlowState) -> Option<i64> {
-    match &flow.plan.application {
-        Application::Udp(Udp { interval_ns, count, .. }) => {
-            let lasts_ns = interval_ns.saturating_mul(i64::try_from(*count).unwrap_or(i64::MAX));
-            Some(begin_us(flow)? + lasts_ns.div_euclid(1000))
-        }
-        _ => None,
-    }
+    Some(begin_us(flow)? + flow.plan.application.job().sends_us()?)
 }
 
 /// Return when a flow begins, in µs of the trial; None while this depends on the end of other flows.
@@ -40,7 +30,7 @@ pub(super) fn begin_us(flow: &FlowState) -> Option<i64> {
 
 /// Whether a flow sends UDP packets back to the source of another flow's packets.
 fn answers(flow: &FlowState) -> bool {
-    flow.plan.connection.is_some() && matches!(flow.plan.application, Application::Udp(_))
+    flow.plan.connection.is_some() && flow.plan.transport == Transport::Udp
 }
 
 /// Whether a flow uses or will use its connection. A flow that answers does so only after a packet

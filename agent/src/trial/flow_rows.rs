@@ -5,7 +5,7 @@ use rustix::net::sockopt;
 use super::ends::End;
 use super::output::Tables;
 use crate::error::Result;
-use crate::plan::{Application, Coupling, SideName, Transport};
+use crate::plan::{SideName, Transport};
 use crate::tables;
 use crate::traffic::{FlowState, Traffic};
 
@@ -33,11 +33,9 @@ fn flow_row(flow: &FlowState, end: Option<End>, tables: &Tables) -> tables::Flow
         SideName::Client => &progress.client,
         SideName::Server => &progress.server,
     };
-    let congestion_control = match &plan.application {
-        Application::Prototype(job) if job.coupling == Coupling::None => Some("reno".to_owned()),
-        Application::Prototype(job) => Some(job.coupling.name().to_owned()),
-        _ => sender.as_ref().and_then(|socket| sockopt::tcp_congestion(&**socket).ok()),
-    };
+    let job = plan.application.job();
+    let of_kernel = || sender.as_ref().and_then(|socket| sockopt::tcp_congestion(&**socket).ok());
+    let congestion_control = job.congestion_control().map(str::to_owned).or_else(of_kernel);
     let fallback = [SideName::Client, SideName::Server]
         .into_iter()
         .filter_map(|side| tables.samples.side(flow.carrier(), side).fallback)
@@ -53,9 +51,10 @@ fn flow_row(flow: &FlowState, end: Option<End>, tables: &Tables) -> tables::Flow
         first_byte_us: progress.first_byte_us,
         end_us: end.map(|end| end.t_us),
         sent_bytes: progress.sent_bytes.and_then(|bytes| i64::try_from(bytes).ok()),
-        received_bytes: match plan.application {
-            Application::Bulk(_) => end.and_then(|end| end.received_bytes),
-            _ => progress.received_bytes.and_then(|bytes| i64::try_from(bytes).ok()),
+        received_bytes: if job.is_cut_off() {
+            end.and_then(|end| end.received_bytes)
+        } else {
+            progress.received_bytes.and_then(|bytes| i64::try_from(bytes).ok())
         },
         completed: Some(end.is_some_and(|end| end.completed)),
         fallback: fallback.filter(|_| plan.transport == Transport::Mptcp),

@@ -19,7 +19,7 @@ use limits::Limits;
 use crate::apply::{Applied, Schedule};
 use crate::clock;
 use crate::error::Result;
-use crate::plan::{Action, Application, Bulk, Plan, SideName, Transport};
+use crate::plan::{Action, Plan, SideName, Transport};
 use crate::process::{self, Fidelity};
 use crate::program::Programs;
 use crate::sample::counters::Counters;
@@ -184,13 +184,13 @@ impl Trial<'_> {
         deadlines.min().unwrap_or(i64::MAX)
     }
 
-    /// Add the last rows of closed subflows of live connections.
     /// Write the rows of the path-manager events before `before_us`, of all without it.
     fn write_events(&mut self, before_us: Option<i64>) -> Result<()> {
         let Tables { events, samples, programs, .. } = &mut *self.tables;
         mptcp_events::write(events, &self.traffic, samples, programs.as_ref(), before_us)
     }
 
+    /// Add the last rows of closed subflows of live connections.
     fn note_closed(&mut self) -> Result<()> {
         for closed in self.traffic.take_closed() {
             if let Some(program_tables) = &mut self.tables.programs {
@@ -229,10 +229,7 @@ impl Trial<'_> {
         if self.programs.any_unfinished() {
             return false;
         }
-        let waits = |index: &usize| {
-            let application = &self.traffic.flows[*index].plan.application;
-            matches!(application, Application::Bulk(Bulk { duration_us: None }))
-        };
+        let waits = |index: &usize| self.traffic.flows[*index].plan.application.job().is_background();
         let live = self.live();
         let others = live.len() < self.ends.len() || self.programs.any_awaited();
         others && !live.is_empty() && live.iter().all(waits)

@@ -39,7 +39,7 @@ impl Tables {
             messages: plan
                 .flows
                 .iter()
-                .any(|flow| flow.application.has_messages())
+                .any(|flow| flow.application.job().has_messages())
                 .then(|| Table::create(&folder))
                 .transpose()?,
             counters: Table::create(&folder)?,

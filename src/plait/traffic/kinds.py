@@ -1,6 +1,6 @@
 """The registry of the kinds of traffic: entries of a scenario, jobs of a plan, and what analyses group them by.
 
-A new kind is a module of this folder and one of the agent (`agent/src/traffic`), and lines in their registries:
+A new kind is a module of this folder and one of the agent (`agent/src/traffic/kinds`), and lines in their registries:
 CONTRIBUTING.md has the list.
 """
 

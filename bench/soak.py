@@ -14,7 +14,6 @@ The file has both sides: the host's side boots the kernel, which runs the guest'
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import ctypes
 import os
@@ -24,13 +23,17 @@ import shlex
 import socket
 import struct
 import subprocess
-import sys
-import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stressed import COMPLAINTS, arguments, boot, run_first_process, unreferenced_objects
 
 from plait.testing.hunt import netlink
+
+if TYPE_CHECKING:
+    import argparse
 
 COUPLED = ("lia", "olia", "balia", "wvegas")
 ALGORITHMS = (*COUPLED, "reno", "cubic")
@@ -38,10 +41,6 @@ SCHEDULERS = ("default", "minrtt", "roundrobin", "redundant", "blest", "ecf", "b
 LINKS = 4
 ORPHANS = 5
 PORT = 5000
-COMPLAINTS = re.compile(
-    r"BUG:|WARNING:|KASAN|UBSAN|INFO: .*(?:lock|task|rcu)|possible .*deadlock|suspicious RCU"
-    r"|Kernel panic|ODEBUG|Oops|refcount_t|Object .*corrupt|inconsistent lock state|sleeping function"
-)
 
 
 # --- the host's side ----------------------------------------------------------------------------------------------
@@ -51,13 +50,13 @@ def main() -> int:
     """Boot the kernel, and check its console. Return 0 if the kernel gave no warning."""
     options = _options()
     if options.guest:
-        return _guest(options)
+        return run_first_process(lambda: _guest(options))
     from plait.kernel import ensure, find
 
     kernel = find(options.kernel) if options.kernel else ensure()
     print(f"kernel {kernel.name}: {options.connections} connections, seed {options.seed}", flush=True)
     started = time.monotonic()
-    console = _boot(kernel.binary, options)
+    console = boot(kernel.binary, __file__, options, options.seed, ("connections", "rounds"))
     complaints = [line for line in console.splitlines() if COMPLAINTS.search(line)]
     complaints += re.findall(r"[1-9]\d* (?:sockets that never went|unreferenced objects)", console)
     results = [line.removeprefix("SOAK ") for line in console.splitlines() if line.startswith("SOAK ")]
@@ -73,33 +72,10 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--kernel", help="a built kernel (`plait kernel list`); default: the default one")
+    parser = arguments(__doc__)
     parser.add_argument("--connections", type=int, default=3000)
     parser.add_argument("--rounds", type=int, default=3, help="how often the network is made and torn down")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--memory", default="768M")
-    parser.add_argument("--guest", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
-
-
-def _boot(binary: Path, options: argparse.Namespace) -> str:
-    """Run the guest's side in a fresh kernel, and return its console."""
-    with tempfile.TemporaryDirectory() as folder:
-        init = Path(folder) / "init"
-        command = [sys.executable, str(Path(__file__).resolve()), "--guest"]
-        command += [f"--{name}={getattr(options, name)}" for name in ("connections", "rounds", "seed")]
-        init.write_text(f"#!/bin/sh\nexec {shlex.join(command)}\n")
-        init.chmod(0o755)
-        arguments = [
-            f"mem={options.memory}", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", f"init={init}",
-            "time-travel=inf-cpu", "um_rng_seed=1", "con=null", "con0=null,fd:1", "uml_dir=.", "panic=-1", "loglevel=6",
-        ]  # fmt: skip
-        done = subprocess.run(
-            ["setarch", "-R", str(binary), *arguments],
-            cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-        )  # fmt: skip
-    return done.stdout.decode(errors="replace")
 
 
 # --- the guest's side ---------------------------------------------------------------------------------------------
@@ -111,34 +87,15 @@ MPTCP = 262
 TCP_CONGESTION = 13
 
 
-def _guest(options: argparse.Namespace) -> int:
-    """Run as the first process of the guest; never return."""
-    try:
-        os.environ["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"
-        for kind, place in (("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/run"), ("tmpfs", "/tmp")):  # noqa: S108 - the guest's own
-            _run(f"mount -t {kind} {kind} {place}")
-        HOME.append(os.open("/proc/self/ns/net", os.O_RDONLY))
-        leaks = Path("/sys/kernel/debug/kmemleak")
-        if leaks.parent.exists():
-            _run("mount -t debugfs debugfs /sys/kernel/debug")
-        chance = random.Random(options.seed)
-        for number in range(options.rounds):
-            soak = Soak(chance, options.connections // options.rounds)
-            soak.play()
-            soak.tear_down(abruptly=number % 2 == 1)
-            _report(
-                f"round {number + 1}: " + ", ".join(f"{value} {name}" for name, value in soak.counts.items())
-            )
-        if leaks.exists():
-            _look_for_leaks(leaks)
-        _report("finished")
-    except BaseException as error:
-        _report(f"failed: {type(error).__name__}: {error}")
-        raise
-    finally:
-        sys.stdout.flush()
-        netlink.LIBC.reboot(0x4321FEDC)
-    return 0
+def _guest(options: argparse.Namespace) -> None:
+    HOME.append(os.open("/proc/self/ns/net", os.O_RDONLY))
+    chance = random.Random(options.seed)
+    for number in range(options.rounds):
+        soak = Soak(chance, options.connections // options.rounds)
+        soak.play()
+        soak.tear_down(abruptly=number % 2 == 1)
+        _report(f"round {number + 1}: " + ", ".join(f"{value} {name}" for name, value in soak.counts.items()))
+    _report(f"kmemleak: {unreferenced_objects()} unreferenced objects")
 
 
 def _report(text: str) -> None:
@@ -147,15 +104,6 @@ def _report(text: str) -> None:
 
 def _run(command: str) -> None:
     subprocess.run(shlex.split(command), check=True, stdout=subprocess.DEVNULL)
-
-
-def _look_for_leaks(leaks: Path) -> None:
-    for _ in range(3):
-        time.sleep(15)
-        leaks.write_text("scan")
-    report = leaks.read_text()
-    print(report, flush=True)
-    _report(f"kmemleak: {report.count('unreferenced object')} unreferenced objects")
 
 
 @dataclass

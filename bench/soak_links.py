@@ -15,40 +15,40 @@ the guest's virtual time.
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import re
-import shlex
-import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "links"))
 
 from link_netlink import NetlinkSocket
 from link_soak.load import CALM, MIXED
 from link_soak.network import HOME, Network
-from soak import COMPLAINTS
+from stressed import COMPLAINTS, arguments, boot, run_first_process, unreferenced_objects
 
-from plait.testing.hunt import netlink
+if TYPE_CHECKING:
+    import argparse
 
 
 def main() -> int:
     """Boot trials until the time is over. Return 0 if no kernel gave a warning."""
     options = _options()
     if options.guest:
-        return _guest(options)
+        return run_first_process(lambda: _guest(options))
     from plait.kernel import ensure, find
 
     kernel = find(options.kernel) if options.kernel else ensure()
     print(f"kernel {kernel.name}, {options.minutes} minutes from seed {options.seed}", flush=True)
     started, trials, total, alarms = time.monotonic(), 0, Counter[str](), 0
     while not trials or time.monotonic() - started < 60 * options.minutes:
-        console = _boot(kernel.binary, options, options.seed + trials)
+        console = boot(
+            kernel.binary, __file__, options, options.seed + trials, ("networks", "changes", "direct")
+        )
         trials += 1
         counts = Counter(
             {name: int(n) for n, name in re.findall(r"^SOAK (\d+) (.*)$", console, re.MULTILINE)}
@@ -70,36 +70,12 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--kernel", help="a built kernel (`plait kernel list`); default: the default one")
+    parser = arguments(__doc__)
     parser.add_argument("--minutes", type=float, default=15, help="start trials for this time; at least one")
     parser.add_argument("--networks", type=int, default=3, help="how often a trial builds its network")
     parser.add_argument("--changes", type=int, default=400, help="changes of each network")
     parser.add_argument("--direct", type=int, default=3, help="links between the hosts themselves")
-    parser.add_argument("--seed", type=int, default=1, help="that of the first trial")
-    parser.add_argument("--memory", default="768M")
-    parser.add_argument("--guest", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
-
-
-def _boot(binary: Path, options: argparse.Namespace, seed: int) -> str:
-    """Run the guest's side in a fresh kernel, and return its console."""
-    with tempfile.TemporaryDirectory() as folder:
-        init = Path(folder) / "init"
-        command = [sys.executable, str(Path(__file__).resolve()), "--guest", f"--seed={seed}"]
-        command += [f"--{name}={getattr(options, name)}" for name in ("networks", "changes", "direct")]
-        init.write_text(f"#!/bin/sh\nexec {shlex.join(command)}\n")
-        init.chmod(0o755)
-        arguments = [
-            f"mem={options.memory}", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", f"init={init}",
-            "time-travel=inf-cpu", f"um_rng_seed={seed}", "con=null", "con0=null,fd:1", "uml_dir=.", "panic=-1",
-            "loglevel=6",
-        ]  # fmt: skip
-        done = subprocess.run(
-            ["setarch", "-R", str(binary), *arguments],
-            cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-        )  # fmt: skip
-    return done.stdout.decode(errors="replace").replace("\r", "")
 
 
 def softirqs(kind: str) -> int:
@@ -108,27 +84,14 @@ def softirqs(kind: str) -> int:
     return next(int(line.split()[1]) for line in lines if line.strip().startswith(f"{kind}:"))
 
 
-def _guest(options: argparse.Namespace) -> int:
-    """Run as the first process of the guest; never return."""
-    try:
-        os.environ["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"
-        for kind, place in (("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/run"), ("tmpfs", "/tmp")):  # noqa: S108 - the guest's own
-            netlink.run(["mount", "-t", kind, kind, place])
-        HOME.append((os.open("/proc/self/ns/net", os.O_RDONLY), NetlinkSocket()))
-        chance, counts = random.Random(options.seed), Counter[str]()
-        for _ in range(options.networks):
-            _play(chance, counts, options)
-        _look_for_leaks(counts)
-        for name, number in counts.items():
-            print(f"SOAK {number} {name}", flush=True)
-        print("SOAK finished", flush=True)
-    except BaseException as error:
-        print(f"SOAK failed: {type(error).__name__}: {error}", flush=True)
-        raise
-    finally:
-        sys.stdout.flush()
-        netlink.LIBC.reboot(0x4321FEDC)
-    return 0
+def _guest(options: argparse.Namespace) -> None:
+    HOME.append((os.open("/proc/self/ns/net", os.O_RDONLY), NetlinkSocket()))
+    chance, counts = random.Random(options.seed), Counter[str]()
+    for _ in range(options.networks):
+        _play(chance, counts, options)
+    counts["unreferenced objects"] += unreferenced_objects()
+    for name, number in counts.items():
+        print(f"SOAK {number} {name}", flush=True)
 
 
 def _play(chance: random.Random, counts: Counter[str], options: argparse.Namespace) -> None:
@@ -148,19 +111,6 @@ def _play(chance: random.Random, counts: Counter[str], options: argparse.Namespa
         if calm:
             counts[f"{name}, one flow"] += own.pop(name)
     counts.update(own)
-
-
-def _look_for_leaks(counts: Counter[str]) -> None:
-    leaks = Path("/sys/kernel/debug/kmemleak")
-    if not leaks.parent.exists():
-        return
-    netlink.run(["mount", "-t", "debugfs", "debugfs", "/sys/kernel/debug"])
-    for _ in range(3):
-        time.sleep(15)
-        leaks.write_text("scan")
-    report = leaks.read_text()
-    print(report, flush=True)
-    counts["unreferenced objects"] += report.count("unreferenced object")
 
 
 if __name__ == "__main__":

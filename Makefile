@@ -48,7 +48,7 @@ format: setup ## format Python, Rust and the documents as `make check` expects
 
 bench: kernel ## measure the promised figures on this machine
 	$(VENV)/bin/python bench/run.py
-	$(VENV)/bin/python bench/fuzz.py
+	PLAIT_FUZZ=10 $(VENV)/bin/pytest -q tests/security/test_fuzz.py
 	$(VENV)/bin/python bench/left_as_found.py
 	$(VENV)/bin/python bench/containment.py 10 --each
 	$(VENV)/bin/python bench/lines/coverage.py --lines 12

@@ -1,7 +1,8 @@
-"""A bounded share of the seeded fuzzer runs as tests; `bench/fuzz.py` runs the long one."""
+"""A bounded share of the seeded fuzzer runs as tests; with `PLAIT_FUZZ=10` ten times as many inputs."""
 
 from __future__ import annotations
 
+import os
 import shutil
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SEED = 1
-SCENARIOS = 1000
-FOLDERS = 24
-STORES = 200
+TIMES = int(os.environ.get("PLAIT_FUZZ", "1"))
+SCENARIOS = 1000 * TIMES
+FOLDERS = 24 * TIMES
+STORES = 200 * TIMES
 SLICES = 4
 
 

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from plait.plan.model.plan import Plan
 
 WORK_S = 15.0
-"""Most processor time of what a limit refuses: on a busy machine it takes some 3 s, and without the limit minutes.
-`bench/fuzz.py` measures the seconds of a quiet machine."""
+"""Most processor time of what a limit refuses: on a busy machine it takes some 3 s, and without the limit minutes."""
 
 TWO = """\
 title: Two paths

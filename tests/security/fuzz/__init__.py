@@ -1,1 +1,1 @@
-"""The fuzzer damages plait's input from a seed and judges the reaction; tests/security and bench/fuzz.py use it."""
+"""The fuzzer damages plait's input from a seed and judges the reaction."""

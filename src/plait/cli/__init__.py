@@ -7,24 +7,17 @@ nothing; 3 this machine cannot run it; 130 interrupted (129 by SIGHUP, 143 by SI
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
 
 import typer
 
 from plait import limits
-from plait.cli import crosscheck, import_, lint, measure, new, plan, run, store
-from plait.cli import help as help_verb
-from plait.cli import list as list_verb
-from plait.cli.laboratory import bisect, doctor, hunt, kernel, selftest, shell
-from plait.cli.laboratory import exec as exec_verb
-from plait.cli.results import bundle, compare, explain, export, merge, report, view
+from plait.cli import store
+from plait.cli.laboratory import kernel
 from plait.cli.shared import ending
 from plait.cli.shared.verbs import Verbs
 from plait.errors import Ended, PlaitError
 from plait.version import __version__
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 app = typer.Typer(
     name="plait",
@@ -33,43 +26,22 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-_GROUPS: dict[str, dict[str, Callable[..., Any]]] = {
-    "Run": {
-        "new": new.command,
-        "import": import_.command,
-        "list": list_verb.command,
-        "lint": lint.command,
-        "plan": plan.command,
-        "run": run.command,
-        "crosscheck": crosscheck.command,
-        "shell": shell.command,
-        "exec": exec_verb.command,
-    },
-    "Look": {
-        "report": report.command,
-        "explain": explain.command,
-        "compare": compare.command,
-        "view": view.command,
-        "export": export.command,
-    },
-    "Real hosts": {"measure": measure.command},
-    "Kernels": {"selftest": selftest.command, "hunt": hunt.command, "bisect": bisect.command},
-    "Manage": {
-        "merge": merge.command,
-        "bundle": bundle.command,
-        "doctor": doctor.command,
-        "help": help_verb.command,
-    },
+_GROUPS = {
+    "Run": "new import_ list lint plan run crosscheck laboratory.shell laboratory.exec",
+    "Look": "results.report results.explain results.compare results.view results.export",
+    "Real hosts": "measure",
+    "Kernels": "laboratory.selftest laboratory.hunt laboratory.bisect",
+    "Manage": "results.merge results.bundle laboratory.doctor help",
 }
-"""The verbs by what they are for, in the order of the help."""
-_PROGRAM_FOLLOWS = {"allow_interspersed_args": False}
-"""Settings of `exec`: what follows the program belongs to the program."""
+"""The modules of the verbs by what they are for, in the order of the help. A verb is called as its module is."""
+_PROGRAM_FOLLOWS = {"exec": {"allow_interspersed_args": False}}
+"""Settings of verbs: what follows the program of `exec` belongs to the program."""
 
-for _group, _verbs in _GROUPS.items():
-    for _verb, _command in _verbs.items():
-        app.command(
-            _verb, rich_help_panel=_group, context_settings=_PROGRAM_FOLLOWS if _verb == "exec" else None
-        )(_command)
+for _group, _modules in _GROUPS.items():
+    for _module in _modules.split():
+        _verb = _module.rpartition(".")[2].rstrip("_")
+        _register = app.command(_verb, rich_help_panel=_group, context_settings=_PROGRAM_FOLLOWS.get(_verb))
+        _register(import_module(f"plait.cli.{_module}").command)
 app.add_typer(kernel.app, name="kernel", rich_help_panel="Kernels")
 app.add_typer(store.app, name="store", rich_help_panel="Manage")
 

@@ -10,15 +10,12 @@ import typer
 
 from plait.cli.shared.ending import notify
 from plait.cli.shared.kernel import build_with_progress, show_step
-from plait.cli.shared.options import JobsOption, ScenarioArgument, SetOption
+from plait.cli.shared.options import JobsOption, RepeatOption, ScenarioArgument, SetOption, parsed
 from plait.errors import shell_command
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
 
-TrialsOption = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Trials per case", show_default="that of the scenario")
-]
 CheckFolderOption = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Result folder", show_default="results/NAME-crosscheck")
 ]
@@ -37,7 +34,7 @@ def command(
     engines: Annotated[
         str, typer.Option(metavar="NAME,NAME", help="Engines to compare; the first is the reference")
     ] = "virtual,machine",
-    repeat: TrialsOption = None,
+    repeat: RepeatOption = None,
     jobs: JobsOption = None,
     out: CheckFolderOption = None,
     bound: Annotated[
@@ -62,8 +59,9 @@ def command(
     from plait.scenario.vary.overrides import Choice
     from plait.study.perform import Options, perform
     from plait.study.progress import on_standard_error
+    from plait.units import Ratio
 
-    names, limit = _names(engines), _bound(bound)
+    names, limit = _names(engines), float(parsed("--bound", bound, Ratio))
     chosen = Choice("engine", tuple(names), f"--engines {engines}")
     loaded = load_scenario(scenario, (*(overrides or ()), chosen))
     own_kernel = EngineRequest(
@@ -105,13 +103,3 @@ def _names(text: str) -> list[str]:
     if len(set(names)) < 2:
         raise RequestError(f"--engines {text}: give two or more engines, for example virtual,machine")
     return list(dict.fromkeys(names))
-
-
-def _bound(text: str) -> float:
-    from plait.errors import RequestError
-    from plait.units import Ratio
-
-    try:
-        return float(Ratio.parse(text))
-    except ValueError as error:
-        raise RequestError(f"--bound: {error}") from error

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from plait.cli.shared.options import PlannedCase, ScenarioArgument, SetOption, StudySeed
+from plait.cli.shared.planned import planned_case
 
 
 def command(
@@ -27,24 +28,13 @@ def command(
     import json
 
     from plait.errors import RequestError
-    from plait.kernel import additions
     from plait.plan.identity import plan_bytes
-    from plait.plan.modules import with_modules
     from plait.plan.network import ifnames
-    from plait.plan.resolve import resolve
     from plait.plan.shell.script import to_shell
-    from plait.scenario import load as load_scenario
-    from plait.scenario.vary.cases import expand
-    from plait.scenario.vary.choose import choose_case
-    from plait.seeds import trial_seed
 
     if output_format not in ("json", "shell"):
         raise RequestError(f"--format {output_format}: unknown format; write json or shell")
-    loaded = load_scenario(scenario, tuple(overrides or ()))
-    cases = {entry.name: entry for entry in expand(loaded)}
-    name = next(iter(cases)) if case is None else choose_case(case, list(cases))
-    planned = resolve(cases[name].scenario, trial_seed(loaded.seed if seed is None else seed, repeat_index))
-    plan = with_modules(planned, additions.modules_by_name())
+    plan, name, cases = planned_case(scenario, overrides, case, seed=seed, repeat=repeat_index)
     if output_format == "shell":
         sys.stdout.write(to_shell(plan))
     else:

@@ -19,6 +19,7 @@ from plait.cli.shared.options import (
     ConfigureOption,
     HostsOption,
     JobsOption,
+    RepeatOption,
     ScenarioArgument,
     SetOption,
     SshConfigOption,
@@ -80,10 +81,6 @@ TrialTimeout = Annotated[
 
 OutOption = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Result folder", show_default="results/NAME")
-]
-RepeatOption = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, help="Trials per case", show_default="that of the scenario"),
 ]
 EngineOption = Annotated[
     list[str] | None,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from plait.cli.laboratory import debugger
+from plait.cli.laboratory.exec import require_debugger
 from plait.errors import MachineError, RequestError
 from plait.kernel.model import SYMBOLS, Kernel
 
@@ -22,7 +22,7 @@ def kernel(tmp_path: Path) -> Kernel:
 
 def test_a_kernel_without_symbols_is_refused_with_the_build_that_has_them(kernel: Kernel) -> None:
     with pytest.raises(RequestError, match=r"6\.12\.1-abababab has no symbols.*--tracing"):
-        debugger.require(kernel)
+        require_debugger(kernel)
 
 
 def test_a_machine_without_gdb_gets_the_name_of_its_package(
@@ -31,4 +31,4 @@ def test_a_machine_without_gdb_gets_the_name_of_its_package(
     (tmp_path / SYMBOLS).write_bytes(b"symbols")
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     with pytest.raises(MachineError, match="apt-get install gdb"):
-        debugger.require(kernel)
+        require_debugger(kernel)

@@ -16,6 +16,7 @@ from plait.cli.shared.options import (
     ScenarioArgument,
     SetOption,
     WithoutOption,
+    parsed,
 )
 from plait.errors import shell_command
 
@@ -52,15 +53,11 @@ def command(
     """
     from plait.api.bisection import BisectRequest, bisect
     from plait.cli.shared.kernel import show_step
-    from plait.errors import RequestError
     from plait.kernel.from_tree import TreeRequest
     from plait.scenario import load as load_scenario
     from plait.units import Ratio
 
-    try:
-        least = float(Ratio.parse(worse_by))
-    except ValueError as error:
-        raise RequestError(f"--worse-by {worse_by}: {error}") from error
+    least = float(parsed("--worse-by", worse_by, Ratio))
     patches, fragments = tuple(path.resolve() for path in patch or ()), tuple(config or ())
     build = TreeRequest(tree, None, patches, fragments, tuple(without or ()))
     loaded = load_scenario(scenario, tuple(overrides or ()))
@@ -103,7 +100,7 @@ def _show(answer: Answer, request: BisectRequest, chosen: list[str]) -> int:
         request.name,
         *chosen,
         "--repeat",
-        str(seeds),
+        seeds,
         "--kernel",
         "before",
         "--kernel",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 import stat
 import sys
 from pathlib import Path
@@ -10,23 +12,32 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plait.binaries import AGENT
-from plait.cli.shared.capturing import CAPTURED_BYTES, PcapOption, capture_folder
-from plait.cli.shared.ending import notify
+from plait.cli.shared.ending import discard_output, notify
 from plait.cli.shared.environment import environment_of
+from plait.cli.shared.guest import booted
 from plait.cli.shared.kernel import chosen_kernel
-from plait.cli.shared.options import KernelOption, TraceOption, TraceToOption
-from plait.cli.shared.outputs import output_file
+from plait.cli.shared.observing import (
+    CAPTURED_BYTES,
+    PcapOption,
+    TraceOption,
+    TraceToOption,
+    capture_folder,
+    tracing,
+)
+from plait.cli.shared.options import KernelOption, parsed
 from plait.cli.shared.sandbox import DISK, DiskOption, RoOption, UnconfinedOption, bytes_of, policy
+from plait.engine.packages import install_hint
+from plait.errors import MachineError, RequestError, shell_command
+from plait.files import Folder
 
 if TYPE_CHECKING:
     from plait.engine.interactive import ProgramStart
     from plait.engine.request import Policy
     from plait.engine.virtual.foreground import SessionLimits
+    from plait.engine.virtual.guest import Guest
     from plait.engine.virtual.session import SessionRequest
-    from plait.files import Folder, Output
+    from plait.kernel import Kernel
     from plait.plan.model.plan import Plan
-    from plait.units import Duration
 
 CLOCKS = ("virtual", "real")
 SYSTEM_CALL_NS = 7000
@@ -34,9 +45,21 @@ SYSTEM_CALL_NS = 7000
 
 Computing takes no virtual time. With a lower cost of system calls, a switch that asks a controller answers too soon.
 """
-_READ_AHEAD_BYTES = 256 << 20
-_BROKEN_PIPE = 141
-"""The exit code that a shell reports for a program that SIGPIPE terminated."""
+_GDB_FILE = "attach.gdb"
+_GDB_SCRIPT = """\
+# gdb reads this file: the guest's kernel is process {pid}.
+set debuginfod enabled off
+set sysroot {empty}
+exec-file {binary}
+symbol-file {symbols}
+# The guest's kernel uses these signals itself.
+handle SIGSEGV SIGUSR1 SIGUSR2 SIGALRM SIGIO SIGWINCH nostop noprint pass
+# plait stopped the process with it.
+handle SIGSTOP nostop noprint nopass
+set print inferior-events off
+set auto-load libthread-db off
+attach {pid}
+"""
 
 ProgramArgument = Annotated[
     list[str],
@@ -115,14 +138,14 @@ def command(
     from plait.engine.virtual.foreground import SessionLimits
     from plait.engine.virtual.services import iperf_settings, services
     from plait.engine.virtual.session import SessionRequest
-    from plait.errors import RequestError
+    from plait.units import Duration
 
     if clock not in CLOCKS:
         raise RequestError(f"--clock {clock}: unknown clock; write one of: {', '.join(CLOCKS)}")
     real_time = clock == "real"
     environment = environment_of(env or [], terminal=_has_terminal(real_time=real_time))
     environment = sorted({**iperf_settings(program, dict(environment)["PATH"]), **dict(environment)}.items())
-    plan = plan_of(seed, _mebibytes(memory), system_call_ns=_duration("--system-call", system_call))
+    plan = plan_of(seed, _mebibytes(memory), system_call_ns=parsed("--system-call", system_call, Duration))
     writable = [_writable(folder) for folder in rw or []]
     captures = capture_folder(pcap, writable)
     request = SessionRequest(
@@ -138,26 +161,7 @@ def command(
         _wall_s(wall_timeout), plan.machine.memory_mib, processes, real_time, output_bytes, debugged=gdb
     )
     sandbox = policy(disk, ro, unconfined=unconfined)
-    if trace is not None:
-        target = output_file(trace_to, "--trace-to", shared=writable)
-        return _boot_traced(kernel, plan, request, limits, sandbox, captures, (trace, target))
-    return _boot(kernel, plan, request, limits, sandbox, captures)
-
-
-def _boot_traced(  # noqa: PLR0917 - it passes them on
-    kernel: str | None,
-    plan: Plan,
-    request: SessionRequest,
-    limits: SessionLimits,
-    sandbox: Policy,
-    captures: Folder | None,
-    trace: tuple[str, Output],
-) -> int:
-    """Boot the guest with trace events, and write their table."""
-    from plait.engine.virtual.tracing import kept_trace
-
-    with kept_trace(chosen_kernel(kernel), *trace, _report) as traced:
-        return _boot(kernel, plan, traced(request), limits, sandbox, captures)
+    return _boot(kernel, plan, request, limits, sandbox, captures, (trace, trace_to))
 
 
 def _wall_s(text: str) -> float:
@@ -165,49 +169,36 @@ def _wall_s(text: str) -> float:
     return float("inf") if wall_us is None else wall_us / 1e6
 
 
-def _boot(  # noqa: PLR0917 - two callers of this module
+def _boot(  # noqa: PLR0917 - one caller of this module
     kernel: str | None,
     plan: Plan,
     request: SessionRequest,
     limits: SessionLimits,
     policy: Policy,
     captures: Folder | None,
+    trace: tuple[str | None, Path],
 ) -> int:
     """Boot the guest, follow its program to its end, and return its exit code."""
-    from plait.cache import cache_root
-    from plait.cli.laboratory import debugger
-    from plait.engine.host_view import unseen
     from plait.engine.virtual import foreground
-    from plait.engine.virtual.containment import caution
-    from plait.engine.virtual.session import Session
-    from plait.engine.workspace import Workspace
 
     assert request.start is not None
-    chosen = chosen_kernel(kernel)
+    chosen, writable = chosen_kernel(kernel), request.writable
     if limits.debugged:
-        debugger.require(chosen)
-    with Workspace(cache_root() / "exec", ".work-") as workspace:
-        folder = workspace.job()
-        if request.start.input == "file":
-            foreground.read_ahead(0, folder / "input", _READ_AHEAD_BYTES, _report)
-        with Session(
-            chosen, AGENT, folder, plan, request, real_time=limits.real_time, policy=policy
-        ) as session:
-            if session.guest.missing:
-                _report(caution(session.guest.missing))
-            if not session.view.shows(Path.cwd()):
-                _report(unseen(Path.cwd()))
-            if limits.debugged:
-                debugger.invite(session.guest, chosen, folder, _report)
-            typed, terminal = request.start.input == "orders", request.start.terminal is not None
-            try:
-                code = foreground.follow(session, limits, _report, typed=typed, terminal=terminal)
-            except BrokenPipeError:
-                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # discard what Python may still write at exit
-                code = _BROKEN_PIPE
-            if captures is not None:
-                session.keep_captures(captures)
-            return code
+        require_debugger(chosen)
+    with (
+        tracing(*trace, chosen, _report, writable) as traced,
+        booted(chosen, plan, traced(request), _report, real_time=limits.real_time, policy=policy) as session,
+    ):
+        if limits.debugged:
+            _invite_debugger(session.guest, chosen, session.folder)
+        typed, terminal = request.start.input == "orders", request.start.terminal is not None
+        try:
+            code = foreground.follow(session, limits, _report, typed=typed, terminal=terminal)
+        except BrokenPipeError:
+            code = discard_output()
+        if captures is not None:
+            session.keep_captures(captures)
+        return code
 
 
 def _report(text: str) -> None:
@@ -257,7 +248,6 @@ def _input(*, real_time: bool) -> str:
 
 
 def _writable(folder: Path) -> Path:
-    from plait.errors import RequestError, shell_command
 
     path = folder.resolve()
     if path.is_file():
@@ -279,27 +269,48 @@ def _writable(folder: Path) -> Path:
 
 
 def _mebibytes(text: str) -> int:
-    from plait.errors import RequestError
     from plait.units import Size
 
-    try:
-        size = int(Size.parse(text))
-    except ValueError as error:
-        raise RequestError(f"--memory {text}: {error}") from error
+    size = int(parsed("--memory", text, Size))
     if not 64 << 20 <= size <= 1 << 40:
         raise RequestError(f"--memory {text}: a guest has between 64 MiB and 1 TiB of memory")
     return size >> 20
 
 
 def _micros(option: str, text: str) -> int | None:
-    return None if text == "none" else _duration(option, text).us
-
-
-def _duration(option: str, text: str) -> Duration:
-    from plait.errors import RequestError
     from plait.units import Duration
 
-    try:
-        return Duration.parse(text)
-    except ValueError as error:
-        raise RequestError(f"{option} {text}: {error}") from error
+    return None if text == "none" else parsed(option, text, Duration).us
+
+
+def require_debugger(kernel: Kernel) -> None:
+    """Raise RequestError if the kernel has no symbols, MachineError if this machine has no gdb."""
+    if kernel.symbols is None:
+        raise RequestError(
+            f"--gdb: the kernel {kernel.name} has no symbols; build one with "
+            "`plait kernel build --tree DIR --tracing --name traced`, and choose it with `--kernel traced`"
+        )
+    if shutil.which("gdb") is None:
+        raise MachineError(f"--gdb: this machine has no gdb; {install_hint('gdb')}")
+
+
+def _invite_debugger(guest: Guest, kernel: Kernel, folder: Path) -> None:
+    """Stop the guest, write the script with which gdb attaches to it, and report the command to type.
+
+    User-Mode Linux is a process, so gdb(1) attaches to it like to any other. A virtual clock stands while that process
+    is stopped: breakpoints and the time that a person needs change nothing in the guest.
+    """
+    guest.suspend()
+    empty = folder / "sysroot"
+    empty.mkdir()
+    script = folder / _GDB_FILE
+    text = _GDB_SCRIPT.format(
+        pid=guest.pid,
+        empty=empty,  # gdb takes the rest of this line as it is, and parses the two others like a shell
+        binary=shlex.quote(str(kernel.binary)),
+        symbols=shlex.quote(str(kernel.symbols)),
+    )
+    Folder(folder).write(_GDB_FILE, text.encode())
+    _report(
+        f"the guest's kernel waits for a debugger. Type in another terminal:\n{shell_command('gdb', '-x', script)}"
+    )

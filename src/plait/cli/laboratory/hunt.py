@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated
@@ -11,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plait.binaries import AGENT
-from plait.cli.shared.ending import notify
+from plait.cli.shared.ending import interruption_of, notify
 from plait.cli.shared.environment import environment_of
 from plait.cli.shared.kernel import chosen_kernel
-from plait.cli.shared.options import KernelOption
-from plait.errors import Ended, shell_command
+from plait.cli.shared.options import GuestsOption, KernelOption
+from plait.errors import shell_command
 
 if TYPE_CHECKING:
     from plait.testing.hunt.run import CaseResult
@@ -38,9 +37,7 @@ def command(
     faults: Annotated[
         int, typer.Option(metavar="N", min=1, max=100, help="End after N different faults")
     ] = 1,
-    jobs: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Guests at once", show_default="number of CPUs")
-    ] = None,
+    jobs: GuestsOption = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the files of faults")] = _OUT,
 ) -> int:
     """Search a kernel's MPTCP for faults with random networks.
@@ -66,17 +63,12 @@ def command(
     limits = HuntLimits(minutes, faults, jobs or len(os.sched_getaffinity(0)))
     guests = f"{limits.jobs} guests at once" if limits.jobs > 1 else "one guest at a time"
     notify(f"hunting in {booted.name} for {minutes:g} min from seed {seed}, {guests}")
-    stop, interrupted_by = Event(), None
+    stop = Event()
     hunt = Hunt(
         inventory, limits, lambda drawn: play(drawn, booted, environment, stop.is_set), notify, stop,
         keep=lambda fault: _write(out, fault, kernel),
     )  # fmt: skip
-    try:
-        hunt.run(seed)
-    except KeyboardInterrupt:
-        interrupted_by = signal.SIGINT
-    except Ended as end:
-        interrupted_by = end.signal
+    interrupted_by = interruption_of(lambda: hunt.run(seed))
     _show(hunt.totals)
     if interrupted_by is None:
         return 1 if hunt.totals.faults else 0

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from plait.cli.shared import complete
-from plait.cli.shared.capturing import CAPTURED_BYTES, PcapOption, capture_folder
-from plait.cli.shared.ending import notify
+from plait.cli.shared.ending import interruption_of, notify
 from plait.cli.shared.kernel import chosen_kernel
-from plait.cli.shared.options import KernelOption, TraceOption, TraceToOption
+from plait.cli.shared.observing import (
+    CAPTURED_BYTES,
+    PcapOption,
+    TraceOption,
+    TraceToOption,
+    capture_folder,
+    tracing,
+)
+from plait.cli.shared.options import GuestsOption, KernelOption
 from plait.cli.shared.outputs import output_file, output_folder, write_output
-from plait.errors import Ended, MachineError, printable, shell_command
+from plait.errors import MachineError, printable, shell_command
 from plait.files import Output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from plait.engine.virtual.session import SessionRequest
     from plait.files import Folder
-    from plait.kernel import Kernel
     from plait.testing.selftest.run import Captures, ShardResult
     from plait.testing.selftest.tap import Subtest, Verdict
 
@@ -55,9 +59,7 @@ def command(
     kernel: KernelOption = None,
     seeds: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Number of seeds")] = 1,
     seed: Annotated[int, typer.Option(metavar="S", min=0, help="First seed")] = 1,
-    jobs: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Guests at once", show_default="number of CPUs")
-    ] = None,
+    jobs: GuestsOption = None,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write JUnit XML")] = None,
     tap: Annotated[bool, typer.Option("--tap", help="Print TAP instead of the table")] = False,
     logs: Annotated[
@@ -82,13 +84,14 @@ def command(
     captures, junit_file, log_folder = _outputs(pcap, junit, logs)
 
     def start(done: Callable[[ShardResult], None]) -> None:
-        with _tracing(trace, trace_to, booted) as traced:
+        with tracing(trace, trace_to, booted, notify) as traced:
             run(
                 prepared, shards, range(seed, seed + seeds), booted, jobs=jobs or len(os.sched_getaffinity(0)),
                 on_result=done, traced=traced, captures=captures,
             )  # fmt: skip
 
-    results, interrupted_by = _collected(start)
+    results: list[ShardResult] = []
+    interrupted_by = interruption_of(lambda: start(partial(_keep, results)))
     results.sort(key=lambda result: (shards.index(result.shard), result.seed))
     code = _show_all(results, junit_file, log_folder, as_tap=tap)
     if interrupted_by is not None:
@@ -107,25 +110,6 @@ def _outputs(
         output_file(junit, "--junit") if junit else None,
         output_folder(logs, "--logs") if logs else None,
     )
-
-
-def _collected(
-    start: Callable[[Callable[[ShardResult], None]], None],
-) -> tuple[list[ShardResult], signal.Signals | None]:
-    """Return the results of the guests that ended, and the signal that interrupted the others."""
-    results: list[ShardResult] = []
-
-    def keep(result: ShardResult) -> None:
-        results.append(result)
-        _report(result)
-
-    try:
-        start(keep)
-    except KeyboardInterrupt:
-        return results, signal.SIGINT
-    except Ended as end:
-        return results, end.signal
-    return results, None
 
 
 def _show_all(results: list[ShardResult], junit: Output | None, logs: Folder | None, *, as_tap: bool) -> int:
@@ -152,21 +136,9 @@ def _require_one_guest(option: str | None, guests: int) -> None:
         )
 
 
-@contextmanager
-def _tracing(
-    events: str | None, target: Path, kernel: Kernel
-) -> Iterator[Callable[[SessionRequest], SessionRequest]]:
-    """Yield what adds the trace events to a guest's request; write their table at the end (RequestError)."""
-    from plait.engine.virtual.tracing import kept_trace
-
-    if events is None:
-        yield lambda request: request
-        return
-    with kept_trace(kernel, events, output_file(target, "--trace-to"), notify) as traced:
-        yield traced
-
-
-def _report(result: ShardResult) -> None:
+def _keep(results: list[ShardResult], result: ShardResult) -> None:
+    """Keep the result of a guest that ended, and say what it is."""
+    results.append(result)
     notify(
         f"{result.shard.title}, seed {result.seed}: {_counts([s.verdict for s in result.subtests])} "
         f"({result.wall_s:.0f} s, of virtual time {result.virtual_s:.0f} s)"

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import socket
 from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plait.binaries import AGENT
 from plait.cli.shared.ending import notify
+from plait.cli.shared.guest import booted
 from plait.cli.shared.kernel import chosen_kernel
 from plait.cli.shared.options import KernelOption, PlannedCase, ScenarioArgument, SetOption
+from plait.cli.shared.planned import planned_case
 from plait.cli.shared.sandbox import DISK, DiskOption, RoOption, UnconfinedOption, policy
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from plait.engine.request import Policy
     from plait.plan.model.plan import Plan
     from plait.prompt.loop import Prompt
@@ -68,46 +70,23 @@ def _serve(
     plan: Plan, kernel: str | None, allowed: Policy, *, path: Path, prompt: Prompt, node: str | None
 ) -> int:
     """Boot the network, serve it to other prompts, and run this prompt; the network ends with it."""
-    from plait.cache import cache_root
-    from plait.engine.host_view import unseen
-    from plait.engine.virtual.containment import caution
-    from plait.engine.virtual.session import Session, SessionRequest
-    from plait.engine.workspace import Workspace
+    from plait.engine.virtual.session import SessionRequest
     from plait.prompt.live import PromptServer
 
-    chosen = chosen_kernel(kernel)
-    with Workspace(cache_root() / "exec", ".work-") as workspace:
-        folder = workspace.job()
-        request = SessionRequest(network=True)
-        with Session(chosen, AGENT, folder, plan, request, real_time=True, policy=allowed) as session:
-            if session.guest.missing:
-                notify(caution(session.guest.missing))
-            if not session.view.shows(Path.cwd()):
-                notify(unseen(Path.cwd()))
-            with PromptServer(session, path) as server:
-                code = _use(prompt, node)
-            if server.failure is not None:
-                raise server.failure
-            if session.guest.process.poll() is not None:
-                session.explain_end()
+    request, chosen = SessionRequest(network=True), chosen_kernel(kernel)
+    with booted(chosen, plan, request, notify, real_time=True, policy=allowed) as session:
+        with PromptServer(session, path) as server:
+            code = _use(prompt, node)
+        if server.failure is not None:
+            raise server.failure
+        if session.guest.process.poll() is not None:
+            session.explain_end()
     return code
 
 
 def _plan(scenario: str, overrides: list[str] | None, case: str | None) -> Plan:
     """Return the plan of the requested case, without what only a trial needs."""
-    from plait.kernel import additions
-    from plait.plan.modules import with_modules
-    from plait.plan.resolve import resolve
-    from plait.scenario import load as load_scenario
-    from plait.scenario.vary.cases import expand
-    from plait.scenario.vary.choose import choose_case
-    from plait.seeds import trial_seed
-
-    loaded = load_scenario(scenario, tuple(overrides or ()))
-    cases = {entry.name: entry for entry in expand(loaded)}
-    name = next(iter(cases)) if case is None else choose_case(case, list(cases))
-    resolved = resolve(cases[name].scenario, trial_seed(loaded.seed, 0))
-    plan = with_modules(resolved, additions.modules_by_name())
+    plan, _, _ = planned_case(scenario, overrides, case)
     memory = max(plan.machine.memory_mib, 1024)
     machine = plan.machine.model_copy(update={"memory_mib": memory})
     return plan.model_copy(update={"machine": machine, "pause": ()})

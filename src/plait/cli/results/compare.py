@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from plait.cli.shared.options import ColumnsOption, column_names
+from plait.cli.shared.options import ColumnsOption, column_names, parsed
 from plait.metrics import COMPARED
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
@@ -40,14 +40,10 @@ def command(
 
     Exit code 0: no worse; 1: worse; 2: plait cannot compare the two studies.
     """
-    from plait.errors import RequestError
     from plait.report.terminal.comparison import compare_folders, show_comparison
     from plait.units import Ratio
 
-    try:
-        tolerated = None if tolerance is None else float(Ratio.parse(tolerance))
-    except ValueError as error:
-        raise RequestError(f"--tolerance: {error}") from error
+    tolerated = None if tolerance is None else float(parsed("--tolerance", tolerance, Ratio))
     metrics = tuple(dict.fromkeys(metric)) if metric else ()
     comparison, lines = compare_folders(first, second, metrics=metrics, tolerance=tolerated)
     if json_output:

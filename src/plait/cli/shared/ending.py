@@ -21,6 +21,7 @@ from plait.errors import Ended, MachineError, OldSpellingWarning, printable
 from plait.limits import remedy
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
 
 _SHOW_CURSOR = "\x1b[?25h"
@@ -40,6 +41,23 @@ def on_signals() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, _end)
+
+
+def interruption_of(work: Callable[[], object]) -> signal.Signals | None:
+    """Do the work, and return the signal that interrupted it; None if it came to its end."""
+    try:
+        work()
+    except KeyboardInterrupt:
+        return signal.SIGINT
+    except Ended as end:
+        return end.signal
+    return None
+
+
+def discard_output() -> int:
+    """Discard what Python may still write at exit to a closed pipe, and return the exit code."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return _BROKEN_PIPE
 
 
 def refuse_old_processors() -> None:
@@ -77,8 +95,7 @@ def _leave(number: int, _: FrameType | None) -> None:
 def code_of(error: BaseException) -> int | None:
     """Return the exit code for an error that the machine caused, and print its remedy; None for other errors."""
     if isinstance(error, BrokenPipeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # discard what Python may still write at exit
-        return _BROKEN_PIPE
+        return discard_output()
     if isinstance(error, OSError):
         path = f"{error.filename}: " if error.filename is not None else ""
         hint = remedy(error, "check that it exists and that you have permission to use it")

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from plait.cli.shared import complete
+from plait.errors import RequestError
+
+if TYPE_CHECKING:
+    from plait.units import Text
+
+Q = TypeVar("Q", bound="Text")
 
 ScenarioArgument = Annotated[
     str,
@@ -109,13 +115,20 @@ ColumnsOption = Annotated[
         show_default="factors, then what has room",
     ),
 ]
-TraceOption = Annotated[
-    str | None,
-    typer.Option(metavar="EVENTS", help="Collect trace events, such as mptcp:*,tcp:* (see --trace-to)"),
+RepeatOption = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Trials per case", show_default="that of the scenario")
 ]
-TraceToOption = Annotated[
-    Path, typer.Option(metavar="FILE", help="Parquet file for the trace events, with virtual times")
+GuestsOption = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Guests at once", show_default="number of CPUs")
 ]
+
+
+def parsed(option: str, text: str, quantity: type[Q]) -> Q:
+    """Return what an option has as a quantity with a unit (RequestError if it is none)."""
+    try:
+        return quantity.parse(text)
+    except ValueError as error:
+        raise RequestError(f"{option} {text}: {error}") from error
 
 
 def column_names(text: str | None) -> tuple[str, ...]:

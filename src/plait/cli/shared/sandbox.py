@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from plait.cli.shared.options import parsed
+
 if TYPE_CHECKING:
     from plait.engine.request import Policy
 
@@ -48,10 +50,7 @@ def bytes_of(option: str, text: str) -> int:
     from plait.errors import RequestError
     from plait.units import Size
 
-    try:
-        size = int(Size.parse(text))
-    except ValueError as error:
-        raise RequestError(f"{option} {text}: {error}") from error
+    size = int(parsed(option, text, Size))
     if size < 1 << 20:
         raise RequestError(f"{option} {text}: the size is too small; write at least 1MiB")
     return size

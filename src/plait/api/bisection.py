@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tempfile
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +20,7 @@ from plait.kernel.from_tree import TreeRequest, build_tree
 from plait.results.read import read_study
 from plait.scenario.vary.cases import expand
 from plait.study.perform import Options, perform
-from plait.study.progress import SilentObserver
+from plait.study.progress import silent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -137,7 +136,7 @@ def _measure(
             partial(make_engine, request=EngineRequest(kernel.identity)),
             Options(repeat=seeds, jobs=request.jobs, calibrate=False),
             folder=Path(scratch) / "study",
-            watch=lambda _: nullcontext(SilentObserver()),
+            watch=silent,
             notify=lambda _: None,
         )
         if outcome.interrupted:

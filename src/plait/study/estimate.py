@@ -11,20 +11,24 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from dataclasses import asdict, dataclass, replace
+from statistics import median
 from typing import TYPE_CHECKING
 
 from plait.errors import RequestError
 from plait.files import Folder, json_of
+from plait.frames import DEFAULT_MTU
+from plait.plan.network.framing import full_segment
 from plait.seeds import trial_seed
-from plait.study.expected_work import expected_work
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from plait.plan.model.links import LinkDirection
+    from plait.plan.model.plan import Flow, Plan
     from plait.study.engines import StudyEngines
-    from plait.study.expected_work import Work
     from plait.study.study import PlannedStudy, StudyOutcome
 
 MOST_TRIALS = 10_000
@@ -45,6 +49,11 @@ _MAX_STUDIES = 40
 _MAX_CREDIBLE = math.log(1e6)
 """A record with a larger number, or with NaN, is damaged."""
 _MAX_SAMPLED_CASES = 40
+_UNLIMITED_BPS = 1e9
+_SEGMENT_BITS = 8 * DEFAULT_MTU
+"""For the rate under random loss (Mathis, Semke, Mahdavi, Ott, CCR 27(3), 1997); other estimates are no closer."""
+_ACKS = 0.5
+"""ACK frames per data frame; Linux acknowledges every second one."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +68,7 @@ class Pace:
     @property
     def factor(self) -> float:
         """The median ratio of a trial's time on this machine to the time by the costs alone."""
-        return math.exp(_median(self.trials)) if self.trials else 1.0
+        return math.exp(median(self.trials)) if self.trials else 1.0
 
     @property
     def spread(self) -> float:
@@ -172,7 +181,7 @@ def _on_engine(study: PlannedStudy, name: str) -> PlannedStudy:
     return replace(study, cases=[case for case in study.cases if case.engine == name])
 
 
-def work_per_case(study: PlannedStudy) -> list[Work]:
+def work_per_case(study: PlannedStudy) -> list[_Work]:
     """Return the work of a trial of each case, or of an evenly spaced sample of many cases."""
     sampled = study.cases[:: -(-len(study.cases) // _MAX_SAMPLED_CASES)]
     seed = trial_seed(study.seed, 0)
@@ -242,7 +251,7 @@ def _name(engine: str) -> str:
     return f"pace-{engine}.json"
 
 
-def _trial_s(work: Work) -> float:
+def _trial_s(work: _Work) -> float:
     """Return the wall seconds of a trial by the costs alone."""
     return BOOT_S + HOP_S * work.frame_hops + ROW_S * work.rows
 
@@ -252,12 +261,6 @@ def _with_programs(study: PlannedStudy) -> bool:
         case.scenario.programs or any(entry.prototype for entry in case.scenario.traffic)
         for case in study.cases
     )
-
-
-def _median(values: tuple[float, ...]) -> float:
-    ordered = sorted(values)
-    half = len(ordered) // 2
-    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
 def _format_duration(seconds: float) -> str:
@@ -274,3 +277,55 @@ def _format_range(low: float, high: float) -> str:
                 lower = _format_duration(low)
             return f"{lower} to {math.ceil(high / size)} {unit}"
     return f"{max(low, 1):.0f} to {max(math.ceil(high), 2)} s"
+
+
+@dataclass(frozen=True)
+class _Work:
+    """The work of a trial whose flows share the links evenly."""
+
+    frame_hops: float
+    """Frames, including ACKs, times the links that each frame crosses."""
+    rows: float
+    """Rows of samples."""
+
+
+def expected_work(plan: Plan) -> _Work:
+    """Return the work of one trial."""
+    crossing = Counter(
+        name for flow in plan.flows for name in {link for path in flow.paths for link in path.forward}
+    )
+    directions = {side.name: side for link in plan.links for side in link.directions}
+    hops, longest_us = 0.0, 0.0
+    for flow in plan.flows:
+        rate = _rate_bps(flow, directions, crossing)
+        payload, frame = full_segment(plan, flow, transport=flow.transport)
+        mean_hops = sum(len(path.forward) for path in flow.paths) / max(1, len(flow.paths))
+        hops += flow.application.frames(flow, rate, payload, frame) * mean_hops * (1 + _ACKS)
+        longest_us = max(longest_us, flow.start_us + _duration_us(flow, rate, payload, frame))
+    rows = sum(2 * (1 + len(flow.paths)) for flow in plan.flows) + 2 * len(plan.links)
+    return _Work(hops, rows * longest_us / plan.sample_interval_us)
+
+
+def _rate_bps(flow: Flow, directions: dict[str, LinkDirection], crossing: Counter[str]) -> float:
+    """Return the rate of a flow under even sharing of each link, bounded by random loss."""
+    shares = []
+    for path in flow.paths:
+        links = [directions[name] for name in path.forward if name in directions]
+        shares.append(
+            min(
+                (link.rate_bps / crossing[link.name] for link in links if link.rate_bps),
+                default=_UNLIMITED_BPS,
+            )
+        )
+        loss_ratio = 1 - math.prod(1 - link.loss_ratio for link in links)
+        if loss_ratio and path.base_rtt_us:
+            shares[-1] = min(shares[-1], _SEGMENT_BITS * 1e6 / path.base_rtt_us * math.sqrt(1.5 / loss_ratio))
+    return min(sum(shares) or _UNLIMITED_BPS, flow.ideal_rate_bps or _UNLIMITED_BPS)
+
+
+def _duration_us(flow: Flow, rate: float, payload: int, frame: int) -> float:
+    """Return the approximate duration of a flow in virtual time."""
+    sends_ns = flow.application.sends_ns
+    if sends_ns is not None:
+        return sends_ns / 1000
+    return flow.application.frames(flow, rate, payload, frame) * frame * 8e6 / rate

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager, nullcontext, suppress
+from itertools import count
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-    from plait.study.study import Observer, TrialKey, TrialOutcome
+    from plait.study.study import Observer, TrialOutcome
 
 
 @contextmanager
@@ -33,7 +34,7 @@ def progress_bar(
     """
     columns = (BarColumn(bar_width=None), MofNCompleteColumn(), TextColumn("[dim]{task.fields[state]}"))
     with Progress(*columns, console=console, transient=True) as progress:
-        yield _Bar(progress, total, workers)
+        yield _bar(progress, total, workers)
 
 
 @contextmanager
@@ -45,9 +46,9 @@ def on_standard_error(
     With `as_json`, each line is a JSON object (docs/how-to/clusters.md).
     """
     if as_json:
-        yield _JsonLines(total, workers)
+        yield _json_lines(total, workers)
     elif not bar or not sys.stderr.isatty():
-        yield _TrialLines(total, workers)
+        yield _trial_lines(total, workers)
     else:
         with progress_bar(total, Console(stderr=True), workers) as observer:
             yield observer
@@ -58,7 +59,7 @@ def in_notebook(total: int, *, shown: bool) -> Iterator[Observer]:
     """Yield an observer that shows a bar in a notebook or a terminal, and nothing elsewhere."""
     console = Console()
     if not shown or not (console.is_jupyter or console.is_terminal):
-        yield SilentObserver()
+        yield _show_nothing
         return
     with progress_bar(total, console) as observer:
         yield observer
@@ -66,79 +67,54 @@ def in_notebook(total: int, *, shown: bool) -> Iterator[Observer]:
 
 def silent(_: int) -> AbstractContextManager[Observer]:
     """Return an observer that shows nothing."""
-    return nullcontext(SilentObserver())
+    return nullcontext(_show_nothing)
 
 
-class SilentObserver:
-    """An observer that shows nothing."""
-
-    def trial_advanced(self, key: TrialKey, virtual_us: int) -> None:
-        """Show nothing."""
-
-    def trial_ended(self, outcome: TrialOutcome) -> None:
-        """Show nothing."""
+def _show_nothing(_: TrialOutcome) -> None:
+    """Ignore the end of a trial."""
 
 
-class _Bar:
-    """An observer that shows a bar."""
+def _bar(progress: Progress, total: int, workers: Callable[[], int] | None) -> Observer:
+    """Return an observer that advances a bar."""
+    task = progress.add_task("", total=total, state="")
+    meter = Meter(total, time.monotonic())
+    lock = threading.Lock()
 
-    def __init__(self, progress: Progress, total: int, workers: Callable[[], int] | None) -> None:
-        self._progress = progress
-        self._task = progress.add_task("", total=total, state="")
-        self._meter = Meter(total, time.monotonic())
-        self._workers = workers
-        self._lock = threading.Lock()
-
-    def trial_advanced(self, key: TrialKey, virtual_us: int) -> None:
-        """Show nothing: the trials that ended say enough."""
-
-    def trial_ended(self, outcome: TrialOutcome) -> None:
-        with self._lock:
-            self._meter.count(outcome, time.monotonic())
-            state = self._state()
-        self._progress.update(self._task, advance=1, state=state)
+    def show(outcome: TrialOutcome) -> None:
+        with lock:
+            meter.count(outcome, time.monotonic())
+            state = _state(meter, workers)
+        progress.update(task, advance=1, state=state)
         if outcome.error is not None:
             reason = printable(in_one_line(outcome.error))
-            self._progress.console.print(
-                f"{outcome.key.case} #{outcome.key.index} failed: {reason}", markup=False
-            )
+            progress.console.print(f"{outcome.key.case} #{outcome.key.index} failed: {reason}", markup=False)
 
-    def _state(self) -> str:
-        """Return rate, time left, failures and workers: `4.1/s, 2 to 3 min left, 1 failed, 4 workers`."""
-        meter = self._meter
-        parts = (
-            []
-            if meter.rate is None
-            else [f"{meter.rate:.2g}/s" if meter.rate < 10 else f"{meter.rate:.0f}/s"]
-        )
-        time_left = meter.time_left
-        if time_left is not None:
-            low, high = (
-                duration(time_left.low_s),
-                None if time_left.high_s is None else duration(time_left.high_s),
-            )
-            parts.append(f"{low} left" if low == high else f"{low} to {high or '?'} left")
-        parts += [f"{meter.failed} failed"] if meter.failed else []
-        if self._workers is not None:
-            parts.append(_count(self._workers()))
-        return ", ".join(parts)
+    return show
 
 
-class _JsonLines:
-    """An observer that writes a JSON object to standard error when a trial ends."""
+def _state(meter: Meter, workers: Callable[[], int] | None) -> str:
+    """Return rate, time left, failures and workers: `4.1/s, 2 to 3 min left, 1 failed, 4 workers`."""
+    parts = []
+    if meter.rate is not None:
+        parts.append(f"{meter.rate:.2g}/s" if meter.rate < 10 else f"{meter.rate:.0f}/s")
+    time_left = meter.time_left
+    if time_left is not None:
+        low = duration(time_left.low_s)
+        high = None if time_left.high_s is None else duration(time_left.high_s)
+        parts.append(f"{low} left" if low == high else f"{low} to {high or '?'} left")
+    parts += [f"{meter.failed} failed"] if meter.failed else []
+    return ", ".join(parts + ([] if workers is None else [_count(workers())]))
 
-    def __init__(self, total: int, workers: Callable[[], int] | None) -> None:
-        self._meter = Meter(total, time.monotonic())
-        self._workers = workers
-        self._lock = threading.Lock()
 
-    def trial_advanced(self, key: TrialKey, virtual_us: int) -> None:
-        """Write nothing."""
+def _json_lines(total: int, workers: Callable[[], int] | None) -> Observer:
+    """Return an observer that writes a JSON object to standard error when a trial ends."""
+    meter = Meter(total, time.monotonic())
+    lock = threading.Lock()
 
-    def trial_ended(self, outcome: TrialOutcome) -> None:
-        with self._lock, suppress(OSError):  # the pipe is closed; the study continues
-            self._meter.count(outcome, time.monotonic())
-            meter, time_left = self._meter, self._meter.time_left
+    def show(outcome: TrialOutcome) -> None:
+        with lock, suppress(OSError):  # the pipe is closed; the study continues
+            meter.count(outcome, time.monotonic())
+            time_left = meter.time_left
             line = {
                 "case": outcome.key.case,
                 "trial": outcome.key.index,
@@ -151,35 +127,29 @@ class _JsonLines:
                 "rate_per_s": meter.rate,
                 "left_s": None if time_left is None else time_left.expected_s,
                 "left_range_s": None if time_left is None else [time_left.low_s, time_left.high_s],
-                "workers": None if self._workers is None else self._workers(),
+                "workers": None if workers is None else workers(),
             }
             sys.stderr.write(json.dumps(line) + "\n")
             sys.stderr.flush()
 
+    return show
 
-class _TrialLines:
-    """An observer that writes one line to standard error when a trial ends."""
 
-    def __init__(self, total: int, workers: Callable[[], int] | None) -> None:
-        self._total = total
-        self._workers = workers
-        self._ended = 0
-        self._lock = threading.Lock()
+def _trial_lines(total: int, workers: Callable[[], int] | None) -> Observer:
+    """Return an observer that writes one line to standard error when a trial ends."""
+    numbers = count(1)
+    lock = threading.Lock()
 
-    def trial_advanced(self, key: TrialKey, virtual_us: int) -> None:
-        """Write nothing: one line at the end of each trial is enough."""
-
-    def trial_ended(self, outcome: TrialOutcome) -> None:
+    def show(outcome: TrialOutcome) -> None:
         end = "failed" if outcome.error is not None else "from the store" if outcome.reused else "done"
-        with self._lock:
-            self._ended += 1
-            key = outcome.key
-            workers = "" if self._workers is None else f", {_count(self._workers())}"
-            with suppress(OSError):  # the terminal or the pipe is closed; the study continues
-                sys.stderr.write(
-                    f"[{self._ended}/{self._total}] {key.case} #{key.index} {end} "
-                    f"({outcome.wall_s:.2f} s{workers})\n"
-                )
+        of_workers = "" if workers is None else f", {_count(workers())}"
+        with lock, suppress(OSError):  # the terminal or the pipe is closed; the study continues
+            sys.stderr.write(
+                f"[{next(numbers)}/{total}] {outcome.key.case} #{outcome.key.index} {end} "
+                f"({outcome.wall_s:.2f} s{of_workers})\n"
+            )
+
+    return show
 
 
 def _count(workers: int) -> str:

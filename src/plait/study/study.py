@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from plait.dataset.trial import trial_folder
 
@@ -42,14 +43,8 @@ class TrialOutcome:
     """Virtual time that passed in this run; None if none did (reused) or it is unknown (failed)."""
 
 
-class Observer(Protocol):
-    """Receives the progress of a running study, from any thread."""
-
-    def trial_advanced(self, key: TrialKey, virtual_us: int) -> None:
-        """Handle the progress of a running trial."""
-
-    def trial_ended(self, outcome: TrialOutcome) -> None:
-        """Handle the end of a trial: it completed, came from the store, or failed."""
+Observer = Callable[[TrialOutcome], None]
+"""What a running study calls, in any thread, when a trial has completed, came from the store, or failed."""
 
 
 @dataclass(frozen=True)

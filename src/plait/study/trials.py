@@ -113,7 +113,6 @@ class Trials:
                 self._on.inputs,
                 self._on.work,
                 stop=self._on.stop,
-                progress=lambda us: self._on.observer.trial_advanced(key, us),
                 prompt=pauses.callback(key.case, key.index, plan),
             )
         )
@@ -197,7 +196,7 @@ class Trials:
 
     def _ended(self, outcome: TrialOutcome) -> None:
         self.finished.append(outcome)
-        self._on.observer.trial_ended(outcome)
+        self._on.observer(outcome)
 
 
 def input_names(plan: Plan) -> list[str]:

@@ -24,12 +24,12 @@ from plait.study.estimate import (
     Pace,
     Paces,
     estimate,
+    expected_work,
     keep_pace,
     learn,
     read_pace,
     refuse_too_many,
 )
-from plait.study.expected_work import expected_work
 from plait.study.request import plan_study
 from plait.study.study import StudyOutcome, TrialKey, TrialOutcome
 from scenario_samples import TWO

@@ -24,9 +24,9 @@ def lines(capsys: pytest.CaptureFixture[str], workers: int | None, *, as_json: b
     """Return what three trials write to standard error without a terminal; one of them fails."""
     count = None if workers is None else lambda: workers
     with on_standard_error(3, as_json=as_json, workers=count) as observer:
-        observer.trial_ended(outcome(0))
-        observer.trial_ended(outcome(1, "the guest's kernel panicked"))
-        observer.trial_ended(outcome(2, reused=True))
+        observer(outcome(0))
+        observer(outcome(1, "the guest's kernel panicked"))
+        observer(outcome(2, reused=True))
     return capsys.readouterr().err.splitlines()
 
 
@@ -59,7 +59,7 @@ def test_the_bar_has_rate_time_left_failures_and_workers() -> None:
     console = Console(file=io.StringIO(), force_terminal=True, color_system=None, width=100)
     with progress_bar(400, console, lambda: 1) as observer:
         for number in range(100):
-            observer.trial_ended(outcome(number, "the guest's kernel panicked" if number == 7 else None))
+            observer(outcome(number, "the guest's kernel panicked" if number == 7 else None))
     assert isinstance(console.file, io.StringIO)
     shown = console.file.getvalue()
     assert re.search(r"[0-9.]+/s, .* left, 1 failed, 1 worker", shown)

@@ -23,7 +23,6 @@ from plait.plan.case_plan import CasePlan
 from plait.scenario.vary.cases import Case
 from plait.study.engines import StudyEngines
 from plait.study.executors.local import LocalExecutor
-from plait.study.progress import SilentObserver
 from plait.study.runner import Runner
 from plait.study.store import Store
 from plait.study.study import PlannedStudy, StudyOutcome
@@ -64,7 +63,7 @@ def run(
     runner = Runner(
         StudyEngines.named({"virtual": engine}), Store(trials), trials, executor=LocalExecutor(2), **options
     )
-    return runner.run(planned or study(), tmp_path / out, ABOUT, SilentObserver())
+    return runner.run(planned or study(), tmp_path / out, ABOUT, lambda _: None)
 
 
 def trials(tmp_path: Path, out: str = "out") -> list[str]:

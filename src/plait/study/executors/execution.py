@@ -43,13 +43,12 @@ def execute(
     work: Workspace,
     *,
     stop: threading.Event,
-    progress: Callable[[int], None] = lambda _virtual_us: None,
     prompt: Callable[[PauseAt, PromptedGuest], None] | None = None,
 ) -> TrialResult:
     """Carry out `task` and return its result, whose content is a new folder in `work`.
 
-    `inputs` are the paths of the input files by SHA-256. `stop` is set when the study ends early. `progress` gets the
-    virtual time in us, and `prompt` each pause. Raises Interrupted, OSError.
+    `inputs` are the paths of the input files by SHA-256. `stop` is set when the study ends early. `prompt` gets each
+    pause. Raises Interrupted, OSError.
     """
     folder, result = work.job(), work.job()
     running = {"case": task.key.case, "number": task.key.index}
@@ -62,7 +61,9 @@ def execute(
     error: str | None = None
     digest: str | None = None
     try:
-        engine.execute(Job(plan, files, folder, stop, progress, prompt, host.__setitem__, exclusions.append))
+        engine.execute(
+            Job(plan, files, folder, stop, prompt=prompt, note=host.__setitem__, exclude=exclusions.append)
+        )
         digest = trial_digest(convert(folder / "data", result))
     except (TrialError, DataError) as failure:
         if stop.wait(_SIGNAL_S):

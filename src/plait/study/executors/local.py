@@ -57,7 +57,6 @@ class LocalExecutor:
                 study.inputs,
                 study.work,
                 stop=study.stop,
-                progress=lambda us: study.observer.trial_advanced(task.key, us),
             )
 
         with ThreadPoolExecutor(jobs) as pool:

@@ -269,17 +269,13 @@ def test_an_error_of_the_dispatcher_ends_the_study(
 
 
 def test_the_cluster_is_free_again_after_a_study_that_was_stopped(cluster: Cluster, tmp_path: Path) -> None:
-    class Stopping:
-        """An observer that interrupts the study at its first trial."""
-
-        def trial_advanced(self, *_: object) -> None: ...
-
-        def trial_ended(self, _: object) -> None:
-            raise KeyboardInterrupt
+    def stop(_: object) -> None:
+        """Interrupt the study at its first trial."""
+        raise KeyboardInterrupt
 
     @contextlib.contextmanager
     def watch(_: int) -> Iterator[Any]:
-        yield Stopping()
+        yield stop
 
     cluster.workers()
     _, outcome = perform(

@@ -25,7 +25,6 @@ from plait.study.executors.cluster import connection
 from plait.study.executors.cluster.executor import ClusterExecutor
 from plait.study.executors.local import LocalExecutor
 from plait.study.perform import Options, perform
-from plait.study.progress import SilentObserver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -121,14 +120,14 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
 
 
-class Watching(SilentObserver):
+class Watching:
     """An observer that counts trials, and calls `at_first` when the first one has ended."""
 
     def __init__(self, at_first: Callable[[], None] = lambda: None) -> None:
         self.ended: Counter[tuple[str, int]] = Counter()
         self._at_first = at_first
 
-    def trial_ended(self, outcome: TrialOutcome) -> None:
+    def __call__(self, outcome: TrialOutcome) -> None:
         if not self.ended:
             self._at_first()
         self.ended[outcome.key.case, outcome.key.index] += 1

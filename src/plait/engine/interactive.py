@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Protocol, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from plait.errors import TrialError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,6 +42,34 @@ class ProgramStart:
         """Return the record that the agent reads."""
         size = None if self.terminal is None else self.terminal._asdict()
         return {**asdict(self), "terminal": size}
+
+
+class ProgramEnd(BaseModel):
+    """How a program ended: the content of an END frame, which a program of the guest can write as well."""
+
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
+    code: Annotated[int, Field(ge=0, le=255)] | None
+    """The exit code; None if a signal ended it, or if it did not start."""
+    signal: Annotated[int, Field(ge=1, le=64)] | None = None
+    error: str | None = None
+    """Why it did not start, and the number of the error."""
+    errno: Annotated[int, Field(ge=0, le=4095)] | None = None
+    timed_out: bool = False
+    refused_processes: int = Field(default=0, ge=0, lt=1 << 63)
+    full: tuple[str, ...] = ()
+    """Private file systems without space."""
+    missing_devices: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, content: bytes) -> Self:
+        """Return the record in the content of a frame (TrialError if the agent cannot have written it)."""
+        try:
+            return cls.model_validate_json(content)
+        except ValidationError as error:
+            raise TrialError(
+                "reading how the program ended: the agent did not write this content; a program of the guest "
+                "interferes with it"
+            ) from error
 
 
 class OutputFrame(NamedTuple):

@@ -18,7 +18,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
-from plait.engine.interactive import END
+from plait.engine.interactive import END, ProgramEnd
 from plait.errors import TrialError
 
 if TYPE_CHECKING:
@@ -205,13 +205,13 @@ class Run:
             yield kind, data[at - length : at]
         self._rest = data[at:]
 
-    def finish(self, output: int | None = None) -> dict[str, object]:
+    def finish(self, output: int | None = None) -> ProgramEnd:
         """Wait for the end of the program and return its record; copy its output to the descriptor `output`."""
         while True:
             select.select([self], [], [])
             for kind, content in self.frames():
                 if kind == END:
                     self.close()
-                    return dict(json.loads(content))
+                    return ProgramEnd.read(content)
                 if output is not None:
                     os.write(output, content)

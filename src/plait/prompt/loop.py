@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import cmd
 import contextlib
-import json
 import os
 import readline
 import select
@@ -14,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait.cache import cache_root
-from plait.engine.interactive import END, ProgramStart
+from plait.engine.interactive import END, ProgramEnd, ProgramStart
 from plait.engine.virtual.foreground import raw, terminal_size
+from plait.errors import printable
 from plait.prompt.live import Run
 from plait.scenario.fields.programs import SHELL
 
@@ -57,7 +57,7 @@ class Prompt(cmd.Cmd):
 
     # --- programs in nodes -----------------------------------------------------------------------------
 
-    def run_in(self, node: str | None, argv: Sequence[str]) -> dict[str, object]:
+    def run_in(self, node: str | None, argv: Sequence[str]) -> ProgramEnd:
         """Run a program in `node` (None: outside the nodes) in this terminal, and return the record of its end."""
         size = terminal_size(sys.stdin.fileno()) if self._at_terminal else None
         run = Run(self._path, self._start(node, argv, size))
@@ -78,13 +78,13 @@ class Prompt(cmd.Cmd):
                 for kind, content in run.frames():
                     if kind == END:
                         run.close()
-                        return dict(json.loads(content))
+                        return ProgramEnd.read(content)
                     os.write(1, content)
 
     def shell(self, node: str) -> int:
         """Run a shell in `node`, and return its exit code."""
         end = self.run_in(node, _BASH)
-        return int(str(end["code"])) if end["code"] is not None else 1
+        return 1 if end.code is None else end.code
 
     def _start(
         self, node: str | None, argv: Sequence[str], terminal: TerminalSize | None = None
@@ -94,7 +94,8 @@ class Prompt(cmd.Cmd):
 
     def _exit_code(self, node: str, argv: Sequence[str]) -> int:
         """Run a program in `node` without output, and return its exit code."""
-        return int(str(Run(self._path, self._start(node, argv)).finish()["code"]))
+        code = Run(self._path, self._start(node, argv)).finish().code
+        return 1 if code is None else code
 
     def default(self, line: str) -> None:
         """Run NODE COMMAND."""
@@ -115,8 +116,8 @@ class Prompt(cmd.Cmd):
             return
         else:
             end = self.run_in(node, [*SHELL, self._view.with_addresses(command)])
-        if end["error"]:
-            self._print(str(end["error"]))
+        if end.error:
+            self._print(printable(end.error))
 
     def _print(self, text: str) -> None:
         self.stdout.write(text + "\n")

@@ -72,7 +72,7 @@ class Halted:
                     end = Run(path, start, behind=words.endswith("&")).finish(writer)
                     os.close(writer)
                     self.printed[at].append(printed.read())
-                assert end["code"] == 0, (command, self.printed[at])
+                assert end.code == 0, (command, self.printed[at])
 
     @property
     def goodput_bps(self) -> float:

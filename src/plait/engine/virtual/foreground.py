@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import json
 import os
 import select
 import shutil
@@ -23,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plait.engine.interactive import END, STDERR, STDOUT, TerminalSize
+from plait.engine.interactive import END, STDERR, STDOUT, ProgramEnd, TerminalSize
 from plait.engine.packages import install_hint
 from plait.engine.virtual.crash import ran_out_of_memory
 from plait.engine.virtual.watch import Standstill, virtual_us, waited_s
@@ -125,7 +124,7 @@ class _Follower:
             for frame in self._session.frames():
                 if frame.kind == END:
                     self._session.check_disk()
-                    return self._exit_code(json.loads(frame.content))
+                    return self._exit_code(ProgramEnd.read(frame.content))
                 if frame.kind in (STDOUT, STDERR):
                     code = self._write(1 if frame.kind == STDOUT else 2, frame.content)
                     if code is not None:
@@ -226,58 +225,60 @@ class _Follower:
                 "which the guest could run: the program computes, or polls without sleeping; use `--clock real`"
             )
 
-    def _exit_code(self, end: dict[str, object]) -> int:
+    def _exit_code(self, end: ProgramEnd) -> int:
         """Return the exit code, and report what plait or the guest's kernel did to the program."""
         if ran_out_of_memory(self._session.console()):
             self._report(
                 f"the guest ran out of memory ({self._limits.memory_mib} MiB) and its kernel killed a program; "
                 "set more with --memory"
             )
-        if end["refused_processes"]:
+        if end.refused_processes:
             self._report(
                 f"the program reached the limit of {self._limits.processes_max} processes; raise it with --processes"
             )
-        if end["full"]:
-            places = ", ".join(_texts(end["full"]))
+        if end.full:
+            places = ", ".join(end.full)
             self._report(
                 f"{places}: no space left in the guest's memory; set more with --memory, or write to --rw DIR"
             )
-        for device in _texts(end["missing_devices"]):
+        for device in end.missing_devices:
             self._report(
                 f"there is no {device} in a guest, which has none of this machine's devices (`plait exec -- ls /dev`)"
             )
-        if end["timed_out"]:
+        if end.timed_out:
             limit_s = (self._session.request.time_limit_us or 0) / 1e6
             self._report(
                 f"the program exceeded {limit_s:g} s of the guest's clock; raise the limit with --timeout"
             )
             return TIMED_OUT
-        if end["error"]:
+        if end.error:
             program = self._session.request.start.argv[0] if self._session.request.start else ""
             self._report(f"starting {program}: {_why_not_started(program, end, self._session.view)}")
-            return _NOT_FOUND if end["errno"] == _ENOENT else _NOT_RUNNABLE
-        if isinstance(end["signal"], int):
-            if not self._interrupts and end["signal"] != signal.SIGPIPE:
-                self._report(f"the program was terminated by {signal.Signals(end['signal']).name}")
-            return _SIGNALLED + end["signal"]
-        code = int(str(end["code"]))
+            return _NOT_FOUND if end.errno == _ENOENT else _NOT_RUNNABLE
+        if end.signal is not None:
+            if not self._interrupts and end.signal != signal.SIGPIPE:
+                self._report(f"the program was terminated by {_signal_name(end.signal)}")
+            return _SIGNALLED + end.signal
+        code = 1 if end.code is None else end.code
         hidden = self._session.view.hidden_path(self._last_output.decode(errors="replace"))
         if code != 0 and hidden is not None:
             self._report(hidden)
         return code
 
 
-def _texts(value: object) -> list[str]:
-    """Return a list of strings from a report of the guest."""
-    assert isinstance(value, list)
-    return [str(text) for text in value]
+def _signal_name(number: int) -> str:
+    """Return the name of a signal; Python has none for most of those in real time."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
-def _why_not_started(program: str, end: dict[str, object], view: HostView) -> str:
-    if end["errno"] == _EACCES and "/" in program:
+def _why_not_started(program: str, end: ProgramEnd, view: HostView) -> str:
+    if end.errno == _EACCES and "/" in program:
         return "the file is not executable; make it executable (chmod +x), or put the interpreter before it"
-    if end["errno"] != _ENOENT:
-        return str(end["error"])
+    if end.errno != _ENOENT:
+        return str(end.error)
     if not program:
         return "the name of the program is empty"
     installed = program if "/" in program else shutil.which(program)

@@ -25,6 +25,8 @@ _CONSOLE_LINES = 12
 
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,15}$")]
 
+_Microseconds = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
+
 
 class _Brought(BaseModel):
     schedulers: tuple[_Name, ...] = ()
@@ -38,8 +40,8 @@ class _Status(BaseModel):
     ok: bool
     phase: str
     error: str | None
-    virtual_us: int
-    boot_us: int
+    virtual_us: _Microseconds
+    boot_us: _Microseconds
     brought: _Brought = _Brought()
 
 

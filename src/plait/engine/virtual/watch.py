@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from plait.engine.virtual.guest import Guest
 
 _POLL_S = 0.25
-_PROGRESS_BYTES = 4096
+_PROGRESS_BYTES, _PROGRESS_DIGITS = 4096, 18
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ def virtual_us(folder: Path) -> int:
     if not last_line:
         return -1
     number = last_line[0].split()[:1]
-    if not number or not number[0].isdigit():
+    if not number or not number[0].isdigit() or len(number[0]) > _PROGRESS_DIGITS:
         raise TrialError("reading the guest's progress: the agent did not write this content")
     return int(number[0])
 

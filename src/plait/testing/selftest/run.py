@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 from plait.binaries import AGENT
 from plait.cache import cache_root
 from plait.engine.engine import Interrupted
-from plait.engine.interactive import END, STDERR, STDOUT, ProgramStart
+from plait.engine.interactive import END, STDERR, STDOUT, ProgramEnd, ProgramStart
 from plait.engine.packages import install_hint
 from plait.engine.request import DEFAULT_POLICY
 from plait.engine.virtual.boot_inputs import EMPTY_PLAN
@@ -175,8 +174,7 @@ def _follow(session: Session, pieces: list[bytes], began: float, stop: Event) ->
         gone = session.has_ended()
         for content, end in _contents(session):
             if end:
-                code = json.loads(content)["code"]
-                return code if isinstance(code, int) else None
+                return ProgramEnd.read(content).code
             pieces.append(content)
         session.check_disk()
         if sum(map(len, pieces)) > _OUTPUT_BYTES:

@@ -12,7 +12,8 @@ import pytest
 from test_remote_preflight import planned
 
 from plait.dataset.model import ALL_TABLES
-from plait.engine.remote.answers import whole_number
+from plait.engine.remote import channel
+from plait.engine.remote.answers import endpoints_in, interfaces_with, whole_number
 from plait.engine.remote.exchange import Participant, longest_status
 from plait.engine.remote.merge import FETCHED, HostTables, merged
 from plait.engine.remote.ssh import Connections, HostSession
@@ -116,3 +117,25 @@ def test_packets_at_impossible_times_fail_the_measurement(tmp_path: Path, receiv
         frame.write_ipc_stream(tmp_path / host / "messages.arrow", compression="uncompressed")
     with pytest.raises(TrialError, match=r"^h2 reports a packet at a time that is not of the trial"):
         _packets(tmp_path, 0, burst, 10_000_000)
+
+
+@pytest.mark.parametrize("info", ["5", '"x"', "{}", "[5]", "null", '[{"local": 5}]'])
+def test_addresses_that_are_none_belong_to_no_interface(info: str) -> None:
+    assert interfaces_with("10.0.0.1", f'[{{"ifname": "eth0", "addr_info": {info}}}]') == set()
+
+
+@pytest.mark.parametrize("flags", ["1e999", "null", '"x"', "9" * 5000])
+def test_endpoints_with_impossible_flags_fail_with_a_sentence(flags: str) -> None:
+    with pytest.raises(TrialError, match="instead of its endpoints"):
+        endpoints_in(f'{{"endpoints": [{{"address": "10.0.0.1", "flags": {flags}}}]}}', "h1")
+
+
+def test_a_file_that_comes_a_byte_now_and_then_ends_the_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed = iter(range(0, 1_000_000, 10))
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(passed)))  # ten seconds at each look
+    with session(tmp_path, "while echo x; do :; done") as host:
+        monkeypatch.setattr(channel, "_CHUNK", 1)  # as if each byte came alone
+        with pytest.raises(TrialError, match="less than 16 KiB/s"):
+            list(host.channel.chunks(1 << 20, 60))

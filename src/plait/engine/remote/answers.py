@@ -25,9 +25,13 @@ def interfaces_with(address: str, text: str) -> set[str] | None:
     return {
         str(entry.get("ifname"))
         for entry in entries
-        for info in entry.get("addr_info") or ()
+        for info in _list(entry.get("addr_info"))
         if isinstance(info, dict) and _is_address(info.get("local"), wanted)
     }
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _is_address(text: object, wanted: object) -> bool:
@@ -56,5 +60,5 @@ def endpoints_in(text: str, name: str) -> list[dict[str, Any]]:
     try:
         endpoints = json.loads(text)["endpoints"]
         return [{"address": str(one["address"]), "flags": int(one["flags"])} for one in endpoints]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise TrialError(f"{name}: the host sent {text[:60]!r} instead of its endpoints") from error

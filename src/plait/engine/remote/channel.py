@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 MAX_LINE = 4096
 _CHUNK = 1 << 16
 _TICK_S = 0.2
+_SLOWEST_BPS = 16 << 10
+"""The rate in bytes per second below which plait takes no more of a file."""
 
 
 class LastWords:
@@ -117,10 +119,18 @@ class Channel:
             raise StoppedError
 
     def chunks(self, length: int, timeout_s: float) -> Iterator[bytes]:
-        """Yield the next `length` bytes in pieces; `timeout_s` bounds the wait for each piece."""
+        """Yield the next `length` bytes in pieces; `timeout_s` bounds the wait for each piece.
+
+        At less than 16 KiB/s plait gives up, because a host could else send a byte now and then for ever.
+        """
+        deadline = time.monotonic() + timeout_s + length / _SLOWEST_BPS
         while length > 0:
+            if time.monotonic() > deadline:
+                raise TrialError(
+                    f"{self._name} sent a file at less than {_SLOWEST_BPS >> 10} KiB/s{self._why()}"
+                )
             if not self._read:
-                self._read = self._more(time.monotonic() + timeout_s)
+                self._read = self._more(min(time.monotonic() + timeout_s, deadline))
             piece, self._read = self._read[:length], self._read[length:]
             length -= len(piece)
             yield piece

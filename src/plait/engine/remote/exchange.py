@@ -272,7 +272,7 @@ def longest_status(folder: Path, names: Iterable[str]) -> bytes:
     lasted_us = {}
     for name, status in statuses.items():
         time_us = status.get("virtual_us")
-        if not isinstance(time_us, int):
+        if not isinstance(time_us, int) or not 0 <= time_us < 1 << 63:
             raise TrialError(f"{name}: the agent does not report how long the trial lasted")
         lasted_us[name] = time_us
     return json.dumps(statuses[max(lasted_us, key=lambda name: lasted_us[name])]).encode()

@@ -74,7 +74,8 @@ class Check:
                 yield (
                     f"{session.name} sends packets from {local} to {remote} through {route}, and the address belongs "
                     f"to {', '.join(sorted(held))}: the line would carry nothing. Add `ip rule add from {local} table "
-                    f"101` and `ip route add {remote} dev {min(held)} table 101` there, with the line's gateway"
+                    f"101` and `{shell_command('ip', 'route', 'add', remote, 'dev', min(held), 'table', '101')}` "
+                    "there, with the line's gateway"
                 )
 
     def _algorithms(self, session: HostSession) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,9 +15,13 @@ from plait.cli.shared.outputs import output_file, write_output
 from plait.errors import shell_command
 
 if TYPE_CHECKING:
+    from plait.engine.interactive import ProgramEnd
+    from plait.engine.virtual.session import Session
     from plait.importers.draft import Draft
 
 _LIMIT_US = 60_000_000
+_WALL_S = 300.0
+_OUTPUT_BYTES = 16 << 20
 
 
 def command(
@@ -90,16 +95,14 @@ def _mininet_draft(file: Path, topo: str | None) -> Draft:
 
 def _record(file: Path, topo: str | None) -> dict[str, Any]:
     """Build the topology in a guest, because the file is a program that may do anything, and return its contents."""
-    import json
-
     from plait.cache import cache_root
     from plait.cli.laboratory.exec import plan_of
     from plait.cli.shared.environment import environment_of
-    from plait.engine.interactive import END, STDERR, STDOUT, ProgramStart
+    from plait.engine.interactive import ProgramStart
     from plait.engine.virtual.session import Session, SessionRequest
     from plait.engine.workspace import Workspace
     from plait.errors import RequestError
-    from plait.importers import recorder
+    from plait.importers import mininet, recorder
 
     argv = [
         "/usr/bin/python3",
@@ -109,26 +112,49 @@ def _record(file: Path, topo: str | None) -> dict[str, Any]:
     ]
     start = ProgramStart(1, argv, environment_of([], terminal=False), directory=str(file.resolve().parent))
     request = SessionRequest(start=start, time_limit_us=_LIMIT_US)
-    output = {STDOUT: b"", STDERR: b""}
     with (
         Workspace(cache_root() / "exec", ".work-") as workspace,
         Session(build_with_progress(), AGENT, workspace.job(), plan_of(1, 1024), request) as session,
     ):
-        while True:
-            session.wait()
-            gone = session.guest.process.poll() is not None
-            for frame in session.frames():
-                if frame.kind == END:
-                    end = json.loads(frame.content)
-                    if end["code"] != 0:
-                        printed = output[STDERR].decode(errors="replace").split("\n")
-                        reason = next((line for line in reversed(printed) if line.strip()), end["error"])
-                        raise RequestError(
-                            f"{file}: building its topology failed ({reason or 'it did not end'}); if it is a script "
-                            "that builds its own network, run it unchanged: "
-                            f"{shell_command('plait', 'exec', '--', '/usr/bin/python3', file)}"
-                        )
-                    return dict(json.loads(output[STDOUT].splitlines()[-1]))
-                output[frame.kind] = output.get(frame.kind, b"") + frame.content
-            if gone:
-                session.explain_end()
+        end, printed, errors = _followed(file, session)
+    if end.code != 0:
+        lines = errors.decode(errors="replace").split("\n")
+        reason = next((line for line in reversed(lines) if line.strip()), end.error)
+        raise RequestError(
+            f"{file}: building its topology failed ({reason or 'it did not end'}); if it is a script "
+            "that builds its own network, run it unchanged: "
+            f"{shell_command('plait', 'exec', '--', '/usr/bin/python3', file)}"
+        )
+    try:
+        return mininet.recorded(printed)
+    except ValueError as error:
+        raise RequestError(
+            f"{file}: reading its topology failed: {error}; the file must print nothing after its topology is built"
+        ) from error
+
+
+def _followed(file: Path, session: Session) -> tuple[ProgramEnd, bytes, bytes]:
+    """Wait for the end of the program; return how it ended and what it printed. Raises RequestError at a bound."""
+    from plait.engine.interactive import END, STDERR, STDOUT, ProgramEnd
+    from plait.errors import RequestError, TrialError
+
+    output = {STDOUT: bytearray(), STDERR: bytearray()}
+    deadline = time.monotonic() + _WALL_S
+    while time.monotonic() < deadline:
+        session.wait()
+        gone = session.guest.process.poll() is not None
+        for frame in session.frames():
+            if frame.kind == END:
+                return ProgramEnd.read(frame.content), bytes(output[STDOUT]), bytes(output[STDERR])
+            output.get(frame.kind, bytearray()).extend(frame.content)
+            if sum(map(len, output.values())) > _OUTPUT_BYTES:
+                raise RequestError(
+                    f"{file}: it printed more than {_OUTPUT_BYTES >> 20} MiB; let it print less"
+                )
+        session.check_disk()
+        if gone:
+            session.explain_end()
+            raise TrialError(f"{file}: the guest ended without reporting the end of the program")
+    raise RequestError(
+        f"{file}: building its topology did not end within {_WALL_S:.0f} s; let it build less, or wait for nothing"
+    )

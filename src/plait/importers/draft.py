@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from plait.errors import printable
 from plait.scenario.names import NODE_NAME_MAX
 
 DURATION = "10s"
@@ -32,10 +33,11 @@ class Draft:
         return f"{node}-{peer}" if not earlier else f"{node}-{peer}#{earlier + 1}"
 
     def text(self) -> str:
-        """Return the text of the scenario file."""
-        lines = [f"title: {self.title}"]
+        """Return the text of the scenario file. Words of the imported file can neither end a comment nor a line."""
+        lines = [f"title: {printable(self.title, keep='')}"]
         if self.remarks:
-            lines += ["# Not carried over:", *(f"#   - {remark}" for remark in dict.fromkeys(self.remarks))]
+            remarks = dict.fromkeys(printable(remark, keep="") for remark in self.remarks)
+            lines += ["# Not carried over:", *(f"#   - {remark}" for remark in remarks)]
         lines.append("network:")
         for name in ("hosts", "switches", "routers"):
             if nodes := getattr(self, name):
@@ -48,7 +50,9 @@ class Draft:
             suffix = f"#{seen[pair]}" if seen[pair] > 1 else ""
             name = f'"{node}-{peer}{suffix}"' if suffix else f"{node}-{peer}"
             inside = ", ".join(f"{key}: {value}" for key, value in conditions.items())
-            lines.append(f"    {name}: {{{inside}}}" + (f"  # {remark}" if remark else ""))
+            lines.append(
+                f"    {name}: {{{inside}}}" + (f"  # {printable(remark, keep='')}" if remark else "")
+            )
         if self.backups:
             lines.append("mptcp:\n  endpoints:")
             for host in dict.fromkeys(host for host, _ in self.backups):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from plait.importers.draft import Draft, node_name, number
 
@@ -18,6 +21,32 @@ _UNITS = {"": "us", "usec": "us", "usecs": "us", "msec": "ms", "msecs": "ms", "s
 def looks_like(text: str) -> bool:
     """Return whether `text` is a Python file that imports Mininet."""
     return re.search(r"^\s*(from|import)\s+mininet", text, re.MULTILINE) is not None
+
+
+_Options = dict[str, bool | int | float | str | None]
+
+
+class _Recorded(BaseModel):
+    """What `recorder.py` prints. The imported file runs in the same process, so it can print this as well."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    classes: list[str] | None = None
+    nodes: list[tuple[str, bool, _Options]] = []
+    links: list[tuple[str, str, _Options]] = []
+
+
+def recorded(printed: bytes) -> dict[str, Any]:
+    """Return the topology, or the classes, in the last line that was printed (ValueError without one)."""
+    lines = printed.splitlines()
+    try:
+        record = _Recorded.model_validate_json(lines[-1] if lines else b"")
+    except ValidationError as error:
+        raise ValueError("its last line is no topology") from error
+    names = {name for name, _, _ in record.nodes}
+    for node, peer, _ in record.links:
+        if not {node, peer} <= names:
+            raise ValueError(f"a link joins {node!r} and {peer!r}, which are not both nodes")
+    return record.model_dump()
 
 
 def draft(recorded: Mapping[str, Any], source: str) -> Draft:
@@ -40,6 +69,15 @@ def draft(recorded: Mapping[str, Any], source: str) -> Draft:
     return topology
 
 
+def _figure(value: object) -> float | None:
+    """Return an option of a link as a number; None if it is none."""
+    try:
+        figure = float(str(value))
+    except ValueError:
+        return None
+    return figure if math.isfinite(figure) else None
+
+
 def _conditions(options: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
     """Return the conditions of a TCLink, and its unsupported options."""
     conditions: dict[str, str] = {}
@@ -47,12 +85,13 @@ def _conditions(options: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
     for option, value in options.items():
         if value is None or option in _SILENT or (option == "loss" and not value):
             continue
-        if option == "bw":
-            conditions["rate"] = f"{number(float(value))}mbit"
-        elif option == "loss":
-            conditions["loss"] = f"{number(float(value))}%"
-        elif option == "max_queue_size":
-            conditions["queue"] = f"{int(value)}pkt"
+        figure = _figure(value) if option in {"bw", "loss", "max_queue_size"} else None
+        if option == "bw" and figure is not None:
+            conditions["rate"] = f"{number(figure)}mbit"
+        elif option == "loss" and figure is not None:
+            conditions["loss"] = f"{number(figure)}%"
+        elif option == "max_queue_size" and figure is not None:
+            conditions["queue"] = f"{int(figure)}pkt"
         elif option in {"delay", "jitter"} and (delay := _DELAY.fullmatch(str(value))):
             unit = delay[2] or ""
             conditions[option] = f"{delay[1]}{_UNITS.get(unit, unit)}"

@@ -110,3 +110,29 @@ def test_of_several_topologies_one_must_be_named(tmp_path: Path) -> None:
 
 def test_a_file_without_a_topology_says_so(tmp_path: Path) -> None:
     assert record("from mininet.net import Mininet\n", tmp_path) == {"classes": []}
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        b"", b"words", b"null", b"[1]", b'{"nodes": 1}', b'{"nodes": [["h1", false]]}', b"[" * 100_000,
+        b'{"nodes": [], "links": [["h1", "h2", {}]]}', b'{"nodes": [["h1", false, {"a": []}]]}',
+    ],
+)  # fmt: skip
+def test_what_is_no_topology_is_refused(printed: bytes) -> None:
+    with pytest.raises(ValueError, match=r"no topology|not both nodes"):
+        mininet.recorded(b"first\n" + printed)
+
+
+def test_words_of_the_file_end_no_line_of_the_scenario_and_reach_no_terminal() -> None:
+    hostile = "x\ntraffic: []\x1b[2J"
+    nodes = [("h1", False, {"ip": hostile}), ("h2", False, {})]
+    links = [("h1", "h2", {"bw": "much", "delay": hostile, "max_queue_size": 1e999, "loss": hostile})]
+    record = mininet.recorded(json.dumps({"nodes": nodes, "links": links}).encode())
+    for text in (
+        mininet.draft(record, f"{hostile}.py").text(),
+        minitopo.draft(f"{TWO_PATHS}path_x_0: \x1b[2J\nother: \x1b[2J\n", hostile).text(),
+    ):
+        assert all(line.isprintable() for line in text.split("\n"))
+        assert sum(line.startswith("traffic:") for line in text.split("\n")) == 1
+    assert "#   - link h1-h2: bw=much" in mininet.draft(record, "topo.py").text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -88,14 +89,41 @@ def test_a_kernel_without_trace_events_is_refused_with_the_command_that_builds_o
     require_events(kernel)
 
 
-def test_the_table_is_written_after_the_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kernel:
     monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
     (tmp_path / "config").write_text("CONFIG_EVENT_TRACING=y\n")
-    kernel = Kernel("a" * 64, "6.12.1", tmp_path / "linux", "b" * 64, 1000)
+    return Kernel("a" * 64, "6.12.1", tmp_path / "linux", "b" * 64, 1000)
+
+
+def test_the_table_is_written_after_the_session(kernel: Kernel, tmp_path: Path) -> None:
     messages: list[str] = []
     with kept_trace(kernel, "mptcp:*", Output.at(tmp_path / "t.parquet"), messages.append) as traced_request:
-        folder = next(path for path in traced_request(request()).writable if path.parent.name == "exec")
+        (folder,) = traced_request(request()).writable
         (folder / "trace").write_text(TEXT)
     assert messages == [f"3 trace events in {tmp_path / 't.parquet'}; 7 older ones were lost"]
     assert pl.read_parquet(tmp_path / "t.parquet").schema == TRACE
-    assert not folder.exists()
+    assert list((tmp_path / "cache/exec").iterdir()) == []
+
+
+def test_what_a_guest_leaves_beside_its_trace_is_removed_and_leads_nowhere(
+    kernel: Kernel, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine"
+    mine.write_text("the user's\n")
+    mine.chmod(0o640)
+    with kept_trace(kernel, "mptcp:*", Output.at(tmp_path / "t.parquet"), lambda _: None) as traced_request:
+        (folder,) = traced_request(request()).writable
+        (folder / "trace").write_text(TEXT)
+        (folder / "locked").mkdir()
+        (folder / "locked/link").symlink_to(mine)
+        (folder / "locked").chmod(0o500)  # an ordinary user cannot remove the link before changing this
+        place = os.open(folder, os.O_RDONLY)
+        for _ in range(1500):
+            os.mkdir("deeper", dir_fd=place)
+            deeper = os.open("deeper", os.O_RDONLY, dir_fd=place)
+            os.close(place)
+            place = deeper
+        os.close(place)
+    assert mine.stat().st_mode & 0o777 == 0o640
+    assert list((tmp_path / "cache/exec").iterdir()) == []

@@ -7,21 +7,21 @@ its end. The guest writes that file, so it is untrusted: plait reads it with bou
 from __future__ import annotations
 
 import re
-import tempfile
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from plait.cache import cache_root
 from plait.engine.virtual.session import Service
+from plait.engine.workspace import Workspace
 from plait.errors import DataError, RequestError, TrialError, printable
 from plait.files import Folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from plait.engine.virtual.session import SessionRequest
     from plait.files import Output
@@ -105,11 +105,10 @@ def kept_trace(
     Raises RequestError for a kernel without trace events, TrialError without a trace or if plait cannot write it.
     """
     require_events(kernel)
-    root = cache_root() / "exec"
-    root.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=root, prefix="trace-") as folder:
-        yield lambda request: traced(request, events, Path(folder))
-        table, lost = read_trace(Path(folder))
+    with Workspace(cache_root() / "exec", ".work-") as workspace:
+        folder = workspace.job()
+        yield lambda request: traced(request, events, folder)
+        table, lost = read_trace(folder)
     try:
         with target.create() as file:
             table.write_parquet(file)

@@ -1,8 +1,9 @@
-"""What every request must have, and what every answer says: the token, the host's name, and a strict content policy.
+"""What every request must have, and what every answer says: the user, the token, the host's name, a strict policy.
 
 The server listens on the loopback only. That alone would not stop another page in the same browser from sending
-requests to it, nor another user of this machine. So every address begins with a secret token, and the Host header must
-name the loopback: a page of another name that resolves to 127.0.0.1 (DNS rebinding) is refused.
+requests to it, nor another user of this machine. So the connection must belong to this user or to root. Every address
+begins with a secret token, and the Host header must name the loopback: a page of another name that resolves to
+127.0.0.1 (DNS rebinding) is refused.
 """
 
 from __future__ import annotations
@@ -10,8 +11,11 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING
 
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
+
+from plait.view.peers import is_trusted
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -38,7 +42,7 @@ def new_token() -> str:
 
 
 class Guard:
-    """Passes on requests that have the token and name the loopback as their host; the token is taken off the path."""
+    """Passes on requests of this user that have the token and name the loopback; the token is taken off the path."""
 
     def __init__(self, app: ASGIApp, token: str, port: int) -> None:
         self._app = app
@@ -52,7 +56,7 @@ class Guard:
             return
         if scope["type"] != "http":
             return
-        refusal = self._refusal(scope)
+        refusal = await run_in_threadpool(self._refusal_of_user, scope) or self._refusal(scope)
         guarded = self._with_headers(send)
         if refusal is not None:
             await refusal(scope, receive, guarded)
@@ -61,6 +65,13 @@ class Guard:
         await self._app(
             {**scope, "path": inside, "raw_path": inside.encode(), "root_path": ""}, receive, guarded
         )
+
+    @staticmethod
+    def _refusal_of_user(scope: Scope) -> PlainTextResponse | None:
+        """Refuse a connection of another user."""
+        if scope["client"] is not None and is_trusted(tuple(scope["client"]), tuple(scope["server"])):
+            return None
+        return PlainTextResponse("this server answers only to the user who started it\n", 403)
 
     def _refusal(self, scope: Scope) -> PlainTextResponse | None:
         path: str = scope["path"]

@@ -17,6 +17,7 @@ from plait.view.assets import ASSETS, asset, index
 from plait.view.downloads import Download, download
 from plait.view.encode import data_script
 from plait.view.guard import Guard, new_token
+from plait.view.peers import TABLES
 from plait.view.site import StudySite, UnknownPageError
 
 if TYPE_CHECKING:
@@ -62,8 +63,13 @@ def serve(roots: Sequence[Path], port: int = 0) -> ViewServer:
 
     Raises:
         RequestError: a folder does not exist.
-        MachineError: the port is in use.
+        MachineError: the port is in use, or this machine does not tell whose a connection is.
     """
+    if not TABLES[0].is_file():
+        raise MachineError(
+            f"serving the pages: {TABLES[0]} does not exist, so plait cannot tell which user connects; mount /proc, "
+            "or write the pages with --export DIR"
+        )
     site = StudySite(roots, live=True)
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:

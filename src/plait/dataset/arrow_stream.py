@@ -29,27 +29,40 @@ def has_compression(stream: bytes) -> bool:
 
     Raises ValueError when the framing is damaged.
     """
+    return any(compressed for _, compressed in _messages(stream))
+
+
+def complete_part(stream: bytes) -> bytes:
+    """Return the part of a growing stream that ends with its last complete message.
+
+    Raises ValueError when the framing is damaged, or when a buffer is compressed.
+    """
+    messages = list(_messages(stream, growing=True))
+    if any(compressed for _, compressed in messages):
+        raise ValueError("a message is compressed")
+    return stream[: messages[-1][0]] if messages else b""
+
+
+def _messages(stream: bytes, *, growing: bool = False) -> Iterator[tuple[int, bool]]:
+    """Yield where each message ends, and whether it is compressed; of a `growing` stream, the complete messages."""
+    at = 0
     try:
-        return any(_is_compressed(message) for message in _messages(stream))
+        while (at + 8 <= len(stream)) if growing else (at < len(stream)):
+            mark, length = struct.unpack_from("<Ii", stream, at)
+            if mark != _CONTINUATION or length < 0:
+                raise ValueError("a message does not begin with the continuation mark and a length")
+            metadata = stream[at + 8 : at + 8 + length]
+            if length == 0 or (growing and len(metadata) < length):
+                return
+            body = _read(metadata, _root(metadata), _BODY_LENGTH, "<q")
+            if body < 0:
+                raise ValueError("the length of a message is negative")
+            at += 8 + length + body
+            if growing and at > len(stream):
+                return
+            yield at, _is_compressed(metadata)
     except struct.error as error:
         raise ValueError(f"its framing is damaged ({error})") from error
-
-
-def _messages(stream: bytes) -> Iterator[bytes]:
-    """Yield the metadata of each message."""
-    at = 0
-    while at < len(stream):
-        mark, length = struct.unpack_from("<Ii", stream, at)
-        if mark != _CONTINUATION or length < 0:
-            raise ValueError("a message does not begin with the continuation mark and a length")
-        if length == 0:
-            return
-        metadata = stream[at + 8 : at + 8 + length]
-        yield metadata
-        body = _read(metadata, _root(metadata), _BODY_LENGTH, "<q")
-        if body < 0:
-            raise ValueError("the length of a message is negative")
-        at += 8 + length + body
 
 
 def _is_compressed(message: bytes) -> bool:
@@ -88,29 +101,3 @@ def _follow(message: bytes, table: int, number: int) -> int:
     if at is None:
         raise ValueError("a message has no header")
     return at + int(struct.unpack_from("<I", message, at)[0])
-
-
-def complete_part(stream: bytes) -> bytes:
-    """Return the part of a growing stream that ends with its last complete message.
-
-    Raises ValueError when the framing is damaged, or when a buffer is compressed.
-    """
-    at = 0
-    while at + 8 <= len(stream):
-        mark, length = struct.unpack_from("<Ii", stream, at)
-        if mark != _CONTINUATION or length < 0:
-            raise ValueError("a message does not begin with the continuation mark and a length")
-        metadata = stream[at + 8 : at + 8 + length]
-        if length == 0 or len(metadata) < length:
-            break
-        try:
-            body = _read(metadata, _root(metadata), _BODY_LENGTH, "<q")
-            compressed = _is_compressed(metadata)
-        except struct.error as error:
-            raise ValueError(f"its framing is damaged ({error})") from error
-        if body < 0 or compressed:
-            raise ValueError("a message has a negative length, or is compressed")
-        if at + 8 + length + body > len(stream):
-            break
-        at += 8 + length + body
-    return stream[:at]

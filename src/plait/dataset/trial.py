@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from polars.exceptions import PanicException
 from pydantic import ValidationError
 
+from plait.dataset.digest import trial_digest
 from plait.dataset.files import first_line, read_table, read_tables
 from plait.dataset.model import MONITOR_TABLES, TABLES
 from plait.dataset.provenance import Provenance, explain, read_provenance
@@ -121,6 +122,17 @@ def read_trial(folder: Folder | Path) -> Trial:
     """
     place = Folder.of(folder)
     return Trial(folder=place, provenance=read_provenance(place), tables=Tables(place))
+
+
+def checked_digest(trial: Trial) -> str:
+    """Return the digest of a trial's data (DataError if they are not those that the trial made)."""
+    with making_sense(trial.folder):
+        digest = trial_digest(trial.tables)
+    if trial.provenance.digest not in (None, digest):
+        raise DataError(
+            f"{trial.folder}: the data have changed since the trial (another digest); run the trial again"
+        )
+    return digest
 
 
 @contextmanager

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait.analysis.failures import in_one_line
@@ -22,8 +24,6 @@ from plait.scenario.vary.choose import choose_case
 from plait.version import other_version
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from plait.dataset.study_file import StudyFile
     from plait.dataset.trial import Trial
     from plait.explain.model import FlowExplanation
@@ -41,10 +41,22 @@ class _ExplainedTrial:
 
 
 class RecordedScenario:
-    """The scenario that study.json records."""
+    """The scenario that study.json records, and the folder of its file."""
 
     def __init__(self, study_file: StudyFile) -> None:
         self.about = study_file
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the scenario's file, where relative file names start."""
+        from plait.scenario.read import library
+
+        try:
+            words = shlex.split(self.about.command)
+        except ValueError:  # it is the text of a stranger
+            words = []
+        file = Path(words[2]) if len(words) > 2 else Path()
+        return file.parent if file.is_file() else library.folder() or Path()
 
     @cached_property
     def scenario(self) -> Scenario:

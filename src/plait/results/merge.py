@@ -8,13 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from plait.dataset.digest import trial_digest
 from plait.dataset.finished import FinishedTrials
 from plait.dataset.provenance import read_provenance
 from plait.dataset.study_file import CaseEntry, KernelFacts, MergedFrom, read_study_file
-from plait.dataset.trial import making_sense, read_trial, trial_folder, trial_numbers
+from plait.dataset.trial import checked_digest, read_trial, trial_folder, trial_numbers
 from plait.engine.workspace import Workspace
-from plait.errors import DataError, MachineError, RequestError, shell_command
+from plait.errors import MachineError, RequestError, shell_command
 from plait.files import Folder
 from plait.results.shards import refuse_other_studies, shard_trials
 
@@ -127,12 +126,7 @@ def _trials(case: str, sources: Sequence[_MergedStudy]) -> list[Folder]:
                     f"merging: {path} was halted for a prompt, and plait does not know what the user did there; "
                     "run it without pause"
                 )
-            with making_sense(path):
-                digest = trial_digest(trial.tables)
-            if trial.provenance.digest not in (None, digest):
-                raise DataError(
-                    f"{path}: the data have changed since the trial (another digest); run the trial again"
-                )
+            digest = checked_digest(trial)
             seed = trial.provenance.seed
             if by_seed.setdefault(seed, (path, digest))[1] != digest:
                 raise RequestError(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.dataset.digest import trial_digest
-from plait.dataset.trial import making_sense, read_trial, trial_folder, trial_numbers
-from plait.errors import DataError, RequestError
+from plait.dataset.trial import checked_digest, read_trial, trial_folder, trial_numbers
+from plait.errors import RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,14 +52,7 @@ def shard_trials(case: str, sources: Sequence[Source]) -> dict[int, Folder]:
         for number in trial_numbers(source, case):
             folder = trial_folder(source, case, number)
             trial = read_trial(folder)
-            digest = None
-            if trial.provenance.status == "ok":
-                with making_sense(folder):
-                    digest = trial_digest(trial.tables)
-                if trial.provenance.digest not in (None, digest):
-                    raise DataError(
-                        f"{folder}: the data have changed since the trial (another digest); run the trial again"
-                    )
+            digest = checked_digest(trial) if trial.provenance.status == "ok" else None
             known = chosen.get(number)
             if known is None or known[1] is None:
                 chosen[number] = folder, digest

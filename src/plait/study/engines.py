@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from plait.dataset.study_file import EngineFacts, KernelFacts
-from plait.errors import RequestError, ScenarioError
-from plait.scenario.source import Source
+from plait.errors import RequestError
+from plait.study.preflight.kernel import add, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -71,20 +71,19 @@ def make_engines(cases: Iterable[CasePlan], make_engine: Callable[[str], Engine]
     Raises ScenarioError, with the place, for a kernel in the scenario that is none; RequestError; MachineError.
     """
     engines: dict[str, Engine] = {}
-    wrong: dict[str, Mistake] = {}
+    mistakes: dict[str, Mistake] = {}
+    refused: set[str] = set()
     for case in cases:
-        if case.engine in engines or case.engine in wrong:
+        if case.engine in engines or case.engine in refused:
             continue
         try:
             engines[case.engine] = make_engine(case.engine)
         except RequestError as error:
             if case.scenario.kernel is None:
                 raise
-            source = case.scenario.source or Source("")
-            place = case.case.place(case.scenario.place(("kernel",)))
-            wrong[case.engine] = source.mistake(place, str(error))
-    if wrong:
-        raise ScenarioError(list(wrong.values()))
+            add(mistakes, case.case, ("kernel",), str(error))
+            refused.add(case.engine)
+    refuse(mistakes)
     return engines
 
 

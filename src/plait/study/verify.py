@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.metrics.programs import with_connections
@@ -19,7 +18,6 @@ from plait.explain.effect import effect, with_effects
 from plait.explain.unrestricted_paths import unrestricted_paths
 from plait.results.explain import RecordedScenario
 from plait.scenario import parse
-from plait.scenario.read import library
 from plait.scenario.read.inputs import input_files
 from plait.scenario.vary.cases import expand
 from plait.scenario.vary.overrides import assign
@@ -28,6 +26,7 @@ from plait.study.progress import silent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from plait.engine.engine import Engine
     from plait.explain.model import Effect, FlowExplanation, StudyExplanation, TrialExplanation
@@ -56,7 +55,8 @@ class _CaseRunner:
         """Raise RequestError if plait cannot read the recorded scenario, or if it has no such case."""
         self._about = read_study_file(folder)
         self._make_engine, self._seeds, self._jobs = make_engine, seeds, jobs
-        recorded = {form.name: form for form in expand(RecordedScenario(self._about).scenario)}
+        self._recorded = RecordedScenario(self._about)
+        recorded = {form.name: form for form in expand(self._recorded.scenario)}
         if case not in recorded:
             raise RequestError(f"{case}: the scenario in study.json has no such case")
         self.raw = recorded[case].scenario.model_dump(
@@ -75,7 +75,7 @@ class _CaseRunner:
                 raise RequestError(f"--what-if {path}: {wrong}") from wrong
         raw["repeat"] = self._seeds
         scenario = parse(json.dumps(raw), "the recorded scenario", ())
-        return scenario.attached(files=input_files(scenario, self._base()))
+        return scenario.attached(files=input_files(scenario, self._recorded.folder))
 
     def values(self, fields: Fields, flow: str, metric: str) -> tuple[dict[int, float], str | None]:
         """Return the metric of a flow by seed, and its primary cause, in the case with these fields set."""
@@ -111,14 +111,6 @@ class _CaseRunner:
                     values[trial.provenance.seed] = value
                     causes.append(explained.first)
         return values, causes[0] if causes else None
-
-    def _base(self) -> Path:
-        """Return the folder of the recorded scenario's file; its relative file names start there."""
-        words = self._about.command.split()
-        file = Path(words[2]) if len(words) > 2 else Path()
-        if file.is_file():
-            return file.parent
-        return library.folder() or Path()
 
 
 def try_out(

@@ -8,7 +8,6 @@ ID/C/N/subflows.csv            a table of a trial (parquet)
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +26,7 @@ from plait.report.figures.marks import SCHEMA
 from plait.report.render.paper import PAGE_MM, fitted
 from plait.report.render.render import draw_all
 from plait.report.render.theme import LIGHT
+from plait.results.long_table import table_content
 from plait.view.site import OpenStudy, StudySite, UnknownPageError, case_name, finish
 from plait.view.study_data import FIGURE_FILE
 
@@ -72,7 +72,7 @@ def download(site: StudySite, parts: Sequence[str]) -> Download:
     if len(parts) == 3 and parts[1] == "figures":
         content = _kept_figure(study, f"{stem}.{suffix}")
     elif len(parts) == 2 and stem in {"cases", "trials"} and suffix in TABLE_TYPES:
-        content = table_file(study_table(study, stem), suffix)
+        content = table_content(study_table(study, stem), suffix)
     elif len(parts) == 4 and parts[1].isdecimal() and parts[2].isdecimal() and len(parts[1] + parts[2]) < 12:
         content = _of_trial(study, int(parts[1]), int(parts[2]), stem, suffix)
     else:
@@ -115,16 +115,6 @@ def _plain(value: object) -> object:
     return value if isinstance(value, int | float | str) else str(value)
 
 
-def table_file(frame: pl.DataFrame, suffix: str) -> bytes:
-    """Return a table as the content of a CSV or Parquet file."""
-    buffer = io.BytesIO()
-    if suffix == "csv":
-        frame.write_csv(buffer)
-    else:
-        frame.write_parquet(buffer)
-    return buffer.getvalue()
-
-
 def _of_trial(study: OpenStudy, case: int, number: int, stem: str, suffix: str) -> bytes:
     name = case_name(study.study_file(), case)
     trial = read_trial(trial_folder(study.folder, name, number))
@@ -133,7 +123,7 @@ def _of_trial(study: OpenStudy, case: int, number: int, stem: str, suffix: str) 
     if stem in ALL_TABLES and suffix in TABLE_TYPES:
         if stem not in trial.tables:
             raise UnknownPageError
-        return table_file(trial.tables[stem], suffix)
+        return table_content(trial.tables[stem], suffix)
     labels = labels_in(study.study_file().scenario)
     figures = trial_figures(trial, name, (stem,), labels) if suffix in FIGURE_TYPES else {}
     if stem not in figures:

@@ -18,8 +18,9 @@ from plait.report.figures.kinds.over_time_chart import KINDS
 from plait.report.figures.study_figures import figure_data, static_figures
 from plait.report.render.render import draw_all
 from plait.report.representatives import representatives
+from plait.results.long_table import table_content
 from plait.view.assets import ASSETS, asset, index
-from plait.view.downloads import drawing_file, study_table, table_file, trial_figures
+from plait.view.downloads import drawing_file, study_table, trial_figures
 from plait.view.encode import data_script
 from plait.view.site import StudySite, finish, require_studies
 
@@ -104,7 +105,7 @@ def _study(site: StudySite, study: OpenStudy, output: _Out, notify: Callable[[st
     for name in ("cases", "trials"):
         frame = study_table(study, name)
         for suffix in ("csv", "parquet"):
-            output.write(("files", key), f"{name}.{suffix}", table_file(frame, suffix))
+            output.write(("files", key), f"{name}.{suffix}", table_content(frame, suffix))
     exported = 0
     for case in range(len(study_file.cases)):
         data = site.case(key, case)
@@ -163,7 +164,7 @@ def _trial(site: StudySite, study: OpenStudy, trial_place: _Place, output: _Out,
     place = ("files", *page.split("/"))
     for table in trial.tables:
         for suffix in ("csv", "parquet"):
-            output.write(place, f"{table}.{suffix}", table_file(trial.tables[table], suffix))
+            output.write(place, f"{table}.{suffix}", table_content(trial.tables[table], suffix))
     labels = labels_in(study.study_file().scenario)
     for figure, drawing in trial_figures(trial, trial_place.name, (*KINDS, "network"), labels).items():
         for suffix in ("svg", "pdf", "png"):

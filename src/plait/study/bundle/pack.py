@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import shlex
 import shutil
 import zipfile
 from importlib import metadata
 from io import StringIO
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ruamel.yaml import YAML
 
-from plait.dataset.digest import trial_digest
 from plait.dataset.study_file import read_study_file
-from plait.dataset.trial import making_sense, read_trial, trial_folder, trial_numbers
-from plait.errors import DataError, MachineError, RequestError
+from plait.dataset.trial import checked_digest, read_trial, trial_folder, trial_numbers
+from plait.errors import MachineError, RequestError
 from plait.files import Folder, Output
 from plait.kernel import additions
 from plait.plan.case_plan import resolve_case
 from plait.plan.identity import plan_bytes
 from plait.results.explain import RecordedScenario
 from plait.scenario import parse
-from plait.scenario.read import library
 from plait.scenario.read.inputs import input_files
 from plait.scenario.vary.cases import expand
 from plait.study.bundle.record import (
@@ -40,6 +36,7 @@ from plait.study.bundle.record import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from plait.dataset.study_file import StudyFile
     from plait.scenario import Scenario
@@ -68,8 +65,9 @@ def write_bundle(folder: Path, target: Path | None = None, *, scenario_folder: P
         raise RequestError(
             f"writing the bundle {path}: it exists; remove it or choose another name with --out"
         )
-    base = scenario_folder or _scenario_folder(study_file)
-    text = scenario_text(RecordedScenario(study_file).scenario)
+    recorded = RecordedScenario(study_file)
+    base = scenario_folder or recorded.folder
+    text = scenario_text(recorded.scenario)
     scenario = parse(text, "the scenario in study.json")
     scenario = scenario.attached(files=input_files(scenario, base))
     trials, modules = _checked(folder, study_file, scenario)
@@ -109,16 +107,6 @@ def write_bundle(folder: Path, target: Path | None = None, *, scenario_folder: P
     return path
 
 
-def _scenario_folder(study_file: StudyFile) -> Path:
-    """Return the folder of the scenario's file, where relative file names start."""
-    try:
-        words = shlex.split(study_file.command)
-    except ValueError:  # it is the text of a stranger
-        words = []
-    file = Path(words[2]) if len(words) > 2 else Path()
-    return file.parent if file.is_file() else library.folder() or Path()
-
-
 def scenario_text(scenario: Scenario) -> str:
     """Return the scenario as YAML, with only the fields that its author set."""
     text = StringIO()
@@ -156,23 +144,11 @@ def _checked(
                     "Run the study again, then bundle it"
                 )
             modules.update(module.sha256 for module in trial.plan.machine.modules)
-            trials.append(BundledTrial(case=entry.name, number=number, seed=seed, digest=_digest(place)))
+            digest = None if trial.provenance.status == "failed" else checked_digest(trial)
+            trials.append(BundledTrial(case=entry.name, number=number, seed=seed, digest=digest))
     if not trials:
         raise RequestError(f"bundling {folder}: it has no trial; run the study first")
     return trials, sorted(modules)
-
-
-def _digest(place: Folder) -> str | None:
-    trial = read_trial(place)
-    if trial.provenance.status == "failed":
-        return None
-    with making_sense(place):
-        digest = trial_digest(trial.tables)
-    if trial.provenance.digest not in (None, digest):
-        raise DataError(
-            f"{place}: the data have changed since the trial (another digest); run the trial again"
-        )
-    return digest
 
 
 def _add_study(archive: zipfile.ZipFile, folder: Folder) -> None:

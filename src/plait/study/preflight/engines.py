@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.engine.factory import engines_with
-from plait.errors import ScenarioError
 from plait.scenario.fields.events import happenings
-from plait.scenario.source import Source
 from plait.seeds import trial_seed
-from plait.study.preflight.kernel import refuse_what_is_missing
+from plait.study.preflight.kernel import add, refuse, refuse_what_is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +15,6 @@ if TYPE_CHECKING:
     from plait.engine.engine import Engine
     from plait.engine.support import Use
     from plait.errors import Mistake
-    from plait.plan.case_plan import CasePlan
     from plait.scenario import Scenario
     from plait.scenario.mistakes import Where
     from plait.study.study import PlannedStudy
@@ -34,14 +31,9 @@ def refuse_what_engines_lack(study: PlannedStudy, engines: Mapping[str, Engine])
         engine = engines[case.engine]
         for missing in engine.unsupported(case.plan(seed)):
             names = [name for name in engines_with(missing.use.feature) if name != engine.name]
-            mistake = _mistake(
-                case, missing.use, f"the engine {engine.name} {missing.reason}; {_remedy(names)}"
-            )
-            mistakes.setdefault(str(mistake), mistake)
-    if mistakes:
-        raise ScenarioError(
-            sorted(mistakes.values(), key=lambda mistake: (mistake.line or 0, mistake.column or 0))
-        )
+            problem = f"the engine {engine.name} {missing.reason}; {_remedy(names)}"
+            add(mistakes, case.case, place(case.scenario, missing.use), problem)
+    refuse(mistakes)
     for name, engine in engines.items():
         refuse_what_is_missing(
             [planned.case for planned in study.cases if planned.engine == name], engine.inventory
@@ -52,12 +44,6 @@ def _remedy(names: list[str]) -> str:
     if not names:
         return "no engine has this; leave it out"
     return f"use --engine {' or '.join(names)}, or leave it out"
-
-
-def _mistake(case: CasePlan, use: Use, problem: str) -> Mistake:
-    source = case.scenario.source or Source("")
-    place_of_use = case.case.place(case.scenario.place(place(case.scenario, use)))
-    return source.mistake(place_of_use, problem)
 
 
 def place(scenario: Scenario, use: Use) -> Where:

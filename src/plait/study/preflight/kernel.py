@@ -12,7 +12,7 @@ from plait.scenario.wording import closest
 from plait.study.preflight.programs import missing_programs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from plait.engine.inventory import Inventory, Setting
     from plait.errors import Mistake
@@ -51,33 +51,39 @@ def refuse_what_is_missing(cases: Sequence[Case], ask: Ask) -> None:
     tries: dict[Setting, tuple[Case, Where]] = {}
     for case in cases:
         for place, reason in missing_programs(case.scenario.programs):
-            _add(mistakes, case, place, reason)
+            add(mistakes, case, place, reason)
         for place, reason in _trace_problems(base, case.scenario.monitors.tracepoints):
-            _add(mistakes, case, place, reason)
+            add(mistakes, case, place, reason)
         fields = list(_walk(_case_fields(case)))
         settings = list(_settings(fields))
         for place, path, value in settings:
             problem = _sysctl_problem(base, path, value)
             if problem is not None:
-                _add(mistakes, case, place, problem)
+                add(mistakes, case, place, problem)
             elif path not in _ALGORITHM_SYSCTLS:
                 tries.setdefault((path, value), (case, place))
         for place, kind, name in _algorithms(fields, settings):
             problem = _algorithm_problem(base, kind, name)
             if problem is not None:
-                _add(mistakes, case, place, problem)
+                add(mistakes, case, place, problem)
     refused = ask(tries) if tries else None
     for refusal in refused.refused if refused is not None else ():
         case, place = tries[refusal.path, refusal.value]
         problem = f"the kernel rejects {refusal.value!r}: {refusal.why}; {_default(base, refusal.path)}"
-        _add(mistakes, case, place, problem)
+        add(mistakes, case, place, problem)
+    refuse(mistakes)
+
+
+def refuse(mistakes: Mapping[str, Mistake]) -> None:
+    """Raise ScenarioError with these mistakes in the order of the file, if there are any."""
     if mistakes:
         raise ScenarioError(
             sorted(mistakes.values(), key=lambda mistake: (mistake.line or 0, mistake.column or 0))
         )
 
 
-def _add(mistakes: dict[str, Mistake], case: Case, place: Where, problem: str) -> None:
+def add(mistakes: dict[str, Mistake], case: Case, place: Where, problem: str) -> None:
+    """Add a mistake in a field of a case, unless another case has the same one."""
     source = case.scenario.source or Source("")
     mistake = source.mistake(case.place(case.scenario.place(place)), problem)
     mistakes.setdefault(str(mistake), mistake)

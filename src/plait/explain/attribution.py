@@ -11,7 +11,7 @@ from plait.analysis.metrics.ideal import payload_ratio
 from plait.analysis.metrics.programs import with_connections
 from plait.explain.capacity import LinkSamples, capacity_bps
 from plait.explain.causes import CAUSES, HARMLESS, RULES, Cause
-from plait.explain.facts import PathFacts, explained_flow, flow_facts
+from plait.explain.facts import PathFacts, flow_facts
 from plait.explain.messages.flows import explain_datagrams, with_messages
 from plait.explain.messages.program_udp import explain_program_udp
 from plait.explain.model import FlowExplanation, KernelTimes, Moment, PathAccount, Share
@@ -65,18 +65,17 @@ def explain_trial(
             explanations.append(explanation)
         if flow.transport == "udp" or flow.kind == "page_connection":
             continue
-        view = explained_flow(flow)
-        ratio = payload_ratio(plan, view.flow, transport=view.transport)
-        facts = flow_facts(plan, tables, links, view, ratio)
+        ratio = payload_ratio(plan, flow, transport=flow.transport)
+        facts = flow_facts(plan, tables, links, flow, ratio)
         if facts is not None:
-            further = (unrestricted or {}).get(view.flow_id, UnrestrictedPaths())
+            further = (unrestricted or {}).get(flow.id, UnrestrictedPaths())
             explanations.append(_explain(plan, tables, _with_missing(plan, facts, further), further))
     return (*explanations, *explain_program_udp(plan, tables))
 
 
 def _with_missing(plan: Plan, facts: FlowFacts, further: UnrestrictedPaths) -> FlowFacts:
     """Return the facts with the paths that the plan leaves out, because an MPTCP flow could have used them."""
-    if facts.view.transport != "mptcp":
+    if facts.flow.transport != "mptcp":
         return facts
     names = {path.name for path in facts.paths}
     extra = tuple(
@@ -97,10 +96,10 @@ def _explain(plan: Plan, tables: Tables, facts: FlowFacts, further: Unrestricted
     named = _named(shares, capacity)
     accounts = tuple(_account_for(facts, path_time, reasons) for path_time in times)
     explanation = FlowExplanation(
-        flow=facts.view.name,
-        flow_id=facts.view.flow_id,
-        transport=facts.view.transport,
-        background=facts.view.flow.background,
+        flow=facts.flow.name,
+        flow_id=facts.flow.id,
+        transport=facts.flow.transport,
+        background=facts.flow.background,
         start_us=round(facts.start_us),
         end_us=round(facts.end_us),
         completed=bool(facts.row.get("completed")),

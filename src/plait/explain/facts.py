@@ -51,46 +51,6 @@ STATES = (
 
 
 @dataclass(frozen=True)
-class ExplainedFlow:
-    """The properties of a flow that its explanation uses."""
-
-    flow_id: int
-    carrier: int
-    """The ID of the flow under which its connection is sampled."""
-    name: str
-    transport: str
-    sender: str
-    client: str
-    server: str
-    """The nodes."""
-    paths: tuple[Path, ...]
-    greedy: bool
-    """It sends as fast as possible until it ends."""
-    flow: Flow
-
-    @property
-    def receiver(self) -> str:
-        """The node that receives."""
-        return self.server if self.sender == "client" else self.client
-
-
-def explained_flow(flow: Flow) -> ExplainedFlow:
-    """Return the view of a flow."""
-    return ExplainedFlow(
-        flow_id=flow.id,
-        carrier=flow.carrier,
-        name=flow.name,
-        transport=flow.transport,
-        sender=flow.sender,
-        client=flow.client.netns,
-        server=flow.server.netns,
-        paths=flow.paths,
-        greedy=flow.application.GREEDY,
-        flow=flow,
-    )
-
-
-@dataclass(frozen=True)
 class SubflowFacts:
     """One subflow as its sender sees it."""
 
@@ -129,6 +89,12 @@ class PathFacts:
     """The initial frame rate of its slowest link; None without a rate."""
     subflows: tuple[SubflowFacts, ...] = ()
 
+    def growth(self, counter: str) -> Array:
+        """Return the growth of a counter in each slice, over all subflows; zero where it is unknown."""
+        return np.asarray(
+            np.sum([np.nan_to_num(subflow.growth(counter)) for subflow in self.subflows], axis=0)
+        )
+
     @property
     def is_backup(self) -> bool:
         """Whether the path was a backup from the start, and so is no capacity of the flow."""
@@ -139,7 +105,7 @@ class PathFacts:
 class FlowFacts:
     """One flow."""
 
-    view: ExplainedFlow
+    flow: Flow
     row: Mapping[str, object]
     start_us: float
     end_us: float
@@ -172,6 +138,16 @@ class FlowFacts:
     """Payload bytes per frame byte of a full segment."""
 
     @property
+    def sender(self) -> str:
+        """The node that sends."""
+        return (self.flow.client if self.flow.sender == "client" else self.flow.server).netns
+
+    @property
+    def receiver(self) -> str:
+        """The node that receives."""
+        return (self.flow.server if self.flow.sender == "client" else self.flow.client).netns
+
+    @property
     def slices(self) -> int:
         """The number of slices."""
         return len(self.edges) - 1
@@ -188,18 +164,18 @@ class FlowFacts:
         for begin, end in edges.reshape(-1, 2):
             if self.edges[end] - self.edges[begin] < STANDSTILL_US:
                 standstill[begin:end] = False
-        return np.asarray(standstill & (self.view.transport == "mptcp"))
+        return np.asarray(standstill & (self.flow.transport == "mptcp"))
 
 
 def flow_facts(
-    plan: Plan, tables: Tables, links: LinkSamples, view: ExplainedFlow, payload_ratio: float
+    plan: Plan, tables: Tables, links: LinkSamples, flow: Flow, payload_ratio: float
 ) -> FlowFacts | None:
     """Return the facts of one flow; None if its sender was never sampled. `links` is the table of that name."""
-    row = next((row for row in tables["flows"].iter_rows(named=True) if row["flow"] == view.flow_id), {})
-    of_carrier = pl.col("flow") == view.carrier
+    row = next((row for row in tables["flows"].iter_rows(named=True) if row["flow"] == flow.id), {})
+    of_carrier = pl.col("flow") == flow.carrier
     connections = tables["connections"].filter(of_carrier)
     subflows = tables["subflows"].filter(of_carrier)
-    sender_samples = connections.filter(pl.col("side") == view.sender).sort("t_us")
+    sender_samples = connections.filter(pl.col("side") == flow.sender).sort("t_us")
     if sender_samples.is_empty():
         return None
     times = sender_samples["t_us"].to_numpy().astype(float)
@@ -210,21 +186,21 @@ def flow_facts(
     edges = np.concatenate(([start], inside, [end]))
     if end <= start:
         return None
-    receiver_samples = connections.filter(pl.col("side") != view.sender).sort("t_us")
-    receiver_subflows = subflows.filter(pl.col("side") != view.sender)
+    receiver_samples = connections.filter(pl.col("side") != flow.sender).sort("t_us")
+    receiver_subflows = subflows.filter(pl.col("side") != flow.sender)
     events = tables["events"].filter(of_carrier)
-    sender_subflows = subflows.filter(pl.col("side") == view.sender)
+    sender_subflows = subflows.filter(pl.col("side") == flow.sender)
     acked_bytes = _counter(sender_samples, "acked_bytes", edges)
     reinjected = np.nan_to_num(_counter(sender_samples, "retransmitted_bytes", edges))
     return FlowFacts(
-        view=view,
+        flow=flow,
         row=row,
         start_us=start,
         end_us=end,
         connected_us=connected,
         edges=edges,
         network=NetworkTimeline(plan, links, edges),
-        paths=_paths(plan, view, _subflows_by_path(view, sender_subflows, events, edges, connected)),
+        paths=_paths(plan, flow, _subflows_by_path(flow, sender_subflows, events, edges, connected)),
         unsent=_unsent(sender_samples, edges),
         in_flight=np.maximum(_counter(sender_samples, "sent_bytes", edges) - acked_bytes, 0),
         window=_window(sender_subflows, edges),
@@ -236,8 +212,8 @@ def flow_facts(
         receive_buffer=_state(receiver_samples, "receive_buffer_bytes", edges),
         reinjected=reinjected,
         events=events,
-        memory_pressures=_counter_growth(tables["counters"], view, "TcpExtTCPMemoryPressures"),
-        pruned_segments=sum(_counter_growth(tables["counters"], view, "MPTcpExtRcvPruned").values()),
+        memory_pressures=_counter_growth(tables["counters"], flow, "TcpExtTCPMemoryPressures"),
+        pruned_segments=sum(_counter_growth(tables["counters"], flow, "MPTcpExtRcvPruned").values()),
         payload_ratio=payload_ratio,
     )
 
@@ -266,9 +242,11 @@ def _unsent(sender_samples: pl.DataFrame, edges: Array) -> Array:
     return np.where(unsent == 1, 0.0, unsent)
 
 
-def _counter_growth(counters: pl.DataFrame, view: ExplainedFlow, name: str) -> dict[str, int]:
+def _counter_growth(counters: pl.DataFrame, flow: Flow, name: str) -> dict[str, int]:
     """Return the growth of a counter at each end node of the flow where it grew."""
-    rows = counters.filter((pl.col("counter") == name) & pl.col("node").is_in([view.client, view.server]))
+    rows = counters.filter(
+        (pl.col("counter") == name) & pl.col("node").is_in([flow.client.netns, flow.server.netns])
+    )
     return {
         node: count_after - count_before
         for node, count_before, count_after in rows.select("node", "before", "after").iter_rows()
@@ -303,12 +281,10 @@ def _out_of_order(
     return np.asarray(np.maximum(ahead - np.minimum(later, reinjected), 0))
 
 
-def _paths(
-    plan: Plan, view: ExplainedFlow, subflows: Mapping[str, Sequence[SubflowFacts]]
-) -> tuple[PathFacts, ...]:
+def _paths(plan: Plan, flow: Flow, subflows: Mapping[str, Sequence[SubflowFacts]]) -> tuple[PathFacts, ...]:
     """Return the flow's paths in the order of the plan, then those that only subflows show."""
-    planned = {path.name: path for path in view.paths}
-    usable = view.paths if view.transport in {"mptcp", "prototype"} else view.paths[:1]
+    planned = {path.name: path for path in flow.paths}
+    usable = flow.paths if flow.transport in {"mptcp", "prototype"} else flow.paths[:1]
     # An unused backup path does not count as capacity.
     names = [path.name for path in usable if not path.backup or path.name in subflows]
     paths = []
@@ -320,7 +296,7 @@ def _paths(
 
 
 def _subflows_by_path(
-    view: ExplainedFlow, sender_subflows: pl.DataFrame, events: pl.DataFrame, edges: Array, connected: float
+    flow: Flow, sender_subflows: pl.DataFrame, events: pl.DataFrame, edges: Array, connected: float
 ) -> dict[str, list[SubflowFacts]]:
     """Return the subflows by the name of their path."""
     by_path: dict[str, list[SubflowFacts]] = {}
@@ -331,7 +307,7 @@ def _subflows_by_path(
         if _was_never_established(part, first, own_events):
             continue
         name = path_name(
-            view.paths, view.sender, first["local_address"], first["remote_address"], first["remote_port"]
+            flow.paths, flow.sender, first["local_address"], first["remote_address"], first["remote_port"]
         )
         by_path.setdefault(name, []).append(_subflow_facts(part, first, own_events, edges, connected))
     return by_path

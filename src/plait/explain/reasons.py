@@ -61,7 +61,7 @@ ANNOUNCEMENT_REPEATS = "net.mptcp.add_addr_timeout"
 
 def reasons_by_path(plan: Plan, tables: Tables, facts: FlowFacts, plan_reason: Reason | None) -> Reasons:
     """Return the reasons of the causes on each path; `plan_reason` is why the plan leaves a path out."""
-    planned = {path.name for path in facts.view.paths}
+    planned = {path.name for path in facts.flow.paths}
     reasons: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {}
     for path in facts.paths:
         if not path.subflows:
@@ -78,13 +78,12 @@ def reasons_by_path(plan: Plan, tables: Tables, facts: FlowFacts, plan_reason: R
 
 def _buffers(plan: Plan, facts: FlowFacts) -> Iterator[tuple[str, str, str]]:
     """Yield the causes of buffers that are full for another reason than their maximum, with reason and evidence."""
-    view, socket = facts.view, facts.view.flow.socket
-    sender = view.client if view.sender == "client" else view.server
+    socket = facts.flow.socket
     for cause, node, requested, sysctl, buffers in (
-        (Cause.SEND_BUFFER, sender, socket.send_buffer, "net/ipv4/tcp_wmem", facts.send_buffer),
+        (Cause.SEND_BUFFER, facts.sender, socket.send_buffer, "net/ipv4/tcp_wmem", facts.send_buffer),
         (
             Cause.RECEIVE_WINDOW,
-            view.receiver,
+            facts.receiver,
             socket.receive_buffer,
             "net/ipv4/tcp_rmem",
             facts.receive_buffer,
@@ -110,7 +109,7 @@ def _buffers(plan: Plan, facts: FlowFacts) -> Iterator[tuple[str, str, str]]:
 
 def _without_window_scaling(plan: Plan, facts: FlowFacts) -> str:
     """Return the hosts of a flow without window scaling: it takes both of them (RFC 7323)."""
-    ends = (facts.view.client, facts.view.server)
+    ends = (facts.flow.client.netns, facts.flow.server.netns)
     return " and ".join(
         space.name
         for space in plan.network.namespaces
@@ -125,12 +124,12 @@ def why_never(
 
     `plan_reason` is the reason that follows from the plan, if there is one.
     """
-    view = facts.view
+    flow = facts.flow
     if facts.row.get("fallback"):
         fallbacks = [
             finding
             for finding in findings(plan, tables)
-            if finding.flow == view.name and finding.code == "FELL_BACK"
+            if finding.flow == flow.name and finding.code == "FELL_BACK"
         ]
         return "fallback", tuple(_sentence(finding.text, finding.reasons) for finding in fallbacks)
     if plan_reason is not None:
@@ -139,7 +138,7 @@ def why_never(
     if any(
         ("net/mptcp/enabled", "0") in space.sysctls
         for space in plan.network.namespaces
-        if space.name in (view.client, view.server)
+        if space.name in (flow.client.netns, flow.server.netns)
     ):
         return "mptcp-off", ("net.mptcp.enabled is 0.",)
     for reason, code in (("join-refused", "JOIN_REFUSED"), ("no-answer", "JOIN_UNANSWERED")):
@@ -148,7 +147,7 @@ def why_never(
     if _closed_before(facts, path):
         return "join-refused", ("The kernel closed the subflow before it was established.",)
     if path.planned is not None and facts.end_us - facts.connected_us < patience_us(
-        view.paths[0] if view.paths else None, path.planned
+        flow.paths[0] if flow.paths else None, path.planned
     ):
         return "too-late", ("The connection ended before a join could complete.",)
     if absent := _down_at_start(plan, facts, path):
@@ -183,21 +182,24 @@ def _down_at_start(plan: Plan, facts: FlowFacts, path: PathFacts) -> tuple[str, 
 
 def _unannounced(plan: Plan, facts: FlowFacts, path: PathFacts) -> tuple[str, ...]:
     """Return what the server announced instead of the path's address; empty if the client knew it."""
-    view = facts.view
-    if path.planned is None or not view.paths:
+    flow = facts.flow
+    if path.planned is None or not flow.paths:
         return ()
-    announced = facts.events.filter((pl.col("event") == "announced") & (pl.col("node") == view.client))
+    announced = facts.events.filter((pl.col("event") == "announced") & (pl.col("node") == flow.client.netns))
     known_addresses = [
-        view.paths[0].server_address,
+        flow.paths[0].server_address,
         *announced["remote_address"].unique(maintain_order=True).to_list(),
     ]
     if path.planned.server_address in known_addresses:
         return ()
     sentences = [
-        f"{view.server} announced {', '.join(map(str, known_addresses[1:])) or 'nothing'} to {view.client}."
+        f"{flow.server.netns} announced {', '.join(map(str, known_addresses[1:])) or 'nothing'} to {flow.client.netns}."
     ]
     endpoints = [
-        endpoint for host in plan.network.mptcp if host.netns == view.server for endpoint in host.endpoints
+        endpoint
+        for host in plan.network.mptcp
+        if host.netns == flow.server.netns
+        for endpoint in host.endpoints
     ]
     if (
         known_addresses[1:]
@@ -218,7 +220,7 @@ def _handshakes(plan: Plan, tables: Tables, facts: FlowFacts, path: PathFacts, c
     return tuple(
         _sentence(finding.text, finding.reasons)
         for finding in findings(plan, tables)
-        if finding.flow == facts.view.name
+        if finding.flow == facts.flow.name
         and finding.code == code
         and all(f" {address}" in finding.text for address in ends)
         and (finding.t_us is None or finding.t_us < facts.end_us)
@@ -240,7 +242,7 @@ def _closed_before(facts: FlowFacts, path: PathFacts) -> bool:
 
 def why_late(plan: Plan, facts: FlowFacts, path: PathFacts) -> tuple[str, tuple[str, ...]] | None:
     """Return why the first subflow of a path came late (a stable name) and the evidence; None if it was in time."""
-    initial, *_ = facts.view.paths or (None,)
+    initial, *_ = facts.flow.paths or (None,)
     usual_us = facts.connected_us + patience_us(initial, path.planned)
     came_us = min((subflow.established_us for subflow in path.subflows if subflow.number), default=0.0)
     if came_us <= usual_us or path.planned is None:
@@ -264,13 +266,13 @@ def _differ_by_queues(facts: FlowFacts) -> bool:
 
 def _late_announcement(plan: Plan, facts: FlowFacts, address: str, announced_us: float) -> tuple[str, ...]:
     """Return when the client learned of an address, and after how long Linux repeats an announcement."""
-    view = facts.view
-    (sysctls,) = (dict(space.sysctls) for space in plan.network.namespaces if space.name == view.server)
+    flow = facts.flow
+    (sysctls,) = (dict(space.sysctls) for space in plan.network.namespaces if space.name == flow.server.netns)
     timeout = sysctls.get(ANNOUNCEMENT_REPEATS.replace(".", "/"))
     wait = f"{timeout} s" if timeout else "120 s by default"
     delay = seconds((announced_us - facts.connected_us) / 1e6)
     return (
-        f"{view.client} learned of {address} {delay} after the connection.",
+        f"{flow.client.netns} learned of {address} {delay} after the connection.",
         f"Linux repeats an ADD_ADDR without an echo after {ANNOUNCEMENT_REPEATS} ({wait}).",
     )
 
@@ -279,7 +281,7 @@ def _announced_us(facts: FlowFacts, path: PathFacts) -> float | None:
     """Return when the client first learned of the server's address of a path; None if it never did."""
     times = facts.events.filter(
         (pl.col("event") == "announced")
-        & (pl.col("node") == facts.view.client)
+        & (pl.col("node") == facts.flow.client.netns)
         & (pl.col("remote_address") == (path.planned.server_address if path.planned is not None else None))
     )["t_us"].drop_nulls()
     return float(times.to_numpy().min()) if len(times) else None
@@ -287,7 +289,7 @@ def _announced_us(facts: FlowFacts, path: PathFacts) -> float | None:
 
 def _settings_changed(plan: Plan, facts: FlowFacts, end: float) -> tuple[str, ...]:
     """Return what events changed at the path managers of a flow's hosts between two times."""
-    hosts = (facts.view.client, facts.view.server)
+    hosts = (facts.flow.client.netns, facts.flow.server.netns)
     return tuple(
         f"At {seconds(event.t_us / 1e6)}: {event.text or event.name}."
         for event in plan.events

@@ -29,7 +29,7 @@ def _stand_still(facts: FlowFacts, _: PathFacts, path_time: PathTime) -> None:
         return
     for cause, places in list(path_time.time):
         if cause in WINDOWS:
-            path_time.move((cause, places), full, Cause.RECEIVE_MEMORY, (facts.view.receiver,))
+            path_time.move((cause, places), full, Cause.RECEIVE_MEMORY, (facts.receiver,))
 
 
 def _receive_memory(facts: FlowFacts, _: Places) -> list[str]:

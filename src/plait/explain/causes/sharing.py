@@ -51,7 +51,7 @@ def _competing(facts: FlowFacts, places: Places) -> list[str]:
         siblings = [
             flow.name
             for flow in facts.network.plan.flows
-            if flow.id != facts.view.flow_id and any(name in path.forward for path in flow.paths)
+            if flow.id != facts.flow.id and any(name in path.forward for path in flow.paths)
         ]
         total = facts.network.sent(name)
         if total is None or total.sum() <= 0 or not siblings:

@@ -18,7 +18,7 @@ Places = tuple[str, ...]
 
 
 def _duration(facts: FlowFacts, _: Places) -> list[str]:
-    longest = max((path.base_rtt_us for path in facts.view.paths), default=0)
+    longest = max((path.base_rtt_us for path in facts.flow.paths), default=0)
     length = facts.end_us - facts.start_us
     sentences = f"The flow lasted {seconds(length / 1e6)}"
     return [
@@ -47,7 +47,7 @@ def _longer_transfer(suspect: Suspect) -> Remedy | None:
 
 def _initial_path(facts: FlowFacts, _: Places) -> list[str]:
     return [
-        f"Base RTT: {', '.join(f'{path.name} {plain(micros(path.base_rtt_us))}' for path in facts.view.paths)}.",
+        f"Base RTT: {', '.join(f'{path.name} {plain(micros(path.base_rtt_us))}' for path in facts.flow.paths)}.",
         *late_subflows(facts, _),
     ]
 

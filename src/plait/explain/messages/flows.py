@@ -48,7 +48,7 @@ def with_messages(
     plan: Plan, tables: Tables, facts: FlowFacts, times: Sequence[PathTime], explanation: FlowExplanation
 ) -> FlowExplanation:
     """Return the explanation of a TCP or MPTCP flow by its messages; unchanged if it has none."""
-    messages = messages_of(plan, tables, facts.view.flow)
+    messages = messages_of(plan, tables, facts.flow)
     if messages is None:
         return explanation
     summary = delivery(messages, facts.start_us)
@@ -56,7 +56,7 @@ def with_messages(
         with_delivery = explanation.model_copy(update={"delivery": summary})
         return with_delivery.model_copy(update={"sentences": paragraph(with_delivery)})
     path_uses = _path_uses(plan, tables, facts, times)
-    late = LateMessages(facts.network, messages, path_uses, (facts.memory_full, facts.view.receiver))
+    late = LateMessages(facts.network, messages, path_uses, (facts.memory_full, facts.receiver))
     shares = _shares(late, facts.network, facts)
     return _explained_by_messages(explanation.model_copy(update={"delivery": summary}), shares)
 
@@ -101,7 +101,7 @@ def _shares(late: LateMessages, network: NetworkTimeline, facts: FlowFacts | Non
 
 def _path_uses(plan: Plan, tables: Tables, facts: FlowFacts, times: Sequence[PathTime]) -> list[PathUse]:
     """Return what each planned path carried and retransmitted of the flow, including all connections of a page."""
-    flow, edges = facts.view.flow, facts.edges
+    flow, edges = facts.flow, facts.edges
     carriers = [flow.carrier] + [
         connection.carrier
         for connection in plan.flows

@@ -62,7 +62,7 @@ def copies(facts: FlowFacts) -> Array:
         [np.nan_to_num(subflow.growth("sent_bytes")) for path in facts.paths for subflow in path.subflows],
         axis=0,
     )
-    if np.ndim(sent) == 0 or facts.view.transport != "mptcp" or facts.row.get("fallback"):
+    if np.ndim(sent) == 0 or facts.flow.transport != "mptcp" or facts.row.get("fallback"):
         return np.zeros(facts.slices)
     share = np.clip(np.diff(facts.reinjected) / np.maximum(sent, 1), 0, 0.99)
     return np.where(share >= FEW_COPIES, share, 0.0)
@@ -130,7 +130,7 @@ def sharers(facts: FlowFacts, path: PathFacts, link: str) -> tuple[Array, Array]
     for sibling in facts.paths:
         if sibling.planned is None or link not in sibling.planned.forward:
             continue
-        sent = np.sum([np.nan_to_num(subflow.growth("sent_bytes")) for subflow in sibling.subflows], axis=0)
+        sent = sibling.growth("sent_bytes")
         if np.ndim(sent):
             target = own_bytes if sibling is path else sibling_bytes
             target += sent / facts.payload_ratio
@@ -148,7 +148,7 @@ def _shared_with_others(facts: FlowFacts, link: str) -> bool:
     plan = facts.network.plan
     return bool(plan.programs) or any(
         # ACKs of data in the other direction are no competing traffic.
-        flow.id != facts.view.flow_id and any(link in path.forward for path in flow.paths)
+        flow.id != facts.flow.id and any(link in path.forward for path in flow.paths)
         for flow in plan.flows
     )
 
@@ -156,9 +156,7 @@ def _shared_with_others(facts: FlowFacts, link: str) -> bool:
 def _window_history(facts: FlowFacts, path: PathFacts, full: Array) -> dict[tuple[str, Places], Array]:
     """Return what limited the congestion window, as a mask of slices for each cause and place."""
     names = path.planned.forward if path.planned is not None else ()
-    retransmitted = np.sum(
-        [np.nan_to_num(subflow.growth("retransmitted_bytes")) for subflow in path.subflows], axis=0
-    )
+    retransmitted = path.growth("retransmitted_bytes")
     cwnd = np.sum([np.nan_to_num(subflow.samples["cwnd_segments"]) for subflow in path.subflows], axis=0)
     overflow = {name: facts.network.overflowed(name) for name in names}
     dropped = {name: facts.network.dropped(name) for name in names}

@@ -74,8 +74,8 @@ def attribute_time(facts: FlowFacts, path: PathFacts, rules: Sequence[Rule]) -> 
 
 def _add_handshake(facts: FlowFacts, handshake: Array, path_time: PathTime) -> None:
     """Attribute the time before the connection: to the initial path if its RTT is far higher, else to the start."""
-    initial = facts.view.paths[0] if facts.view.paths else None
-    if facts.view.transport == "mptcp" and any(poor_initial(initial, path.planned) for path in facts.paths):
+    initial = facts.flow.paths[0] if facts.flow.paths else None
+    if facts.flow.transport == "mptcp" and any(poor_initial(initial, path.planned) for path in facts.paths):
         path_time.add(Cause.INITIAL_PATH_POOR, handshake, (initial.name if initial is not None else "",))
     else:
         path_time.add(Cause.TOO_SHORT, handshake, ("handshake",))
@@ -177,7 +177,7 @@ def _has_work(facts: FlowFacts, subflow: SubflowFacts) -> Array:
     not_sent = subflow.samples["notsent_bytes"]
     cwnd_full = subflow.samples["unacked_segments"] >= CWND_USED * subflow.samples["cwnd_segments"]
     waits = not_sent > 0
-    if facts.view.transport == "prototype":
+    if facts.flow.transport == "prototype":
         waits = waits | (np.nan_to_num(facts.unsent) > 0)
     return np.asarray((not_sent >= subflow.samples["mss_bytes"]) | (waits & cwnd_full))
 
@@ -207,13 +207,13 @@ def _rtt(path: PathFacts) -> Array:
 
 def _idle_reasons(facts: FlowFacts, path: PathFacts) -> dict[str, Array]:
     """Return, for each edge, why a subflow has nothing to send; exactly one reason is true."""
-    scheduled = facts.view.transport in {"mptcp", "prototype"} and not facts.row.get("fallback")
+    scheduled = facts.flow.transport in {"mptcp", "prototype"} and not facts.row.get("fallback")
     unsent = np.nan_to_num(facts.unsent) > 0
     window_full = facts.in_flight >= FULL_WINDOW * np.nan_to_num(facts.window, nan=np.inf)
     window_masks = _window_cause(facts, path)
     all_written = _all_written(facts)
     blocked = np.nan_to_num(facts.send_memory) >= FULL_BUFFER * np.nan_to_num(facts.send_buffer, nan=np.inf)
-    if facts.view.greedy:
+    if facts.flow.application.GREEDY:
         blocked = np.ones(len(blocked), dtype=bool)
     blocked &= ~unsent & ~all_written
     # What fills the send buffer has arrived, and waits at the receiver for what a slower path carries.
@@ -251,7 +251,7 @@ def _is_spare(facts: FlowFacts, path: PathFacts) -> Array:
 
 def _all_written(facts: FlowFacts) -> Array:
     """Return, for each edge, whether a subflow has sent every byte of a transfer, or has it to send."""
-    flow = facts.view.flow
+    flow = facts.flow
     size = facts.row.get("sent_bytes")
     none = np.zeros(len(facts.edges), dtype=bool)
     if not isinstance(flow.application, Transfer) or not isinstance(size, int):
@@ -270,7 +270,7 @@ def _all_written(facts: FlowFacts) -> Array:
 
 def _add_join_time(facts: FlowFacts, path: PathFacts, subflow: SubflowFacts, path_time: PathTime) -> None:
     """Attribute the time between the handshakes of connection and subflow: the usual part, and what exceeds it."""
-    initial = facts.view.paths[0] if facts.view.paths else None
+    initial = facts.flow.paths[0] if facts.flow.paths else None
     usual = facts.connected_us + patience_us(initial, path.planned)
     poor = poor_initial(initial, path.planned)
     early = _overlap(facts.edges, facts.connected_us, min(subflow.established_us, usual))

@@ -29,7 +29,7 @@ _REMEDY = (
 )
 
 
-class Gaps:
+class _Gaps:
     """The cautions about missing parts, each once, in the order in which the analysis met them."""
 
     def __init__(self) -> None:
@@ -46,13 +46,13 @@ class Gaps:
         return tuple(self._cautions.values())
 
 
-_COLLECTOR: ContextVar[Gaps | None] = ContextVar("gaps", default=None)
+_COLLECTOR: ContextVar[_Gaps | None] = ContextVar("gaps", default=None)
 
 
 @contextmanager
-def collected() -> Iterator[Gaps]:
+def collected() -> Iterator[_Gaps]:
     """Yield the collector of the gaps that `part` records in this block."""
-    gaps = Gaps()
+    gaps = _Gaps()
     token = _COLLECTOR.set(gaps)
     try:
         yield gaps

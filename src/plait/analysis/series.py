@@ -33,7 +33,7 @@ Points = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True)
-class SubflowSeries:
+class _SubflowSeries:
     """One subflow, or one flow when there are too many subflows to show."""
 
     label: str
@@ -48,7 +48,7 @@ class SubflowSeries:
 
 
 @dataclass(frozen=True)
-class QueueSeries:
+class _QueueSeries:
     """What waited before one direction of a link."""
 
     label: str
@@ -63,11 +63,11 @@ class TrialSeries:
 
     duration_s: float
     bin_s: float
-    subflows: tuple[SubflowSeries, ...]
-    queues: tuple[QueueSeries, ...]
+    subflows: tuple[_SubflowSeries, ...]
+    queues: tuple[_QueueSeries, ...]
     omitted: int
     """Subflows that are not shown because there are too many."""
-    by_path: tuple[SubflowSeries, ...] = ()
+    by_path: tuple[_SubflowSeries, ...] = ()
     """The goodput of all subflows of a path, also of those that are not shown; without round-trip time and window."""
     marks: tuple[tuple[float, str], ...] = ()
     """What was done to the network: (seconds, what). What happened at one time is one mark."""
@@ -101,7 +101,7 @@ def trial_series(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> TrialSeries:
     )
 
 
-def _by_path(subflows: Sequence[SubflowSeries]) -> tuple[SubflowSeries, ...]:
+def _by_path(subflows: Sequence[_SubflowSeries]) -> tuple[_SubflowSeries, ...]:
     """Return the sum of the goodputs of each path; all subflows have the same bins."""
     rates: dict[str, dict[float, float]] = {}
     for subflow in subflows:
@@ -109,7 +109,7 @@ def _by_path(subflows: Sequence[SubflowSeries]) -> tuple[SubflowSeries, ...]:
         for begin_s, rate in subflow.goodput_bps:
             of_path[begin_s] = of_path.get(begin_s, 0.0) + rate
     return tuple(
-        SubflowSeries(path, number, path, tuple(sorted(of_path.items())), (), ())
+        _SubflowSeries(path, number, path, tuple(sorted(of_path.items())), (), ())
         for number, (path, of_path) in enumerate(rates.items())
     )
 
@@ -148,17 +148,17 @@ def _span(plan: Plan, flows: pl.DataFrame) -> tuple[int, int] | None:
 
 def _flow_series(
     plan: Plan, flow: Flow, subflows: pl.DataFrame, edges: np.ndarray, span: tuple[int, int]
-) -> list[SubflowSeries]:
+) -> list[_SubflowSeries]:
     """Return the series of every subflow of one flow, in order of appearance at the sender."""
     rows = subflows.filter((pl.col("flow") == flow.carrier) & (pl.col("t_us") <= span[1]))
     interval_us = plan.sample_interval_us
     paths: set[str] = set()
-    series: list[SubflowSeries] = []
+    series: list[_SubflowSeries] = []
     for path, label, sent, arrived in subflow_parts(flow, rows):
         paths.add(path)
         measured = _with_measured_rtts(sent, interval_us)
         series.append(
-            SubflowSeries(
+            _SubflowSeries(
                 label=label if len(plan.flows) == 1 else f"{flow.name}: {label}",
                 colour=_colour(plan, flow, path, len(paths)),
                 path=path,
@@ -268,7 +268,7 @@ def _samples(part: pl.DataFrame, column: str, span: tuple[int, int], interval_us
     return tuple(((number + 0.5) * width / 1e6, sum(vs) / len(vs)) for number, vs in bins.items())
 
 
-def _largest(largest: list[SubflowSeries]) -> list[SubflowSeries]:
+def _largest(largest: list[_SubflowSeries]) -> list[_SubflowSeries]:
     """Return the series that carried most, in their order, each with a colour of its own."""
     if len(largest) > MOST_SERIES:
         volume = {series.label: sum(value for _, value in series.goodput_bps) for series in largest}
@@ -277,12 +277,12 @@ def _largest(largest: list[SubflowSeries]) -> list[SubflowSeries]:
     if len({series.colour for series in largest}) == len(largest):
         return largest
     return [
-        SubflowSeries(s.label, number, s.path, s.goodput_bps, s.rtt_us, s.cwnd_segments)
+        _SubflowSeries(s.label, number, s.path, s.goodput_bps, s.rtt_us, s.cwnd_segments)
         for number, s in enumerate(largest)
     ]
 
 
-def _queues(plan: Plan, links: pl.DataFrame, span: tuple[int, int]) -> Iterable[QueueSeries]:
+def _queues(plan: Plan, links: pl.DataFrame, span: tuple[int, int]) -> Iterable[_QueueSeries]:
     """Yield the queues that ever held anything, the fullest on average first; at most MOST_SERIES."""
     rows = links.filter(pl.col("t_us").is_between(*span) & pl.col("queue_bytes").is_not_null())
     parts = {str(part["link"][0]): part for part in rows.partition_by("link", maintain_order=True)}
@@ -304,6 +304,6 @@ def _queues(plan: Plan, links: pl.DataFrame, span: tuple[int, int]) -> Iterable[
         if name in keep:
             paths = crossed.get(name, set())
             colour = next(iter(paths)) if len(paths) == 1 else None
-            yield QueueSeries(
+            yield _QueueSeries(
                 name, colour, _samples(parts[name], "queue_bytes", span, plan.sample_interval_us)
             )

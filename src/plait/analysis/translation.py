@@ -22,7 +22,7 @@ Outside = dict[str, str]
 """By the name of a link direction that leaves a translating router outwards, the address that packets take there."""
 
 
-class Translated(Path):
+class _Translated(Path):
     """A path on which the client's address is translated."""
 
     seen_address: str
@@ -54,14 +54,14 @@ def path_name(
         # In a tunnel that a program makes, a packet passes the router that translates with its own address.
         names = [path for path in paths if (path.client_address, path.server_address) == ends]
     for path in names:
-        if isinstance(path, Translated) and remote_port in path.seen_ports:
+        if isinstance(path, _Translated) and remote_port in path.seen_ports:
             return path.name
     return names[0].name if names else f"{client or '?'} to {server or '?'}"
 
 
 def _client_address(path: Path, side: str) -> str:
     """The client's address as one side sees it."""
-    return path.seen_address if side == "server" and isinstance(path, Translated) else path.client_address
+    return path.seen_address if side == "server" and isinstance(path, _Translated) else path.client_address
 
 
 def _outside(plan: Plan) -> Outside:
@@ -86,11 +86,11 @@ def _outside(plan: Plan) -> Outside:
 def _of_flow(flow: Flow, outside: Outside, subflows: pl.DataFrame) -> Flow:
     paths = [_of_path(path, flow.sender, outside) for path in flow.paths]
     alike = Counter(
-        (path.seen_address, path.server_address) for path in paths if isinstance(path, Translated)
+        (path.seen_address, path.server_address) for path in paths if isinstance(path, _Translated)
     )
     shown = [
         path.model_copy(update={"seen_ports": _ports(flow, path, subflows)})
-        if isinstance(path, Translated) and alike[path.seen_address, path.server_address] > 1
+        if isinstance(path, _Translated) and alike[path.seen_address, path.server_address] > 1
         else path
         for path in paths
     ]
@@ -99,11 +99,11 @@ def _of_flow(flow: Flow, outside: Outside, subflows: pl.DataFrame) -> Flow:
 
 def _of_path(path: Path, sender: str, outside: Outside) -> Path:
     """The path, translated by the last router that does so on the way from client to server."""
-    if isinstance(path, Translated) or ":" in path.client_address:
+    if isinstance(path, _Translated) or ":" in path.client_address:
         return path
     directions = path.forward if sender == "client" else path.backward
     taken = [outside[name] for name in directions if name in outside]
-    return Translated(**dict(path), seen_address=taken[-1]) if taken else path
+    return _Translated(**dict(path), seen_address=taken[-1]) if taken else path
 
 
 def _ports(flow: Flow, path: Path, subflows: pl.DataFrame) -> frozenset[int]:

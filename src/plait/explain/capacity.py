@@ -164,7 +164,7 @@ class NetworkTimeline:
         low = np.interp(self.edges, times, levels) <= np.maximum(EMPTY_SHARE * burst, EMPTY_FRAMES * frame)
         return np.asarray(low[1:] & low[:-1])
 
-    def _levels_by_bytes(self, bucket: BucketHistory) -> tuple[Array, Array]:
+    def _levels_by_bytes(self, bucket: _BucketHistory) -> tuple[Array, Array]:
         """Compute a bucket's level from the bytes that passed since the trial began: tbf does not report it."""
         samples = self._links.table.filter(pl.col("link").is_in(list(bucket.members)))
         total = samples.group_by("t_us").agg(pl.col("sent_bytes").sum()).sort("t_us")
@@ -185,7 +185,7 @@ class NetworkTimeline:
 
 
 @dataclass(frozen=True)
-class BucketHistory:
+class _BucketHistory:
     """A token bucket: the link directions that take its tokens, and its conditions from each time on, in us."""
 
     members: tuple[str, ...]
@@ -208,7 +208,7 @@ def _or_zeros(counts: Array | None, edges: Array) -> Array:
     return np.zeros(len(edges) - 1) if counts is None else counts
 
 
-def _buckets(plan: Plan) -> Iterable[tuple[str, BucketHistory]]:
+def _buckets(plan: Plan) -> Iterable[tuple[str, _BucketHistory]]:
     changes = list(link_changes(plan))
     for link in plan.links:
         for side in link.directions:
@@ -221,11 +221,11 @@ def _buckets(plan: Plan) -> Iterable[tuple[str, BucketHistory]]:
                     for t_us, now in ((0, side), *later)
                 ]
                 times, rates, bursts = zip(*steps, strict=True)
-                yield side.name, BucketHistory((side.name,), times, rates, bursts)
+                yield side.name, _BucketHistory((side.name,), times, rates, bursts)
     for bucket in plan.buckets:
         yield (
             bucket.name,
-            BucketHistory(
+            _BucketHistory(
                 bucket.directions, (0.0,), (float(bucket.baseline_bps),), (float(bucket.burst_bytes),)
             ),
         )

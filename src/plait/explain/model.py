@@ -9,13 +9,13 @@ from markupsafe import Markup
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class ExplanationRecord(BaseModel):
+class _ExplanationRecord(BaseModel):
     """A closed, immutable record."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True)
 
 
-class Share(ExplanationRecord):
+class Share(_ExplanationRecord):
     """One cause: its share of the time, and its cost."""
 
     cause: str
@@ -36,7 +36,7 @@ class Share(ExplanationRecord):
     """The evidence, one sentence each."""
 
 
-class PathAccount(ExplanationRecord):
+class PathAccount(_ExplanationRecord):
     """Goodput and capacity of one path, and the causes that took its time."""
 
     path: str
@@ -50,7 +50,7 @@ class PathAccount(ExplanationRecord):
     shares: tuple[Share, ...]
 
 
-class KernelTimes(ExplanationRecord):
+class KernelTimes(_ExplanationRecord):
     """The kernel's accounting (tcp_info), summed over the sender's subflows and their lifetimes, in us."""
 
     lifetime_us: int
@@ -59,7 +59,7 @@ class KernelTimes(ExplanationRecord):
     sndbuf_limited_us: int
 
 
-class Delivery(ExplanationRecord):
+class Delivery(_ExplanationRecord):
     """The fate of the messages of a stream, requests, a page or UDP; percentiles as in summary.json."""
 
     metric: str
@@ -83,7 +83,7 @@ class Delivery(ExplanationRecord):
     """False: it offers more than the paths carried, and its messages waited longer and longer."""
 
 
-class Moment(ExplanationRecord):
+class Moment(_ExplanationRecord):
     """A time to mark in figures."""
 
     t_us: int
@@ -94,7 +94,7 @@ class Moment(ExplanationRecord):
 Verdict = Literal["faster", "slower", "no effect seen", "not measured"]
 
 
-class Effect(ExplanationRecord):
+class Effect(_ExplanationRecord):
     """The effect of one change on the primary metric of one flow."""
 
     what: str
@@ -121,7 +121,7 @@ class Effect(ExplanationRecord):
     """The first named cause of the changed flow, in the first of its trials."""
 
 
-class FlowExplanation(ExplanationRecord):
+class FlowExplanation(_ExplanationRecord):
     """The explanation of one flow: its goodput, its capacity and the causes between them."""
 
     flow: str
@@ -167,7 +167,7 @@ class FlowExplanation(ExplanationRecord):
         return delivery.metric, lost if self.transport == "udp" else delivery.p95_us
 
 
-class TrialExplanation(ExplanationRecord):
+class TrialExplanation(_ExplanationRecord):
     """All flows of one trial."""
 
     case: str
@@ -180,7 +180,7 @@ class TrialExplanation(ExplanationRecord):
     """Number of examined trials of the case."""
 
 
-class StudyExplanation(ExplanationRecord):
+class StudyExplanation(_ExplanationRecord):
     """The document that `plait explain --json` prints."""
 
     schema_version: Literal[2] = Field(default=2, alias="schema")

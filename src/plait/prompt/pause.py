@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from plait.study.pauses import PausedTrial
 
 
-class PausePrompt(Prompt):
+class _PausePrompt(Prompt):
     """Reads commands until the trial continues."""
 
     intro = (
@@ -56,7 +56,7 @@ def ask(trial: PausedTrial, environment: Sequence[tuple[str, str]]) -> bool:
     folder = os.open(trial.guest.folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         path = Path(f"/proc/self/fd/{folder}/prompt")  # the path of a socket has at most 107 bytes
-        prompt = PausePrompt(view(trial.plan), path, environment)
+        prompt = _PausePrompt(view(trial.plan), path, environment)
         if prompt.directory.startswith(tuple(f"{folder}/" for folder in PRIVATE)):
             prompt.directory = "/"  # there is no such folder in the guest
         with PromptServer(trial.guest, path):

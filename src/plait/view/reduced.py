@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ViewedTrial:
+class _ViewedTrial:
     """One trial: its seed, its metrics or why it has none, and the digest of its data."""
 
     seed: int
@@ -37,7 +37,7 @@ class ReducedTrials:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.Lock()
-        self._rows: dict[str, dict[int, ViewedTrial]] = {}
+        self._rows: dict[str, dict[int, _ViewedTrial]] = {}
         self._waiting: dict[str, dict[int, None]] = {}
         self._first: str | None = None
         self._thread: threading.Thread | None = None
@@ -66,7 +66,7 @@ class ReducedTrials:
             yield self.pending()
             self._add(*place)
 
-    def of_case(self, case: str) -> dict[int, ViewedTrial]:
+    def of_case(self, case: str) -> dict[int, _ViewedTrial]:
         """Return the rows of a case so far, by number."""
         with self._lock:
             return dict(sorted(self._rows.get(case, {}).items()))
@@ -113,16 +113,16 @@ class ReducedTrials:
             self.changed[case] = self.version
 
 
-def _viewed(place: TrialPlace) -> ViewedTrial:
+def _viewed(place: TrialPlace) -> _ViewedTrial:
     """Return the row of a trial; damaged files are its error."""
     try:
         record = read_trial(place.folder).provenance
         if record.status == "failed":
-            return ViewedTrial(record.seed, f"failed: {record.error or 'no reason was recorded'}", {}, "")
+            return _ViewedTrial(record.seed, f"failed: {record.error or 'no reason was recorded'}", {}, "")
         if record.excluded is not None:
-            return ViewedTrial(record.seed, f"left out of means: {record.excluded}", {}, "")
-        return ViewedTrial(record.seed, None, reduced_one(place).metrics or {}, record.digest or "")
+            return _ViewedTrial(record.seed, f"left out of means: {record.excluded}", {}, "")
+        return _ViewedTrial(record.seed, None, reduced_one(place).metrics or {}, record.digest or "")
     except DataError as error:
-        return ViewedTrial(0, f"failed: {error}", {}, "")
+        return _ViewedTrial(0, f"failed: {error}", {}, "")
     except OSError as error:
-        return ViewedTrial(0, f"failed: {error.filename}: {error.strerror}", {}, "")
+        return _ViewedTrial(0, f"failed: {error.filename}: {error.strerror}", {}, "")

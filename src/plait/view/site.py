@@ -43,7 +43,7 @@ class UnknownPageError(Exception):
 
 
 @dataclass(frozen=True)
-class FoundStudy:
+class _FoundStudy:
     """A result folder: its ID in addresses, its name for people, and its path."""
 
     id: str
@@ -55,7 +55,7 @@ class FoundStudy:
 class OpenStudy:
     """A study that is shown, with its trials so far."""
 
-    found: FoundStudy
+    found: _FoundStudy
     trials: ReducedTrials
     lock: threading.Lock = field(default_factory=threading.Lock)
     computed: dict[str, tuple[int, study_data.CaseFigures]] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class StudySite:
         self._lock = threading.Lock()
         self.refresh()
 
-    def refresh(self) -> list[FoundStudy]:
+    def refresh(self) -> list[_FoundStudy]:
         """Look for studies again, and return them (RequestError)."""
         studies_found = find_studies(self._roots)
         with self._lock:
@@ -121,7 +121,7 @@ class StudySite:
             view["apart"] = apart if titles[view.get("title")] > 1 else ""
         return {"live": self._live, "version": __version__, "studies": listed}
 
-    def _listed(self, listed_study: FoundStudy) -> dict[str, Any]:
+    def _listed(self, listed_study: _FoundStudy) -> dict[str, Any]:
         view: dict[str, Any] = {"id": listed_study.id, "folder": listed_study.name}
         try:
             study_file = read_study_file(listed_study.folder)
@@ -226,7 +226,7 @@ def case_name(study_file: StudyFile, case: int) -> str:
     return study_file.cases[case].name
 
 
-def require_studies(site: StudySite) -> list[FoundStudy]:
+def require_studies(site: StudySite) -> list[_FoundStudy]:
     """Return the studies of a site.
 
     Raises DataError if there is none.
@@ -237,13 +237,13 @@ def require_studies(site: StudySite) -> list[FoundStudy]:
     return studies_found
 
 
-def find_studies(roots: Sequence[Path]) -> list[FoundStudy]:
+def find_studies(roots: Sequence[Path]) -> list[_FoundStudy]:
     """Return the studies in and below `roots`, in the order of their names.
 
     Raises:
         RequestError: a folder does not exist, or there are too many folders to search.
     """
-    by_id: dict[str, FoundStudy] = {}
+    by_id: dict[str, _FoundStudy] = {}
     for root in roots:
         if not root.is_dir():
             raise RequestError(f"{root}: there is no such folder; give a folder with results of `plait run`")
@@ -252,7 +252,7 @@ def find_studies(roots: Sequence[Path]) -> list[FoundStudy]:
             name = root.resolve().name if inside == "." else inside
             name = f"{root.name or root.resolve().name}/{name}" if len(roots) > 1 and inside != "." else name
             key = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
-            by_id[key] = FoundStudy(key, printable(name, keep=""), folder)
+            by_id[key] = _FoundStudy(key, printable(name, keep=""), folder)
     return sorted(by_id.values(), key=lambda study: study.name)
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Unit:
+class _Unit:
     """One unit: how a value reads as text, and in which steps an axis shows it."""
 
     kind: str
@@ -46,14 +46,14 @@ def _number(value: float | None) -> str:
     return MISSING if value is None else significant(value)
 
 
-_NUMBER = Unit("number", _number)
-_FORMS = {"percent": Unit("percent", percent, ((0.01, "%"),)), "count": Unit("count", count)}
+_NUMBER = _Unit("number", _number)
+_FORMS = {"percent": _Unit("percent", percent, ((0.01, "%"),)), "count": _Unit("count", count)}
 _ENDINGS = {
-    "_per_s": Unit("count", count, ((1.0, "1/s"),)),
-    "_bps": Unit("rate", rate, ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))),
-    "_bytes": Unit("size", size, ((1e6, "MB"), (1e3, "kB"), (1.0, "B"))),
-    "_us": Unit("micros", micros, ((1e6, "s"), (1e3, "ms"), (1.0, "\N{MICRO SIGN}s"))),
-    "_s": Unit("seconds", seconds, ((1.0, "s"), (1e-3, "ms"))),
+    "_per_s": _Unit("count", count, ((1.0, "1/s"),)),
+    "_bps": _Unit("rate", rate, ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))),
+    "_bytes": _Unit("size", size, ((1e6, "MB"), (1e3, "kB"), (1.0, "B"))),
+    "_us": _Unit("micros", micros, ((1e6, "s"), (1e3, "ms"), (1.0, "\N{MICRO SIGN}s"))),
+    "_s": _Unit("seconds", seconds, ((1.0, "s"), (1e-3, "ms"))),
 }
 """By the end of a name; names without a unit are ratios and counts."""
 _DATAGRAMS = ("udp_loss_ratio", "iperf3_udp_loss_ratio")
@@ -81,7 +81,7 @@ def metric_of(name: str) -> Metric | None:
     return replace(numbered, title=title, heading=heading)
 
 
-def unit_of(name: str) -> Unit:
+def unit_of(name: str) -> _Unit:
     """Return the unit of a metric, or of another field of data: the one that its name ends in."""
     metric = metric_of(name)
     by_form = _FORMS.get(metric.form) if metric is not None else None

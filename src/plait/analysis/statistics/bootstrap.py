@@ -44,7 +44,7 @@ def skewed(values: Sequence[float]) -> bool:
 
 
 @dataclass(frozen=True)
-class Bootstrap:
+class _Bootstrap:
     """The bias-corrected and accelerated bootstrap (BCa; Efron and Tibshirani, An Introduction to the Bootstrap, 14.3).
 
     4000 resamples by a generator of fixed seed, so that the same values give the same interval; the acceleration is
@@ -74,7 +74,7 @@ class Bootstrap:
         return _NORMAL.cdf(self.bias + z / (1 - self.acceleration * z))
 
 
-def bootstrap_of_means(values: Sequence[float]) -> Bootstrap:
+def bootstrap_of_means(values: Sequence[float]) -> _Bootstrap:
     """Return the bootstrap of the mean."""
     import numpy as np
 
@@ -84,7 +84,7 @@ def bootstrap_of_means(values: Sequence[float]) -> Bootstrap:
     return _bootstrap(resampled_means(data), mean, jackknifed)
 
 
-def bootstrap_of_ratio(first: Sequence[float], second: Sequence[float]) -> Bootstrap | None:
+def bootstrap_of_ratio(first: Sequence[float], second: Sequence[float]) -> _Bootstrap | None:
     """Return the bootstrap over pairs of mean(second) / mean(first); None where a resample's first mean is zero."""
     import numpy as np
 
@@ -97,11 +97,13 @@ def bootstrap_of_ratio(first: Sequence[float], second: Sequence[float]) -> Boots
     return _bootstrap(means[:, 1] / means[:, 0], float(y / x), jackknifed[:, 1] / jackknifed[:, 0])
 
 
-def _bootstrap(resampled: NDArray[np.float64], observed: float, jackknifed: NDArray[np.float64]) -> Bootstrap:
+def _bootstrap(
+    resampled: NDArray[np.float64], observed: float, jackknifed: NDArray[np.float64]
+) -> _Bootstrap:
     away = jackknifed.mean() - jackknifed
     spread = float((away**2).sum())
     acceleration = float((away**3).sum()) / (6 * spread**1.5) if spread else 0.0
-    return Bootstrap(resampled, _NORMAL.inv_cdf(_share_below(resampled, observed)), acceleration)
+    return _Bootstrap(resampled, _NORMAL.inv_cdf(_share_below(resampled, observed)), acceleration)
 
 
 def _share_below(resampled: NDArray[np.float64], value: float) -> float:

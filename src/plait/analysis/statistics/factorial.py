@@ -23,7 +23,7 @@ _NO_SPREAD = 1e-12
 
 
 @dataclass(frozen=True)
-class EffectTest:
+class _EffectTest:
     """The test of "this factor (or this interaction) has no effect"."""
 
     axes: tuple[int, ...]
@@ -40,7 +40,7 @@ class EffectTest:
     """Share of the variance of effect and error that is the effect's."""
 
 
-def effect_tests(values: Array) -> list[EffectTest]:
+def effect_tests(values: Array) -> list[_EffectTest]:
     """Return the test of each main effect and of each interaction of two factors; none of those without spread.
 
     All factors vary within a block, so each effect has its own error: its interaction with the blocks. With D the
@@ -63,7 +63,7 @@ def effect_tests(values: Array) -> list[EffectTest]:
     return [test for test in tests if test is not None]
 
 
-def _tested(values: Array, axes: tuple[int, ...]) -> EffectTest | None:
+def _tested(values: Array, axes: tuple[int, ...]) -> _EffectTest | None:
     import numpy as np
     from scipy import special  # type: ignore[import-untyped]  # scipy ships no types
 
@@ -80,7 +80,7 @@ def _tested(values: Array, axes: tuple[int, ...]) -> EffectTest | None:
     leaning = any(skewed(list(map(float, column))) for column in contrasts.T)
     p = sign_flip_p(contrasts) if leaning else float(special.fdtrc(*degrees, statistic))
     share = statistic / (statistic + n - 1)
-    return EffectTest(
+    return _EffectTest(
         axes, SIGN_FLIP_ANOVA if leaning else REPEATED_ANOVA, statistic, degrees, epsilon, p, share
     )
 

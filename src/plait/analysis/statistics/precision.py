@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Wide:
+class _Wide:
     """A mean that is not known well enough."""
 
     case: str
@@ -27,7 +27,7 @@ class Wide:
     """Half of its 95 % interval as a share of the mean."""
 
 
-def wide(cases: Sequence[CaseRows], precision: float, judged: Sequence[str] = ()) -> list[Wide]:
+def wide(cases: Sequence[CaseRows], precision: float, judged: Sequence[str] = ()) -> list[_Wide]:
     """Return the means of the judged metrics whose interval is wider than `precision` (half of it / mean).
 
     Without any these are all metrics that represent a kind of traffic.
@@ -40,11 +40,11 @@ def wide(cases: Sequence[CaseRows], precision: float, judged: Sequence[str] = ()
         for metric in judged or COMPARED:
             stats = describe([row.metrics.get(metric) for row in case.rows])
             if stats.n == 1:
-                intervals.append(Wide(case.name, metric, 1, math.inf))
+                intervals.append(_Wide(case.name, metric, 1, math.inf))
             elif stats.ci95 is not None and stats.mean:
                 share = (stats.ci95[1] - stats.ci95[0]) / 2 / abs(stats.mean)
                 if share > precision:
-                    intervals.append(Wide(case.name, metric, stats.n, share))
+                    intervals.append(_Wide(case.name, metric, stats.n, share))
     return intervals
 
 

@@ -29,7 +29,7 @@ class Format(Enum):
     dataset = "dataset"
 
 
-class Partition(Enum):
+class _Partition(Enum):
     """What `--by` takes."""
 
     case = "case"
@@ -71,7 +71,7 @@ FlowOption = Annotated[
     str | None, typer.Option(metavar="NAME", help="Flow, for iperf3 and flent", show_default="the only one")
 ]
 PartitionOption = Annotated[
-    Partition,
+    _Partition,
     typer.Option(help="Partition a dataset by case, or by case and trial"),
 ]
 FileOption = Annotated[
@@ -87,7 +87,7 @@ def command(
     case: CaseOption = None,
     trial: TrialOption = None,
     flow: FlowOption = None,
-    by: PartitionOption = Partition.case,
+    by: PartitionOption = _Partition.case,
     out: FileOption = None,
 ) -> int:
     """Convert a study, trial or flow to the format of another tool.
@@ -102,7 +102,7 @@ def command(
         )
     if kind is Format.dataset and out is not None:
         return _write_dataset(folder, out, case, trial, by)
-    if by is not Partition.case:
+    if by is not _Partition.case:
         raise RequestError(f"--by {by.value}: --format {kind.value} has no folders; use --format dataset")
     output = None if out is None else output_file(out, "--out", new=True)
     content = _content(folder, kind, case, trial, flow)
@@ -117,12 +117,12 @@ def command(
     return 0
 
 
-def _write_dataset(folder: Path, out: Path, case: str | None, trial: int | None, by: Partition) -> int:
+def _write_dataset(folder: Path, out: Path, case: str | None, trial: int | None, by: _Partition) -> int:
     from plait.results.dataset import export_dataset
 
     if case is not None or trial is not None:
         raise RequestError("--format dataset has all cases and trials; leave out --case and --trial")
-    trials = export_dataset(folder, out, by_trial=by is Partition.trial)
+    trials = export_dataset(folder, out, by_trial=by is _Partition.trial)
     notify(f"wrote {out}: the tables of {trials} trials")
     return 0
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ShownLabels:
+class _ShownLabels:
     """The label of each case by name, the only factor that they name (empty for several), and what all have."""
 
     of: dict[str, str]
@@ -39,7 +39,7 @@ def note_of(shown: list[Representative], content: Content) -> str:
     return f"{part}, {note[0].lower()}{note[1:]}" if note else part
 
 
-def shown_labels(shown: list[Representative], content: Content) -> ShownLabels:
+def shown_labels(shown: list[Representative], content: Content) -> _ShownLabels:
     """Return what to call the cases of these trials.
 
     A factor with one value in all of them is in the note. Where one factor is left, labels are its values alone.
@@ -51,7 +51,7 @@ def shown_labels(shown: list[Representative], content: Content) -> ShownLabels:
     ]
     if labelled_trials or len(cases) < 2 or len(cases) < len(shown):
         labels = {trial.case: short_label(trial.label, settings.get(trial.case, {})) for trial in shown}
-        return ShownLabels(labels, "", "")
+        return _ShownLabels(labels, "", "")
     varied = factors(cases)
     kept = [factor.setting for factor in varied]
     shared = {
@@ -62,7 +62,7 @@ def shown_labels(shown: list[Representative], content: Content) -> ShownLabels:
     note = f"All with {case_label('', shared)}" if shared else ""
     if len(varied) == 1:
         texts = dict(zip((case.name for case in cases), varied[0].texts, strict=True))
-        return ShownLabels(texts, varied[0].title, note)
+        return _ShownLabels(texts, varied[0].title, note)
     labels = {}
     for trial in shown:
         kept_settings = {name: value for name, value in settings[trial.case].items() if name in kept}
@@ -70,4 +70,4 @@ def shown_labels(shown: list[Representative], content: Content) -> ShownLabels:
     if len(set(labels.values())) < len(labels):
         labels = {trial.case: short_label(trial.label, settings[trial.case]) for trial in shown}
         note = ""
-    return ShownLabels(labels, "", note)
+    return _ShownLabels(labels, "", note)

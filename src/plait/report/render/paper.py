@@ -24,7 +24,7 @@ Spec = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Paper:
+class _Paper:
     """The widths of one column and of the page (both columns), in mm."""
 
     column_mm: float
@@ -32,13 +32,13 @@ class Paper:
 
 
 PAPERS = {
-    "plain": Paper(85.0, 175.0),
+    "plain": _Paper(85.0, 175.0),
     # IEEE Author Center, "Resolution and Size": 3.5 and 7.16 inches.
-    "ieee": Paper(88.9, 181.9),
+    "ieee": _Paper(88.9, 181.9),
     # acmart 2.x, format sigconf: columnwidth and textwidth are 241.15 and 506.30 points of 1/72.27 inch.
-    "acm": Paper(84.7, 177.9),
+    "acm": _Paper(84.7, 177.9),
     # USENIX templates (usenix2019_v3): two columns of 3.33 inches in 7 inches.
-    "usenix": Paper(84.6, 177.8),
+    "usenix": _Paper(84.6, 177.8),
 }
 """The widths that `style` names."""
 PAGE_MM = PAPERS["plain"].page_mm
@@ -80,7 +80,7 @@ _BESIDE = 62
 """Pixels beside the axes of a panel: labels, title."""
 
 
-def width_in_mm(text: str, paper: Paper) -> float:
+def width_in_mm(text: str, paper: _Paper) -> float:
     """Return the width that a user names: `page`, `column`, or a number of mm.
 
     Raises:

@@ -42,6 +42,14 @@ class CaseRows:
     label: str | None = None
     """What people call it, if the scenario says so."""
 
+    def measured(self, metric: str) -> list[tuple[TrialRow, float]]:
+        """Return the trials that have a value of the metric, in their order, with it."""
+        return [(row, value) for row in self.rows if (value := row.metrics.get(metric)) is not None]
+
+    def by_seed(self, metric: str) -> dict[int, float]:
+        """Return the values of a metric by the seed of the trial."""
+        return {row.seed: value for row, value in self.measured(metric)}
+
     @property
     def trials(self) -> int:
         """The number of trials that were run."""

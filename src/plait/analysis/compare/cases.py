@@ -47,7 +47,7 @@ def compare(
                 [
                     _compare(case, partner, metric, margin_of(metric, design.margins))
                     for case, partner in pairs
-                    if partner is not case and _measured(case, partner, metric)
+                    if partner is not case and (case.measured(metric) or partner.measured(metric))
                 ],
                 words,
             )
@@ -103,18 +103,10 @@ def _within_network(case: CaseRows, design: Design) -> dict[str, Any]:
     return {name: value for name, value in case.settings.items() if name not in design.strata}
 
 
-def _measured(case: CaseRows, baseline: CaseRows, metric: str) -> bool:
-    return any(row.metrics.get(metric) is not None for row in (*case.rows, *baseline.rows))
-
-
 def pairs_of(case: CaseRows, baseline: CaseRows, metric: str) -> tuple[list[float], list[float]]:
     """Return the values of a metric of both cases, baseline first, over the seeds for which both have it."""
-    baseline_values = {row.seed: row.metrics.get(metric) for row in baseline.rows}
-    pairs = [
-        (x, y)
-        for row in case.rows
-        if (y := row.metrics.get(metric)) is not None and (x := baseline_values.get(row.seed)) is not None
-    ]
+    known = baseline.by_seed(metric)
+    pairs = [(known[row.seed], value) for row, value in case.measured(metric) if row.seed in known]
     return [x for x, _ in pairs], [y for _, y in pairs]
 
 

@@ -94,10 +94,7 @@ def _values(
     """Return the metric by seed and levels, of the seeds that have it in every case."""
     import numpy as np
 
-    by_case = {
-        place: {row.seed: value for row in case.rows if (value := row.metrics.get(metric)) is not None}
-        for place, case in by_levels.items()
-    }
+    by_case = {place: case.by_seed(metric) for place, case in by_levels.items()}
     seeds = sorted(set.intersection(*(set(values) for values in by_case.values())))
     shape = tuple(len(choices) for choices in levels)
     values = np.empty((len(seeds), *shape))

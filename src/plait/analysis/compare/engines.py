@@ -86,7 +86,7 @@ def _compare(
 ) -> Iterator[EngineDifference]:
     expected_rows, measured_rows = group[reference], group[engine]
     for metric in _measured(expected_rows):
-        expected, measured = _values(expected_rows, metric), _values(measured_rows, metric)
+        expected, measured = expected_rows.by_seed(metric), measured_rows.by_seed(metric)
         seeds = sorted(expected.keys() & measured.keys())
         row = EngineDifference(
             case=label,
@@ -121,13 +121,7 @@ def _difference(metric: str, reference: Sequence[float], checked: Sequence[float
 def _measured(case: CaseRows) -> list[str]:
     names = dict.fromkeys(name for row in case.rows for name in row.metrics)
     wanted = [name for name in names if name in _METRICS or name.endswith(_SHARE)]
-    return [name for name in wanted if _values(case, name)]
-
-
-def _values(case: CaseRows, metric: str) -> dict[int, float]:
-    """Return the values of a metric by the seed of the trial."""
-    by_seed = {row.seed: row.metrics.get(metric) for row in case.rows}
-    return {seed: value for seed, value in by_seed.items() if value is not None}
+    return [name for name in wanted if case.by_seed(name)]
 
 
 def _mean(values: list[float]) -> Estimate:

@@ -78,16 +78,11 @@ def _key(case: CaseRows) -> str:
     return json.dumps(case.settings, sort_keys=True, default=str)
 
 
-def _values(case: CaseRows, metric: str) -> dict[int, float]:
-    """Return the values that were measured, by seed."""
-    return {row.seed: value for row in case.rows if (value := row.metrics.get(metric)) is not None}
-
-
 def _compare(
     first: CaseRows, second: CaseRows, metric: str, margin: float
 ) -> tuple[CaseComparison, Compared | None]:
     """Return the numbers of one metric, not yet judged, and their test."""
-    xs, ys = _values(first, metric), _values(second, metric)
+    xs, ys = first.by_seed(metric), second.by_seed(metric)
     shared = [seed for seed in xs if seed in ys and first.seeded and second.seeded]
     # One shared seed among many trials would throw the others away.
     are_pairs = len(shared) > 1 or (len(shared) == 1 and len(xs) == len(ys) == 1)

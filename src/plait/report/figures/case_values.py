@@ -18,7 +18,7 @@ from plait.report.figures.roles import panel_labels
 from plait.report.headline import matched
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from plait.analysis.model import CaseSummary, Statistics, Summary
     from plait.analysis.rows import CaseRows
@@ -84,23 +84,26 @@ def cells_of(
 def _bounds(summary: Summary, metric: str, divisor: float) -> dict[str, str]:
     """Return the 95 % interval of each case's mean that has one, with the digits of the mean."""
     return {
-        case.name: bound(significant(stats.mean / divisor), stats.mean, divisor, stats.ci95).replace(
+        case.name: bound(significant(mean / divisor), mean, divisor, ci95).replace(
             "\N{PLUS-MINUS SIGN} ", "\N{PLUS-MINUS SIGN}"
         )
-        for case in summary.cases
-        if (stats := case.metrics.get(metric)) is not None
-        and stats.mean is not None
-        and stats.ci95 is not None
+        for case, mean, ci95 in means_of(summary.cases, metric)
+        if ci95 is not None
     }
 
 
-def _means(summary: Summary, metric: str) -> dict[str, float]:
-    means: dict[str, float] = {}
-    for case in summary.cases:
+def means_of(
+    cases: Sequence[CaseSummary], metric: str
+) -> Iterator[tuple[CaseSummary, float, tuple[float, float] | None]]:
+    """Yield each case that has a mean of the metric, the mean, and its interval if it has one."""
+    for case in cases:
         stats = case.metrics.get(metric)
         if stats is not None and stats.mean is not None:
-            means[case.name] = stats.mean
-    return means
+            yield case, stats.mean, stats.ci95
+
+
+def _means(summary: Summary, metric: str) -> dict[str, float]:
+    return {case.name: mean for case, mean, _ in means_of(summary.cases, metric)}
 
 
 def cells_table(cells: Cells, metric: str, summary: Summary) -> TableRows:
@@ -124,13 +127,11 @@ def trials_table(content: Content, metric: str) -> TableRows:
         head = [case.name, *(case.settings.get(name, "") for name in settings)]
         rows += [
             [*head, "trial", row.index, row.seed, number(value), "", ""]
-            for row in case.rows
-            if (value := row.metrics.get(metric)) is not None
+            for row, value in case.measured(metric)
         ]
-        stats = summary.metrics.get(metric)
-        if stats is not None and stats.mean is not None:
-            low, high = stats.ci95 or (None, None)
-            rows.append([*head, "mean", "", "", number(stats.mean), number(low), number(high)])
+        for _, mean, ci95 in means_of([summary], metric):
+            low, high = ci95 or (None, None)
+            rows.append([*head, "mean", "", "", number(mean), number(low), number(high)])
     return rows
 
 
@@ -142,7 +143,7 @@ def span_of(
     The axis begins at zero where values are far apart. Otherwise boxes of a few pixels would hide how they differ. It
     spans at least a hundredth of the values, so that equal values look equal.
     """
-    values = [v for case in rows for row in case.rows if (v := row.metrics.get(metric)) is not None]
+    values = [value for case in rows for _, value in case.measured(metric)]
     ideals = ideals_of(summaries).values() if metric == "goodput_bps" else ()
     if not values:
         return None
@@ -178,7 +179,4 @@ def shown_ends(stats: Statistics) -> tuple[float, ...]:
 
 def ideals_of(summaries: Sequence[CaseSummary]) -> dict[str, float]:
     """Return the goodput that the links allow in each case that has one, in bit/s, by name."""
-    ideals = {case.name: case.metrics.get("ideal_goodput_bps") for case in summaries}
-    return {
-        name: stats.mean for name, stats in ideals.items() if stats is not None and stats.mean is not None
-    }
+    return {case.name: mean for case, mean, _ in means_of(summaries, "ideal_goodput_bps")}

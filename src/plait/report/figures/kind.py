@@ -77,7 +77,7 @@ class Content:
 
     def has(self, metric: str) -> bool:
         """Return whether any trial has the metric."""
-        return any(row.metrics.get(metric) is not None for case in self.rows for row in case.rows)
+        return any(case.measured(metric) for case in self.rows)
 
     def part(self, wanted: FigureRequest) -> Content:
         """Return the cases that a figure shows."""

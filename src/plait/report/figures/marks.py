@@ -50,18 +50,13 @@ def distinct(name: str, order: Sequence[str], second: str, legend: Spec | None, 
     }
 
 
-def measured(case: CaseRows, metric: str) -> list[tuple[TrialRow, float]]:
-    """Return the trials of a case that have a value of the metric, in their order, with it."""
-    return [(row, value) for row in case.rows if (value := row.metrics.get(metric)) is not None]
-
-
 def with_dots(case: CaseRows, metric: str) -> list[tuple[TrialRow, float]]:
     """Return the trials of a case that have a dot, in their order, with their values of the metric.
 
     Of more than MOST trials, these are the ones with the least and the largest value, and those between at equal
     distances by rank.
     """
-    trials = measured(case, metric)
+    trials = case.measured(metric)
     if len(trials) > MOST_DOTS:
         trials.sort(key=lambda trial: (trial[1], trial[0].index))
         last = len(trials) - 1

@@ -17,7 +17,7 @@ from plait.analysis.values import axis_title, scale_of, show
 from plait.report.figures.axes import factor_of
 from plait.report.figures.case_values import ideals_of, interval_ends, span_of, trials_table
 from plait.report.figures.kind import FigureKind, FigureRequest
-from plait.report.figures.marks import SCHEMA, field, layer, measured, number_axis, what_dots_are, with_dots
+from plait.report.figures.marks import SCHEMA, field, layer, number_axis, what_dots_are, with_dots
 from plait.report.figures.roles import panels_of
 from plait.report.render.theme import case_token
 
@@ -161,7 +161,7 @@ def cases_spec(
     from what is compared.
     """
     names = short_labels(summaries) if entries is None else entries.of
-    values = [value for case in rows for _, value in measured(case, metric)]
+    values = [value for case in rows for _, value in case.measured(metric)]
     if not values:
         return None
     ideals = ideals_of(summaries) if metric == "goodput_bps" else {}
@@ -255,7 +255,7 @@ def _boxes(rows: Sequence[CaseRows], summaries: Sequence[CaseSummary], look: _Lo
             continue
         low, high = stats.quartiles
         reach = 1.5 * (high - low)
-        inside = [value for _, value in measured(case, look.metric) if low - reach <= value <= high + reach]
+        inside = [value for _, value in case.measured(look.metric) if low - reach <= value <= high + reach]
         ends = {"low": low, "median": stats.median, "high": high, "least": min(inside), "most": max(inside)}
         data.append(
             {"case": look.names[case.name]} | {key: value / look.divisor for key, value in ends.items()}

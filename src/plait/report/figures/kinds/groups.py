@@ -13,7 +13,7 @@ from plait.analysis.values import scale_of, show
 from plait.report.figures.case_values import interval_ends
 from plait.report.figures.kind import FigureKind, FigureRequest, number
 from plait.report.figures.kinds.cases import DIAMOND, MOST_CASES, case_axis, height_of
-from plait.report.figures.marks import SCHEMA, field, layer, measured, number_axis, what_dots_are, with_dots
+from plait.report.figures.marks import SCHEMA, field, layer, number_axis, what_dots_are, with_dots
 from plait.report.render.theme import path_token
 
 if TYPE_CHECKING:
@@ -54,7 +54,9 @@ def _table(_: FigureRequest, content: Content) -> TableRows:
     head = ["case", *settings, "group", "what", "trial", "seed", "goodput_bps", "ci95_low", "ci95_high"]
     settings_of = {case.name: [case.settings.get(name, "") for name in settings] for case in content.cases}
     rows: TableRows = [head]
-    for mark in observations(content.rows, content.cases, content.published, measured):
+    for mark in observations(
+        content.rows, content.cases, content.published, lambda case, metric: case.measured(metric)
+    ):
         value = [number(mark.get(name)) for name in ("goodput_bps", "low", "high")]
         trial = [mark.get(name, "") for name in ("trial", "seed")]
         rows.append([mark["case"], *settings_of[mark["case"]], mark["group"], mark["what"], *trial, *value])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.values import axis_title, scale_of, show
 from plait.report.figures.axes import Factor, factor_of, factors, labels_without, steps
-from plait.report.figures.case_values import interval_ends, trials_table
+from plait.report.figures.case_values import interval_ends, means_of, trials_table
 from plait.report.figures.kind import FigureKind, FigureRequest
 from plait.report.figures.kinds.heat_map import crossed
 from plait.report.figures.marks import SCHEMA, distinct, field, layer, number_axis, what_dots_are, with_dots
@@ -178,7 +178,7 @@ def scale(
     rows: Sequence[CaseRows], summaries: Sequence[CaseSummary], metric: str, sweeps: Sequence[Sweep]
 ) -> Scale | None:
     """Return the scale on which all `rows` and their intervals can be drawn; None when no trial has the metric."""
-    values = [v for case in rows for row in case.rows if (v := row.metrics.get(metric)) is not None]
+    values = [value for case in rows for _, value in case.measured(metric)]
     if not values:
         return None
     ends = interval_ends(summaries, metric)
@@ -202,7 +202,7 @@ def sweep_spec(
 ) -> Spec | None:
     """Return the figure of `metric` over a sweep, on the `shared` scale of its panels; None when no trial has it."""
     drawn = shared or scale(rows, summaries, metric, [sweep])
-    if drawn is None or not any(row.metrics.get(metric) is not None for case in rows for row in case.rows):
+    if drawn is None or not any(case.measured(metric) for case in rows):
         return None
     least, largest = min(sweep.values.values()), max(sweep.values.values())
     axis = {"type": "log"} if least > 0 and largest / least >= LOGARITHMIC else {"zero": False}
@@ -272,20 +272,10 @@ def _ticks(sweep: Sweep) -> Spec:
 def _means(summaries: Sequence[CaseSummary], metric: str, divisor: float, sweep: Sweep) -> list[Spec]:
     """Return the line through the means, and their intervals."""
     data = []
-    for case in summaries:
-        stats = case.metrics.get(metric)
-        if stats is None or stats.mean is None:
-            continue
-        low, high = stats.ci95 or (stats.mean, stats.mean)
-        data.append(
-            {
-                "x": sweep.values[case.name],
-                "line": sweep.lines[case.name],
-                "mean": stats.mean / divisor,
-                "low": low / divisor,
-                "high": high / divisor,
-            }
-        )
+    for case, mean, ci95 in means_of(summaries, metric):
+        ends = {"mean": mean, **dict(zip(("low", "high"), ci95 or (mean, mean), strict=True))}
+        scaled = {name: value / divisor for name, value in ends.items()}
+        data.append({"x": sweep.values[case.name], "line": sweep.lines[case.name], **scaled})
     bars = {"type": "rule", "strokeWidth": 2, "clip": True}  # of two trials they may be very wide
     return [
         layer(data, "line", y=field("mean")),

@@ -23,15 +23,13 @@ from plait.explain.wording import paragraph
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import polars as pl
-
+    from plait.explain.cause import Tables
     from plait.explain.facts import FlowFacts
     from plait.explain.reasons import Reasons
     from plait.explain.time.path_time import PathTime
     from plait.plan.model.plan import Path, Plan
     from plait.plan.traffic.missing_subflows import Reason
 
-    Tables = Mapping[str, pl.DataFrame]
 
 WORTH_NAMING = 0.10
 """A cause is named when its cost is at least this share of the paths' capacity. Smaller costs come from the start of

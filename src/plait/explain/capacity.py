@@ -18,9 +18,9 @@ from plait.plan.network.framing import longest_frames
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from plait.explain.cause import Array
     from plait.plan.model.plan import Path, Plan
 
-Array = np.ndarray
 
 EMPTY_SHARE = 0.02
 """A bucket counts as empty below this share of its burst .."""

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from plait.explain.capacity import LinkSamples
     from plait.plan.model.plan import Flow, Path, Plan
 
-    Tables = Mapping[str, pl.DataFrame]
     Event = Mapping[str, Any]
     """A row of the table `events`, or a sample."""
+    from plait.explain.cause import Array, Tables
 
-Array = np.ndarray
+
 STANDSTILL_US = 500_000
 """The shortest time in which nothing became in order that counts as a standstill of the receiver."""
 COUNTERS = (

@@ -5,15 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.analysis.wording import micros, plain
-from plait.explain.cause import Cause
+from plait.explain.cause import Cause, Places
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from plait.explain.capacity import NetworkTimeline
 
-    Array = np.ndarray
-    Places = tuple[str, ...]
 
 MAX_PLACES = 3
 

@@ -10,7 +10,7 @@ import polars as pl
 from plait.analysis.cautions.join_time import patience_us
 from plait.analysis.cautions.mptcp import findings
 from plait.analysis.wording import capital, seconds, size
-from plait.explain.cause import Cause
+from plait.explain.cause import Cause, Tables
 from plait.plan.model.mptcp import AddEndpoint, SetLimits
 from plait.plan.traffic.missing_subflows import Reason
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from plait.explain.facts import FlowFacts, PathFacts
     from plait.plan.model.plan import Plan
 
-    Tables = Mapping[str, pl.DataFrame]
     Reasons = Mapping[tuple[str, str], tuple[str, tuple[str, ...]]]
     """The reason of a cause on a path (a stable name), and its evidence."""
 

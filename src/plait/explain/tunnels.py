@@ -15,11 +15,11 @@ from plait.analysis.metrics.programs import peers_between
 from plait.traffic.program import Connection
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
+    from plait.explain.cause import Tables
     from plait.plan.model.plan import Flow, Path, Plan
 
-    Tables = Mapping[str, pl.DataFrame]
 
 CARRIED = 0.9
 """A link that carried less than this share of a subflow's bytes does not carry the subflow."""

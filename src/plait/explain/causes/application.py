@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plait.analysis.wording import percent
-from plait.explain.cause import Cause
+from plait.explain.cause import Cause, Places
 from plait.explain.causes.kind import Kind
 from plait.explain.changes import Remedy
 from plait.traffic.kinds import GREEDY
@@ -15,8 +15,6 @@ from plait.traffic.kinds import GREEDY
 if TYPE_CHECKING:
     from plait.explain.changes import Suspect
     from plait.explain.facts import FlowFacts
-
-Places = tuple[str, ...]
 
 
 def _nothing_unsent(facts: FlowFacts, _: Places) -> list[str]:

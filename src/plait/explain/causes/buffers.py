@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from plait.analysis.wording import size
-from plait.explain.cause import Cause
+from plait.explain.cause import Cause, Places
 from plait.explain.causes.kind import Kind
 from plait.explain.changes import BUFFER, LEAST_BUFFER, Remedy, host_setting
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from plait.explain.changes import Suspect
     from plait.explain.facts import FlowFacts
 
-Places = tuple[str, ...]
 AT_ONCE = (
     "ask for a larger buffer at once (send_buffer, receive_buffer; SO_SNDBUF, SO_RCVBUF), because the kernel kept it "
     "below its maximum"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from plait.analysis.wording import plain, rate, seconds, size
-from plait.explain.cause import Cause
+from plait.explain.cause import Array, Cause, Places
 from plait.explain.causes.kind import Kind
 from plait.explain.changes import Remedy, link_change, without_events
 from plait.explain.link_evidence import MAX_PLACES, jitter_sentences
@@ -15,9 +15,6 @@ from plait.explain.link_evidence import MAX_PLACES, jitter_sentences
 if TYPE_CHECKING:
     from plait.explain.changes import Suspect
     from plait.explain.facts import FlowFacts
-
-Array = np.ndarray
-Places = tuple[str, ...]
 
 
 def _bucket(facts: FlowFacts, places: Places) -> list[str]:

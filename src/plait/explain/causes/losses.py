@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plait.analysis.wording import size
-from plait.explain.cause import Cause
+from plait.explain.cause import Cause, Places
 from plait.explain.causes.kind import Kind
 from plait.explain.changes import Remedy, link_change
 from plait.explain.link_evidence import MAX_PLACES, drop_sentences
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from plait.explain.changes import Suspect
     from plait.explain.facts import FlowFacts, PathFacts
     from plait.explain.time.path_time import PathTime
-
-Places = tuple[str, ...]
 
 
 def _drops(facts: FlowFacts, places: Places) -> list[str]:

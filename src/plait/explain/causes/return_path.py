@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plait.analysis.wording import micros, percent, plain, rate
-from plait.explain.cause import SLOWED, WINDOWS, Cause
+from plait.explain.cause import SLOWED, WINDOWS, Array, Cause, Places
 from plait.explain.causes.kind import Kind
 from plait.explain.changes import Remedy
 from plait.explain.link_evidence import MAX_PLACES, drop_sentences
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from plait.explain.facts import FlowFacts, PathFacts
     from plait.explain.time.path_time import PathTime
 
-Array = np.ndarray
-Places = tuple[str, ...]
 
 LONG_WAIT = 0.5
 """ACKs that wait for this share of the base RTT at a link slow the path down."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plait.analysis.wording import size
-from plait.explain.cause import Cause
+from plait.explain.cause import Cause, Places
 from plait.explain.causes.kind import Kind
 from plait.explain.changes import Remedy
 from plait.traffic.prototype import Prototype
@@ -15,8 +15,6 @@ from plait.traffic.prototype import Prototype
 if TYPE_CHECKING:
     from plait.explain.changes import Suspect
     from plait.explain.facts import FlowFacts
-
-Places = tuple[str, ...]
 
 
 def _reinjected(facts: FlowFacts, _: Places) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plait.analysis.wording import percent, plain, rate
-from plait.explain.cause import FILLED, Cause
+from plait.explain.cause import FILLED, Cause, Places
 from plait.explain.causes.kind import Kind
 from plait.explain.changes import Remedy, link_change
 from plait.explain.link_evidence import MAX_PLACES
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from plait.explain.changes import Suspect
     from plait.explain.facts import FlowFacts, PathFacts
     from plait.explain.time.path_time import PathTime
-
-Places = tuple[str, ...]
 
 
 def _filled_by_siblings(facts: FlowFacts, path: PathFacts, path_time: PathTime) -> None:

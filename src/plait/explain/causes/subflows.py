@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from plait.analysis.wording import percent, seconds
-from plait.explain.cause import Cause
+from plait.explain.cause import Cause, Places
 from plait.explain.causes.kind import Kind
 from plait.explain.changes import Remedy, host_setting, without_events
 from plait.explain.link_evidence import MAX_PLACES
@@ -16,8 +16,6 @@ from plait.explain.reasons import ANNOUNCEMENT_REPEATS
 if TYPE_CHECKING:
     from plait.explain.changes import Suspect
     from plait.explain.facts import FlowFacts
-
-Places = tuple[str, ...]
 
 
 def late_subflows(facts: FlowFacts, _: Places) -> list[str]:

@@ -24,16 +24,14 @@ from plait.frames import ETHERNET_HEADER, IPV4_HEADER, IPV6_HEADER, UDP_HEADER
 from plait.traffic.page import PageConnection
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
+    from plait.explain.cause import Array, Tables
     from plait.explain.facts import FlowFacts
     from plait.explain.messages.timing import Messages
     from plait.explain.time.path_time import PathTime
     from plait.plan.model.plan import Flow, Path, Plan
 
-    Tables = Mapping[str, pl.DataFrame]
-
-Array = np.ndarray
 
 WORTH_NAMING_MESSAGES = 0.01
 """A cause is named when it made at least this share of the messages late or lost."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plait.explain.cause import Cause
+from plait.explain.cause import Array, Cause, Places
 from plait.explain.messages.timing import one_way_us
 from plait.explain.time.history import LOOK_BACK
 
@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from plait.explain.time.path_time import PathTime
     from plait.plan.model.plan import Path
 
-    Places = tuple[str, ...]
     Attribution = tuple[str, Places]
 
-Array = np.ndarray
 
 EXPLAINS = 0.4
 """A queue, jitter or another path explains a delay if it makes up at least this share of the excess."""

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from plait.plan.model.plan import Plan
 
-    Tables = Mapping[str, pl.DataFrame]
     Figures = Mapping[str, float | None]
+    from plait.explain.cause import Tables
 
 
 def explain_program_udp(plan: Plan, tables: Tables) -> Iterator[FlowExplanation]:

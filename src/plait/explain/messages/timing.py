@@ -19,13 +19,9 @@ from plait.explain.model import Delivery
 from plait.traffic.page import Page
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from plait.explain.cause import Array, Tables
     from plait.plan.model.plan import Flow, Path, Plan
 
-    Tables = Mapping[str, pl.DataFrame]
-
-Array = np.ndarray
 
 LATE = 1.5
 """A message is late when it took more than this many times as long as the network alone takes .."""

@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plait.explain.capacity import SATURATED_QUEUE
-from plait.explain.cause import Cause
+from plait.explain.cause import Array, Cause, Places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plait.explain.facts import FlowFacts, PathFacts
 
-Array = np.ndarray
-Places = tuple[str, ...]
 
 LOOK_BACK = 3
 """In slices: TCP detects a loss, and retransmits, a round trip or more after the drop."""

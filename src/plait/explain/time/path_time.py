@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from plait.explain.cause import Array, Places
     from plait.explain.facts import PathFacts
-
-Array = np.ndarray
-Places = tuple[str, ...]
 
 
 @dataclass

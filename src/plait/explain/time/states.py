@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plait.analysis.cautions.join_time import patience_us, poor_initial
-from plait.explain.cause import FILLED, Cause
+from plait.explain.cause import FILLED, Array, Cause
 from plait.explain.time.history import copies, work_causes
 from plait.explain.time.path_time import PathTime
 from plait.traffic.transfer import Transfer
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     Rule = Callable[[FlowFacts, PathFacts, PathTime], None]
 
-Array = np.ndarray
-Places = tuple[str, ...]
 
 FULL_WINDOW = 0.85
 """The connection's window counts as full when at least this share of it is in flight; the rest is about one burst."""

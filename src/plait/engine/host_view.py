@@ -34,7 +34,7 @@ _OF_THE_GUEST = ("/proc", "/sys", "/dev", "/run")
 _PYTHON = re.compile(r"python3?(\.\d+)?")
 _PATH_IN_TEXT = re.compile(r"/[^\s'\":;,()\[\]{}<>|&]+")
 _PART = re.compile(r"[^\s'\":;,()\[\]{}<>|&=$`]+")
-_MOST_PATHS, _MOST_FOLDERS = 50, 200
+_MOST_PATHS, _MOST_FOLDERS, _MOST_LINKS = 50, 200, 40
 _FIRST_PERSON = 1000
 """The lowest number of a user who is a person (UID_MIN of login.defs)."""
 MOUNTS = Path("/proc/self/mountinfo")
@@ -215,20 +215,49 @@ def _resolved(path: Path) -> Path:
 
 
 def _exists(path: Path) -> bool:
-    """Return whether the path exists; False below an automounter: a look there would mount what a stranger names."""
+    """Return whether the path exists; False if it leads below an automounter: a look there mounts what it names."""
     try:
-        return not _is_below_automounter(path) and path.exists()
+        return not _leads_below_automounter(path) and path.exists()
     except OSError:
         return False
 
 
-def _is_below_automounter(path: Path) -> bool:
-    """Return whether the innermost mount of the path is that of an automounter (`proc_pid_mountinfo(5)`)."""
-    path, innermost, kind = Path(os.path.normpath(path)), Path("/"), ""
+def _leads_below_automounter(path: Path) -> bool:
+    """Return whether the path, or a link on the way, lies below an automounter that nothing is mounted on.
+
+    It looks at one name after the other, and at none below an automounter. A program may have left the links.
+    """
+    mounts = _mounts()
+    pending = list(reversed((Path.cwd() / path).parts[1:]))
+    place = Path("/")
+    is_below, links = False, 0
+    while pending and links <= _MOST_LINKS:
+        name = pending.pop()
+        place = place.parent if name == ".." else place / name
+        is_below = _kind_of_mount(place, mounts) == "autofs"
+        if not is_below and place.is_symlink():
+            links += 1
+            target = place.readlink()
+            place = Path("/") if target.is_absolute() else place.parent
+            pending += reversed(target.parts[1:] if target.is_absolute() else target.parts)
+    return is_below
+
+
+def _mounts() -> list[tuple[Path, str]]:
+    """Return the place and the kind of each mount, in the order in which they were made (`proc_pid_mountinfo(5)`)."""
+    mounts = []
     with contextlib.suppress(OSError):
         for line in MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
             mount, _, system = line.partition(" - ")
             place = Path(_ESCAPE.sub(lambda found: chr(int(found[1], 8)), mount.split(" ")[4]))
-            if path.is_relative_to(place) and place.is_relative_to(innermost):
-                innermost, kind = place, system.split(" ")[0]
-    return kind == "autofs"
+            mounts.append((place, system.split(" ")[0]))
+    return mounts
+
+
+def _kind_of_mount(path: Path, mounts: Sequence[tuple[Path, str]]) -> str:
+    """Return the kind of the innermost mount of a path without links."""
+    innermost, kind = Path("/"), ""
+    for place, system in mounts:
+        if path.is_relative_to(place) and place.is_relative_to(innermost):
+            innermost, kind = place, system
+    return kind

@@ -169,16 +169,24 @@ def test_no_path_that_a_stranger_names_makes_an_automounter_mount(
         f"4 1 0:3 / {folder}/mounted\\040too rw - autofs -hosts rw\n"
     )
     monkeypatch.setattr("plait.engine.host_view.MOUNTS", mounts)
+    (tmp_path / "link").symlink_to("net/unmounted")
+    (tmp_path / "way").symlink_to(tmp_path / "link")
+    (tmp_path / "loop").symlink_to("loop")
     looks: list[Path] = []
     for name in ("exists", "resolve", "is_dir"):
         method = getattr(Path, name)
         monkeypatch.setattr(Path, name, lambda path, method=method: looks.append(path) or method(path))
-    view = view_for([str(unmounted), f"/usr/..{unmounted}", str(mounted)], directory=Path("/usr"))
+    hidden = [
+        str(unmounted), f"/usr/..{unmounted}", f"{tmp_path}/link/file", f"{tmp_path}/way/../unmounted/file",
+        f"{tmp_path}/loop/file",
+    ]  # fmt: skip
+    view = view_for([*hidden, str(mounted)], directory=Path("/usr"))
     assert (view.shows(mounted), view.shows(unmounted)) == (True, False)
-    advice = [HostView(("/usr",)).hidden_path(f"cat: {path}: No such file") for path in (mounted, unmounted)]
-    assert [text is None for text in advice] == [False, True]
+    advice = [HostView(("/usr",)).hidden_path(f"cat: {path}: No such file") for path in (mounted, *hidden)]
+    assert [text is None for text in advice] == [False, True, True, True, True, True]
     assert mounted in looks
     assert not any(path.is_relative_to(unmounted.parent) for path in looks)
+    assert not any(path.is_relative_to(tmp_path / name) for path in looks for name in ("link", "way"))
 
 
 def test_a_view_knows_what_it_shows(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,9 +117,10 @@ fn wait(guest: Pid, first: Option<Pid>, signals: &Signals) -> Result<u8, Failure
         if let Some((_, status)) = ended {
             if let Some(first) = first {
                 let _ = rustix::process::kill_process(first, Signal::KILL);
-                // Process 1 remains until the last process of its namespace has ended.
-                rustix::process::waitpid(Some(first), WaitOptions::empty())
-                    .attempt(|| "ending the sandbox")?;
+                // Process 1 remains until every process of its namespace was reaped. A process of the guest may
+                // have made this one the parent of others (CLONE_PARENT).
+                let next = || rustix::process::wait(WaitOptions::empty()).attempt(|| "ending the sandbox");
+                while next()?.is_some_and(|(ended, _)| ended != first) {}
             }
             return Ok(code(status));
         }

@@ -289,6 +289,15 @@ static int make_namespace(const char *unused)
 	return failed(child) + 0 * !unused;
 }
 
+static int leave_child(const char *unused)
+{
+	long child = syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0);
+
+	if (child == 0)
+		_exit(0);
+	return failed(child) + 0 * !unused;
+}
+
 static int make_namespace_by_clone3(const char *unused)
 {
 	unsigned long arguments[8] = { CLONE_NEWUSER, 0, 0, 0, SIGCHLD };
@@ -386,7 +395,7 @@ static const struct {
 	{ "device", make_device }, { "deleted", write_deleted }, { "hidden", write_hidden }, { "files", make_files },
 	{ "group", signal_group }, { "everyone", signal_everyone }, { "calls", make_calls },
 	{ "mode", keep_mode }, { "whiteout", leave_whiteout }, { "core", allow_core },
-	{ "wait", wait_for_signal },
+	{ "wait", wait_for_signal }, { "sibling", leave_child },
 };
 
 int main(int argc, char **argv)

@@ -204,6 +204,7 @@ ATTACKS: dict[str, tuple[Callable[[Host], str], tuple[str, ...]]] = {
     "execute what is in memory": (lambda _: "memfd=/plait/linux", ("seccomp",)),
     "make a namespace": (lambda _: "namespace=x", ("seccomp",)),
     "leave a set-user-ID file": (lambda _: "setuid=/job/it", ("seccomp",)),
+    "leave a child to the supervisor": (lambda _: "sibling=x", ("seccomp",)),
     "leave a whiteout": (lambda _: "whiteout=/job/it", ("seccomp",)),
     "let a crash start the host's program for crashes": (lambda _: "core=0", ("seccomp",)),
     "attach shared memory": (lambda host: f"shm={host.victim.pid}", ("seccomp", "ipc_namespace")),

@@ -20,6 +20,7 @@ macro_rules! call {
     };
 }
 
+const OUTSIDE: u32 = NEW_NAMESPACES | libc::CLONE_PARENT.cast_unsigned();
 const NEW_NAMESPACES: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWUTS
@@ -123,11 +124,12 @@ pub const TABLE: &[Group] = &[
         proof: Proof::Attacks(&[
             "make a namespace",
             "make a namespace with flags in memory",
+            "leave a child to the supervisor",
             "gain privileges",
             "use a capability",
         ]),
         rows: &[
-            call!(clone, SYS_clone, 0 "no new namespace" Rule::Without(NEW_NAMESPACES)),
+            call!(clone, SYS_clone, 0 "no new namespace, no child of the supervisor" Rule::Without(OUTSIDE)),
             call!(clone3, SYS_clone3).of(Guests::Emulators), // a second filter answers it with ENOSYS
         ],
     },

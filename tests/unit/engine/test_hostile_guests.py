@@ -12,7 +12,7 @@ from plait.cli import import_
 from plait.engine.host_view import HostView
 from plait.engine.interactive import END, STDOUT, OutputFrame, ProgramEnd
 from plait.engine.virtual.foreground import SessionLimits, _Follower
-from plait.engine.virtual.outcome import judge
+from plait.engine.virtual.outcome import MAX_CONSOLE_BYTES, folder_is_full, judge
 from plait.engine.virtual.watch import virtual_us
 from plait.errors import RequestError, TrialError
 
@@ -68,6 +68,14 @@ def test_a_status_with_an_impossible_time_fails_the_trial(tmp_path: Path, field:
     (tmp_path / "guest/status.json").write_text(json.dumps(status | {field: 0}).replace(": 0", f": {DIGITS}"))
     with pytest.raises(TrialError, match="the agent did not write this content"):
         judge(tmp_path, 0, None)
+
+
+def test_a_console_without_end_ends_the_trial(tmp_path: Path) -> None:
+    (tmp_path / "guest").mkdir()
+    with (tmp_path / "console.log").open("wb") as console:
+        assert folder_is_full(tmp_path) is None
+        console.truncate(MAX_CONSOLE_BYTES + 1)
+        assert "more than 64 MiB to its console" in str(folder_is_full(tmp_path))
 
 
 def test_a_topology_that_prints_without_end_is_refused(

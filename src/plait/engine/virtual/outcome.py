@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from plait.engine.host_view import HostView
 
+CONSOLE = "console.log"
+MAX_CONSOLE_BYTES = 64 << 20
+"""The limit of the log of a guest's console, which is on the disk of the job folder and not in the guest's folder."""
 _STATUS_BYTES, _CONSOLE_BYTES = 1 << 20, 8 << 20
 _CONSOLE_LINES = 12
 
@@ -104,7 +107,7 @@ def _crash(folder: Path, exit_code: int) -> str:
 
 def console_lines(folder: Path) -> list[str]:
     """Return the last lines of the guest's console, with control characters escaped."""
-    with (folder / "console.log").open("rb") as file:
+    with (folder / CONSOLE).open("rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - _CONSOLE_BYTES))
         return printable(file.read(_CONSOLE_BYTES).decode("utf-8", errors="replace")).splitlines()
 
@@ -117,7 +120,13 @@ def _console_tail(folder: Path) -> str:
 
 
 def folder_is_full(folder: Path) -> str | None:
-    """Return a message if the guest has filled its folder; None if there is space left."""
+    """Return a message if the guest has filled its folder, or written too much to its console; None otherwise."""
+    console = folder / CONSOLE
+    if console.exists() and console.stat().st_size > MAX_CONSOLE_BYTES:
+        return (
+            f"the guest wrote more than {MAX_CONSOLE_BYTES >> 20} MiB to its console; find out in console.log what "
+            "its kernel repeats"
+        )
     match GuestFolder(folder / GUEST).exhausted():
         case "space":
             size = os.statvfs(folder / GUEST)

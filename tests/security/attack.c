@@ -141,6 +141,8 @@ static int keep_mode(const char *path)
 	return stat(path, &now) < 0 ? errno : failed(chmod(path, now.st_mode & 0777));
 }
 
+static int hide_console(const char *unused) { return failed(fchmod(1, 0)) + 0 * !unused; }
+
 static int leave_whiteout(const char *path)
 {
 	int fd = open(path, O_WRONLY | O_CREAT, 0600);
@@ -396,6 +398,7 @@ static const struct {
 	{ "group", signal_group }, { "everyone", signal_everyone }, { "calls", make_calls },
 	{ "mode", keep_mode }, { "whiteout", leave_whiteout }, { "core", allow_core },
 	{ "wait", wait_for_signal }, { "sibling", leave_child },
+	{ "console", hide_console },
 };
 
 int main(int argc, char **argv)

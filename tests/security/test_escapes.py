@@ -139,6 +139,19 @@ def test_every_mount_of_the_guest_but_its_folder_and_shared_folders_is_read_only
     assert {place for place, words in options.items() if "nodev" not in words} == {"/dev/null"}
 
 
+def test_plait_can_read_the_log_of_a_console_whatever_the_guest_does_to_it(
+    attack: Path, tmp_path: Path
+) -> None:
+    (tmp_path / GUEST).mkdir()
+    with (tmp_path / "console.log").open("wb") as console:
+        guest = start(Sandbox(attack, ["console=x"], tmp_path), console)
+        guest.process.wait(300)
+        assert (tmp_path / "console.log").stat().st_mode & 0o777 == 0, "this attack does nothing"
+        guest.end()
+    GuestFolder(tmp_path / GUEST).remove()
+    assert (tmp_path / "console.log").stat().st_mode & 0o777 == 0o600
+
+
 @pytest.mark.parametrize("target", ["group", "everyone"])
 def test_a_signal_to_its_group_or_to_everybody_ends_the_guest_alone(
     target: str, attack: Path, tmp_path: Path

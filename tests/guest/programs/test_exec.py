@@ -8,6 +8,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -143,11 +144,12 @@ def test_the_process_of_the_guest_has_no_network_of_the_host() -> None:
 
 def test_a_guest_that_has_ended_may_be_held_while_the_rest_of_its_words_waits_for_a_reader() -> None:
     process = subprocess.Popen(["true"])
-    guest = Guest(process, process.pid, {})
-    process.wait()
-    guest.suspend()
-    guest.wake()
-    guest.end()
+    with tempfile.TemporaryFile() as console:
+        guest = Guest(process, process.pid, {}, console.fileno())
+        process.wait()
+        guest.suspend()
+        guest.wake()
+        guest.end()
 
 
 @pytest.mark.parametrize("clock", ["virtual", "real"])

@@ -34,12 +34,18 @@ _REPORT_BYTES = 65_536
 class Guest:
     """A guest's process in its sandbox."""
 
-    def __init__(self, process: subprocess.Popen[bytes], pid: int, missing: Mapping[str, str]) -> None:
-        """`process`: the supervisor, which ends with the guest's exit code; `pid`: that of the guest's kernel."""
+    def __init__(
+        self, process: subprocess.Popen[bytes], pid: int, missing: Mapping[str, str], console: int
+    ) -> None:
+        """`process`: the supervisor, which ends with the guest's exit code; `pid`: that of the guest's kernel.
+
+        `console`: a descriptor of the log of its console, which stays the caller's.
+        """
         self.process = process
         self.pid = pid
         self.missing = missing
         """Layers that this machine does not offer, with the reason."""
+        self._console: int | None = os.dup(console)
         self._handle: int | None = None
         with contextlib.suppress(ProcessLookupError):  # it has ended already
             self._handle = os.pidfd_open(pid)  # unlike a PID, it never refers to another process later
@@ -56,6 +62,10 @@ class Guest:
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
+        if self._console is not None:  # the guest has this descriptor too, and so can change the file's mode
+            os.fchmod(self._console, 0o600)
+            os.close(self._console)
+            self._console = None
 
     def suspend(self) -> None:
         """Stop the guest, and with it a virtual clock. Does nothing if the guest has ended."""
@@ -101,7 +111,7 @@ def start(sandbox: Sandbox, console: IO[bytes], orders: int = subprocess.DEVNULL
     with reports:
         line, folders = _read_report(reports)
     try:
-        guest = _started(process, line)
+        guest = _started(process, line, console.fileno())
     except BaseException:
         for folder in folders:
             os.close(folder)
@@ -133,11 +143,11 @@ def _advice(error: str) -> str:
     return remedy(OSError(int(number[1]) if number else 0, error), "`plait doctor` lists what is missing")
 
 
-def _started(process: subprocess.Popen[bytes], line: bytes) -> Guest:
+def _started(process: subprocess.Popen[bytes], line: bytes, console: int) -> Guest:
     if line:
         report = json.loads(line)
         if "pid" in report:
-            return Guest(process, report["pid"], dict(report["missing"]))
+            return Guest(process, report["pid"], dict(report["missing"]), console)
     process.kill()
     process.wait()
     if not line:

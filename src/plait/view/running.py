@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -30,6 +31,8 @@ MOST_RUNNING = 8
 MOST_BYTES = 8 << 20
 """Of a table of a running trial; beyond that its goodput is not shown until it ends."""
 POINTS = 80
+_IN_MEMORY = re.compile(r"/proc/[0-9]+/fd/[0-9]+")
+"""What `GuestFolder.mount` links to."""
 
 
 def is_running(folder: Path) -> bool:
@@ -74,6 +77,8 @@ def _work_folders(folder: Path) -> list[Path]:
 def _running_trial(job: Folder, cases: Sequence[str]) -> dict[str, Any] | None:
     """Return one running trial; None if the folder is of none, or of none that can be shown."""
     try:
+        if not _is_of_guest(job.path / GUEST):
+            return None
         key = json_of(job.read(RUNNING_TRIAL, 1 << 16))
         case, number = cases.index(key["case"]), int(key["number"])
         guest = GuestFolder(job.path / GUEST)
@@ -87,6 +92,11 @@ def _running_trial(job: Folder, cases: Sequence[str]) -> dict[str, Any] | None:
         "seconds": _seconds(advanced[-1]) if advanced else None,
         "goodput": _goodput(stream, job.path) if stream else [],
     }
+
+
+def _is_of_guest(folder: Path) -> bool:
+    """Return whether `folder` is a folder, or a link to the file system in memory of a guest and nowhere else."""
+    return not folder.is_symlink() or _IN_MEMORY.fullmatch(str(folder.readlink())) is not None
 
 
 def _seconds(line: bytes) -> float | int | None:

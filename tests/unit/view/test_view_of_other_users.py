@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import socket
@@ -11,8 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from plait.dataset.trial import RUNNING_TRIAL
 from plait.errors import MachineError
 from plait.view import peers, server
+from plait.view.running import running_trials
 from plait.view.server import serve
 from result_folders import two_paths, write_study
 
@@ -79,6 +82,27 @@ def test_an_open_connection_belongs_to_its_user_and_a_closed_one_to_nobody(famil
 def test_a_connection_of_another_user_is_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peers, "owner", lambda *_: os.getuid() + 1)
     assert not peers.is_trusted(("127.0.0.1", 1), ("127.0.0.1", 2))
+
+
+def test_a_folder_of_a_running_trial_that_leads_elsewhere_is_not_read(tmp_path: Path) -> None:
+    job, elsewhere = tmp_path / "results/.work-1/00001", tmp_path / "elsewhere"
+    job.mkdir(parents=True)
+    elsewhere.mkdir()
+    (elsewhere / "progress").write_text("1000000\n")
+    (job / RUNNING_TRIAL).write_text('{"case": "a", "number": 0}')
+    place = os.open(job.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(place, fcntl.LOCK_SH)  # as a process that runs trials
+        (job / "guest").symlink_to(elsewhere)
+        assert running_trials(tmp_path / "results", ["a"]) == []
+        (job / "guest").unlink()
+        memory = os.open(elsewhere, os.O_PATH)
+        (job / "guest").symlink_to(f"/proc/{os.getpid()}/fd/{memory}")
+        (trial,) = running_trials(tmp_path / "results", ["a"])
+        os.close(memory)
+    finally:
+        os.close(place)
+    assert trial["seconds"] == 1
 
 
 def test_a_machine_that_does_not_tell_whose_a_connection_is_serves_nothing(

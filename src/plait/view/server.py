@@ -87,6 +87,7 @@ def serve(roots: Sequence[Path], port: int = 0) -> ViewServer:
     config = uvicorn.Config(
         app, log_level="critical", access_log=False, lifespan="off", timeout_graceful_shutdown=2,
         server_header=False, date_header=False, ws="none", h11_max_incomplete_event_size=16_384,
+        proxy_headers=False,  # a request must not name the client that it comes from
     )  # fmt: skip
     return ViewServer(f"http://{LOOPBACK}:{chosen}/{token}/", uvicorn.Server(config), listening, site)
 

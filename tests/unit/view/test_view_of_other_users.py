@@ -14,7 +14,7 @@ import pytest
 
 from plait.dataset.trial import RUNNING_TRIAL
 from plait.errors import MachineError
-from plait.view import peers, server
+from plait.view import guard, peers, server
 from plait.view.running import running_trials
 from plait.view.server import serve
 from result_folders import two_paths, write_study
@@ -43,12 +43,12 @@ def view(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ViewServer
     assert not thread.is_alive()
 
 
-def answer(view: ViewServer, user: int) -> str:
+def answer(view: ViewServer, user: int, ask: str = ASK) -> str:
     """Return the status line of the answer to a user who knows the address."""
     address = re.fullmatch(r"http://127\.0\.0\.1:(\d+)(/[0-9a-f]{32}/)", view.address)
     assert address is not None
     done = subprocess.run(
-        ["bash", "-c", ASK, "bash", address[1], f"{address[2]}data/studies.js"],
+        ["bash", "-c", ask, "bash", address[1], f"{address[2]}data/studies.js"],
         capture_output=True, text=True, check=True, timeout=WAIT_S, cwd="/",
         user=None if user == os.getuid() else user, extra_groups=None if user == os.getuid() else (),
     )  # fmt: skip
@@ -57,6 +57,17 @@ def answer(view: ViewServer, user: int) -> str:
 
 def test_the_user_who_started_it_gets_an_answer(view: ViewServer) -> None:
     assert answer(view, os.getuid()) == "HTTP/1.1 200 OK"
+
+
+def test_a_request_cannot_name_the_client_that_it_comes_from(
+    view: ViewServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clients: list[tuple[str, int]] = []
+    monkeypatch.setattr(guard, "is_trusted", lambda client, _: clients.append(client))
+    forged = ASK.replace("\\r\\n\\r\\n", "\\r\\nX-Forwarded-For: 127.0.0.2\\r\\n\\r\\n")
+    assert forged != ASK
+    assert answer(view, os.getuid(), forged) == "HTTP/1.1 403 Forbidden"
+    assert [address for address, _ in clients] == ["127.0.0.1"]
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can act as another user")

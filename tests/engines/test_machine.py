@@ -124,7 +124,7 @@ def test_modules_load_after_those_that_they_need(tree: ModuleTree) -> None:
 def test_a_plan_gets_its_qdiscs_and_every_congestion_control(tree: ModuleTree) -> None:
     assert tree.congestion_controls == ["tcp_bbr"]
     wanted = list(wanted_modules(plan_of(TEXT.replace("5ms}", "5ms, aqm: codel}")), tree))
-    assert {"veth", "sch_netem", "sch_codel", "tcp_bbr"} <= set(wanted)
+    assert {"veth", "sch_netem", "sch_codel", "ifb", "tcp_bbr"} <= set(wanted)
     assert "openvswitch" not in wanted
 
 

@@ -60,7 +60,7 @@ def adapted(script: str) -> tuple[str, list[str]]:
     )
     if not succeeds(*matchall, "dev", "probe1"):
         lacking.append("matchall")
-        script = script.replace("ingress matchall", "ingress protocol all u32 match u32 0 0")
+        script = script.replace("gress matchall", "gress protocol all u32 match u32 0 0")
     if not succeeds("tc", "qdisc", "add", "dev", "probe0", "root", "netem", "delay", "1ms"):
         lacking.append("netem")
         script = re.sub(r".* netem .*\n", "", script).replace("parent 1:1 handle 2:", "root handle 2:")

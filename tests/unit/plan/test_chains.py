@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import pytest
 
-from plait.plan.links.chain import with_chains
+from plait.plan.links.chain import METHOD, with_chains
 from plait.plan.links.changes import link_changes
-from plait.plan.model.qdiscs import Netem
+from plait.plan.model.plan import ChangeQdisc
+from plait.plan.model.qdiscs import Netem, Tbf
 from plait.plan.resolve import resolve
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand
@@ -28,11 +30,12 @@ traffic:
 
 
 def kinds_of(link: str, more: str = "") -> list[str]:
-    """Return the kinds of the qdiscs of the direction from a to b."""
+    """Return the kinds of the qdiscs of the direction from a to b, in the order in which packets pass them."""
     plan = resolve(expand(parse(TEXT.replace("LINK", link) + more, "test.yaml"))[0].scenario, 1)
     chain = with_chains(plan)
-    ifname = plan.links[0].directions[0].ifname
-    return [qdisc.options.kind for qdisc in chain.network.qdiscs if qdisc.ifname == ifname]
+    leaves, queued = (each.links[0].directions[0].ifname for each in (plan, chain))
+    order = [queued] if queued == leaves else [queued, leaves]
+    return [qdisc.options.kind for name in order for qdisc in chain.network.qdiscs if qdisc.ifname == name]
 
 
 def test_a_line_sends_at_the_rate_and_holds_the_queue_and_what_it_sends() -> None:
@@ -53,19 +56,55 @@ def test_events_that_leave_rate_and_queue_alone_leave_the_line(event: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("link", "more"),
+    ("link", "more", "queue"),
     [
-        ("rate: 5mbit", "events: [{at: 2s, set: {a-b: {rate: 2mbit}}}]\n"),  # packets in the queue follow
-        ("rate: 5mbit", "events: [{at: 2s, set: {a-b: {queue: 9pkt}}}]\n"),
-        ("rate: 5mbit, queue: 64KiB", ""),  # netem counts packets
-        ("rate: 5mbit, duplicate: 1%", ""),  # Linux refuses a second netem
-        ("rate: 5mbit", "events: [{at: 2s, set: {a-b: {duplicate: 1%}}}]\n"),
-        ("rate: 5mbit, aqm: codel", ""),
-        ("rate: 5mbit, bucket: {baseline: 1mbit, burst: 1MB}", ""),
+        ("rate: 5mbit", "events: [{at: 2s, set: {a-b: {rate: 2mbit}}}]\n", "pfifo"),  # queued packets follow
+        ("rate: 5mbit", "events: [{at: 2s, set: {a-b: {queue: 9pkt}}}]\n", "pfifo"),
+        ("rate: 5mbit, queue: 64KiB", "", "bfifo"),  # netem counts packets
+        ("rate: 5mbit, duplicate: 1%", "", "pfifo"),  # Linux refuses a second netem on the interface
+        ("rate: 5mbit", "events: [{at: 2s, set: {a-b: {duplicate: 1%}}}]\n", "pfifo"),
+        ("rate: 5mbit, aqm: codel", "", "codel"),
+        ("rate: 5mbit, bucket: {baseline: 1mbit, burst: 1MB}", "", "pfifo"),
     ],
 )
-def test_a_chain_keeps_its_token_bucket_where_netem_does_something_else(link: str, more: str) -> None:
-    assert kinds_of(link, more)[1] == "tbf"
+def test_a_line_follows_a_bucket_where_netem_cannot_hold_the_queue(link: str, more: str, queue: str) -> None:
+    assert kinds_of(link, more) == ["netem", "tbf", queue, "netem"]
+
+
+def test_the_bucket_in_front_of_a_line_holds_one_frame_and_what_passes_while_a_timer_is_late() -> None:
+    plan = plan_with("rate: 400mbit, queue: 64KiB")
+    (bucket, _) = (q.options for q in with_chains(plan).network.qdiscs if isinstance(q.options, Tbf))
+    assert (bucket.rate_bps, bucket.burst_bytes) == (400_000_000, 1514 + 1000)
+
+
+def test_the_queue_in_front_of_a_line_is_on_an_ifb_that_returns_frames_to_the_line() -> None:
+    plan = plan_with("rate: 5mbit, aqm: codel")
+    made = with_chains(plan)
+    leave, queued = ([side.ifname for side in each.links[0].directions] for each in (plan, made))
+    assert queued == [ifb.ifname for ifb in made.network.ifbs]
+    added = made.network.redirects[len(plan.network.redirects) :]
+    assert [(each.source, each.target, each.hook) for each in added] == [
+        (source, target, "egress") for source, target in zip(leave, queued, strict=True)
+    ]
+
+
+def test_a_change_of_the_rate_changes_the_bucket_and_the_line() -> None:
+    made = with_chains(plan_with("rate: 5mbit", "events: [{at: 2s, set: {a-b: {rate: 2mbit}}}]\n"))
+    changes = [action.qdisc for action in made.events[0].actions if isinstance(action, ChangeQdisc)]
+    rates = [change.options.rate_bps for change in changes if isinstance(change.options, (Tbf, Netem))]
+    assert rates == [2_000_000] * 4, "of both directions"
+
+
+def test_a_direction_with_a_shared_bucket_has_no_line() -> None:
+    """Its interface redirects to the ifb of the bucket already."""
+    bucket = "bucket: {peak: 9mbit, baseline: 1mbit, burst: 1MB}"
+    text = TEXT.replace("LINK", "rate: 5mbit, aqm: codel").replace("[a, b]", f"{{a: {{{bucket}}}, b: {{}}}}")
+    plan = resolve(expand(parse(text, "test.yaml"))[0].scenario, 1)
+    made = with_chains(plan)
+    shared = {name for each in plan.buckets for name in each.directions}
+    kept = {side.name: side.ifname for side in plan.links[0].directions}
+    for side in made.links[0].directions:
+        assert (side.ifname == kept[side.name]) == (side.name in shared)
 
 
 def test_an_unlimited_link_has_no_line() -> None:
@@ -120,3 +159,15 @@ def test_changes_of_rates_are_read_also_from_plans_that_have_qdiscs() -> None:
 def test_a_plan_with_qdiscs_stays_as_it_is() -> None:
     chain = with_chains(plan_with("rate: 5mbit"), exact=False)
     assert with_chains(chain) is chain
+
+
+def test_the_number_of_the_method_rises_with_other_chains() -> None:
+    """A store would otherwise answer with trials over the chains of an earlier version: change both numbers."""
+    links = (
+        "rate: 5mbit, delay: 5ms",
+        "rate: 5mbit, aqm: codel",
+        "rate: 5mbit, queue: 64KiB, loss: 1%",
+        "delay: 5ms",
+    )
+    chains = [with_chains(plan_with(link)).network.model_dump_json() for link in links]
+    assert (METHOD, sha256("".join(chains).encode()).hexdigest()[:12]) == (2, "f000951d89ff")

@@ -240,14 +240,16 @@ def test_the_shell_form_makes_the_same_qdiscs() -> None:
         "duplicate 1% reorder 3% corrupt 2% rate 8000tbit\n"
     ) in script
     assert 'cat > "$TC_LIB_DIR/plait-normal.dist" <<END\n' in script
-    assert "tbf rate 1mbit burst 1000000 limit 1514000 peakrate 8mbit mtu 3028\n" in script
+    assert "tbf rate 1mbit burst 1000000 limit 1514000 peakrate 8mbit mtu 1534\n" in script
     assert "codel limit 1000 target 5ms interval 100ms ecn\n" in script
+    line = "tc -n wire qdisc add dev w0b root handle 1: netem limit 1000000 delay 0s rate 8mbit"
+    assert line in script
 
 
 def test_the_shell_form_fails_where_no_tc_can_do_it() -> None:
     script = to_shell(plan_of(direct("a-b: {rate: 8mbit, aqm: {red: {min: 5pkt, max: 9pkt, gentle: true}}}")))
     assert (
-        "# w0b in wire needs the qdisc plait_red, which only plait's kernel has and no tc supports\n"
+        "# queue0 in wire needs the qdisc plait_red, which only plait's kernel has and no tc supports\n"
         in script
     )
     assert 'no tc supports; stopping here" >&2; exit 1\n' in script

@@ -153,9 +153,9 @@ def test_a_csv_becomes_steps_of_the_plan(tmp_path: Path) -> None:
     assert (now.rate_bps, now.delay_ns, now.loss_ratio, now.in_order) == (2_000_000, 30_000_000, 0.01, True)
     options = [action.qdisc.options for action in with_chains(plan).events[0].actions]  # type: ignore[union-attr]
     assert [o.rate_bps for o in options if isinstance(o, Tbf)] == [2_000_000]
-    assert [(o.delay_ns, o.loss_ratio, o.in_order) for o in options if isinstance(o, Netem)] == [
-        (30_000_000, 0.01, True)
-    ]
+    packets, line = (option for option in options if isinstance(option, Netem))
+    assert (packets.delay_ns, packets.loss_ratio, packets.in_order) == (30_000_000, 0.01, True)
+    assert line.rate_bps == 2_000_000
     assert plan.links[0].directions[0].in_order, "a delay that shrinks lets no packet overtake another"
     assert plan.flows[0].ideal_rate_bps is None, "no fixed rate is what the links allow"
 

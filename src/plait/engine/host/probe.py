@@ -144,7 +144,7 @@ def features_of(plan: Plan) -> set[str]:
     needed |= {MPTCP} if any(flow.transport == "mptcp" for flow in plan.flows) else set()
     needed |= {REDIRECT} if network.redirects else set()
     needed |= {BRIDGE} if network.bridges else set()
-    needed |= {IFB} if network.ifbs else set()
+    needed |= {IFB} if with_chains(plan).network.ifbs else set()
     return needed & {*_QDISCS, MPTCP, REDIRECT, BRIDGE, IFB}
 
 

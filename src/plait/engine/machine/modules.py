@@ -108,7 +108,7 @@ def wanted_modules(plan: Plan, tree: ModuleTree) -> Iterator[str]:
             yield _BY_QDISC[kind]
     if plan.network.bridges:
         yield "bridge"
-    if plan.network.ifbs:
+    if with_chains(plan).network.ifbs:
         yield "ifb"
     if plan.network.datapaths:
         yield "openvswitch"

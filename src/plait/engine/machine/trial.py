@@ -47,7 +47,7 @@ from plait.files import Folder
 from plait.kernel import built_by_default, stock
 from plait.kernel.recipe import DEFAULT_SERIES
 from plait.plan.identity import plan_bytes
-from plait.plan.links.chain import with_chains
+from plait.plan.links.chain import METHOD, with_chains
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -107,10 +107,10 @@ class MachineEngine:
         self._files: dict[tuple[Program, ...], ProgramFiles] = {}
 
     def identity(self) -> EngineIdentity:
-        """Return the kernel's and the agent's identities, and QEMU's."""
-        qemu = (f"qemu {self._emulator.version} {self._emulator.identity}",)
+        """Return the kernel's and the agent's identities, and those of QEMU and of the way to make links."""
+        settings = (f"qemu {self._emulator.version} {self._emulator.identity}", f"chains {METHOD}")
         return EngineIdentity(
-            self.name, self._kernel.identity, self._kernel.version, self._agent_sha256, qemu
+            self.name, self._kernel.identity, self._kernel.version, self._agent_sha256, settings
         )
 
     def unsupported(self, plan: Plan) -> list[Unsupported]:

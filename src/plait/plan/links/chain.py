@@ -9,7 +9,8 @@ A kernel without links of its own has a chain of qdiscs for each direction, with
 
 A token bucket lets the first packet after silence go without its own transmission time; a line of netem does not. It
 replaces the bucket and its queue where it can: the queue is drop-tail and counts packets, and no event changes rate or
-queue, because netem computes a departure when a packet arrives.
+queue, because netem computes a departure when a packet arrives. Elsewhere the chain is on an ifb, with a bucket of one
+frame, and returns each frame to the interface, where a line of netem transmits it.
 
 The laboratory's kernel makes one device of a link, unless the link has something that the device lacks.
 """
@@ -23,19 +24,22 @@ from plait.plan.links.changes import link_changes
 from plait.plan.links.distributions import UNIFORM, table
 from plait.plan.links.queue_lengths import limit_bytes
 from plait.plan.model.links import ChangeLink
-from plait.plan.model.plan import ChangeQdisc
+from plait.plan.model.plan import ChangeQdisc, Ifb, Redirect
 from plait.plan.model.qdiscs import Bfifo, Netem, Pfifo, PlaitTrace, Qdisc, Red, Tbf
-from plait.plan.network.model import WIRE
+from plait.plan.network.model import WIRE, mac
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from plait.plan.model.links import Link, LinkDirection, SharedBucket
     from plait.plan.model.plan import Action, Network, Plan
     from plait.plan.model.qdiscs import Distribution
 
+METHOD = 2
+"""Part of the identity of trials on stock kernels: raise it when the same plan gets other chains or lines."""
 NETEM_LIMIT = 1_000_000
 """Packets in flight; the limit never binds (it takes no memory until packets use it)."""
+_MAC_KIND = 4
 LEAST_DELAY_NS = 1000
 """With it netem takes the packet out of its sender's accounting even if a link has no delay."""
 
@@ -54,7 +58,8 @@ def with_chains(plan: Plan, *, exact: bool = True, devices: bool = False) -> Pla
     for change in link_changes(plan):
         later.setdefault(change.now.name, []).append(change.now)
     lines = {name for name, side in chains.items() if exact and _is_line(side, later[name])}
-    current = {name: qdiscs(side) for name, side in chains.items()}
+    ifbs = _ifbs(plan, [side for side in chains.values() if exact and side.name not in lines])
+    current = {name: _chain(side, ifbs.get(name)) for name, side in chains.items()}
     begin: list[Qdisc] = []
     for name, side in chains.items():
         begin += _with_line(side) if name in lines else current[name]
@@ -65,8 +70,9 @@ def with_chains(plan: Plan, *, exact: bool = True, devices: bool = False) -> Pla
         actions: list[Action] = []
         for action in event.actions:
             if isinstance(action, ChangeLink) and action.direction.name in current:
-                before = current[action.direction.name]
-                current[action.direction.name] = now = changed(before, qdiscs(action.direction))
+                name = action.direction.name
+                before = current[name]
+                current[name] = now = changed(before, _chain(action.direction, ifbs.get(name)))
                 actions += (ChangeQdisc(qdisc=qdisc) for qdisc in _differing(before, now))
             else:
                 actions.append(action)
@@ -76,12 +82,20 @@ def with_chains(plan: Plan, *, exact: bool = True, devices: bool = False) -> Pla
         [*begin, *(act.qdisc for e in events for act in e.actions if isinstance(act, ChangeQdisc))]
     )
     known = {each.name: each for each in (*plan.network.distributions, *tables)}
-    update = {"qdiscs": tuple(begin), "distributions": tuple(known[name] for name in sorted(known))}
+    update = {
+        "qdiscs": tuple(begin),
+        "distributions": tuple(known[name] for name in sorted(known)),
+        "ifbs": (*network.ifbs, *ifbs.values()),
+        "redirects": (*network.redirects, *(_to_ifb(chains[name], ifb) for name, ifb in ifbs.items())),
+    }
     return plan.model_copy(
         update={
             "network": network.model_copy(update=update),
             "events": tuple(events),
-            "links": tuple(link if link.name in kept else _device(link, plan.network) for link in plan.links),
+            "links": tuple(
+                _with_queues(link, ifbs) if link.name in kept else _device(link, plan.network)
+                for link in plan.links
+            ),
         }
     )
 
@@ -98,14 +112,18 @@ def chained(plan: Plan) -> set[str]:
     }
 
 
-def qdiscs(direction: LinkDirection) -> tuple[Qdisc, ...]:
-    """Return the chain of a direction, each parent before its child."""
+def qdiscs(direction: LinkDirection, *, bucket_frames: int = 2) -> tuple[Qdisc, ...]:
+    """Return the chain of a direction, each parent before its child; the bucket of its rate holds so many frames."""
     netem = _qdisc(direction.ifname, "root", "1:", _netem(direction))
     if direction.rate_bps is None:
         return (netem,)
     queued = limit_bytes(direction.queue_packets, direction.queue_bytes, direction.frame_bytes)
     replay = direction.trace
-    shaper = _tbf(direction, direction.rate_bps, queued) if replay is None else PlaitTrace(**dict(replay))
+    shaper = (
+        _tbf(direction, direction.rate_bps, queued, bucket_frames)
+        if replay is None
+        else PlaitTrace(**dict(replay))
+    )
     fifo = _fifo(direction.queue_packets, direction.queue_bytes or queued)
     chain = [netem, _qdisc(direction.ifname, "1:1", "2:", shaper)]
     chain.append(_qdisc(direction.ifname, "2:1", "3:", direction.manager or fifo))
@@ -179,6 +197,41 @@ def _with_line(direction: LinkDirection) -> tuple[Qdisc, Qdisc]:
     return netem, rate.model_copy(update={"options": line})
 
 
+def _ifbs(plan: Plan, directions: Iterable[LinkDirection]) -> dict[str, Ifb]:
+    """Return, for each direction whose queue needs an interface of its own in front of the line, that ifb.
+
+    A direction that takes tokens of a shared bucket has an ifb already, and an interface can redirect to one only.
+    """
+    shared = {name for bucket in plan.buckets for name in bucket.directions}
+    queued = [side for side in directions if side.rate_bps and side.trace is None and side.name not in shared]
+    return {
+        side.name: Ifb(netns=WIRE, ifname=f"queue{number}", mac=mac(_MAC_KIND, number))
+        for number, side in enumerate(queued)
+    }
+
+
+def _chain(direction: LinkDirection, ifb: Ifb | None) -> tuple[Qdisc, ...]:
+    """Return the chain of a direction; with an ifb, the chain there and the line on the interface."""
+    if ifb is None:
+        return qdiscs(direction)
+    line = Netem(delay_ns=0, limit_packets=NETEM_LIMIT, rate_bps=direction.rate_bps, seed=0)
+    queue = direction.model_copy(update={"ifname": ifb.ifname})
+    return (*qdiscs(queue, bucket_frames=1), _qdisc(direction.ifname, "root", "1:", line))
+
+
+def _to_ifb(direction: LinkDirection, ifb: Ifb) -> Redirect:
+    return Redirect(netns=WIRE, source=direction.ifname, target=ifb.ifname, hook="egress")
+
+
+def _with_queues(link: Link, ifbs: Mapping[str, Ifb]) -> Link:
+    """Return the link with directions at the interfaces that hold their queues."""
+    sides = (
+        side.model_copy(update={"ifname": ifbs[side.name].ifname}) if side.name in ifbs else side
+        for side in link.directions
+    )
+    return link.model_copy(update={"directions": tuple(sides)})
+
+
 def _netem(direction: LinkDirection) -> Netem:
     distribution = direction.jitter_distribution
     return Netem(
@@ -196,8 +249,8 @@ def _netem(direction: LinkDirection) -> Netem:
     )
 
 
-def _tbf(direction: LinkDirection, rate_bps: int, queued: int) -> Tbf:
-    burst = _frames_bytes(rate_bps, direction.frame_bytes)
+def _tbf(direction: LinkDirection, rate_bps: int, queued: int, bucket_frames: int) -> Tbf:
+    burst = _frames_bytes(rate_bps, direction.frame_bytes, bucket_frames)
     if direction.baseline_bps is None or direction.burst_bytes is None:
         return Tbf(rate_bps=rate_bps, burst_bytes=burst, limit_bytes=queued)
     return Tbf(
@@ -209,9 +262,13 @@ def _tbf(direction: LinkDirection, rate_bps: int, queued: int) -> Tbf:
     )
 
 
-def _frames_bytes(rate_bps: int, frame_bytes: int) -> int:
-    """Return the burst of a token bucket filter: two frames, or what takes 20 us. Less would miss the rate."""
-    return max(2 * frame_bytes, ceil(rate_bps * 20 / 8_000_000))
+def _frames_bytes(rate_bps: int, frame_bytes: int, frames: int = 2) -> int:
+    """Return the burst of a token bucket filter: two frames, or what takes 20 us. Less would miss the rate.
+
+    One frame in front of a line needs what takes 20 us besides: the bucket must not wait for a late timer.
+    """
+    late_bytes = ceil(rate_bps * 20 / 8_000_000)
+    return frame_bytes + late_bytes if frames == 1 else max(frames * frame_bytes, late_bytes)
 
 
 def _bucket_qdiscs(bucket: SharedBucket) -> tuple[Qdisc, Qdisc]:

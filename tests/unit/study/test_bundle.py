@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import zipfile
 from pathlib import Path
@@ -21,6 +22,7 @@ from plait.scenario.read import library
 from plait.scenario.vary.cases import expand
 from plait.study.bundle.pack import scenario_text, write_bundle
 from plait.study.bundle.repeat import compare_with, open_bundle
+from plait.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -157,6 +159,18 @@ def test_a_damaged_bundle_is_refused(place: Path, member: str, content: bytes | 
     (place / "files").mkdir()
     with pytest.raises(DataError, match=message):
         open_bundle(bundle, place / "files")
+
+
+def test_a_bundle_of_a_later_schema_names_the_version_that_reads_it(place: Path) -> None:
+    def later(member: str, content: bytes) -> bytes:
+        if member != "bundle.json":
+            return content
+        return json.dumps(json.loads(content) | {"schema": 2, "plait_version": "9.0.0"}).encode()
+
+    (place / "files").mkdir()
+    remedy = rf"bundle.json: made by plait 9\.0\.0; this is {re.escape(__version__)}: install that version"
+    with pytest.raises(DataError, match=remedy):
+        open_bundle(changed(write_bundle(Path("results")), later), place / "files")
 
 
 def test_a_bundle_reads_no_file_of_the_machine_that_runs_it(place: Path) -> None:

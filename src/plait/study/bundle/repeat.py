@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from plait.dataset.provenance import explain
 from plait.dataset.trial import read_trial, trial_folder
 from plait.errors import DataError, MachineError, Mistake, RequestError, ScenarioError, shell_command
-from plait.files import Folder
+from plait.files import Folder, json_of
 from plait.kernel import additions
 from plait.scenario import parse
 from plait.scenario.read.document import MAX_CHARACTERS
@@ -118,10 +118,23 @@ def _digest(folder: Path, trial: BundledTrial) -> str | None:
 
 
 def _record(path: Path, archive: zipfile.ZipFile) -> BundleRecord:
+    """Return the record of a bundle. Raise DataError, which names the version of plait that made it if it differs."""
+    content = _member(archive, RECORD, _MOST_RECORD_BYTES)
     try:
-        return BundleRecord.model_validate_json(_member(archive, RECORD, _MOST_RECORD_BYTES))
+        return BundleRecord.model_validate_json(content)
     except ValidationError as error:
-        raise DataError(f"{path}/{RECORD}: not the record of a bundle: {explain(error)}") from error
+        remedy = other_version(_made_by(content))
+        problem = remedy or f"not the record of a bundle: {explain(error)}"
+        raise DataError(f"reading {path}/{RECORD}: {problem}") from error
+
+
+def _made_by(content: bytes) -> object:
+    """Return the version of plait that a record names, whatever else it has."""
+    try:
+        record = json_of(content)
+    except ValueError:
+        return None
+    return record.get("plait_version") if isinstance(record, dict) else None
 
 
 def _member(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:

@@ -71,6 +71,11 @@ pub struct Ulp {
 }
 
 impl Ulp {
+    /// Return the attributes of a subflow of which only the connection is known.
+    pub fn of_connection(token: u32) -> Self {
+        Self { token, ..Self::default() }
+    }
+
     /// Whether either end requested it as a backup.
     pub fn is_backup(self) -> bool {
         self.flags & (1 << 4 | 1 << 5) != 0

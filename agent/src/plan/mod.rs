@@ -7,6 +7,7 @@
 #[allow(missing_docs, dead_code, clippy::all, clippy::pedantic)]
 mod records;
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 pub use records::*;
@@ -96,6 +97,12 @@ impl PauseAt {
 }
 
 impl Plan {
+    /// Return the nodes in which programs run, or whose connections are observed.
+    pub fn nodes_with_programs(&self) -> BTreeSet<&str> {
+        let observed = self.monitors.connections.iter().map(|monitor| monitor.node.as_str());
+        self.programs.iter().map(|program| program.netns.as_str()).chain(observed).collect()
+    }
+
     /// Return all ends of veth pairs and of links that are devices.
     pub fn ends(&self) -> impl Iterator<Item = &VethEnd> {
         let veths = self.network.veths.iter().flat_map(|veth| [&veth.a, &veth.b]);

@@ -17,6 +17,8 @@ pub struct Arguments {
     /// Wait for the order to start.
     pub on_order: bool,
     pub node: Option<String>,
+    /// The file of the network namespace that is this node; None: the present one.
+    pub netns: Option<PathBuf>,
     /// How many bytes the connections of this machine may send; None: any number.
     pub most_bytes: Option<u64>,
     /// The rate in bit/s at which they may send, as a mean over a second; None: any rate.
@@ -38,6 +40,7 @@ pub fn arguments(line: impl IntoIterator<Item = String>) -> Result<Option<Argume
             "--job" => arguments.job = value()?.into(),
             "--heartbeat" => arguments.heartbeat = Some(seconds(&value()?)?),
             "--node" => arguments.node = Some(value()?),
+            "--netns" => arguments.netns = Some(value()?.into()),
             "--parent" => arguments.parent = Some(number(&option, &value()?)?),
             "--most-bytes" => arguments.most_bytes = Some(number(&option, &value()?)?),
             "--most-rate" => arguments.most_rate = Some(number(&option, &value()?)?),

@@ -1,7 +1,7 @@
 //! The agent as an ordinary process of a machine that also does other things. Its clock is real.
 //!
 //! ```text
-//! plait-agent --job DIR [--heartbeat SECONDS] [--on-order] [--node NAME]
+//! plait-agent --job DIR [--heartbeat SECONDS] [--on-order] [--node NAME [--netns FILE]]
 //!             [--most-bytes N] [--most-rate BPS]
 //! ```
 //!
@@ -26,6 +26,8 @@
 //!   it, the agent reads path-manager events only if it is privileged.
 //! - Interfaces keep their names and numbers.
 //!
+//! **`--netns FILE`.** The agent first moves into this network namespace, which needs root.
+//!
 //! **Standard input** must be a pipe. When it closes, the agent ends. With `--heartbeat` it also
 //! ends when no byte arrives for SECONDS. Lines may hold orders; empty lines are heartbeats:
 //!
@@ -33,6 +35,7 @@
 //! |---|---|
 //! | `start` | `zero REALTIME_NS`: the trial's zero on this machine's clock. Only with `--on-order`: the agent prints `ready`, and waits for this order |
 //! | `stop` | none: the agent ends |
+//! | `end` | none: with the next sample the trial is over, and the agent completes its tables |
 //! | `time` | `time REALTIME_NS`, at once, to estimate the offset between two clocks |
 //!
 //! SIGTERM, SIGINT and SIGHUP end the agent as well. Each of these ends leaves a failed
@@ -53,13 +56,16 @@ mod lineage;
 mod orders;
 
 use std::num::NonZeroU64;
+use std::os::fd::AsFd;
 
+use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 pub use arguments::{Arguments, arguments};
 pub use current::{end, is_ordinary, node, sending_limits, share_namespace};
 pub use fidelity::Fidelity;
-pub use orders::{announce_zero, wait_for_start};
+pub use orders::{announce_zero, is_told_to_end, wait_for_start};
 
 use crate::error::{Attempt, Result};
 use crate::{clock, job, status};
@@ -85,6 +91,11 @@ fn prepare(arguments: &'static Arguments) -> Result<()> {
     if let Some(parent) = arguments.parent {
         lineage::end_with(parent)?;
         isolate::mount_own_processes()?;
+    }
+    if let Some(file) = &arguments.netns {
+        let context = || format!("entering the network namespace {}", file.display());
+        let namespace = open(file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).attempt(context)?;
+        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).attempt(context)?;
     }
     raise_descriptors()?;
     // Timers of ordinary threads may fire 50 us late; the threads of the trial inherit this value.

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,7 @@ use crate::sys;
 const LINE_BYTES: usize = 256;
 
 static STARTED: Latch = Latch::new();
+static OVER: AtomicBool = AtomicBool::new(false);
 
 /// Start the thread that ends the agent at the end of its input, after a missed heartbeat, and on a
 /// signal.
@@ -39,6 +41,11 @@ pub fn wait_for_start() {
         answer("ready");
         STARTED.wait();
     }
+}
+
+/// Whether an order has ended the trial, which then completes its tables.
+pub fn is_told_to_end() -> bool {
+    OVER.load(Ordering::Relaxed)
 }
 
 /// Report the trial's zero, for which an order asked.
@@ -106,6 +113,7 @@ fn obey(line: &mut Vec<u8>, bytes: &[u8]) -> bool {
                 STARTED.set(0);
             }
             b"stop" => return true,
+            b"end" => OVER.store(true, Ordering::Relaxed),
             b"time" => answer(&format!("time {}", realtime_ns())),
             _ => {} // a heartbeat
         }

@@ -46,7 +46,7 @@ pub fn start(prepared: Vec<Prepared>, plan: &'static Plan) -> Result<Arc<Traffic
         reported: Mutex::default(),
         secret: plan.seed,
         programs: programs.iter().map(|program| (program.name.as_str(), Latch::default())).collect(),
-        program_nodes: programs.iter().map(|program| program.netns.as_str()).collect(),
+        program_nodes: plan.nodes_with_programs(),
     });
     for (index, Prepared { sockets, .. }) in prepared.into_iter().enumerate() {
         let (server_side, client_side) = (Arc::clone(&traffic), Arc::clone(&traffic));

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SCHEMA: Literal[1] = 1
-_VERBS = {"run", "crosscheck", "merge"}
-REAL_TIME = ("host", "remote")
+_VERBS = {"run", "crosscheck", "merge", "observe"}
+REAL_TIME = ("host", "remote", "observed")
 """The engines whose trials nothing repeats: they run in real time."""
 _SHARD = re.compile(r"[1-9][0-9]{0,5}/[1-9][0-9]{0,5}")
 

@@ -1,6 +1,7 @@
 //! The connections of programs. One or two nodes show each; at the end each becomes a row.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use crate::netlink::sock_diag::{FourTuple, SocketInfo};
 use crate::plan::SideName;
@@ -50,7 +51,7 @@ pub struct View {
     first: Option<(i64, i64)>,
     received_bytes: Option<i64>,
     last_data_us: Option<i64>,
-    program: Option<&'static str>,
+    program: Option<String>,
     congestion_control: Option<String>,
 }
 
@@ -81,7 +82,7 @@ impl View {
     }
 
     /// Record the congestion control, and the program that owns the connection unless it is known.
-    pub fn set_owner(&mut self, owner: impl FnOnce() -> Option<&'static str>, seen: &SocketInfo) {
+    pub fn set_owner(&mut self, owner: impl FnOnce() -> Option<String>, seen: &SocketInfo) {
         if self.program.is_none() {
             self.program = owner();
         }
@@ -104,14 +105,17 @@ type Sides = [Option<View>; 2];
 /// All connections, in order of appearance.
 pub struct Connections {
     first: usize,
+    /// Call an end that no node shows by its address, because it is outside of the plan.
+    strangers: bool,
     all: Vec<Sides>,
     places: BTreeMap<(&'static str, Key), (usize, usize)>,
 }
 
 impl Connections {
-    /// Create an empty list; the first connection will have the number `first`.
-    pub fn new(first: usize) -> Self {
-        Self { first, all: Vec::new(), places: BTreeMap::new() }
+    /// Create an empty list; the first connection will have the number `first`. With `strangers`, an
+    /// end that no node shows gets its address as its name.
+    pub fn new(first: usize, strangers: bool) -> Self {
+        Self { first, strangers, all: Vec::new(), places: BTreeMap::new() }
     }
 
     /// Whether a node has listed this connection before.
@@ -178,7 +182,7 @@ impl Connections {
         let mut names: BTreeMap<String, u32> = BTreeMap::new();
         let row = |(index, sides): (usize, &Sides)| {
             let id = i64::try_from(self.first + index).ok();
-            let details = details(id, sides);
+            let details = details(id, sides, self.strangers);
             let whose =
                 details.program.as_deref().or(details.client.as_deref()).or(details.server.as_deref());
             let base = format!("{}:{}", whose.unwrap_or("?"), details.server_port.unwrap_or_default());
@@ -209,23 +213,26 @@ fn is_other_side(view: &View, side: usize, appearance: &Appearance, exactly: boo
     client.1 == server.0 && client.0.port() == server.1.port() && (!exactly || client.0 == server.1)
 }
 
-fn details(id: Option<i64>, [client, server]: &Sides) -> ProgramFlow {
+fn details(id: Option<i64>, [client, server]: &Sides, strangers: bool) -> ProgramFlow {
     let ends = client.as_ref().map(|view| view.ends);
     let ends = ends.or(server.as_ref().map(|view| (view.ends.1, view.ends.0)));
     let got = |view: &Option<View>| view.as_ref().and_then(|view| view.received_bytes);
     let sent = |view: &Option<View>| view.as_ref().and_then(|view| view.sent_bytes);
     let from_client = got(server).max(sent(client));
     let from_server = got(client).max(sent(server));
-    let program = |view: &Option<View>| view.as_ref().and_then(|view| view.program).map(Into::into);
-    let node = |view: &Option<View>| view.as_ref().map(|view| view.node.into());
+    let program = |view: &Option<View>| view.as_ref().and_then(|view| view.program.clone()).map(Into::into);
+    let node = |view: &Option<View>, end: Option<SocketAddr>| {
+        let stranger = || end.filter(|_| strangers).map(|end| end.ip().to_string().into());
+        view.as_ref().map(|view| view.node.into()).or_else(stranger)
+    };
     ProgramFlow {
         flow: id,
         program: program(client),
         server_program: program(server),
-        client: node(client),
+        client: node(client, ends.map(|ends| ends.0)),
         client_address: ends.map(|ends| ends.0.ip().to_string().into()),
         client_port: ends.map(|ends| i64::from(ends.0.port())),
-        server: node(server),
+        server: node(server, ends.map(|ends| ends.1)),
         server_address: ends.map(|ends| ends.1.ip().to_string().into()),
         server_port: ends.map(|ends| i64::from(ends.1.port())),
         sender: Some(if from_client >= from_server { "client" } else { "server" }.into()),
@@ -270,7 +277,7 @@ mod tests {
 
     #[test]
     fn two_nodes_show_one_connection_also_through_a_translating_router() {
-        let mut all = Connections::new(3);
+        let mut all = Connections::new(3, false);
         let client = all.view(appearance("h1", ("192.168.0.2:4000", "10.0.0.9:80"), false));
         assert_eq!((client.flow, client.side), (3, SideName::Client));
         let server = all.view(appearance("h2", ("10.0.0.9:80", "10.0.0.1:4000"), true));
@@ -281,7 +288,7 @@ mod tests {
 
     #[test]
     fn tokens_pair_the_ends_of_an_mptcp_connection() {
-        let mut all = Connections::new(0);
+        let mut all = Connections::new(0, false);
         let mut client = appearance("h1", ("10.0.0.1:4000", "10.0.0.2:80"), false);
         (client.key, client.remote_token) = (Key::Mptcp(7), Some(8));
         let mut other = appearance("h2", ("10.9.9.9:80", "10.8.8.8:1"), true);
@@ -292,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_connection_is_measured_from_its_first_sample_to_its_last_byte() {
-        let mut all = Connections::new(0);
+        let mut all = Connections::new(0, false);
         let view = all.view(appearance("h1", ("10.0.0.1:4000", "10.0.0.2:80"), false));
         view.add_sample(100_000, Some(50), Some(0));
         view.add_sample(200_000, Some(150), Some(3));

@@ -2,12 +2,14 @@
 //! node with programs. They become flows in the tables, numbered after those of the plan.
 
 mod connections;
+mod selection;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::Path;
 
 use self::connections::{Appearance, Connections, Key};
+use self::selection::Selection;
 use super::cell;
 use super::flows::{Sampler, with_ends};
 use super::mptcp_info::MptcpInfo;
@@ -36,6 +38,8 @@ pub struct ProgramTables {
     planned: &'static [Flow],
     nodes: Vec<Node>,
     connections: Connections,
+    /// Which connections the plan observes, of programs that the agent did not start.
+    selection: Option<Selection>,
 }
 
 /// A node with programs.
@@ -69,7 +73,8 @@ impl Node {
 impl ProgramTables {
     /// Create the tables. None: the plan has no programs.
     pub fn create(folder: &Path, plan: &'static Plan) -> Result<Option<Self>> {
-        if plan.programs.is_empty() {
+        let observed = plan.monitors.connections.as_ref();
+        if plan.programs.is_empty() && observed.is_none() {
             return Ok(None);
         }
         Ok(Some(Self {
@@ -78,14 +83,14 @@ impl ProgramTables {
             flows: Table::create(folder)?,
             planned: &plan.flows,
             nodes: Vec::new(),
-            connections: Connections::new(plan.flows.len()),
+            connections: Connections::new(plan.flows.len(), observed.is_some()),
+            selection: observed.map(Selection::new),
         }))
     }
 
-    /// Open a socket in each node with programs.
+    /// Open a socket in each node with programs, and in the one whose connections are observed.
     pub fn attach(&mut self, plan: &'static Plan, network: &Applied) -> Result<()> {
-        let names: BTreeSet<_> = plan.programs.iter().map(|program| program.netns.as_str()).collect();
-        for name in names {
+        for name in plan.nodes_with_programs() {
             enter(&network.namespace(name)?.fd)?;
             self.nodes.push(Node {
                 name,
@@ -108,6 +113,9 @@ impl ProgramTables {
         programs: &Programs,
     ) -> Result<()> {
         self.note_begun(begun);
+        if let Some(selection) = &mut self.selection {
+            selection.look_at_processes();
+        }
         for place in 0..self.nodes.len() {
             let (mut tcp, mut mptcp) = (Vec::new(), Vec::new());
             for ipv6 in [false, true] {
@@ -115,7 +123,22 @@ impl ProgramTables {
                 tcp.extend(dump(socket, Kind::Tcp, ipv6)?);
                 mptcp.extend(dump(socket, Kind::Mptcp, ipv6)?);
             }
-            self.sample_mptcp(place, t_us, &mptcp, &tcp, samples, programs)?;
+            let left_out = self.sample_mptcp(place, t_us, &mptcp, &tcp, samples, programs)?;
+            let tokens: BTreeMap<u32, u32> = mptcp
+                .iter()
+                .filter(|socket| socket.inode != 0)
+                .filter_map(|socket| Some((socket.inode, MptcpInfo::new(&socket.info).token()?)))
+                .collect();
+            for socket in &mut tcp {
+                // The kernel tells only a privileged process to which connection a subflow belongs,
+                // but a subflow has the inode of its connection.
+                if socket.ulp.is_none_or(|ulp| ulp.token == 0)
+                    && let Some(token) = tokens.get(&socket.inode)
+                {
+                    socket.ulp = Some(Ulp::of_connection(*token));
+                }
+            }
+            tcp.retain(|socket| socket.ulp.is_none_or(|ulp| !left_out.contains(&ulp.token)));
             self.sample_tcp(place, t_us, tcp, samples, programs)?;
         }
         Ok(())
@@ -132,6 +155,7 @@ impl ProgramTables {
         }
     }
 
+    /// Sample MPTCP connections. Return the tokens of those that are not observed.
     fn sample_mptcp(
         &mut self,
         place: usize,
@@ -140,12 +164,17 @@ impl ProgramTables {
         tcp: &[SocketInfo],
         samples: &mut Sampler,
         programs: &Programs,
-    ) -> Result<()> {
+    ) -> Result<BTreeSet<u32>> {
+        let mut left_out = BTreeSet::new();
         let ulps = || tcp.iter().filter_map(|socket| socket.ulp);
         self.nodes[place].listening.extend(listeners(tcp));
         for socket in mptcp {
             let info = MptcpInfo::new(&socket.info);
-            let (Some(ends), Some(token)) = (self.foreign(place, socket), info.token()) else { continue };
+            let Some(token) = info.token() else { continue };
+            let Some(ends) = self.foreign(place, socket) else {
+                left_out.insert(token);
+                continue;
+            };
             let remote = ulps().find(|ulp| ulp.token == token && ulp.remote_token != 0);
             let remote_token = remote.map(|ulp| ulp.remote_token);
             let appearance = Appearance { remote_token, ..self.nodes[place].appearance(ends, Some(token)) };
@@ -153,13 +182,14 @@ impl ProgramTables {
             view.begun_us = view.begun_us.or(self.nodes[place].begun.get(&token).copied());
             view.fallback = info.fallback();
             view.add_sample(t_us, info.received_bytes(), info.last_data_ms());
-            view.set_owner(|| programs.owner(self.nodes[place].name, socket.inode), socket);
+            let owner = || owner(self.selection.as_mut(), programs, self.nodes[place].name, socket.inode);
+            view.set_owner(owner, socket);
             let row = with_buffers(info.connection(), socket);
             let (flow, side) = (view.flow, view.side);
             view.sent_bytes = row.sent_bytes;
             samples.push_connection(&row, t_us, flow, side)?;
         }
-        Ok(())
+        Ok(left_out)
     }
 
     /// Sample TCP connections, and the subflows of MPTCP connections.
@@ -174,17 +204,20 @@ impl ProgramTables {
         // The initial subflow gets number 0, in whatever order the kernel lists them.
         tcp.sort_by_key(|socket| (socket.ulp.is_some_and(Ulp::has_joined), socket.ends));
         for socket in tcp {
-            let Some(ends) = self.foreign(place, &socket) else { continue };
-            let node = &mut self.nodes[place];
+            let name = self.nodes[place].name;
             let token = socket
                 .ulp
                 .map(|ulp| ulp.token)
-                .filter(|token| self.connections.has(node.name, Key::Mptcp(*token)));
+                .filter(|token| self.connections.has(name, Key::Mptcp(*token)));
+            // A subflow belongs to its connection, whatever its own ends are.
+            let connected = || socket.ends.filter(|_| socket.state != LISTEN);
+            let ends = if token.is_some() { connected() } else { self.foreign(place, &socket) };
+            let Some(ends) = ends else { continue };
+            let node = &mut self.nodes[place];
             if let Some(token) = token {
                 node.tokens.insert(ends, token);
             }
             let appearance = Appearance { mptcp: socket.ulp.is_some(), ..node.appearance(ends, token) };
-            let name = node.name;
             let view = self.connections.view(appearance);
             let info = TcpInfo::new(&socket.info);
             let number = view.number(ends);
@@ -195,7 +228,7 @@ impl ProgramTables {
                 // longer lists.
                 view.fallback = socket.ulp.filter(|ulp| ulp.token == 0).map(|_| true);
                 view.add_sample(t_us, info.received_bytes(), info.last_data_ms());
-                view.set_owner(|| programs.owner(name, socket.inode), &socket);
+                view.set_owner(|| owner(self.selection.as_mut(), programs, name, socket.inode), &socket);
                 let whole = with_buffers(info.connection(), &socket);
                 view.sent_bytes = whole.sent_bytes;
                 samples.push_connection(&whole, t_us, flow, side)?;
@@ -208,9 +241,13 @@ impl ProgramTables {
         Ok(())
     }
 
-    /// Return the two ends of a socket that connects two nodes and belongs to no flow of the plan.
+    /// Return the two ends of a socket that connects two nodes, belongs to no flow of the plan, and
+    /// is observed.
     fn foreign(&self, place: usize, socket: &SocketInfo) -> Option<FourTuple> {
         let (local, remote) = socket.ends.filter(|_| socket.state != LISTEN)?;
+        if self.selection.as_ref().is_some_and(|selection| !selection.has(local, remote, socket.inode)) {
+            return None;
+        }
         let Node { name, addresses, .. } = &self.nodes[place];
         let inside = addresses.contains(&remote.ip()) || local.ip().is_loopback();
         let planned = self.planned.iter().any(|flow| {
@@ -228,13 +265,14 @@ impl ProgramTables {
         let info = TcpInfo::new(&closed.info);
         let row = info.subflow();
         let carried = |bytes: Option<i64>| bytes.is_some_and(|bytes| bytes > 0);
-        let Some(ends) =
-            self.foreign(place, &seen).filter(|_| carried(row.sent_bytes) || carried(row.received_bytes))
-        else {
+        let node = &self.nodes[place];
+        let token = node.tokens.get(&closed.ends).copied();
+        let known = token.is_some_and(|token| self.connections.has(node.name, Key::Mptcp(token)))
+            || self.connections.has(node.name, Key::Tcp(closed.ends));
+        let ends = if known { Some(closed.ends) } else { self.foreign(place, &seen) };
+        let Some(ends) = ends.filter(|_| carried(row.sent_bytes) || carried(row.received_bytes)) else {
             return Ok(()); // it never carried anything
         };
-        let node = &self.nodes[place];
-        let token = node.tokens.get(&ends).copied();
         let appearance = node.appearance(ends, token);
         let view = self.connections.view(appearance);
         view.begun_us = view.begun_us.or(token.and_then(|token| node.begun.get(&token)).copied());
@@ -274,6 +312,16 @@ impl ProgramTables {
         self.figures.finish()?;
         self.flows.finish()
     }
+}
+
+/// Return the program that holds a socket: one that the agent started, or else any.
+fn owner(
+    selection: Option<&mut Selection>,
+    programs: &Programs,
+    node: &'static str,
+    inode: u32,
+) -> Option<String> {
+    selection.map_or_else(|| programs.owner(node, inode).map(str::to_owned), |all| all.owner(inode))
 }
 
 fn node_addresses(plan: &Plan, node: &str) -> BTreeSet<IpAddr> {

@@ -15,6 +15,7 @@ import os
 import select
 import subprocess
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -27,6 +28,7 @@ from plait.plan.identity import plan_bytes
 from plait.plan.links.chain import with_chains
 
 if TYPE_CHECKING:
+    import threading
     from pathlib import Path
 
     from plait.engine.engine import Job
@@ -60,16 +62,36 @@ def fill(job: Job) -> None:
         raise TrialError(f"preparing {job.folder}: {error.strerror}: {error.filename}") from error
 
 
-def run(program: Path, job: Job, limit_s: float) -> None:
+@dataclass(frozen=True)
+class Place:
+    """Where an agent works that builds no network."""
+
+    node: str
+    """The node of the plan that its namespace is."""
+    namespace: Path | None
+    """The file of the network namespace; None: that of plait."""
+
+
+def run(
+    program: Path,
+    job: Job,
+    limit_s: float,
+    place: Place | None = None,
+    over: threading.Event | None = None,
+) -> None:
     """Run the agent in the job folder, which `fill` has filled.
 
-    Raises TrialError if the trial fails or takes longer than `limit_s`, MachineError if the agent cannot start, and
+    Without `place` it has namespaces of its own. `over` ends the trial early, with complete tables. Raises TrialError if the trial fails or takes longer than `limit_s`, MachineError if the agent cannot start, and
     Interrupted.
     """
+    words = [str(program), "--job", str(job.folder.absolute()), "--heartbeat", str(HEARTBEAT_S)]
+    if place is not None:
+        words += ["--node", place.node]
+        words += [] if place.namespace is None else ["--netns", str(place.namespace)]
     with os.fdopen(Folder(job.folder).new("console.log"), "wb") as console:
         try:
             process = subprocess.Popen(
-                [str(program), "--job", str(job.folder.absolute()), "--heartbeat", str(HEARTBEAT_S)],
+                words,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=console,
@@ -80,13 +102,15 @@ def run(program: Path, job: Job, limit_s: float) -> None:
             advice = remedy(error, "run `make setup`")
             raise MachineError(f"starting {program}: {error.strerror}; {advice}") from error
         try:
-            verdict = _watch(process, job, limit_s)
+            verdict = _watch(process, job, limit_s, over)
         finally:
             _end(process)
     _judge(job.folder, process.returncode, verdict)
 
 
-def _watch(process: subprocess.Popen[bytes], job: Job, limit_s: float) -> str | None:
+def _watch(
+    process: subprocess.Popen[bytes], job: Job, limit_s: float, over: threading.Event | None
+) -> str | None:
     """Return None if the agent ended by itself, else why plait must end it. Raises Interrupted."""
     assert process.stdin is not None
     started = beaten = time.monotonic()
@@ -97,6 +121,10 @@ def _watch(process: subprocess.Popen[bytes], job: Job, limit_s: float) -> str | 
             if job.stop.is_set():
                 raise Interrupted
             now = time.monotonic()
+            if over is not None and over.is_set():
+                over = None
+                with contextlib.suppress(BrokenPipeError):
+                    os.write(process.stdin.fileno(), b"end\n")
             if now - beaten >= _BEAT_S:
                 beaten = now
                 with contextlib.suppress(BrokenPipeError):  # it has just ended

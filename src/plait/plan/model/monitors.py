@@ -8,7 +8,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from plait.frames import MAX_PACKET
-from plait.parts import Address, IfName, Record
+from plait.parts import U16, U32, Address, IfName, Record
 
 
 class InterfaceMonitor(Record):
@@ -46,6 +46,19 @@ class Capture(Record):
     """The number of bytes kept of each packet."""
 
 
+class ConnectionMonitor(Record):
+    """Connections that other programs of the machine made, in the namespace of a node, as flows of the tables.
+
+    Each list that is not empty restricts them: to a local or remote port, to an address of the other end, to sockets of
+    a process. The agent starts and changes nothing. It ends when its caller says `end`, and flushes each sample.
+    """
+
+    node: str
+    ports: tuple[U16, ...] = ()
+    peers: tuple[Address, ...] = ()
+    processes: tuple[U32, ...] = ()
+
+
 class Monitors(Record):
     """The optional measurements of a trial."""
 
@@ -55,3 +68,4 @@ class Monitors(Record):
     captures: tuple[Capture, ...] = ()
     trace: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
     """Trace events of the kernel, `SYSTEM:EVENT` with wildcards."""
+    connections: ConnectionMonitor | None = Field(default=None, exclude_if=lambda value: value is None)

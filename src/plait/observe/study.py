@@ -1,0 +1,136 @@
+"""Keeps an observation as a result folder: a study of one case and one trial."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import ipaddress
+import platform
+import socket
+import struct
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plait.cache import cache_root
+from plait.dataset.study_file import CaseEntry, KernelFacts, StudyFile
+from plait.dataset.trial import Tables, trial_folder
+from plait.engine.workspace import Workspace
+from plait.errors import DataError, MachineError, RequestError
+from plait.files import Folder
+from plait.observe.seen import with_paths
+from plait.observe.watching import Observer, observing_plan
+from plait.plan.identity import plan_bytes, trial_identity
+from plait.study.executors.execution import execute
+from plait.study.executors.task import TrialTask, pack_plan
+from plait.study.result_folder import cannot_write
+from plait.study.study import TrialKey
+from plait.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plait.observe.watching import Selection
+
+CASE = "observed"
+_SIOCGIFADDR = 0x8915
+"""`linux/sockios.h`: the address of an interface."""
+_NODE_LENGTH = 60
+
+
+def observe(
+    folder: Path,
+    selection: Selection,
+    *,
+    duration_s: float,
+    interval_s: float,
+    command: str,
+    over: threading.Event,
+    watch: Callable[[Path], Callable[[int], None]] = lambda _: lambda _us: None,
+) -> None:
+    """Observe connections of this machine, and write them to the new result folder `folder`.
+
+    `over` ends the observation early. `watch` gets the folder of the growing tables and returns what to call with the
+    time in us. Raises RequestError if the folder holds something, MachineError if this machine cannot observe or
+    nothing was seen.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise RequestError(f"writing the observation to {folder}: it holds something; give another --out")
+    engine = Observer(over, selection.namespace)
+    plan = observing_plan(_node(), selection, duration_s, interval_s)
+    identity = engine.identity()
+    key = TrialKey(CASE, 0)
+    task = TrialTask(
+        key, trial_identity(plan, *identity.parts), engine.name, identity, (), 0, pack_plan(plan)
+    )
+    with Workspace(cache_root() / "observe", ".work-") as work:
+        progress = watch(work.path)
+        result = execute(engine, task, {}, work, stop=threading.Event(), progress=progress)
+        if result.error is not None:
+            raise MachineError(f"observing connections: {result.error}")
+        assert isinstance(result.content, Path)
+        content = result.content
+        try:
+            Folder(content).write("plan.json", plan_bytes(_seen(plan, content, selection)))
+        except DataError as error:
+            raise MachineError(f"reading the observation: {error}") from error
+        _keep(folder, content, _study_file(engine, command))
+
+
+def _seen(plan, content: Path, selection: Selection):  # type: ignore[no-untyped-def]
+    tables = Tables(Folder(content))
+    if tables["program_flows"].is_empty():
+        raise MachineError(
+            "observing connections: none was seen that matches; start the transfer first, or widen "
+            "--port, --peer, --pid and --netns"
+        )
+    names = {} if selection.namespace else interface_names()
+    return with_paths(plan, tables, names)
+
+
+def _study_file(engine: Observer, command: str) -> StudyFile:
+    identity = engine.identity()
+    return StudyFile(
+        name=CASE,
+        title=f"Connections of {_node()}",
+        command=command,
+        seed=0,
+        repeat=1,
+        plait_version=__version__,
+        engine=engine.name,
+        kernel=KernelFacts(identity=identity.kernel, version=identity.kernel_version),
+        agent_sha256=identity.agent_sha256,
+        baseline=CASE,
+        cases=(CaseEntry(name=CASE, settings={}),),
+    )
+
+
+def _keep(folder: Path, content: Path, study: StudyFile) -> None:
+    """Make `folder` a result folder with one trial (MachineError)."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        *parents, name = trial_folder(folder, CASE, 0).inside
+        Folder(folder, tuple(parents)).take(content, name)
+        Folder(folder).write("study.json", study.text().encode())
+    except OSError as error:
+        raise MachineError(cannot_write(folder, error)) from error
+
+
+def _node() -> str:
+    """Return the name of this machine as a node."""
+    return platform.node().partition(".")[0][:_NODE_LENGTH] or "here"
+
+
+def interface_names() -> dict[str, str]:
+    """Return the name of the interface of each address of this machine: the first IPv4 address and all IPv6 ones."""
+    names: dict[str, str] = {}
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
+        for _, name in socket.if_nameindex():
+            with contextlib.suppress(OSError):
+                answer = fcntl.ioctl(handle, _SIOCGIFADDR, struct.pack("256s", name.encode()))
+                names[socket.inet_ntoa(answer[20:24])] = name
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/net/if_inet6").read_text(encoding="ascii").splitlines():
+            digits, *_, name = line.split()
+            names[str(ipaddress.IPv6Address(int(digits, 16)))] = name
+    return names

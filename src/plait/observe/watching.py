@@ -1,0 +1,111 @@
+"""The engine of an observation: one agent in the network namespace of the observed connections, which changes nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plait.binaries import AGENT
+from plait.engine.engine import EngineIdentity
+from plait.engine.host import agent
+from plait.errors import MachineError
+from plait.plan.model.monitors import ConnectionMonitor, Monitors
+from plait.plan.model.plan import Machine, Namespace, Network, Plan
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Iterable
+
+    from plait.engine.engine import Clock, Job
+    from plait.engine.inventory import Inventory, Setting
+    from plait.engine.support import Unsupported
+    from plait.plan.model.plan import LinksAs
+
+LONGEST_S = 24 * 3600
+_NAMESPACES = Path("/run/netns")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which connections to observe: those that match each restriction."""
+
+    ports: tuple[int, ...] = ()
+    """Local or remote TCP ports."""
+    peers: tuple[str, ...] = ()
+    """Addresses of the other end."""
+    processes: tuple[int, ...] = ()
+    """Processes that hold the socket."""
+    namespace: str | None = None
+    """A network namespace as `ip netns` names it; None: that of plait."""
+
+
+def observing_plan(node: str, selection: Selection, duration_s: float, interval_s: float) -> Plan:
+    """Return the plan that lets an agent observe the connections of this machine, which it calls `node`."""
+    return Plan(
+        seed=0,
+        machine=Machine(),
+        sample_interval_us=round(interval_s * 1e6),
+        end_us=round(duration_s * 1e6),
+        network=Network(namespaces=(Namespace(name=node, role="host"),), veths=()),
+        links=(),
+        flows=(),
+        monitors=Monitors(
+            connections=ConnectionMonitor(
+                node=node, ports=selection.ports, peers=selection.peers, processes=selection.processes
+            )
+        ),
+    )
+
+
+class Observer:
+    """The engine `observed`: real connections, in real time."""
+
+    name = "observed"
+    repeatable = False
+    clock: Clock = "real"
+    max_jobs: int | None = 1
+    emulated_links: LinksAs | None = None
+
+    def __init__(self, over: threading.Event, namespace: str | None = None) -> None:
+        """`over` ends the observation early, with complete tables. Raises MachineError without MPTCP."""
+        if not Path("/proc/sys/net/mptcp").exists():
+            raise MachineError(
+                f"observing MPTCP: the kernel of this machine ({platform.release()}) has no MPTCP (CONFIG_MPTCP); "
+                "observe on a machine with Linux 5.6 or later whose kernel has it"
+            )
+        self._over = over
+        self._namespace = None if namespace is None else _NAMESPACES / namespace
+
+    def identity(self) -> EngineIdentity:
+        """Return the identities of this machine's kernel and of the agent."""
+        version = Path("/proc/version").read_text(encoding="utf-8", errors="replace").strip()
+        return EngineIdentity(
+            self.name,
+            hashlib.sha256(version.encode()).hexdigest(),
+            platform.release(),
+            hashlib.sha256(AGENT.read_bytes()).hexdigest(),
+        )
+
+    def inventory(self, settings: Iterable[Setting] = ()) -> Inventory | None:  # noqa: ARG002
+        """Return None: an observation asks for nothing."""
+        return None
+
+    def unsupported(self, plan: Plan) -> list[Unsupported]:  # noqa: ARG002
+        """Return nothing: `observing_plan` makes all plans."""
+        return []
+
+    def execute(self, job: Job) -> None:
+        """Observe until the end of the plan, or until `over` is set (see Engine)."""
+        agent.fill(job)
+        node = job.plan.network.namespaces[0].name
+        agent.run(
+            AGENT,
+            job,
+            LONGEST_S + agent.HEARTBEAT_S,
+            agent.Place(node, self._namespace),
+            over=self._over,
+        )
+

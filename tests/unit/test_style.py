@@ -38,6 +38,7 @@ MAY_IMPORT = {
     "engine": {"hosts", "plan", "dataset", "kernel"},
     "calibration": {"scenario", "plan", "dataset", "engine"},
     "measure": {"scenario", "hosts", "plan", "dataset", "engine"},
+    "observe": {"plan", "dataset", "engine", "analysis", "study"},
     "analysis": {"plan", "dataset"},
     "explain": {"scenario", "plan", "dataset", "analysis"},
     "results": {"scenario", "plan", "dataset", "engine", "analysis", "explain"},
@@ -47,7 +48,7 @@ MAY_IMPORT = {
     "prompt": {"scenario", "plan", "engine", "study"},
     "importers": {"scenario"},
     "api": STAGES,
-    "cli": {*STAGES, "api", "prompt", "importers", "view", "testing"},
+    "cli": {*STAGES, "api", "prompt", "importers", "observe", "view", "testing"},
     "testing": {"plan", "dataset", "explain", "kernel", "engine", "scenario"},
 }
 SERVES_ALL = {

@@ -110,6 +110,8 @@ class FlowFacts:
     start_us: float
     end_us: float
     connected_us: float
+    was_open: bool
+    """Whether the connection existed before the first sample, so that its start is unknown."""
     edges: Array
     network: NetworkTimeline
     paths: tuple[PathFacts, ...]
@@ -180,6 +182,8 @@ def flow_facts(
         return None
     times = sender_samples["t_us"].to_numpy().astype(float)
     start = _number(row.get("start_us"), times[0])
+    # An observation may find a connection open: then its start is that of the observation.
+    is_open = plan.monitors.connections is not None and row.get("connected_us") is None
     end = min(_number(row.get("end_us"), times[-1]), times[-1] if row.get("end_us") is None else np.inf)
     connected = min(_number(row.get("connected_us"), start), end)
     inside = times[(times > start) & (times < end)]
@@ -200,6 +204,7 @@ def flow_facts(
         connected_us=connected,
         edges=edges,
         network=NetworkTimeline(plan, links, edges),
+        was_open=is_open,
         paths=_paths(plan, flow, _subflows_by_path(flow, sender_subflows, events, edges, connected)),
         unsent=_unsent(sender_samples, edges),
         in_flight=np.maximum(_counter(sender_samples, "sent_bytes", edges) - acked_bytes, 0),
@@ -360,5 +365,10 @@ def _subflow_facts(
         values[name] = np.interp(edges, times_us, counts) if len(times_us) else np.full(len(edges), np.nan)
     for name in STATES:
         values[name] = _state(part, name, edges)
-    totals = {name: float(values[name][-1]) for name in COUNTERS}
+    # Counters of a subflow that was open before the flow began have counted since then.
+    counted_before = first_sample_us <= established_us
+    totals = {
+        name: float(values[name][-1]) - (float(values[name][0]) if counted_before else 0.0)
+        for name in COUNTERS
+    }
     return SubflowFacts(number, established_us, closed_us, values, totals)

@@ -1,4 +1,4 @@
-"""Derives the paths of observed connections from their tables, so that they can be analysed like those of a scenario."""
+"""Derives the paths of observed connections from their tables, so that plait can analyse them as a scenario's."""
 
 from __future__ import annotations
 
@@ -37,10 +37,14 @@ def with_paths(plan: Plan, tables: Mapping[str, pl.DataFrame], interfaces: Mappi
         outwards = [path for path, _ in paths]
         backwards = [path for _, path in paths]
         peers.append(
-            Peers(source=node, target=stranger, transport=transport, paths=tuple(outwards), ideal_rate_bps=None)
+            Peers(
+                source=node, target=stranger, transport=transport, paths=tuple(outwards), ideal_rate_bps=None
+            )
         )
         peers.append(
-            Peers(source=stranger, target=node, transport=transport, paths=tuple(backwards), ideal_rate_bps=None)
+            Peers(
+                source=stranger, target=node, transport=transport, paths=tuple(backwards), ideal_rate_bps=None
+            )
         )
     nodes = (*plan.network.namespaces, *(Namespace(name=name, role="host") for name in others))
     return plan.model_copy(

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from plait.observe.watching import Selection
+    from plait.plan.model.plan import Plan
 
 CASE = "observed"
 _SIOCGIFADDR = 0x8915
@@ -46,13 +47,12 @@ def observe(
     interval_s: float,
     command: str,
     over: threading.Event,
-    watch: Callable[[Path], Callable[[int], None]] = lambda _: lambda _us: None,
+    watch: Callable[[Path], None] = lambda _: None,
 ) -> None:
     """Observe connections of this machine, and write them to the new result folder `folder`.
 
-    `over` ends the observation early. `watch` gets the folder of the growing tables and returns what to call with the
-    time in us. Raises RequestError if the folder holds something, MachineError if this machine cannot observe or
-    nothing was seen.
+    `over` ends the observation early. `watch` gets the folder in which the tables grow. Raises RequestError if
+    `folder` holds something, MachineError if this machine cannot observe or nothing was seen.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise RequestError(f"writing the observation to {folder}: it holds something; give another --out")
@@ -64,8 +64,8 @@ def observe(
         key, trial_identity(plan, *identity.parts), engine.name, identity, (), 0, pack_plan(plan)
     )
     with Workspace(cache_root() / "observe", ".work-") as work:
-        progress = watch(work.path)
-        result = execute(engine, task, {}, work, stop=threading.Event(), progress=progress)
+        watch(work.path)
+        result = execute(engine, task, {}, work, stop=threading.Event())
         if result.error is not None:
             raise MachineError(f"observing connections: {result.error}")
         assert isinstance(result.content, Path)
@@ -77,7 +77,8 @@ def observe(
         _keep(folder, content, _study_file(engine, command))
 
 
-def _seen(plan, content: Path, selection: Selection):  # type: ignore[no-untyped-def]
+def _seen(plan: Plan, content: Path, selection: Selection) -> Plan:
+    """Return the plan with the paths that were seen (MachineError if there was no connection, DataError)."""
     tables = Tables(Folder(content))
     if tables["program_flows"].is_empty():
         raise MachineError(

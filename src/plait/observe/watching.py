@@ -1,4 +1,4 @@
-"""The engine of an observation: one agent in the network namespace of the observed connections, which changes nothing."""
+"""The engine of an observation: an agent in the network namespace of the connections, which changes nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from plait.binaries import AGENT
 from plait.engine.engine import EngineIdentity
 from plait.engine.host import agent
-from plait.errors import MachineError
+from plait.errors import MachineError, RequestError
 from plait.plan.model.monitors import ConnectionMonitor, Monitors
 from plait.plan.model.plan import Machine, Namespace, Network, Plan
 
@@ -70,11 +70,16 @@ class Observer:
     emulated_links: LinksAs | None = None
 
     def __init__(self, over: threading.Event, namespace: str | None = None) -> None:
-        """`over` ends the observation early, with complete tables. Raises MachineError without MPTCP."""
+        """`over` ends the observation early, with complete tables. Raises MachineError without MPTCP, RequestError."""
         if not Path("/proc/sys/net/mptcp").exists():
             raise MachineError(
                 f"observing MPTCP: the kernel of this machine ({platform.release()}) has no MPTCP (CONFIG_MPTCP); "
                 "observe on a machine with Linux 5.6 or later whose kernel has it"
+            )
+        if namespace is not None and not (_NAMESPACES / namespace).exists():
+            raise RequestError(
+                f"observing in the network namespace {namespace}: {_NAMESPACES / namespace} does not exist; "
+                "`ip netns list` lists those that do"
             )
         self._over = over
         self._namespace = None if namespace is None else _NAMESPACES / namespace
@@ -108,4 +113,3 @@ class Observer:
             agent.Place(node, self._namespace),
             over=self._over,
         )
-

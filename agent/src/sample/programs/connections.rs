@@ -47,12 +47,38 @@ pub struct View {
     pub begun_us: Option<i64>,
     pub fallback: Option<bool>,
     pub sent_bytes: Option<i64>,
-    /// Time and received bytes of the first sample.
-    first: Option<(i64, i64)>,
-    received_bytes: Option<i64>,
-    last_data_us: Option<i64>,
+    received: Arrivals,
+    /// What the other end has acknowledged: it received this in order.
+    acked: Arrivals,
     program: Option<String>,
     congestion_control: Option<String>,
+}
+
+/// What arrived in order at one end.
+#[derive(Default)]
+struct Arrivals {
+    /// Time and bytes of the first sample.
+    first: Option<(i64, i64)>,
+    bytes: Option<i64>,
+    /// When the last of them arrived.
+    last_us: Option<i64>,
+}
+
+impl Arrivals {
+    /// Note `bytes` so far, the last of which arrived at `last_us`.
+    fn update(&mut self, bytes: Option<i64>, last_us: Option<i64>) {
+        if bytes > self.bytes {
+            self.bytes = bytes;
+            self.last_us = last_us;
+        }
+    }
+
+    /// Return (start, end, bytes in between) of a connection that began at `begun_us`. None: there
+    /// are not two points in time.
+    fn window(&self, begun_us: Option<i64>) -> Option<(i64, i64, i64)> {
+        let (start_us, before) = begun_us.map(|us| (us, 0)).or(self.first)?;
+        Some((start_us, self.last_us?.max(start_us), self.bytes? - before))
+    }
 }
 
 impl View {
@@ -64,21 +90,28 @@ impl View {
         })
     }
 
-    /// Add a sample: the received bytes, and how many ms ago the last of them arrived.
-    pub fn add_sample(&mut self, t_us: i64, received: Option<i64>, last_data_ms: Option<i64>) {
-        if let Some(bytes) = received {
-            self.first.get_or_insert((t_us, bytes));
+    /// Add a sample: the received bytes, how many ms ago the last of them arrived, and the
+    /// acknowledged bytes.
+    pub fn add_sample(
+        &mut self,
+        t_us: i64,
+        received: Option<i64>,
+        last_data_ms: Option<i64>,
+        acked: Option<i64>,
+    ) {
+        for (arrivals, bytes) in [(&mut self.received, received), (&mut self.acked, acked)] {
+            if let Some(bytes) = bytes {
+                arrivals.first.get_or_insert((t_us, bytes));
+            }
         }
         self.update_received(t_us, received, last_data_ms);
+        self.acked.update(acked, Some(t_us));
     }
 
     /// Update the received bytes and the time of the last of them, without a sample: `t_us` is now, and
     /// the last data arrived `last_data_ms` ago.
     pub fn update_received(&mut self, t_us: i64, received: Option<i64>, last_data_ms: Option<i64>) {
-        if received > self.received_bytes {
-            self.received_bytes = received;
-            self.last_data_us = last_data_ms.map(|ms| t_us - ms * US_PER_MS);
-        }
+        self.received.update(received, last_data_ms.map(|ms| t_us - ms * US_PER_MS));
     }
 
     /// Record the congestion control, and the program that owns the connection unless it is known.
@@ -89,13 +122,6 @@ impl View {
         if seen.congestion_control.is_some() {
             self.congestion_control.clone_from(&seen.congestion_control);
         }
-    }
-
-    /// Return (start, bytes before the start, end, bytes after it). None: there are not two points
-    /// in time.
-    fn window(&self) -> Option<(i64, i64, i64)> {
-        let (start_us, before) = self.begun_us.map(|us| (us, 0)).or(self.first)?;
-        Some((start_us, self.last_data_us?.max(start_us), self.received_bytes? - before))
     }
 }
 
@@ -141,9 +167,8 @@ impl Connections {
             begun_us: None,
             fallback: None,
             sent_bytes: None,
-            first: None,
-            received_bytes: None,
-            last_data_us: None,
+            received: Arrivals::default(),
+            acked: Arrivals::default(),
             program: None,
             congestion_control: None,
         });
@@ -183,13 +208,14 @@ impl Connections {
         let row = |(index, sides): (usize, &Sides)| {
             let id = i64::try_from(self.first + index).ok();
             let details = details(id, sides, self.strangers);
-            let whose =
-                details.program.as_deref().or(details.client.as_deref()).or(details.server.as_deref());
+            let served = details.server_program.as_deref().filter(|_| self.strangers);
+            let whose = details.program.as_deref().or(served);
+            let whose = whose.or(details.client.as_deref()).or(details.server.as_deref());
             let base = format!("{}:{}", whose.unwrap_or("?"), details.server_port.unwrap_or_default());
             let count = names.entry(base.clone()).or_default();
             *count += 1;
             let name = if *count == 1 { base } else { format!("{base}#{count}") };
-            (flow(id, name, sides, &details), details)
+            (flow(id, name, sides, &details, self.strangers), details)
         };
         self.all.iter().enumerate().map(row).collect()
     }
@@ -216,7 +242,7 @@ fn is_other_side(view: &View, side: usize, appearance: &Appearance, exactly: boo
 fn details(id: Option<i64>, [client, server]: &Sides, strangers: bool) -> ProgramFlow {
     let ends = client.as_ref().map(|view| view.ends);
     let ends = ends.or(server.as_ref().map(|view| (view.ends.1, view.ends.0)));
-    let got = |view: &Option<View>| view.as_ref().and_then(|view| view.received_bytes);
+    let got = |view: &Option<View>| view.as_ref().and_then(|view| view.received.bytes);
     let sent = |view: &Option<View>| view.as_ref().and_then(|view| view.sent_bytes);
     let from_client = got(server).max(sent(client));
     let from_server = got(client).max(sent(server));
@@ -239,14 +265,16 @@ fn details(id: Option<i64>, [client, server]: &Sides, strangers: bool) -> Progra
     }
 }
 
-fn flow(id: Option<i64>, name: String, sides: &Sides, details: &ProgramFlow) -> Flow {
+fn flow(id: Option<i64>, name: String, sides: &Sides, details: &ProgramFlow, strangers: bool) -> Flow {
     let views = || sides.iter().flatten();
     let (sender, receiver) = match details.sender.as_deref() {
         Some("client") => (&sides[0], &sides[1]),
         _ => (&sides[1], &sides[0]),
     };
     let begun_us = views().filter_map(|view| view.begun_us).min();
-    let window = receiver.as_ref().and_then(View::window);
+    let acked = || sender.as_ref().filter(|_| strangers)?.acked.window(begun_us);
+    let received = receiver.as_ref().and_then(|view| view.received.window(view.begun_us));
+    let window = received.or_else(acked);
     let mptcp = views().any(|view| view.mptcp);
     let plain = views().any(|view| !view.mptcp || view.fallback == Some(true));
     Flow {
@@ -301,10 +329,10 @@ mod tests {
     fn a_connection_is_measured_from_its_first_sample_to_its_last_byte() {
         let mut all = Connections::new(0, false);
         let view = all.view(appearance("h1", ("10.0.0.1:4000", "10.0.0.2:80"), false));
-        view.add_sample(100_000, Some(50), Some(0));
-        view.add_sample(200_000, Some(150), Some(3));
-        view.add_sample(300_000, Some(150), Some(103));
-        assert_eq!(view.window(), Some((100_000, 197_000, 100)));
+        view.add_sample(100_000, Some(50), Some(0), None);
+        view.add_sample(200_000, Some(150), Some(3), None);
+        view.add_sample(300_000, Some(150), Some(103), None);
+        assert_eq!(view.received.window(None), Some((100_000, 197_000, 100)));
         let (flow, details) = all.rows().remove(0);
         assert_eq!((flow.name.as_deref(), details.sender.as_deref()), (Some("h1:80"), Some("server")));
         assert_eq!((flow.received_bytes, flow.end_us), (Some(100), Some(197_000)));

@@ -181,10 +181,10 @@ impl ProgramTables {
             let view = self.connections.view(appearance);
             view.begun_us = view.begun_us.or(self.nodes[place].begun.get(&token).copied());
             view.fallback = info.fallback();
-            view.add_sample(t_us, info.received_bytes(), info.last_data_ms());
+            let row = with_buffers(info.connection(), socket);
+            view.add_sample(t_us, info.received_bytes(), info.last_data_ms(), row.acked_bytes);
             let owner = || owner(self.selection.as_mut(), programs, self.nodes[place].name, socket.inode);
             view.set_owner(owner, socket);
-            let row = with_buffers(info.connection(), socket);
             let (flow, side) = (view.flow, view.side);
             view.sent_bytes = row.sent_bytes;
             samples.push_connection(&row, t_us, flow, side)?;
@@ -227,9 +227,9 @@ impl ProgramTables {
                 // A subflow with a token belongs to a closed MPTCP connection, which the kernel no
                 // longer lists.
                 view.fallback = socket.ulp.filter(|ulp| ulp.token == 0).map(|_| true);
-                view.add_sample(t_us, info.received_bytes(), info.last_data_ms());
-                view.set_owner(|| owner(self.selection.as_mut(), programs, name, socket.inode), &socket);
                 let whole = with_buffers(info.connection(), &socket);
+                view.add_sample(t_us, info.received_bytes(), info.last_data_ms(), whole.acked_bytes);
+                view.set_owner(|| owner(self.selection.as_mut(), programs, name, socket.inode), &socket);
                 view.sent_bytes = whole.sent_bytes;
                 samples.push_connection(&whole, t_us, flow, side)?;
             } else {

@@ -81,8 +81,8 @@ def run(
 ) -> None:
     """Run the agent in the job folder, which `fill` has filled.
 
-    Without `place` it has namespaces of its own. `over` ends the trial early, with complete tables. Raises TrialError if the trial fails or takes longer than `limit_s`, MachineError if the agent cannot start, and
-    Interrupted.
+    Without `place` it has namespaces of its own. `over` ends the trial early, with complete tables. Raises TrialError
+    if the trial fails or takes longer than `limit_s`, MachineError if the agent cannot start, and Interrupted.
     """
     words = [str(program), "--job", str(job.folder.absolute()), "--heartbeat", str(HEARTBEAT_S)]
     if place is not None:

@@ -160,7 +160,7 @@ def _window_history(facts: FlowFacts, path: PathFacts, full: Array) -> dict[tupl
     dropped = {name: facts.network.dropped(name) for name in names}
     links = (*names, *path.planned.backward) if path.planned is not None else ()
     interrupted = facts.network.down_shares(links) > 0
-    state: tuple[str, Places] = (Cause.TOO_SHORT, ("window",))
+    state: tuple[str, Places] = (Cause.NOT_KNOWN, ()) if facts.was_open else (Cause.TOO_SHORT, ("window",))
     # Without a drop, a retransmission belongs to an earlier loss, unless packets may overtake others.
     disordered = any(facts.network.reorders(name) for name in names)
     history: dict[tuple[str, Places], Array] = {}
@@ -168,7 +168,7 @@ def _window_history(facts: FlowFacts, path: PathFacts, full: Array) -> dict[tupl
         if interrupted[i]:
             state = (Cause.PATH_DOWN, (path.name,))
         elif retransmitted[i] > 0:
-            is_new = disordered or state[0] == Cause.TOO_SHORT
+            is_new = disordered or state[0] in {Cause.TOO_SHORT, Cause.NOT_KNOWN}
             state = _loss(overflow, dropped, i) or ((Cause.LOSS_RECOVERY, ()) if is_new else state)
         shown = state
         if state[0] == Cause.TOO_SHORT and i >= GROWTH_SLICES and not full[i]:

@@ -147,6 +147,7 @@ def reproduce(study: StudyData) -> Markup:
     return fill(
         "reproduce",
         command=study_file.command,
+        repeats=all(study_file.repeats_seeds(case.settings) for case in study_file.cases),
         facts=[fact for fact in facts if fact[1]],
         scenario=json.dumps(study_file.scenario, indent=2, ensure_ascii=False),
     )

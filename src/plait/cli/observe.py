@@ -1,0 +1,200 @@
+"""`plait observe`: watches connections that exist, and keeps what it saw as a result folder."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+import typer
+
+from plait.cli.shared.ending import notify
+from plait.cli.shared.options import parsed
+from plait.errors import RequestError, shell_command
+from plait.units import Duration
+
+if TYPE_CHECKING:
+    from plait.observe.live import CarriedNow
+
+ForOption = Annotated[
+    str, typer.Option("--for", metavar="TIME", help="How long to observe; Ctrl-C ends earlier")
+]
+EveryOption = Annotated[str, typer.Option("--every", metavar="TIME", help="Time between two samples")]
+PortOption = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--port", metavar="N", min=1, max=65535, help="Only connections with this local or remote port"
+    ),
+]
+PeerOption = Annotated[
+    list[str] | None, typer.Option("--peer", metavar="ADDRESS", help="Only connections to this address")
+]
+PidOption = Annotated[
+    list[int] | None, typer.Option("--pid", metavar="N", min=1, help="Only connections of this process")
+]
+NetnsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--netns", metavar="NAME", help="Observe in this network namespace (`ip netns`); needs root"
+    ),
+]
+OutOption = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="New result folder", show_default="results/observed-DATE-TIME"),
+]
+_ROWS = 12
+_REFRESH_S = 0.5
+
+
+def command(
+    *,
+    for_: ForOption = "60s",
+    every: EveryOption = "1s",
+    port: PortOption = None,
+    peer: PeerOption = None,
+    pid: PidOption = None,
+    netns: NetnsOption = None,
+    out: OutOption = None,
+) -> int:
+    """Observe connections that exist, without changing them.
+
+    plait reads the kernel's counters of TCP and MPTCP sockets of this machine. As root it also gets path-manager events
+    and the last counters of sockets that close. The result folder works with report, explain, compare, view and export.
+    """
+    from plait.cli.shared.report import report_with_progress
+    from plait.observe.study import observe
+    from plait.observe.watching import LONGEST_S, Selection
+
+    duration_s = parsed("--for", for_, Duration).us / 1e6
+    interval_s = parsed("--every", every, Duration).us / 1e6
+    if not 0.1 <= interval_s <= 60:
+        raise RequestError(f"--every {every}: a sample needs 0.1 to 60 s; write for example --every 1s")
+    if not 2 * interval_s <= duration_s <= LONGEST_S:
+        raise RequestError(
+            f"--for {for_}: an observation needs at least two samples ({2 * interval_s:g} s) and at most 24 h"
+        )
+    folder = out or Path("results") / f"observed-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
+    selection = Selection(tuple(port or ()), tuple(map(_address, peer or ())), tuple(pid or ()), netns)
+    over = threading.Event()
+    with _InterruptEnds(over), _Screen(duration_s) as screen:
+        observe(
+            folder,
+            selection,
+            duration_s=duration_s,
+            interval_s=interval_s,
+            command=shell_command("plait", *sys.argv[1:])
+            if sys.argv[1:2] == ["observe"]
+            else "plait observe",
+            over=over,
+            watch=screen.watch,
+        )
+    report_with_progress(folder)
+    _print_summary(folder)
+    return 0
+
+
+def _address(text: str) -> str:
+    import ipaddress
+
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError as error:
+        raise RequestError(
+            f"--peer {text}: not an IP address; write for example --peer 198.51.100.7"
+        ) from error
+
+
+class _InterruptEnds:
+    """While it is open, Ctrl-C ends the observation, which completes its data; a second one ends plait."""
+
+    def __init__(self, over: threading.Event) -> None:
+        self._over = over
+
+    def __enter__(self) -> None:
+        self._before = signal.signal(signal.SIGINT, self._end)
+
+    def _end(self, *_: Any) -> None:
+        self._over.set()
+        signal.signal(signal.SIGINT, self._before)
+
+    def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+
+class _Screen:
+    """A table on standard error of what goes on, if that is a terminal."""
+
+    def __init__(self, duration_s: float) -> None:
+        self._duration_s = duration_s
+        self._live: Any = None
+        self._thread: threading.Thread | None = None
+        self._closed = threading.Event()
+
+    def __enter__(self) -> Self:
+        from rich.console import Console
+        from rich.live import Live
+
+        console = Console(stderr=True)
+        if console.is_terminal:
+            self._live = Live(console=console, auto_refresh=False, transient=True)
+            self._live.start()
+        else:
+            notify(f"observing for {self._duration_s:g} s")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closed.set()
+        if self._thread is not None:
+            self._thread.join()
+        if self._live is not None:
+            self._live.stop()
+
+    def watch(self, folder: Path) -> None:
+        """Begin to show the tables that grow in a subfolder of `folder`."""
+        if self._live is not None:
+            self._thread = threading.Thread(target=self._show, args=(folder,), daemon=True)
+            self._thread.start()
+
+    def _show(self, folder: Path) -> None:
+        from plait.observe.live import LiveRates
+
+        rates: LiveRates | None = None
+        while not self._closed.wait(_REFRESH_S):
+            data = next(folder.glob("*/data"), None)
+            if rates is None and data is not None:
+                rates = LiveRates(data)
+            now = None if rates is None else rates.rates()
+            if rates is not None and now is not None:
+                self._live.update(_table(now, rates.t_s, self._duration_s), refresh=True)
+
+
+def _table(rates: list[CarriedNow], t_s: float, duration_s: float) -> object:
+    from rich.table import Table
+
+    table = Table(title=f"{t_s:.0f} of {duration_s:.0f} s; Ctrl-C ends", title_justify="left", box=None)
+    for name, justify in (
+        ("connection", "left"),
+        ("Mbit/s", "right"),
+        ("RTT ms", "right"),
+        ("subflows", "left"),
+    ):
+        table.add_column(name, justify=justify)  # type: ignore[arg-type]  # one of rich's words
+    for rate in rates[:_ROWS]:
+        shares = "\n".join(f"{share:4.0%} {name}" for name, share in rate.shares)
+        table.add_row(rate.peer, f"{rate.bits_per_s / 1e6:.2f}", f"{rate.rtt_ms:.1f}", shares)
+    if len(rates) > _ROWS:
+        table.add_row(f"and {len(rates) - _ROWS} more", "", "", "")
+    return table
+
+
+def _print_summary(folder: Path) -> None:
+    """Print what was seen of each connection that carried most, and where to look next."""
+    from plait.observe.words import sentences
+
+    for line in sentences(folder):
+        typer.echo(line)
+    typer.echo(f"Report: {folder / 'report.html'}")
+    typer.echo(f"Next: {shell_command('plait', 'explain', folder)}")

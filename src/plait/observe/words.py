@@ -1,0 +1,86 @@
+"""What an observation saw, in a line for each connection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from plait.analysis.wording import percent, rate
+from plait.dataset.trial import read_trial, trial_folder
+from plait.observe.study import CASE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from plait.dataset.trial import Trial
+    from plait.plan.model.plan import Plan
+
+_LINES = 5
+EVENTS_REFUSED = "the kernel reports MPTCP events only to root"
+"""What the agent says on its console (agent/src/sample/mptcp_events.rs)."""
+
+
+def sentences(folder: Path) -> Iterator[str]:
+    """Yield what the observation in `folder` saw: a summary, then a line for each of the fastest connections."""
+    trial = read_trial(trial_folder(folder, CASE, 0))
+    flows = trial.tables["flows"]
+    mptcp = flows.filter(pl.col("transport") == "mptcp")
+    fallen = mptcp.filter(pl.col("fallback")).height
+    yield (
+        f"{_count(mptcp.height, 'MPTCP connection')}, of which {fallen} fell back to TCP; "
+        f"{_count(flows.height - mptcp.height, 'TCP connection')}"
+    )
+    yield from _fastest(trial)
+    if EVENTS_REFUSED in _console(trial):
+        yield "The kernel reports path-manager events and closed sockets to root only: the study has none."
+
+
+def _console(trial: Trial) -> str:
+    return (trial.folder / "logs").read("console.log").decode(errors="replace")
+
+
+def _fastest(trial: Trial) -> Iterator[str]:
+    flows, subflows = trial.tables["flows"], trial.tables["subflows"]
+    names = _path_names(trial.plan)
+    rated = []
+    for row in flows.iter_rows(named=True):
+        carried, start_us, end_us = row["received_bytes"], row["start_us"], row["end_us"]
+        if carried is None or start_us is None or end_us is None or end_us <= start_us:
+            continue
+        rated.append((carried * 8e6 / (end_us - start_us), row))
+    rated.sort(key=lambda item: -item[0])
+    for bits_per_s, row in rated[:_LINES]:
+        parts = _parts(subflows.filter(pl.col("flow") == row["flow"]), names)
+        over = " / ".join(f"{name} {percent(share)}" for name, share in parts)
+        yield f"  {row['name']}: {rate(bits_per_s)} over {over}"
+    if len(rated) > _LINES:
+        yield f"  and {_count(len(rated) - _LINES, 'slower connection')}"
+    if silent := flows.height - len(rated):
+        yield f"  {_count(silent, 'connection')} carried no data in this time"
+
+
+def _parts(subflows: pl.DataFrame, names: Mapping[tuple[str, str], str]) -> list[tuple[str, float]]:
+    """Return the share of each path in what the subflows of a connection carried while they were observed."""
+    carried = subflows.group_by("local_address", "remote_address", "subflow", maintain_order=True).agg(
+        (pl.col("acked_bytes").max() - pl.col("acked_bytes").min()).alias("sent"),
+        (pl.col("received_bytes").max() - pl.col("received_bytes").min()).alias("received"),
+    )
+    column = max(("sent", "received"), key=lambda name: int(carried[name].sum() or 0))
+    total = int(carried[column].sum() or 0)
+    shares: dict[str, float] = {}
+    for row in carried.iter_rows(named=True):
+        name = names.get((row["local_address"], row["remote_address"]), row["local_address"])
+        shares[name] = shares.get(name, 0.0) + ((row[column] or 0) / total if total else 0.0)
+    return list(shares.items())
+
+
+def _path_names(plan: Plan) -> dict[tuple[str, str], str]:
+    return {
+        (path.client_address, path.server_address): path.name for peers in plan.peers for path in peers.paths
+    }
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,96 @@
+"""Paths of observed connections: names, base RTTs, and both directions; and tables that still grow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from plait.dataset.model import FLOWS, PROGRAM_FLOWS, SUBFLOWS
+from plait.observe.live import LiveRates
+from plait.observe.seen import path_names, with_paths
+from plait.observe.watching import Selection, observing_plan
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+INTERFACES = {"192.0.2.1": "cable", "198.51.100.1": "lte"}
+
+
+@pytest.mark.parametrize(
+    ("pairs", "names"),
+    [
+        ([("192.0.2.1", "s1"), ("198.51.100.1", "s1")], ["cable", "lte"]),
+        ([("192.0.2.1", "s1"), ("192.0.2.1", "s2")], ["s1", "s2"]),
+        (
+            [("192.0.2.1", "s1"), ("198.51.100.1", "s1"), ("198.51.100.1", "s2")],
+            ["cable", "lte s1", "lte s2"],
+        ),
+        ([("203.0.113.9", "s1")], ["203.0.113.9"]),
+    ],
+)
+def test_a_path_is_called_by_what_sets_it_apart(pairs: list[tuple[str, str]], names: list[str]) -> None:
+    assert path_names(pairs, INTERFACES) == names
+
+
+def subflow_rows(t_us: int, carried: tuple[int, int]) -> pl.DataFrame:
+    rows = [
+        {"t_us": t_us, "flow": 0, "subflow": number, "local_address": local, "remote_address": "203.0.113.7"}
+        | {
+            "remote_port": 443,
+            "min_rtt_us": rtt,
+            "rtt_us": 2 * rtt,
+            "received_bytes": count,
+            "acked_bytes": 1,
+        }
+        for number, (local, rtt, count) in enumerate(zip(INTERFACES, (9_000, 40_000), carried, strict=True))
+    ]
+    return pl.DataFrame(rows, schema_overrides=dict(SUBFLOWS)).select(
+        pl.col(name) if name in rows[0] else pl.lit(None, dtype=kind).alias(name)
+        for name, kind in SUBFLOWS.items()
+    )
+
+
+def test_each_other_end_has_the_pairs_of_addresses_between_which_subflows_were_seen() -> None:
+    tables = {
+        "subflows": subflow_rows(0, (0, 0)),
+        "flows": pl.DataFrame(
+            [{"flow": 0, "transport": "mptcp"}], schema={"flow": FLOWS["flow"], "transport": pl.String}
+        ),
+        "program_flows": pl.DataFrame(
+            [{"flow": 0, "client": "home", "server": "203.0.113.7"}],
+            schema={name: PROGRAM_FLOWS[name] for name in ("flow", "client", "server")},
+        ),
+    }
+    plan = with_paths(observing_plan("home", Selection(), 10, 1), tables, INTERFACES)
+    assert [node.name for node in plan.network.namespaces] == ["home", "203.0.113.7"]
+    there, back = plan.peers
+    assert (there.source, there.target, there.transport) == ("home", "203.0.113.7", "mptcp")
+    assert [(path.name, path.base_rtt_us, path.rate_bps) for path in there.paths] == [
+        ("cable", 9000.0, None),
+        ("lte", 40000.0, None),
+    ]
+    assert [path.client_address for path in back.paths] == ["203.0.113.7"] * 2
+
+
+def test_a_growing_table_shows_what_connections_carry_now(tmp_path: Path) -> None:
+    """The stream of the agent has no end yet, and may stop within a batch."""
+    file = tmp_path / "subflows.arrow"
+    streams = []
+    for t_us, carried in ((1_000_000, (0, 0)), (2_000_000, (3_000_000, 1_000_000))):
+        subflow_rows(t_us, carried).write_ipc_stream(file, compat_level=pl.CompatLevel.oldest())
+        streams.append(file.read_bytes().removesuffix(b"\xff\xff\xff\xff\x00\x00\x00\x00"))
+    header = 8 + int.from_bytes(streams[0][4:8], "little")
+    file.unlink()
+    live = LiveRates(tmp_path)
+    assert live.rates() is None, "the agent has not begun"
+    file.write_bytes(streams[0])
+    assert live.rates() == [], "one sample shows no rate"
+    file.write_bytes(streams[0] + streams[1][header : header + 100])
+    assert live.rates() is None, "the batch is not complete"
+    file.write_bytes(streams[0] + streams[1][header:])
+    (now,) = live.rates() or ()
+    assert (now.peer, now.bits_per_s, now.rtt_ms) == ("203.0.113.7:443", 32e6, 18.0)
+    assert [share for _, share in now.shares] == [0.75, 0.25]
+    assert live.rates() is None, "nothing new"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 COMMITS = 24
 PLANTED, BROKEN, FAILING = 9, 12, 11
-SCENARIO = ("two-paths", "--set", "vary.transport=[mptcp]")
+SCENARIO = ("two-paths", "--set", "vary.transport=[mptcp]", "--set", "traffic.0.bulk.duration=1s")
 
 
 @dataclass
@@ -39,14 +39,17 @@ class Work:
     built: list[int]
     stop_after: int | None = None
     """The number of builds after which the user interrupts."""
+    outlier: float = 0.5
+    """The share of the goodput that an outlier has; 1: there are none, and the first seeds decide."""
 
 
 class SlowedEngine(FakeEngine):
     """An engine whose kernel's goodput is 4 % lower from the planted commit on, and far off with one seed in seven."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, outlier: float) -> None:
         super().__init__(self._fail)
         self._number = number
+        self._outlier = outlier
 
     def _fail(self, _: Job) -> None:
         if self._number == FAILING:
@@ -59,7 +62,7 @@ class SlowedEngine(FakeEngine):
     def execute(self, job: Job) -> None:
         """Write the tables again, with the received bytes of this kernel."""
         super().execute(job)
-        outlier = 0.5 if job.plan.seed % 7 == self._number % 7 else 1.0
+        outlier = self._outlier if job.plan.seed % 7 == self._number % 7 else 1.0
         share = (0.96 if self._number >= PLANTED else 1.0) * outlier
         tables = fake_tables(job.plan)
         flows = tables["flows"]
@@ -90,7 +93,7 @@ def work(tree: Path, monkeypatch: pytest.MonkeyPatch) -> Work:
         return Kernel(f"{number:064x}", "6.12.1", tree / "linux", "b" * 64, 1000)
 
     def engine(_: str, *, request: EngineRequest) -> FakeEngine:
-        return SlowedEngine(int(request.kernel or "", 16))
+        return SlowedEngine(int(request.kernel or "", 16), work.outlier)
 
     monkeypatch.setattr(bisection, "build_tree", build)
     monkeypatch.setattr(bisection, "make_engine", engine)
@@ -141,7 +144,7 @@ def test_the_commit_is_found_in_spite_of_outliers_and_commits_that_do_not_build_
 def test_the_same_command_continues_after_an_interrupt(
     tree: Path, work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work.stop_after = 3
+    work.stop_after, work.outlier = 3, 1.0
     assert bisect(tree)[0] == 130
     work.stop_after = None
     _, out, _ = bisect(tree)
@@ -188,6 +191,7 @@ def test_every_kernel_is_built_with_the_patches_and_options_of_the_user(
     tree: Path, work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build, requests = bisection.build_tree, []
+    work.outlier = 1.0
 
     def recorded(request: TreeRequest, progress: Progress) -> Kernel:
         requests.append(request)

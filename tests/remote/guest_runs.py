@@ -60,6 +60,14 @@ def tbf(mbit: float, queue: int = 60_000, bucket: tuple[int, float] | None = Non
     return limit if peak is None else f"{limit} peakrate {round(peak * 1000)}kbit mtu 1540"
 
 
+def measure(folder: Path, lines: list[Any], rate: str) -> str:
+    """Run `plait measure` over real sshd in a guest, with at most `rate`, and return the scenario that it writes."""
+    options = ("--hosts", "{hosts}", "--ssh-config", "{ssh_config}", "--out", "{folder}/lines.yaml")
+    limits = f"rate: {rate}, bytes: 2GB, time: 1h"
+    in_guest(folder, {"lines": lines, "limits": limits, "command": ["measure", *options]})
+    return (folder / "lines.yaml").read_text(encoding="utf-8")
+
+
 def run_scenario(folder: Path, text: str, lines: list[Any], *options: str) -> dict[str, Any]:
     """Run a scenario over real sshd in a guest, and return the metrics of its first case."""
     scenario = folder / "scenario.yaml"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from guest_runs import NEEDS_SSHD, in_guest, netem, run_scenario, tbf
+from guest_runs import NEEDS_SSHD, measure, netem, run_scenario, tbf
 
 from plait.scenario import load
 
@@ -29,18 +29,7 @@ def test_measure_recovers_planted_lines(tmp_path: Path) -> None:
         for name, (there, back, d1, d2, loss, bucket) in PLANTED.items()
     ]
     lines[0][1].append("fq_codel")
-    command = [
-        "measure",
-        "--hosts",
-        "{hosts}",
-        "--ssh-config",
-        "{ssh_config}",
-        "--out",
-        "{folder}/lines.yaml",
-    ]
-    request = {"lines": lines, "limits": "rate: 40mbit, bytes: 2GB, time: 1h", "command": command}
-    in_guest(tmp_path, request)
-    text = (tmp_path / "lines.yaml").read_text(encoding="utf-8")
+    text = measure(tmp_path, lines, "40mbit")
     wrong = []
     links = load(tmp_path / "lines.yaml").network.links
     for name, (there, back, d1, d2, loss, bucket) in PLANTED.items():

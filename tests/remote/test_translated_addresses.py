@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from guest_runs import NEEDS_SSHD, in_guest, netem, run_scenario, tbf
+from guest_runs import NEEDS_SSHD, measure, netem, run_scenario, tbf
 
 from plait.scenario import load
 
@@ -71,17 +71,7 @@ def test_mptcp_uses_two_translated_lines_in_both_directions(tmp_path: Path, way:
 
 
 def test_measure_works_through_address_translation(tmp_path: Path) -> None:
-    command = [
-        "measure",
-        "--hosts",
-        "{hosts}",
-        "--ssh-config",
-        "{ssh_config}",
-        "--out",
-        "{folder}/lines.yaml",
-    ]
-    limits = "rate: 20mbit, bytes: 2GB, time: 1h"
-    in_guest(tmp_path, {"lines": [translated("h1-h2", 2, 8)], "limits": limits, "command": command})
+    measure(tmp_path, [translated("h1-h2", 2, 8)], "20mbit")
     link = load(tmp_path / "lines.yaml").network.links["h1-h2"]
     rates = [float(link.conditions(forward=way).rate or 0) for way in (True, False)]
     assert rates == pytest.approx([2e6, 8e6], rel=0.01)

@@ -43,19 +43,23 @@ traffic:
 transport: tcp
 """
 
-MESH = """\
-title: Two by two interfaces over a router
+TWO_ACCESS_LINES = """\
+title: Two access lines to a router, and %s
 network:
   hosts: [c, s]
   routers: [r]
   links:
     c-r: {rate: 5mbit, delay: 1ms}
     c-r#2: {rate: 5mbit, delay: 2ms}
-    r-s: {rate: 8mbit, delay: 3ms}
-    r-s#2: {rate: 9mbit, delay: 4ms}
+    %s
 traffic:
   - bulk: {from: c, to: s, duration: 10s}
 """
+
+MESH = TWO_ACCESS_LINES % (
+    "two lines to the server",
+    "r-s: {rate: 8mbit, delay: 3ms}\n    r-s#2: {rate: 9mbit, delay: 4ms}",
+)
 
 ISLANDS = """\
 title: Three paths through routers that do not know each other

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
+from scenario_samples import MESH
+
 if TYPE_CHECKING:
     from conftest import Ran, RunTrial
 
@@ -23,19 +25,7 @@ network:
 traffic:
   - bulk: {{from: c, to: s, duration: 500ms}}
 """
-MESH = """
-title: Two by two interfaces over a router
-network:
-  hosts: [c, s]
-  routers: [r]
-  links:
-    c-r: {rate: 5mbit, delay: 1ms}
-    c-r#2: {rate: 5mbit, delay: 2ms}
-    r-s: {rate: 8mbit, delay: 3ms}
-    r-s#2: {rate: 9mbit, delay: 4ms}
-traffic:
-  - bulk: {from: c, to: s, duration: 1s}
-"""
+SHORT_MESH = MESH.replace("duration: 10s", "duration: 1s")
 TWO = """
 title: A path, and another in reserve
 network:
@@ -87,32 +77,34 @@ def test_the_client_joins_as_many_announced_addresses_as_it_accepts(
 
 
 def test_without_signal_nothing_is_announced(run_trial: RunTrial) -> None:
-    with_signal, without = run_trial(MESH), run_trial(MESH, overrides=("mptcp.endpoints.s=[]",))
+    with_signal, without = run_trial(SHORT_MESH), run_trial(SHORT_MESH, overrides=("mptcp.endpoints.s=[]",))
     assert (counter(with_signal, "c", "AddAddr"), counter(without, "c", "AddAddr")) == (1, 0)
     assert {remote for _, remote in joined(without)} == {"10.0.2.1"}
 
 
 def test_without_subflow_the_client_leaves_by_its_routes_only(run_trial: RunTrial) -> None:
-    ran = run_trial(MESH, overrides=("mptcp.endpoints.c=[]",))
+    ran = run_trial(SHORT_MESH, overrides=("mptcp.endpoints.c=[]",))
     assert joined(ran) == [("10.0.0.1", "10.0.3.1")]
 
 
 def test_fullmesh_has_every_pair_and_plain_subflows_do_not(run_trial: RunTrial) -> None:
     flags = "flags: [subflow, fullmesh]"
     mesh = f"mptcp.endpoints.c=[{{link: c-r, {flags}}}, {{link: 'c-r#2', {flags}}}]"
-    assert len(joined(run_trial(MESH))) == 2
-    assert joined(run_trial(MESH, overrides=(mesh,))) == [
+    assert len(joined(run_trial(SHORT_MESH))) == 2
+    assert joined(run_trial(SHORT_MESH, overrides=(mesh,))) == [
         ("10.0.0.1", "10.0.3.1"), ("10.0.1.1", "10.0.2.1"), ("10.0.1.1", "10.0.3.1"),
     ]  # fmt: skip
 
 
 def test_an_announced_port_is_where_the_join_goes(run_trial: RunTrial) -> None:
-    ran = run_trial(MESH, overrides=("mptcp.endpoints.s=[{link: 'r-s#2', flags: [signal], port: 7000}]",))
+    ran = run_trial(
+        SHORT_MESH, overrides=("mptcp.endpoints.s=[{link: 'r-s#2', flags: [signal], port: 7000}]",)
+    )
     rows = ran.tables["events"].filter((pl.col("event") == "sub_established") & (pl.col("node") == "c"))
     ports = dict(rows.select("remote_address", "remote_port").iter_rows())
     assert ports["10.0.3.1"] == 7000
     assert counter(ran, "s", "MPJoinPortAckRx") == 1
-    assert counter(run_trial(MESH), "s", "MPJoinPortAckRx") == 0
+    assert counter(run_trial(SHORT_MESH), "s", "MPJoinPortAckRx") == 0
 
 
 @pytest.mark.parametrize("side", ["c", "s"])

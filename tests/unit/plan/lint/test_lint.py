@@ -14,7 +14,7 @@ from plait.plan.case_plan import resolve_case
 from plait.plan.lint.lint import lint_cases
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand
-from scenario_samples import ISLANDS, TWO, direct
+from scenario_samples import ISLANDS, TWO, TWO_ACCESS_LINES, direct
 
 if TYPE_CHECKING:
     from plait.cautions import Caution
@@ -33,18 +33,7 @@ network:
 traffic:
   - bulk: {from: h1, to: h2, duration: 10s}
 """
-ACCESS = """\
-title: Two access lines and a fat core
-network:
-  hosts: [c, s]
-  routers: [r]
-  links:
-    c-r: {rate: 5mbit, delay: 1ms}
-    c-r#2: {rate: 5mbit, delay: 2ms}
-    r-s: {rate: 20mbit, delay: 3ms}
-traffic:
-  - bulk: {from: c, to: s, duration: 10s}
-"""
+ACCESS = TWO_ACCESS_LINES % ("a fast core", "r-s: {rate: 20mbit, delay: 3ms}")
 DEAD_END = TWO.replace("[s1, s2]", "[s1, s2, s3]").replace("traffic:", "    h1-s3: {}\ntraffic:")
 UDP = direct("a-b: {rate: 20mbit, delay: 5ms}").replace(
     "bulk: {from: a, to: b", "udp: {from: a, to: b, packet: 1000B, rate: 1mbit"

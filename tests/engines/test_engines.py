@@ -7,6 +7,7 @@ import json
 import os
 import tempfile
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -140,21 +141,36 @@ def test_the_identity_of_a_virtual_trial_is_as_ever() -> None:
     assert identity.parts == ("k", "a")
 
 
-def test_a_trial_leaves_its_tables_and_its_status(engine: Engine, tmp_path: Path) -> None:
-    tables = run(engine, plan_of(), tmp_path / "job")
+@dataclass(frozen=True)
+class Trial:
+    """The trial of ONE_LINE with seed 1 that tests of an engine share."""
+
+    folder: Path
+    tables: dict[str, pl.DataFrame]
+
+
+@pytest.fixture(scope="module")
+def trial(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Trial:
+    folder = tmp_path_factory.mktemp("shared") / "job"
+    return Trial(folder, run(engine, plan_of(), folder))
+
+
+def test_a_trial_leaves_its_tables_and_its_status(engine: Engine, trial: Trial) -> None:
+    tables = trial.tables
     assert {"flows", "events", "counters"} <= set(tables)
     assert tables["flows"]["received_bytes"][0] > 0
     if engine.clock == "virtual":  # a busy machine may deliver the last bytes after the trial's end
         assert tables["flows"]["completed"].to_list() == [True]
-    status = json.loads((tmp_path / "job/status.json").read_text())
+    status = json.loads((trial.folder / "status.json").read_text())
     assert status["ok"] is True
     assert status["virtual_us"] >= 2_000_000
 
 
-def test_a_repeatable_engine_gives_the_same_bytes_for_one_seed_only(engine: Engine, tmp_path: Path) -> None:
-    plan = plan_of()
-    first = trial_digest(run(engine, plan, tmp_path / "first"))
-    again = trial_digest(run(engine, plan, tmp_path / "again"))
+def test_a_repeatable_engine_gives_the_same_bytes_for_one_seed_only(
+    engine: Engine, trial: Trial, tmp_path: Path
+) -> None:
+    first = trial_digest(trial.tables)
+    again = trial_digest(run(engine, plan_of(), tmp_path / "again"))
     other = trial_digest(run(engine, plan_of(seed=2), tmp_path / "other"))
     assert (again == first) is engine.repeatable
     assert other != first

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import StaleElementReferenceException, TimeoutException
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -46,6 +46,19 @@ class Visitor:
     def until(self, script: str) -> Any:
         wait = WebDriverWait(self.driver, LONGEST_S, poll_frequency=0.02)
         return wait.until(lambda driver: driver.execute_script(script))
+
+    def settles(self, script: str, value: object) -> None:
+        """Wait until a script returns `value`: what a page that lays itself out becomes."""
+        last: list[object] = []
+
+        def settled(driver: Chrome) -> bool:
+            last[:] = [driver.execute_script(script)]
+            return last == [value]
+
+        try:
+            WebDriverWait(self.driver, LONGEST_S, poll_frequency=0.02).until(settled)
+        except TimeoutException:
+            pytest.fail(f"{self.run('return location.hash')}: {script} is {last[0]!r}, not {value!r}")
 
     def size(self, width: int, *, dark: bool = False) -> None:
         metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
 
+BACKGROUND = "return getComputedStyle(document.body).backgroundColor"
+SMALL = (
+    "return [...document.querySelectorAll('button, main a')].filter((e) => e.offsetParent && "
+    "e.getBoundingClientRect().height < 14).map((e) => e.textContent)"
+)
 pytestmark = pytest.mark.skipif(
     bool(MISSING), reason=f"needs {', '.join(MISSING)}: `tools/system-packages test` installs them"
 )
@@ -95,8 +100,8 @@ def test_two_cases_and_two_studies_stand_side_by_side_on_one_time_axis(visitor: 
     visitor.click(".tray a", "Show")
     visitor.shown("^compare/")
     assert visitor.drawn() >= 2
-    tray = "return document.querySelector('.tray').hidden"
-    assert visitor.run(tray), "it covered a fifth of a phone's screen"
+    hidden = "return document.querySelector('.tray').hidden"
+    visitor.settles(hidden, value=True)  # it covered a fifth of a phone's screen
     ticks = visitor.run(
         "return [...document.querySelectorAll('.pair')].slice(1, 3).map((pair) => [...pair.querySelectorAll('svg')]"
         ".map((svg) => [...svg.querySelectorAll('.role-axis-label text')].map((t) => t.textContent)))"
@@ -108,7 +113,7 @@ def test_two_cases_and_two_studies_stand_side_by_side_on_one_time_axis(visitor: 
     assert "50ms" in visitor.text("#scenario")
     visitor.click(".crumbs a", "Studies")
     visitor.shown("studies")
-    assert not visitor.run(tray), "what was chosen can be compared with something else"
+    visitor.settles(hidden, value=False)  # what was chosen can be compared with something else
     visitor.click(".card button", "")
     visitor.driver.find_elements(By.CSS_SELECTOR, ".card button")[1].click()
     visitor.click(".tray a", "Show")
@@ -176,14 +181,9 @@ def test_no_page_is_wider_than_its_window_or_says_anything_in_the_console(
     )
     for page in pages:
         visitor.go(page)
-        assert visitor.run(TOO_WIDE) == 0, page
-        background = visitor.run("return getComputedStyle(document.body).backgroundColor")
-        assert background == ("rgb(17, 20, 24)" if dark else "rgb(255, 255, 255)")
-        small = visitor.run(
-            "return [...document.querySelectorAll('button, main a')].filter((e) => e.offsetParent && "
-            "e.getBoundingClientRect().height < 14).map((e) => e.textContent)"
-        )
-        assert small == [], page
+        visitor.settles(TOO_WIDE, 0)
+        visitor.settles(BACKGROUND, "rgb(17, 20, 24)" if dark else "rgb(255, 255, 255)")
+        visitor.settles(SMALL, [])
     assert visitor.messages() == []
 
 
@@ -202,9 +202,9 @@ def test_no_table_cuts_a_column_until_all_are_asked_for(width: int, visitor: Vis
         before = visitor.run(columns)
         if width < 1280:
             visitor.click(".tools button", "All columns")
-            assert visitor.run(columns) > before, page
+            visitor.until(f"{columns} > {before}")
             visitor.click(".tools button", "Only columns that fit")
-            assert visitor.run(columns) == before, page
+            visitor.settles(columns, before)
 
 
 def test_the_theme_changes_by_a_click_and_charts_follow(visitor: Visitor) -> None:
@@ -212,7 +212,7 @@ def test_the_theme_changes_by_a_click_and_charts_follow(visitor: Visitor) -> Non
     visitor.go(f"s/{study}/c/0/t/0")
     visitor.drawn()
     visitor.click("button.theme")
-    assert visitor.run("return getComputedStyle(document.body).backgroundColor") == "rgb(17, 20, 24)"
+    visitor.settles(BACKGROUND, "rgb(17, 20, 24)")
     visitor.until(
         "return document.querySelector('.chart svg .role-axis-label text')?.getAttribute('fill') === '#98a1ab'"
     )

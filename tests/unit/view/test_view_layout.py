@@ -82,7 +82,7 @@ def test_the_map_is_in_the_first_window_however_many_findings_there_are(visitor:
     shown = "return [...document.querySelectorAll('.findings p')].filter((p) => p.checkVisibility()).length"
     few = visitor.run(shown)
     visitor.click("details.further summary", "more findings")
-    assert visitor.run(shown) > few
+    visitor.until(f"{shown} > {few}")
 
 
 def test_a_map_of_one_factor_has_no_word_null(visitor: Visitor) -> None:
@@ -100,10 +100,7 @@ def test_a_narrow_map_has_the_factor_with_fewer_values_across(visitor: Visitor) 
         visitor.run("return document.querySelectorAll('.heat tbody tr')[0].querySelectorAll('td').length")
         == 2
     )
-    assert (
-        visitor.run("const box = document.querySelector('.map'); return box.scrollWidth - box.clientWidth")
-        == 0
-    )
+    visitor.settles("const box = document.querySelector('.map'); return box.scrollWidth - box.clientWidth", 0)
 
 
 def test_the_line_above_a_trial_has_what_the_study_is_judged_by(visitor: Visitor) -> None:

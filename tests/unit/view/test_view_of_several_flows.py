@@ -64,12 +64,12 @@ def study(several: str, chromium: Chrome) -> tuple[Visitor, str]:
 def test_queues_of_several_flows_have_a_key_with_a_colour_for_each(study: tuple[Visitor, str]) -> None:
     visitor, name = study
     visitor.go(f"s/{name}/c/0/t/0")
-    key = visitor.run(QUEUE_KEY)
+    key = visitor.until(QUEUE_KEY)
     assert len(key) > 1
     assert len({colour for _, colour in key}) == len(key)
     assert all("\N{RIGHTWARDS ARROW}" in queue for queue, _ in key)
     visitor.go(f"compare/{name}.0/{name}.1")
-    assert len(visitor.run(QUEUE_KEY)) > 1
+    assert len(visitor.until(QUEUE_KEY)) > 1
 
 
 @pytest.mark.parametrize("width", [360, 768])
@@ -78,8 +78,8 @@ def test_no_table_breaks_a_word(study: tuple[Visitor, str], width: int) -> None:
     visitor.size(width)
     for page in (f"s/{name}", f"s/{name}/c/1", f"s/{name}/c/1/t/0", f"compare/{name}.0/{name}.1"):
         visitor.go(page)
-        assert visitor.run(BROKEN_WORDS) == [], page
-        assert visitor.run(TOO_WIDE) == 0, page
+        visitor.settles(BROKEN_WORDS, [])
+        visitor.settles(TOO_WIDE, 0)
 
 
 def test_headings_name_a_field_in_words(study: tuple[Visitor, str]) -> None:

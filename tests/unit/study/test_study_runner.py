@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from plait.plan.model.plan import Plan
+    from plait.study.study import Observer, TrialOutcome
 
 ABOUT = StudyFile(name="test", command="", seed=1, repeat=3, plait_version="0", cases=())
 
@@ -57,13 +58,14 @@ def run(
     *,
     out: str = "out",
     planned: PlannedStudy | None = None,
+    observer: Observer | None = None,
     **options: bool,
 ) -> StudyOutcome:
     trials = tmp_path / "store"
     runner = Runner(
         StudyEngines.named({"virtual": engine}), Store(trials), trials, executor=LocalExecutor(2), **options
     )
-    return runner.run(planned or study(), tmp_path / out, ABOUT, lambda _: None)
+    return runner.run(planned or study(), tmp_path / out, ABOUT, observer or (lambda _: None))
 
 
 def trials(tmp_path: Path, out: str = "out") -> list[str]:
@@ -203,17 +205,23 @@ def test_data_cut_short_fail_the_trial_alone(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_keeps_what_finished_and_a_rerun_goes_on(tmp_path: Path) -> None:
-    count = itertools.count(1)
+    count, ends = itertools.count(1), itertools.count(1)
+    two_ended = threading.Event()
+
+    def count_end(_: TrialOutcome) -> None:
+        if next(ends) == 2:
+            two_ended.set()
 
     def fault(job: Job) -> None:
         number = next(count)
         if number > 2:
             if number == 3:
+                assert two_ended.wait(timeout=300)
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
             assert job.stop.wait(timeout=300)
             raise Interrupted
 
-    outcome = run(tmp_path, FakeEngine(fault))
+    outcome = run(tmp_path, FakeEngine(fault), observer=count_end)
     assert outcome.interrupted
     assert len(outcome.finished) == 2 == len(trials(tmp_path))
     engine = FakeEngine()

@@ -36,14 +36,17 @@ settings.load_profile("untimed")  # a busy machine is no failure
 HERE = Path(__file__).parent
 PERMISSIONS_MATTER = (
     "agent",
-    "remote",
+    "remote/test_left_as_found.py",
     "security",
     "unit/engine",
-    "unit/kernel",
+    "unit/kernel/test_kernel_additions.py",
+    "unit/kernel/test_kernel_fetch.py",
+    "unit/kernel/test_kernel_from_tree.py",
+    "unit/kernel/test_kernel_kit.py",
     "unit/plan/shell",
     "unit/set_up",
 )
-"""Folders whose tests make namespaces, files of other users or guests, which root does in another way."""
+"""Folders and files whose tests make namespaces, files of other users or guests, which root does in another way."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -102,6 +102,7 @@ def test_requests_and_pages_run_between_real_hosts(tmp_path: Path) -> None:
     assert took_us.min() >= 20_000, "a response takes a round trip at least"  # type: ignore[operator]
 
 
+@pytest.mark.users  # root boots this guest in another way; what the other tests show lies inside of it
 def test_a_transfer_over_a_token_bucket_gets_what_the_bucket_allows(tmp_path: Path) -> None:
     text = (
         "title: A file\nnetwork: {hosts: [h1, h2], links: {h1-h2: {}}}\n"

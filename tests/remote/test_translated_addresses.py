@@ -30,6 +30,7 @@ def goodputs(folder: Path) -> dict[str, float]:
     return dict(zip(flows["name"], flows["received_bytes"] * 8 / lasts_us, strict=True))
 
 
+@pytest.mark.users  # root boots this guest in another way; what the other tests show lies inside of it
 def test_data_flow_both_ways_where_only_one_side_can_connect(tmp_path: Path) -> None:
     text = (
         "title: Up and down\nnetwork: {hosts: [h1, h2], links: {h1-h2: {}}}\n"

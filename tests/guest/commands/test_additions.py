@@ -26,7 +26,7 @@ from plait.testing.hunt.run import play
 if TYPE_CHECKING:
     from plait.engine.virtual.trial import VirtualEngine
 
-pytestmark = [pytest.mark.guest, pytest.mark.users]
+pytestmark = pytest.mark.guest
 
 
 HOW_TO = Path(__file__).parents[3] / "docs" / "how-to" / "write-a-scheduler.md"
@@ -56,6 +56,7 @@ def write(folder: Path, name: str, text: str) -> Path:
     return folder / name
 
 
+@pytest.mark.users
 def test_the_example_of_the_documentation_is_added_chosen_by_name_and_does_what_it_says(
     cache: Path, tmp_path: Path, engine: VirtualEngine
 ) -> None:
@@ -78,6 +79,7 @@ def test_the_example_of_the_documentation_is_added_chosen_by_name_and_does_what_
     assert mobile["scheduler=roundrobin"] > 0.1
 
 
+@pytest.mark.users
 def test_plait_reports_a_crash_with_its_line_and_runs_the_other_trials(
     cache: Path, tmp_path: Path, engine: VirtualEngine
 ) -> None:

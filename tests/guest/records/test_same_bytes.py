@@ -17,7 +17,7 @@ import pytest
 import plait
 from plait import kernel as kernels
 
-pytestmark = [pytest.mark.guest, pytest.mark.users]
+pytestmark = pytest.mark.guest
 
 PLAIT = Path(sys.executable).parent / "plait"
 GOLDEN = Path(__file__).parents[2] / "data" / "golden-digests.json"
@@ -37,6 +37,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> str:
     return digest(tmp_path_factory.mktemp("reference") / "out")
 
 
+@pytest.mark.users
 def test_a_second_run_gives_the_same_digest(tmp_path: Path, reference: str) -> None:
     assert digest(tmp_path / "out") == reference
 
@@ -77,6 +78,7 @@ def test_another_directory_and_environment_give_the_same_digest(tmp_path: Path, 
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user; see docs/limitations.md")
+@pytest.mark.users
 def test_another_user_gets_the_same_digest(tmp_path: Path, reference: str) -> None:
     """Uses a copy of the kernel, because another user may not look into this one's cache."""
     kernel = kernels.ensure()
@@ -131,6 +133,7 @@ def _can_execute(program: Path) -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
+@pytest.mark.users
 def test_the_digest_of_this_kernel_is_the_golden_one(reference: str) -> None:
     golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
     identity = kernels.ensure().identity

@@ -11,7 +11,10 @@ SOURCES := $(shell find agent contain -name '*.rs' -o -name '*.toml') Cargo.toml
 	$(shell find src/plait/prototype src/plait/plan/model -name '*.py') src/plait/parts.py src/plait/dataset/model.py \
 	tools/contract.py
 
-.PHONY: demo setup kernel quic peers test check format bench docs dist gallery clean
+STARTED := $(shell date +%s)
+TOOK = @echo "make $@: $$(( $$(date +%s) - $(STARTED) )) s"
+
+.PHONY: demo setup kernel quic peers quick test lint check format bench docs dist gallery clean
 
 demo: kernel ## run the first experiment and print where its report is
 	$(PLAIT) run two-paths
@@ -28,17 +31,23 @@ peers: setup ## install what only tests need; without root, the tests that need 
 	tools/system-packages test || [[ $$? -eq 3 ]]
 	tools/npm-packages || { [[ $$? -eq 3 ]] && echo "tests of BitTorrent are skipped"; }
 
+quick: lint ## run linters, types, style and unit tests (two minutes); needs no kernel and no network, and boots nothing
+	$(VENV)/bin/pytest tests/unit -n auto --dist worksteal -m "not slow"
+	$(TOOK)
+
 test: kernel peers ## run all tests; as root, run them as an ordinary user, and then those that differ for root
 	cargo=$$(tools/rust); "$$cargo" test --release --quiet
-	if [[ $$(id -u) -eq 0 ]]; then tools/test-as-user -n auto --dist worksteal; $(VENV)/bin/pytest -n auto --dist worksteal -m users; else $(VENV)/bin/pytest -n auto --dist worksteal; fi
+	tools/all-tests
+	$(TOOK)
 
-check: setup ## run every linter, the type checker and the style tests
+check: lint ## run every linter, the type checker and the style tests
+	$(VENV)/bin/pytest tests/unit/test_style.py tests/unit/style
+
+lint: setup
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
-	git ls-files '*.md' | xargs $(VENV)/bin/mdformat --check
 	cargo=$$(tools/rust); "$$cargo" fmt --check; "$$cargo" clippy --release --all-targets -- -D warnings
-	$(VENV)/bin/pytest tests/unit/test_style.py tests/unit/style
 	if command -v shellcheck >/dev/null; then shellcheck $$(grep -d skip -lE '^#!.*(bash|sh)$$' tools/*) .ci/run src/plait/engine/remote/keeper.sh; else echo "shellcheck is not installed: skipped"; fi
 
 format: setup ## format Python, Rust and the documents as `make check` expects

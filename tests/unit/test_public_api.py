@@ -45,6 +45,7 @@ def checked(script: str, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow  # mypy reads every dependency
 def test_a_script_of_a_user_is_checked_by_types(tmp_path: Path) -> None:
     assert "Success: no issues found" in checked(SCRIPT, tmp_path)
     wrong = checked(SCRIPT + 'plait.run("two-paths", repeat="five")\nagain.sumary\nplait.runn\n', tmp_path)

@@ -56,6 +56,7 @@ def test_a_changed_tree_and_a_used_version_are_refused(release: Any, tmp_path: P
         release.check(tmp_path, "0.2.0")
 
 
+@pytest.mark.users  # the user that `make test` makes has no cargo
 @pytest.mark.skipif(CARGO is None, reason="NOT TESTED: the list of crates needs cargo")
 def test_a_dry_run_leaves_all_files_with_their_sums_and_no_tag(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -82,7 +82,7 @@ class FuturesExecutor:
         flow = InFlight[tuple[tuple[TrialTask, ...], int, Reply]](lambda: 2 * parallel, study.stop)
         while True:
             for batch, refusals, reply in flow.results(waiting()):
-                if reply.readiness.refusal is not None:
+                if reply.refusal is not None:
                     self._refuse(reply, refusals)
                     retries.append((batch, refusals + 1))
                 for result in reply.results:
@@ -92,7 +92,7 @@ class FuturesExecutor:
                 return
 
     def _refuse(self, reply: Reply, refusals: int) -> None:
-        worker, reason = reply.readiness.worker, str(reply.readiness.refusal)
+        worker, reason = reply.worker, str(reply.refusal)
         self._refused[worker] = reason
         if refusals + 1 >= _MOST_REFUSALS:
             raise MachineError(
@@ -123,8 +123,8 @@ class FuturesExecutor:
                 return
             try:
                 reply = future.result()
-                if reply.readiness.missing:
-                    submit({sha256: ship.file(sha256).read() for sha256 in reply.readiness.missing})
+                if reply.missing:
+                    submit({sha256: ship.file(sha256).read() for sha256 in reply.missing})
                 elif outcome.set_running_or_notify_cancel():
                     outcome.set_result((batch, refusals, reply))
             except BrokenExecutor as error:

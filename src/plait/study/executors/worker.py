@@ -40,21 +40,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Readiness:
-    """Whether a worker can run the trials of a shipment."""
+class Reply:
+    """What a worker returns for a batch: results, or why there are none."""
 
     worker: str
     missing: tuple[str, ...] = ()
     """The files to send first, by SHA-256."""
     refusal: str | None = None
     """Why the worker must not be used."""
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What a worker returns for a batch: results, or why there are none."""
-
-    readiness: _Readiness
     results: tuple[TrialResult, ...] = ()
 
 
@@ -67,7 +60,7 @@ class _Ready:
     work: Workspace
 
 
-_ready: dict[str, _Ready | _Readiness] = {}
+_ready: dict[str, _Ready | Reply] = {}
 _MOST_READY = 8
 """How many shipments a process remembers; a cluster's workers serve many studies."""
 _works: list[Workspace] = []
@@ -81,30 +74,30 @@ def worker_name() -> str:
     return f"{platform.node()}:{os.getpid()}"
 
 
-def prepare(shipment: Shipment, supplied: Mapping[str, bytes]) -> _Readiness:
+def prepare(shipment: Shipment, supplied: Mapping[str, bytes]) -> Reply:
     """Prepare this process for a shipment, with the content of files by SHA-256. Run the sentinel."""
     with _lock:
         known = _ready.get(shipment.name)
-        if isinstance(known, _Readiness):
+        if isinstance(known, Reply):
             return known
         if known is not None:
-            return _Readiness(worker_name())
+            return Reply(worker_name())
         difference = shipment.facts.difference(facts())
         if difference is not None:
-            return _Readiness(worker_name(), refusal=difference)
+            return Reply(worker_name(), refusal=difference)
         try:
             return _prepare(shipment, supplied)
         except (PlaitError, OSError, ValueError) as error:
-            return _Readiness(worker_name(), refusal=f"preparing it failed: {error}")
+            return Reply(worker_name(), refusal=f"preparing it failed: {error}")
 
 
-def _prepare(shipment: Shipment, supplied: Mapping[str, bytes]) -> _Readiness:
+def _prepare(shipment: Shipment, supplied: Mapping[str, bytes]) -> Reply:
     for sha256, content in supplied.items():
         keep(shipment.file(sha256), content)
     paths = {file.sha256: path for file in shipment.files if (path := path_of(file)) is not None}
     missing = tuple(file.sha256 for file in shipment.files if file.sha256 not in paths)
     if missing:
-        return _Readiness(worker_name(), missing)
+        return Reply(worker_name(), missing)
     prune({file.sha256 for file in shipment.files})
     if not _works:
         _works.append(Workspace(cache_root() / "exec", ".work-").__enter__())
@@ -117,7 +110,7 @@ def _prepare(shipment: Shipment, supplied: Mapping[str, bytes]) -> _Readiness:
         digest = sentinel_digest(engine, plan, work)
         expected = shipment.sentinel_digests[name]
         if digest != expected:
-            refused = _Readiness(
+            refused = Reply(
                 worker_name(),
                 refusal=f"the same trial gave other data there ({digest[:19]}.., and here {expected[:19]}..); "
                 "compare its processor and libraries with those of this machine",
@@ -125,7 +118,7 @@ def _prepare(shipment: Shipment, supplied: Mapping[str, bytes]) -> _Readiness:
             _ready[shipment.name] = refused
             return refused
     _ready[shipment.name] = _Ready(engines, {sha256: paths[sha256] for sha256 in shipment.inputs}, work)
-    return _Readiness(worker_name())
+    return Reply(worker_name())
 
 
 def lacking(shipment: Shipment) -> tuple[str, ...]:
@@ -146,9 +139,9 @@ def carry_out(
     shipment: Shipment, tasks: tuple[TrialTask, ...], supplied: Mapping[str, bytes] | None = None
 ) -> Reply:
     """Carry out `tasks` one after the other."""
-    readiness = prepare(shipment, supplied or {})
-    if readiness.missing or readiness.refusal is not None:
-        return Reply(readiness)
+    reply = prepare(shipment, supplied or {})
+    if reply.missing or reply.refusal is not None:
+        return reply
     with _lock:
         ready = _ready[shipment.name]
     assert isinstance(ready, _Ready)
@@ -162,10 +155,8 @@ def carry_out(
         assert not isinstance(folder, bytes)
         packed = pack(folder)
         shutil.rmtree(folder)
-        results.append(
-            replace(result, content=packed, wall_s=time.monotonic() - begun, worker=readiness.worker)
-        )
-    return Reply(readiness, tuple(results))
+        results.append(replace(result, content=packed, wall_s=time.monotonic() - begun, worker=reply.worker))
+    return replace(reply, results=tuple(results))
 
 
 SHIPPED = "shipped"

@@ -294,7 +294,7 @@ class Dispatcher:
                 self._post(reply.results)
             else:
                 lost = "it has lost the files that plait sent"
-                self._give_back(member, batch, reply.readiness.refusal or lost)
+                self._give_back(member, batch, reply.refusal or lost)
         finally:
             with contextlib.suppress(Exception):  # the connection is lost
                 future.release()

@@ -148,7 +148,7 @@ TRICKS = {
     "too much": f"head -c 40000000 /dev/zero > {JOB}/much; sleep 300",
     "too much in a deleted file":
         f"exec 3> {JOB}/much; rm {JOB}/much; head -c 40000000 /dev/zero >&3; sleep 300",
-    "too many": f"cd {JOB}; i=0; while [ $i -lt 30000 ]; do true > f$i; i=$((i+1)); done; sleep 300",
+    "too many": f"cd {JOB}; (i=0; while [ $i -lt 30000 ]; do true > f$i; i=$((i+1)); done); sleep 300",
     "a frame without end": f"printf '\\001\\0\\0\\0\\001\\0\\0\\0\\377\\377\\377\\377' >> {JOB}/output; sleep 300",
 }  # fmt: skip
 

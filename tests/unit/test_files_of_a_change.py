@@ -41,7 +41,7 @@ CHANGES = {
     ),
     "kind of traffic": Change(
         r"\bon_off\b|\bOnOff\b",
-        most=5,
+        most=4,
         users=frozenset(
             {
                 "src/plait/scenario/spelling.py",  # spellings of the last version

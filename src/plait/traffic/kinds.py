@@ -22,7 +22,11 @@ from plait.traffic.transfer import Transfer, TransferSpec
 from plait.traffic.udp import Udp, UdpSpec
 
 if TYPE_CHECKING:
-    from plait.traffic.spec import FlowSpec, Kind
+    from typing import Literal
+
+    from plait.traffic.spec import FlowSpec
+
+    Kind = Literal["bulk", "transfer", "stream", "request", "on_off", "page", "udp", "prototype"]
 
 SPECS: dict[Kind, type[FlowSpec]] = {
     "bulk": BulkSpec,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from plait.traffic.job import FlowJob
 
 
-Kind = Literal["bulk", "transfer", "stream", "request", "on_off", "page", "udp", "prototype"]
 REQUEST_LEAST = 8
 """Bytes of a request's header, which holds the size of the response, and of a packet's sequence number."""
 MAX_USERS = 256

@@ -19,7 +19,7 @@ from plait.plan.mptcp.host_events import OF_MPTCP, HostEvent
 from plait.plan.network.traces import MAX_STEPS, Step, steps
 from plait.scenario.fields.conditions import Conditions
 from plait.scenario.fields.events import happenings
-from plait.scenario.located import error_at
+from plait.scenario.mistakes import FieldMistakesError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,7 +38,7 @@ def plan(
 ) -> tuple[Event, ...]:
     """Return the events of a scenario and the steps of its traces up to `end` ns, in the order of their times.
 
-    Raise ScenarioError if an event needs another kind of link.
+    Raise FieldMistakesError if an event needs another kind of link.
     """
     states: dict[str, _LinkChanges] = {}
     by_name: dict[str, tuple[TopologyLink, tuple[bool, ...]]] = {}
@@ -79,7 +79,7 @@ def plan(
                 f"the event would change the kind of queue or of link of {happening.link}, or give or take its token "
                 f"bucket; give the link the same kind from the start, under network.links.{link.key}"
             )
-            raise error_at(net.scenario, [(happening.where, message)])
+            raise FieldMistakesError((happening.where, message))
         if actions or happening.kind == "set":
             at_us = happening.at // _NS_PER_US
             events.append(
@@ -135,7 +135,7 @@ def _in_time(net: Topology, manager: PathManager, end: int) -> list[Happening | 
                 f"the traces of all links make more than {MAX_STEPS} changes within the {end / 1e9:g} s that a trial "
                 "may take; give fewer rows, or end the trial earlier (until)"
             )
-            raise error_at(net.scenario, [(("network", "links", step.port.link.key, "trace"), message)])
+            raise FieldMistakesError((("network", "links", step.port.link.key, "trace"), message))
     written: list[Happening | HostEvent] = [*happenings(net.scenario.events), *manager.events]
     written.sort(
         key=lambda happening: (happening.at, str(happening.where[1]).zfill(4))

@@ -31,7 +31,8 @@ from plait.plan.traffic.programs import ENVIRONMENT, end_us, host_names, memory_
 from plait.plan.traffic.prototypes import prototype_programs
 from plait.scenario.check.references import MAX_LINKS
 from plait.scenario.fields.nodes import Host
-from plait.scenario.located import error_at
+from plait.scenario.mistakes import FieldMistakesError
+from plait.scenario.source import located, locating
 from plait.seeds import SEED_BITS, derived
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ def resolve(scenario: Scenario, seed: int) -> Plan:
     return seeded(without_seed(scenario)[0], scenario, seed)
 
 
+@locating
 def without_seed(scenario: Scenario) -> tuple[Plan, list[list[MissingSubflow]]]:
     """Return the part of a plan that does not depend on the seed, and the missing subflows of each traffic entry.
 
@@ -80,11 +82,11 @@ def without_seed(scenario: Scenario) -> tuple[Plan, list[list[MissingSubflow]]]:
     net, routing, manager = shape.net, shape.routing, shape.manager
     entries, program_pairs = shape.entries, shape.program_pairs
     routes, rules = routing.routes()
-    check_subflows(net, routing.reach, entries, manager)
+    check_subflows(routing.reach, entries, manager)
     planned_flows = tuple(flows(entries, net, routing, manager))
     rtts = _rtts(entries, program_pairs, routing)
     planned_links = tuple(links.link(wired, rtts) for wired in net.wires)
-    _refuse_too_many_messages(scenario, planned_flows)
+    _refuse_too_many_messages(planned_flows)
     watched = monitors(net, planned_flows)
     memory = _memory_mib(scenario, planned_flows, buffers_mib(watched))
     shared = buckets(net, rtts)
@@ -175,9 +177,11 @@ def seeded(plan: Plan, scenario: Scenario, seed: int) -> Plan:
         openflow.reseeded(path, derived(seed, "openflow", path.netns)) for path in plan.network.datapaths
     )
     network = {"namespaces": namespaces, "datapaths": datapaths}
-    started = tuple(
-        _started(flow, scenario, slot, seed) for flow, slot in zip(plan.flows, slots(scenario), strict=True)
-    )
+    with located(scenario):
+        started = tuple(
+            _started(flow, scenario, slot, seed)
+            for flow, slot in zip(plan.flows, slots(scenario), strict=True)
+        )
     return plan.model_copy(
         update={
             "seed": seed,
@@ -204,11 +208,11 @@ def _refuse_excess(scenario: Scenario) -> None:
     """Raise ScenarioError if there are too many links or flows, before plait builds anything."""
     if len(scenario.network.links) > MAX_LINKS:
         problem = f"the network has {len(scenario.network.links)} links; a network has at most {MAX_LINKS}"
-        raise error_at(scenario, [(("network", "links"), problem)])
+        raise FieldMistakesError((("network", "links"), problem))
     count = total(scenario)
     if count > MAX_FLOWS:
         problem = f"the entries have {count} flows in total; a plan has at most {MAX_FLOWS}"
-        raise error_at(scenario, [(("traffic",), problem)])
+        raise FieldMistakesError((("traffic",), problem))
 
 
 def _namespaces(net: Topology) -> tuple[Namespace, ...]:
@@ -314,7 +318,7 @@ def _memory_mib(scenario: Scenario, planned: tuple[Flow, ...], rings: int) -> in
     return max(MEMORY_MIB, min(MAX_MEMORY_MIB, -(-needed // 64) * 64))
 
 
-def _refuse_too_many_messages(scenario: Scenario, planned: tuple[Flow, ...]) -> None:
+def _refuse_too_many_messages(planned: tuple[Flow, ...]) -> None:
     """Raise ScenarioError if the flows send more messages than a trial can record."""
     count = sum(messages(flow) for flow in planned)
     if count > MAX_MESSAGES:
@@ -323,7 +327,7 @@ def _refuse_too_many_messages(scenario: Scenario, planned: tuple[Flow, ...]) -> 
             f"the flows would send {count} messages, most of them {most.name}; a trial records at most {MAX_MESSAGES}. "
             "Send fewer and larger messages, or send for a shorter time"
         )
-        raise error_at(scenario, [(("traffic",), problem)])
+        raise FieldMistakesError((("traffic",), problem))
 
 
 def _measure(scenario: Scenario) -> Measure | None:

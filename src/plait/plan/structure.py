@@ -16,6 +16,7 @@ from plait.plan.traffic.flow_slots import slots, transport_of
 from plait.plan.traffic.flows import Ways
 from plait.plan.traffic.missing_subflows import absent
 from plait.plan.traffic.program_paths import ProgramPairs
+from plait.scenario.source import locating
 
 if TYPE_CHECKING:
     from plait.plan.model.plan import Path
@@ -58,6 +59,7 @@ class Structure:
         ]
 
 
+@locating
 def structure(scenario: Scenario) -> Structure:
     """Return the structure of a case. Raise ScenarioError for unreachable hosts, address conflicts and cycles."""
     net = topology.build(scenario)

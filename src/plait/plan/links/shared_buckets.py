@@ -15,7 +15,7 @@ from plait.plan.links.queue_lengths import ShapedInterface, configured_length
 from plait.plan.model.links import SharedBucket
 from plait.plan.model.plan import Ifb, Redirect
 from plait.plan.network.model import WIRE, mac
-from plait.scenario.located import error_at
+from plait.scenario.mistakes import FieldMistakesError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +37,7 @@ class Buckets:
 
 
 def buckets(net: Topology, rtts_ns: dict[str, int]) -> Buckets:
-    """Return the shared buckets. Raise ScenarioError if two of them would hold the same direction of a link."""
+    """Return the shared buckets. Raise FieldMistakesError if two of them would hold the same direction of a link."""
     planned: list[SharedBucket] = []
     takers: dict[Port, tuple[str, str]] = {}
     ports_of: dict[str, list[Port]] = {}
@@ -97,7 +97,7 @@ def _claim(net: Topology, takers: dict[Port, tuple[str, str]], ports: list[Port]
                 "direction takes tokens of at most one shared bucket; put a switch or a router between the two nodes, "
                 "or leave the link out of one bucket's links"
             )
-            raise error_at(net.scenario, [(("network", kind, node, "bucket"), message)])
+            raise FieldMistakesError((("network", kind, node, "bucket"), message))
         takers[port] = (node, port.out)
 
 

@@ -19,7 +19,7 @@ from plait.plan.network import sysctls
 from plait.scenario.fields.events import HostHappening, host_happenings
 from plait.scenario.fields.host_events import EndpointChange, LimitsEvent
 from plait.scenario.fields.settings import EndpointSpec
-from plait.scenario.located import error_at
+from plait.scenario.mistakes import FieldMistakesError
 from plait.units import Duration
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class States:
         if endpoint.id is None:
             endpoint = replace(endpoint, id=next(n for n in range(1, 256) if n not in used))
         after = [*endpoints, endpoint]
-        _refuse_clashes(self._topology, happening.host, after, [(*happening.where, "link")] * len(after))
+        _refuse_clashes(happening.host, after, [(*happening.where, "link")] * len(after))
         used.add(endpoint.id)
         return after, endpoint, AddEndpoint(netns=happening.host, endpoint=planned(endpoint))
 
@@ -153,9 +153,7 @@ class States:
                 f"{happening.host} has no endpoint at {name} at {Duration(happening.at)}; add one first, or give it "
                 f"one under mptcp.endpoints.{happening.host}"
             )
-            raise error_at(
-                self._topology.scenario, [((*happening.where, "link" if change.link else "address"), message)]
-            )
+            raise FieldMistakesError(((*happening.where, "link" if change.link else "address"), message))
         flags = [flag for flag in endpoint.flags if flag not in ("backup", "fullmesh")]
         for flag in ("backup", "fullmesh"):
             wanted = getattr(change, flag)
@@ -166,7 +164,7 @@ class States:
                 f"the endpoint of {happening.host} at {name} has the flag signal, which excludes fullmesh; "
                 "leave fullmesh out"
             )
-            raise error_at(self._topology.scenario, [((*happening.where, "fullmesh"), message)])
+            raise FieldMistakesError(((*happening.where, "fullmesh"), message))
         changed = replace(endpoint, flags=tuple(flags))
         after = [changed if other is endpoint else other for other in endpoints]
         assert endpoint.id is not None  # all are numbered
@@ -183,12 +181,12 @@ class States:
 def given(topology: Topology, host: str) -> list[HostEndpoint]:
     """Return the endpoints that a scenario gives a host at the start.
 
-    Raise ScenarioError if the kernel would refuse them.
+    Raise FieldMistakesError if the kernel would refuse them.
     """
     specs = topology.scenario.mptcp.endpoints[host]
     here: list[Where] = [("mptcp", "endpoints", host, i) for i in range(len(specs))]
     endpoints = [_host_endpoint(topology, host, spec, where) for spec, where in zip(specs, here, strict=True)]
-    _refuse_clashes(topology, host, endpoints, here)
+    _refuse_clashes(host, endpoints, here)
     return endpoints
 
 
@@ -236,7 +234,7 @@ def _port(topology: Topology, host: str, name: str, where: Where) -> Port:
         if _is_at(port, name):
             return port
     have = ", ".join(str(port.ip) for port in topology.ports[host])
-    raise error_at(topology.scenario, [(where, f"{host} has no address {name}; it has {have}")])
+    raise FieldMistakesError((where, f"{host} has no address {name}; it has {have}"))
 
 
 def _endpoint_at(endpoints: list[HostEndpoint], name: str) -> HostEndpoint | None:
@@ -252,9 +250,7 @@ def _is_at(port: Port, name: str) -> bool:
         return False
 
 
-def _refuse_clashes(
-    topology: Topology, host: str, endpoints: list[HostEndpoint], places: list[Where]
-) -> None:
+def _refuse_clashes(host: str, endpoints: list[HostEndpoint], places: list[Where]) -> None:
     """Refuse what the kernel refuses.
 
     It takes each pair of address and port once, each id once, and at most eight endpoints.
@@ -277,7 +273,7 @@ def _refuse_clashes(
                 "out"
             )
         if message is not None:
-            raise error_at(topology.scenario, [(where, message)])
+            raise FieldMistakesError((where, message))
         seen |= {key, endpoint.id} - {None}
 
 

@@ -19,7 +19,7 @@ from plait.plan.mptcp.pm_state import (
     PathManagerState,
 )
 from plait.scenario.fields.settings import MAX_SUBFLOWS as MAX_JOINED
-from plait.scenario.located import error_at
+from plait.scenario.mistakes import FieldMistakesError
 
 if TYPE_CHECKING:
     from plait.plan.mptcp.host_events import HostEvent
@@ -124,7 +124,7 @@ class PathManager:
                 f"{initial.server} make {len(pairs) * each} subflows; a connection has at most {MAX_JOINED}: lower "
                 "subflows_per_path"
             )
-            raise error_at(self._topology.scenario, [(("mptcp", "subflows_per_path"), message)])
+            raise FieldMistakesError((("mptcp", "subflows_per_path"), message))
         ids = {port: i for i, port in enumerate(dict.fromkeys(port for port, _ in pairs))}
         return tuple(
             Join(
@@ -174,7 +174,7 @@ class PathManager:
                 f"{host} would need {len(flags)} MPTCP endpoints, and the kernel takes {MAX_ENDPOINTS}; list them "
                 f"under mptcp.endpoints.{host}, or give {host} fewer links"
             )
-            raise error_at(self._topology.scenario, [(("network", "hosts", host), message)])
+            raise FieldMistakesError((("network", "hosts", host), message))
         return [
             HostEndpoint(port, tuple(sorted(flags[port])))
             for port in self._topology.ports[host]

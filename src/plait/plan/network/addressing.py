@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from plait.plan.network.topology import add_second_family
-from plait.scenario.located import error_at
+from plait.scenario.mistakes import FieldMistakesError
 
 if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
@@ -29,7 +29,7 @@ _SPACES = {4: ("10.0.0.0/8", 8, 8), 6: ("fd00::/16", 96, 64)}
 
 
 def assign(topology: Topology) -> dict[Segment, AnyNetwork]:
-    """Give every port of a host or router its address; return each segment's subnet. Raise ScenarioError.
+    """Give every port of a host or router its address; return each segment's subnet. Raise FieldMistakesError.
 
     A segment has the families of its given addresses; without any, those of the network. A dual network has
     both families everywhere.
@@ -82,7 +82,7 @@ def _given_subnets(topology: Topology) -> dict[Segment, AnyNetwork]:
                     )
                     mistakes.append((_field(topology, port), message))
     if mistakes:
-        raise error_at(topology.scenario, mistakes)
+        raise FieldMistakesError(*mistakes)
     return subnets
 
 
@@ -111,7 +111,7 @@ def _derive_subnets(topology: Topology, subnets: dict[Segment, AnyNetwork]) -> N
             address = _free(address, size, taken)
             if address + size - 1 > int(space.broadcast_address):
                 message = f"{space} is too small for all segments; give addresses to some of them"
-                raise error_at(topology.scenario, [(("network", "links"), message)])
+                raise FieldMistakesError((("network", "links"), message))
             subnets[segment] = ip_network((address, space.max_prefixlen - max(host_bits, bits)))
             address += size
 
@@ -143,7 +143,7 @@ def _fill(topology: Topology, subnet: AnyNetwork, ports: list[Port]) -> None:
             number += 1
         if start + number >= last:
             message = f"{subnet} is too small for the ports of its segment; use a shorter prefix"
-            raise error_at(topology.scenario, [(_field(topology, port), message)])
+            raise FieldMistakesError((_field(topology, port), message))
         port.address = _interface(subnet, number)
 
 
@@ -181,4 +181,4 @@ def _refuse_clashes(topology: Topology, subnets: dict[Segment, AnyNetwork]) -> N
             )
             mistakes.append((_field(topology, port), message))
     if mistakes:
-        raise error_at(topology.scenario, mistakes)
+        raise FieldMistakesError(*mistakes)

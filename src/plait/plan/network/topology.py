@@ -12,7 +12,7 @@ from plait.plan.network import ifnames
 from plait.plan.network.model import Port, Segment, Topology, TopologyLink
 from plait.plan.network.openflow import Fabric
 from plait.plan.network.traces import followed
-from plait.scenario.located import error_at
+from plait.scenario.mistakes import FieldMistakesError
 from plait.scenario.names import LinkName, read_link_name
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ BRIDGE_PORTS_MAX = 1023
 
 
 def build(scenario: Scenario) -> Topology:
-    """Return the topology of a scenario. Raise ScenarioError for cycles of switches and nodes without links."""
+    """Return the topology of a scenario. Raise FieldMistakesError for cycles of switches and nodes without links."""
     network = scenario.network
     nodes = {**network.hosts, **network.switches, **network.routers}
     names = [read_link_name(key, nodes) for key in network.links]
@@ -51,7 +51,7 @@ def build(scenario: Scenario) -> Topology:
         if not multipath.isdisjoint(segment.depth):
             inside = {switch: ports[switch] for switch in segment.depth}
             segment.fabric = Fabric(inside, network.routing.metric)
-    _refuse_mixed_mtus(scenario, segments.values())
+    _refuse_mixed_mtus(segments.values())
     return Topology(scenario, wires, ports, list(segments.values()))
 
 
@@ -85,7 +85,7 @@ def _segment_numbers(scenario: Scenario, names: list[LinkName]) -> list[int]:
                 cycles.append((("network", "links", key), message))
             parent[b] = a
     if cycles:
-        raise error_at(scenario, cycles)
+        raise FieldMistakesError(*cycles)
     first: dict[str, int] = {}
     return [
         next((first.setdefault(root(node), index) for node in (name.a, name.b) if node in switches), index)
@@ -102,7 +102,7 @@ def _refuse_isolated_nodes(scenario: Scenario, ports: dict[str, list[Port]]) -> 
         if not ports[node]
     ]
     if mistakes:
-        raise error_at(scenario, mistakes)
+        raise FieldMistakesError(*mistakes)
 
 
 def _refuse_large_bridges(scenario: Scenario, ports: dict[str, list[Port]]) -> None:
@@ -120,7 +120,7 @@ def _refuse_large_bridges(scenario: Scenario, ports: dict[str, list[Port]]) -> N
             )
             mistakes.append((("network", "switches", switch), message))
     if mistakes:
-        raise error_at(scenario, mistakes)
+        raise FieldMistakesError(*mistakes)
 
 
 def _name_interfaces(ports: dict[str, list[Port]]) -> None:
@@ -147,7 +147,7 @@ def _build_tree(segment: Segment, ports: dict[str, list[Port]], switches: set[st
                 waiting.append(below.node)
 
 
-def _refuse_mixed_mtus(scenario: Scenario, segments: Iterable[Segment]) -> None:
+def _refuse_mixed_mtus(segments: Iterable[Segment]) -> None:
     """Refuse a segment with several MTUs: a bridge silently drops frames that are too large for a port."""
     mistakes = []
     for segment in segments:
@@ -160,7 +160,7 @@ def _refuse_mixed_mtus(scenario: Scenario, segments: Iterable[Segment]) -> None:
                 )
                 mistakes.append((("network", "links", link.key, "mtu"), message))
     if mistakes:
-        raise error_at(scenario, mistakes)
+        raise FieldMistakesError(*mistakes)
 
 
 def way(source: Port, target: Port) -> list[Port]:

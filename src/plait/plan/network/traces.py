@@ -9,7 +9,7 @@ from plait.frames import frame_bytes
 from plait.scenario.fields.conditions import Conditions, Loss
 from plait.scenario.fields.links import LinkSpec
 from plait.scenario.fields.traces import OPPORTUNITY_BYTES, Opportunities, Rows
-from plait.scenario.located import error_at
+from plait.scenario.mistakes import FieldMistakesError
 from plait.units import Rate
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Step:
 def followed(scenario: Scenario, key: str, link: LinkSpec) -> LinkSpec:
     """Return the link with the conditions that its traces give at the start, for each direction.
 
-    Raise ScenarioError if a file was not read, or if both the trace and the link give a condition.
+    Raise FieldMistakesError if a file was not read, or if both the trace and the link give a condition.
     """
     both = {forward: link.conditions(forward=forward) for forward in (True, False)}
     if not any(conditions.trace for conditions in both.values()):
@@ -61,7 +61,7 @@ def followed(scenario: Scenario, key: str, link: LinkSpec) -> LinkSpec:
         try:
             sides[forward] = _followed(scenario, conditions)
         except ValueError as wrong:
-            raise error_at(scenario, [(("network", "links", key), str(wrong))]) from wrong
+            raise FieldMistakesError((("network", "links", key), str(wrong))) from wrong
     common = {name: getattr(link, name) for name in LinkSpec.model_fields}
     return LinkSpec.model_construct(**(common | {"forward": sides[True], "backward": sides[False]}))
 

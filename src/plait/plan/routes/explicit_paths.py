@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from plait.plan.network.topology import way
-from plait.scenario.located import error_at
+from plait.scenario.mistakes import FieldMistakesError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +55,7 @@ class ExplicitPaths:
 
 
 def explicit_paths(topology: Topology) -> ExplicitPaths:
-    """Return every path that a flow names. Raise ScenarioError for impossible ones."""
+    """Return every path that a flow names. Raise FieldMistakesError for impossible ones."""
     paths = ExplicitPaths({}, {})
     mistakes = []
     for i, entry in enumerate(topology.scenario.traffic):
@@ -74,7 +74,7 @@ def explicit_paths(topology: Topology) -> ExplicitPaths:
         message = f"there are {len(paths.pins) // 2} paths; a network has at most {MAX_PINS // 2}"
         mistakes.append((("traffic",), message))
     if mistakes:
-        raise error_at(topology.scenario, mistakes)
+        raise FieldMistakesError(*mistakes)
     return paths
 
 

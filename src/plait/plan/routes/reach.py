@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from plait.plan.network.topology import delay_ns, every_way, way
 from plait.plan.routes.static_routes import statics
-from plait.scenario.located import error_at
+from plait.scenario.mistakes import FieldMistakesError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,7 +127,7 @@ class Reach:
     def _walk_from(self, router: str, target: Port) -> list[Port] | None:
         """Return the ports left by a packet from `router` to `target`; None: it cannot arrive.
 
-        Raises ScenarioError if static routes form a loop.
+        Raises FieldMistakesError if static routes form a loop.
         """
         ports: list[Port] = []
         passed = [router]
@@ -147,7 +147,7 @@ class Reach:
         static = next(given, None)
         assert static is not None  # without given routes each hop is nearer to the target
         message = f"packets to {target.ip} would go in a circle: {' - '.join(routers)}; change a route of one of them"
-        raise error_at(self._topology.scenario, [(static.where, message)])
+        raise FieldMistakesError((static.where, message))
 
     def round_trip(self, client: Port, server: Port) -> tuple[list[Port], list[Port]] | None:
         """Return the ports left by packets from client to server, and by the answers; None: either cannot arrive."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING
 
-from plait.scenario.located import error_at
+from plait.scenario.mistakes import FieldMistakesError
 from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class _WrongRouteError(Exception):
 
 
 def statics(topology: Topology, gates_of: dict[Segment, list[Port]]) -> dict[str, list[Static]]:
-    """Return the given routes by node, the longest prefixes first. Raise ScenarioError for impossible ones."""
+    """Return the given routes by node, the longest prefixes first. Raise FieldMistakesError for impossible ones."""
     network = topology.scenario.network
     mistakes: list[tuple[tuple[str | int, ...], str]] = []
     routes: dict[str, list[Static]] = {}
@@ -66,7 +66,7 @@ def statics(topology: Topology, gates_of: dict[Segment, list[Port]]) -> dict[str
             if given:
                 routes[node] = sorted(given, key=lambda static: -static.to.prefixlen)
     if mistakes:
-        raise error_at(topology.scenario, mistakes)
+        raise FieldMistakesError(*mistakes)
     return routes
 
 

@@ -17,7 +17,7 @@ from plait.plan.model.plan import Route, Rule
 from plait.plan.routes.explicit_paths import explicit_paths
 from plait.plan.routes.path_rules import path_rules
 from plait.plan.routes.reach import Reach
-from plait.scenario.located import error_at
+from plait.scenario.mistakes import FieldMistakesError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +56,7 @@ class Routing:
                 f"{len(self.reach.routers)} routers may need {expected} routes; a plan has at most {MAX_ROUTES}: use "
                 "switches for some routers"
             )
-            raise error_at(self._topology.scenario, [(("network", "routers"), message)])
+            raise FieldMistakesError((("network", "routers"), message))
         routes: list[Route] = []
         rules: list[Rule] = []
         for host in network.hosts:
@@ -82,7 +82,7 @@ class Routing:
     def _refuse_too_many_routes(self, routes: list[Route]) -> None:
         if len(routes) > MAX_ROUTES:
             message = f"this network needs more than {MAX_ROUTES} routes; use fewer hosts, or switches for some routers"
-            raise error_at(self._topology.scenario, [(("network", "routers"), message)])
+            raise FieldMistakesError((("network", "routers"), message))
 
     def _own_table(self, port: Port) -> list[Route]:
         """Return the table of one interface: its subnet, the subnets behind routers, and an end.

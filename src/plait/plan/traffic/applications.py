@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from plait.scenario.located import error_at
+from plait.scenario.mistakes import FieldMistakesError
 from plait.seeds import derived
 from plait.traffic.spec import FieldError, SlotFacts
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def application(scenario: Scenario, slot: Slot, first: int, start_us: int, seed: int) -> Application:
     """Return the job of the flow of `slot` with this start; `first` is the flow that is part 0 of the same.
 
-    Raises ScenarioError for a file that was not read, or is of no use.
+    Raises FieldMistakesError for a file that was not read, or is of no use.
     """
     entry = scenario.traffic[slot.entry]
     facts = SlotFacts(
@@ -35,7 +35,7 @@ def application(scenario: Scenario, slot: Slot, first: int, start_us: int, seed:
         return cast("Application", entry.flow.job(facts))
     except FieldError as problem:
         place = ("traffic", slot.entry, entry.key, problem.field)
-        raise error_at(scenario, [(place, str(problem))]) from None
+        raise FieldMistakesError((place, str(problem))) from None
 
 
 def messages(flow: Flow) -> int:

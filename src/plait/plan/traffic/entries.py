@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from plait.plan.mptcp.pm_state import InitialSubflow
 from plait.plan.traffic.flow_paths import directed
-from plait.scenario.located import error_at
+from plait.scenario.mistakes import FieldMistakesError
 from plait.traffic.spec import ConnectionSpec
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Entry:
                 f"{client} has {many[0]} interfaces and {server} has {many[1]}: {prod(many)} pairs of addresses; "
                 f"plait examines at most {MAX_PAIRS}: let other hosts send, or remove links"
             )
-            raise error_at(self.scenario, [(("traffic", self.index, self.key, "to"), message)])
+            raise FieldMistakesError((("traffic", self.index, self.key, "to"), message))
 
     def _initial_pair(self, topology: Topology, routing: Routing, client: str, server: str) -> Pair:
         """Return the pair of the initial subflow: the first usable one that satisfies `via`, `bind` and `connect`."""
@@ -78,7 +78,7 @@ class Entry:
                 f"{self.spec.to} cannot be reached from {self.spec.from_}; connect them by links, and declare nodes "
                 "that forward under routers, because hosts do not"
             )
-            raise error_at(self.scenario, [((*here, "to"), message)])
+            raise FieldMistakesError(((*here, "to"), message))
         fitting = self._on_paths(routing)
         for field, fits in (("via", _starts_via), ("bind", _binds_to), ("connect", _connects_to)):
             wanted = getattr(self.spec, field)
@@ -88,7 +88,7 @@ class Entry:
             if not fitting:
                 path = f"no path from {client} to {server} {_FITS[field]} {wanted}"
                 message = f"{path}; leave {field} out, or choose another"
-                raise error_at(self.scenario, [((*here, field), message)])
+                raise FieldMistakesError(((*here, field), message))
         return fitting[0]
 
     def _on_paths(self, routing: Routing) -> list[Pair]:

@@ -12,7 +12,7 @@ from plait.plan.traffic.applications import application
 from plait.plan.traffic.flow_paths import directed, ideal_bps, paths_of
 from plait.plan.traffic.flow_slots import copies, slots, transport_of
 from plait.scenario.check.programs import program_name
-from plait.scenario.located import error_at
+from plait.scenario.mistakes import FieldMistakesError
 from plait.scenario.wording import nearest
 from plait.traffic.job import PATIENCE_US
 from plait.traffic.spec import ConnectionSpec
@@ -50,7 +50,7 @@ def flows(entries: list[Entry], topology: Topology, routing: Routing, manager: P
         spec = entry.spec
         first = number if slot.part == 0 else first
         if slot.turn == 0 and slot.part == 0:
-            before[slot.copy] = () if spec.after in programs else _preceding_flows(scenario, entry, names)
+            before[slot.copy] = () if spec.after in programs else _preceding_flows(entry, names)
         transport = transport_of(scenario, slot)
         carried, sender = entry.carried(slot), entry.sender_of(slot)
         paths, ideal = ways.paths_and_ideal(entry, transport, sender)
@@ -96,14 +96,14 @@ def nominal_start_us(scenario: Scenario, slot: Slot) -> int:
     return spec.start.us + spec.spread.us * slot.copy // copies(spec)
 
 
-def _preceding_flows(scenario: Scenario, entry: Entry, names: dict[str, list[int]]) -> tuple[int, ...]:
+def _preceding_flows(entry: Entry, names: dict[str, list[int]]) -> tuple[int, ...]:
     """Return the flows that an entry follows."""
     if entry.spec.after is None:
         return ()
     numbers = names.get(entry.spec.after)
     if numbers is None:
         message = f"no flow above is called '{entry.spec.after[:60]}'; {nearest(entry.spec.after, names) or 'name one'}"
-        raise error_at(scenario, [(("traffic", entry.index, entry.key, "after"), message)])
+        raise FieldMistakesError((("traffic", entry.index, entry.key, "after"), message))
     return tuple(numbers)
 
 
@@ -112,7 +112,7 @@ def _register_names(scenario: Scenario, slot: Slot, number: int, names: dict[str
     traffic = scenario.traffic[slot.entry]
     if slot.name in names:
         message = f"there is a flow '{slot.name}' above already; give this entry another name"
-        raise error_at(scenario, [(("traffic", slot.entry, traffic.key), message)])
+        raise FieldMistakesError((("traffic", slot.entry, traffic.key), message))
     names[slot.name] = [number]
     whole = traffic.flow.name or f"{traffic.kind}{slot.entry + 1}"
     if whole != slot.name:
@@ -130,7 +130,7 @@ def _socket(entry: Entry, transport: str) -> SocketOptions:
     for field, option in _options_refused_by_mptcp(entry) if transport == "mptcp" else ():
         if getattr(spec, field) is not None:
             message = f"Linux 6.12 refuses {option} on MPTCP sockets; leave it out, or set transport: tcp"
-            raise error_at(entry.scenario, [(("traffic", entry.index, entry.key, field), message)])
+            raise FieldMistakesError((("traffic", entry.index, entry.key, field), message))
     if not isinstance(spec, ConnectionSpec):
         return common
     of_tcp = {

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.scenario.located import error_at
+from plait.scenario.mistakes import FieldMistakesError
 
 if TYPE_CHECKING:
     from plait.plan.mptcp.path_manager import PathManager
-    from plait.plan.network.model import Topology
     from plait.plan.routes.reach import Reach
     from plait.plan.traffic.entries import Entry
 
 
-def check_subflows(topology: Topology, reach: Reach, entries: list[Entry], manager: PathManager) -> None:
-    """Refuse paths without a subflow. Raise ScenarioError."""
+def check_subflows(reach: Reach, entries: list[Entry], manager: PathManager) -> None:
+    """Refuse paths without a subflow. Raise FieldMistakesError."""
     mistakes = []
     for entry in entries:
         opened = manager.pairs(entry.initial) if entry.uses_mptcp else [entry.initial.pair]
@@ -29,4 +28,4 @@ def check_subflows(topology: Topology, reach: Reach, entries: list[Entry], manag
                 )
                 mistakes.append((("traffic", entry.index, entry.key, "paths", j), message))
     if mistakes:
-        raise error_at(topology.scenario, mistakes)
+        raise FieldMistakesError(*mistakes)

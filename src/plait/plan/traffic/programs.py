@@ -9,7 +9,7 @@ from plait.plan.model.plan import HostName
 from plait.plan.model.programs import Program, ProgramFile, Ready, Stop
 from plait.plan.traffic.flow_slots import copies
 from plait.scenario.check.programs import program_name
-from plait.scenario.located import error_at
+from plait.scenario.mistakes import FieldMistakesError
 
 if TYPE_CHECKING:
     from plait.plan.network.model import Topology
@@ -74,7 +74,7 @@ def _file(scenario: Scenario, number: int, directory: str, path: str) -> Program
         message = (
             f"the file '{content.input}' has not been read; read the scenario with plait.scenario.read.load"
         )
-        raise error_at(scenario, [(("programs", number, "files", path, "input"), message)])
+        raise FieldMistakesError((("programs", number, "files", path, "input"), message))
     return ProgramFile(path=where, input=facts.name)
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from plait.scenario.fields.network import InputFile
 from plait.scenario.fields.programs import InputContent
 from plait.scenario.fields.traces import MAX_TRACE_BYTES, TraceSpec, read_trace
-from plait.scenario.located import error_at
+from plait.scenario.mistakes import FieldMistakesError
+from plait.scenario.source import locating
 from plait.scenario.vary.text import varied_fields
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ MAX_FILE_BYTES = 2**40
 MAX_SCHEDULER_BYTES = 65_536
 
 
+@locating
 def input_files(
     scenario: Scenario, folder: Path, places: Mapping[str, Path] | None = None
 ) -> dict[str, InputFile]:
@@ -45,7 +47,7 @@ def input_files(
         except ValueError as error:
             mistakes.append((where, f"'{reference}': {error}"))
     if mistakes:
-        raise error_at(scenario, mistakes)
+        raise FieldMistakesError(*mistakes)
     return files
 
 

@@ -19,6 +19,7 @@ from plait.scenario.generators import with_traffic
 from plait.scenario.generators.written import names as made_names
 from plait.scenario.generators.written import plain
 from plait.scenario.messages import mistakes_in
+from plait.scenario.mistakes import FieldMistakesError
 from plait.scenario.read import document, placeholders
 from plait.scenario.scenario import Scenario
 from plait.scenario.source import Source
@@ -26,7 +27,7 @@ from plait.scenario.spelling import rewritten, rewritten_path
 from plait.scenario.vary.overrides import NAMED, Choice, Override, assign
 from plait.scenario.vary.text import count_cases, field_path, varied_fields, zipped_with
 from plait.scenario.vary.unvaried import without_unvaried, without_unvaried_figures
-from plait.scenario.vary.variants import NoSuchField, TooMany, Variants, WrongVariant
+from plait.scenario.vary.variants import NoSuchField, TooMany, Variants
 from plait.scenario.wording import abbreviated
 
 if TYPE_CHECKING:
@@ -347,7 +348,7 @@ def _made(variants: Variants, settings: dict[str, Any]) -> Scenario | FieldMista
     """Return the scenario with these values, or its first mistake."""
     try:
         return variants.make(settings)
-    except WrongVariant as error:
+    except FieldMistakesError as error:
         return error.mistakes[0]
 
 

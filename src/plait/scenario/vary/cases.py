@@ -9,10 +9,11 @@ from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from plait.scenario.located import error_at
+from plait.scenario.mistakes import FieldMistakesError
+from plait.scenario.source import locating
 from plait.scenario.vary.combinations import fields_of, rows
 from plait.scenario.vary.text import field_path
-from plait.scenario.vary.variants import NoSuchField, TooMany, Variants, WrongVariant
+from plait.scenario.vary.variants import NoSuchField, TooMany, Variants
 from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Case:
         return where
 
 
+@locating
 def expand(scenario: Scenario) -> list[Case]:
     """Return the cases of a scenario, the baseline first; the last field under `vary` changes fastest.
 
@@ -59,7 +61,7 @@ def expand(scenario: Scenario) -> list[Case]:
     try:
         variants.foresee_generated([_values(fields_of(row)) for row in combinations])
     except TooMany as wrong:
-        raise error_at(scenario, [(("vary",), str(wrong))]) from wrong
+        raise FieldMistakesError((("vary",), str(wrong))) from wrong
     values: dict[str, dict[int, object]] = {}
     for row in combinations:
         for key, choice in row.items():
@@ -77,7 +79,7 @@ def expand(scenario: Scenario) -> list[Case]:
         settings = {key: _named(key, choice.value) for key, choice in row.items()}
         fields = fields_of(row)
         varied = tuple((field_path(key), choice.where) for key, choice in fields.items())
-        cases.append(Case(name, settings, _case_scenario(scenario, variants, fields), varied))
+        cases.append(Case(name, settings, _case_scenario(variants, fields), varied))
     _check_labels(scenario, [case.name for case in cases])
     return _baseline_first(scenario, cases)
 
@@ -91,18 +93,18 @@ def _values(row: Row) -> dict[str, object]:
     return {key: choice.value for key, choice in row.items()}
 
 
-def _case_scenario(scenario: Scenario, variants: Variants, row: Row) -> Scenario:
+def _case_scenario(variants: Variants, row: Row) -> Scenario:
     """Return the scenario with the values of a row of fields."""
     try:
         return variants.make(_values(row))
     except NoSuchField as wrong:
-        raise error_at(scenario, [(row[wrong.path].where[:-1], str(wrong))]) from wrong
+        raise FieldMistakesError((row[wrong.path].where[:-1], str(wrong))) from wrong
     except TooMany as wrong:
-        raise error_at(scenario, [(("vary",), str(wrong))]) from wrong
-    except WrongVariant as wrong:
+        raise FieldMistakesError((("vary",), str(wrong))) from wrong
+    except FieldMistakesError as wrong:
         where, problem = wrong.mistakes[0]
         place = _varied_value(row, where)
-        raise error_at(scenario, [(place, f"{'.'.join(map(str, where))}: {problem}")]) from wrong
+        raise FieldMistakesError((place, f"{'.'.join(map(str, where))}: {problem}")) from wrong
 
 
 def _varied_value(row: Row, where: Sequence[str | int]) -> tuple[str | int, ...]:
@@ -127,7 +129,7 @@ def _check_labels(scenario: Scenario, names: list[str]) -> None:
         if name not in known
     ]
     if wrong:
-        raise error_at(scenario, wrong)
+        raise FieldMistakesError(*wrong)
 
 
 def _baseline_first(scenario: Scenario, cases: list[Case]) -> list[Case]:
@@ -139,7 +141,7 @@ def _baseline_first(scenario: Scenario, cases: list[Case]) -> list[Case]:
     names = [case.name for case in cases]
     hint = nearest(scenario.baseline, names) or f"the first case is {names[0]}"
     problem = f"there is no case '{scenario.baseline[:80]}'; {hint}"
-    raise error_at(scenario, [(("baseline",), problem)])
+    raise FieldMistakesError((("baseline",), problem))
 
 
 def _short_names(keys: list[str]) -> dict[str, str]:

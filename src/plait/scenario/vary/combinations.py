@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from plait.scenario.located import error_at
+from plait.scenario.mistakes import FieldMistakesError
 from plait.scenario.vary.ranges import read_range
 from plait.seeds import derived
 
@@ -136,10 +136,10 @@ def _without(scenario: Scenario, crossed: list[Row]) -> list[Row]:
         if len(left) == len(kept) and not any(_fits(row, excluded) for row in crossed):
             settings = ", ".join(f"{key}={'|'.join(map(str, values))}" for key, values in case.items())
             remedy = "write the values as they stand in the names of cases (`plait plan`)"
-            raise error_at(scenario, [(("vary", "exclude", i), f"no case has {settings[:120]}; {remedy}")])
+            raise FieldMistakesError((("vary", "exclude", i), f"no case has {settings[:120]}; {remedy}"))
         kept = left
     if not kept:
-        raise error_at(scenario, [(("vary", "exclude"), "exclude removes every case; exclude fewer")])
+        raise FieldMistakesError((("vary", "exclude"), "exclude removes every case; exclude fewer"))
     return kept
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ValidationError
 
 from plait.scenario.messages import mistakes_in
+from plait.scenario.mistakes import FieldMistakesError
 from plait.scenario.scenario import Scenario
 from plait.scenario.vary.overrides import assign
 from plait.scenario.vary.text import field_path
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from plait.scenario.generators.written import Written
-    from plait.scenario.mistakes import FieldMistake
 
 WHOLE = ("vary", "baseline", "judge", "across", "figures", "labels", "published")
 """Fields of the whole study, which a case does not have."""
@@ -31,15 +31,7 @@ MAX_FORESEEN = 64
 """Most combinations of generated parts that `foresee_generated` counts before all variants are made."""
 
 
-class WrongVariant(Exception):  # noqa: N818  # it carries all mistakes
-    """A variant is not a valid scenario."""
-
-    def __init__(self, mistakes: list[FieldMistake]) -> None:
-        super().__init__(mistakes[0][1])
-        self.mistakes = mistakes
-
-
-class NoSuchField(Exception):  # noqa: N818  # the same
+class NoSuchField(Exception):  # noqa: N818  # it carries the path
     """A varied path matches no field."""
 
     def __init__(self, path: str, message: str) -> None:
@@ -86,7 +78,7 @@ class Variants:
         for alike in groups.values():
             try:
                 total += len(alike) * (_count_parts(self.make(alike[0])) + len(alike[0]))
-            except (WrongVariant, NoSuchField):
+            except (FieldMistakesError, NoSuchField):
                 return  # making all variants reports it with its place
         self._parts = 0
         self._refuse_above(total)
@@ -94,7 +86,7 @@ class Variants:
     def make(self, settings: Mapping[str, Any]) -> Scenario:
         """Return the scenario with these values, by the paths of their fields.
 
-        Raises WrongVariant; NoSuchField for a path without a match; TooMany if all variants together exceed
+        Raises FieldMistakesError; NoSuchField for a path without a match; TooMany if all variants together exceed
         MAX_PARTS.
         """
         self._parts += len(settings)
@@ -110,7 +102,7 @@ class Variants:
         except ValidationError as error:
             self._count(self._scenario)
             mistakes = mistakes_in(error, Scenario)
-            raise WrongVariant(kept.relocated(mistakes) if kept is not None else mistakes) from error
+            raise FieldMistakesError(*(kept.relocated(mistakes) if kept is not None else mistakes)) from error
         self._count(variant)
         return variant.attached(source=self._scenario.source, files=self._scenario.files, written=kept)
 

@@ -31,8 +31,8 @@ from plait.plan.traffic.programs import ENVIRONMENT, end_us, host_names, memory_
 from plait.plan.traffic.prototypes import prototype_programs
 from plait.scenario.check.references import MAX_LINKS
 from plait.scenario.fields.nodes import Host
+from plait.scenario.located import located, locating
 from plait.scenario.mistakes import FieldMistakesError
-from plait.scenario.source import located, locating
 from plait.seeds import SEED_BITS, derived
 
 if TYPE_CHECKING:

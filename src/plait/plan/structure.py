@@ -16,7 +16,7 @@ from plait.plan.traffic.flow_slots import slots, transport_of
 from plait.plan.traffic.flows import Ways
 from plait.plan.traffic.missing_subflows import absent
 from plait.plan.traffic.program_paths import ProgramPairs
-from plait.scenario.source import locating
+from plait.scenario.located import locating
 
 if TYPE_CHECKING:
     from plait.plan.model.plan import Path

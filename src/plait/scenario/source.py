@@ -1,23 +1,16 @@
-"""The places of a scenario's fields in its text, and the errors that locate mistakes there."""
+"""The places of a scenario's fields in its text, for located mistakes."""
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import wraps
-from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING
 
-from plait.errors import Mistake, ScenarioError
-from plait.scenario.mistakes import FieldMistakesError
+from plait.errors import Mistake
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from plait.scenario.mistakes import Where
-    from plait.scenario.model import ScenarioModel
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -58,25 +51,3 @@ class Source:
         begin = self.places.get(())
         line, column = (begin.line, begin.column) if begin is not None else (None, None)
         return Mistake(self.name, line, column, path, message)
-
-
-@contextmanager
-def located(scenario: ScenarioModel) -> Iterator[None]:
-    """Raise mistakes of fields in the body as a ScenarioError, with their places if `scenario` comes from a text."""
-    try:
-        yield
-    except FieldMistakesError as wrong:
-        source = scenario.source or Source("")
-        places = [source.mistake(scenario.place(where), problem) for where, problem in wrong.mistakes]
-        raise ScenarioError(places) from wrong
-
-
-def locating(function: Callable[P, T]) -> Callable[P, T]:
-    """Return the function with its mistakes of fields located in the text of the scenario, its first argument."""
-
-    @wraps(function)
-    def raising_located(*args: P.args, **kwargs: P.kwargs) -> T:
-        with located(cast("ScenarioModel", args[0])):
-            return function(*args, **kwargs)
-
-    return raising_located

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from plait.analysis.metrics.trial import trial_metrics
-from plait.plan.shell.ovs import flow
+from plait.plan.shell.script import ovs_flow
 
 if TYPE_CHECKING:
     from conftest import Ran, RunTrial
@@ -87,7 +87,7 @@ def test_the_two_layer_tree_uses_every_parallel_link_by_the_plans_flows(run_tria
     up = [f"e1->c{core}{number}" for core in (1, 2) for number in ("", "#2", "#3")]
     assert all(packets[link] > 200 for link in up), {link: packets[link] for link in up}
     for path in ran.plan.network.datapaths:
-        planned = {",actions:".join(flow(path, rule)) for rule in path.rules}
+        planned = {",actions:".join(ovs_flow(path, rule)) for rule in path.rules}
         rows = ran.tables["counters"].filter(
             (pl.col("node") == path.netns) & pl.col("counter").str.starts_with("flow ")
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from plait.plan.shell.ovs import flow
+from plait.plan.shell.script import ovs_flow
 
 if TYPE_CHECKING:
     from conftest import Ran, RunTrial
@@ -55,7 +55,7 @@ def test_the_kernel_has_the_plans_flows_and_uses_every_parallel_link(run_trial: 
     ran = run_trial(FABRIC)
     assert len(ran.plan.network.datapaths) == 4
     for path in ran.plan.network.datapaths:
-        planned = [",actions:".join(flow(path, rule)) for rule in path.rules]
+        planned = [",actions:".join(ovs_flow(path, rule)) for rule in path.rules]
         assert len(set(planned)) == len(planned)
         assert set(dumped(ran, path.netns)) == set(planned)
     packets = carried(ran)

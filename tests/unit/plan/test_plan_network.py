@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plait.plan.traffic.maxflow import maximum_flow
+from plait.plan.traffic.flow_paths import maximum_flow
 from scenario_samples import ISLANDS, MESH, TWO, WORK_S, direct, mistakes_as_text, plan_of
 
 if TYPE_CHECKING:

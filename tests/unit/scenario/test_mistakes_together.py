@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plait.scenario.read import placeholders
+from plait.scenario.read.parse import valid_flow
 from plait.traffic.kinds import KEYS, Traffic
 from scenario_samples import mistakes, mistakes_as_text
 
@@ -144,10 +144,8 @@ def test_no_message_ends_in_the_middle() -> None:
 
 @pytest.mark.parametrize("kind", KEYS.values())
 def test_what_stands_for_a_wrong_flow_is_right_itself(kind: str) -> None:
-    entry = placeholders.flow(
-        {kind: {"from": "h1", "to": "h3", "name": "x", "via": "h1-s1"}}, (), ["h1", "h3"]
-    )
+    entry = valid_flow({kind: {"from": "h1", "to": "h3", "name": "x", "via": "h1-s1"}}, (), ["h1", "h3"])
     flow = Traffic.model_validate(entry).flow
     assert (flow.from_, flow.to, flow.name, flow.via) == ("h1", "h3", "x", "h1-s1")
-    alone = placeholders.flow({kind: {"from": "h9"}}, ("traffic", 0, kind, "from"), ["h1", "h3"])
+    alone = valid_flow({kind: {"from": "h9"}}, ("traffic", 0, kind, "from"), ["h1", "h3"])
     assert Traffic.model_validate(alone).flow.from_ != Traffic.model_validate(alone).flow.to

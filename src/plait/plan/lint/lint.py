@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from plait.cautions import Code
-from plait.plan.lint import event_warnings, flow_warnings, link_warnings, subflow_warnings, unused_settings
+from plait.plan.lint import flow_warnings, link_warnings, subflow_warnings, unused_settings
 from plait.plan.lint.finding import LintFinding
 from plait.scenario.source import Source
 from plait.seeds import trial_seed
@@ -45,7 +45,7 @@ def lint(case: CasePlan, seed: int = 1) -> list[LintFinding]:
         *subflow_warnings.lint(scenario, plan, case.missing),
         *flow_warnings.lint(scenario, plan),
         *link_warnings.lint(plan),
-        *event_warnings.lint(scenario, plan),
+        *link_warnings.lint_events(scenario, plan),
         *unused_settings.lint(scenario, plan),
         *_prompt_halts(plan),
     ]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from plait.cautions import Code
 from plait.plan.lint.finding import LintFinding
-from plait.plan.lint.traffic_end import end_us
 from plait.scenario.fields.events import happenings
 
 if TYPE_CHECKING:
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from plait.plan.model.plan import Flow, Plan
     from plait.scenario import Scenario
     from plait.scenario.mistakes import Where
+
 
 _OF_SOCKETS = (
     ("mptcp", "scheduler", "scheduler", ("mptcp",)),
@@ -212,3 +212,23 @@ def _ecn(plan: Plan, direction: LinkDirection, field: Where) -> Iterator[LintFin
             "set sysctls: {net.ipv4.tcp_ecn: 1}",
             (*field, "aqm"),
         )
+
+
+def end_us(plan: Plan) -> int:
+    """Return the time after which no flow sends, and the trial's last time if only the trial shows it."""
+    if plan.programs:
+        return plan.end_us
+    ends: dict[int, int | None] = {}
+    for flow in plan.flows:
+        ends[flow.id] = _end_us(flow, ends)
+    known = [end for end in ends.values() if end is not None]
+    return min(max(known), plan.end_us) if known and len(known) == len(ends) else plan.end_us
+
+
+def _end_us(flow: Flow, ends: dict[int, int | None]) -> int | None:
+    begins = [ends.get(number) for number in flow.after] or [0]
+    lasts = flow.application.ends_us
+    if lasts is None or flow.after_programs:
+        return None
+    known = [begin for begin in begins if begin is not None]
+    return max(known) + flow.start_us + lasts if len(known) == len(begins) else None

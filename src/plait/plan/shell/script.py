@@ -22,7 +22,6 @@ from plait.plan.model.plan import ChangeQdisc, SetDevice
 from plait.plan.model.qdiscs import Tbf
 from plait.plan.network import middlebox
 from plait.plan.network.sysctls import ALLOWED_CONGESTION_CONTROL
-from plait.plan.shell import ovs
 from plait.plan.shell.command import command_in
 from plait.plan.shell.tc import conditions, qdisc_command
 from plait.plan.shell.traffic import programs, traffic
@@ -30,9 +29,11 @@ from plait.plan.shell.traffic import programs, traffic
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from plait.plan.model.forwarding import Datapath, FlowRule
     from plait.plan.model.links import VethEnd
     from plait.plan.model.mptcp import Endpoint, Mptcp
     from plait.plan.model.plan import Action, Network, Plan, Route, Veth
+
 
 _ABOUT = """\
 #!/bin/sh
@@ -150,7 +151,7 @@ def _datapaths(network: Network) -> Iterator[str]:
         for number, port in enumerate(path.ports, start=1):
             yield f"{dpctl} add-if {quote(path.ifname)} {quote(f'{port},port_no={number}')}"
         for rule in path.rules:
-            matched, actions = ovs.flow(path, rule)
+            matched, actions = ovs_flow(path, rule)
             yield f"{dpctl} add-flow {quote(path.ifname)} {quote(matched)} {quote(actions)}"
         if path.learning:
             yield "# only ovs-vswitchd learns addresses: add the ports to one of its bridges instead (ovs-vsctl)"
@@ -252,3 +253,24 @@ def device_commands(action: SetDevice) -> Iterator[str]:
         yield command_in(action.netns, "ip", "address", "add", address, *device, "nodad")
     for route in action.routes:
         yield _route(route)
+
+
+def ovs_flow(datapath: Datapath, rule: FlowRule) -> tuple[str, str]:
+    """Return the match of a flow and its actions; ports appear as numbers."""
+    numbers = {port: number for number, port in enumerate(datapath.ports, start=1)}
+    matched = [f"recirc_id({_hex(rule.recirculation)})"]
+    if rule.in_port is not None:
+        matched.append(f"in_port({numbers[rule.in_port]})")
+    if rule.hash_mask is not None:
+        matched.append(f"dp_hash({_hex(rule.hash)}/{_hex(rule.hash_mask)})")
+    if rule.destination is not None:
+        matched.append(f"eth(dst={rule.destination})")
+    actions = []
+    if rule.hash_basis is not None:
+        actions = [f"hash(sym_l4({rule.hash_basis}))", f"recirc({_hex(rule.recirculate)})"]
+    actions += [str(numbers[port]) for port in rule.output]
+    return ",".join(matched), ",".join(actions) or "drop"
+
+
+def _hex(value: int) -> str:
+    return "0" if value == 0 else hex(value)

@@ -1,4 +1,4 @@
-"""Check events: the links exist, and are in a state in which the event has an effect."""
+"""Check events: the links exist, and are in a state in which the event has an effect; hosts have what it changes."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ from typing import TYPE_CHECKING
 
 from plait.scenario.check.conditions import condition_mistakes
 from plait.scenario.fields.conditions import Conditions
-from plait.scenario.fields.events import MAX_EVENTS, happenings
+from plait.scenario.fields.events import MAX_EVENTS, happenings, host_happenings
+from plait.scenario.fields.host_events import EndpointChange
+from plait.scenario.fields.settings import EndpointSpec
+from plait.scenario.names import is_address
 from plait.scenario.wording import nearest
 from plait.units import Duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from plait.scenario.fields.events import Happening
+    from plait.scenario.fields.events import Happening, HostHappening
     from plait.scenario.mistakes import FieldMistake
     from plait.scenario.model import ScenarioModel
     from plait.scenario.names import LinkName
+
 
 WITHOUT_STATES = "without_states"
 """Key of pydantic's validation context: set if events are missing, so the states of links are unknown."""
@@ -165,3 +169,36 @@ class _LinkState:
         if not any(change.change.given(forward=forward) for forward in (True, False)):
             mistakes.append((change.where, "the event sets nothing; add a condition, such as rate: 2mbit"))
         yield from dict.fromkeys(mistakes)
+
+
+def check_host_events(scenario: ScenarioModel, links_of: Mapping[str, set[str]]) -> Iterator[FieldMistake]:
+    """Yield mistakes that need no addresses: unknown nodes and links, and endpoints that the kernel does not manage."""
+    hosts, nodes = scenario.network.hosts, {**scenario.network.hosts, **scenario.network.routers}
+    for change in host_happenings(scenario.events):
+        names, kind = (nodes, "host or router") if change.what == "sysctls" else (hosts, "host")
+        if change.host not in names:
+            field = change.where[:4]
+            yield field, f"no {kind} is called '{change.host[:40]}'; {nearest(change.host, names)}"
+        elif change.what != "sysctls" and scenario.mptcp.subflows_per_path > 1:
+            yield (
+                change.where[:3],
+                "with subflows_per_path plait opens all subflows at the beginning; remove one of the two",
+            )
+        elif change.what in ("remove", "change", "add"):
+            yield from _endpoint_mistakes(change, links_of.get(change.host, set()))
+
+
+def _endpoint_mistakes(change: HostHappening, links: set[str]) -> Iterator[FieldMistake]:
+    """Yield mistakes in the link or the address of an endpoint."""
+    if isinstance(change.detail, str):
+        if change.detail not in links and not is_address(change.detail):
+            guess = nearest(change.detail, links)
+            message = f"{change.host} has no link '{change.detail[:40]}', nor is that an address; {guess}"
+            yield change.where, message
+        return
+    assert isinstance(change.detail, (EndpointChange, EndpointSpec))
+    link, address = change.detail.link, change.detail.address
+    if link is not None and link not in links:
+        yield (*change.where, "link"), f"{change.host} has no link '{link[:40]}'; {nearest(link, links)}"
+    if address is not None and not is_address(address):
+        yield (*change.where, "address"), f"'{address[:40]}' is not an address; write for example 10.0.1.1"

@@ -1,21 +1,26 @@
-"""Check figures: existing metrics, fields that vary, and unique names."""
+"""Check what a study reports: figures, `judge`, `across` and published values.
+
+Metrics exist and have a better direction, fields vary, and nothing occurs twice.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any
 
-from plait.metrics import FIGURE_METRICS
+from plait.metrics import FIGURE_METRICS, JUDGED_METRICS, is_judged, judged_metric
 from plait.scenario.fields.figures import OVER_TIME, RESERVED
 from plait.scenario.vary.text import setting_names
 from plait.scenario.vary.unvaried import field_named
-from plait.scenario.wording import nearest
+from plait.scenario.wording import closest, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from plait.scenario.fields.figures import FigureSpec
     from plait.scenario.mistakes import FieldMistake, Where
+    from plait.scenario.model import ScenarioModel
+    from plait.units import Ratio
 
 
 NO_Y = {"y": "its other axis is the metric; remove it"}
@@ -102,3 +107,59 @@ def _not_varied(name: str, varied: Sequence[str]) -> str:
     if not varied:
         return f"'{name[:60]}' does not vary, nor does any other field; add vary"
     return f"'{name[:60]}' does not vary, or is ambiguous; {nearest(name, varied) or 'write the whole path'}"
+
+
+MOST = 0.5
+"""Greatest difference that can be the smallest one of interest."""
+
+
+def check_judge(metrics: Mapping[str, Ratio | None]) -> Iterator[FieldMistake]:
+    """Yield every mistake."""
+    seen: set[str] = set()
+    for text, margin in metrics.items():
+        if margin is not None and margin > MOST:
+            yield ("judge", text), f"{margin} is no small difference; write 0% to 50%, for example 1%"
+        name = judged_metric(text)
+        last = name.rpartition(".")[2]
+        if name in seen:
+            yield ("judge", text), f"'{text[:60]}' occurs twice; remove one"
+        elif last in FIGURE_METRICS and not is_judged(name):
+            better = "neither more nor less of it is better"
+            yield (
+                ("judge", text),
+                f"plait cannot judge by '{text[:60]}', because {better}; use figures to show it",
+            )
+        elif not is_judged(name):
+            near = closest(last, JUDGED_METRICS)
+            right = f"did you mean '{near}'?" if near else "docs/reference/compare.md lists those to judge by"
+            yield ("judge", text), f"there is no metric '{text[:60]}'; {right}"
+        seen.add(name)
+
+
+def check_across(names: Sequence[str], strata: Sequence[str]) -> Iterator[FieldMistake]:
+    """Yield the names in `across` of what is no named factor of the network."""
+    for i, name in enumerate(names):
+        if name not in strata:
+            there = nearest(name, strata) or "no named factor under vary changes the network; remove it"
+            yield (
+                ("across", i),
+                f"'{name[:60]}' is no named factor whose levels set fields of the network; {there}",
+            )
+
+
+def check_published(scenario: ScenarioModel) -> Iterator[FieldMistake]:
+    """Yield settings that do not vary, and groups that no flow has."""
+    if scenario.published is None:
+        return
+    varied = setting_names(scenario.vary)
+    groups = {entry.flow.group for entry in scenario.traffic if entry.flow.group is not None}
+    for i, value in enumerate(scenario.published.values):
+        here: Where = ("published", "values", i)
+        for name in value.case:
+            if name not in varied:
+                message = f"'{name[:60]}' does not vary; {nearest(name, varied) or 'remove it'}"
+                yield (*here, "case", name), message
+        for group in value.each:
+            if group not in groups:
+                message = f"no flow has the group '{group[:40]}'; {nearest(group, groups) or 'add group to the flows'}"
+                yield (*here, "each", group), message

@@ -8,14 +8,10 @@ from typing import TYPE_CHECKING
 
 from plait.frames import DEFAULT_MTU
 from plait.scenario.check.conditions import bucket_mistakes, link_mistakes, queue_mistakes
-from plait.scenario.check.events import check_events
-from plait.scenario.check.figures import check_figures
-from plait.scenario.check.host_events import check_host_events
-from plait.scenario.check.judge import check_across, check_judge
+from plait.scenario.check.events import check_events, check_host_events
+from plait.scenario.check.figures import check_across, check_figures, check_judge, check_published
 from plait.scenario.check.labels import check_labels
-from plait.scenario.check.programs import check_programs
-from plait.scenario.check.published import check_published
-from plait.scenario.check.traffic import check_traffic
+from plait.scenario.check.programs import check_programs, check_traffic
 from plait.scenario.names import LinkName, is_address, read_link_name
 from plait.scenario.vary.text import networks
 from plait.scenario.wording import nearest

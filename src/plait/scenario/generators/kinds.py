@@ -8,8 +8,7 @@ from plait.scenario.generators.access import BehindNat, TwoWans, WifiCellular
 from plait.scenario.generators.khalili import KhaliliA, KhaliliB, KhaliliC, TopologyA
 from plait.scenario.generators.paths import Dumbbell, NPaths
 from plait.scenario.generators.regions import Regions
-from plait.scenario.generators.swarm import Swarm
-from plait.scenario.generators.trees import FatTree, TwoLayerTree
+from plait.scenario.generators.trees import FatTree, Swarm, TwoLayerTree
 
 if TYPE_CHECKING:
     from plait.scenario.generators.base import Generator

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ValidationError
 
 from plait.scenario.fields.network import NetworkSpec
-from plait.scenario.generators import programs, traffic
+from plait.scenario.generators import traffic
 from plait.scenario.generators.kinds import KINDS
 from plait.scenario.messages import mistakes_in
 from plait.scenario.wording import nearest
@@ -80,7 +80,7 @@ def write_out(raw: dict[str, Any]) -> Written | None:
     generated = _kind(network) is not None or (isinstance(network, dict) and "generator" in network)
     listed = isinstance(entries, (list, tuple))
     flows = listed and any(_generated(entry) for entry in entries or ())
-    grouped = isinstance(run, (list, tuple)) and any(programs.is_group(entry) for entry in run)
+    grouped = isinstance(run, (list, tuple)) and any(traffic.is_group(entry) for entry in run)
     if not generated and not flows and not grouped:
         return None
     fields = dict(raw)
@@ -272,13 +272,13 @@ def _programs(entries: list[Any], nodes: list[str], origins: list[Where]) -> lis
     """Return the entries with those of several nodes written out, and fill `origins`. Raises GeneratorMistakes."""
     out: list[Any] = []
     mistakes: list[FieldMistake] = []
-    groups = programs.Groups()
+    groups = traffic.ProgramGroups()
     for i, asked in enumerate(entries):
         entry = groups.resolved(asked)
         members = [entry]
-        if programs.is_group(entry):
+        if traffic.is_group(entry):
             try:
-                members = programs.written_out(entry, nodes)
+                members = traffic.programs_of(entry, nodes)
             except ValueError as error:
                 mistakes.append((("programs", i, "node"), str(error)))
             groups.add(entry, members)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from plait.scenario.fields.network import InputFile
 from plait.scenario.fields.programs import InputContent
 from plait.scenario.fields.traces import MAX_TRACE_BYTES, TraceSpec, read_trace
+from plait.scenario.located import locating
 from plait.scenario.mistakes import FieldMistakesError
-from plait.scenario.source import locating
 from plait.scenario.vary.text import varied_fields
 
 if TYPE_CHECKING:

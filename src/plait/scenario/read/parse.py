@@ -20,7 +20,7 @@ from plait.scenario.generators.written import names as made_names
 from plait.scenario.generators.written import plain
 from plait.scenario.messages import mistakes_in
 from plait.scenario.mistakes import FieldMistakesError
-from plait.scenario.read import document, placeholders
+from plait.scenario.read import document
 from plait.scenario.scenario import Scenario
 from plait.scenario.source import Source
 from plait.scenario.spelling import rewritten, rewritten_path
@@ -29,11 +29,13 @@ from plait.scenario.vary.text import count_cases, field_path, varied_fields, zip
 from plait.scenario.vary.unvaried import without_unvaried, without_unvaried_figures
 from plait.scenario.vary.variants import NoSuchField, TooMany, Variants
 from plait.scenario.wording import abbreviated
+from plait.traffic.kinds import KEYS, SPECS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from plait.scenario.mistakes import FieldMistake, Where
+
 
 _ROUNDS = 5
 """Validations: fields, entries without wrong fields, parts against each other, and that without wrong parts."""
@@ -234,7 +236,7 @@ def _repaired(raw: dict[str, Any], wheres: Sequence[Where]) -> dict[str, Any]:
         holder, key = _innermost(rest, where)
         field = str(where[-1])
         if where == ("traffic",):
-            rest["traffic"] = [placeholders.flow(None, where, _hosts(rest))]
+            rest["traffic"] = [valid_flow(None, where, _hosts(rest))]
             continue
         if field in _HARMLESS and (holder is None or isinstance(holder, dict)):
             target = rest if holder is None else holder if key == field else holder[key]
@@ -253,9 +255,9 @@ def _replace_entry(rest: dict[str, Any], where: Where) -> None:
     """Replace the entry that contains the wrong field `where` by a valid one."""
     entries, number, hosts = rest[str(where[0])], where[1], _hosts(rest)
     if where[0] == "events":
-        entries[number] = placeholders.event(hosts)
+        entries[number] = valid_event(hosts)
     else:
-        valid = placeholders.flow if where[0] == "traffic" else placeholders.program
+        valid = valid_flow if where[0] == "traffic" else valid_program
         entries[number] = valid(entries[number], where, hosts)
 
 
@@ -366,3 +368,41 @@ def _sorted(mistakes: list[Mistake]) -> list[Mistake]:
         message = f"at least {len(distinct) - MAX_SHOWN} more mistakes follow; fix those above first"
         return [*distinct[:MAX_SHOWN], Mistake(cut.source, cut.line, cut.column, "", message)]
     return distinct
+
+
+_SMALLEST = {KEYS[kind]: spec.SMALLEST for kind, spec in SPECS.items()}
+"""The required fields of each kind of flow, without its ends."""
+_ENDS = ("from", "to")
+_AT_AN_END = ("via", "bind", "connect")
+
+
+def valid_flow(entry: object, where: Where, hosts: Sequence[str]) -> dict[str, Any]:
+    """Return a valid entry of the traffic for one with the wrong field `where`; `hosts` are all hosts."""
+    kinds = [kind for kind in _SMALLEST if isinstance(entry, dict) and isinstance(entry.get(kind), dict)]
+    kind = kinds[0] if len(kinds) == 1 else "bulk"
+    fields: dict[str, Any] = entry[kind] if len(kinds) == 1 and isinstance(entry, dict) else {}
+    field = where[3] if len(where) > 3 else None
+    kept = {name: fields[name] for name in (*_ENDS, "name") if name in fields and name != field}
+    if field not in _ENDS:
+        ends = _AT_AN_END[:1] if "via" in fields else _AT_AN_END[1:]
+        kept |= {name: fields[name] for name in ends if name in fields and name != field}
+    for name, other in (_ENDS, _ENDS[::-1]):
+        kept.setdefault(name, next((host for host in hosts if host != kept.get(other)), ""))
+    return {kind: {**_SMALLEST[kind], **kept}}
+
+
+def valid_event(hosts: Sequence[str]) -> dict[str, Any]:
+    """Return a valid event that changes nothing."""
+    return {"at": "0s", "sysctls": {host: {"net.ipv4.tcp_sack": 1} for host in hosts[:1]}}
+
+
+def valid_program(entry: object, where: Where, hosts: Sequence[str]) -> dict[str, Any]:
+    """Return a program that does nothing, with the fields to which others may refer, except the wrong field `where`."""
+    fields = entry if isinstance(entry, dict) else {}
+    kept = {
+        field: fields[field]
+        for field in ("name", "node", "transport")
+        if field in fields and field not in where[2:3] and (field != "transport" or "node" not in where[2:3])
+    }
+    names = {"name": f"entry-{where[1]}"} if "name" in where[2:3] else {}
+    return {"node": (hosts or [""])[0], **kept, **names, "run": "true", "wait": True}

@@ -9,6 +9,7 @@ import ast
 import inspect
 import json
 import sys
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from plait.parts import Part
@@ -28,6 +29,7 @@ def schema() -> dict[str, Any]:
     meanings = _meanings({kind.__module__ for kind in kinds.values()})
     for name, part in [("Scenario", body), *body["$defs"].items()]:
         _describe(kinds[name], part, meanings)
+    _share_fields(body)
     return {"$schema": DRAFT, **body, "title": "plait scenario"}
 
 
@@ -52,6 +54,23 @@ def _describe(kind: type[Part], part: dict[str, Any], meanings: dict[tuple[str, 
         meaning = next((meanings[base, attribute] for base in bases if (base, attribute) in meanings), None)
         if meaning is not None:
             body["description"] = f"{meaning} ({body['description']})" if "description" in body else meaning
+
+
+def _share_fields(body: dict[str, Any]) -> None:
+    """Move each field that several records have to `$defs`, under its name, and refer to it."""
+    holders = [part["properties"] for part in (body, *body["$defs"].values()) if "properties" in part]
+    users: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for holder in holders:
+        for field, content in holder.items():
+            users.setdefault((field, json.dumps(content, sort_keys=True)), []).append(holder)
+    for (field, _), alike in users.items():
+        if len(alike) == 1 or len(alike[0][field]) == 1:
+            continue
+        versions = (f"{field}.{number}" if number > 1 else field for number in count(1))
+        name = next(version for version in versions if version not in body["$defs"])
+        body["$defs"][name] = alike[0][field]
+        for holder in alike:
+            holder[field] = {"$ref": f"#/$defs/{name}"}
 
 
 def _meanings(modules: set[str]) -> dict[tuple[str, str], str]:

@@ -11,6 +11,7 @@ unambiguous; sizes do not (`64kb` could be bits). A space may separate number an
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -166,6 +167,23 @@ class _Quantity(Text):
             "description": f"{cls.noun}, from {cls._format(cls.least)} to {cls._format(cls.most)}",
             "examples": [cls.example.split()[0]],
         }
+
+
+@dataclass(frozen=True)
+class Within:
+    """Narrower bounds of a quantity, as an annotation of its type: `Annotated[Size, Within(least=256 * 2**20)]`."""
+
+    least: int | None = None
+    most: int | None = None
+    step: int | None = None
+
+    def __get_pydantic_core_schema__(
+        self, source: type[_Quantity], handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        bounds = {name: value for name, value in vars(self).items() if value is not None}
+        narrow = type(source.__name__, (source,), bounds)
+        # Values have the type itself: other processes do not know the narrow one.
+        return core_schema.no_info_after_validator_function(source, handler(narrow))
 
 
 class Rate(_Quantity, int):

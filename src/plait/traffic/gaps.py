@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from plait.parts import Record, Span
-from plait.units import Duration, TimeText
+from plait.units import Duration, TimeText, Within
 
 EXPONENTIAL = "exponential"
 
@@ -18,11 +20,8 @@ class Gap(Record):
         return f"{'exponential, ' if self.exponential else ''}{self.mean_us / 1e6:g} s"
 
 
-class Period(Duration):
-    """A time between messages: 1 us to 1 h, to the nanosecond."""
-
-    least = 1000
-    most = 3600 * 10**9
+Period = Annotated[Duration, Within(least=1000, most=3600 * 10**9)]
+"""A time between messages: 1 us to 1 h, to the nanosecond."""
 
 
 class _Within(Duration):

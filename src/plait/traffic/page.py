@@ -48,7 +48,7 @@ class PageSpec(ConnectionSpec):
     """Sizes of the objects, the document first: `[50KB, 10x 20KB]`."""
     connections: Annotated[Whole, Field(ge=1, le=64)] = 6
     """Number of parallel connections; 1 loads the objects in sequence."""
-    request: RequestSize = RequestSize(400)
+    request: RequestSize = Size(400)
     """Size of a request for an object."""
 
     @property

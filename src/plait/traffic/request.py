@@ -27,7 +27,7 @@ class RequestSpec(ConnectionSpec, Lasting):
     SMALLEST: ClassVar[dict[str, Any]] = {"response": "1KB", "requests": 1}
 
     answers: ClassVar[bool] = True
-    request: RequestSize = RequestSize(100)
+    request: RequestSize = Size(100)
     """Size of a request."""
     response: Size
     """Size of a response."""

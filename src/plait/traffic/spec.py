@@ -20,7 +20,7 @@ from plait.parts import (
     Whole,
 )
 from plait.traffic.gaps import Period
-from plait.units import Rate, Size
+from plait.units import Rate, Size, Within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -77,17 +77,11 @@ class FieldError(Exception):
         self.field = field
 
 
-class RequestSize(Size):
-    """Size of a request."""
+RequestSize = Annotated[Size, Within(least=REQUEST_LEAST)]
+"""Size of a request."""
 
-    least = REQUEST_LEAST
-
-
-class Unsent(Size):
-    """A limit of unsent bytes in a socket."""
-
-    least = 1
-    most = 2**31 - 1
+Unsent = Annotated[Size, Within(least=1, most=2**31 - 1)]
+"""A limit of unsent bytes in a socket."""
 
 
 def _paths(value: object) -> object:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from plait.parts import Count, Micros, Span
 from plait.traffic.job import PATIENCE_US, FlowJob, Tool
 from plait.traffic.spec import REQUEST_LEAST, Paced
-from plait.units import Size
+from plait.units import Size, Within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,11 +24,8 @@ PACKET_MOST = 65_507
 """What IPv4 lets a UDP packet carry."""
 
 
-class Packet(Size):
-    """Payload of a UDP packet."""
-
-    least = REQUEST_LEAST
-    most = PACKET_MOST
+Packet = Annotated[Size, Within(least=REQUEST_LEAST, most=PACKET_MOST)]
+"""Payload of a UDP packet."""
 
 
 class UdpSpec(Paced):

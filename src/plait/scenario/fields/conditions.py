@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from plait.parts import Delay, Part, Whole
 from plait.scenario.fields.traces import TraceSpec
-from plait.units import Packets, Queue, Rate, Ratio, Size
+from plait.units import Packets, Queue, Rate, Ratio, Size, Within
 
 Distribution = Literal["uniform", "normal", "pareto", "paretonormal"]
 
@@ -20,16 +20,11 @@ TAIL = 23
 """Distance of a heavy-tailed distribution's longest delay above its mean, in standard deviations."""
 
 
-class Deviation(Delay):
-    """A standard deviation of delay."""
+Deviation = Annotated[Delay, Within(most=300 * 10**6)]
+"""A standard deviation of delay."""
 
-    most = 300 * 10**6
-
-
-class JitterTime(Delay):
-    """A range of delay; netem stores it as 31 bits of nanoseconds."""
-
-    most = 2 * 10**9
+JitterTime = Annotated[Delay, Within(most=2 * 10**9)]
+"""A range of delay; netem stores it as 31 bits of nanoseconds."""
 
 
 class Jitter(Part):

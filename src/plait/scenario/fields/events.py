@@ -26,7 +26,7 @@ from plait.scenario.fields.host_events import (
     LimitsEvent,
     SysctlsByNode,
 )
-from plait.units import Duration
+from plait.units import Duration, Within
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,11 +47,8 @@ Names = Annotated[
 ]
 
 
-class HandoverGap(Duration):
-    """Time in a handover without either link, or with both."""
-
-    most = 600 * 10**9
-    step = 1000
+HandoverGap = Annotated[Duration, Within(most=600 * 10**9, step=1000)]
+"""Time in a handover without either link, or with both."""
 
 
 class Change(Conditions):
@@ -79,9 +76,9 @@ class Handover(Part):
     """Old link, which goes down."""
     to: str
     """New link, which comes up; it may be up already."""
-    gap: HandoverGap = HandoverGap(0)
+    gap: HandoverGap = Duration(0)
     """How long the host has neither link."""
-    overlap: HandoverGap = HandoverGap(0)
+    overlap: HandoverGap = Duration(0)
     """How long the host has both links: the new link comes up first."""
     how: Literal["down", "cut"] = "down"
     """How the old link fails: its interfaces go down, or it loses every packet."""

@@ -13,15 +13,10 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from plait.frames import MAX_PACKET
 from plait.parts import Part, Whole, listed
 from plait.scenario.names import NodeName
-from plait.units import Duration
+from plait.units import Duration, Within
 
-
-class ProbeInterval(Duration):
-    """The interval of a probe or a counter, which may be short."""
-
-    least = 10**6
-    most = 60 * 10**9
-    step = 1000
+ProbeInterval = Annotated[Duration, Within(least=10**6, most=60 * 10**9, step=1000)]
+"""The interval of a probe or a counter, which may be short."""
 
 
 def _every(value: object) -> object:
@@ -37,7 +32,7 @@ def _on(value: object) -> object:
 class InterfaceMonitorSpec(Part):
     """Counters of network interfaces, as bwm-ng reads them."""
 
-    every: ProbeInterval = ProbeInterval.parse("500ms")
+    every: ProbeInterval = Duration.parse("500ms")
     nodes: Annotated[list[NodeName], Field(min_length=1)] | None = None
     """Nodes whose interfaces to monitor. Default: all hosts."""
 
@@ -45,7 +40,7 @@ class InterfaceMonitorSpec(Part):
 class Ping(Part):
     """ICMP echo requests on each path of each flow, from the connecting host, during the whole trial."""
 
-    every: ProbeInterval = ProbeInterval.parse("1s")
+    every: ProbeInterval = Duration.parse("1s")
     bytes: Annotated[Whole, Field(ge=8, le=1400)] = 56
     """Payload of a request; the reply has the same length."""
 
@@ -53,7 +48,7 @@ class Ping(Part):
 class CounterMonitorSpec(Part):
     """The kernel's counters of each node over time; every trial records them at its start and end."""
 
-    every: ProbeInterval = ProbeInterval.parse("1s")
+    every: ProbeInterval = Duration.parse("1s")
 
 
 class CaptureSpec(Part):

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from plait.parts import Part, Start, Transport, Whole, listed
 from plait.scenario.names import NodeName
-from plait.units import Duration, Size
+from plait.units import Duration, Size, Within
 
 Word = Annotated[str, Field(max_length=10_000, pattern=r"^[^\x00]*$")]
 ProgramName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,59}$")]
@@ -17,19 +17,11 @@ FilePath = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00
 """A path relative to the program's directory, or an absolute one."""
 
 
-class Patience(Duration):
-    """A timeout, in virtual time."""
+Patience = Annotated[Duration, Within(least=10**6, most=3600 * 10**9, step=1000)]
+"""A timeout, in virtual time."""
 
-    least = 10**6
-    most = 3600 * 10**9
-    step = 1000
-
-
-class Memory(Size):
-    """Guest memory."""
-
-    least = 256 * 2**20
-    most = 64 * 2**30
+Memory = Annotated[Size, Within(least=256 * 2**20, most=64 * 2**30)]
+"""Guest memory."""
 
 
 class MachineSpec(Part):
@@ -76,7 +68,7 @@ class ReadySpec(Part):
     """This file exists."""
     log: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
     """A line of its output contains this text."""
-    within: Patience = Patience(30 * 10**9)
+    within: Patience = Duration(30 * 10**9)
     """Timeout: the trial fails if the program is not ready so long after its start."""
 
     @model_validator(mode="after")
@@ -94,7 +86,7 @@ class StopSpec(Part):
     at: Start | None = None
     """Time of the signal. Default: the end of the trial."""
     signal: Literal["TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "KILL"] = "TERM"
-    grace: Patience = Patience(10**9)
+    grace: Patience = Duration(10**9)
     """Grace period after the signal, before plait kills the program and its children."""
 
 

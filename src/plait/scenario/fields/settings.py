@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from plait.parts import Buffer, Keyword, Part, Whole
-from plait.units import Duration, Ratio, Size
+from plait.units import Duration, Ratio, Size, Within
 
 MAX_SUBFLOWS = 32
 """Most subflows of a connection, with the initial one, if plait is the path manager; the kernel's opens fewer."""
@@ -53,12 +53,8 @@ class EndpointSpec(Part):
         return self
 
 
-class CapWindow(Duration):
-    """Interval in which a cap holds."""
-
-    least = 10 * 10**6
-    most = 3600 * 10**9
-    step = 10**6
+CapWindow = Annotated[Duration, Within(least=10 * 10**6, most=3600 * 10**9, step=10**6)]
+"""Interval in which a cap holds."""
 
 
 class Cap(Part):
@@ -66,7 +62,7 @@ class Cap(Part):
 
     extra: Ratio = Ratio(0)
     """Share of the bytes that a subflow may carry above 1/n, in steps of 0.1%."""
-    window: CapWindow = CapWindow(10**9)
+    window: CapWindow = Duration(10**9)
     """The cap holds in every interval of this length."""
     alone: Literal["send", "hold"] = "send"
     """With only one live subflow: send on it, or hold the data until a second one is live."""
@@ -93,11 +89,8 @@ class MptcpSettings(Part):
     """Number of subflows for each pair of addresses, as with the `ndiffports` path manager."""
 
 
-class MachineMemory(Size):
-    """Memory of a machine."""
-
-    least = 16 * 2**20
-    most = 2**43
+MachineMemory = Annotated[Size, Within(least=16 * 2**20, most=2**43)]
+"""Memory of a machine."""
 
 
 class TcpSettings(Part):

@@ -3,6 +3,7 @@
     PlaitError
     +-- RequestError      the request is wrong; plait ran nothing                     exit 2
     |   +-- ScenarioError     one or more located mistakes in a scenario file
+    |   +-- FieldMistakesError  the same, before plait locates them
     +-- MachineError      this machine cannot run it; the message says what it lacks  exit 3
     |   +-- KernelBuildError  the laboratory kernel is missing or cannot be built
     +-- TrialError        one trial failed; the others continue                       exit 1
@@ -76,6 +77,18 @@ class ScenarioError(RequestError):
         super().__init__("\n".join(map(str, mistakes)))
         self.mistakes = tuple(mistakes)
         """In the order of their places in the file."""
+
+
+class FieldMistakesError(RequestError):
+    """A scenario has mistakes, each a path of a field and `problem; remedy`; what knows its text locates them."""
+
+    def __init__(self, *mistakes: tuple[tuple[str | int, ...], str]) -> None:
+        super().__init__("\n".join(f"{'.'.join(map(str, where))}: {problem}" for where, problem in mistakes))
+        self.mistakes = mistakes
+
+    def within(self, *outer: str | int) -> FieldMistakesError:
+        """Return the same mistakes of the fields below another one."""
+        return FieldMistakesError(*(((*outer, *where), problem) for where, problem in self.mistakes))
 
 
 class OldSpellingWarning(FutureWarning):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plait.errors import FieldMistakesError
 from plait.plan.links import links
 from plait.plan.links.chain import can_become
 from plait.plan.links.changes import link_changes
@@ -19,7 +20,6 @@ from plait.plan.mptcp.host_events import OF_MPTCP, HostEvent
 from plait.plan.network.traces import MAX_STEPS, Step, steps
 from plait.scenario.fields.conditions import Conditions
 from plait.scenario.fields.events import happenings
-from plait.scenario.mistakes import FieldMistakesError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, get_args
 
-from plait.errors import RequestError
+from plait.errors import FieldMistakesError, RequestError
 from plait.plan import events
 from plait.plan.links import links
 from plait.plan.links.distributions import UNIFORM, table
@@ -32,7 +32,6 @@ from plait.plan.traffic.prototypes import prototype_programs
 from plait.scenario.check.references import MAX_LINKS
 from plait.scenario.fields.nodes import Host
 from plait.scenario.located import located, locating
-from plait.scenario.mistakes import FieldMistakesError
 from plait.seeds import SEED_BITS, derived
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
-from plait.errors import ScenarioError
-from plait.scenario.mistakes import FieldMistakesError
+from plait.errors import FieldMistakesError, ScenarioError
 from plait.scenario.source import Source
 
 if TYPE_CHECKING:

@@ -1,12 +1,10 @@
-"""Mistakes in the fields of a scenario: stages that know values alone raise them, `source` locates them in a text."""
+"""Mistakes in the fields of a scenario, before `located` finds their places in a text."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from pydantic_core import PydanticCustomError
-
-from plait.errors import RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,18 +15,6 @@ FieldMistake = tuple[Where, str]
 """A field, and `problem; remedy`."""
 SEVERAL = "scenario"
 """The type of pydantic's error that carries several mistakes as `ctx["mistakes"]`."""
-
-
-class FieldMistakesError(RequestError):
-    """One or more mistakes of fields, by their paths."""
-
-    def __init__(self, *mistakes: FieldMistake) -> None:
-        super().__init__("\n".join(f"{'.'.join(map(str, where))}: {problem}" for where, problem in mistakes))
-        self.mistakes = mistakes
-
-    def within(self, *outer: str | int) -> FieldMistakesError:
-        """Return the same mistakes of the fields below another one."""
-        return FieldMistakesError(*(((*outer, *where), problem) for where, problem in self.mistakes))
 
 
 def as_one_error(mistakes: Sequence[FieldMistake]) -> PydanticCustomError:

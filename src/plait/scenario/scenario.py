@@ -14,9 +14,10 @@ from pydantic import (
     model_validator,
 )
 
+from plait.errors import FieldMistakesError
 from plait.scenario.check.events import WITHOUT_STATES
 from plait.scenario.check.references import check
-from plait.scenario.generators.written import GeneratorMistakes, write_out
+from plait.scenario.generators.written import write_out
 from plait.scenario.messages import mistakes_in
 from plait.scenario.mistakes import as_one_error
 from plait.scenario.model import ScenarioModel
@@ -41,7 +42,7 @@ class Scenario(ScenarioModel):
             if written is None:
                 return handler(value)
             scenario = handler(written.fields)
-        except GeneratorMistakes as error:
+        except FieldMistakesError as error:
             raise as_one_error(error.mistakes) from error
         except ValidationError as error:
             if written is None:

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from plait.errors import FieldMistakesError
 from plait.parts import U64, Buffer, Count, Span, Whole
 from plait.traffic.gaps import Period
 from plait.traffic.job import PATIENCE_US, FlowJob, largest_rtt_us, rate_bps
-from plait.traffic.spec import FieldError, Lasting
+from plait.traffic.spec import Lasting
 from plait.units import Size
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class PrototypeSpec(Lasting):
             yield "scheduler", self.scheduler_file
 
     def job(self, slot: SlotFacts) -> Prototype:
-        """Return what the flow of `slot` does. Raise FieldError for a file that is no scheduler."""
+        """Return what the flow of `slot` does. Raise FieldMistakesError for a file that is no scheduler."""
         source = None
         if self.scheduler_file is not None:
             facts = slot.files.get(self.scheduler_file)
@@ -92,7 +93,7 @@ class PrototypeSpec(Lasting):
                     f"the file '{self.scheduler_file}' was not read as a scheduler; name a file of Python with at most "
                     "64 KiB, and read the scenario with plait.scenario.read.load"
                 )
-                raise FieldError("scheduler", problem)
+                raise FieldMistakesError((("scheduler",), problem))
         return Prototype(
             scheduler=self.scheduler.rpartition("/")[2],
             source=source,

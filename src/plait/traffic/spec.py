@@ -69,14 +69,6 @@ class SlotFacts:
     """The largest receive buffer of the scenario's hosts in bytes."""
 
 
-class FieldError(Exception):
-    """A field of an entry that makes a plan impossible, with `problem; remedy`."""
-
-    def __init__(self, field: str, problem: str) -> None:
-        super().__init__(problem)
-        self.field = field
-
-
 RequestSize = Annotated[Size, Within(least=REQUEST_LEAST)]
 """Size of a request."""
 
@@ -198,7 +190,7 @@ class FlowSpec(Part):
         return "invert reverse, so that the other side connects"
 
     def job(self, slot: SlotFacts) -> FlowJob:
-        """Return what the flow of `slot` does. Raise FieldError for a file that was not read, or is of no use."""
+        """Return what the flow of `slot` does. Raise FieldMistakesError for a useless file."""
         raise NotImplementedError
 
 

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, PlainSerializer, model_validator
 
+from plait.errors import FieldMistakesError
 from plait.parts import Count, Record, Span
 from plait.traffic.gaps import Period
 from plait.traffic.job import PATIENCE_US, FlowJob, Tool, rate_bps
-from plait.traffic.spec import FieldError, OneWay
+from plait.traffic.spec import OneWay
 from plait.units import Size
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class TransferSpec(OneWay):
             yield "file", self.file
 
     def job(self, slot: SlotFacts) -> Transfer:
-        """Return what the flow of `slot` does. Raise FieldError for a file that was not read."""
+        """Return what the flow of `slot` does. Raise FieldMistakesError for a file that was not read."""
         first = None
         if self.first is not None and self.gap is not None:
             first = First(bytes=int(self.first), pause_us=self.gap.us)
@@ -95,7 +96,7 @@ class TransferSpec(OneWay):
             problem = (
                 f"the file '{self.file}' has not been read; read the scenario with plait.scenario.read.load"
             )
-            raise FieldError("file", problem)
+            raise FieldMistakesError((("file",), problem))
         file = File(name=facts.name, bytes=facts.bytes, sha256=facts.sha256)
         return Transfer(bytes=file.bytes, file=file)
 

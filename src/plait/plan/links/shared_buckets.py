@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from plait.errors import FieldMistakesError
 from plait.plan.links.links import place
 from plait.plan.links.queue_lengths import ShapedInterface, configured_length
 from plait.plan.model.links import SharedBucket
 from plait.plan.model.plan import Ifb, Redirect
 from plait.plan.network.model import WIRE, mac
-from plait.scenario.mistakes import FieldMistakesError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

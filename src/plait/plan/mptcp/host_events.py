@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
+from plait.errors import FieldMistakesError
 from plait.plan.model.mptcp import (
     AddEndpoint,
     ChangeEndpoint,
@@ -19,7 +20,6 @@ from plait.plan.network import sysctls
 from plait.scenario.fields.events import HostHappening, host_happenings
 from plait.scenario.fields.host_events import EndpointChange, LimitsEvent
 from plait.scenario.fields.settings import EndpointSpec
-from plait.scenario.mistakes import FieldMistakesError
 from plait.units import Duration
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plait.errors import FieldMistakesError
 from plait.plan.model.mptcp import Join, Mptcp, SetSysctl
 from plait.plan.mptcp import host_events
 from plait.plan.mptcp.host_events import States
@@ -19,7 +20,6 @@ from plait.plan.mptcp.pm_state import (
     PathManagerState,
 )
 from plait.scenario.fields.settings import MAX_SUBFLOWS as MAX_JOINED
-from plait.scenario.mistakes import FieldMistakesError
 
 if TYPE_CHECKING:
     from plait.plan.mptcp.host_events import HostEvent

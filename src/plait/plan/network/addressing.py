@@ -12,8 +12,8 @@ from ipaddress import IPv4Network, IPv6Network, ip_interface, ip_network
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from plait.errors import FieldMistakesError
 from plait.plan.network.topology import add_second_family
-from plait.scenario.mistakes import FieldMistakesError
 
 if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface

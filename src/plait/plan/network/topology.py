@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plait.errors import FieldMistakesError
 from plait.plan.network import ifnames
 from plait.plan.network.model import Port, Segment, Topology, TopologyLink
 from plait.plan.network.openflow import Fabric
 from plait.plan.network.traces import followed
-from plait.scenario.mistakes import FieldMistakesError
 from plait.scenario.names import LinkName, read_link_name
 
 if TYPE_CHECKING:

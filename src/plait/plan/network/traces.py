@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from plait.errors import FieldMistakesError
 from plait.frames import frame_bytes
 from plait.scenario.fields.conditions import Conditions, Loss
 from plait.scenario.fields.links import LinkSpec
 from plait.scenario.fields.traces import OPPORTUNITY_BYTES, Opportunities, Rows
-from plait.scenario.mistakes import FieldMistakesError
 from plait.units import Rate
 
 if TYPE_CHECKING:

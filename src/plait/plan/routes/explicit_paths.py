@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from plait.errors import FieldMistakesError
 from plait.plan.network.topology import way
-from plait.scenario.mistakes import FieldMistakesError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,9 +13,9 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING, NoReturn
 
+from plait.errors import FieldMistakesError
 from plait.plan.network.topology import delay_ns, every_way, way
 from plait.plan.routes.static_routes import statics
-from plait.scenario.mistakes import FieldMistakesError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING
 
-from plait.scenario.mistakes import FieldMistakesError
+from plait.errors import FieldMistakesError
 from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:

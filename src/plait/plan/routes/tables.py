@@ -12,11 +12,11 @@ from collections import Counter
 from ipaddress import collapse_addresses
 from typing import TYPE_CHECKING
 
+from plait.errors import FieldMistakesError
 from plait.plan.model.forwarding import Nexthop
 from plait.plan.model.plan import Route, Rule
 from plait.plan.routes.explicit_paths import explicit_paths, twin
 from plait.plan.routes.reach import Reach
-from plait.scenario.mistakes import FieldMistakesError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from plait.scenario.mistakes import FieldMistakesError
+from plait.errors import FieldMistakesError
 from plait.seeds import derived
-from plait.traffic.spec import FieldError, SlotFacts
+from plait.traffic.spec import SlotFacts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,9 +33,8 @@ def application(scenario: Scenario, slot: Slot, first: int, start_us: int, seed:
     )
     try:
         return cast("Application", entry.flow.job(facts))
-    except FieldError as problem:
-        place = ("traffic", slot.entry, entry.key, problem.field)
-        raise FieldMistakesError((place, str(problem))) from None
+    except FieldMistakesError as wrong:
+        raise wrong.within("traffic", slot.entry, entry.key) from None
 
 
 def messages(flow: Flow) -> int:

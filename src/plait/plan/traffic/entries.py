@@ -7,9 +7,9 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
 
+from plait.errors import FieldMistakesError
 from plait.plan.mptcp.pm_state import InitialSubflow
 from plait.plan.traffic.flow_paths import directed
-from plait.scenario.mistakes import FieldMistakesError
 from plait.traffic.spec import ConnectionSpec
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plait.errors import FieldMistakesError
 from plait.frames import frame_bytes
 from plait.plan.links.shared_buckets import takes_tokens
 from plait.plan.model.plan import Flow, Side
@@ -12,7 +13,6 @@ from plait.plan.traffic.applications import application
 from plait.plan.traffic.flow_paths import directed, ideal_bps, paths_of
 from plait.plan.traffic.flow_slots import copies, slots, transport_of
 from plait.scenario.check.programs import program_name
-from plait.scenario.mistakes import FieldMistakesError
 from plait.scenario.wording import nearest
 from plait.traffic.job import PATIENCE_US
 from plait.traffic.spec import ConnectionSpec

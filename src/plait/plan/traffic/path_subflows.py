@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.scenario.mistakes import FieldMistakesError
+from plait.errors import FieldMistakesError
 
 if TYPE_CHECKING:
     from plait.plan.mptcp.path_manager import PathManager

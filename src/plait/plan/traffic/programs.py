@@ -5,11 +5,11 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING
 
+from plait.errors import FieldMistakesError
 from plait.plan.model.plan import HostName
 from plait.plan.model.programs import Program, ProgramFile, Ready, Stop
 from plait.plan.traffic.flow_slots import copies
 from plait.scenario.check.programs import program_name
-from plait.scenario.mistakes import FieldMistakesError
 
 if TYPE_CHECKING:
     from plait.plan.network.model import Topology

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
+from plait.errors import FieldMistakesError
 from plait.scenario.fields.network import NetworkSpec
 from plait.scenario.generators import traffic
 from plait.scenario.generators.kinds import KINDS
@@ -28,14 +29,6 @@ if TYPE_CHECKING:
 PLACES = ("hosts", "switches", "routers", "links")
 """Fields in which a file adds nodes and links to a generated network, or changes generated ones."""
 MAX_LINKS = 4096
-
-
-class GeneratorMistakes(Exception):  # noqa: N818  # it carries all mistakes
-    """The mistakes of generators, by the field in the file."""
-
-    def __init__(self, mistakes: list[FieldMistake]) -> None:
-        super().__init__(str(mistakes[0]))
-        self.mistakes = mistakes
 
 
 @dataclass
@@ -74,7 +67,7 @@ def with_traffic(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def write_out(raw: dict[str, Any]) -> Written | None:
-    """Return the scenario's fields without generators; None if it has none. Raises GeneratorMistakes."""
+    """Return the scenario's fields without generators; None if it has none. Raises FieldMistakesError."""
     raw = with_traffic(raw)
     network, entries, run = raw.get("network"), raw.get("traffic"), raw.get("programs")
     generated = _kind(network) is not None or (isinstance(network, dict) and "generator" in network)
@@ -117,7 +110,7 @@ def names(network: Any) -> dict[str, list[str]]:
         return {}
     try:
         made = _described(network)
-    except GeneratorMistakes:
+    except FieldMistakesError:
         return {}
     return {place: list(getattr(made, place)) for place in PLACES}
 
@@ -161,7 +154,7 @@ def _network(asked: dict[str, Any]) -> dict[str, Any]:
             if key not in patterns:
                 out[place][key] = _over(out[place].get(key), options)
     if mistakes:
-        raise GeneratorMistakes(mistakes)
+        raise FieldMistakesError(*mistakes)
     return out
 
 
@@ -188,19 +181,19 @@ def _over(below: Any, above: Any) -> Any:
 
 
 def _described(asked: dict[str, Any]) -> Description:
-    """Return the network of a generator, without other fields applied. Raises GeneratorMistakes."""
+    """Return the network of a generator, without other fields applied. Raises FieldMistakesError."""
     name = asked.get("generator")
     if not isinstance(name, str) or name not in KINDS:
         guess = nearest(str(name), KINDS) or f"use one of: {', '.join(KINDS)}"
-        raise GeneratorMistakes(
-            [(("network", "generator"), f"no generator is called '{str(name)[:40]}'; {guess}")]
+        raise FieldMistakesError(
+            (("network", "generator"), f"no generator is called '{str(name)[:40]}'; {guess}")
         )
     parameters = {key: value for key, value in asked.items() if key not in (*PLACES, *_beside(asked))}
     try:
         part = KINDS[name].model_validate(parameters)
     except ValidationError as error:
         mistakes = mistakes_in(error, KINDS[name])
-        raise GeneratorMistakes([(("network", *where), message) for where, message in mistakes]) from error
+        raise FieldMistakesError(*mistakes).within("network") from error
     mistakes = [(("network", *where), message) for where, message in part.mistakes()]
     links = 0 if mistakes else part.count_links()
     if links > MAX_LINKS:
@@ -210,7 +203,7 @@ def _described(asked: dict[str, Any]) -> Description:
         )
         mistakes.append((("network", part.SIZE), message))
     if mistakes:
-        raise GeneratorMistakes(mistakes)
+        raise FieldMistakesError(*mistakes)
     return part.describe()
 
 
@@ -232,7 +225,7 @@ _HARMLESS = {"bulk": {"from": "h1", "to": "h2", "duration": "1s"}}
 
 
 def _traffic(entries: list[Any], hosts: list[str], origins: list[Where]) -> list[Any]:
-    """Return the entries with the generated ones written out, and fill `origins`. Raises GeneratorMistakes."""
+    """Return the entries with the generated ones written out, and fill `origins`. Raises FieldMistakesError."""
     out: list[Any] = []
     mistakes: list[FieldMistake] = []
     for i, entry in enumerate(entries):
@@ -264,12 +257,12 @@ def _traffic(entries: list[Any], hosts: list[str], origins: list[Where]) -> list
             out += made
             origins += [(*here, "each")] * len(made)
     if mistakes:
-        raise GeneratorMistakes(mistakes)
+        raise FieldMistakesError(*mistakes)
     return out
 
 
 def _programs(entries: list[Any], nodes: list[str], origins: list[Where]) -> list[Any]:
-    """Return the entries with those of several nodes written out, and fill `origins`. Raises GeneratorMistakes."""
+    """Return the entries with those of several nodes written out, and fill `origins`. Raises FieldMistakesError."""
     out: list[Any] = []
     mistakes: list[FieldMistake] = []
     groups = traffic.ProgramGroups()
@@ -285,5 +278,5 @@ def _programs(entries: list[Any], nodes: list[str], origins: list[Where]) -> lis
         out += members
         origins += [("programs", i)] * len(members)
     if mistakes:
-        raise GeneratorMistakes(mistakes)
+        raise FieldMistakesError(*mistakes)
     return out

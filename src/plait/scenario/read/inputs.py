@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
+from plait.errors import FieldMistakesError
 from plait.scenario.fields.network import InputFile
 from plait.scenario.fields.programs import InputContent
 from plait.scenario.fields.traces import MAX_TRACE_BYTES, TraceSpec, read_trace
 from plait.scenario.located import locating
-from plait.scenario.mistakes import FieldMistakesError
 from plait.scenario.vary.text import varied_fields
 
 if TYPE_CHECKING:

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from plait.errors import Mistake, OldSpellingWarning, ScenarioError
+from plait.errors import FieldMistakesError, Mistake, OldSpellingWarning, ScenarioError
 from plait.scenario.check.events import WITHOUT_STATES
 from plait.scenario.generators import with_traffic
 from plait.scenario.generators.written import names as made_names
 from plait.scenario.generators.written import plain
 from plait.scenario.messages import mistakes_in
-from plait.scenario.mistakes import FieldMistakesError
 from plait.scenario.read import document
 from plait.scenario.scenario import Scenario
 from plait.scenario.source import Source

@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from plait.errors import FieldMistakesError
 from plait.scenario.located import locating
-from plait.scenario.mistakes import FieldMistakesError
 from plait.scenario.vary.combinations import fields_of, rows
 from plait.scenario.vary.text import field_path
 from plait.scenario.vary.variants import NoSuchField, TooMany, Variants

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from plait.scenario.mistakes import FieldMistakesError
+from plait.errors import FieldMistakesError
 from plait.scenario.vary.ranges import read_range
 from plait.seeds import derived
 

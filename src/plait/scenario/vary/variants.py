@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
+from plait.errors import FieldMistakesError
 from plait.scenario.messages import mistakes_in
-from plait.scenario.mistakes import FieldMistakesError
 from plait.scenario.scenario import Scenario
 from plait.scenario.vary.overrides import assign
 from plait.scenario.vary.text import field_path

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -17,7 +18,6 @@ from plait.whole_files import wrong_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 SCHEMA: Literal[1] = 1
 _VERBS = {"run", "crosscheck", "merge", "observe"}
@@ -155,9 +155,14 @@ def read_study_file(folder: Path) -> StudyFile:
         record = Folder(folder).read(path.name)
         return StudyFile.model_validate_json(record)
     except OSError as error:
-        raise DataError(
-            f"{path}: cannot be read ({error.strerror}); give the result folder that `plait run` wrote, such as "
-            "results/NAME, not a scenario file"
-        ) from error
+        default = Path("results") / (
+            folder.stem if folder.suffix in (".yaml", ".yml", ".json") else folder.name
+        )
+        meant = (
+            f"did you mean {default}?"
+            if (default / path.name).is_file()
+            else ("give the result folder that `plait run` wrote, such as results/NAME, not a scenario file")
+        )
+        raise DataError(f"{path}: cannot be read ({error.strerror}); {meant}") from error
     except ValidationError as error:
         raise DataError(f"{path}: not the description of a study: {explain(error, record)}") from error

@@ -35,7 +35,9 @@ def _message(detail: ErrorDetails, where: Where, root: type[BaseModel]) -> str:
     value, context = detail.get("input"), detail.get("ctx", {})
     kind = detail["type"]
     if kind == "value_error":
-        return str(context["error"])
+        of_link = isinstance(value, dict) and tuple(where[:2]) == ("network", "links") and len(where) == 4
+        hint = f", or forward: {{{where[-1]}: ..}} for one direction" if of_link else ""
+        return f"{context['error']}{hint}"
     if kind == "missing":
         return f"this field is missing; {_HINTS.get(str(where[-1]), 'add it')}"
     if kind == "extra_forbidden":
@@ -45,10 +47,7 @@ def _message(detail: ErrorDetails, where: Where, root: type[BaseModel]) -> str:
             return f"there is no such field here; {elsewhere}"
         names = fields_at(where[:-1], root)
         short: dict[str, str] = getattr(root, "SHORTHANDS", {}) if len(where) == 1 else {}
-        meant = closest(str(where[-1]), [*names, *short])
-        if meant in short:
-            return f"there is no such field here; did you mean '{short[meant]}'?"
-        return f"there is no such field here; {nearest(str(where[-1]), names) or 'the fields are: ' + ', '.join(names)}"
+        return f"there is no such field here; {_other_field(str(where[-1]), names, short, is_top=len(where) == 1)}"
     if kind == "literal_error":
         choices = [word.strip("'") for word in context["expected"].replace(" or ", ", ").split(", ")]
         guess = nearest(str(value), choices) or "use one of: " + ", ".join(choices)
@@ -61,8 +60,22 @@ def _message(detail: ErrorDetails, where: Where, root: type[BaseModel]) -> str:
     if kind in ("too_short", "too_long"):
         side = "at least" if kind == "too_short" else "at most"
         bound = context.get("min_length", context.get("max_length"))
-        return f"there are {context['actual_length']} entries; write {side} {bound}"
+        length = context["actual_length"]
+        return f"there {'is 1 entry' if length == 1 else f'are {length} entries'}; write {side} {bound}"
     return f"{abbreviated(value)}: {detail['msg'][0].lower()}{detail['msg'][1:]}"
+
+
+def _other_field(name: str, names: list[str], shorthands: dict[str, str], *, is_top: bool) -> str:
+    """Return which field to write instead of `name`: a similar one, one of the same meaning, or any of them."""
+    meant = closest(name, [*names, *shorthands])
+    if meant in shorthands:
+        return f"did you mean '{shorthands[meant]}'?"
+    synonym = next((field for field in _SYNONYMS.get(name.lower(), ()) if field in names), None)
+    if synonym is not None:
+        return f"did you mean '{synonym}'?"
+    if is_top and meant is None and set(name) & set("-#"):
+        return f"if it is a link, write network.links.{name}"
+    return nearest(name, names) or "the fields are: " + ", ".join(names)
 
 
 _HINTS = {
@@ -78,6 +91,19 @@ _HINTS = {
     "flags": "write for example flags: [subflow]",
     "packet": "write for example packet: 1200B",
     "response": "write for example response: 10KB",
+    "message": "write for example message: 200B",
+    "objects": "write for example objects: [30KB, 10KB]",
+    "on": "write for example on: 1s",
+    "off": "write for example off: 1s",
+    "baseline": "write for example baseline: 10mbit",
+    "burst": "write for example burst: 1MB",
+    "peak": "write for example peak: 100mbit",
+    "p": "write for example p: 0.3%",
+    "r": "write for example r: 25%",
+    "node": "name the node that runs the program",
+    "run": 'write for example run: [ping, -c, "3", h2]',
+    "file": "name a file beside the scenario",
+    "source": "say who published the values",
     "each": "write for example each: {bulk: {duration: 10s}}",
 }
 _OF_A_LINK = "a link has it: write network.links.NAME.{0}, or network.links.*.{0} for all links"
@@ -88,6 +114,17 @@ _ELSEWHERE: dict[tuple[str, ...], str] = {
     **{(field,): _OF_A_LINK.format(field) for field in ("rate", "delay", "loss", "jitter", "queue")},
 }
 """Fields by the entry and the name that people give them there, and where they are."""
+_SYNONYMS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("bandwidth", "bw", "capacity", "speed"), ("rate",)),
+    **dict.fromkeys(("latency", "lag"), ("delay",)),
+    **dict.fromkeys(("size", "amount", "length"), ("bytes", "response", "packet", "message")),
+    **dict.fromkeys(("source", "src", "sender", "client"), ("from",)),
+    **dict.fromkeys(("destination", "dest", "dst", "receiver", "target"), ("to",)),
+    "bytes": ("response",),
+    "buffer": ("queue",),
+    "time": ("duration",),
+}
+"""Words of other tools, and the fields that have their meaning, the first that an entry has."""
 _KINDS = {
     "string_type": "text; put text in quotes",
     "int_type": "a whole number; write for example 3",

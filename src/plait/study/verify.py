@@ -10,7 +10,7 @@ from plait.cache import cache_root
 from plait.dataset.study_file import read_study_file
 from plait.dataset.trial import read_trial, trial_folder
 from plait.engine.workspace import Workspace
-from plait.errors import RequestError
+from plait.errors import RequestError, ScenarioError
 from plait.explain import explain_trial
 from plait.explain.causes import remedy
 from plait.explain.changes import Suspect
@@ -74,7 +74,18 @@ class _CaseRunner:
             except ValueError as wrong:
                 raise RequestError(f"--what-if {path}: {wrong}") from wrong
         raw["repeat"] = self._seeds
-        scenario = parse(json.dumps(raw), "the recorded scenario", ())
+        try:
+            scenario = parse(json.dumps(raw), "the recorded scenario", ())
+        except ScenarioError as wrong:
+            if not fields:
+                raise
+            # Its places are those of a text that nobody wrote.
+            changes = "; ".join(f"{path}={value}" for path, value in fields)
+            raise RequestError(
+                "\n".join(
+                    f"--what-if {changes}: {mistake.path}: {mistake.message}" for mistake in wrong.mistakes
+                )
+            ) from wrong
         return scenario.attached(files=input_files(scenario, self._recorded.folder))
 
     def values(self, fields: Fields, flow: str, metric: str) -> tuple[dict[int, float], str | None]:

@@ -42,7 +42,7 @@ class RequestSpec(ConnectionSpec, Lasting):
         return self.requests is not None
 
     def _ends(self) -> str:
-        return "the flow ends after a number of requests, after a duration, or at a time (stop)"
+        return "the flow ends after a number of requests (requests), after a duration, or at a time (stop)"
 
     @model_validator(mode="after")
     def _one_loop(self) -> RequestSpec:

@@ -246,7 +246,8 @@ def find_studies(roots: Sequence[Path]) -> list[_FoundStudy]:
     by_id: dict[str, _FoundStudy] = {}
     for root in roots:
         if not root.is_dir():
-            raise RequestError(f"{root}: there is no such folder; give a folder with results of `plait run`")
+            problem = "this is not a folder" if root.exists() else "there is no such folder"
+            raise RequestError(f"{root}: {problem}; give a folder with results of `plait run`")
         for folder in _study_folders(root):
             inside = folder.relative_to(root).as_posix()
             name = root.resolve().name if inside == "." else inside

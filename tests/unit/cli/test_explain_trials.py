@@ -65,7 +65,14 @@ def test_jobs_bound_the_trials_of_a_what_if(folder: Path, monkeypatch: pytest.Mo
         ("sample", "write PATH=VALUE"),
         ("sample=[", "--what-if sample="),
         ("network.links.nowhere.rate=1mbit", "network.links has no 'nowhere'"),
-        ("sample=20ms;transport=smoke", "transport"),
+        (
+            "sample=20ms;transport=smoke",
+            "--what-if sample=20ms; transport=smoke: transport: 'smoke' is not a valid",
+        ),
+        (
+            "h1-s1.loss=0%",
+            "--what-if h1-s1.loss=0%: h1-s1: there is no such field here; if it is a link, write network",
+        ),
     ],
 )
 def test_a_wrong_what_if_is_refused_before_anything_runs(

@@ -166,3 +166,13 @@ def test_the_shell_completes_cases_of_results_and_survives_a_wrong_folder(tmp_pa
         words = f"plait explain {folder} --case transport=m"
         environment = {"_PLAIT_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": "4"}
         assert CliRunner().invoke(app, [], env=environment, prog_name="plait").output.split() == offered
+
+
+def test_a_wrong_result_folder_names_the_one_in_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_study(tmp_path / "results" / "home", two_paths())
+    for wrong in ("home", "home.yaml"):
+        result = CliRunner().invoke(app, ["report", wrong])
+        assert "did you mean results/home?" in str(result.exception)

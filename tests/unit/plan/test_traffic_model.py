@@ -140,7 +140,10 @@ def test_bind_and_connect_choose_both_ends() -> None:
             "stream: {from: a, to: b, message: 1KB, duration: 1s}",
             "the flow needs a rate, or every",
         ),
-        ("stream: {from: a, to: b, rate: 1mbit, duration: 1s}", "stream.message: this field is missing"),
+        (
+            "stream: {from: a, to: b, rate: 1mbit, duration: 1s}",
+            "stream.message: this field is missing; write for example message: 200B",
+        ),
         (
             "udp: {from: a, to: b, packet: 4B, every: 1ms, duration: 1s}",
             "udp.packet: '4B' is out of range",
@@ -160,7 +163,7 @@ def test_bind_and_connect_choose_both_ends() -> None:
         ("on-off: {from: a, to: b, on: 1s, off: 1s, message: 1KB, duration: 1s}", "message needs a rate"),
         (
             "request: {from: a, to: b, response: 1KB}",
-            "the flow ends after a number of requests, after a duration",
+            "the flow ends after a number of requests (requests), after a duration",
         ),
         ("request: {from: a, to: b, response: 1KB, requests: 1, duration: 1s}", "write exactly one of them"),
         (

@@ -51,6 +51,34 @@ def changed(old: str, new: str) -> str:
             "t.yaml:6:13: network.links.h1-s1.rat: there is no such field here; did you mean 'rate'?",
         ),
         (changed("bulk: {from", "bulk: {form"), "did you mean 'from'?"),
+        (
+            changed("h1-s1: {rate", "h1-s1: {bandwidth"),
+            "h1-s1.bandwidth: there is no such field here; did you mean 'rate'?",
+        ),
+        (changed("h1-s1: {rate", "h1-s1: {latency: 5ms, rate"), "did you mean 'delay'?"),
+        (
+            changed("bulk: {from: h1, to: h2, duration: 10s", "transfer: {from: h1, to: h2, size: 1MB"),
+            "did you mean 'bytes'?",
+        ),
+        (
+            changed("bulk: {from: h1, to: h2, duration", "request: {from: h1, to: h2, size: 1MB, duration"),
+            "did you mean 'response'?",
+        ),
+        (
+            changed(
+                "bulk: {from: h1, to: h2, duration: 10s",
+                "request: {from: h1, to: h2, response: 1KB, count: 4",
+            ),
+            "after a number of requests (requests), after",
+        ),
+        (
+            changed("h1-s1: {rate: 5mbit", "h1-s1: {rate: {forward: 5mbit}"),
+            "rate: a mapping is not a rate; write for example 5mbit, or forward: {rate: ..} for one direction",
+        ),
+        (
+            TWO + "h1-s1: {rate: 5mbit}\n",
+            "h1-s1: there is no such field here; if it is a link, write network.links.h1-s1",
+        ),
         (changed("bulk:", "bulq:"), "traffic.0.bulq: there is no such field here; did you mean 'bulk'?"),
         (
             changed(", duration: 10s", ""),

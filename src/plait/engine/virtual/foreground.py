@@ -284,6 +284,8 @@ def _why_not_started(program: str, end: ProgramEnd, view: HostView) -> str:
     installed = program if "/" in program else shutil.which(program)
     if installed is not None and (hidden := view.hidden_path(str(Path(installed).absolute()))) is not None:
         return hidden
+    if program in ("sudo", "doas"):
+        return f"there is no such program in PATH; leave {program} out: programs of the guest run as root"
     if "/" not in program:
         return f"there is no such program in PATH; {install_hint(program)}, or give its path"
     if not Path(program).exists():

@@ -61,16 +61,31 @@ def _buffers(plan: Plan, flow: Flow, here: Where) -> Iterator[LintFinding]:
         least = needed + (bursts if code is Code.RECEIVE_BUFFER else 0)
         if usable < least:
             setting = f"{word}_buffer" if socket_buffer is not None else f"tcp.{word}_buffer_max"
-            more = f", and the scheduler gives each of them {BURST_BYTES} at once" if least > needed else ""
+            more = (
+                f", and the scheduler gives each of them {_size(BURST_BYTES)} at once"
+                if least > needed
+                else ""
+            )
             yield LintFinding(
                 code,
                 flow.name,
-                f"the {word} buffer allows about {usable} bytes in flight, but its paths hold {needed} (the sum of "
-                f"their rates times the largest RTT){more}, so it cannot always fill the links",
-                f"raise {setting} to at least twice {least} bytes",
+                f"the {word} buffer allows about {_size(usable)} in flight, but its paths hold {_size(needed)} "
+                f"(the sum of their rates times the largest RTT){more}, so it cannot always fill the links",
+                f"raise {setting} to at least {_setting(2 * least)}",
                 (*here, setting) if socket_buffer is not None else ("tcp", f"{word}_buffer_max"),
                 {"usable_bytes": usable, "needed_bytes": least},
             )
+
+
+def _size(count: int) -> str:
+    """Return bytes as "262 kB" or "1.22 MB"."""
+    return f"{count / 1e3:.3g} kB" if count < 999_500 else f"{count / 1e6:.3g} MB"
+
+
+def _setting(least: int) -> str:
+    """Return a size of at least `least` bytes as a scenario has it, in steps of 10 KB."""
+    steps = -(-least // 10_000)
+    return f"{steps * 10}KB" if steps < 100 else f"{steps / 100:g}MB"
 
 
 def _largest(plan: Plan, host: str, sysctl: str) -> int:

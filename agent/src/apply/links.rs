@@ -5,13 +5,13 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use netlink_bindings::rt_addr::{self, Ifaddrmsg};
 use netlink_bindings::rt_link::{self, Ifinfomsg, PushLinkAttrs};
-use netlink_bindings::utils::{Pusher, finalize_nested_header, push_nested_header};
+use netlink_bindings::utils::Pusher;
 
 use super::addresses::{address_family, parse_mac, parse_prefix};
 use super::build::Build;
 use super::namespace::enter;
 use crate::error::{Attempt, Result};
-use crate::netlink::{Batch, Family, Socket};
+use crate::netlink::{Batch, Family, Socket, push_nest};
 use crate::plan::{Bridge, Ifb, SetDevice, Veth, VethEnd};
 
 const UP: u32 = libc::IFF_UP as u32;
@@ -38,13 +38,12 @@ pub fn add_veths(build: &mut Build, veths: &'static [Veth], home: &impl AsFd) ->
         {
             let attributes = push_end(build, request.encode(), &veth.a, veth.mtu)?;
             let mut info = attributes.nested_linkinfo().push_kind(c"veth");
-            let bytes = info.as_vec_mut();
-            let data = push_nested_header(bytes, INFO_DATA);
-            let peer = push_nested_header(bytes, VETH_INFO_PEER);
-            bytes.extend_from_slice(header(build, &veth.b, 0)?.as_slice());
-            push_end(build, PushLinkAttrs::new(&mut *bytes), &veth.b, veth.mtu)?;
-            finalize_nested_header(bytes, peer);
-            finalize_nested_header(bytes, data);
+            push_nest(info.as_vec_mut(), INFO_DATA, |bytes| {
+                push_nest(bytes, VETH_INFO_PEER, |bytes| {
+                    bytes.extend_from_slice(header(build, &veth.b, 0)?.as_slice());
+                    push_end(build, PushLinkAttrs::new(&mut *bytes), &veth.b, veth.mtu).map(drop)
+                })
+            })?;
         }
         let (a, b) = (&veth.a, &veth.b);
         batch.add(
@@ -147,27 +146,16 @@ pub fn bring_up_loopback() -> Result<()> {
 
 /// Create bridges that forward from the first frame on, and add their ports.
 pub fn add_bridges(build: &mut Build, bridges: &'static [Bridge]) -> Result<()> {
-    for bridge in bridges {
-        let netns = &bridge.netns;
-        let mac = parse_mac(&bridge.mac).attempt(|| format!("bridge {} in {netns}", bridge.ifname))?;
-        let index = build.namespace(netns)?.number(&bridge.ifname)?;
-        let header = Ifinfomsg { ifi_index: index, ifi_flags: UP, ifi_change: UP, ..Default::default() };
-        let mut request = rt_link::Request::new().set_create().set_excl().op_newlink_do(&header);
-        request
-            .encode()
-            .push_ifname_bytes(bridge.ifname.as_bytes())
-            .push_address(&mac)
-            .nested_linkinfo()
-            .nested_data_bridge()
-            .push_stp_state(0)
-            .push_forward_delay(0)
-            .push_mcast_snooping(0);
-        build.batch(netns)?.add(&request, format_args!("adding bridge {} in {netns}", bridge.ifname));
-        for port in &bridge.ports {
+    for Bridge { netns, ifname, mac, ports } in bridges {
+        let index = add_device(build, "bridge", netns, ifname, mac, |attributes| {
+            let bridge = attributes.nested_linkinfo().nested_data_bridge();
+            drop(bridge.push_stp_state(0).push_forward_delay(0).push_mcast_snooping(0));
+        })?;
+        for port in ports {
             let header = Ifinfomsg { ifi_index: build.ifindex(netns, port)?, ..Default::default() };
             let mut request = rt_link::Request::new().op_setlink_do(&header);
             request.encode().push_master(index.cast_unsigned());
-            let context = format_args!("adding {port} to bridge {} in {netns}", bridge.ifname);
+            let context = format_args!("adding {port} to bridge {ifname} in {netns}");
             build.batch(netns)?.add(&request, context);
         }
     }
@@ -177,19 +165,29 @@ pub fn add_bridges(build: &mut Build, bridges: &'static [Bridge]) -> Result<()> 
 /// Create the ifbs that carry token buckets.
 pub fn add_ifbs(build: &mut Build, ifbs: &'static [Ifb]) -> Result<()> {
     for Ifb { netns, ifname, mac } in ifbs {
-        let address = parse_mac(mac).attempt(|| format!("ifb {ifname} in {netns}"))?;
-        let index = build.namespace(netns)?.number(ifname)?;
-        let header = Ifinfomsg { ifi_index: index, ifi_flags: UP, ifi_change: UP, ..Default::default() };
-        let mut request = rt_link::Request::new().set_create().set_excl().op_newlink_do(&header);
-        request
-            .encode()
-            .push_ifname_bytes(ifname.as_bytes())
-            .push_address(&address)
-            .nested_linkinfo()
-            .push_kind(c"ifb");
-        build.batch(netns)?.add(&request, format_args!("adding ifb {ifname} in {netns}"));
+        add_device(build, "ifb", netns, ifname, mac, |attributes| {
+            drop(attributes.nested_linkinfo().push_kind(c"ifb"));
+        })?;
     }
     Ok(())
+}
+
+/// Create a device that is up, with the attributes that `fill` adds, and return its number.
+fn add_device(
+    build: &mut Build,
+    kind: &str,
+    netns: &'static str,
+    ifname: &'static str,
+    mac: &str,
+    fill: impl FnOnce(PushLinkAttrs<&mut Vec<u8>>),
+) -> Result<i32> {
+    let mac = parse_mac(mac).attempt(|| format!("{kind} {ifname} in {netns}"))?;
+    let index = build.namespace(netns)?.number(ifname)?;
+    let header = Ifinfomsg { ifi_index: index, ifi_flags: UP, ifi_change: UP, ..Default::default() };
+    let mut request = rt_link::Request::new().set_create().set_excl().op_newlink_do(&header);
+    fill(request.encode().push_ifname_bytes(ifname.as_bytes()).push_address(&mac));
+    build.batch(netns)?.add(&request, format_args!("adding {kind} {ifname} in {netns}"));
+    Ok(index)
 }
 
 /// Add the addresses of all ends of veth pairs and links.

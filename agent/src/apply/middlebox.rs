@@ -4,26 +4,23 @@
 //! A middlebox replaces the redirect of its link. It cannot come after a redirect: a packet that a
 //! redirect takes on ingress never reaches the egress hook.
 
-use netlink_bindings::nftables::{self, Nfgenmsg, PushExprListAttrs};
-use netlink_bindings::utils::{Pusher, finalize_nested_header, push_header, push_nested_header};
+use netlink_bindings::nftables::{self, PushExprListAttrs};
+use netlink_bindings::utils::Pusher;
 
 use super::build::Build;
 use super::namespace::enter;
+use super::packet_filter::{REGISTER, TABLE, compared, meta, transaction};
 use crate::error::{Attempt, Result};
-use crate::netlink::{Batch, Family, Socket};
+use crate::netlink::{Batch, Family, Socket, push_attribute, push_nest};
 use crate::plan::{Middlebox, Segment};
 
-const TABLE: &[u8] = b"plait";
-/// `NFNL_SUBSYS_NFTABLES` of `linux/netfilter/nfnetlink.h`; `NFPROTO_NETDEV`, `NF_NETDEV_INGRESS`.
-const SUBSYSTEM: u16 = 10;
+/// `NFPROTO_NETDEV`, `NF_NETDEV_INGRESS`.
 const NFPROTO_NETDEV: u8 = 5;
 const INGRESS: u32 = 0;
-/// `linux/netfilter/nf_tables.h`: registers, keys, payload bases, operations.
-const REGISTER: u32 = 1;
+/// `linux/netfilter/nf_tables.h`: keys, payload bases, operations.
 const PROTOCOL: u32 = 16;
 const TRANSPORT_HEADER: u32 = 2;
 const INNER_HEADER: u32 = 3;
-const EQUAL: u32 = 0;
 const CHECKSUM_INET: u32 = 1;
 /// `NFTA_EXPR_DATA`, `NFTA_FWD_SREG_DEV`, `NFTA_EXTHDR_TYPE`, `NFTA_EXTHDR_OP`,
 /// `NFT_EXTHDR_OP_TCPOPT`: the bindings lack them.
@@ -64,28 +61,21 @@ pub fn add_middleboxes(build: &mut Build, middleboxes: &'static [Middlebox]) -> 
 }
 
 fn batch(middlebox: &Middlebox, target: i32) -> Batch {
-    let mut batch = Batch::default();
-    let transaction = Nfgenmsg { _res_id_be: SUBSYSTEM.to_be(), ..Default::default() };
-    let header = Nfgenmsg { nfgen_family: NFPROTO_NETDEV, ..Default::default() };
     let name = middlebox.source.as_bytes();
-    batch.add(&nftables::Request::new().op_batch_begin_do(&transaction), "beginning the transaction");
-    let mut table = nftables::Request::new().set_create().op_newtable_do(&header);
-    table.encode().push_name_bytes(TABLE);
-    batch.add(&table, "adding the table");
-    let mut chain = nftables::Request::new().set_create().set_excl().op_newchain_do(&header);
-    let attributes = chain.encode().push_table_bytes(TABLE).push_name_bytes(name).push_type(c"filter");
-    attributes.nested_hook().push_num(INGRESS).push_priority(0).push_dev_bytes(name);
-    batch.add(&chain, "adding the chain");
-    for rule in rules(middlebox) {
-        let mut request = nftables::Request::new().set_create().set_append().op_newrule_do(&header);
-        {
-            let attributes = request.encode().push_table_bytes(TABLE).push_chain_bytes(name);
-            rule.push(attributes.nested_expressions(), target);
+    transaction(NFPROTO_NETDEV, |batch, header| {
+        let mut chain = nftables::Request::new().set_create().set_excl().op_newchain_do(header);
+        let attributes = chain.encode().push_table_bytes(TABLE).push_name_bytes(name).push_type(c"filter");
+        attributes.nested_hook().push_num(INGRESS).push_priority(0).push_dev_bytes(name);
+        batch.add(&chain, "adding the chain");
+        for rule in rules(middlebox) {
+            let mut request = nftables::Request::new().set_create().set_append().op_newrule_do(header);
+            {
+                let attributes = request.encode().push_table_bytes(TABLE).push_chain_bytes(name);
+                rule.push(attributes.nested_expressions(), target);
+            }
+            batch.add(&request, "adding a rule");
         }
-        batch.add(&request, "adding a rule");
-    }
-    batch.add(&nftables::Request::new().op_batch_end_do(&transaction), "committing the transaction");
-    batch
+    })
 }
 
 /// Which segments a rule matches, and what it does with them.
@@ -141,15 +131,6 @@ impl Rule {
     }
 }
 
-fn meta<P: Pusher>(list: PushExprListAttrs<P>, key: u32) -> PushExprListAttrs<P> {
-    list.nested_elem().nested_data_meta().push_dreg(REGISTER).push_key(key).end_nested().end_nested()
-}
-
-fn compared<P: Pusher>(list: PushExprListAttrs<P>, value: &[u8]) -> PushExprListAttrs<P> {
-    let compare = list.nested_elem().nested_data_cmp().push_sreg(REGISTER).push_op(EQUAL);
-    compare.nested_data().push_value(value).end_nested().end_nested().end_nested()
-}
-
 fn loaded<P: Pusher>(
     list: PushExprListAttrs<P>,
     base: u32,
@@ -177,13 +158,10 @@ fn masked<P: Pusher>(list: PushExprListAttrs<P>, mask: &[u8], flip: &[u8]) -> Pu
 /// Overwrite the first MPTCP option, if any, with NOPs.
 fn stripped<P: Pusher>(list: PushExprListAttrs<P>) -> PushExprListAttrs<P> {
     let mut element = list.nested_elem().push_name(c"exthdr");
-    let bytes = element.as_vec_mut();
-    let data = push_nested_header(bytes, EXPRESSION_DATA);
-    push_header(bytes, OPTION_TYPE, 1);
-    bytes.push(MPTCP);
-    push_header(bytes, OPTION_OPERATION, 4);
-    bytes.extend_from_slice(&TCP_OPTION.to_be_bytes());
-    finalize_nested_header(bytes, data);
+    push_nest(element.as_vec_mut(), EXPRESSION_DATA, |bytes| {
+        push_attribute(bytes, OPTION_TYPE, &[MPTCP]);
+        push_attribute(bytes, OPTION_OPERATION, &TCP_OPTION.to_be_bytes());
+    });
     element.end_nested()
 }
 
@@ -193,9 +171,7 @@ fn forwarded<P: Pusher>(list: PushExprListAttrs<P>, target: i32) {
     let list =
         immediate.nested_data().push_value(&target.to_ne_bytes()).end_nested().end_nested().end_nested();
     let mut element = list.nested_elem().push_name(c"fwd");
-    let bytes = element.as_vec_mut();
-    let data = push_nested_header(bytes, EXPRESSION_DATA);
-    push_header(bytes, DEVICE_REGISTER, 4);
-    bytes.extend_from_slice(&REGISTER.to_be_bytes());
-    finalize_nested_header(bytes, data);
+    push_nest(element.as_vec_mut(), EXPRESSION_DATA, |bytes| {
+        push_attribute(bytes, DEVICE_REGISTER, &REGISTER.to_be_bytes());
+    });
 }

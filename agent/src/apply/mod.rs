@@ -13,6 +13,7 @@ mod mptcp;
 pub mod namespace;
 mod nat;
 mod offloads;
+mod packet_filter;
 mod qdiscs;
 mod routing;
 mod scheduled_events;

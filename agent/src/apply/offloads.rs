@@ -7,12 +7,11 @@
 //! large buffers. The other namespaces only forward frames; they get that limit when the agent
 //! creates the interface.
 
-use netlink_bindings::ethtool::{OpFeaturesSetDo, PushFeatures};
-use netlink_bindings::traits::{NetlinkRequest, Protocol};
+use netlink_bindings::ethtool::PushFeatures;
 
 use super::build::Build;
 use crate::error::Result;
-use crate::netlink::{Batch, GenericFamily};
+use crate::netlink::{Batch, GenericFamily, RawRequest};
 use crate::plan::Veth;
 
 const FAMILY: &str = "ethtool";
@@ -38,8 +37,6 @@ const OMIT_REPLY: u32 = 2;
 const ETHTOOL_MSG_FEATURES_SET: u8 = 12;
 const FAMILY_VERSION: u8 = 1;
 
-type Trace = (Vec<(&'static str, usize)>, Option<&'static str>);
-
 /// Turn segmentation off on every veth end of a host.
 pub fn turn_off(build: &mut Build, veths: &'static [Veth]) -> Result<()> {
     if veths.is_empty() {
@@ -56,7 +53,7 @@ pub fn turn_off(build: &mut Build, veths: &'static [Veth]) -> Result<()> {
             continue;
         }
         let index = build.ifindex(&end.netns, &end.ifname)?;
-        let request = SetFeatures::clear_segmentation(index.cast_unsigned());
+        let request = clear_segmentation(index.cast_unsigned());
         let context = format_args!("turning segmentation off on {} in {}", end.ifname, end.netns);
         batches[place].add_as(&request, family.id, context);
     }
@@ -68,46 +65,20 @@ pub fn turn_off(build: &mut Build, veths: &'static [Veth]) -> Result<()> {
     Ok(())
 }
 
-/// A request to change features, with the command number that the kernel expects. The bindings
+/// Return a request to change features, with the command number that the kernel expects. The bindings
 /// (0.3.5) number requests and replies of this family together and would set ring sizes.
-struct SetFeatures(Vec<u8>);
-
-impl SetFeatures {
-    fn clear_segmentation(ifindex: u32) -> Self {
-        let header = [ETHTOOL_MSG_FEATURES_SET, FAMILY_VERSION, 0, 0];
-        let mut payload = header.to_vec();
-        {
-            let attributes = PushFeatures::new(&mut payload);
-            let header = attributes.nested_header().push_dev_index(ifindex).push_flags(OMIT_REPLY);
-            // A bit with a name but no value is cleared.
-            let mut bits = header.end_nested().nested_wanted().nested_bits();
-            for name in SEGMENTATION {
-                bits = bits.nested_bit().push_name_bytes(name.as_bytes()).end_nested();
-            }
+fn clear_segmentation(ifindex: u32) -> RawRequest {
+    let mut payload = vec![ETHTOOL_MSG_FEATURES_SET, FAMILY_VERSION, 0, 0];
+    {
+        let attributes = PushFeatures::new(&mut payload);
+        let header = attributes.nested_header().push_dev_index(ifindex).push_flags(OMIT_REPLY);
+        // A bit with a name but no value is cleared.
+        let mut bits = header.end_nested().nested_wanted().nested_bits();
+        for name in SEGMENTATION {
+            bits = bits.nested_bit().push_name_bytes(name.as_bytes()).end_nested();
         }
-        Self(payload)
     }
-}
-
-impl NetlinkRequest for SetFeatures {
-    fn protocol(&self) -> Protocol {
-        Protocol::Generic(FAMILY.as_bytes())
-    }
-
-    fn flags(&self) -> u16 {
-        0
-    }
-
-    fn payload(&self) -> &[u8] {
-        &self.0
-    }
-
-    type ReplyType<'buf> = ();
-    fn decode_reply(_: &[u8]) {}
-
-    fn lookup(buf: &[u8], offset: usize, missing: Option<u16>) -> Trace {
-        OpFeaturesSetDo::lookup(buf, offset, missing)
-    }
+    RawRequest { flags: 0, payload }
 }
 
 #[cfg(test)]
@@ -116,9 +87,9 @@ mod tests {
 
     #[test]
     fn the_request_says_set_features() {
-        let request = SetFeatures::clear_segmentation(7);
-        assert_eq!(request.payload()[..4], [12, 1, 0, 0]);
+        let request = clear_segmentation(7);
+        assert_eq!(request.payload[..4], [12, 1, 0, 0]);
         // ETHTOOL_A_FEATURES_HEADER (nested) with ETHTOOL_A_HEADER_DEV_INDEX = 7 comes first.
-        assert_eq!(request.payload()[8..16], [8, 0, 1, 0, 7, 0, 0, 0]);
+        assert_eq!(request.payload[8..16], [8, 0, 1, 0, 7, 0, 0, 0]);
     }
 }

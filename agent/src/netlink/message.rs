@@ -2,6 +2,7 @@
 
 use netlink_bindings::builtin::Nlmsghdr;
 use netlink_bindings::traits::{LookupFn, NetlinkRequest, Protocol};
+use netlink_bindings::utils::{finalize_nested_header, push_header, push_nested_header};
 
 use super::explain;
 
@@ -16,6 +17,46 @@ pub enum Answer<'a> {
     Data(u16, &'a [u8]),
     Done,
     Failed(String),
+}
+
+/// A request that the bindings lack: its bytes, of a family with the message type that the sender gives.
+#[derive(Debug, Default)]
+pub struct RawRequest {
+    pub flags: u16,
+    pub payload: Vec<u8>,
+}
+
+impl NetlinkRequest for RawRequest {
+    type ReplyType<'buf> = ();
+
+    fn protocol(&self) -> Protocol {
+        Protocol::Generic(b"")
+    }
+
+    fn flags(&self) -> u16 {
+        self.flags
+    }
+
+    fn payload(&self) -> &[u8] {
+        &self.payload
+    }
+
+    fn decode_reply(_: &[u8]) {}
+}
+
+/// Append an attribute with its padding.
+pub fn push_attribute(bytes: &mut Vec<u8>, kind: u16, value: &[u8]) {
+    push_header(bytes, kind, u16::try_from(value.len()).expect("the agent cuts long values to pieces"));
+    bytes.extend_from_slice(value);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+}
+
+/// Append an attribute whose content `fill` appends.
+pub fn push_nest<T>(bytes: &mut Vec<u8>, kind: u16, fill: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    let nest = push_nested_header(bytes, kind);
+    let result = fill(bytes);
+    finalize_nested_header(bytes, nest);
+    result
 }
 
 /// Return the message type of a request with a fixed number.

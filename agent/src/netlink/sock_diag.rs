@@ -6,8 +6,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use netlink_bindings::traits::{NetlinkRequest, Protocol};
-
+use super::message::{RawRequest, push_attribute};
 use super::socket::Socket;
 use crate::error::{Attempt, Result};
 
@@ -19,7 +18,6 @@ pub const MESSAGE_BYTES: usize = 72;
 pub const INFO: u16 = 2;
 
 const NLM_F_DUMP: u16 = 0x300;
-const NETLINK_SOCK_DIAG: u16 = 4;
 const REQUEST_BYTES: usize = 56;
 const REQ_PROTOCOL: u16 = 3;
 const CONG: u16 = 4;
@@ -104,26 +102,6 @@ pub struct SocketInfo {
     pub ulp: Option<Ulp>,
 }
 
-struct Request(Vec<u8>);
-
-impl NetlinkRequest for Request {
-    type ReplyType<'buf> = ();
-
-    fn protocol(&self) -> Protocol {
-        Protocol::Raw { protonum: NETLINK_SOCK_DIAG, request_type: BY_FAMILY }
-    }
-
-    fn flags(&self) -> u16 {
-        NLM_F_DUMP
-    }
-
-    fn payload(&self) -> &[u8] {
-        &self.0
-    }
-
-    fn decode_reply(_: &[u8]) -> Self::ReplyType<'_> {}
-}
-
 /// List all sockets of a kind and of an address family in the namespace of `socket`.
 pub fn dump(socket: &mut Socket, kind: Kind, ipv6: bool) -> Result<Vec<SocketInfo>> {
     let mut sockets = Vec::new();
@@ -134,7 +112,7 @@ pub fn dump(socket: &mut Socket, kind: Kind, ipv6: bool) -> Result<Vec<SocketInf
     Ok(sockets)
 }
 
-fn request(kind: Kind, ipv6: bool) -> Request {
+fn request(kind: Kind, ipv6: bool) -> RawRequest {
     let mut bytes = vec![0; REQUEST_BYTES];
     bytes[0] = u8::try_from(if ipv6 { libc::AF_INET6 } else { libc::AF_INET }).unwrap_or_default();
     let (protocol, states) = match kind {
@@ -148,11 +126,9 @@ fn request(kind: Kind, ipv6: bool) -> Request {
     bytes[4..8].copy_from_slice(&states.to_ne_bytes());
     if matches!(kind, Kind::Mptcp) {
         // The protocol number does not fit into the request's own field.
-        bytes.extend([8, 0]);
-        bytes.extend(REQ_PROTOCOL.to_ne_bytes());
-        bytes.extend(IPPROTO_MPTCP.to_ne_bytes());
+        push_attribute(&mut bytes, REQ_PROTOCOL, &IPPROTO_MPTCP.to_ne_bytes());
     }
-    Request(bytes)
+    RawRequest { flags: NLM_F_DUMP, payload: bytes }
 }
 
 /// Decode one answer.

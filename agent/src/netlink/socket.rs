@@ -11,7 +11,7 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, getsockname, recv, send, socket_with,
 };
 
-use super::message::{Answer, HEADER_BYTES, answers, push_message};
+use super::message::{Answer, HEADER_BYTES, RawRequest, answers, push_message};
 use crate::error::{Attempt, Error, Result};
 use crate::process;
 use crate::sys;
@@ -63,7 +63,7 @@ impl Socket {
         let context = || format!("opening a netlink socket ({family:?})");
         let fd = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)
             .attempt(context)?;
-        sys::enable_extended_acks(&fd).attempt(context)?;
+        sys::set_option(&fd, libc::SOL_NETLINK, libc::NETLINK_EXT_ACK, 1).attempt(context)?;
         // Without a number the kernel draws a random one for each socket but the first, and the
         // number of monitors would change the ports and keys that it draws later for flows.
         // A namespace that the agent shares with others is different: another process may have the
@@ -116,7 +116,7 @@ impl Socket {
             Err(Errno::AGAIN) => return Ok(false),
             Err(errno) => return Err(errno).attempt(|| "reading netlink events"),
         }
-        for (_, answer) in answers(&self.buffer, no_lookup) {
+        for (_, answer) in answers(&self.buffer, RawRequest::lookup) {
             if let Answer::Data(kind, payload) = answer {
                 each(kind, payload);
             }
@@ -135,20 +135,20 @@ impl Socket {
         self.number
     }
 
+    fn add_membership(&self, group: u32) -> rustix::io::Result<()> {
+        sys::set_option(&self.fd, libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP, group)
+    }
+
     /// Join the multicast group `group`.
     pub fn join(&self, group: u32) -> Result<()> {
-        sys::join_netlink_group(&self.fd, group).attempt(|| format!("joining netlink group {group}"))
+        self.add_membership(group).attempt(|| format!("joining netlink group {group}"))
     }
 
     /// Join the multicast group `group`; false if that needs a capability that the process lacks.
     pub fn join_if_allowed(&self, group: u32) -> Result<bool> {
-        match sys::join_netlink_group(&self.fd, group) {
-            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Ok(false),
+        match self.add_membership(group) {
+            Err(Errno::PERM | Errno::ACCESS) => Ok(false),
             joined => joined.attempt(|| format!("joining netlink group {group}")).map(|()| true),
         }
     }
-}
-
-fn no_lookup(_: &[u8], _: usize, _: Option<u16>) -> (Vec<(&'static str, usize)>, Option<&'static str>) {
-    (Vec::new(), None)
 }

@@ -5,6 +5,7 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::current::ENDING;
 use super::isolate;
@@ -45,15 +46,19 @@ pub fn supervise() -> Result<i32> {
         let _ = poll(&mut [PollFd::new(&signals, PollFlags::IN)], left.as_ref());
         while let Some(number) = sys::read_signal(&signals) {
             if number != libc::SIGCHLD {
-                sys::signal(pid(&child), number);
+                pass_on(&child, number);
                 kill_at.get_or_insert(Instant::now() + GRACE);
             }
         }
     }
 }
 
-fn pid(child: &Child) -> i32 {
-    i32::try_from(child.id()).unwrap_or_default()
+/// Send a signal to the child, if it still exists.
+fn pass_on(child: &Child, number: i32) {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    if let (Some(pid), Some(signal)) = (pid, Signal::from_named_raw(number)) {
+        let _ = kill_process(pid, signal);
+    }
 }
 
 /// Let the kernel kill this process, which is PID 1 of its namespace, when its supervisor ends.

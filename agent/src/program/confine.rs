@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{Mode, OFlags};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::boot::mount_at;
 use crate::error::{Attempt, Result};
@@ -48,15 +49,17 @@ impl Group {
     }
 
     /// Return the PIDs in the group.
-    fn members(&self) -> Vec<i32> {
+    fn members(&self) -> Vec<Pid> {
         let list = std::fs::read_to_string(format!("{}/cgroup.procs", self.path)).unwrap_or_default();
-        list.lines().filter_map(|line| line.parse().ok()).collect()
+        list.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?)).collect()
     }
 
     /// Send a signal to all processes in the group.
     pub fn signal(&self, number: i32) {
         for pid in self.members() {
-            crate::sys::signal(pid, number); // it may have ended
+            if let Some(signal) = Signal::from_named_raw(number) {
+                let _ = kill_process(pid, signal); // it may have ended
+            }
         }
     }
 
@@ -76,7 +79,9 @@ impl Group {
     pub fn holds(&self, inode: u32) -> bool {
         let wanted = format!("socket:[{inode}]");
         self.members().into_iter().any(|pid| {
-            let Ok(descriptors) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+            let Ok(descriptors) = std::fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero())) else {
+                return false;
+            };
             descriptors.flatten().any(|descriptor| {
                 std::fs::read_link(descriptor.path())
                     .is_ok_and(|target| target.as_os_str() == wanted.as_str())

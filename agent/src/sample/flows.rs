@@ -7,7 +7,6 @@ use std::path::Path;
 use rustix::io::Errno;
 use rustix::net::{getpeername, getsockname};
 
-use super::cell;
 use super::mptcp_info::{MptcpInfo, SubflowInfo};
 use super::tcp_info::TcpInfo;
 use crate::error::Result;
@@ -135,10 +134,7 @@ impl Sampler {
             record_fallback(traffic, plan, name, t_us);
         }
         if let Ok(memory) = sys::memory_info(socket.as_fd()) {
-            connection.send_buffer_bytes = cell(u64::from(memory[SEND_BUFFER]));
-            connection.receive_buffer_bytes = cell(u64::from(memory[RECEIVE_BUFFER]));
-            connection.send_memory_bytes = cell(u64::from(memory[SEND_MEMORY]));
-            connection.receive_memory_bytes = cell(u64::from(memory[RECEIVE_MEMORY]));
+            connection = with_memory(connection, &memory);
         }
         self.push_connection(&connection, t_us, plan.id, name)
     }
@@ -258,6 +254,18 @@ fn record_fallback(traffic: &Traffic, plan: &'static Flow, name: SideName, t_us:
         flow: Some(plan.id),
         ..Default::default()
     });
+}
+
+/// Complete a connection's row with the counters of its socket's memory.
+pub fn with_memory(row: Connection, memory: &[u32]) -> Connection {
+    let bytes = |index: usize| memory.get(index).copied().map(i64::from);
+    Connection {
+        send_buffer_bytes: bytes(SEND_BUFFER),
+        receive_buffer_bytes: bytes(RECEIVE_BUFFER),
+        send_memory_bytes: bytes(SEND_MEMORY),
+        receive_memory_bytes: bytes(RECEIVE_MEMORY),
+        ..row
+    }
 }
 
 fn place(name: SideName) -> usize {

@@ -14,6 +14,7 @@ use super::devices::{QueueStats, Reading};
 use super::{Fields, cell};
 use crate::apply::{Namespace, ROOT};
 use crate::error::{Attempt, Result};
+use crate::netlink::sock_diag::attributes_of;
 use crate::plan::Plan;
 use crate::tables::{Queue, Table};
 
@@ -173,14 +174,6 @@ pub(super) fn overflow(kind: &str, private: Fields<'_>, drops: i64) -> Option<i6
 
 /// Return the qdisc's own statistics in its message; empty if it has none.
 pub(super) fn xstats(payload: &[u8]) -> &[u8] {
-    let mut rest = payload.get(HEADER_BYTES..).unwrap_or_default();
-    while let Some(&[l0, l1, k0, k1]) = rest.first_chunk() {
-        let length = usize::from(u16::from_ne_bytes([l0, l1]));
-        let Some(value) = rest.get(4..length) else { break };
-        if u16::from_ne_bytes([k0, k1]) == XSTATS {
-            return value;
-        }
-        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
-    }
-    &[]
+    let attributes = payload.get(HEADER_BYTES..).unwrap_or_default();
+    attributes_of(attributes).find(|(kind, _)| *kind == XSTATS).map_or(&[], |(_, value)| value)
 }

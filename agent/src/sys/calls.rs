@@ -29,10 +29,9 @@ pub fn getsockopt(fd: BorrowedFd<'_>, level: i32, name: i32, value: &mut [u8]) -
     Ok(length as usize)
 }
 
-/// Set an option with an integer value.
-pub fn set_integer(fd: BorrowedFd<'_>, level: i32, name: i32, value: u32) -> Result<()> {
-    // SAFETY: the kernel reads the four bytes of `value`.
-    check(unsafe {
-        libc::setsockopt(fd.as_raw_fd(), level, name, (&raw const value).cast(), size32(size_of::<u32>()))
-    })
+/// Call `setsockopt` with plain data. The kernel copies what `value` points to, if it has pointers.
+pub fn setsockopt<T>(fd: BorrowedFd<'_>, level: i32, name: i32, value: &T) -> Result<()> {
+    let bytes = std::ptr::from_ref(value).cast();
+    // SAFETY: the kernel reads `value`, whose size it gets.
+    check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, bytes, size32(size_of::<T>())) })
 }

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::io::Result;
 
-use super::calls::{last_errno, set_integer, size32};
+use super::calls::{last_errno, setsockopt, size32};
 
 /// The size of the control message `SCM_TIMESTAMPNS`, which holds a `timespec`.
 const CONTROL_BYTES: usize = 64;
@@ -41,7 +41,7 @@ pub struct Datagrams {
 
 /// Let the kernel time-stamp what this socket receives.
 pub fn stamp_arrivals(fd: impl AsFd) -> Result<()> {
-    set_integer(fd.as_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
+    setsockopt(fd.as_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1_u32)
 }
 
 impl Datagrams {

@@ -20,11 +20,8 @@ pub use mptcp::FullInfo;
 pub use mptcp::SUBFLOW_INFO_BYTES;
 pub use packets::{Packet, PacketRing};
 pub use processes::{
-    bury_orphans, kill_everything, run_confined, run_in_place, share_one_heap, signal, unshare_mounts,
+    bury_orphans, kill_everything, run_confined, run_in_place, share_one_heap, unshare_mounts,
     unshare_network, write_back,
 };
 pub use signals::{block_signals, end_with_parent, interface_number, read_signal, unshare_everything};
-pub use sockets::{
-    TCP_INFO_BYTES, enable_extended_acks, join_netlink_group, memory_info, receive_discarding, set_mark,
-    set_maximum_segment, set_notsent_lowat, tcp_info,
-};
+pub use sockets::{TCP_INFO_BYTES, memory_info, receive_discarding, set_option, tcp_info};

@@ -5,13 +5,13 @@
 //! with other references, so the capture would change the traffic.
 
 use std::mem::size_of;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use rustix::io::Result;
 
-use super::calls::{check, getsockopt, last_errno, size32};
+use super::calls::{check, getsockopt, last_errno, setsockopt, size32};
 
 /// The size of a block of the ring.
 const BLOCK_BYTES: usize = 128 * 1024;
@@ -65,10 +65,10 @@ impl PacketRing {
             k: size32(keep),
         };
         let program = libc::sock_fprog { len: 1, filter: &raw mut filter };
-        set(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)?;
-        set(fd, libc::SOL_PACKET, libc::PACKET_VERSION, &TPACKET_V2)?;
+        setsockopt(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)?;
+        setsockopt(fd, libc::SOL_PACKET, libc::PACKET_VERSION, &TPACKET_V2)?;
         let ring: [u32; 4] = [BLOCK_BYTES, BLOCKS, frame_bytes, frames].map(size32);
-        set(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, &ring)?;
+        setsockopt(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, &ring)?;
         // SAFETY: maps the socket's ring, at an address that the kernel chooses.
         let base = unsafe {
             let access = libc::PROT_READ | libc::PROT_WRITE;
@@ -159,20 +159,5 @@ fn read(frame: &[u8]) -> Option<Packet<'_>> {
         outgoing: *frame.get(KIND_OFFSET)? == libc::PACKET_OUTGOING,
         length: word(4)? as usize,
         bytes: frame.get(start..start + kept)?,
-    })
-}
-
-/// Call `setsockopt` with plain data.
-fn set<T>(fd: BorrowedFd<'_>, level: i32, name: i32, value: &T) -> Result<()> {
-    // SAFETY: the kernel reads `value`, whose size it gets; it copies the filter that a program
-    // points to.
-    check(unsafe {
-        libc::setsockopt(
-            fd.as_raw_fd(),
-            level,
-            name,
-            std::ptr::from_ref(value).cast(),
-            size32(size_of::<T>()),
-        )
     })
 }

@@ -99,13 +99,3 @@ pub fn run_confined(command: &mut Command, root: &'static str, directory: &'stat
         command.pre_exec(enter);
     }
 }
-
-/// Send a signal to a process, if it still exists.
-pub fn signal(pid: i32, number: i32) {
-    if pid > 1 {
-        // SAFETY: a signal to another process touches no memory of this one.
-        unsafe {
-            libc::kill(pid, number);
-        }
-    }
-}

@@ -1,11 +1,10 @@
 //! Options and calls of sockets.
 
-use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use rustix::io::Result;
 
-use super::calls::{check, getsockopt, last_errno, set_integer, size32};
+use super::calls::{getsockopt, last_errno, setsockopt};
 
 /// Bytes of `struct tcp_info` that the agent requests; an older kernel returns fewer.
 pub const TCP_INFO_BYTES: usize = 256;
@@ -39,46 +38,7 @@ pub fn receive_discarding(fd: impl AsFd, length: usize) -> Result<usize> {
     usize::try_from(got).map_err(|_| last_errno())
 }
 
-/// Set `SO_MARK`.
-pub fn set_mark(fd: impl AsFd, mark: u32) -> Result<()> {
-    set_integer(fd.as_fd(), libc::SOL_SOCKET, libc::SO_MARK, mark)
-}
-
-/// Set `TCP_NOTSENT_LOWAT`, in bytes.
-pub fn set_notsent_lowat(fd: impl AsFd, bytes: u32) -> Result<()> {
-    set_integer(fd.as_fd(), libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes)
-}
-
-/// Set `TCP_MAXSEG`, in bytes.
-pub fn set_maximum_segment(fd: impl AsFd, bytes: u32) -> Result<()> {
-    set_integer(fd.as_fd(), libc::IPPROTO_TCP, libc::TCP_MAXSEG, bytes)
-}
-
-/// Enable extended acks, in which the kernel explains errors, on a netlink socket.
-pub fn enable_extended_acks(fd: impl AsFd) -> Result<()> {
-    let on: u32 = 1;
-    // SAFETY: the kernel reads the four bytes of `on`.
-    check(unsafe {
-        libc::setsockopt(
-            fd.as_fd().as_raw_fd(),
-            libc::SOL_NETLINK,
-            libc::NETLINK_EXT_ACK,
-            (&raw const on).cast(),
-            size32(size_of::<u32>()),
-        )
-    })
-}
-
-/// Join a multicast group with a netlink socket.
-pub fn join_netlink_group(fd: impl AsFd, group: u32) -> Result<()> {
-    // SAFETY: the kernel reads the four bytes of `group`.
-    check(unsafe {
-        libc::setsockopt(
-            fd.as_fd().as_raw_fd(),
-            libc::SOL_NETLINK,
-            libc::NETLINK_ADD_MEMBERSHIP,
-            (&raw const group).cast(),
-            size32(size_of::<u32>()),
-        )
-    })
+/// Set an option to a number, as `setsockopt` takes it.
+pub fn set_option(fd: impl AsFd, level: i32, name: i32, value: u32) -> Result<()> {
+    setsockopt(fd.as_fd(), level, name, &value)
 }

@@ -249,7 +249,7 @@ fn set_options(socket: &OwnedFd, flow: &Flow, side: &Side) -> Result<()> {
     let options = &flow.socket;
     let context = |name| move || format!("setting {name} in {}", side.netns);
     if let Some(mark) = options.mark {
-        sys::set_mark(socket, mark).attempt(context("SO_MARK"))?;
+        sys::set_option(socket, libc::SOL_SOCKET, libc::SO_MARK, mark).attempt(context("SO_MARK"))?;
     }
     if let Some(dscp) = options.dscp {
         let class = dscp << 2;
@@ -263,10 +263,12 @@ fn set_options(socket: &OwnedFd, flow: &Flow, side: &Side) -> Result<()> {
         sockopt::set_tcp_nodelay(socket, true).attempt(context("TCP_NODELAY"))?;
     }
     if let Some(bytes) = options.notsent_lowat {
-        sys::set_notsent_lowat(socket, bytes).attempt(context("TCP_NOTSENT_LOWAT"))?;
+        sys::set_option(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes)
+            .attempt(context("TCP_NOTSENT_LOWAT"))?;
     }
     if let Some(bytes) = options.mss {
-        sys::set_maximum_segment(socket, bytes.into()).attempt(context("TCP_MAXSEG"))?;
+        sys::set_option(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, bytes.into())
+            .attempt(context("TCP_MAXSEG"))?;
     }
     Ok(())
 }

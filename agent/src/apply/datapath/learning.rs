@@ -11,7 +11,6 @@ use std::thread;
 use netlink_bindings::ovs_flow::{OpGetDump, OvsHeader};
 use netlink_bindings::ovs_packet::OpExecuteDo;
 use netlink_bindings::traits::NetlinkRequest;
-use netlink_bindings::utils::push_header;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
@@ -20,7 +19,7 @@ use super::fields::{EXACT_ADDRESS, Fields};
 use super::request::{Command, GENERIC_HEADER_BYTES, MISS, Request};
 
 use crate::error::{Attempt, Result};
-use crate::netlink::{Batch, Socket};
+use crate::netlink::{Batch, Socket, push_attribute};
 
 type Mac = [u8; 6];
 /// `OVS_FLOW_ATTR_KEY` and `OVS_ACTION_ATTR_OUTPUT`.
@@ -152,7 +151,7 @@ impl Learner {
 
     fn send(&mut self, request: &Request, family: u16, context: &str) -> Result<()> {
         let mut batch = Batch::default();
-        batch.add_as(request, family, context);
+        batch.add_as(&request.0, family, context);
         self.socket.apply(batch)
     }
 }
@@ -168,8 +167,7 @@ fn read(payload: &[u8]) -> Option<Miss> {
     let (packet, key) = (upcall.get_packet().ok()?.to_vec(), upcall.get_key().ok()?.to_vec());
     // The key has the same layout as in a flow, where the bindings can decode it.
     let mut flow = OvsHeader::default().as_slice().to_vec();
-    push_header(&mut flow, FLOW_KEY, u16::try_from(key.len()).ok()?);
-    flow.extend_from_slice(&key);
+    push_attribute(&mut flow, FLOW_KEY, &key);
     let (_, flow) = OpGetDump::decode_reply(&flow);
     let fields = flow.get_key().ok()?;
     let (in_port, ethernet) = (fields.get_in_port().ok()?, fields.get_ethernet().ok()?);
@@ -180,8 +178,7 @@ fn read(payload: &[u8]) -> Option<Miss> {
 fn encode_outputs(ports: &[u32]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for port in ports {
-        push_header(&mut bytes, ACTION_OUTPUT, 4);
-        bytes.extend_from_slice(&port.to_ne_bytes());
+        push_attribute(&mut bytes, ACTION_OUTPUT, &port.to_ne_bytes());
     }
     bytes
 }

@@ -65,13 +65,13 @@ fn ports(planned: &Datapath, ifindex: u32, port_id: u32, families: Families) -> 
     let Datapath { netns, ifname, .. } = planned;
     let mut request = Request::new(Command::New, 0);
     request.datapath().push_name_bytes(ifname.as_bytes()).push_upcall_pid(0).push_ifindex(ifindex);
-    batch.add_as(&request, families.datapath, format_args!("adding datapath {ifname} in {netns}"));
+    batch.add_as(&request.0, families.datapath, format_args!("adding datapath {ifname} in {netns}"));
     for (number, port) in (1..).zip(&planned.ports) {
         let mut request = Request::new(Command::New, ifindex);
         let attributes = request.vport().push_type(VPORT_NETDEV).push_name_bytes(port.as_bytes());
         attributes.push_port_no(number).push_upcall_pid(&port_id.to_ne_bytes());
         let context = format_args!("adding {port} to datapath {ifname} in {netns}");
-        batch.add_as(&request, families.vport, context);
+        batch.add_as(&request.0, families.vport, context);
     }
     batch
 }
@@ -100,7 +100,7 @@ fn rules(planned: &Datapath, ifindex: u32, families: Families) -> Result<Batch> 
                 actions = actions.push_output(number(port).attempt(|| &context)?);
             }
         }
-        batch.add_as(&request, families.flow, context);
+        batch.add_as(&request.0, families.flow, context);
     }
     Ok(batch)
 }

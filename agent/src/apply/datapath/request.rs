@@ -5,7 +5,8 @@ use netlink_bindings::ovs_datapath::PushDatapath;
 use netlink_bindings::ovs_flow::PushFlowAttrs;
 use netlink_bindings::ovs_packet::PushPacket;
 use netlink_bindings::ovs_vport::PushVport;
-use netlink_bindings::traits::{NetlinkRequest, Protocol};
+
+use crate::netlink::RawRequest;
 
 /// `linux/openvswitch.h`: datapaths, ports and flows use the same command numbers.
 #[derive(Debug, Clone, Copy)]
@@ -25,13 +26,8 @@ pub const GENERIC_HEADER_BYTES: usize = 4;
 const NLM_F_CREATE: u16 = 0x400;
 const NLM_F_DUMP: u16 = 0x300;
 
-type Trace = (Vec<(&'static str, usize)>, Option<&'static str>);
-
 /// A request: the generic netlink header, the number of its datapath (0: none yet), and attributes.
-pub struct Request {
-    payload: Vec<u8>,
-    flags: u16,
-}
+pub struct Request(pub RawRequest);
 
 impl Request {
     pub fn new(command: Command, ifindex: u32) -> Self {
@@ -51,43 +47,22 @@ impl Request {
     fn with(command: u8, ifindex: u32, flags: u16) -> Self {
         let mut payload = vec![command, VERSION, 0, 0];
         payload.extend_from_slice(&ifindex.to_ne_bytes());
-        Self { payload, flags }
+        Self(RawRequest { flags, payload })
     }
 
     pub fn datapath(&mut self) -> PushDatapath<&mut Vec<u8>> {
-        PushDatapath::new(&mut self.payload)
+        PushDatapath::new(&mut self.0.payload)
     }
 
     pub fn vport(&mut self) -> PushVport<&mut Vec<u8>> {
-        PushVport::new(&mut self.payload)
+        PushVport::new(&mut self.0.payload)
     }
 
     pub fn flow(&mut self) -> PushFlowAttrs<&mut Vec<u8>> {
-        PushFlowAttrs::new(&mut self.payload)
+        PushFlowAttrs::new(&mut self.0.payload)
     }
 
     pub fn packet(&mut self) -> PushPacket<&mut Vec<u8>> {
-        PushPacket::new(&mut self.payload)
-    }
-}
-
-impl NetlinkRequest for Request {
-    fn protocol(&self) -> Protocol {
-        Protocol::Generic(b"ovs")
-    }
-
-    fn flags(&self) -> u16 {
-        self.flags
-    }
-
-    fn payload(&self) -> &[u8] {
-        &self.payload
-    }
-
-    type ReplyType<'buf> = ();
-    fn decode_reply(_: &[u8]) {}
-
-    fn lookup(_: &[u8], _: usize, _: Option<u16>) -> Trace {
-        (Vec::new(), None)
+        PushPacket::new(&mut self.0.payload)
     }
 }

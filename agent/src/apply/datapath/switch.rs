@@ -26,7 +26,7 @@ impl Switch {
         let mut request = Request::new(Command::Get, self.ifindex);
         drop(request.flow());
         self.socket
-            .ask(&request, self.flow_family, |payload| {
+            .ask(&request.0, self.flow_family, |payload| {
                 let (_, flow) =
                     OpGetDump::decode_reply(payload.get(GENERIC_HEADER_BYTES..).unwrap_or_default());
                 flows.push(describe(&flow));

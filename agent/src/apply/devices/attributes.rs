@@ -2,10 +2,10 @@
 
 use netlink_bindings::tc::{self, Tcmsg};
 use netlink_bindings::traits::NetlinkRequest;
-use netlink_bindings::utils::push_header;
 
 use crate::apply::qdiscs::{Occasion, push_options, threshold};
 use crate::error::{Error, Result};
+use crate::netlink::push_attribute;
 use crate::netlink::sock_diag::attributes_of;
 use crate::plan::{Distribution, LinkDirection, QdiscOptions};
 
@@ -38,9 +38,9 @@ const UNIFORM: &str = "uniform";
 /// Append the conditions of a new direction.
 pub fn push_all(bytes: &mut Vec<u8>, direction: &LinkDirection, tables: &[Distribution]) -> Result<()> {
     for (kind, value) in conditions(direction, tables, Occasion::AddWhole)? {
-        push(bytes, kind, &value);
+        push_attribute(bytes, kind, &value);
     }
-    push(bytes, SEED, &direction.seed.to_ne_bytes());
+    push_attribute(bytes, SEED, &direction.seed.to_ne_bytes());
     Ok(())
 }
 
@@ -54,7 +54,7 @@ pub fn push_changes(
     let known = conditions(before, tables, Occasion::Change)?;
     for condition in conditions(now, tables, Occasion::Change)? {
         if !known.contains(&condition) {
-            push(bytes, condition.0, &condition.1);
+            push_attribute(bytes, condition.0, &condition.1);
         }
     }
     Ok(())
@@ -122,10 +122,4 @@ fn push_manager(list: &mut Vec<(u16, Vec<u8>)>, manager: &QdiscOptions, occasion
 /// Return a limit as the kernel has it; it never binds where it is larger.
 fn limit(amount: u64) -> u32 {
     u32::try_from(amount).unwrap_or(u32::MAX)
-}
-
-fn push(bytes: &mut Vec<u8>, kind: u16, value: &[u8]) {
-    push_header(bytes, kind, u16::try_from(value.len()).expect("a condition fits into an attribute"));
-    bytes.extend_from_slice(value);
-    bytes.resize(bytes.len().next_multiple_of(4), 0);
 }

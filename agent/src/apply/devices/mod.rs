@@ -6,14 +6,14 @@ mod attributes;
 use std::os::fd::AsFd;
 
 use netlink_bindings::rt_link::{self, Ifinfomsg, PushLinkAttrs};
-use netlink_bindings::utils::{Pusher, finalize_nested_header, push_header, push_nested_header};
+use netlink_bindings::utils::Pusher;
 
 use self::attributes::{push_all, push_changes};
 use super::build::Build;
 use super::links::{header, push_end};
 use super::namespace::enter;
 use crate::error::{Error, Result};
-use crate::netlink::{Batch, Family, Socket};
+use crate::netlink::{Batch, Family, Socket, push_attribute, push_nest};
 use crate::plan::{LinkDirection, Plan};
 
 const UP: u32 = libc::IFF_UP as u32;
@@ -49,20 +49,19 @@ pub fn add(build: &mut Build, plan: &'static Plan, home: &impl AsFd) -> Result<(
         {
             let attributes = push_end(build, request.encode(), a, mtu)?;
             let mut info = attributes.nested_linkinfo().push_kind(c"plait_link");
-            let bytes = info.as_vec_mut();
-            let data = push_nested_header(bytes, INFO_DATA);
-            let peer = push_nested_header(bytes, PEER);
-            bytes.extend_from_slice(header(build, b, UP)?.as_slice());
-            push_end(build, PushLinkAttrs::new(&mut *bytes), b, mtu)?;
-            finalize_nested_header(bytes, peer);
-            for (side, direction, number) in [(OUT, forward, number), (IN, backward, number + 1)] {
-                let nest = push_nested_header(bytes, side);
-                push_header(bytes, NUMBER, 4);
-                bytes.extend_from_slice(&number.to_ne_bytes());
-                push_all(bytes, direction, build.distributions)?;
-                finalize_nested_header(bytes, nest);
-            }
-            finalize_nested_header(bytes, data);
+            push_nest(info.as_vec_mut(), INFO_DATA, |bytes| {
+                push_nest(bytes, PEER, |bytes| {
+                    bytes.extend_from_slice(header(build, b, UP)?.as_slice());
+                    push_end(build, PushLinkAttrs::new(&mut *bytes), b, mtu).map(drop)
+                })?;
+                for (side, direction, number) in [(OUT, forward, number), (IN, backward, number + 1)] {
+                    push_nest(bytes, side, |bytes| {
+                        push_attribute(bytes, NUMBER, &number.to_ne_bytes());
+                        push_all(bytes, direction, build.distributions)
+                    })?;
+                }
+                Ok::<(), Error>(())
+            })?;
         }
         batch.add(&request, context);
         build.lines.insert(&forward.name, (a, forward));
@@ -82,12 +81,9 @@ pub fn change(build: &mut Build, now: &'static LinkDirection) -> Result<()> {
     let mut request = rt_link::Request::new().op_newlink_do(&header);
     {
         let mut info = request.encode().nested_linkinfo().push_kind(c"plait_link");
-        let bytes = info.as_vec_mut();
-        let data = push_nested_header(bytes, INFO_DATA);
-        let nest = push_nested_header(bytes, OUT);
-        push_changes(bytes, before, now, build.distributions)?;
-        finalize_nested_header(bytes, nest);
-        finalize_nested_header(bytes, data);
+        push_nest(info.as_vec_mut(), INFO_DATA, |bytes| {
+            push_nest(bytes, OUT, |bytes| push_changes(bytes, before, now, build.distributions))
+        })?;
     }
     let context = format_args!("changing the link at {} in {}", end.ifname, end.netns);
     build.batch(&end.netns)?.add(&request, context);

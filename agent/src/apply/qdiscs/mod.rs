@@ -8,11 +8,12 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use netlink_bindings::tc::{self, PushActAttrs, Tcmsg};
-use netlink_bindings::utils::{Pusher, finalize_nested_header, push_nested_header};
+use netlink_bindings::utils::Pusher;
 
 pub(super) use self::options::{Occasion, push_options, threshold};
 use super::build::Build;
 use crate::error::{Attempt, Error, Result};
+use crate::netlink::push_nest;
 use crate::plan::{Hook, Qdisc, QdiscOptions, Redirect};
 
 /// `TC_H_ROOT` of `linux/pkt_sched.h`.
@@ -36,12 +37,7 @@ const FIRST_ACTION: u16 = 1;
 pub fn add_qdiscs(build: &mut Build, qdiscs: &'static [Qdisc]) -> Result<()> {
     for qdisc in qdiscs {
         let context = qdisc.to_string();
-        let header = Tcmsg {
-            ifindex: build.ifindex(&qdisc.netns, &qdisc.ifname)?,
-            handle: parse_handle(&qdisc.handle).attempt(|| &context)?,
-            parent: parse_handle(&qdisc.parent).attempt(|| &context)?,
-            ..Default::default()
-        };
+        let header = header(build, qdisc, &context)?;
         if let QdiscOptions::PlaitTrace(trace) = &qdisc.options {
             let place = build.index(&qdisc.netns)?;
             let batch = &mut build.batches[place];
@@ -60,16 +56,19 @@ pub fn add_qdiscs(build: &mut Build, qdiscs: &'static [Qdisc]) -> Result<()> {
 /// Replace all options of an existing qdisc.
 pub fn change_qdisc(build: &mut Build, qdisc: &'static Qdisc) -> Result<()> {
     let context = qdisc.to_string().replacen("adding", "changing", 1).replacen(" to ", " of ", 1);
-    let header = Tcmsg {
-        ifindex: build.ifindex(&qdisc.netns, &qdisc.ifname)?,
-        handle: parse_handle(&qdisc.handle).attempt(|| &context)?,
-        parent: parse_handle(&qdisc.parent).attempt(|| &context)?,
-        ..Default::default()
-    };
-    let mut request = tc::Request::new().op_newqdisc_do(&header);
+    let mut request = tc::Request::new().op_newqdisc_do(&header(build, qdisc, &context)?);
     push_options(&mut request, &qdisc.options, build.distributions, Occasion::Change).attempt(|| &context)?;
     build.batch(&qdisc.netns)?.add(&request, context);
     Ok(())
+}
+
+fn header(build: &Build, qdisc: &Qdisc, context: &str) -> Result<Tcmsg> {
+    Ok(Tcmsg {
+        ifindex: build.ifindex(&qdisc.netns, &qdisc.ifname)?,
+        handle: parse_handle(&qdisc.handle).attempt(|| context)?,
+        parent: parse_handle(&qdisc.parent).attempt(|| context)?,
+        ..Default::default()
+    })
 }
 
 /// Connect the two ends of a link. A packet that arrives on `source` leaves through `target`, past
@@ -102,10 +101,9 @@ pub fn add_redirects(build: &mut Build, redirects: &'static [Redirect]) -> Resul
         {
             let mut list = request.encode().nested_options_matchall().array_act();
             // The bindings number the action 0, which the kernel skips.
-            let bytes = list.as_vec_mut();
-            let entry = push_nested_header(bytes, FIRST_ACTION);
-            PushActAttrs::new(&mut *bytes).nested_options_mirred().push_parms(&mirred(target_index));
-            finalize_nested_header(bytes, entry);
+            push_nest(list.as_vec_mut(), FIRST_ACTION, |bytes| {
+                PushActAttrs::new(bytes).nested_options_mirred().push_parms(&mirred(target_index));
+            });
         }
         batch.add(&request, format_args!("{context}: adding the filter"));
     }

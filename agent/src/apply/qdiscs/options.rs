@@ -5,9 +5,10 @@ use netlink_bindings::tc::{
     OpNewqdiscDo, PushAttrs, TcFifoQopt, TcNetemCorrupt, TcNetemGemodel, TcNetemQopt, TcNetemRate,
     TcNetemReorder, TcRatespec, TcRedQopt, TcTbfQopt,
 };
-use netlink_bindings::utils::{Pusher, finalize_nested_header, push_header, push_nested_header};
+use netlink_bindings::utils::Pusher;
 
 use crate::error::{Error, Result};
+use crate::netlink::{push_attribute, push_nest};
 use crate::plan::{Codel, Distribution, FqCodel, Gemodel, Netem, PlaitRed, QdiscOptions, Red, Tbf};
 
 /// `TC_LINKLAYER_ETHERNET`: the kernel then needs no legacy rate table.
@@ -168,23 +169,18 @@ fn push_red<P: Pusher>(attributes: PushAttrs<P>, red: &Red, occasion: Occasion) 
 
 fn push_plait_red<P: Pusher>(attributes: PushAttrs<P>, red: &PlaitRed, occasion: Occasion) {
     let mut attributes = attributes.push_kind(c"plait_red");
-    let bytes = attributes.as_vec_mut();
-    let options = push_nested_header(bytes, OPTIONS);
-    let mut push = |kind: u16, value: &[u8]| {
-        push_header(bytes, kind, u16::try_from(value.len()).unwrap_or(u16::MAX));
-        bytes.extend_from_slice(value);
-    };
-    push(PLAIT_RED_LIMIT, &red.limit_packets.to_ne_bytes());
-    push(PLAIT_RED_WEIGHT_LOG, &u32::from(red.weight_log).to_ne_bytes());
     let points = red.points.iter().flat_map(|(average, share)| [*average, *share]);
-    push(PLAIT_RED_POINTS, &points.flat_map(u32::to_ne_bytes).collect::<Vec<_>>());
-    push(PLAIT_RED_ECN, &u32::from(red.ecn).to_ne_bytes());
-    push(PLAIT_RED_IDLE_NS, &red.idle_ns.to_ne_bytes());
-    if occasion != Occasion::Change {
-        let [.., b4, b5, b6, b7] = red.seed.to_be_bytes();
-        push(PLAIT_RED_SEED, &u32::from_be_bytes([b4, b5, b6, b7]).to_ne_bytes());
-    }
-    finalize_nested_header(bytes, options);
+    push_nest(attributes.as_vec_mut(), OPTIONS, |bytes| {
+        push_attribute(bytes, PLAIT_RED_LIMIT, &red.limit_packets.to_ne_bytes());
+        push_attribute(bytes, PLAIT_RED_WEIGHT_LOG, &u32::from(red.weight_log).to_ne_bytes());
+        push_attribute(bytes, PLAIT_RED_POINTS, &points.flat_map(u32::to_ne_bytes).collect::<Vec<_>>());
+        push_attribute(bytes, PLAIT_RED_ECN, &u32::from(red.ecn).to_ne_bytes());
+        push_attribute(bytes, PLAIT_RED_IDLE_NS, &red.idle_ns.to_ne_bytes());
+        if occasion != Occasion::Change {
+            let [.., b4, b5, b6, b7] = red.seed.to_be_bytes();
+            push_attribute(bytes, PLAIT_RED_SEED, &u32::from_be_bytes([b4, b5, b6, b7]).to_ne_bytes());
+        }
+    });
 }
 
 fn push_codel<P: Pusher>(attributes: PushAttrs<P>, codel: &Codel) {

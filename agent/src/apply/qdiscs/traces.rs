@@ -4,11 +4,11 @@
 //! `kernel/queues/plait_trace.h` documents the attributes.
 
 use netlink_bindings::tc::{self, OpNewqdiscDo, Tcmsg};
-use netlink_bindings::utils::{Pusher, finalize_nested_header, push_header, push_nested_header};
+use netlink_bindings::utils::Pusher;
 
 use crate::error::{Attempt, Error, Result};
 use crate::job::input_path;
-use crate::netlink::Batch;
+use crate::netlink::{Batch, push_attribute, push_nest};
 use crate::plan::PlaitTrace;
 
 /// `TCA_OPTIONS` of `linux/rtnetlink.h`.
@@ -66,13 +66,11 @@ impl PendingTrace {
 
 fn push(request: &mut OpNewqdiscDo<'_>, attributes: &[(u16, &[u8])]) {
     let mut message = request.encode().push_kind(c"plait_trace");
-    let bytes = message.as_vec_mut();
-    let options = push_nested_header(bytes, OPTIONS);
-    for (kind, value) in attributes {
-        push_header(bytes, *kind, u16::try_from(value.len()).expect("a piece fits into an attribute"));
-        bytes.extend_from_slice(value);
-    }
-    finalize_nested_header(bytes, options);
+    push_nest(message.as_vec_mut(), OPTIONS, |bytes| {
+        for (kind, value) in attributes {
+            push_attribute(bytes, *kind, value);
+        }
+    });
 }
 
 /// Read the times of the opportunities, in us.

@@ -10,8 +10,7 @@ use std::path::Path;
 
 use self::connections::{Appearance, Connections, Key};
 use self::selection::Selection;
-use super::cell;
-use super::flows::{Sampler, with_ends};
+use super::flows::{Sampler, with_ends, with_memory};
 use super::mptcp_info::MptcpInfo;
 use super::tcp_info::TcpInfo;
 use crate::apply::{Applied, enter};
@@ -21,14 +20,8 @@ use crate::netlink::sock_diag::{FourTuple, Kind, LISTEN, SocketInfo, Ulp, dump};
 use crate::netlink::{Family, Socket};
 use crate::plan::{Flow, Plan};
 use crate::program::Programs;
-use crate::tables::{self, Connection, Program, ProgramFigure, ProgramFlow, Table};
+use crate::tables::{self, Program, ProgramFigure, ProgramFlow, Table};
 use crate::traffic::Begun;
-
-/// `SK_MEMINFO_*` of `linux/sock_diag.h`: `RMEM_ALLOC`, `RCVBUF`, `SNDBUF`, `WMEM_QUEUED`.
-const RECEIVE_MEMORY: usize = 0;
-const RECEIVE_BUFFER: usize = 1;
-const SEND_BUFFER: usize = 3;
-const SEND_MEMORY: usize = 5;
 
 /// The tables of programs, and the state to fill them.
 pub struct ProgramTables {
@@ -181,7 +174,7 @@ impl ProgramTables {
             let view = self.connections.view(appearance);
             view.begun_us = view.begun_us.or(self.nodes[place].begun.get(&token).copied());
             view.fallback = info.fallback();
-            let row = with_buffers(info.connection(), socket);
+            let row = with_memory(info.connection(), &socket.memory);
             view.add_sample(t_us, info.received_bytes(), info.last_data_ms(), row.acked_bytes);
             let owner = || owner(self.selection.as_mut(), programs, self.nodes[place].name, socket.inode);
             view.set_owner(owner, socket);
@@ -227,7 +220,7 @@ impl ProgramTables {
                 // A subflow with a token belongs to a closed MPTCP connection, which the kernel no
                 // longer lists.
                 view.fallback = socket.ulp.filter(|ulp| ulp.token == 0).map(|_| true);
-                let whole = with_buffers(info.connection(), &socket);
+                let whole = with_memory(info.connection(), &socket.memory);
                 view.add_sample(t_us, info.received_bytes(), info.last_data_ms(), whole.acked_bytes);
                 view.set_owner(|| owner(self.selection.as_mut(), programs, name, socket.inode), &socket);
                 view.sent_bytes = whole.sent_bytes;
@@ -335,15 +328,4 @@ fn listeners(tcp: &[SocketInfo]) -> impl Iterator<Item = u16> {
         .filter(|socket| socket.state == LISTEN)
         .filter_map(|socket| socket.ends)
         .map(|(local, _)| local.port())
-}
-
-fn with_buffers(row: Connection, seen: &SocketInfo) -> Connection {
-    let buffer = |index: usize| seen.memory.get(index).and_then(|bytes| cell(u64::from(*bytes)));
-    Connection {
-        send_buffer_bytes: buffer(SEND_BUFFER),
-        receive_buffer_bytes: buffer(RECEIVE_BUFFER),
-        send_memory_bytes: buffer(SEND_MEMORY),
-        receive_memory_bytes: buffer(RECEIVE_MEMORY),
-        ..row
-    }
 }

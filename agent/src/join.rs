@@ -65,7 +65,7 @@ impl Joiner {
                     crate::status::console(&format!(
                         "{node}: opening a subflow from {client_address} to {server_address}: {error}"
                     ));
-                    traffic.push_event(Event {
+                    traffic.events.push(Event {
                         t_us: Some(t_us),
                         node: Some(node.into()),
                         event: Some("join_failed".into()),

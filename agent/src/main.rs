@@ -21,6 +21,7 @@ mod program;
 mod sample;
 mod session;
 mod settings;
+mod shared;
 mod status;
 mod sys;
 mod tables;

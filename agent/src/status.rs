@@ -4,7 +4,6 @@
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
@@ -13,16 +12,17 @@ use crate::error::{Attempt, Result};
 use crate::job;
 use crate::machine;
 use crate::modules::ModuleOffers;
+use crate::shared::Shared;
 
 const US_PER_S: i64 = 1_000_000;
 /// The name of status.json until it is complete, and the space reserved for it.
 const UNFINISHED: &str = "status.json.new";
 const RESERVED_BYTES: usize = 2048;
 
-static PHASE: Mutex<&'static str> = Mutex::new("boot");
+static PHASE: Shared<&'static str> = Shared::new("boot");
 static BOOT_US: AtomicI64 = AtomicI64::new(0);
-static SENT_BYTES: Mutex<Option<u64>> = Mutex::new(None);
-static BROUGHT: Mutex<Option<ModuleOffers>> = Mutex::new(None);
+static SENT_BYTES: Shared<Option<u64>> = Shared::new(None);
+static BROUGHT: Shared<Option<ModuleOffers>> = Shared::new(None);
 static WRITTEN: AtomicBool = AtomicBool::new(false);
 
 #[derive(Serialize)]
@@ -40,12 +40,12 @@ struct Status<'a> {
 
 /// Return the agent's phase: boot, plan, modules, network, traffic, run, write, done.
 pub fn phase() -> &'static str {
-    *PHASE.lock().unwrap_or_else(PoisonError::into_inner)
+    *PHASE.lock()
 }
 
 /// Enter the next phase.
 pub fn enter_phase(phase: &'static str) {
-    *PHASE.lock().unwrap_or_else(PoisonError::into_inner) = phase;
+    *PHASE.lock() = phase;
 }
 
 /// Record when the trial's zero was, in ns after the guest's boot.
@@ -55,12 +55,12 @@ pub fn booted(zero_ns: i64) {
 
 /// Record what the plan's modules added.
 pub fn brought(names: ModuleOffers) {
-    *BROUGHT.lock().unwrap_or_else(PoisonError::into_inner) = Some(names);
+    *BROUGHT.lock() = Some(names);
 }
 
 /// Record how many bytes this machine has sent.
 pub fn sent(bytes: u64) {
-    *SENT_BYTES.lock().unwrap_or_else(PoisonError::into_inner) = Some(bytes);
+    *SENT_BYTES.lock() = Some(bytes);
 }
 
 /// Write status.json once, atomically. The agent calls this last.
@@ -75,8 +75,8 @@ pub fn write(error: Option<&str>) {
         error,
         virtual_us: clock::trial_us().max(0),
         boot_us: BOOT_US.load(Ordering::Relaxed),
-        sent_bytes: *SENT_BYTES.lock().unwrap_or_else(PoisonError::into_inner),
-        brought: BROUGHT.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default(),
+        sent_bytes: *SENT_BYTES.lock(),
+        brought: BROUGHT.lock().take().unwrap_or_default(),
     };
     if let Some(error) = error {
         console(&format!("{phase}: {error}"));

@@ -5,12 +5,11 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 
 use crate::apply::{Applied, enter};
 use crate::error::{Attempt, Error, Result};
 use crate::plan::InterfaceMonitor;
-use crate::tables::{Interface, Table};
+use crate::tables::{Interface, Table, TableSet};
 
 /// The path refers to the namespace of the thread that opens it; an open file keeps its namespace.
 const FILE: &str = "/proc/thread-self/net/dev";
@@ -21,15 +20,15 @@ const PAGE_BYTES: usize = 4096;
 /// The monitor that fills the table `interfaces`.
 pub struct Interfaces {
     plan: &'static InterfaceMonitor,
-    pub table: Table<Interface>,
+    table: Table<Interface>,
     nodes: Vec<(&'static str, File)>,
     text: Vec<u8>,
 }
 
 impl Interfaces {
     /// Create the table.
-    pub fn create(folder: &Path, plan: &'static InterfaceMonitor) -> Result<Self> {
-        Ok(Self { plan, table: Table::create(folder)?, nodes: Vec::new(), text: Vec::new() })
+    pub fn create(set: &TableSet, plan: &'static InterfaceMonitor) -> Result<Self> {
+        Ok(Self { plan, table: Table::create(set)?, nodes: Vec::new(), text: Vec::new() })
     }
 
     /// Open the file of each namespace. The calling thread ends where the agent began.

@@ -20,6 +20,7 @@ use crate::apply::Applied;
 use crate::error::Result;
 use crate::plan::{CounterMonitor, Plan};
 use crate::sample::counters::{Counters, Series};
+use crate::tables::TableSet;
 
 /// The monitors of a trial, and when each is due.
 pub struct Monitors {
@@ -32,16 +33,15 @@ pub struct Monitors {
 }
 
 impl Monitors {
-    /// Create the tables below `folder`/data and the files below `folder`/pcap.
-    pub fn create(folder: &Path, plan: &'static Plan) -> Result<Self> {
-        let data = folder.join("data");
+    /// Create the tables, and the files below `folder`/pcap.
+    pub fn create(set: &TableSet, folder: &Path, plan: &'static Plan) -> Result<Self> {
         let asked = &plan.monitors;
-        let interfaces = asked.interfaces.as_ref().map(|plan| Interfaces::create(&data, plan)).transpose()?;
+        let interfaces = asked.interfaces.as_ref().map(|plan| Interfaces::create(set, plan)).transpose()?;
         let counters = asked.counters.as_ref();
-        let counters = counters.map(|plan| Ok((Series::create(&data)?, plan, 0))).transpose()?;
-        let probes = (!asked.probes.is_empty()).then(|| Probes::create(&data)).transpose()?;
+        let counters = counters.map(|plan| Ok((Series::create(set)?, plan, 0))).transpose()?;
+        let probes = (!asked.probes.is_empty()).then(|| Probes::create(set)).transpose()?;
         let captures = Captures::create(&folder.join("pcap"), &asked.captures)?;
-        let trace = (!asked.trace.is_empty()).then(|| Trace::create(&data, &asked.trace)).transpose()?;
+        let trace = (!asked.trace.is_empty()).then(|| Trace::create(set, &asked.trace)).transpose()?;
         let captures = (captures, 0);
         Ok(Self { plan, interfaces: interfaces.map(|it| (it, 0)), counters, probes, captures, trace })
     }
@@ -103,33 +103,16 @@ impl Monitors {
         self.captures.0.read()
     }
 
-    /// Write the pending rows.
+    /// Write the pending packets, and release the rows of probes.
     pub fn flush(&mut self) -> Result<()> {
-        if let Some((interfaces, _)) = &mut self.interfaces {
-            interfaces.table.flush()?;
-        }
-        if let Some((series, ..)) = &mut self.counters {
-            series.table.flush()?;
-        }
-        if let Some(probes) = &mut self.probes {
-            probes.flush()?;
-        }
+        self.probes.as_mut().map_or(Ok(()), Probes::release)?;
         self.captures.0.flush()
     }
 
-    /// Complete all tables and files.
-    pub fn finish(self) -> Result<()> {
-        if let Some((interfaces, _)) = self.interfaces {
-            interfaces.table.finish()?;
-        }
-        if let Some((series, ..)) = self.counters {
-            series.table.finish()?;
-        }
-        if let Some(probes) = self.probes {
-            probes.finish()?;
-        }
-        let mut captures = self.captures.0;
-        captures.flush()?;
+    /// Complete all files, and give the tables their last rows.
+    pub fn finish(mut self) -> Result<()> {
+        self.probes.map_or(Ok(()), Probes::finish)?;
+        self.captures.0.flush()?;
         self.trace.map_or(Ok(()), Trace::finish)
     }
 }

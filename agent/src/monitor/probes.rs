@@ -4,7 +4,6 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
-use std::path::Path;
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -16,7 +15,7 @@ use crate::clock;
 use crate::error::{Attempt, Result};
 use crate::plan;
 use crate::sys::{self, Datagrams};
-use crate::tables::{Probe, Table};
+use crate::tables::{Probe, Table, TableSet};
 
 /// ICMP and `ICMPv6`: the types of an echo request and of its reply, and the length of their
 /// header.
@@ -57,8 +56,8 @@ struct Request {
 
 impl Probes {
     /// Create the table.
-    pub fn create(folder: &Path) -> Result<Self> {
-        Ok(Self { table: Table::create(folder)?, running: Vec::new(), answers: Datagrams::new(BATCH) })
+    pub fn create(set: &TableSet) -> Result<Self> {
+        Ok(Self { table: Table::create(set)?, running: Vec::new(), answers: Datagrams::new(BATCH) })
     }
 
     /// Open the sockets. The calling thread ends in the namespace in which the agent began.
@@ -98,25 +97,22 @@ impl Probes {
         self.running.iter_mut().try_for_each(|probe| probe.receive(&mut self.answers))
     }
 
-    /// Write the rows of requests with a known outcome.
-    pub fn flush(&mut self) -> Result<()> {
-        for probe in &mut self.running {
-            for row in probe.rows.drain(..) {
-                self.table.push(row)?;
-            }
-        }
-        self.table.flush()
+    /// Give the table the rows of requests with a known outcome.
+    pub fn release(&mut self) -> Result<()> {
+        self.running
+            .iter_mut()
+            .flat_map(|probe| probe.rows.drain(..))
+            .try_for_each(|row| self.table.push(row))
     }
 
-    /// Complete the table. The outcome of requests without a reply stays unknown.
+    /// Give the table the other rows, too. The outcome of requests without a reply stays unknown.
     pub fn finish(mut self) -> Result<()> {
         for probe in &mut self.running {
             while let Some(request) = probe.waiting.pop_front() {
                 probe.rows.push(row(probe.plan, &request));
             }
         }
-        self.flush()?;
-        self.table.finish()
+        self.release()
     }
 }
 

@@ -5,12 +5,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
 
 use crate::boot::mount_at;
 use crate::clock;
 use crate::error::{Attempt, Result};
-use crate::tables::{self, Table};
+use crate::tables::{self, Table, TableSet};
 
 const FOLDER: &str = "/sys/kernel/tracing";
 const LIST: &str = "available_events";
@@ -30,8 +29,8 @@ pub struct Trace {
 
 impl Trace {
     /// Create the table.
-    pub fn create(folder: &Path, events: &'static [String]) -> Result<Self> {
-        Ok(Self { events, table: Table::create(folder)?, enabled: false })
+    pub fn create(set: &TableSet, events: &'static [String]) -> Result<Self> {
+        Ok(Self { events, table: Table::create(set)?, enabled: false })
     }
 
     /// Enable the events.
@@ -43,13 +42,13 @@ impl Trace {
         self.events.iter().try_for_each(|event| write("set_event", event))
     }
 
-    /// Write all events that the buffer holds, and complete the table.
+    /// Give the table all events that the buffer holds.
     pub fn finish(mut self) -> Result<()> {
-        if self.enabled {
-            write("tracing_on", "0")?;
-            self.read()?;
+        if !self.enabled {
+            return Ok(());
         }
-        self.table.finish()
+        write("tracing_on", "0")?;
+        self.read()
     }
 
     fn read(&mut self) -> Result<()> {

@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::thread;
 
 use crate::error::{Attempt, Result};
+use crate::shared::Shared;
 
 /// Limit on the output of a program.
 pub const MAX_BYTES: usize = 16 << 20;
@@ -18,8 +19,8 @@ const READ_BYTES: usize = 64 * 1024;
 /// The log of one program.
 pub struct Log {
     path: String,
-    writer: Mutex<Option<PipeWriter>>,
-    state: Arc<Mutex<State>>,
+    writer: Shared<Option<PipeWriter>>,
+    state: Arc<Shared<State>>,
 }
 
 #[derive(Default)]
@@ -38,16 +39,16 @@ impl Log {
         let path = format!("{folder}/{name}.log");
         let file = File::create(&path).attempt(|| format!("creating {path}"))?;
         let (reader, writer) = pipe().attempt(|| format!("creating the pipe to {path}"))?;
-        let state = Arc::new(Mutex::new(State::default()));
+        let state = Arc::new(Shared::new(State::default()));
         let filled = Arc::clone(&state);
         let body = move || copy(reader, file, &filled);
         thread::Builder::new().spawn(body).attempt(|| format!("starting the thread that fills {path}"))?;
-        Ok(Self { path, writer: Mutex::new(Some(writer)), state })
+        Ok(Self { path, writer: Shared::new(Some(writer)), state })
     }
 
     /// Take the end of the pipe into which the program prints. Only the first call succeeds.
     pub fn writer(&self) -> std::io::Result<PipeWriter> {
-        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let writer = self.writer.lock().take();
         writer.ok_or_else(|| std::io::Error::other("the program has already started"))
     }
 
@@ -84,7 +85,7 @@ impl Log {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
@@ -108,7 +109,7 @@ impl State {
 }
 
 /// Copy until all writers have closed the pipe. A program that exceeds the limit loses its reader.
-fn copy(mut from: PipeReader, mut to: File, state: &Mutex<State>) {
+fn copy(mut from: PipeReader, mut to: File, state: &Shared<State>) {
     let mut buffer = vec![0; READ_BYTES];
     loop {
         let got = match from.read(&mut buffer) {
@@ -118,7 +119,7 @@ fn copy(mut from: PipeReader, mut to: File, state: &Mutex<State>) {
                 return crate::status::console(&format!("reading the output of a program: {error}"));
             }
         };
-        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = state.lock();
         let room = MAX_BYTES.saturating_sub(state.bytes).min(got);
         state.take(&buffer[..got]);
         drop(state);

@@ -17,8 +17,8 @@ mod running;
 mod transport;
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use crate::apply::{Applied, enter};
@@ -26,6 +26,7 @@ use crate::clock::{self, Latch};
 use crate::error::{Attempt, Error, Result};
 use crate::job;
 use crate::plan::{Plan, StreamTransport};
+use crate::shared::Shared;
 use crate::tables::{self, ProgramFigure, Table};
 use crate::traffic::Traffic;
 
@@ -90,9 +91,9 @@ impl Programs {
                 log: Log::create(&folder, &plan.name).attempt(context)?,
                 started: Latch::default(),
                 ended: Latch::default(),
-                code: Mutex::default(),
+                code: Shared::default(),
                 stopping: AtomicBool::new(false),
-                failure: Mutex::default(),
+                failure: Shared::default(),
             }));
         }
         enter(&network.home)?;
@@ -112,11 +113,7 @@ impl Programs {
 
     /// Return the first failure of a program, if any.
     pub fn failure(&self) -> Result<()> {
-        match self
-            .running
-            .iter()
-            .find_map(|program| program.failure.lock().unwrap_or_else(PoisonError::into_inner).clone())
-        {
+        match self.running.iter().find_map(|program| program.failure.lock().clone()) {
             Some(why) => Err(Error::new(why)),
             None => Ok(()),
         }

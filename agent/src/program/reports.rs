@@ -139,7 +139,7 @@ fn take(traffic: &Traffic, flow: &FlowState, report: Report) -> std::result::Res
         Report::FirstByte { t_us } => flow.progress().first_byte_us = Some(t_us),
         Report::Joined { t_us, path, local_port } => {
             let (local, remote) = ends(flow.plan, path, local_port).ok_or("there is no such path")?;
-            traffic.push_event(tables::Event {
+            traffic.events.push(tables::Event {
                 t_us: Some(t_us),
                 node: Some(flow.plan.client.netns.as_str().into()),
                 event: Some("sub_established".into()),
@@ -159,12 +159,12 @@ fn take(traffic: &Traffic, flow: &FlowState, report: Report) -> std::result::Res
         Report::Path(report) => {
             let (t_us, side) = (report.t_us, report.side);
             let row = path_row(flow.plan, &report).ok_or("there is no such path")?;
-            traffic.push_reported(Reported { flow: flow.plan.id, t_us, side, row });
+            traffic.reported.push(Reported { flow: flow.plan.id, t_us, side, row });
         }
         Report::Side(report) => {
             let row = ReportedRow::Connection(Box::new(connection(&report)));
             let (t_us, side) = (report.t_us, report.side);
-            traffic.push_reported(Reported { flow: flow.plan.id, t_us, side, row });
+            traffic.reported.push(Reported { flow: flow.plan.id, t_us, side, row });
         }
         Report::Ended { t_us, sent_bytes, received_bytes, completed } => {
             if !completed {

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use super::confine::{self, Group};
@@ -17,6 +17,7 @@ use crate::clock::{self, Latch};
 use crate::error::{Attempt, Error, Result, describe};
 use crate::machine;
 use crate::plan::Program;
+use crate::shared::Shared;
 use crate::sys;
 use crate::tables::{self, Event};
 use crate::traffic::{self, Traffic};
@@ -36,10 +37,10 @@ pub struct Running {
     pub log: Log,
     pub started: Latch,
     pub ended: Latch,
-    pub code: Mutex<Option<i64>>,
+    pub code: Shared<Option<i64>>,
     /// The agent has stopped the program, so its exit code is no failure.
     pub stopping: AtomicBool,
-    pub failure: Mutex<Option<String>>,
+    pub failure: Shared<Option<String>>,
 }
 
 impl Running {
@@ -56,7 +57,7 @@ impl Running {
             start_us: self.started.time(),
             ready_us: ready_us.filter(|_| self.plan.ready.is_some()),
             end_us: self.ended.time(),
-            exit_code: *self.code.lock().unwrap_or_else(PoisonError::into_inner),
+            exit_code: *self.code.lock(),
             stopped: Some(self.stopping.load(Ordering::SeqCst)),
         }
     }
@@ -70,7 +71,7 @@ impl Running {
 
     fn fail(&self, why: &str) {
         let message = self.describe_failure(why);
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(message);
+        self.failure.lock().get_or_insert(message);
     }
 
     /// Format `program client (iperf3 -c h2) in h1: WHY; the last lines of its log: ..`.
@@ -117,7 +118,7 @@ pub fn follow(running: &Arc<Running>, namespace: &OwnedFd, traffic: &Arc<Traffic
         return;
     }
     let event = |event: &'static str, error: Option<i64>| {
-        traffic.push_event(Event {
+        traffic.events.push(Event {
             t_us: Some(clock::trial_us()),
             node: Some(plan.netns.as_str().into()),
             event: Some(event.into()),
@@ -150,7 +151,7 @@ pub fn follow(running: &Arc<Running>, namespace: &OwnedFd, traffic: &Arc<Traffic
     let status = child.wait();
     let ended_us = clock::trial_us();
     let code = status.ok().and_then(code);
-    *running.code.lock().unwrap_or_else(PoisonError::into_inner) = code;
+    *running.code.lock() = code;
     event("program_end", code);
     clock::sleep_until(clock::trial_us() + SETTLING_US);
     judge(running, code);

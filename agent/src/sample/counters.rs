@@ -4,11 +4,10 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 
 use crate::apply::{Applied, enter};
 use crate::error::{Attempt, Result};
-use crate::tables::{Counter, CounterSeries, Table};
+use crate::tables::{Counter, CounterSeries, Table, TableSet};
 
 /// The paths refer to the namespace of the thread that opens them; open files keep their namespace.
 const FILES: [&str; 2] = ["/proc/thread-self/net/snmp", "/proc/thread-self/net/netstat"];
@@ -67,7 +66,7 @@ impl Counters {
 
 /// The counters over time: the table `counter_series`.
 pub struct Series {
-    pub table: Table<CounterSeries>,
+    table: Table<CounterSeries>,
     /// The latest reading, by node and file.
     latest: Vec<[Reading; FILES.len()]>,
     /// A buffer for the next reading.
@@ -90,8 +89,8 @@ struct Group {
 
 impl Series {
     /// Create the table.
-    pub fn create(folder: &Path) -> Result<Self> {
-        Ok(Self { table: Table::create(folder)?, latest: Vec::new(), text: vec![0; READ_BYTES] })
+    pub fn create(set: &TableSet) -> Result<Self> {
+        Ok(Self { table: Table::create(set)?, latest: Vec::new(), text: vec![0; READ_BYTES] })
     }
 
     /// Add a row for each counter that has changed.

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
 
 use rustix::io::Errno;
 use rustix::net::{getpeername, getsockname};
@@ -14,7 +13,7 @@ use crate::netlink::closed::Closed;
 use crate::plan::{Flow, SideName, Transport};
 use crate::sys::{self, FullInfo, TCP_INFO_BYTES};
 pub use crate::tables::with_ends;
-use crate::tables::{Connection, Event, Subflow, Table};
+use crate::tables::{Connection, Event, Subflow, Table, TableSet};
 use crate::traffic::{Priorities, Traffic};
 
 /// `SK_MEMINFO_*` of `linux/sock_diag.h`: `RMEM_ALLOC`, `RCVBUF`, `SNDBUF`, `WMEM_QUEUED`.
@@ -60,10 +59,10 @@ pub struct Side {
 
 impl Sampler {
     /// Create the tables, for `flows` flows.
-    pub fn create(folder: &Path, flows: usize) -> Result<Self> {
+    pub fn create(set: &TableSet, flows: usize) -> Result<Self> {
         Ok(Self {
-            connections: Table::create(folder)?,
-            subflows: Table::create(folder)?,
+            connections: Table::create(set)?,
+            subflows: Table::create(set)?,
             sides: (0..flows).map(|_| Default::default()).collect(),
             full: FullInfo::new(),
         })
@@ -113,7 +112,7 @@ impl Sampler {
             side.fallback = info.fallback();
             side.received_bytes = info.received_bytes();
             connection = info.connection();
-            for row in side.mptcp_rows(&self.full, &traffic.priorities()) {
+            for row in side.mptcp_rows(&self.full, &traffic.priorities.lock()) {
                 self.subflows.push(labelled(row, t_us, plan.id, name))?;
             }
         } else {
@@ -164,18 +163,6 @@ impl Sampler {
     /// Add a row of a subflow.
     pub fn push_subflow(&mut self, row: Subflow, t_us: i64, flow: i64, side: SideName) -> Result<()> {
         self.subflows.push(labelled(row, t_us, flow, side))
-    }
-
-    /// Write the pending rows.
-    pub fn flush(&mut self) -> Result<()> {
-        self.connections.flush()?;
-        self.subflows.flush()
-    }
-
-    /// Complete both tables.
-    pub fn finish(self) -> Result<()> {
-        self.connections.finish()?;
-        self.subflows.finish()
     }
 }
 
@@ -247,7 +234,7 @@ fn side_of(plan: &Flow, closed: &Closed) -> Option<SideName> {
 
 /// Record a fallback to TCP, with the time of the sample that showed it.
 fn record_fallback(traffic: &Traffic, plan: &'static Flow, name: SideName, t_us: i64) {
-    traffic.push_event(Event {
+    traffic.events.push(Event {
         t_us: Some(t_us),
         node: Some(plan.side(name).netns.as_str().into()),
         event: Some("fallback".into()),

@@ -8,7 +8,6 @@
 //! because it was full.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use netlink_bindings::tc::{self, OpGetqdiscDump, Tcmsg};
 use netlink_bindings::traits::NetlinkRequest;
@@ -18,7 +17,7 @@ use crate::apply::{Applied, ROOT};
 use crate::error::{Attempt, Error, Result};
 use crate::netlink::{Socket, kernel_type};
 use crate::plan::Plan;
-use crate::tables::{Link, QueueingDelay, Table};
+use crate::tables::{Link, QueueingDelay, Table, TableSet};
 
 /// The sampler of all link directions, which fills the tables `links`, `queues` and `queueing_delays`.
 pub struct Sampler {
@@ -44,7 +43,7 @@ struct Direction {
 
 impl Sampler {
     /// Create the table for the links of `plan`.
-    pub fn create(folder: &Path, plan: &'static Plan) -> Result<Self> {
+    pub fn create(set: &TableSet, plan: &'static Plan) -> Result<Self> {
         let directions = plan.links.iter().flat_map(|link| &link.directions);
         let directions = directions.map(|direction| Direction {
             name: &direction.name,
@@ -55,9 +54,9 @@ impl Sampler {
             row: Link::default(),
         });
         Ok(Self {
-            table: Table::create(folder)?,
+            table: Table::create(set)?,
             delays: None,
-            queues: queues::Sampler::create(folder, plan)?,
+            queues: queues::Sampler::create(set, plan)?,
             socket: None,
             devices: None,
             directions: directions.collect(),
@@ -69,7 +68,7 @@ impl Sampler {
     /// Look up the interfaces of all links in namespace `wire`, and take over that namespace.
     ///
     /// The table `queueing_delays` is created here, if links with a rate are devices.
-    pub fn attach(&mut self, folder: &Path, plan: &'static Plan, network: &mut Applied) -> Result<()> {
+    pub fn attach(&mut self, set: &TableSet, plan: &'static Plan, network: &mut Applied) -> Result<()> {
         let Some(wire) = network.take_wire() else {
             return if plan.links.is_empty() {
                 Ok(())
@@ -94,7 +93,7 @@ impl Sampler {
             let reader = devices::Reader::open(&network.home)?;
             let is_limited = self.directions.iter().any(|direction| direction.is_device && direction.limited);
             if reader.has_sojourns() && is_limited {
-                self.delays = Some(Table::create(folder)?);
+                self.delays = Some(Table::create(set)?);
             }
             self.devices = Some(reader);
         }
@@ -156,20 +155,6 @@ impl Sampler {
             }
         })?;
         rows.into_iter().try_for_each(|row| table.push(row))
-    }
-
-    /// Write the pending rows.
-    pub fn flush(&mut self) -> Result<()> {
-        self.queues.as_mut().map_or(Ok(()), |queues| queues.table.flush())?;
-        self.delays.as_mut().map_or(Ok(()), Table::flush)?;
-        self.table.flush()
-    }
-
-    /// Complete the tables.
-    pub fn finish(self) -> Result<()> {
-        self.queues.map_or(Ok(()), |queues| queues.table.finish())?;
-        self.delays.map_or(Ok(()), Table::finish)?;
-        self.table.finish()
     }
 }
 

@@ -2,7 +2,7 @@
 //! table; and closed subflows. One thread waits for those of all hosts and records the time of each.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::thread;
 
 use netlink_bindings::mptcp_pm::{EventAttr, EventType, IterableEventAttr};
@@ -19,6 +19,7 @@ use crate::plan::SideName;
 use crate::process;
 use crate::sample::flows::Sampler;
 use crate::sample::programs::ProgramTables;
+use crate::shared::Shared;
 use crate::status;
 use crate::tables::{Event, Table};
 use crate::traffic::{Begun, Traffic};
@@ -88,15 +89,15 @@ fn read(node: &'static str, socket: &mut Socket, family: u16, traffic: &Traffic,
                 let established = event.event.as_deref() == Some("established");
                 let connection = ends.filter(|_| established).zip(event.token);
                 if let (Some((local, remote)), Some(backup)) = (ends, event.backup) {
-                    traffic.priorities().record(local, remote, backup);
+                    traffic.priorities.lock().record(local, remote, backup);
                 }
                 record_begun(t_us, node, &event, ends, traffic);
-                traffic.push_event(Event { t_us: Some(t_us), node: Some(node.into()), ..event });
+                traffic.events.push(Event { t_us: Some(t_us), node: Some(node.into()), ..event });
                 if let Some(((_, server), token)) = connection {
                     joiner.established(node, token, server, t_us, traffic);
                 }
             } else if let Some((ends, info)) = closed::decode(kind, payload) {
-                traffic.push_closed(Closed { t_us, node, ends, info });
+                traffic.closed.push(Closed { t_us, node, ends, info });
             }
         });
         match more {
@@ -126,7 +127,7 @@ fn record_begun(
         // ones.
         let plain = |end: SocketAddr| SocketAddr::new(end.ip().to_canonical(), end.port());
         let begun = Begun { t_us, node, token, ends: (plain(ends.0), plain(ends.1)), initial };
-        traffic.begun.lock().unwrap_or_else(PoisonError::into_inner).push(begun);
+        traffic.begun.push(begun);
     }
 }
 
@@ -201,11 +202,11 @@ pub fn write(
     programs: Option<&ProgramTables>,
     before_us: Option<i64>,
 ) -> Result<()> {
-    let mut events = traffic.take_events();
+    let mut events = traffic.events.take();
     events.sort_by_key(|event| event.t_us);
     let settled = events.partition_point(|event| before_us.is_none_or(|us| event.t_us < Some(us)));
     for event in events.split_off(settled) {
-        traffic.push_event(event);
+        traffic.events.push(event);
     }
     for mut event in events {
         event.flow = event.flow.or_else(|| flow_of(&event, traffic, flows, programs));

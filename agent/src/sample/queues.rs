@@ -6,7 +6,6 @@
 //! latter, and all drops together in the common statistics.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use netlink_bindings::tc::{self, Tcmsg};
 
@@ -16,7 +15,7 @@ use crate::apply::{Namespace, ROOT};
 use crate::error::{Attempt, Result};
 use crate::netlink::sock_diag::attributes_of;
 use crate::plan::Plan;
-use crate::tables::{Queue, Table};
+use crate::tables::{Queue, Table, TableSet};
 
 /// `TCA_XSTATS`: the qdisc's own statistics.
 const XSTATS: u16 = 4;
@@ -28,7 +27,7 @@ const BUCKET: &str = "bucket";
 /// The sampler of managed queues and shared buckets, which fills the table `queues`. The table
 /// exists only if the plan has some.
 pub struct Sampler {
-    pub table: Table<Queue>,
+    table: Table<Queue>,
     queues: Vec<Watched>,
     by_ifindex: BTreeMap<i32, usize>,
     /// The places of those of devices, by the number of their direction.
@@ -45,7 +44,7 @@ struct Watched {
 
 impl Sampler {
     /// Create the table; None if the plan has no such queue.
-    pub fn create(folder: &Path, plan: &'static Plan) -> Result<Option<Self>> {
+    pub fn create(set: &TableSet, plan: &'static Plan) -> Result<Option<Self>> {
         let directions =
             plan.links.iter().flat_map(|link| link.directions.iter().map(|side| (link.is_device(), side)));
         let managed = directions.filter_map(|(is_device, direction)| {
@@ -62,7 +61,7 @@ impl Sampler {
         if queues.is_empty() {
             return Ok(None);
         }
-        Ok(Some(Self { table: Table::create(folder)?, queues, by_ifindex: BTreeMap::new(), by_number }))
+        Ok(Some(Self { table: Table::create(set)?, queues, by_ifindex: BTreeMap::new(), by_number }))
     }
 
     /// Look up the interfaces.

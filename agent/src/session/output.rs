@@ -7,12 +7,13 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use crate::error::{Attempt, Result};
 use crate::job;
+use crate::shared::Shared;
 use crate::sys;
 
 /// The content of a frame.
@@ -53,13 +54,13 @@ pub struct End {
 
 /// The file `output`, shared by all runs.
 #[derive(Clone)]
-pub struct Output(Arc<Mutex<File>>);
+pub struct Output(Arc<Shared<File>>);
 
 impl Output {
     /// Create the file, or truncate it.
     pub fn create() -> Result<Self> {
         let file = File::create(job::path("output")).attempt(|| "creating output")?;
-        Ok(Self(Arc::new(Mutex::new(file))))
+        Ok(Self(Arc::new(Shared::new(file))))
     }
 
     /// Append a frame.
@@ -70,7 +71,7 @@ impl Output {
             frame.extend_from_slice(&number.to_le_bytes());
         }
         frame.extend_from_slice(bytes);
-        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = self.0.lock();
         file.write_all(&frame).attempt(|| "writing output")?;
         sys::write_back(&*file).attempt(|| "writing output")
     }

@@ -12,4 +12,4 @@ pub use schema::{
     Connection, Counter, CounterSeries, Event, Flow, Interface, Link, Message, Probe, Program, ProgramFigure,
     ProgramFlow, Queue, QueueingDelay, Subflow, Trace,
 };
-pub use table::Table;
+pub use table::{Table, TableSet};

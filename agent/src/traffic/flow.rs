@@ -1,19 +1,20 @@
 //! A flow and its state, shared by its threads and the main thread.
 
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use super::kinds::page::Loading;
 use super::messages::Messages;
 use crate::clock::{self, Latch};
 use crate::plan::{Flow, SideName};
+use crate::shared::Shared;
 
 /// A flow of the plan and its state.
 pub struct FlowState {
     /// The plan of the flow.
     pub plan: &'static Flow,
-    progress: Mutex<Progress>,
-    messages: Mutex<Messages>,
+    progress: Shared<Progress>,
+    messages: Shared<Messages>,
     /// Set when the flow has ended; following flows wait for it.
     pub ended: Latch,
     /// The state that the connections of a page share; only that of its first connection counts.
@@ -60,8 +61,8 @@ impl FlowState {
     pub fn new(plan: &'static Flow) -> Self {
         Self {
             plan,
-            progress: Mutex::default(),
-            messages: Mutex::default(),
+            progress: Shared::default(),
+            messages: Shared::default(),
             ended: Latch::default(),
             loading: Loading::default(),
         }
@@ -69,12 +70,12 @@ impl FlowState {
 
     /// Lock the state of the flow.
     pub fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        self.progress.lock()
     }
 
     /// Lock the messages of the flow.
     pub fn messages(&self) -> MutexGuard<'_, Messages> {
-        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
+        self.messages.lock()
     }
 
     /// Record that the receiver gets its first byte now.

@@ -16,7 +16,7 @@ mod sockets;
 mod state;
 mod threads;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 pub use application::{fail, wait_to_begin};
 pub use flow::FlowState;
@@ -31,6 +31,7 @@ use threads::spawn;
 use crate::clock::{Bell, Latch};
 use crate::error::Result;
 use crate::plan::{Plan, SideName};
+use crate::shared::Shared;
 
 /// Start the threads of all flows. Each client sleeps until its start.
 pub fn start(prepared: Vec<Prepared>, plan: &'static Plan) -> Result<Arc<Traffic>> {
@@ -39,11 +40,11 @@ pub fn start(prepared: Vec<Prepared>, plan: &'static Plan) -> Result<Arc<Traffic
     let traffic = Arc::new(Traffic {
         bell: Bell::default(),
         flows,
-        events: Mutex::default(),
-        priorities: Mutex::default(),
-        closed: Mutex::default(),
-        begun: Mutex::default(),
-        reported: Mutex::default(),
+        events: Shared::default(),
+        priorities: Shared::default(),
+        closed: Shared::default(),
+        begun: Shared::default(),
+        reported: Shared::default(),
         secret: plan.seed,
         programs: programs.iter().map(|program| (program.name.as_str(), Latch::default())).collect(),
         program_nodes: plan.nodes_with_programs(),

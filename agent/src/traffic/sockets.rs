@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
-use std::sync::{Mutex, PoisonError};
 
 use rustix::net::{
     AddressFamily, SocketFlags, SocketType, bind, connect, ipproto, listen, socket_with, sockopt,
@@ -14,6 +13,7 @@ use crate::apply::{Applied, SCHEDULER, enter, write_sysctl};
 use crate::error::{Attempt, Error, Result};
 use crate::plan::{Action, Flow, Plan, Side, SideName, Transport};
 use crate::process;
+use crate::shared::Shared;
 use crate::sys;
 
 /// A flow with its sockets.
@@ -55,7 +55,7 @@ impl Client {
 
 /// The kernel reads a socket's scheduler from the namespace's sysctl, so only one thread at a time
 /// may create a socket with a scheduler of its own.
-static CHOOSING: Mutex<()> = Mutex::new(());
+static CHOOSING: Shared<()> = Shared::new(());
 
 /// The receive buffer of a UDP receiver unless the plan sets one: more than can arrive at once.
 const DATAGRAM_BUFFER_BYTES: usize = 16 << 20;
@@ -235,7 +235,7 @@ fn refuse_smaller(set: usize, bytes: usize, option: &str, side: &Side) -> Result
 
 /// Call `make` with `name` as the namespace's scheduler.
 fn scheduled<T>(name: &str, make: impl FnOnce() -> Result<T>) -> Result<T> {
-    let _alone = CHOOSING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = CHOOSING.lock();
     let before = std::fs::read_to_string(format!("/proc/sys/{SCHEDULER}"))
         .attempt(|| format!("reading sysctl {SCHEDULER}"))?;
     write_sysctl(SCHEDULER, name)?;

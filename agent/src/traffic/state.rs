@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::flow::FlowState;
 use super::priority::Priorities;
 use crate::clock::{Bell, Latch};
 use crate::netlink::closed::Closed;
 use crate::plan::{SideName, Transport};
+use crate::shared::Shared;
 use crate::tables;
 
 /// What the threads of all flows share with the main thread.
@@ -18,15 +18,15 @@ pub struct Traffic {
     /// The flows, in the order of the plan.
     pub flows: Vec<FlowState>,
     /// Events of all threads, nearly in order of time.
-    pub events: Mutex<Vec<tables::Event>>,
+    pub events: Shared<Vec<tables::Event>>,
     /// Subflow priorities that path-manager events reported.
-    pub priorities: Mutex<Priorities>,
+    pub priorities: Shared<Priorities>,
     /// Closed sockets that the main thread has not sampled yet.
-    pub closed: Mutex<Vec<Closed>>,
+    pub closed: Shared<Vec<Closed>>,
     /// New MPTCP connections of nodes with programs, which the main thread has not read yet.
-    pub begun: Mutex<Vec<Begun>>,
+    pub begun: Shared<Vec<Begun>>,
     /// Samples that prototypes reported, which the main thread has not written yet.
-    pub reported: Mutex<Vec<Reported>>,
+    pub reported: Shared<Vec<Reported>>,
     /// By program name: set when the program is ready, or when it has ended if the plan defines no
     /// readiness.
     pub programs: BTreeMap<&'static str, Latch>,
@@ -50,33 +50,13 @@ impl Traffic {
 
     /// Record an event of the agent.
     pub fn event(&self, t_us: i64, flow: &FlowState, event: &'static str) {
-        self.push_event(tables::Event {
+        self.events.push(tables::Event {
             t_us: Some(t_us),
             node: Some(flow.plan.client.netns.as_str().into()),
             event: Some(event.into()),
             flow: Some(flow.plan.id),
             ..Default::default()
         });
-    }
-
-    /// Record an event.
-    pub fn push_event(&self, event: tables::Event) {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
-    }
-
-    /// Lock the subflow priorities.
-    pub fn priorities(&self) -> MutexGuard<'_, Priorities> {
-        self.priorities.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Add a closed socket.
-    pub fn push_closed(&self, closed: Closed) {
-        self.closed.lock().unwrap_or_else(PoisonError::into_inner).push(closed);
-    }
-
-    /// Take all closed sockets.
-    pub fn take_closed(&self) -> Vec<Closed> {
-        std::mem::take(&mut *self.closed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Wait for programs, and return when the last of them was ready, in µs of the trial. None:
@@ -97,21 +77,6 @@ impl Traffic {
         self.program_nodes.contains(netns)
     }
 
-    /// Take all new MPTCP connections.
-    pub fn take_begun(&self) -> Vec<Begun> {
-        std::mem::take(&mut *self.begun.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Add a sample that a prototype reported.
-    pub fn push_reported(&self, sample: Reported) {
-        self.reported.lock().unwrap_or_else(PoisonError::into_inner).push(sample);
-    }
-
-    /// Take all samples that prototypes reported.
-    pub fn take_reported(&self) -> Vec<Reported> {
-        std::mem::take(&mut *self.reported.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
     /// Whether an MPTCP flow has an end in namespace `netns`.
     pub fn has_mptcp(&self, netns: &str) -> bool {
         let mut flows = self.flows.iter().map(|flow| flow.plan);
@@ -119,11 +84,6 @@ impl Traffic {
             flow.transport == Transport::Mptcp
                 && [&flow.client, &flow.server].iter().any(|side| side.netns == netns)
         })
-    }
-
-    /// Take all events.
-    pub fn take_events(&self) -> Vec<tables::Event> {
-        std::mem::take(&mut *self.events.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

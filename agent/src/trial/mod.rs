@@ -10,7 +10,6 @@ use std::sync::Arc;
 use rustix::net::{Shutdown, shutdown};
 
 pub use output::Tables;
-use output::data_folder;
 
 use ends::{End, deadline_us, sending_end_us, still_counting, uses_connection};
 use flow_rows::write_flows;
@@ -59,7 +58,7 @@ pub fn run(
     prepared: Vec<Prepared>,
     tables: &mut Tables,
 ) -> Result<()> {
-    tables.links.attach(&data_folder(), plan, network)?;
+    tables.links.attach(&tables.set, plan, network)?;
     let progress = Progress::create()?;
     let counters = Counters::before(network)?;
     tables.monitors.attach(network)?;
@@ -163,7 +162,7 @@ impl Trial<'_> {
     fn carry_out_events(&mut self, t_us: i64) -> Result<()> {
         while let Some(event) = self.events.carry_out(t_us)? {
             let endpoint = event.actions.iter().find_map(Action::endpoint);
-            self.traffic.push_event(tables::Event {
+            self.traffic.events.push(tables::Event {
                 t_us: Some(clock::reached(event.t_us)),
                 node: Some(event.subject.as_str().into()),
                 event: Some(event.name.as_str().into()),
@@ -192,9 +191,9 @@ impl Trial<'_> {
 
     /// Add the last rows of closed subflows of live connections.
     fn note_closed(&mut self) -> Result<()> {
-        for closed in self.traffic.take_closed() {
+        for closed in self.traffic.closed.take() {
             if let Some(program_tables) = &mut self.tables.programs {
-                program_tables.add_closed(&closed, self.traffic.take_begun(), &mut self.tables.samples)?;
+                program_tables.add_closed(&closed, self.traffic.begun.take(), &mut self.tables.samples)?;
             }
             for index in self.live() {
                 self.tables.samples.add_closed(index, self.traffic.flows[index].plan, &closed)?;
@@ -205,7 +204,7 @@ impl Trial<'_> {
 
     /// Write the samples that prototypes have reported.
     fn write_reported(&mut self) -> Result<()> {
-        for sample in self.traffic.take_reported() {
+        for sample in self.traffic.reported.take() {
             let Reported { flow, t_us, side, row } = sample;
             match row {
                 ReportedRow::Subflow(row) => self.tables.samples.push_subflow(*row, t_us, flow, side)?,
@@ -253,7 +252,7 @@ impl Trial<'_> {
     fn sample_programs(&mut self, t_us: i64) -> Result<()> {
         let Some(program_tables) = &mut self.tables.programs else { return Ok(()) };
         sys::bury_orphans();
-        program_tables.sample(t_us, &mut self.tables.samples, self.traffic.take_begun(), &self.programs)
+        program_tables.sample(t_us, &mut self.tables.samples, self.traffic.begun.take(), &self.programs)
     }
 
     /// Stop the programs, and collect their output.

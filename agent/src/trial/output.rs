@@ -1,19 +1,12 @@
 //! The output files of a trial.
 
-use std::path::PathBuf;
-
 use crate::error::{Attempt, Result};
 use crate::job;
 use crate::monitor::Monitors;
 use crate::plan::Plan;
 use crate::sample::programs::ProgramTables;
 use crate::sample::{flows, links};
-use crate::tables::{self, Table};
-
-/// The folder of the tables.
-pub(super) fn data_folder() -> PathBuf {
-    job::folder().join("data")
-}
+use crate::tables::{self, Table, TableSet};
 
 /// All tables of the trial. The agent creates them first, so a failed trial also leaves its tables
 /// with their columns.
@@ -26,48 +19,39 @@ pub struct Tables {
     pub(super) links: links::Sampler,
     pub(super) monitors: Monitors,
     pub(super) programs: Option<ProgramTables>,
+    pub(super) set: TableSet,
 }
 
 impl Tables {
     /// Create the files below /job/data.
     pub fn create(plan: &'static Plan) -> Result<Self> {
-        let folder = data_folder();
+        let folder = job::folder().join("data");
         std::fs::create_dir_all(&folder).attempt(|| "creating the folder for the tables")?;
+        let set = TableSet::new(folder);
+        let has_messages = plan.flows.iter().any(|flow| flow.application.job().has_messages());
         Ok(Self {
-            flows: Table::create(&folder)?,
-            events: Table::create(&folder)?,
-            messages: plan
-                .flows
-                .iter()
-                .any(|flow| flow.application.job().has_messages())
-                .then(|| Table::create(&folder))
-                .transpose()?,
-            counters: Table::create(&folder)?,
-            samples: flows::Sampler::create(&folder, plan.flows.len())?,
-            links: links::Sampler::create(&folder, plan)?,
-            monitors: Monitors::create(job::folder(), plan)?,
-            programs: ProgramTables::create(&folder, plan)?,
+            flows: Table::create(&set)?,
+            events: Table::create(&set)?,
+            messages: has_messages.then(|| Table::create(&set)).transpose()?,
+            counters: Table::create(&set)?,
+            samples: flows::Sampler::create(&set, plan.flows.len())?,
+            links: links::Sampler::create(&set, plan)?,
+            monitors: Monitors::create(&set, job::folder(), plan)?,
+            programs: ProgramTables::create(&set, plan)?,
+            set,
         })
     }
 
-    /// Write the pending rows.
+    /// Write the pending rows and packets.
     pub(super) fn flush(&mut self) -> Result<()> {
-        self.events.flush()?;
-        self.samples.flush()?;
-        self.links.flush()?;
-        self.programs.as_mut().map_or(Ok(()), ProgramTables::flush)?;
-        self.monitors.flush()
+        self.monitors.flush()?;
+        self.set.flush()
     }
 
     /// Complete all files.
     pub fn finish(self) -> Result<()> {
-        self.flows.finish()?;
-        self.events.finish()?;
-        self.messages.map_or(Ok(()), Table::finish)?;
-        self.counters.finish()?;
-        self.samples.finish()?;
-        self.links.finish()?;
-        self.programs.map_or(Ok(()), ProgramTables::finish)?;
-        self.monitors.finish()
+        let monitored = self.monitors.finish();
+        self.set.finish()?;
+        monitored
     }
 }

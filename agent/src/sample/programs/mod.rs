@@ -6,7 +6,6 @@ mod selection;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use std::path::Path;
 
 use self::connections::{Appearance, Connections, Key};
 use self::selection::Selection;
@@ -20,7 +19,7 @@ use crate::netlink::sock_diag::{FourTuple, Kind, LISTEN, SocketInfo, Ulp, dump};
 use crate::netlink::{Family, Socket};
 use crate::plan::{Flow, Plan};
 use crate::program::Programs;
-use crate::tables::{self, Program, ProgramFigure, ProgramFlow, Table};
+use crate::tables::{self, Program, ProgramFigure, ProgramFlow, Table, TableSet};
 use crate::traffic::Begun;
 
 /// The tables of programs, and the state to fill them.
@@ -65,15 +64,15 @@ impl Node {
 
 impl ProgramTables {
     /// Create the tables. None: the plan has no programs.
-    pub fn create(folder: &Path, plan: &'static Plan) -> Result<Option<Self>> {
+    pub fn create(set: &TableSet, plan: &'static Plan) -> Result<Option<Self>> {
         let observed = plan.monitors.connections.as_ref();
         if plan.programs.is_empty() && observed.is_none() {
             return Ok(None);
         }
         Ok(Some(Self {
-            programs: Table::create(folder)?,
-            figures: Table::create(folder)?,
-            flows: Table::create(folder)?,
+            programs: Table::create(set)?,
+            figures: Table::create(set)?,
+            flows: Table::create(set)?,
             planned: &plan.flows,
             nodes: Vec::new(),
             connections: Connections::new(plan.flows.len(), observed.is_some()),
@@ -290,20 +289,6 @@ impl ProgramTables {
             self.flows.push(about)?;
         }
         Ok(())
-    }
-
-    /// Write the pending rows.
-    pub fn flush(&mut self) -> Result<()> {
-        self.programs.flush()?;
-        self.figures.flush()?;
-        self.flows.flush()
-    }
-
-    /// Complete the tables.
-    pub fn finish(self) -> Result<()> {
-        self.programs.finish()?;
-        self.figures.finish()?;
-        self.flows.finish()
     }
 }
 

@@ -1,11 +1,10 @@
 //! Web pages: a document, and objects that several connections request after it.
 
-use std::sync::{Mutex, PoisonError};
-
 use super::Kind;
 use super::request::{answer, finish, receive_answer, send_request};
 use crate::clock::{self, Latch};
 use crate::plan::{Application, Flow, Page, PageConnection};
+use crate::shared::Shared;
 use crate::traffic::flow::FlowState;
 use crate::traffic::side::FlowSide;
 use crate::traffic::state::Traffic;
@@ -79,7 +78,7 @@ fn load(page: &Page, first: &FlowState, side: &mut FlowSide<'_>) -> Result<Optio
 /// The state that the connections of one page share.
 #[derive(Debug, Default)]
 pub struct Loading {
-    next: Mutex<usize>,
+    next: Shared<usize>,
     /// Set when the document has arrived, or when the first connection has ended without it.
     pub document: Latch,
 }
@@ -87,7 +86,7 @@ pub struct Loading {
 impl Loading {
     /// Take the next of `count` objects that no connection has requested.
     fn take(&self, count: usize) -> Option<usize> {
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = self.next.lock();
         let taken = Some(*next).filter(|number| *number < count);
         *next += 1;
         taken
@@ -97,7 +96,7 @@ impl Loading {
     /// other object.
     pub fn end_at(&self, t_us: i64) {
         if self.document.set(t_us) {
-            *self.next.lock().unwrap_or_else(PoisonError::into_inner) = usize::MAX / 2;
+            *self.next.lock() = usize::MAX / 2;
         }
     }
 }

@@ -2,11 +2,11 @@
 //! the plan lists for a flow. The kernel's path manager opens at most one per pair of addresses.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use netlink_bindings::mptcp_pm;
 
-use crate::apply::{Applied, address_family, enter};
+use crate::apply::{Applied, enter, push_endpoint_address};
 use crate::error::Result;
 use crate::netlink::{Family, Socket};
 use crate::plan::{Flow, Join};
@@ -86,19 +86,10 @@ impl Joiner {
 fn create(join: &Join, token: u32, port: u16) -> mptcp_pm::OpSubflowCreateDo<'static> {
     let mut request = mptcp_pm::Request::new().op_subflow_create_do();
     {
-        let attributes = request.encode().push_token(token).nested_addr().push_id(join.id);
-        let attributes = attributes.push_flags(if join.backup { BACKUP } else { 0 });
-        let attributes = attributes.push_family(address_family(join.client_address).into());
-        let attributes = match join.client_address {
-            IpAddr::V4(v4) => attributes.push_addr4(v4.to_bits()),
-            IpAddr::V6(v6) => attributes.push_addr6(&v6.octets()),
-        };
-        let attributes = attributes.end_nested().nested_addr_remote().push_port(port);
-        let attributes = attributes.push_family(address_family(join.server_address).into());
-        drop(match join.server_address {
-            IpAddr::V4(v4) => attributes.push_addr4(v4.to_bits()),
-            IpAddr::V6(v6) => attributes.push_addr6(&v6.octets()),
-        });
+        let local = request.encode().push_token(token).nested_addr().push_id(join.id);
+        let local = local.push_flags(if join.backup { BACKUP } else { 0 });
+        let remote = push_endpoint_address(local, join.client_address).end_nested().nested_addr_remote();
+        drop(push_endpoint_address(remote.push_port(port), join.server_address));
     }
     request
 }

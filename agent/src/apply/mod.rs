@@ -21,7 +21,6 @@ mod sysctl;
 
 use std::os::fd::OwnedFd;
 
-pub use addresses::address_family;
 pub use links::bring_up_loopback;
 pub use mptcp::{endpoint_flags, push_endpoint_address};
 pub use namespace::{Namespace, enter};
@@ -55,11 +54,6 @@ impl Applied {
     pub fn take_wire(&mut self) -> Option<Namespace> {
         let place = self.namespaces.iter().position(|namespace| namespace.role == Role::Wire)?;
         Some(self.namespaces.remove(place))
-    }
-
-    /// Return all namespaces that the network still has.
-    pub fn all(&self) -> &[Namespace] {
-        &self.namespaces
     }
 
     pub fn namespace(&self, name: &str) -> Result<&Namespace> {

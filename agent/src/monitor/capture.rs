@@ -6,25 +6,20 @@ use std::path::Path;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
-use super::pcapng::Writer;
+use super::pcapng::{Recording, Writer};
 use crate::apply::{Applied, enter};
 use crate::clock;
-use crate::error::{Attempt, Error, Result};
+use crate::error::{Attempt, Result};
 use crate::plan::Capture;
 use crate::sys::PacketRing;
 
 /// Packets per second that a capture keeps up with: more than 6 Gbit/s of full-size frames.
 const PACKETS_PER_SECOND: i64 = 520_000;
 
-/// All captures of a trial.
+/// All captures of a trial: those that have begun, and the files of the others.
 pub struct Captures {
-    captures: Vec<Running>,
-}
-
-struct Running {
-    plan: &'static Capture,
-    file: Writer,
-    ring: Option<PacketRing>,
+    planned: Vec<(&'static Capture, Writer)>,
+    begun: Vec<Recording>,
 }
 
 impl Captures {
@@ -35,29 +30,24 @@ impl Captures {
         }
         let start = |plan: &'static Capture| {
             let path = folder.join(&plan.file);
-            Ok(Running {
-                plan,
-                file: Writer::create(&path, &plan.ifname, plan.packet_bytes.into())?,
-                ring: None,
-            })
+            Ok((plan, Writer::create(&path, &plan.ifname, plan.packet_bytes.into())?))
         };
-        Ok(Self { captures: planned.iter().map(start).collect::<Result<_>>()? })
+        Ok(Self { planned: planned.iter().map(start).collect::<Result<_>>()?, begun: Vec::new() })
     }
 
     /// Start the captures. The calling thread ends in the namespace in which the agent began.
     pub fn attach(&mut self, network: &Applied) -> Result<()> {
-        for running in &mut self.captures {
-            let plan = running.plan;
-            let context = || format!("capturing {} in {}", plan.ifname, plan.netns);
+        for (plan, file) in self.planned.drain(..) {
+            let subject = format!("{} in {}", plan.ifname, plan.netns);
+            let context = || format!("capturing {subject}");
             let namespace = network.namespace(&plan.netns).attempt(context)?;
             enter(&namespace.fd)?;
             // The socket has no protocol until it is bound, so it takes no packets of other
             // interfaces.
             let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None);
-            let socket = socket.attempt(context)?;
             let ifindex = namespace.ifindex(&plan.ifname)?;
-            running.ring =
-                Some(PacketRing::new(socket, ifindex, plan.packet_bytes as usize).attempt(context)?);
+            let ring = PacketRing::new(socket.attempt(context)?, ifindex, plan.packet_bytes as usize);
+            self.begun.push(Recording::new(file, ring.attempt(context)?, subject));
         }
         enter(&network.home)
     }
@@ -65,8 +55,7 @@ impl Captures {
     /// Return how often to read: before the smallest ring is full, unless more than that many
     /// packets come per second.
     pub fn interval_us(&self) -> i64 {
-        let frames =
-            self.captures.iter().filter_map(|running| running.ring.as_ref()).map(PacketRing::frames).min();
+        let frames = self.begun.iter().map(Recording::frames).min();
         frames.map_or(i64::MAX, |frames| {
             i64::try_from(frames).unwrap_or(i64::MAX) * 1_000_000 / PACKETS_PER_SECOND
         })
@@ -75,42 +64,16 @@ impl Captures {
     /// Write all pending packets.
     pub fn read(&mut self) -> Result<()> {
         let zero_ns = clock::realtime_zero_ns();
-        for running in &mut self.captures {
-            let Some(ring) = &mut running.ring else { continue };
-            let context = || format!("capturing {} in {}", running.plan.ifname, running.plan.netns);
-            let mut written = Ok(());
-            ring.take(|packet| {
-                let pushed = running.file.push(packet, packet.realtime_ns - zero_ns);
-                if written.is_ok() {
-                    written = pushed;
-                }
-            });
-            written.attempt(context)?;
-        }
-        Ok(())
+        self.begun.iter_mut().try_for_each(|recording| recording.read(zero_ns))
     }
 
-    /// Flush the files to the host. Fail if the kernel dropped packets, because a capture with gaps
-    /// misleads.
+    /// Flush the files to the host. Fail if a capture has gaps.
     pub fn flush(&mut self) -> Result<()> {
-        for running in &mut self.captures {
-            running.file.flush().attempt(|| format!("writing {}", running.plan.file))?;
-            let Some(ring) = &running.ring else { continue };
-            let context = || format!("capturing {} in {}", running.plan.ifname, running.plan.netns);
-            let lost = ring.lost().attempt(context)?;
-            if lost > 0 {
-                let remedy = "capture fewer bytes per packet, or fewer interfaces";
-                return Err(Error::because(
-                    context(),
-                    format!("the kernel dropped {lost} packets; {remedy}"),
-                ));
-            }
-        }
-        Ok(())
+        self.begun.iter_mut().try_for_each(Recording::flush)
     }
 
     /// Whether there are captures.
     pub fn is_empty(&self) -> bool {
-        self.captures.is_empty()
+        self.begun.is_empty()
     }
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use capture::Captures;
 use interfaces::Interfaces;
-pub use pcapng::Writer;
+pub use pcapng::{Recording, Writer};
 use probes::Probes;
 use trace::Trace;
 pub use trace::available as available_trace_events;

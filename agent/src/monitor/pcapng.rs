@@ -7,8 +7,8 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use crate::error::{Attempt, Result};
-use crate::sys::Packet;
+use crate::error::{Attempt, Error, Result};
+use crate::sys::{Packet, PacketRing};
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
@@ -27,6 +27,53 @@ const NANOSECONDS: u8 = 9;
 const INBOUND: u32 = 1;
 const OUTBOUND: u32 = 2;
 const BUFFER_BYTES: usize = 256 * 1024;
+
+/// The ring of one interface or namespace, and the file that gets its packets.
+pub struct Recording {
+    file: Writer,
+    ring: PacketRing,
+    subject: String,
+}
+
+impl Recording {
+    /// Begin a recording of `subject`, which error messages name.
+    pub fn new(file: Writer, ring: PacketRing, subject: String) -> Self {
+        Self { file, ring, subject }
+    }
+
+    /// Return how many packets fit into the ring.
+    pub fn frames(&self) -> usize {
+        self.ring.frames()
+    }
+
+    /// Write all pending packets. Their times count from `zero_ns` of `CLOCK_REALTIME`.
+    pub fn read(&mut self, zero_ns: i64) -> Result<()> {
+        let mut written = Ok(());
+        self.ring.take(|packet| {
+            let pushed = self.file.push(packet, packet.realtime_ns - zero_ns);
+            if written.is_ok() {
+                written = pushed;
+            }
+        });
+        written.attempt(|| format!("capturing {}", self.subject))
+    }
+
+    /// Flush the file to the host. Fail if the kernel dropped packets, because a capture with gaps
+    /// misleads.
+    pub fn flush(&mut self) -> Result<()> {
+        let context = || format!("capturing {}", self.subject);
+        self.file.flush().attempt(context)?;
+        match self.ring.lost().attempt(context)? {
+            0 => Ok(()),
+            lost => Err(Error::because(
+                context(),
+                format!(
+                    "the kernel dropped {lost} packets; capture fewer bytes per packet, or fewer interfaces"
+                ),
+            )),
+        }
+    }
+}
 
 /// A file under construction.
 pub struct Writer {
@@ -61,7 +108,7 @@ impl Writer {
     }
 
     /// Add a packet with its time, `t_ns` after the trial's zero. Earlier times become zero.
-    pub fn push(&mut self, packet: &Packet<'_>, t_ns: i64) -> std::io::Result<()> {
+    fn push(&mut self, packet: &Packet<'_>, t_ns: i64) -> std::io::Result<()> {
         let t_ns = u64::try_from(t_ns).unwrap_or_default();
         self.block.extend([0; 4]); // of the first and only interface
         let t_ns = t_ns.to_le_bytes();
@@ -79,8 +126,7 @@ impl Writer {
         self.end_block(ENHANCED_PACKET)
     }
 
-    /// Flush the buffer to the host.
-    pub fn flush(&mut self) -> std::io::Result<()> {
+    fn flush(&mut self) -> std::io::Result<()> {
         self.file.flush()
     }
 

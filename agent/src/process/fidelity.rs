@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rustix::time::{ClockId, Timespec};
-use serde::Serialize;
+use serde_json::json;
 
 use super::current::is_ordinary;
 use crate::error::{Attempt, Error, Result};
@@ -42,23 +42,6 @@ struct Readings {
     load: Option<f64>,
 }
 
-#[derive(Serialize)]
-struct Record {
-    span_us: i64,
-    timers: usize,
-    lateness_median_us: Option<u32>,
-    lateness_p99_us: Option<u32>,
-    lateness_max_us: Option<u32>,
-    cpu_pressure_us: Option<i64>,
-    memory_pressure_us: Option<i64>,
-    io_pressure_us: Option<i64>,
-    backlog_drops: Option<i64>,
-    time_squeezes: Option<i64>,
-    steal_ticks: Option<i64>,
-    load_before: Option<f64>,
-    load_after: Option<f64>,
-}
-
 impl Fidelity {
     /// Start to watch; None in a guest, whose time is virtual.
     pub fn watch(plan: &Plan) -> Result<Option<Self>> {
@@ -85,24 +68,22 @@ impl Fidelity {
             .map_err(|_| Error::new("the thread that measures timers ended unexpectedly"))?;
         late.sort_unstable();
         let before = self.before;
-        let record = Record {
-            span_us,
-            timers: late.len(),
-            lateness_median_us: late.get(late.len() / 2).copied(),
-            lateness_p99_us: late.get(late.len() * 99 / 100).copied(),
-            lateness_max_us: late.last().copied(),
-            cpu_pressure_us: rise(before.cpu_pressure_us, after.cpu_pressure_us),
-            memory_pressure_us: rise(before.memory_pressure_us, after.memory_pressure_us),
-            io_pressure_us: rise(before.io_pressure_us, after.io_pressure_us),
-            backlog_drops: rise(before.backlog_drops, after.backlog_drops),
-            time_squeezes: rise(before.time_squeezes, after.time_squeezes),
-            steal_ticks: rise(before.steal_ticks, after.steal_ticks),
-            load_before: before.load,
-            load_after: after.load,
-        };
-        let json = serde_json::to_vec(&record).map_err(std::io::Error::from);
-        std::fs::write(job::path(FILE), json.attempt(|| format!("writing {FILE}"))?)
-            .attempt(|| format!("writing {FILE}"))
+        let record = json!({
+            "span_us": span_us,
+            "timers": late.len(),
+            "lateness_median_us": late.get(late.len() / 2),
+            "lateness_p99_us": late.get(late.len() * 99 / 100),
+            "lateness_max_us": late.last(),
+            "cpu_pressure_us": rise(before.cpu_pressure_us, after.cpu_pressure_us),
+            "memory_pressure_us": rise(before.memory_pressure_us, after.memory_pressure_us),
+            "io_pressure_us": rise(before.io_pressure_us, after.io_pressure_us),
+            "backlog_drops": rise(before.backlog_drops, after.backlog_drops),
+            "time_squeezes": rise(before.time_squeezes, after.time_squeezes),
+            "steal_ticks": rise(before.steal_ticks, after.steal_ticks),
+            "load_before": before.load,
+            "load_after": after.load,
+        });
+        std::fs::write(job::path(FILE), record.to_string()).attempt(|| format!("writing {FILE}"))
     }
 }
 

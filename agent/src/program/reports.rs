@@ -36,8 +36,20 @@ enum Report {
         sent_us: Option<i64>,
         received_us: Option<i64>,
     },
-    Path(PathReport),
-    Side(SideReport),
+    /// A sample of one side of a path.
+    Path {
+        t_us: i64,
+        side: SideName,
+        path: usize,
+        local_port: u16,
+        row: Box<Subflow>,
+    },
+    /// A sample of one side of the connection.
+    Side {
+        t_us: i64,
+        side: SideName,
+        row: Box<Connection>,
+    },
     Ended {
         t_us: i64,
         #[serde(default)]
@@ -46,53 +58,6 @@ enum Report {
         received_bytes: Option<u64>,
         completed: bool,
     },
-}
-
-/// A sample of one side of a path.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PathReport {
-    t_us: i64,
-    side: SideName,
-    path: usize,
-    subflow: usize,
-    local_port: u16,
-    rtt_us: Option<i64>,
-    rttvar_us: Option<i64>,
-    min_rtt_us: Option<i64>,
-    cwnd_segments: Option<i64>,
-    ssthresh_segments: Option<i64>,
-    mss_bytes: Option<i64>,
-    sent_bytes: Option<i64>,
-    retransmitted_bytes: Option<i64>,
-    retransmitted_segments: Option<i64>,
-    acked_bytes: Option<i64>,
-    received_bytes: Option<i64>,
-    unacked_segments: Option<i64>,
-    lost_segments: Option<i64>,
-    notsent_bytes: Option<i64>,
-    send_window_bytes: Option<i64>,
-    out_of_order_segments: Option<i64>,
-    delivery_rate_bps: Option<i64>,
-    recovering: Option<bool>,
-    alive: Option<bool>,
-}
-
-/// A sample of one side of the connection.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SideReport {
-    t_us: i64,
-    side: SideName,
-    subflows: i64,
-    sent_bytes: Option<i64>,
-    retransmitted_bytes: Option<i64>,
-    acked_bytes: Option<i64>,
-    received_bytes: Option<i64>,
-    send_window_bytes: Option<i64>,
-    receive_window_bytes: Option<i64>,
-    unsent_bytes: Option<i64>,
-    receive_memory_bytes: Option<i64>,
 }
 
 /// Read the reports of the flow's program until it closes its output.
@@ -156,14 +121,15 @@ fn take(traffic: &Traffic, flow: &FlowState, report: Report) -> std::result::Res
             let mut messages = flow.messages();
             messages.add(sent_us, received_us, message_bytes(flow.plan))?;
         }
-        Report::Path(report) => {
-            let (t_us, side) = (report.t_us, report.side);
-            let row = path_row(flow.plan, &report).ok_or("there is no such path")?;
+        Report::Path { t_us, side, path, local_port, row } => {
+            let (client, server) = ends(flow.plan, path, local_port).ok_or("there is no such path")?;
+            let (local, remote) = if side == SideName::Client { (client, server) } else { (server, client) };
+            let number = row.subflow.and_then(|number| usize::try_from(number).ok()).unwrap_or_default();
+            let row = ReportedRow::Subflow(Box::new(with_ends(*row, number, local, remote)));
             traffic.reported.push(Reported { flow: flow.plan.id, t_us, side, row });
         }
-        Report::Side(report) => {
-            let row = ReportedRow::Connection(Box::new(connection(&report)));
-            let (t_us, side) = (report.t_us, report.side);
+        Report::Side { t_us, side, row } => {
+            let row = ReportedRow::Connection(row);
             traffic.reported.push(Reported { flow: flow.plan.id, t_us, side, row });
         }
         Report::Ended { t_us, sent_bytes, received_bytes, completed } => {
@@ -183,14 +149,6 @@ fn take(traffic: &Traffic, flow: &FlowState, report: Report) -> std::result::Res
     Ok(())
 }
 
-/// Return the row of one side of a path.
-fn path_row(flow: &Flow, report: &PathReport) -> Option<ReportedRow> {
-    let (local, remote) = ends(flow, report.path, report.local_port)?;
-    let (local, remote) = if report.side == SideName::Client { (local, remote) } else { (remote, local) };
-    let number = report.subflow;
-    Some(ReportedRow::Subflow(Box::new(with_ends(subflow(report), number, local, remote))))
-}
-
 fn message_bytes(flow: &Flow) -> u64 {
     match &flow.application {
         crate::plan::Application::Prototype(job) => job.message_bytes.unwrap_or_default(),
@@ -206,49 +164,6 @@ fn ends(flow: &Flow, path: usize, local_port: u16) -> Option<(SocketAddr, Socket
     Some((local, SocketAddr::new(address(&path.server_address)?, flow.server.port)))
 }
 
-fn subflow(report: &PathReport) -> Subflow {
-    let state = report.alive.map(|alive| if alive { "ESTABLISHED" } else { "STALE" });
-    let recovery = report.recovering.map(|recovering| if recovering { "Recovery" } else { "Open" });
-    Subflow {
-        state: state.map(Into::into),
-        stale: report.alive.map(|alive| !alive),
-        rtt_us: report.rtt_us,
-        rttvar_us: report.rttvar_us,
-        min_rtt_us: report.min_rtt_us,
-        cwnd_segments: report.cwnd_segments,
-        ssthresh_segments: report.ssthresh_segments,
-        mss_bytes: report.mss_bytes,
-        sent_bytes: report.sent_bytes,
-        retransmitted_bytes: report.retransmitted_bytes,
-        retransmitted_segments: report.retransmitted_segments,
-        acked_bytes: report.acked_bytes,
-        received_bytes: report.received_bytes,
-        unacked_segments: report.unacked_segments,
-        lost_segments: report.lost_segments,
-        notsent_bytes: report.notsent_bytes,
-        send_window_bytes: report.send_window_bytes,
-        out_of_order_segments: report.out_of_order_segments,
-        delivery_rate_bps: report.delivery_rate_bps,
-        congestion_state: recovery.map(Into::into),
-        ..Default::default()
-    }
-}
-
-fn connection(report: &SideReport) -> Connection {
-    Connection {
-        subflows: Some(report.subflows),
-        sent_bytes: report.sent_bytes,
-        retransmitted_bytes: report.retransmitted_bytes,
-        acked_bytes: report.acked_bytes,
-        received_bytes: report.received_bytes,
-        send_window_bytes: report.send_window_bytes,
-        receive_window_bytes: report.receive_window_bytes,
-        unsent_bytes: report.unsent_bytes,
-        receive_memory_bytes: report.receive_memory_bytes,
-        ..Default::default()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -259,6 +174,10 @@ mod tests {
         assert_eq!(parse(r#"{"report": "started", "t_us": 5}"#), Ok(()));
         assert!(parse(r#"{"report": "started", "t_us": 5, "x": 1}"#).is_err());
         assert!(parse(r#"{"report": "path", "t_us": 5, "side": "client"}"#).is_err());
+        let side =
+            |row| parse(&format!(r#"{{"report": "side", "t_us": 5, "side": "client", "row": {row}}}"#));
+        assert_eq!(side(r#"{"subflows": 2, "acked_bytes": null}"#), Ok(()));
+        assert!(side(r#"{"subflow": 2}"#).is_err());
         assert!(parse("hello").is_err());
     }
 }

@@ -19,7 +19,6 @@ use crate::plan::SideName;
 use crate::process;
 use crate::sample::flows::Sampler;
 use crate::sample::programs::ProgramTables;
-use crate::shared::Shared;
 use crate::status;
 use crate::tables::{Event, Table};
 use crate::traffic::{Begun, Traffic};

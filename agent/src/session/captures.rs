@@ -20,7 +20,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::clock;
 use crate::error::{Attempt, Error, Result};
-use crate::monitor::Writer;
+use crate::monitor::{Recording, Writer};
 use crate::sys::{self, PacketRing};
 
 /// The folder with the names of network namespaces.
@@ -88,16 +88,11 @@ fn watch(mounts: &OwnedFd) -> Result<OwnedFd> {
     Ok(names)
 }
 
-struct Capture {
-    file: Writer,
-    ring: PacketRing,
-}
-
 /// The captures of the named namespaces.
 struct Named {
     folder: OwnedFd,
     keep: u32,
-    open: BTreeMap<String, Capture>,
+    open: BTreeMap<String, Recording>,
     /// The number of the last file of each name.
     made: BTreeMap<String, u32>,
 }
@@ -124,7 +119,7 @@ impl Named {
                     expected.insert(name, 0);
                 } else {
                     expected.remove(&name);
-                    self.open.remove(&name).map_or(Ok(()), |capture| complete(&name, capture))?;
+                    self.open.remove(&name).map_or(Ok(()), complete)?;
                 }
             }
             for (name, tries) in std::mem::take(&mut expected) {
@@ -132,13 +127,9 @@ impl Named {
                     expected.insert(name, tries + 1);
                 }
             }
-            for (name, capture) in &mut self.open {
-                read(name, capture)?;
-            }
+            self.open.values_mut().try_for_each(|capture| capture.read(boot_ns()))?;
             if is_over {
-                return std::mem::take(&mut self.open)
-                    .into_iter()
-                    .try_for_each(|(name, capture)| complete(&name, capture));
+                return std::mem::take(&mut self.open).into_values().try_for_each(complete);
             }
         }
     }
@@ -161,7 +152,8 @@ impl Named {
         let ring = PacketRing::new(socket.attempt(context)?, ALL_INTERFACES, self.keep as usize);
         let file = self.create(name).attempt(context)?;
         let file = Writer::begin(file.into(), name, self.keep).attempt(context)?;
-        self.open.insert(name.to_owned(), Capture { file, ring: ring.attempt(context)? });
+        let subject = format!("the packets of namespace {name}");
+        self.open.insert(name.to_owned(), Recording::new(file, ring.attempt(context)?, subject));
         Ok(true)
     }
 
@@ -199,26 +191,13 @@ fn changes(names: &OwnedFd) -> Result<Vec<(String, bool)>> {
     }
 }
 
-/// Write the pending packets of a namespace.
-fn read(name: &str, capture: &mut Capture) -> Result<()> {
-    let boot_ns = clock::realtime_zero_ns() - clock::zero_ns();
-    let mut written = Ok(());
-    capture.ring.take(|packet| {
-        let pushed = capture.file.push(packet, packet.realtime_ns - boot_ns);
-        if written.is_ok() {
-            written = pushed;
-        }
-    });
-    written.attempt(|| format!("writing the packets of namespace {name}"))
+/// Return the guest's boot in ns of `CLOCK_REALTIME`.
+fn boot_ns() -> i64 {
+    clock::realtime_zero_ns() - clock::zero_ns()
 }
 
-/// Complete the file of a namespace. A capture with gaps misleads.
-fn complete(name: &str, mut capture: Capture) -> Result<()> {
-    let context = || format!("capturing the packets of namespace {name}");
-    read(name, &mut capture)?;
-    capture.file.flush().attempt(context)?;
-    match capture.ring.lost().attempt(context)? {
-        0 => Ok(()),
-        lost => Err(Error::because(context(), format!("the kernel dropped {lost} packets"))),
-    }
+/// Complete the file of a namespace.
+fn complete(mut capture: Recording) -> Result<()> {
+    capture.read(boot_ns())?;
+    capture.flush()
 }

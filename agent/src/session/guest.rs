@@ -27,13 +27,8 @@ const GROUPS: &str = "/host/sys/fs/cgroup";
 /// The control group of all programs of a session; it limits the number of processes.
 pub const GROUP: &str = "/host/sys/fs/cgroup/pids/plait";
 
-/// Where programs run: a mount namespace with the host's files as its root.
-pub struct GuestMounts {
-    pub mounts: OwnedFd,
-}
-
-/// Prepare the guest for programs.
-pub fn prepare(first: &SessionRequest) -> Result<GuestMounts> {
+/// Prepare the guest for programs, and return their mount namespace, whose root has the host's files.
+pub fn prepare(first: &SessionRequest) -> Result<OwnedFd> {
     apply::bring_up_loopback()?;
     root::mount_host()?;
     layers()?;
@@ -119,7 +114,7 @@ fn groups(processes_max: u32) -> Result<()> {
 }
 
 /// Make the host's files the root of a new mount namespace, as `switch_root` does.
-pub fn enter() -> Result<GuestMounts> {
+pub fn enter() -> Result<OwnedFd> {
     let (sender, receiver) = mpsc::channel();
     let make = move || {
         let made = sys::unshare_mounts()
@@ -134,7 +129,7 @@ pub fn enter() -> Result<GuestMounts> {
     let context = || "changing the root to the host's files";
     thread::Builder::new().spawn(make).attempt(context)?;
     let mounts = receiver.recv().map_err(|error| Error::because(context(), error))?;
-    Ok(GuestMounts { mounts: mounts.attempt(context)? })
+    mounts.attempt(context)
 }
 
 /// Return how often the limit on processes refused a new one.

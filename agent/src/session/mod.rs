@@ -48,18 +48,18 @@ pub fn hold(plan: &'static Plan) -> Result<()> {
     let mut first: SessionRequest = serde_json::from_slice(&json).map_err(|error| because(&error))?;
     status::enter_phase("preparing the guest");
     let network = if first.network { Some(crate::apply::apply(plan)?) } else { None };
-    let place = guest::prepare(&first)?;
+    let mounts = guest::prepare(&first)?;
     let mut progress = Progress::create()?;
     clock::leave_first_second()?;
     status::booted(clock::set_zero());
     let members = format!("{GROUP}/cgroup.procs");
     let group = File::options().write(true).open(&members).attempt(|| format!("opening {members}"))?;
     let captures = first.capture_bytes.map(|keep| {
-        let mounts = place.mounts.try_clone().attempt(|| "keeping the mounts of the programs")?;
+        let mounts = mounts.try_clone().attempt(|| "keeping the mounts of the programs")?;
         Captures::start(mounts, &job::folder().join("pcap"), keep)
     });
     let captures = captures.transpose()?;
-    let runs = Arc::new(Runs::new(Output::create()?, place, group, network.as_ref())?);
+    let runs = Arc::new(Runs::new(Output::create()?, mounts, group, network.as_ref())?);
     status::enter_phase("starting services");
     for service in &first.before {
         runs.complete(service)?;

@@ -15,7 +15,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
 };
 
-use super::guest::{self, GuestMounts};
+use super::guest;
 use super::orders::{Order, Service, Start};
 use super::output::{End, Kind, Output};
 use super::streams::{Piece, Source, feed, nothing, prepare};
@@ -67,7 +67,7 @@ struct State {
 /// All runs of a session.
 pub struct Runs {
     output: Output,
-    place: GuestMounts,
+    mounts: OwnedFd,
     group: File,
     namespaces: BTreeMap<&'static str, OwnedFd>,
     state: Mutex<State>,
@@ -78,14 +78,14 @@ impl Runs {
     /// Create the state of a session without runs.
     ///
     /// `group` is the `cgroup.procs` of the programs' control group.
-    pub fn new(output: Output, place: GuestMounts, group: File, network: Option<&Applied>) -> Result<Self> {
+    pub fn new(output: Output, mounts: OwnedFd, group: File, network: Option<&Applied>) -> Result<Self> {
         let mut namespaces = BTreeMap::new();
-        for namespace in network.map_or(&[][..], Applied::all) {
+        for namespace in network.into_iter().flat_map(|network| &network.namespaces) {
             let fd = namespace.fd.try_clone().attempt(|| format!("keeping namespace {}", namespace.name))?;
             namespaces.insert(namespace.name, fd);
         }
         let (state, bell) = (Mutex::default(), Condvar::new());
-        Ok(Self { output, place, group, namespaces, state, bell })
+        Ok(Self { output, mounts, group, namespaces, state, bell })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -204,13 +204,7 @@ impl Runs {
             enter(self.namespaces.get(netns.as_str()).ok_or_else(missing)?)?;
         }
         let (mut command, sources, terminal, input) = prepare(start)?;
-        sys::run_in_place(
-            &mut command,
-            &self.place.mounts,
-            &self.group,
-            &start.directory,
-            terminal.is_some(),
-        );
+        sys::run_in_place(&mut command, &self.mounts, &self.group, &start.directory, terminal.is_some());
         let spawned = command.spawn();
         drop(command); // closes the agent's copies of the streams
         let child = match spawned {
@@ -296,7 +290,7 @@ impl Runs {
             .env_clear()
             .envs(service.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(nothing().attempt(context)?).stdout(log.try_clone().attempt(context)?).stderr(log);
-        sys::run_in_place(&mut command, &self.place.mounts, &self.group, "/", false);
+        sys::run_in_place(&mut command, &self.mounts, &self.group, "/", false);
         let status = command.status().attempt(context)?;
         if status.success() {
             return Ok(());

@@ -8,7 +8,8 @@ use super::column::{Cell, Column, Row, Text};
 macro_rules! row {
     ($(#[$doc:meta])* $name:ident = $table:literal { $($field:ident: $kind:ty,)* }) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Default, PartialEq)]
+        #[derive(Debug, Clone, Default, PartialEq, serde::Deserialize)]
+        #[serde(default, deny_unknown_fields)]
         #[allow(missing_docs, clippy::struct_field_names)] // the columns are named in the contract
         pub struct $name {
             $(pub $field: Option<$kind>,)*

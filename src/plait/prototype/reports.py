@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from plait.prototype.path import SendingPath
-    from plait.prototype.receiver import Arrivals, Receiver
+    from plait.prototype.receiver import Receiver
     from plait.prototype.sender import Sender
 
 
@@ -52,84 +52,38 @@ class Reporter:
 
     def sample_sender(self, sender: Sender, now: float) -> None:
         """Report the sending side of the connection and of each path."""
-        t_us = microseconds(now)
-        resent = sum(path.resent_bytes for path in sender.paths)
-        self._write(
-            {
-                "report": "side",
-                "t_us": t_us,
-                "side": "client",
-                "subflows": len(self._joined),
-                "sent_bytes": sender.taken,
-                "retransmitted_bytes": resent,
-                "acked_bytes": sender.acked,
-                "received_bytes": 0,
-                "send_window_bytes": sender.window_left,
-                "unsent_bytes": sender.unsent,
-            }
-        )
+        row = {
+            "subflows": len(self._joined),
+            "sent_bytes": sender.taken,
+            "retransmitted_bytes": sum(path.resent_bytes for path in sender.paths),
+            "acked_bytes": sender.acked,
+            "received_bytes": 0,
+            "send_window_bytes": sender.window_left,
+            "unsent_bytes": sender.unsent,
+        }
+        self._write({"report": "side", "t_us": microseconds(now), "side": "client", "row": row})
         for number, index in enumerate(self._joined):
-            self._write(self._sending(sender, sender.paths[index], number, t_us))
+            self._path("client", index, now, {"subflow": number, **_sending(sender, sender.paths[index])})
 
     def sample_receiver(self, receiver: Receiver, now: float) -> None:
         """Report the receiving side of the connection and of each path."""
-        t_us = microseconds(now)
         buffer = receiver.buffer
-        self._write(
-            {
-                "report": "side",
-                "t_us": t_us,
-                "side": "server",
-                "subflows": len(self._joined),
-                "sent_bytes": 0,
-                "received_bytes": buffer.next,
-                "receive_window_bytes": buffer.window,
-                "receive_memory_bytes": buffer.held_bytes,
-            }
-        )
-        for number, index in enumerate(self._joined):
-            self._write(self._receiving(receiver.paths[index], index, number, t_us))
-
-    def _sending(self, sender: Sender, path: SendingPath, number: int, t_us: int) -> dict[str, object]:
-        return {
-            "report": "path",
-            "t_us": t_us,
-            "side": "client",
-            "path": path.index,
-            "subflow": number,
-            "local_port": self._ports[path.index],
-            "rtt_us": microseconds(path.srtt),
-            "rttvar_us": microseconds(path.rttvar),
-            "min_rtt_us": None if path.min_rtt is None else microseconds(path.min_rtt),
-            "cwnd_segments": int(path.cwnd),
-            "ssthresh_segments": None if path.ssthresh is None else int(path.ssthresh),
-            "mss_bytes": path.mss,
-            "sent_bytes": path.sent_bytes,
-            "retransmitted_bytes": path.resent_bytes,
-            "retransmitted_segments": path.resent_segments,
-            "acked_bytes": path.acked_bytes,
-            "received_bytes": 0,
-            "unacked_segments": path.in_flight,
-            "lost_segments": path.lost_segments,
-            "notsent_bytes": path.backlog,
-            "send_window_bytes": sender.window,
-            "delivery_rate_bps": None if path.delivery_rate is None else round(path.delivery_rate),
-            "recovering": path.recovering,
-            "alive": path.alive,
-        }
-
-    def _receiving(self, arrivals: Arrivals, index: int, number: int, t_us: int) -> dict[str, object]:
-        return {
-            "report": "path",
-            "t_us": t_us,
-            "side": "server",
-            "path": index,
-            "subflow": number,
-            "local_port": self._ports[index],
+        row = {
+            "subflows": len(self._joined),
             "sent_bytes": 0,
-            "received_bytes": arrivals.bytes,
-            "out_of_order_segments": arrivals.out_of_order,
+            "received_bytes": buffer.next,
+            "receive_window_bytes": buffer.window,
+            "receive_memory_bytes": buffer.held_bytes,
         }
+        self._write({"report": "side", "t_us": microseconds(now), "side": "server", "row": row})
+        for number, index in enumerate(self._joined):
+            arrivals = receiver.paths[index]
+            got = {"received_bytes": arrivals.bytes, "out_of_order_segments": arrivals.out_of_order}
+            self._path("server", index, now, {"subflow": number, "sent_bytes": 0, **got})
+
+    def _path(self, side: str, index: int, now: float, row: dict[str, object]) -> None:
+        place = {"path": index, "local_port": self._ports[index]}
+        self._write({"report": "path", "t_us": microseconds(now), "side": side, **place, "row": row})
 
     def _write(self, report: dict[str, object]) -> None:
         self._stream.write(json.dumps(report, separators=(",", ":")) + "\n")
@@ -137,3 +91,28 @@ class Reporter:
     def flush(self) -> None:
         """Pass all reports on."""
         self._stream.flush()
+
+
+def _sending(sender: Sender, path: SendingPath) -> dict[str, object]:
+    """Return what the sending side of a path has for the table of subflows."""
+    return {
+        "state": "ESTABLISHED" if path.alive else "STALE",
+        "stale": not path.alive,
+        "rtt_us": microseconds(path.srtt),
+        "rttvar_us": microseconds(path.rttvar),
+        "min_rtt_us": None if path.min_rtt is None else microseconds(path.min_rtt),
+        "cwnd_segments": int(path.cwnd),
+        "ssthresh_segments": None if path.ssthresh is None else int(path.ssthresh),
+        "mss_bytes": path.mss,
+        "sent_bytes": path.sent_bytes,
+        "retransmitted_bytes": path.resent_bytes,
+        "retransmitted_segments": path.resent_segments,
+        "acked_bytes": path.acked_bytes,
+        "received_bytes": 0,
+        "unacked_segments": path.in_flight,
+        "lost_segments": path.lost_segments,
+        "notsent_bytes": path.backlog,
+        "send_window_bytes": sender.window,
+        "delivery_rate_bps": None if path.delivery_rate is None else round(path.delivery_rate),
+        "congestion_state": "Recovery" if path.recovering else "Open",
+    }

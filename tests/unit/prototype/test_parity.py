@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from network_in_memory import MemoryLine
 from test_prototype import EQUAL, Run
 
 from plait.prototype.choice import SchedulerError, load_scheduler
-from plait.prototype.network import MemoryLine
 from plait.prototype.packets import MOST_BLOCK, SEGMENT_BYTES, Repair, decode, encode_repair
 from plait.prototype.parity import Recovery, RepairSegment, block_is_full, parity
 from plait.prototype.schedulers import SCHEDULERS

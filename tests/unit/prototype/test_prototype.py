@@ -6,10 +6,10 @@ import inspect
 import re
 
 import pytest
+from network_in_memory import MemoryLine, MemoryNetwork
 
 from plait.prototype.application import Application
 from plait.prototype.choice import SchedulerError, load_scheduler
-from plait.prototype.network import MemoryLine, MemoryNetwork
 from plait.prototype.packets import Ack, Data, Open, decode, encode_ack, encode_data, encode_open
 from plait.prototype.path import SendingPath
 from plait.prototype.receiver import Receiver, ReorderBuffer

@@ -41,7 +41,7 @@ class MemoryNetwork:
         self.sent = 0
         self._lines, self._sender, self._receiver = list(lines), sender, receiver
         self._free = [0.0] * len(lines)
-        self._random = random.Random(seed)  # noqa: S311 - a simulation
+        self._random = random.Random(seed)
         self._events: list[tuple[float, int, bool, int, bytes]] = []
         self._carried = count()
         """Numbers that keep datagrams of one time in order."""

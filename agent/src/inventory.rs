@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use rustix::thread::UnshareFlags;
 use serde::{Deserialize, Serialize};
 
 use crate::apply::{ONLY_SCHEDULER, SCHEDULER, enter, namespace, write_sysctl};
@@ -67,7 +68,7 @@ pub fn answer() -> Result<()> {
         serde_json::from_slice(&json).map_err(|error| Error::because(format!("reading {REQUEST}"), error))?;
     let home = namespace::current()?;
     let shared = sysctls()?;
-    sys::unshare_network().attempt(|| "creating a namespace")?;
+    sys::unshare(UnshareFlags::NEWNET).attempt(|| "creating a namespace")?;
     let private = sysctls()?;
     let inventory = Inventory {
         congestion_controls: words(&private, "net/ipv4/tcp_available_congestion_control"),

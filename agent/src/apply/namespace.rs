@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::mount_bind;
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
 use super::sysctl::write_sysctl;
 use crate::error::{Attempt, Error, Result};
@@ -43,7 +43,7 @@ impl Namespace {
             return Err(Error::new(format!("{name:?} is not a valid name of a namespace")));
         }
         let context = || format!("creating namespace {name}");
-        sys::unshare_network().attempt(context)?;
+        sys::unshare(UnshareFlags::NEWNET).attempt(context)?;
         if !process::is_ordinary() {
             let path = format!("{NAMED}/{name}");
             rustix::fs::open(&path, OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC, Mode::RUSR)

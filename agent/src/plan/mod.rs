@@ -67,7 +67,7 @@ impl Action {
             Self::RemoveEndpoint(remove) => Some(&remove.netns),
             Self::SetLimits(limits) => Some(&limits.netns),
             Self::SetSysctl(set) => Some(&set.netns),
-            Self::ChangeLink(_) | Self::ChangeQdisc(_) | Self::SetDevice(_) => None,
+            _ => None,
         }
     }
 
@@ -77,11 +77,7 @@ impl Action {
             Self::AddEndpoint(add) => Some((add.endpoint.address, add.endpoint.id)),
             Self::ChangeEndpoint(change) => Some((change.address, change.id)),
             Self::RemoveEndpoint(remove) => Some((remove.address, remove.id)),
-            Self::ChangeLink(_)
-            | Self::ChangeQdisc(_)
-            | Self::SetDevice(_)
-            | Self::SetLimits(_)
-            | Self::SetSysctl(_) => None,
+            _ => None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::process::{getegid, geteuid};
+use rustix::thread::UnshareFlags;
 
 use crate::error::{Attempt, Result};
 use crate::sys;
@@ -10,7 +11,8 @@ use crate::sys;
 pub fn unshare() -> Result<()> {
     let (user, group) = (geteuid(), getegid());
     let ordinary = !user.is_root();
-    sys::unshare_everything(ordinary).attempt(|| {
+    let own = UnshareFlags::NEWNS | UnshareFlags::NEWNET | UnshareFlags::NEWIPC | UnshareFlags::NEWPID;
+    sys::unshare(if ordinary { own | UnshareFlags::NEWUSER } else { own }).attempt(|| {
         if ordinary {
             "creating a user namespace (unshare)"
         } else {

@@ -16,7 +16,7 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::fs::{FileType, Mode, OFlags, fstat, fstatfs, open, openat};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
 use crate::clock;
 use crate::error::{Attempt, Error, Result};
@@ -79,7 +79,7 @@ impl Captures {
 
 /// Enter the mounts of the programs, and return a descriptor that reports new and removed names.
 fn watch(mounts: &OwnedFd) -> Result<OwnedFd> {
-    sys::unshare_mounts()
+    sys::unshare(UnshareFlags::NEWNS | UnshareFlags::FS)
         .and_then(|()| move_into_link_name_space(mounts.as_fd(), Some(LinkNameSpaceType::Mount)))
         .attempt(|| "entering the mounts of the programs")?;
     let context = || format!("watching {NAMES}");

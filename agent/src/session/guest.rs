@@ -9,6 +9,7 @@ use std::thread;
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::mount::{MountFlags, mount, mount_move};
+use rustix::thread::UnshareFlags;
 
 use super::orders::SessionRequest;
 use crate::apply;
@@ -117,7 +118,7 @@ fn groups(processes_max: u32) -> Result<()> {
 pub fn enter() -> Result<OwnedFd> {
     let (sender, receiver) = mpsc::channel();
     let make = move || {
-        let made = sys::unshare_mounts()
+        let made = sys::unshare(UnshareFlags::NEWNS | UnshareFlags::FS)
             .and_then(|()| rustix::process::chdir(ROOT))
             .and_then(|()| mount_move(".", "/"))
             .and_then(|()| rustix::process::chroot("."))

@@ -20,8 +20,7 @@ pub use mptcp::FullInfo;
 pub use mptcp::SUBFLOW_INFO_BYTES;
 pub use packets::{Packet, PacketRing};
 pub use processes::{
-    bury_orphans, kill_everything, run_confined, run_in_place, share_one_heap, unshare_mounts,
-    unshare_network, write_back,
+    bury_orphans, kill_everything, run_confined, run_in_place, share_one_heap, unshare, write_back,
 };
-pub use signals::{block_signals, end_with_parent, interface_number, read_signal, unshare_everything};
+pub use signals::{block_signals, end_with_parent, interface_number, read_signal};
 pub use sockets::{TCP_INFO_BYTES, memory_info, receive_discarding, set_option, tcp_info};

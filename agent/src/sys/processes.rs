@@ -43,10 +43,10 @@ pub fn run_in_place(command: &mut Command, mounts: &OwnedFd, group: &File, direc
     }
 }
 
-/// Give this thread a mount namespace, a root and a working directory of its own.
-pub fn unshare_mounts() -> Result<()> {
-    // SAFETY: neither shares memory or descriptors with other threads.
-    unsafe { unshare_unsafe(UnshareFlags::NEWNS | UnshareFlags::FS) }
+/// Move this thread into new namespaces, or this process if it has one thread.
+pub fn unshare(flags: UnshareFlags) -> Result<()> {
+    // SAFETY: without FILES, no two threads lose the table of descriptors that they share.
+    unsafe { unshare_unsafe(flags.difference(UnshareFlags::FILES)) }
 }
 
 /// Write a file's dirty pages to the host, without a sync on the host.
@@ -67,13 +67,6 @@ pub fn bury_orphans() {
 pub fn kill_everything() {
     // SAFETY: takes no pointers.
     let _ = unsafe { libc::kill(-1, libc::SIGKILL) };
-}
-
-/// Move this thread into a new network namespace.
-pub fn unshare_network() -> Result<()> {
-    // SAFETY: a network namespace shares no memory and no descriptors; open sockets keep their
-    // namespace.
-    unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNET) }
 }
 
 /// Keep all threads on one heap, because a heap per thread costs each new thread several system

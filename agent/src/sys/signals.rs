@@ -45,13 +45,3 @@ pub fn interface_number(name: &str) -> Result<i32> {
     let number = unsafe { libc::if_nametoindex(name.as_ptr()) };
     if number == 0 { Err(last_errno()) } else { i32::try_from(number).map_err(|_| rustix::io::Errno::RANGE) }
 }
-
-/// Move this process into new namespaces: user (if `user`), mount, network, IPC, and PID for its
-/// children. The process must have one thread.
-pub fn unshare_everything(user: bool) -> Result<()> {
-    use rustix::thread::{UnshareFlags, unshare_unsafe};
-    let own = UnshareFlags::NEWNS | UnshareFlags::NEWNET | UnshareFlags::NEWIPC | UnshareFlags::NEWPID;
-    let flags = if user { own | UnshareFlags::NEWUSER } else { own };
-    // SAFETY: none of these shares memory or descriptors with another thread; there is no other.
-    unsafe { unshare_unsafe(flags) }
-}

@@ -6,13 +6,11 @@
 
 use std::os::fd::AsFd;
 
-use netlink_bindings::traits::{NetlinkRequest, Protocol};
-
 use super::{Fields, cell};
 use crate::apply::enter;
 use crate::error::{Attempt, Result};
 use crate::netlink::sock_diag::attributes_of;
-use crate::netlink::{Family, GenericFamily, Socket};
+use crate::netlink::{Family, GenericFamily, RawRequest, Socket};
 
 /// `kernel/links/plait_link.h`.
 const FAMILY: &str = "plait_link";
@@ -110,7 +108,7 @@ impl Reader {
     /// Pass the counters of every direction to `each`.
     pub fn read(&mut self, mut each: impl FnMut(&Reading<'_>)) -> Result<()> {
         self.socket
-            .ask(&Dump(GET), self.family, |payload| {
+            .ask(&dump(GET), self.family, |payload| {
                 if let Some(reading) = decode(payload) {
                     each(&reading);
                 }
@@ -122,7 +120,7 @@ impl Reader {
     /// [`super::delays`]).
     pub fn read_sojourns(&mut self, mut each: impl FnMut(usize, &[u8])) -> Result<()> {
         self.socket
-            .ask(&Dump(GET_SOJOURNS), self.family, |payload| {
+            .ask(&dump(GET_SOJOURNS), self.family, |payload| {
                 let mut number = None;
                 for (kind, value) in attributes_of(payload.get(GET.len()..).unwrap_or_default()) {
                     match (kind, number) {
@@ -169,23 +167,7 @@ fn queue_stats(nested: &[u8]) -> Option<QueueStats<'_>> {
     })
 }
 
-/// A dump, by its generic netlink header.
-struct Dump([u8; 4]);
-
-impl NetlinkRequest for Dump {
-    type ReplyType<'buf> = ();
-
-    fn protocol(&self) -> Protocol {
-        Protocol::Generic(FAMILY.as_bytes())
-    }
-
-    fn flags(&self) -> u16 {
-        NLM_F_DUMP
-    }
-
-    fn payload(&self) -> &[u8] {
-        &self.0
-    }
-
-    fn decode_reply(_: &[u8]) -> Self::ReplyType<'_> {}
+/// Return a request for a dump, by its generic netlink header.
+fn dump(header: [u8; 4]) -> RawRequest {
+    RawRequest { flags: NLM_F_DUMP, payload: header.to_vec() }
 }

@@ -12,23 +12,27 @@ use std::collections::BTreeMap;
 use netlink_bindings::tc::{self, OpGetqdiscDump, Tcmsg};
 use netlink_bindings::traits::NetlinkRequest;
 
+use super::queues::Watched;
 use super::{Fields, cell, delays, devices, queues};
 use crate::apply::{Applied, ROOT};
 use crate::error::{Attempt, Error, Result};
 use crate::netlink::{Socket, kernel_type};
 use crate::plan::Plan;
-use crate::tables::{Link, QueueingDelay, Table, TableSet};
+use crate::tables::{Link, Queue, QueueingDelay, Table, TableSet};
 
 /// The sampler of all link directions, which fills the tables `links`, `queues` and `queueing_delays`.
 pub struct Sampler {
     table: Table<Link>,
     delays: Option<Table<QueueingDelay>>,
-    queues: Option<queues::Sampler>,
+    /// Exists only if the plan has managed queues or shared buckets.
+    queues: Option<Table<Queue>>,
     socket: Option<Socket>,
     devices: Option<devices::Reader>,
     directions: Vec<Direction>,
-    /// The index of a direction by the number of its interface.
+    buckets: Vec<Watched>,
+    /// The index of a direction by the number of its interface; that of a bucket.
     by_ifindex: BTreeMap<i32, usize>,
+    buckets_by_ifindex: BTreeMap<i32, usize>,
     sampled_us: Option<i64>,
 }
 
@@ -36,6 +40,7 @@ struct Direction {
     name: &'static str,
     limited: bool,
     aqm: Option<&'static str>,
+    queue: Option<Watched>,
     has_bucket: bool,
     is_device: bool,
     row: Link,
@@ -49,18 +54,24 @@ impl Sampler {
             name: &direction.name,
             limited: direction.rate_bps.is_some(),
             aqm: direction.aqm.as_deref(),
+            queue: direction.aqm.as_deref().map(|kind| Watched::queue(&direction.name, kind)),
             has_bucket: direction.burst_bytes.is_some(),
             is_device: false,
             row: Link::default(),
         });
+        let directions: Vec<_> = directions.collect();
+        let buckets: Vec<_> = plan.buckets.iter().map(|bucket| Watched::bucket(&bucket.name)).collect();
+        let has_queues = !buckets.is_empty() || directions.iter().any(|direction| direction.queue.is_some());
         Ok(Self {
             table: Table::create(set)?,
             delays: None,
-            queues: queues::Sampler::create(set, plan)?,
+            queues: has_queues.then(|| Table::create(set)).transpose()?,
             socket: None,
             devices: None,
-            directions: directions.collect(),
+            directions,
+            buckets,
             by_ifindex: BTreeMap::new(),
+            buckets_by_ifindex: BTreeMap::new(),
             sampled_us: None,
         })
     }
@@ -86,8 +97,9 @@ impl Sampler {
             let ifindex = wire.ifindex(&direction.ifname).attempt(|| format!("link {}", direction.name))?;
             self.by_ifindex.insert(ifindex, place);
         }
-        if let Some(queues) = &mut self.queues {
-            queues.attach(&wire)?;
+        for (place, bucket) in plan.buckets.iter().enumerate() {
+            let ifindex = wire.ifindex(&bucket.ifname).attempt(|| format!("queue {}", bucket.name))?;
+            self.buckets_by_ifindex.insert(ifindex, place);
         }
         if plan.links.iter().any(crate::plan::Link::is_device) {
             let reader = devices::Reader::open(&network.home)?;
@@ -107,14 +119,11 @@ impl Sampler {
             return Ok(());
         };
         self.sampled_us = Some(t_us);
-        let (directions, by_ifindex, queues) = (&mut self.directions, &self.by_ifindex, &mut self.queues);
+        let Self { directions, buckets, by_ifindex, buckets_by_ifindex, .. } = self;
         if let Some(reader) = &mut self.devices {
             reader.read(|reading| {
                 if let Some(direction) = directions.get_mut(reading.number) {
                     direction.read_device(reading);
-                }
-                if let Some(queues) = queues {
-                    queues.read_device(reading);
                 }
             })?;
         }
@@ -128,8 +137,8 @@ impl Sampler {
                 if let Some(place) = by_ifindex.get(&header.ifindex) {
                     directions[*place].read(&header, &attributes, payload);
                 }
-                if let Some(queues) = queues {
-                    queues.read(&header, &attributes, payload);
+                if let Some(place) = buckets_by_ifindex.get(&header.ifindex) {
+                    buckets[*place].read(&header, &attributes, payload);
                 }
             })
             .attempt(|| "reading the qdiscs of the links")?;
@@ -141,7 +150,9 @@ impl Sampler {
             let row = std::mem::take(&mut direction.row);
             self.table.push(Link { t_us: Some(t_us), link: Some(direction.name.into()), ..row })?;
         }
-        self.queues.as_mut().map_or(Ok(()), |queues| queues.push(t_us))
+        let Some(table) = &mut self.queues else { return Ok(()) };
+        let managed = self.directions.iter_mut().filter_map(|direction| direction.queue.as_mut());
+        managed.chain(&mut self.buckets).try_for_each(|queue| table.push(queue.take(t_us)))
     }
 
     /// Take the last sample, and the queueing delays of the trial.
@@ -161,6 +172,9 @@ impl Sampler {
 impl Direction {
     /// Read the message of one qdisc of the direction's interface.
     fn read(&mut self, header: &Tcmsg, attributes: &tc::IterableAttrs<'_>, payload: &[u8]) {
+        if let Some(queue) = &mut self.queue {
+            queue.read(header, attributes, payload);
+        }
         let Ok(stats) = attributes.get_stats2() else { return };
         let Ok(queue) = stats.get_queue() else { return };
         if header.parent == ROOT {
@@ -188,6 +202,9 @@ impl Direction {
 
     /// Read the counters of the direction's line.
     fn read_device(&mut self, reading: &devices::Reading<'_>) {
+        if let (Some(queue), Some(stats)) = (&mut self.queue, &reading.queue) {
+            queue.fill(stats);
+        }
         let line = reading.line;
         self.row.sent_packets = line.packets();
         self.row.sent_bytes = line.bytes();

@@ -9,7 +9,7 @@ pub mod links;
 pub mod mptcp_events;
 mod mptcp_info;
 pub mod programs;
-pub mod queues;
+mod queues;
 mod tcp_info;
 
 /// Convert a counter of the kernel into a cell.

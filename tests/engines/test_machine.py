@@ -192,7 +192,7 @@ def test_without_zstd_its_package_is_named(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_the_command_line_names_no_path_of_this_machine() -> None:
-    line = qemu.command_line(qemu.MachineOptions(7, 512, 2, 4))
+    line = qemu.command_line(7, 512, 2, 4)
     assert not [word for word in line if word.startswith("/")]
     assert "shift=2,sleep=off,align=off,rr=record,rrfile=/dev/null" in line
     assert line[line.index("-seed") + 1] == "7"

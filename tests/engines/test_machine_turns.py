@@ -13,8 +13,8 @@ import pytest
 
 from plait.engine.engine import Job
 from plait.engine.factory import make_engine
-from plait.engine.machine.qemu import FOLDER, RESULTS, command_line
-from plait.engine.machine.trial import MachineEngine, machine_options
+from plait.engine.machine.qemu import FOLDER, RESULTS
+from plait.engine.machine.trial import MachineEngine, machine_command
 from plait.engine.virtual.containment import GUEST
 from plait.plan.resolve import resolve
 from plait.scenario import parse
@@ -58,7 +58,7 @@ def results(folder: Path, preload: str) -> bytes:
     assert isinstance(engine, MachineEngine)
     plan = resolve(expand(parse(ONE_LINE.replace("2s", "1s"), "line.yaml"))[0].scenario, 1)
     engine._fill(Job(plan, {}, folder))
-    program = [str(engine._emulator.loader), *command_line(machine_options(plan))]
+    program = [str(engine._emulator.loader), *machine_command(plan)]
     environment = {"QEMU_MODULE_DIR": str(folder / FOLDER / "modules")} | (
         {"LD_PRELOAD": preload} if preload else {}
     )

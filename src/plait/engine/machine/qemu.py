@@ -52,16 +52,6 @@ class Emulator:
     """A hash of the program, its accelerator and its firmware."""
 
 
-@dataclass(frozen=True)
-class MachineOptions:
-    """What QEMU's machine is like."""
-
-    seed: int
-    memory_mib: int
-    processors: int
-    instruction_ns: int
-
-
 def find_emulator() -> Emulator:
     """Return this machine's QEMU, gathered in the cache (MachineError if it is missing or incomplete)."""
     program = shutil.which(PROGRAM)
@@ -139,8 +129,8 @@ def _version(program: Path) -> str:
     return match[1] if match else "unknown"
 
 
-def command_line(options: MachineOptions) -> list[str]:
-    """Return the arguments of the loader that starts QEMU, the same on every machine.
+def command_line(seed: int, memory_mib: int, processors: int, instruction_ns: int) -> list[str]:
+    """Return the arguments of the loader that starts QEMU with such a machine, the same everywhere.
 
     With `icount` a clock in QEMU counts instructions, and jumps ahead while all processors wait. Without
     `ioeventfd=off`, another thread of QEMU would handle what the guest sends, after a number of instructions that
@@ -148,15 +138,15 @@ def command_line(options: MachineOptions) -> list[str]:
     Otherwise the main loop may take a processor that is just halting for one that waits: it moves the clock ahead from
     before the instructions that the processor has executed last. No one replays what it records.
     """
-    shift = options.instruction_ns.bit_length() - 1
+    shift = instruction_ns.bit_length() - 1
     kernel = "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable random.trust_cpu=on rdinit=/init"
     return [
         *("--library-path", f"{FOLDER}/lib", f"{FOLDER}/qemu"),
         *("-L", f"{FOLDER}/firmware", "-nodefaults", "-no-user-config", "-no-reboot"),
         *("-accel", "tcg,thread=single"),
         *("-icount", f"shift={shift},sleep=off,align=off,rr=record,rrfile=/dev/null"),
-        *("-seed", str(options.seed), "-rtc", f"base={_DATE},clock=vm"),
-        *("-cpu", "max", "-smp", str(options.processors), "-m", str(options.memory_mib)),
+        *("-seed", str(seed), "-rtc", f"base={_DATE},clock=vm"),
+        *("-cpu", "max", "-smp", str(processors), "-m", str(memory_mib)),
         *("-display", "none", "-monitor", "none"),
         *("-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"),
         *("-device", "virtio-serial-pci,ioeventfd=off"),

@@ -29,7 +29,6 @@ from plait.engine.machine.qemu import (
     IMAGE,
     RESULTS,
     ROOT,
-    MachineOptions,
     command_line,
     find_emulator,
 )
@@ -171,7 +170,7 @@ class MachineEngine:
     def _run(self, job: Job) -> None:
         sandbox = Sandbox(
             self._emulator.loader,
-            command_line(machine_options(job.plan, self._files_for(job.plan).memory_mib)),
+            machine_command(job.plan, self._files_for(job.plan).memory_mib),
             job.folder,
             (IMAGE, ROOT, FOLDER),
             untrusted_code=bool(job.plan.programs),
@@ -186,11 +185,11 @@ class MachineEngine:
         judge(job.folder, *ended)
 
 
-def machine_options(plan: Plan, files_mib: int = 0) -> MachineOptions:
-    """Return the machine that a plan asks for; `files_mib`: memory for the files of programs."""
+def machine_command(plan: Plan, files_mib: int = 0) -> list[str]:
+    """Return the command line for the machine of a plan; `files_mib`: memory for the files of programs."""
     machine = plan.machine
     memory = machine.memory_mib + _KERNEL_MIB + files_mib
-    return MachineOptions(plan.seed, memory, machine.processors, machine.instruction_ns)
+    return command_line(plan.seed, memory, machine.processors, machine.instruction_ns)
 
 
 def create(request: EngineRequest) -> MachineEngine:

@@ -28,7 +28,7 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class PlannedInterface:
+class _PlannedInterface:
     """An interface of a node in the plan: its name, and the name of its link."""
 
     node: str
@@ -140,14 +140,14 @@ def planned_pairs(flow: Flow) -> list[Pair]:
     return list(dict.fromkeys([first, *((path.client_address, path.server_address) for path in flow.paths)]))
 
 
-def interfaces(plan: Plan) -> dict[tuple[str, str], PlannedInterface]:
+def interfaces(plan: Plan) -> dict[tuple[str, str], _PlannedInterface]:
     """Return the interface of each address, by node and address."""
     links = {(side.source, side.interface): link.name for link in plan.links for side in link.directions}
     by_address = {}
     for end in (end for veth in plan.network.veths for end in (veth.a, veth.b)):
         for prefix in end.addresses:
             link = links.get((end.netns, end.ifname), "")
-            by_address[end.netns, prefix.split("/")[0]] = PlannedInterface(end.netns, end.ifname, link)
+            by_address[end.netns, prefix.split("/")[0]] = _PlannedInterface(end.netns, end.ifname, link)
     return by_address
 
 
@@ -170,7 +170,7 @@ def mapping(plan: Plan, hosts: HostsFile) -> Mapping:
 
 
 def _map_address(
-    out: Mapping, hosts: HostsFile, place: PlannedInterface | None, node: str, address: str
+    out: Mapping, hosts: HostsFile, place: _PlannedInterface | None, node: str, address: str
 ) -> None:
     host = hosts.hosts.get(node)
     if host is None:

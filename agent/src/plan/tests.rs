@@ -55,3 +55,11 @@ fn a_transfer_needs_its_size() {
     assert!(parse(flow(&format!("{file}, \"bytes\": 5")).as_bytes()).is_ok());
     assert!(parse(flow(&format!("{file}, \"bytes\": 6")).as_bytes()).is_err());
 }
+
+#[test]
+fn an_application_needs_a_transport_that_suits_it() {
+    let over = |transport: &str| flow(r#", "bytes": 5"#).replace(r#""tcp""#, &format!("\"{transport}\""));
+    for (transport, suits) in [("tcp", true), ("mptcp", true), ("udp", false), ("prototype", false)] {
+        assert_eq!(parse(over(transport).as_bytes()).is_ok(), suits, "{transport}");
+    }
+}

@@ -159,7 +159,7 @@ pub fn is_here(side: &Side) -> bool {
 fn receiving(socket: &OwnedFd, flow: &Flow, side: &Side) -> Result<()> {
     let bytes = DATAGRAM_BUFFER_BYTES;
     match flow.socket.receive_buffer {
-        Some(bytes) => set_receive_buffer(socket, size(bytes), side)?,
+        Some(bytes) => set_buffer(socket, Buffer::Receive, bytes, side)?,
         // An ordinary user gets as much as the machine allows.
         None => sockopt::set_socket_recv_buffer_size_force(socket, bytes)
             .or_else(|_| sockopt::set_socket_recv_buffer_size(socket, bytes))
@@ -192,45 +192,46 @@ fn socket(flow: &Flow, side: &Side) -> Result<OwnedFd> {
         }
         sockopt::set_tcp_congestion(&socket, name).attempt(context)?;
     }
-    // These options ignore the limits of the machine, so the planned value applies or the call
-    // fails.
-    if let Some(bytes) = flow.socket.send_buffer.map(size) {
-        sockopt::set_socket_send_buffer_size_force(&socket, bytes)
-            .or_else(|_| sockopt::set_socket_send_buffer_size(&socket, bytes))
-            .and_then(|()| sockopt::socket_send_buffer_size(&socket))
-            .attempt(|| format!("setting SO_SNDBUF to {bytes} in {}", side.netns))
-            .and_then(|set| refuse_smaller(set, bytes, "SO_SNDBUF", side))?;
+    if let Some(bytes) = flow.socket.send_buffer {
+        set_buffer(&socket, Buffer::Send, bytes, side)?;
     }
-    if let Some(bytes) = flow.socket.receive_buffer.map(size) {
-        set_receive_buffer(&socket, bytes, side)?;
+    if let Some(bytes) = flow.socket.receive_buffer {
+        set_buffer(&socket, Buffer::Receive, bytes, side)?;
     }
     set_options(&socket, flow, side)?;
     Ok(socket)
 }
 
-/// Return a number of bytes of the plan as a size in memory.
-fn size(bytes: u64) -> usize {
-    usize::try_from(bytes).unwrap_or(usize::MAX)
+/// A buffer of a socket.
+#[derive(Clone, Copy)]
+enum Buffer {
+    Send,
+    Receive,
 }
 
-fn set_receive_buffer(socket: &OwnedFd, bytes: usize, side: &Side) -> Result<()> {
-    sockopt::set_socket_recv_buffer_size_force(socket, bytes)
-        .or_else(|_| sockopt::set_socket_recv_buffer_size(socket, bytes))
-        .and_then(|()| sockopt::socket_recv_buffer_size(socket))
-        .attempt(|| format!("setting SO_RCVBUF to {bytes} in {}", side.netns))
-        .and_then(|set| refuse_smaller(set, bytes, "SO_RCVBUF", side))
-}
-
-/// Fail if the kernel has reduced a buffer, as it does for ordinary users. It doubles what it sets.
-fn refuse_smaller(set: usize, bytes: usize, option: &str, side: &Side) -> Result<()> {
-    if set / 2 >= bytes {
+/// Set a buffer. Fail if the kernel has reduced it, as it does for ordinary users; it doubles what it
+/// sets.
+fn set_buffer(socket: &OwnedFd, buffer: Buffer, bytes: u64, side: &Side) -> Result<()> {
+    let (name, forced, plain, limit) = match buffer {
+        Buffer::Send => ("SO_SNDBUF", libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, "net.core.wmem_max"),
+        Buffer::Receive => ("SO_RCVBUF", libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, "net.core.rmem_max"),
+    };
+    let context = || format!("setting {name} to {bytes} in {}", side.netns);
+    let wanted = u32::try_from(bytes).map_err(|error| Error::because(context(), error))?;
+    // The first option ignores the limits of the machine.
+    sys::set_option(socket, libc::SOL_SOCKET, forced, wanted)
+        .or_else(|_| sys::set_option(socket, libc::SOL_SOCKET, plain, wanted))
+        .attempt(context)?;
+    let set = match buffer {
+        Buffer::Send => sockopt::socket_send_buffer_size(socket),
+        Buffer::Receive => sockopt::socket_recv_buffer_size(socket),
+    };
+    let allowed = set.attempt(context)? as u64 / 2;
+    if allowed >= bytes {
         return Ok(());
     }
-    let limit = if option == "SO_SNDBUF" { "net.core.wmem_max" } else { "net.core.rmem_max" };
-    Err(Error::because(
-        format!("setting {option} to {bytes} in {}", side.netns),
-        format!("the kernel allows {} bytes without root; raise {limit}, or run as root", set / 2),
-    ))
+    let why = format!("the kernel allows {allowed} bytes without root; raise {limit}, or run as root");
+    Err(Error::because(context(), why))
 }
 
 /// Call `make` with `name` as the namespace's scheduler.
@@ -247,28 +248,23 @@ fn scheduled<T>(name: &str, make: impl FnOnce() -> Result<T>) -> Result<T> {
 /// Set the remaining options of a socket.
 fn set_options(socket: &OwnedFd, flow: &Flow, side: &Side) -> Result<()> {
     let options = &flow.socket;
-    let context = |name| move || format!("setting {name} in {}", side.netns);
-    if let Some(mark) = options.mark {
-        sys::set_option(socket, libc::SOL_SOCKET, libc::SO_MARK, mark).attempt(context("SO_MARK"))?;
-    }
-    if let Some(dscp) = options.dscp {
-        let class = dscp << 2;
-        if side.address.is_ipv4() {
-            sockopt::set_ip_tos(socket, class).attempt(context("IP_TOS"))?;
-        } else {
-            sockopt::set_ipv6_tclass(socket, u32::from(class)).attempt(context("IPV6_TCLASS"))?;
+    let (traffic_class, level, option) = if side.address.is_ipv4() {
+        ("IP_TOS", libc::IPPROTO_IP, libc::IP_TOS)
+    } else {
+        ("IPV6_TCLASS", libc::IPPROTO_IPV6, libc::IPV6_TCLASS)
+    };
+    let values = [
+        ("SO_MARK", libc::SOL_SOCKET, libc::SO_MARK, options.mark),
+        (traffic_class, level, option, options.dscp.map(|dscp| u32::from(dscp) << 2)),
+        ("TCP_NODELAY", libc::IPPROTO_TCP, libc::TCP_NODELAY, options.nodelay.then_some(1)),
+        ("TCP_NOTSENT_LOWAT", libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, options.notsent_lowat),
+        ("TCP_MAXSEG", libc::IPPROTO_TCP, libc::TCP_MAXSEG, options.mss.map(u32::from)),
+    ];
+    for (name, level, option, value) in values {
+        if let Some(value) = value {
+            sys::set_option(socket, level, option, value)
+                .attempt(|| format!("setting {name} in {}", side.netns))?;
         }
-    }
-    if options.nodelay {
-        sockopt::set_tcp_nodelay(socket, true).attempt(context("TCP_NODELAY"))?;
-    }
-    if let Some(bytes) = options.notsent_lowat {
-        sys::set_option(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes)
-            .attempt(context("TCP_NOTSENT_LOWAT"))?;
-    }
-    if let Some(bytes) = options.mss {
-        sys::set_option(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, bytes.into())
-            .attempt(context("TCP_MAXSEG"))?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, MutexGuard};
 
-use super::kinds::page::Loading;
+use super::loading::Loading;
 use super::messages::Messages;
 use crate::clock::{self, Latch};
 use crate::plan::{Flow, SideName};

@@ -9,6 +9,7 @@ mod datagrams;
 mod draw;
 mod flow;
 mod kinds;
+mod loading;
 mod messages;
 mod priority;
 mod side;

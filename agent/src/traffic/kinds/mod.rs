@@ -3,7 +3,7 @@
 
 mod bulk;
 mod on_off;
-pub mod page;
+mod page;
 mod program;
 mod prototype;
 mod request;

@@ -2,9 +2,8 @@
 
 use super::Kind;
 use super::request::{answer, finish, receive_answer, send_request};
-use crate::clock::{self, Latch};
+use crate::clock;
 use crate::plan::{Application, Flow, Page, PageConnection};
-use crate::shared::Shared;
 use crate::traffic::flow::FlowState;
 use crate::traffic::side::FlowSide;
 use crate::traffic::state::Traffic;
@@ -73,30 +72,4 @@ fn load(page: &Page, first: &FlowState, side: &mut FlowSide<'_>) -> Result<Optio
     }
     finish(side.socket)?;
     Ok(Some(now_ns.div_euclid(1000)))
-}
-
-/// The state that the connections of one page share.
-#[derive(Debug, Default)]
-pub struct Loading {
-    next: Shared<usize>,
-    /// Set when the document has arrived, or when the first connection has ended without it.
-    pub document: Latch,
-}
-
-impl Loading {
-    /// Take the next of `count` objects that no connection has requested.
-    fn take(&self, count: usize) -> Option<usize> {
-        let mut next = self.next.lock();
-        let taken = Some(*next).filter(|number| *number < count);
-        *next += 1;
-        taken
-    }
-
-    /// Note that the first connection has ended at `t_us`. Without its document the page requests no
-    /// other object.
-    pub fn end_at(&self, t_us: i64) {
-        if self.document.set(t_us) {
-            *self.next.lock() = usize::MAX / 2;
-        }
-    }
 }

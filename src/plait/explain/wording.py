@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 MAX_NAMED = 3
 MAX_PATHS = 6
+_NO_PLACES = frozenset({"window", "client", "server"})
+"""What attributes time beside links and paths: the congestion window, and a side of the flow."""
 MAX_PLACES = 3
 LEAST_SHARE = 0.03
 """A smaller share of the time is not worth a sentence."""
@@ -133,8 +135,9 @@ def _cause_text(share: Share) -> str:
 
 
 def places_text(share: Share) -> str:
-    """Return " (on a->b, b->c and 2 more)"; empty for a cause without a place."""
-    if not share.where:
+    """Return " (on a->b, b->c and 2 more)"; empty for a cause without a place in the network."""
+    places = [place for place in share.where if place not in _NO_PLACES]
+    if not places:
         return ""
-    rest = len(share.where) - MAX_PLACES
-    return f" (on {', '.join(share.where[:MAX_PLACES])}{f' and {rest} more' if rest > 0 else ''})"
+    rest = len(places) - MAX_PLACES
+    return f" (on {', '.join(places[:MAX_PLACES])}{f' and {rest} more' if rest > 0 else ''})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from plait.explain.causes import Cause, next_step
 from plait.explain.effect import effect, with_effects
 from plait.explain.model import FlowExplanation, PathAccount, Share
-from plait.explain.wording import paragraph
+from plait.explain.wording import paragraph, places_text
 
 CAPACITY = 10e6
 
@@ -81,3 +81,8 @@ def test_the_next_step_depends_on_the_reason() -> None:
     assert "raise tcp.send_buffer_max" in next_step(Cause.SEND_BUFFER, "mptcp")
     assert "SO_SNDBUF" in next_step(Cause.SEND_BUFFER, "mptcp", "autotuning")
     assert "queue" in next_step(Cause.HEAD_OF_LINE, "mptcp", "queues")
+
+
+def test_a_sentence_names_links_and_paths_as_places_and_no_side_of_a_flow() -> None:
+    shares = [Share(cause=Cause.NAGLE, time=0.3, where=where) for where in (("client",), ("window", "a->b"))]
+    assert [places_text(share) for share in shares] == ["", " (on a->b)"]

@@ -20,7 +20,7 @@ import polars as pl
 from pydantic import WithJsonSchema
 
 from plait.dataset.model import ALL_TABLES
-from plait.parts import Record
+from plait.parts import Attribute, Record
 from plait.plan.model import forwarding, links, monitors, mptcp, plan, programs, qdiscs, sockets
 from plait.traffic import gaps, kinds, prototype, request, transfer
 
@@ -123,7 +123,7 @@ class Contract:
                 value = self.value(field.get_default(call_default_factory=True), hint)
                 defaults.append(f"fn {function}() -> {kind} {{ {value} }}")
             lines.append(f"    pub {identifier(name)}: {kind},")
-        return "\n".join([*lines, "}", *defaults, ""])
+        return "\n".join([*lines, "}", *defaults, *attributes(record), ""])
 
     def type(self, hint: Any, place: str, field: FieldInfo | None = None) -> str:
         """Return the Rust type of an annotation; `field` has what bounds the value beside it."""
@@ -187,6 +187,24 @@ class Contract:
     def name_of(known: dict[str, Any], hint: object) -> str | None:
         """Return the name of a choice or a union."""
         return next((name for name, value in known.items() if value == hint), None)
+
+
+def attributes(record: type[Record]) -> Iterator[str]:
+    """Yield the method that returns the ratios of a record that are attributes of netlink."""
+    numbers = [
+        f"({part.number}, self.{name}.into())"
+        for name, field in record.model_fields.items()
+        for part in field.metadata
+        if isinstance(part, Attribute)
+    ]
+    if numbers:
+        yield f"impl {record.__name__} {{"
+        yield "    /// Return the ratios that are attributes of netlink, by the numbers of these."
+        yield "    pub fn ratios(&self) -> impl Iterator<Item = (u16, f64)> {"
+        yield f"        let ratios: [(u16, Option<f64>); {len(numbers)}] = [{', '.join(numbers)}];"
+        yield "        ratios.into_iter().filter_map(|(number, ratio)| Some((number, ratio?)))"
+        yield "    }"
+        yield "}"
 
 
 def enum(name: str, kinds: dict[str, str], derive: str, receiver: str) -> str:

@@ -7,6 +7,7 @@ integer of the plan decide its type in Rust (`tools/contract.py`).
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
@@ -36,6 +37,13 @@ U32 = Annotated[int, Field(ge=0, lt=2**32)]
 U64 = Annotated[int, Field(ge=0, lt=2**53)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 """A ratio or a probability."""
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """The number of the netlink attribute that a field of a record becomes."""
+
+    number: int
 
 
 class Part(BaseModel):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from plait.frames import ETHERNET_HEADER, frame_bytes
 from plait.plan.links.chain import qdiscs
 from plait.plan.links.changes import link_changes
+from plait.plan.model.links import EFFECTS
 from plait.plan.model.qdiscs import Netem, Tbf
 
 if TYPE_CHECKING:
@@ -75,9 +76,7 @@ class Setting:
             "loss_ratio": 0.0,
             "loss_burst_packets": None,
             "gemodel": None,
-            "duplicate_ratio": 0.0,
-            "reorder_ratio": 0.0,
-            "corrupt_ratio": 0.0,
+            **dict.fromkeys(EFFECTS, 0.0),
         }
         return dataclasses.replace(self, conditions=self.conditions.model_copy(update=constant))
 

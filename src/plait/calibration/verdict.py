@@ -26,6 +26,7 @@ import polars as pl
 
 from plait.calibration.probes import WARM_UP_PACKETS, loss_ratio, lost_share
 from plait.plan.links.distributions import NETEM_SCALE, deviation_ns, table
+from plait.plan.model.links import EFFECTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -138,7 +139,8 @@ def _rate(setting: Setting, packets: pl.DataFrame | None) -> MeasuredFigure:
 def _loss(setting: Setting, probe: pl.DataFrame) -> MeasuredFigure:
     """Return the share of the probe's packets that did not arrive."""
     sent, lost = len(probe), int(probe["received_us"].null_count())
-    if not setting.steady or (setting.netem is not None and setting.netem.corrupt_ratio) or not sent:
+    discards = any(effect.discarded and getattr(setting.conditions, name) for name, effect in EFFECTS.items())
+    if not setting.steady or discards or not sent:
         return MeasuredFigure("loss_ratio", None, lost / sent if sent else None, None, None, sent)
     configured = loss_ratio(setting)
     low, high = lost_between(setting, sent)

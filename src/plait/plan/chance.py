@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.plan.model.links import ChangeLink, LinkDirection
+from plait.plan.model.links import EFFECTS, ChangeLink, LinkDirection
 from plait.plan.model.qdiscs import PlaitRed, Red
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from plait.plan.model.plan import Plan
 
-DRAWN = ("jitter_ns", "loss_ratio", "gemodel", "duplicate_ratio", "reorder_ratio", "corrupt_ratio")
+DRAWN = ("jitter_ns", "loss_ratio", "gemodel", *EFFECTS)
 
 
 def nothing_drawn(first: Plan, second: Plan) -> bool:

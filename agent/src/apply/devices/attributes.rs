@@ -16,9 +16,6 @@ const TABLE: u16 = 5;
 const OVERTAKING: u16 = 6;
 const LOSS: u16 = 7;
 const GE: u16 = 8;
-const DUPLICATE: u16 = 9;
-const REORDER: u16 = 10;
-const CORRUPT: u16 = 11;
 const QUEUE_PACKETS: u16 = 12;
 const QUEUE_BYTES: u16 = 13;
 const BUCKET_RATE: u16 = 14;
@@ -76,10 +73,8 @@ fn conditions(
         (OVERTAKING, vec![u8::from(overtaking)]),
         (LOSS, threshold(loss).to_ne_bytes().to_vec()),
         (GE, model.into_iter().flat_map(|share| threshold(share).to_ne_bytes()).collect()),
-        (DUPLICATE, threshold(is.duplicate_ratio).to_ne_bytes().to_vec()),
-        (REORDER, threshold(is.reorder_ratio).to_ne_bytes().to_vec()),
-        (CORRUPT, threshold(is.corrupt_ratio).to_ne_bytes().to_vec()),
     ];
+    list.extend(is.ratios().map(|(kind, ratio)| (kind, threshold(ratio).to_ne_bytes().to_vec())));
     if let Some(bps) = is.rate_bps {
         list.push((RATE, bps.to_ne_bytes().to_vec()));
     }

@@ -2,8 +2,8 @@
 
 use netlink_bindings::builtin::BuiltinBitfield32;
 use netlink_bindings::tc::{
-    OpNewqdiscDo, PushAttrs, TcFifoQopt, TcNetemCorrupt, TcNetemGemodel, TcNetemQopt, TcNetemRate,
-    TcNetemReorder, TcRatespec, TcRedQopt, TcTbfQopt,
+    OpNewqdiscDo, PushAttrs, TcFifoQopt, TcNetemGemodel, TcNetemQopt, TcNetemRate, TcRatespec, TcRedQopt,
+    TcTbfQopt,
 };
 use netlink_bindings::utils::Pusher;
 
@@ -100,11 +100,11 @@ fn push_netem<P: Pusher>(
         };
         options = options.nested_loss().push_ge(model).end_nested();
     }
-    if let Some(ratio) = netem.reorder_ratio {
-        options = options.push_reorder(TcNetemReorder { probability: threshold(ratio), correlation: 0 });
-    }
-    if let Some(ratio) = netem.corrupt_ratio {
-        options = options.push_corrupt(TcNetemCorrupt { probability: threshold(ratio), correlation: 0 });
+    for (kind, ratio) in netem.ratios() {
+        let probability_and_correlation = [threshold(ratio), 0].map(u32::to_ne_bytes);
+        let bytes = options.as_vec_mut();
+        push_header(bytes, kind, u16::try_from(size_of_val(&probability_and_correlation)).unwrap_or_default());
+        bytes.extend(probability_and_correlation.as_flattened());
     }
     let rate = match netem.rate_bps {
         Some(bps) => Some(kernel_rate(bps)?.1),

@@ -18,12 +18,12 @@ The laboratory's kernel makes one device of a link, unless the link has somethin
 from __future__ import annotations
 
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from plait.plan.links.changes import link_changes
 from plait.plan.links.distributions import UNIFORM, table
 from plait.plan.links.queue_lengths import limit_bytes
-from plait.plan.model.links import ChangeLink
+from plait.plan.model.links import EFFECTS, ChangeLink
 from plait.plan.model.plan import ChangeQdisc, Ifb, Redirect
 from plait.plan.model.qdiscs import Bfifo, Netem, Pfifo, PlaitTrace, Qdisc, Red, Tbf
 from plait.plan.network.model import WIRE, mac
@@ -40,6 +40,8 @@ METHOD = 2
 NETEM_LIMIT = 1_000_000
 """Packets in flight; the limit never binds (it takes no memory until packets use it)."""
 _MAC_KIND = 4
+RESET = {"reorder_ratio"}
+"""Options that a change of netem resets if it omits them."""
 LEAST_DELAY_NS = 1000
 """With it netem takes the packet out of its sender's accounting even if a link has no delay."""
 
@@ -149,9 +151,11 @@ def changed(before: tuple[Qdisc, ...], now: tuple[Qdisc, ...]) -> tuple[Qdisc, .
     old, new = before[0].options, now[0].options
     assert isinstance(old, Netem)
     assert isinstance(new, Netem)
-    kept: dict[str, object] = {}
-    if old.corrupt_ratio is not None and new.corrupt_ratio is None:
-        kept["corrupt_ratio"] = 0.0
+    kept: dict[str, object] = {
+        name: 0.0
+        for name in EFFECTS
+        if name not in RESET and getattr(old, name) is not None and getattr(new, name) is None
+    }
     if old.distribution is not None and new.distribution is None:
         kept["distribution"] = UNIFORM
     return (now[0].model_copy(update={"options": new.model_copy(update=kept)}), *now[1:])
@@ -234,6 +238,7 @@ def _with_queues(link: Link, ifbs: Mapping[str, Ifb]) -> Link:
 
 def _netem(direction: LinkDirection) -> Netem:
     distribution = direction.jitter_distribution
+    effects: dict[str, Any] = {name: ratio for name in EFFECTS if (ratio := getattr(direction, name))}
     return Netem(
         delay_ns=max(LEAST_DELAY_NS, direction.delay_ns),
         jitter_ns=direction.jitter_factor_ns,
@@ -241,11 +246,9 @@ def _netem(direction: LinkDirection) -> Netem:
         in_order=direction.in_order,
         loss_ratio=direction.loss_ratio if direction.gemodel is None else 0.0,
         gemodel=direction.gemodel,
-        duplicate_ratio=direction.duplicate_ratio,
-        reorder_ratio=direction.reorder_ratio or None,
-        corrupt_ratio=direction.corrupt_ratio or None,
         limit_packets=NETEM_LIMIT,
         seed=direction.seed,
+        **effects,
     )
 
 

@@ -7,13 +7,13 @@ one end to the interface of the other. `chain.py` derives the qdiscs there.
 from __future__ import annotations
 
 from math import sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from plait.frames import frame_bytes
 from plait.plan.links.distributions import UNIFORM, netem_jitter_ns
 from plait.plan.links.queue_lengths import ShapedInterface, queue_length
 from plait.plan.links.queue_managers import manager
-from plait.plan.model.links import Link, LinkDirection, VethEnd
+from plait.plan.model.links import EFFECTS, Link, LinkDirection, VethEnd
 from plait.plan.model.plan import Redirect, Veth
 from plait.plan.model.qdiscs import Gemodel, Replay
 from plait.plan.network.middlebox import middleboxes
@@ -78,6 +78,9 @@ def direction(port: Port, place: ShapedInterface, conditions: Conditions) -> Lin
     packets, size = queue_length(conditions, place)
     managed = None if conditions.rate is None else manager(conditions, place, packets, size)
     jitter_ns, distribution, factor_ns = _jitter(jitter)
+    effects: dict[str, Any] = {
+        name: float(getattr(conditions, name.removesuffix("_ratio")) or 0) for name in EFFECTS
+    }
     moves_delay = isinstance(conditions.trace, Followed) and conditions.trace.moves_delay
     return LinkDirection(
         name=port.out,
@@ -101,9 +104,6 @@ def direction(port: Port, place: ShapedInterface, conditions: Conditions) -> Lin
             loss_bad=float(model.loss_bad),
             loss_good=float(model.loss_good),
         ),
-        reorder_ratio=float(conditions.reorder or 0),
-        duplicate_ratio=float(conditions.duplicate or 0),
-        corrupt_ratio=float(conditions.corrupt or 0),
         queue_packets=packets,
         queue_bytes=size,
         aqm=None if managed is None else managed.kind,
@@ -112,6 +112,7 @@ def direction(port: Port, place: ShapedInterface, conditions: Conditions) -> Lin
         burst_bytes=None if bucket is None else int(bucket.burst),
         trace=_trace(conditions.trace),
         frame_bytes=place.frame_bytes,
+        **effects,
     )
 
 

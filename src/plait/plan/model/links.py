@@ -6,15 +6,30 @@ derives the qdiscs for engines whose kernel has no links.
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from plait.frames import DEFAULT_MTU, ETHERNET_HEADER
-from plait.parts import U32, U64, IfName, Record
+from plait.parts import U32, U64, Attribute, IfName, Record
 from plait.plan.model.qdiscs import Gemodel, QdiscOptions, Replay  # pydantic needs them at run time
 
 _FRAME = DEFAULT_MTU + ETHERNET_HEADER
+
+
+@dataclass(frozen=True)
+class Effect(Attribute):
+    """What a direction does by chance to a share of its packets; it annotates a field `.._ratio` of `LinkDirection`.
+
+    The field of the scenario, the option of netem and the word of `tc` have the same name without `_ratio`. The
+    attribute is that of a `plait_link` (`kernel/links/plait_link.h`).
+    """
+
+    word: str
+    """The word for such packets: `corrupted`."""
+    discarded: bool = False
+    """Whether receivers discard such packets, which then count as lost."""
 
 
 class VethEnd(Record):
@@ -57,9 +72,9 @@ class LinkDirection(Record):
     """Mean length of a burst; None: each loss is independent."""
     gemodel: Gemodel | None = Field(default=None, exclude_if=lambda value: value is None)
     """The model of losses in bursts; None: each loss is independent."""
-    reorder_ratio: float = 0.0
-    duplicate_ratio: float = 0.0
-    corrupt_ratio: float = 0.0
+    reorder_ratio: Annotated[float, Effect(10, "reordered")] = 0.0
+    duplicate_ratio: Annotated[float, Effect(9, "duplicated")] = 0.0
+    corrupt_ratio: Annotated[float, Effect(11, "corrupted", discarded=True)] = 0.0
     queue_packets: U64 | None = None
     queue_bytes: U64 | None = None
     aqm: str | None = None
@@ -76,6 +91,15 @@ class LinkDirection(Record):
     """The longest frame, as `tc` counts it."""
     seed: U64 = Field(default=0, exclude_if=lambda value: not value)
     """The seed of the direction's own random generators."""
+
+
+EFFECTS = {
+    name: effect
+    for name, field in LinkDirection.model_fields.items()
+    for effect in field.metadata
+    if isinstance(effect, Effect)
+}
+"""The effects by the names of their fields."""
 
 
 class Link(Record):

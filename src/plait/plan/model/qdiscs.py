@@ -6,8 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from plait.parts import U32, U64, Count, IfName, Record, Share
+from plait.parts import U32, U64, Attribute, Count, IfName, Record, Share
 from plait.traffic.transfer import File
+
+TCA_NETEM_REORDER, TCA_NETEM_CORRUPT = 3, 4
+"""Attributes of netem that hold a probability and a correlation (linux/pkt_sched.h)."""
 
 
 class Distribution(Record):
@@ -45,10 +48,10 @@ class Netem(Record):
     gemodel: Gemodel | None = None
     """Replaces `loss_ratio`."""
     duplicate_ratio: Share = 0.0
-    reorder_ratio: Share | None = None
+    reorder_ratio: Annotated[Share | None, Attribute(TCA_NETEM_REORDER)] = None
     """The ratio of packets that get no delay. None: the option is not sent, which differs from 0 in a change."""
-    corrupt_ratio: Share | None = None
-    """The ratio of packets with one inverted bit. None: the option is not sent."""
+    corrupt_ratio: Annotated[Share | None, Attribute(TCA_NETEM_CORRUPT)] = None
+    """The ratio of packets with one inverted bit. None: the option is not sent, and a change keeps the value."""
     limit_packets: int = Field(gt=0, lt=2**32)
     rate_bps: Count | None = None
     """The rate of a line: packets leave one after the other, each after its own transmission time.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plait.plan.model.links import EFFECTS
 from plait.plan.model.qdiscs import Bfifo, Codel, FqCodel, Netem, Pfifo, PlaitRed, PlaitTrace, Red, Tbf
 from plait.plan.shell.command import command_in
 from plait.units import Duration, Rate
@@ -102,12 +103,8 @@ def _netem(options: Netem) -> tuple[object, ...]:
     if options.gemodel is not None:
         model = options.gemodel
         words += ["loss", "gemodel", *map(_percent, (model.p, model.r, model.loss_bad, model.loss_good))]
-    for word, ratio in (
-        ("duplicate", options.duplicate_ratio),
-        ("reorder", options.reorder_ratio),
-        ("corrupt", options.corrupt_ratio),
-    ):
-        words += [word, _percent(ratio)] if ratio else []
+    for name, ratio in options:
+        words += [name.removesuffix("_ratio"), _percent(ratio)] if name in EFFECTS and ratio else []
     words += ["rate", IN_ORDER_RATE] if options.in_order else []
     words += ["rate", Rate(options.rate_bps)] if options.rate_bps is not None else []
     return tuple(words)

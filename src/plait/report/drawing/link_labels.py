@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from plait.analysis.labels.study_labels import StudyLabels
 from plait.analysis.wording import plain, rate, significant, size
 from plait.frames import DEFAULT_MTU
+from plait.plan.model.links import EFFECTS
 from plait.plan.model.qdiscs import PlaitTrace
 from plait.plan.network.model import WIRE
 
@@ -100,9 +101,7 @@ class LinkLabels:
             _loss(direction),
             _queue(direction),
             _bucket(direction),
-            _share(direction.reorder_ratio, "reordered"),
-            _share(direction.duplicate_ratio, "duplicated"),
-            _share(direction.corrupt_ratio, "corrupted"),
+            *(_share(getattr(direction, name), effect.word) for name, effect in EFFECTS.items()),
             _mtu(self._mtus.get(direction.ifname, DEFAULT_MTU)),
             self._middleboxes.get(direction.ifname, ""),
         )

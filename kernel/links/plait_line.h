@@ -16,12 +16,12 @@
 
 /* One generator for each purpose: with jitter or without, the same packets are lost. */
 enum plait_draw {
-	PLAIT_DRAW_LOSS,
-	PLAIT_DRAW_DUPLICATE,
-	PLAIT_DRAW_CORRUPT,
-	PLAIT_DRAW_REORDER,
-	PLAIT_DRAW_JITTER,
-	PLAIT_DRAWS,
+	PLAIT_DRAW_LOSS = 0,
+	PLAIT_DRAW_JITTER = 4,
+#define PLAIT_EFFECT(NAME, field, generator) PLAIT_DRAW_##NAME = (generator),
+	PLAIT_LINE_EFFECTS(PLAIT_EFFECT)
+#undef PLAIT_EFFECT
+	PLAIT_DRAWS = 5,
 };
 
 struct plait_conditions {
@@ -31,9 +31,9 @@ struct plait_conditions {
 	bool overtaking;
 	u32 loss;
 	struct plait_ge ge;
-	u32 duplicate;
-	u32 reorder;
-	u32 corrupt;
+#define PLAIT_EFFECT(NAME, field, generator) u32 field;
+	PLAIT_LINE_EFFECTS(PLAIT_EFFECT)
+#undef PLAIT_EFFECT
 	u32 queue_packets;
 	u32 queue_bytes;
 };

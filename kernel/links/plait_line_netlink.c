@@ -19,9 +19,9 @@ static const struct nla_policy plait_line_policy[PLAIT_LINE_MAX + 1] = {
 	[PLAIT_LINE_OVERTAKING]		= NLA_POLICY_MAX(NLA_U8, 1),
 	[PLAIT_LINE_LOSS]		= { .type = NLA_U32 },
 	[PLAIT_LINE_GE]			= NLA_POLICY_EXACT_LEN(sizeof(struct plait_ge)),
-	[PLAIT_LINE_DUPLICATE]		= { .type = NLA_U32 },
-	[PLAIT_LINE_REORDER]		= { .type = NLA_U32 },
-	[PLAIT_LINE_CORRUPT]		= { .type = NLA_U32 },
+#define PLAIT_EFFECT(NAME, field, generator) [PLAIT_LINE_##NAME] = { .type = NLA_U32 },
+	PLAIT_LINE_EFFECTS(PLAIT_EFFECT)
+#undef PLAIT_EFFECT
 	[PLAIT_LINE_QUEUE_PACKETS]	= { .type = NLA_U32 },
 	[PLAIT_LINE_QUEUE_BYTES]	= { .type = NLA_U32 },
 	[PLAIT_LINE_BUCKET_RATE]	= { .type = NLA_U64 },
@@ -158,9 +158,9 @@ static void plait_set_conditions(struct plait_conditions *is, struct nlattr **tb
 	plait_set_u64(&is->delay, tb[PLAIT_LINE_DELAY]);
 	plait_set_u32(&is->jitter, tb[PLAIT_LINE_JITTER]);
 	plait_set_u32(&is->loss, tb[PLAIT_LINE_LOSS]);
-	plait_set_u32(&is->duplicate, tb[PLAIT_LINE_DUPLICATE]);
-	plait_set_u32(&is->reorder, tb[PLAIT_LINE_REORDER]);
-	plait_set_u32(&is->corrupt, tb[PLAIT_LINE_CORRUPT]);
+#define PLAIT_EFFECT(NAME, field, generator) plait_set_u32(&is->field, tb[PLAIT_LINE_##NAME]);
+	PLAIT_LINE_EFFECTS(PLAIT_EFFECT)
+#undef PLAIT_EFFECT
 	plait_set_u32(&is->queue_packets, tb[PLAIT_LINE_QUEUE_PACKETS]);
 	plait_set_u32(&is->queue_bytes, tb[PLAIT_LINE_QUEUE_BYTES]);
 	if (tb[PLAIT_LINE_OVERTAKING])
@@ -240,9 +240,9 @@ int plait_line_put(struct plait_line *line, struct sk_buff *skb, int type)
 	    nla_put_u8(skb, PLAIT_LINE_OVERTAKING, is->overtaking) ||
 	    nla_put_u32(skb, PLAIT_LINE_LOSS, is->loss) ||
 	    nla_put(skb, PLAIT_LINE_GE, sizeof(is->ge), &is->ge) ||
-	    nla_put_u32(skb, PLAIT_LINE_DUPLICATE, is->duplicate) ||
-	    nla_put_u32(skb, PLAIT_LINE_REORDER, is->reorder) ||
-	    nla_put_u32(skb, PLAIT_LINE_CORRUPT, is->corrupt) ||
+#define PLAIT_EFFECT(NAME, field, generator) nla_put_u32(skb, PLAIT_LINE_##NAME, is->field) ||
+	    PLAIT_LINE_EFFECTS(PLAIT_EFFECT)
+#undef PLAIT_EFFECT
 	    nla_put_u32(skb, PLAIT_LINE_QUEUE_PACKETS, is->queue_packets) ||
 	    nla_put_u32(skb, PLAIT_LINE_QUEUE_BYTES, is->queue_bytes) ||
 	    nla_put_u64_64bit(skb, PLAIT_LINE_BUCKET_RATE, line->bucket.rate, PLAIT_LINE_UNSPEC) ||

@@ -40,6 +40,14 @@ enum {
 };
 #define PLAIT_LINE_MAX (__PLAIT_LINE_MAX - 1)
 
+/* What happens by chance to packets: X(name of the attribute, field of the conditions, number of its generator, which
+ * decides the draws of a seed). Generators 0 and 4 draw losses and jitter.
+ */
+#define PLAIT_LINE_EFFECTS(X)			\
+	X(DUPLICATE, duplicate, 1)		\
+	X(CORRUPT, corrupt, 2)			\
+	X(REORDER, reorder, 3)
+
 /* The generic netlink family "plait_link": dumps all links that were made from a namespace. */
 #define PLAIT_LINK_FAMILY	"plait_link"
 #define PLAIT_LINK_VERSION	2	/* 1: had no PLAIT_LINK_CMD_SOJOURNS */

@@ -30,8 +30,8 @@ class Change:
 
 CHANGES = {
     "link condition": Change(
-        r"\bcorrupt(_ratio)?\b",
-        most=15,
+        r"\bcorrupt(_ratio)?\b|(\b|_)CORRUPT\b",
+        most=5,
         users=frozenset(
             {
                 "src/plait/kernel/checkout.py",  # a damaged download

@@ -19,7 +19,7 @@ _FRAME = DEFAULT_MTU + ETHERNET_HEADER
 
 
 @dataclass(frozen=True)
-class Effect(Attribute):
+class PacketEffect(Attribute):
     """What a direction does by chance to a share of its packets; it annotates a field `.._ratio` of `LinkDirection`.
 
     The field of the scenario, the option of netem and the word of `tc` have the same name without `_ratio`. The
@@ -72,9 +72,9 @@ class LinkDirection(Record):
     """Mean length of a burst; None: each loss is independent."""
     gemodel: Gemodel | None = Field(default=None, exclude_if=lambda value: value is None)
     """The model of losses in bursts; None: each loss is independent."""
-    reorder_ratio: Annotated[float, Effect(10, "reordered")] = 0.0
-    duplicate_ratio: Annotated[float, Effect(9, "duplicated")] = 0.0
-    corrupt_ratio: Annotated[float, Effect(11, "corrupted", discarded=True)] = 0.0
+    reorder_ratio: Annotated[float, PacketEffect(10, "reordered")] = 0.0
+    duplicate_ratio: Annotated[float, PacketEffect(9, "duplicated")] = 0.0
+    corrupt_ratio: Annotated[float, PacketEffect(11, "corrupted", discarded=True)] = 0.0
     queue_packets: U64 | None = None
     queue_bytes: U64 | None = None
     aqm: str | None = None
@@ -97,7 +97,7 @@ EFFECTS = {
     name: effect
     for name, field in LinkDirection.model_fields.items()
     for effect in field.metadata
-    if isinstance(effect, Effect)
+    if isinstance(effect, PacketEffect)
 }
 """The effects by the names of their fields."""
 

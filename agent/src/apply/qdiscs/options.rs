@@ -101,10 +101,10 @@ fn push_netem<P: Pusher>(
         options = options.nested_loss().push_ge(model).end_nested();
     }
     for (kind, ratio) in netem.ratios() {
-        let probability_and_correlation = [threshold(ratio), 0].map(u32::to_ne_bytes);
+        // A probability and a correlation, 32 bits each.
         let bytes = options.as_vec_mut();
-        push_header(bytes, kind, u16::try_from(size_of_val(&probability_and_correlation)).unwrap_or_default());
-        bytes.extend(probability_and_correlation.as_flattened());
+        push_header(bytes, kind, 8);
+        bytes.extend([threshold(ratio), 0].map(u32::to_ne_bytes).as_flattened());
     }
     let rate = match netem.rate_bps {
         Some(bps) => Some(kernel_rate(bps)?.1),

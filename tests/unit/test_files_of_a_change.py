@@ -24,6 +24,8 @@ class Change:
     """What a file that belongs to the exemplar contains."""
     most: int
     """The number of files besides documentation. It may only shrink."""
+    beside: frozenset[str] = frozenset()
+    """Files that a new one touches although they do not name the exemplar, as a trial in a copy showed."""
     users: frozenset[str] = frozenset()
     """Files that use the exemplar, or mean something else by the word; a new one would not touch them."""
 
@@ -31,7 +33,8 @@ class Change:
 CHANGES = {
     "link condition": Change(
         r"\bcorrupt(_ratio)?\b|(\b|_)CORRUPT\b",
-        most=5,
+        most=6,
+        beside=frozenset({"kernel/links/plait_line.h"}),  # the number of generators
         users=frozenset(
             {
                 "src/plait/kernel/checkout.py",  # a damaged download
@@ -85,7 +88,7 @@ def test_the_guide_lists_every_kind_of_change() -> None:
 @pytest.mark.parametrize("name", CHANGES)
 def test_the_guide_lists_the_files_that_a_change_touches(name: str) -> None:
     change = CHANGES[name]
-    touched = files_with(change.pattern) - change.users
+    touched = (files_with(change.pattern) | change.beside) - change.users
     missing, superfluous = touched - set(listed()[name]), set(listed()[name]) - touched
     assert not missing, (
         f"a new {name} now also touches these: keep it in one place, or list them in the guide"

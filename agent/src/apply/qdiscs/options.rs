@@ -102,9 +102,8 @@ fn push_netem<P: Pusher>(
     }
     for (kind, ratio) in netem.ratios() {
         // A probability and a correlation, 32 bits each.
-        let bytes = options.as_vec_mut();
-        push_header(bytes, kind, 8);
-        bytes.extend([threshold(ratio), 0].map(u32::to_ne_bytes).as_flattened());
+        let value = [threshold(ratio), 0].map(u32::to_ne_bytes);
+        push_attribute(options.as_vec_mut(), kind, value.as_flattened());
     }
     let rate = match netem.rate_bps {
         Some(bps) => Some(kernel_rate(bps)?.1),

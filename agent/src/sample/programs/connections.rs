@@ -273,8 +273,8 @@ fn flow(id: Option<i64>, name: String, sides: &Sides, details: &ProgramFlow, str
     };
     let begun_us = views().filter_map(|view| view.begun_us).min();
     let acked = || sender.as_ref().filter(|_| strangers)?.acked.window(begun_us);
-    let received = receiver.as_ref().and_then(|view| view.received.window(view.begun_us));
-    let window = received.or_else(acked);
+    let arrived = receiver.as_ref().and_then(|view| view.received.window(view.begun_us));
+    let window = arrived.or_else(acked);
     let mptcp = views().any(|view| view.mptcp);
     let plain = views().any(|view| !view.mptcp || view.fallback == Some(true));
     Flow {

@@ -20,6 +20,7 @@ from plait.binaries import AGENT
 from plait.cli.laboratory.exec import plan_of
 from plait.engine.engine import Job
 from plait.engine.interactive import END, ProgramStart
+from plait.engine.request import Policy
 from plait.engine.virtual.guest import Guest
 from plait.engine.virtual.session import Session, SessionRequest
 
@@ -298,6 +299,28 @@ def test_the_guest_of_a_program_is_kept_on_one_processor(
     assert kept == [session.guest.pid]
     assert checked
     assert all(waited >= 0 for _, waited in checked)
+
+
+def test_what_a_program_leaves_in_the_guests_folder_is_there_until_the_session_has_ended(
+    tmp_path: Path,
+) -> None:
+    """A trace of events goes this way, so the limit of that folder is its limit."""
+    writes = (
+        "echo trace > /proc/1/root/job/trace; dd if=/dev/zero of=/proc/1/root/job/more bs=1M count=64; exit 7"
+    )
+    left: list[tuple[bytes | None, int]] = []
+    first = SessionRequest(
+        start=ProgramStart(1, ["/bin/sh", "-c", writes], [("PATH", "/usr/bin:/bin")]),
+        at_end=lambda folder: left.append((folder.read("trace", 100), (folder.path / "more").stat().st_size)),
+    )
+    policy = Policy(disk_bytes=16 << 20)
+    with Session(kernels.ensure(), AGENT, tmp_path, plan_of(1, 1024), first, policy=policy) as session:
+        while not session.has_ended():
+            session.wait()
+            list(session.frames())
+    ((trace, more),) = left
+    assert trace == b"trace\n"
+    assert more < 16 << 20
 
 
 def test_a_guest_with_the_hosts_files_costs_at_most_300_ms_more_than_a_bare_one(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
 
 from plait.engine.interactive import ProgramStart
+from plait.engine.virtual.guest_folder import GuestFolder
 from plait.engine.virtual.session import SessionRequest
 from plait.engine.virtual.tracing import TRACE, kept_trace, read_trace, require_events, traced
 from plait.errors import RequestError, TrialError
@@ -34,9 +34,8 @@ def request() -> SessionRequest:
     return SessionRequest(start=ProgramStart(1, ["iperf3", "-c", "a b"], [("PATH", "/bin")]))
 
 
-def test_events_become_rows_with_virtual_times_and_lost_ones_are_counted(tmp_path: Path) -> None:
-    (tmp_path / "trace").write_text(TEXT)
-    table, lost = read_trace(tmp_path)
+def test_events_become_rows_with_virtual_times_and_lost_ones_are_counted() -> None:
+    table, lost = read_trace(TEXT.encode())
     assert table.schema == TRACE
     assert lost == 7
     assert table.rows() == [
@@ -46,39 +45,47 @@ def test_events_become_rows_with_virtual_times_and_lost_ones_are_counted(tmp_pat
     ]
 
 
-def test_what_a_guest_makes_up_gives_no_row_and_no_control_characters(tmp_path: Path) -> None:
+def test_what_a_guest_makes_up_gives_no_row_and_no_control_characters() -> None:
     made_up = (
         f"x-1 [000] ..... {'9' * 40}.000000: e: t\nx-1 [000] ..... 1.000000: e: \x1b[31m\nno event\n\0\xff"
     )
-    (tmp_path / "trace").write_bytes(made_up.encode("latin-1"))
-    table, lost = read_trace(tmp_path)
+    table, lost = read_trace(made_up.encode("latin-1"))
     assert (len(table), lost) == (1, 0)
     assert table["text"][0].isprintable()
 
 
+def left_by(folder: Path, session: SessionRequest) -> None:
+    """Do what the end of a session does with the guest's folder."""
+    assert session.at_end is not None
+    session.at_end(GuestFolder(folder))
+
+
 def test_a_link_or_a_missing_trace_is_refused(tmp_path: Path) -> None:
+    traces: list[bytes] = []
+    session = traced(request(), "mptcp:*", traces.append)
+    left_by(tmp_path, session)
     with pytest.raises(TrialError, match="did the program end by itself"):
-        read_trace(tmp_path)
+        read_trace(b"".join(traces))
     (tmp_path / "secret").write_text(TEXT)
     (tmp_path / "trace").symlink_to(tmp_path / "secret")
-    with pytest.raises(TrialError, match="reading the guest's trace"):
-        read_trace(tmp_path)
+    with pytest.raises(TrialError, match="reading trace of the guest's folder"):
+        left_by(tmp_path, session)
 
 
-def test_the_program_keeps_its_words_and_the_events_are_enabled_before_it(tmp_path: Path) -> None:
-    session = traced(request(), "mptcp:*, tcp:tcp_probe", tmp_path)
+def test_the_program_keeps_its_words_and_the_events_are_enabled_before_it() -> None:
+    session = traced(request(), "mptcp:*, tcp:tcp_probe", lambda _: None)
     assert session.start is not None
     assert list(session.start.argv)[-3:] == ["iperf3", "-c", "a b"]
-    assert tmp_path in session.writable
+    assert not session.writable, "the trace goes to the guest's own folder, whose size is limited"
     commands = [" ".join(service.argv) for service in session.before]
     assert commands[0].startswith("mount -t tracefs")
     assert [service.argv[-1] for service in session.before][-2:] == ["mptcp:*", "tcp:tcp_probe"]
 
 
 @pytest.mark.parametrize("events", ["", "mptcp:*;rm", "a b", "tcp:'x'", "$(x)", "a:b:c"])
-def test_what_names_no_events_is_refused(events: str, tmp_path: Path) -> None:
+def test_what_names_no_events_is_refused(events: str) -> None:
     with pytest.raises(RequestError, match="names no events; write SYSTEM:EVENT"):
-        traced(request(), events, tmp_path)
+        traced(request(), events, lambda _: None)
 
 
 def test_a_kernel_without_trace_events_is_refused_with_the_command_that_builds_one(tmp_path: Path) -> None:
@@ -99,31 +106,7 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kernel:
 def test_the_table_is_written_after_the_session(kernel: Kernel, tmp_path: Path) -> None:
     messages: list[str] = []
     with kept_trace(kernel, "mptcp:*", Output.at(tmp_path / "t.parquet"), messages.append) as traced_request:
-        (folder,) = traced_request(request()).writable
-        (folder / "trace").write_text(TEXT)
+        (tmp_path / "trace").write_text(TEXT)
+        left_by(tmp_path, traced_request(request()))
     assert messages == [f"3 trace events in {tmp_path / 't.parquet'}; 7 older ones were lost"]
     assert pl.read_parquet(tmp_path / "t.parquet").schema == TRACE
-    assert list((tmp_path / "cache/exec").iterdir()) == []
-
-
-def test_what_a_guest_leaves_beside_its_trace_is_removed_and_leads_nowhere(
-    kernel: Kernel, tmp_path: Path
-) -> None:
-    mine = tmp_path / "mine"
-    mine.write_text("the user's\n")
-    mine.chmod(0o640)
-    with kept_trace(kernel, "mptcp:*", Output.at(tmp_path / "t.parquet"), lambda _: None) as traced_request:
-        (folder,) = traced_request(request()).writable
-        (folder / "trace").write_text(TEXT)
-        (folder / "locked").mkdir()
-        (folder / "locked/link").symlink_to(mine)
-        (folder / "locked").chmod(0o500)  # an ordinary user cannot remove the link before changing this
-        place = os.open(folder, os.O_RDONLY)
-        for _ in range(1500):
-            os.mkdir("deeper", dir_fd=place)
-            deeper = os.open("deeper", os.O_RDONLY, dir_fd=place)
-            os.close(place)
-            place = deeper
-        os.close(place)
-    assert mine.stat().st_mode & 0o777 == 0o640
-    assert list((tmp_path / "cache/exec").iterdir()) == []

@@ -45,7 +45,7 @@ from plait.plan.identity import plan_bytes
 from plait.plan.links.chain import with_chains
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from plait.engine.host_view import HostView
     from plait.engine.interactive import ProgramStart
@@ -88,6 +88,8 @@ class SessionRequest:
     time_limit_us: int | None = None
     capture_bytes: int | None = None
     """How much to capture of each packet in network namespaces with names, in bytes; None: capture nothing."""
+    at_end: Callable[[GuestFolder], None] | None = None
+    """Called after the guest has ended, with what it wrote to its folder in memory, before that is gone."""
 
     def record(self) -> dict[str, object]:
         """Return the record that the agent reads."""
@@ -381,7 +383,12 @@ class Session(InteractiveGuest):
 
     def __exit__(self, *error: object) -> None:
         super().__exit__(*error)
-        GuestFolder(self.folder / GUEST).remove()
+        left = GuestFolder(self.folder / GUEST)
+        try:
+            if self.request.at_end is not None:
+                self.request.at_end(left)
+        finally:
+            left.remove()
 
 
 def _watch(path: str) -> int:

@@ -1,7 +1,8 @@
 """Trace events of the guest's kernel during a session, as a table with virtual times.
 
-Steps before the program mount tracefs and enable the events; a shell around the program writes the trace to a folder at
-its end. The guest writes that file, so it is untrusted: plait reads it with bounds and through `plait.files`.
+Steps before the program mount tracefs and enable the events; a shell around the program writes the trace at its end to
+the guest's folder in memory, whose size is limited. The guest writes that file, so it is untrusted: plait reads it with
+bounds and through `GuestFolder`.
 """
 
 from __future__ import annotations
@@ -13,15 +14,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from plait.cache import cache_root
 from plait.engine.virtual.session import Service
-from plait.engine.workspace import Workspace
-from plait.errors import DataError, RequestError, TrialError, printable
+from plait.errors import RequestError, TrialError, printable
 from plait.files import Folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from plait.engine.virtual.session import SessionRequest
     from plait.files import Output
@@ -54,7 +52,9 @@ echo "this kernel has no events $1; these commands list what it has:" >&2
 echo "  mount -t tracefs tracefs {_TRACEFS}; cat {_TRACEFS}/available_events" >&2
 exit 1
 """
-_AROUND = f'"$@"; code=$?; cat {_TRACEFS}/trace > "$0/{_NAME}"; exit $code'
+_FILE = f"/proc/1/root/job/{_NAME}"
+"""Where the file is for a program: the agent, process 1, has the guest's folder at `/job`."""
+_AROUND = f'"$@"; code=$?; cat {_TRACEFS}/trace > {_FILE}; exit $code'
 
 
 def require_events(kernel: Kernel) -> None:
@@ -70,8 +70,8 @@ def require_events(kernel: Kernel) -> None:
         )
 
 
-def traced(request: SessionRequest, events: str, folder: Path) -> SessionRequest:
-    """Return the session with trace events (`mptcp:*,tcp:*`), whose trace comes to `folder` (RequestError)."""
+def traced(request: SessionRequest, events: str, keep: Callable[[bytes], None]) -> SessionRequest:
+    """Return the session with trace events (`mptcp:*,tcp:*`), whose trace `keep` gets at its end (RequestError)."""
     names = [name.strip() for name in events.split(",")]
     for name in names:
         if not _EVENTS.fullmatch(name):
@@ -79,20 +79,19 @@ def traced(request: SessionRequest, events: str, folder: Path) -> SessionRequest
                 f"--trace {events}: {name!r} names no events; write SYSTEM:EVENT, such as mptcp:*"
             )
     assert request.start is not None
-    Folder(folder).write("enable-events", _ENABLE.encode())
     environment = request.start.environment
     steps = [
         ("mount", "-t", "tracefs", "tracefs", _TRACEFS),
         ("sh", "-c", f"echo mono > {_TRACEFS}/trace_clock && echo {_BUFFER_KIB} > {_TRACEFS}/buffer_size_kb"),
-        *(("sh", str(folder / "enable-events"), name) for name in names),
+        *(("sh", "-c", _ENABLE, "sh", name) for name in names),
     ]
     steps_before = [*request.before, *(Service("trace", step, environment) for step in steps)]
-    argv = ["sh", "-c", _AROUND, str(folder), *request.start.argv]
+    argv = ["sh", "-c", _AROUND, "sh", *request.start.argv]
     return replace(
         request,
         start=replace(request.start, argv=argv),
-        writable=[*request.writable, folder],
         before=steps_before,
+        at_end=lambda left: keep(left.read(_NAME, MOST_BYTES) or b""),
     )
 
 
@@ -105,10 +104,9 @@ def kept_trace(
     Raises RequestError for a kernel without trace events, TrialError without a trace or if plait cannot write it.
     """
     require_events(kernel)
-    with Workspace(cache_root() / "exec", ".work-") as workspace:
-        folder = workspace.job()
-        yield lambda request: traced(request, events, folder)
-        table, lost = read_trace(folder)
+    traces: list[bytes] = []
+    yield lambda request: traced(request, events, traces.append)
+    table, lost = read_trace(b"".join(traces))
     try:
         with target.create() as file:
             table.write_parquet(file)
@@ -117,12 +115,11 @@ def kept_trace(
     report(f"{len(table)} trace events in {target}" + (f"; {lost} older ones were lost" if lost else ""))
 
 
-def read_trace(folder: Path) -> tuple[pl.DataFrame, int]:
+def read_trace(trace: bytes) -> tuple[pl.DataFrame, int]:
     """Return the table of events, and the number of older events that the kernel's buffer lost (TrialError)."""
-    try:
-        text = Folder(folder).read(_NAME, MOST_BYTES).decode(errors="replace")
-    except (OSError, DataError) as error:
-        raise TrialError(f"reading the guest's trace: {error}; did the program end by itself?") from error
+    if not trace:
+        raise TrialError("reading the guest's trace: there is none; did the program end by itself?")
+    text = trace.decode(errors="replace")
     columns: dict[str, list[int | str]] = {name: [] for name in TRACE}
     lost = 0
     for line in text.splitlines():

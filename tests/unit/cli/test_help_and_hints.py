@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +12,7 @@ from typer.testing import CliRunner
 
 from plait.cli import app
 from plait.errors import RequestError, ScenarioError
+from plait.metrics import COMPARED
 from plait.plan.case_plan import resolve_case
 from plait.plan.lint.lint import lint_cases
 from plait.scenario import load, parse
@@ -176,3 +180,18 @@ def test_a_wrong_result_folder_names_the_one_in_results(
     for wrong in ("home", "home.yaml"):
         result = CliRunner().invoke(app, ["report", wrong])
         assert "did you mean results/home?" in str(result.exception)
+
+
+def test_the_command_line_starts_without_the_libraries_of_studies() -> None:
+    """They take longer to load than `plait list` takes; each verb loads what it needs when it runs."""
+    heavy = "{'pydantic', 'polars', 'numpy', 'scipy', 'yaml', 'rich.live', 'plait.scenario'}"
+    code = f"import sys, plait.cli; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+def test_the_help_of_compare_names_the_metrics_that_it_compares() -> None:
+    shown = CliRunner().invoke(app, ["compare", "--help"]).output
+    assert ",".join(COMPARED) in re.sub(r"[\s│]", "", shown)

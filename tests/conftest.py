@@ -33,6 +33,8 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")  # a busy machine is no failure
 
 
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # without bytecode each command of plait starts half a second later
+
 HERE = Path(__file__).parent
 PERMISSIONS_MATTER = (
     "agent",

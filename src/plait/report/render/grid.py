@@ -100,6 +100,8 @@ def together(schema: str, panels: Sequence[Spec], width_mm: float, note: str = "
         if title is not None:
             panel["title"] = {"text": title, "fontSize": _TITLE, "offset": 4}
     _name_once(laid_out, grid)
+    for number, panel in enumerate(laid_out):
+        _number_names(panel, number)
     lines = max((len(title) if isinstance(title, list) else 1 for title in titles if title), default=0)
     gap = _LINE * lines + 6 + _PANEL_GAP
     spacing = {
@@ -116,6 +118,14 @@ def together(schema: str, panels: Sequence[Spec], width_mm: float, note: str = "
         **({"resolve": {"scale": {"color": "independent"}}} if own_scales(drawn) else {}),
         "usermeta": {"width_mm": width_mm},
     }
+
+
+def _number_names(view: Spec, number: int) -> None:
+    """Give the views of a panel names that no other panel has: of two views with one name, Vega draws one twice."""
+    if "name" in view:
+        view["name"] = f"{view['name']}-{number}"
+    for inner in view.get("layer", ()):
+        _number_names(inner, number)
 
 
 def _layouts(panels: Sequence[Spec], total: float, *, shares_x: bool, shares_y: bool) -> Iterator[_Grid]:

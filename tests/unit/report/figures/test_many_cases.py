@@ -127,6 +127,25 @@ def test_no_text_covers_another_and_none_is_cut(name: str, width: float) -> None
         assert [box.text for box in boxes if "\N{HORIZONTAL ELLIPSIS}" in box.text or "=" in box.text] == []
 
 
+def test_each_panel_has_the_numbers_of_its_own_network() -> None:
+    """All panels had the numbers of the last one, since views of one name are one to Vega."""
+    settings = [
+        {"scheduler": scheduler, "network": network} for scheduler, network in product(SCHEDULERS, NETWORKS)
+    ]
+    data = study(settings, [], "network")
+    figure = case_figures(data, summary_of(data))["completion-time"]
+    numbers = [
+        row["shown"]
+        for panel in figure.panels
+        for part in panel["layer"]
+        if str(part.get("layer", [{}])[-1].get("name", "")).startswith("number")
+        for row in part["data"]["values"]
+    ]
+    assert len(numbers) == len(settings)
+    drawn_texts = [box.text for box in text_boxes(svg_of(standalone(laid_out(figure, 177.8))))]
+    assert sorted(text for text in drawn_texts if text in set(numbers)) == sorted(numbers)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_data_of_a_figure_have_all_cases(name: str) -> None:
     """They had 120 of 168, without a word."""

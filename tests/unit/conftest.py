@@ -67,11 +67,17 @@ def refuse_remote(host: object) -> None:
     """Refuse an address or a name that is not this machine's; None is this machine."""
     name = host.decode() if isinstance(host, bytes) else host
     try:
-        is_local = name in (None, "", "localhost") or ipaddress.ip_address(str(name)).is_loopback
+        is_local = name in (None, "", "localhost") or _plain(str(name)).is_loopback
     except ValueError:
         is_local = False
     if not is_local:
         raise RuntimeError(f"connecting to {name} in tests/unit; serve it on 127.0.0.1")
+
+
+def _plain(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """Return an address, as IPv4 if it is one in IPv6's form (ValueError)."""
+    parsed = ipaddress.ip_address(address)
+    return getattr(parsed, "ipv4_mapped", None) or parsed
 
 
 sys.addaudithook(refuse_boots_and_networks)

@@ -33,7 +33,7 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")  # a busy machine is no failure
 
 
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # without bytecode each command of plait starts half a second later
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # bytecode halves the start of commands
 
 HERE = Path(__file__).parent
 PERMISSIONS_MATTER = (

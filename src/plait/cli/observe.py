@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from plait.observe.live import CarriedNow
 
 ForOption = Annotated[
-    str, typer.Option("--for", metavar="TIME", help="How long to observe; Ctrl-C ends earlier")
+    str, typer.Option("--for", metavar="TIME", help="Duration of the observation; Ctrl-C ends it early")
 ]
 EveryOption = Annotated[str, typer.Option("--every", metavar="TIME", help="Time between two samples")]
 PortOption = Annotated[

@@ -122,7 +122,7 @@ CalibrationOption = Annotated[
     bool,
     typer.Option(
         rich_help_panel=_CHECKS,
-        help="Measure every chain of qdiscs first; refuse to run if one is out of tolerance",
+        help="Measure every link setting first; refuse to run if one is out of tolerance",
     ),
 ]
 VerifyOption = Annotated[

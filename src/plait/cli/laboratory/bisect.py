@@ -37,7 +37,10 @@ def command(
     ] = "2%",
     seeds: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Seeds for each commit")] = 10,
     most_seeds: Annotated[
-        int, typer.Option(metavar="N", min=1, max=10_000, help="Seeds for a commit that fewer do not decide")
+        int,
+        typer.Option(
+            metavar="N", min=1, max=10_000, help="Maximum seeds for a commit that is still undecided"
+        ),
     ] = 80,
     jobs: JobsOption = None,
     patch: PatchOption = None,

@@ -73,7 +73,7 @@ ConfigOption = Annotated[
         metavar="FILE",
         exists=True,
         dir_okay=False,
-        help="Options of the configuration for --tree",
+        help="Kernel configuration options for --tree",
     ),
 ]
 WithoutOption = Annotated[
@@ -81,7 +81,8 @@ WithoutOption = Annotated[
     typer.Option("--without", metavar="PATCH", help="Leave a patch of plait out, for --tree"),
 ]
 JobsOption = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Trials at once", show_default="number of CPUs")
+    int | None,
+    typer.Option(metavar="N", min=1, help="Trials to run in parallel", show_default="number of CPUs"),
 ]
 SummaryJson = Annotated[bool, typer.Option("--json", help="Print summary.json instead of the table")]
 _REMOTE = "Real hosts (--engine remote)"

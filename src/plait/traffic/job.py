@@ -60,7 +60,7 @@ class FlowJob(Record):
     MEASURED_DELAY: ClassVar[str | None] = None
     """The start of the names of the metrics of its messages' delays, such as `message_delay`."""
     HEADLINE: ClassVar[str] = "goodput_bps"
-    """The metric that a flow of this kind is about."""
+    """The metric that a flow of this kind is about. `completion_s` needs `measured_as` to return `transfer`."""
     NOUNS: ClassVar[tuple[str, str]] = ("messages", "Message delay")
     """What sentences call its messages, and their delay."""
     GREEDY: ClassVar[bool] = False

@@ -1,7 +1,8 @@
 """All kinds of causes. Each module here has `KINDS`, and this registry finds them.
 
-A new cause is a `Kind` with its name and a `rule` in a module here, and its rows in `docs/reference/explain.md`. Its
-name moves to `explain/cause.py` when another module speaks of it.
+A new cause is a `Kind` with its name and a `rule` in a module here, and in `docs/reference/explain.md` its row under
+*Every cause*, its rule, how it can mislead, and its remedy. `return_path.py` has a whole one. Facts end at the `end_us`
+of the flow. The name moves to `explain/cause.py` when another module speaks of it.
 """
 
 from __future__ import annotations

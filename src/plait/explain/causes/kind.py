@@ -33,7 +33,11 @@ class Kind:
     evidence: Callable[[FlowFacts, tuple[str, ...]], list[str]] | None = None
     """Return the evidence at the places of the cause, one sentence each."""
     change: Callable[[Suspect], Remedy | None] | None = None
-    """Return the change of a scenario that removes the cause; None if nothing in the scenario does."""
+    """Return the change of a scenario that removes the cause; None if nothing in the scenario does.
+
+    A test demands a change; if no field removes the cause, name it in `nothing_to_set` of
+    `tests/unit/explain/test_explain_rules.py`.
+    """
     rule: Callable[[FlowFacts, PathFacts, PathTime], None] | None = None
     """Move time of a path to this cause from those that the path shows; `time/` finds causes without a rule."""
     precedence: int = 0

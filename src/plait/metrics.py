@@ -25,7 +25,10 @@ Owner = Literal["trial", "FLOW", "PATH", "PROGRAM", "GROUP", "LINK"]
 
 @dataclass(frozen=True)
 class TrialData:
-    """What a metric is computed from: all flows in the foreground, or one flow, and the tables of the trial."""
+    """What a metric is computed from: all flows in the foreground, or one flow, and the tables of the trial.
+
+    Tables have the rows of a flow under `flow.carrier`; its receiver is the side that is not `flow.sender`.
+    """
 
     plan: Any
     """The trial's plan (`plait.plan.model.plan`)."""

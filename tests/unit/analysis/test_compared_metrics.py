@@ -266,9 +266,10 @@ def test_the_completion_time_that_a_program_reports_can_be_judged() -> None:
 def test_probes_report_round_trips_and_missing_answers() -> None:
     times = [10_000] * 18 + [50_000, None]
     probes = [{"t_us": n, "path": "p", "rtt_us": rtt} for n, rtt in enumerate(times)]
-    assert computed_metrics(fake_plan(), make_tables({"probes": probes}), {}) == {
+    computed = computed_metrics(fake_plan(), make_tables({"probes": probes}), {})
+    assert {name: value for name, value in computed.items() if name.startswith("probe_")} == {
         "probe_rtt_p50_us": 10_000,
         "probe_rtt_p95_us": 50_000,
         "probe_loss_ratio": 0.05,
     }
-    assert computed_metrics(fake_plan(), {}, {}) == {}
+    assert not any(name.startswith("probe_") for name in computed_metrics(fake_plan(), {}, {}))

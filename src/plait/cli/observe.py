@@ -13,7 +13,7 @@ import typer
 
 from plait.cli.shared.ending import notify
 from plait.cli.shared.options import parsed
-from plait.errors import RequestError, shell_command
+from plait.errors import RequestError, printable, shell_command
 from plait.units import Duration
 
 if TYPE_CHECKING:
@@ -195,6 +195,6 @@ def _print_summary(folder: Path) -> None:
     from plait.observe.words import sentences
 
     for line in sentences(folder):
-        typer.echo(line)
+        typer.echo(printable(line))  # a program of another user chooses its name
     typer.echo(f"Report: {folder / 'report.html'}")
     typer.echo(f"Next: {shell_command('plait', 'explain', folder)}")

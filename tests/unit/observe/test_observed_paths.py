@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
+from plait.cli import observe
 from plait.dataset.model import FLOWS, PROGRAM_FLOWS, SUBFLOWS
 from plait.observe.live import LiveRates
 from plait.observe.seen import path_names, with_paths
@@ -94,3 +95,14 @@ def test_a_growing_table_shows_what_connections_carry_now(tmp_path: Path) -> Non
     assert (now.peer, now.bits_per_s, now.rtt_ms) == ("203.0.113.7:443", 32e6, 18.0)
     assert [share for _, share in now.shares] == [0.75, 0.25]
     assert live.rates() is None, "nothing new"
+
+
+def test_the_name_of_a_program_cannot_control_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another user's program chooses its name."""
+    monkeypatch.setattr(
+        "plait.observe.words.sentences", lambda _: iter(["  \x1b]0;owned\x07sh:443: 1 Mbit/s"])
+    )
+    observe._print_summary(tmp_path)
+    assert "\x1b" not in capsys.readouterr().out

@@ -72,7 +72,7 @@ def scenario(probes: list[Probe], sample: str = "10s", flows: str = "") -> str:
         to = f"  - udp: {ends}, via: {name}, start_jitter: 0s, "
         sent.append(f"{to}packet: 8B, every: 10ms, duration: 10ms}}")  # so that addresses are known
         sent.append(
-            f"{to}packet: {probe.packet}B, interval: {probe.interval}, duration: {lasts}, start: 500ms}}"
+            f"{to}packet: {probe.packet}B, every: {probe.interval}, duration: {lasts}, start: 500ms}}"
         )
     return "\n".join(
         [

@@ -36,7 +36,7 @@ def _unscaled_sender(site: Site) -> dict[str, Any]:
 
 def _small_writes(site: Site) -> dict[str, Any]:
     """Return a stream of messages far below a segment, more of them than round trips."""
-    flow = {"from": "a", "to": "b", "message": "80B", "interval": "12ms", "duration": f"{LASTS_S}s"}
+    flow = {"from": "a", "to": "b", "message": "80B", "every": "12ms", "duration": f"{LASTS_S}s"}
     return tcp_scenario(site.network({"rate": "10mbit", "delay": "40ms"}), [{"stream": flow}])
 
 

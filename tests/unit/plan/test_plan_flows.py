@@ -46,6 +46,20 @@ def test_pairs_that_no_route_joins_do_not_count() -> None:
     assert {(m.subflows, m.add_addr_accepted) for m in plan.network.mptcp} == {(2, 2), (2, 0)}
 
 
+@pytest.mark.parametrize("sender", ["a", "b"])
+def test_a_path_over_one_link_has_the_links_name_in_both_directions(sender: str) -> None:
+    receiver = "b" if sender == "a" else "a"
+    links = "a-b: {rate: 5mbit}, b-a#2: {rate: 5mbit}"
+    plan = plan_of(direct(links, f"bulk: {{from: {sender}, to: {receiver}, duration: 1s}}"))
+    assert [path.name for path in plan.flows[0].paths] == ["a-b", "b-a#2"]
+
+
+def test_paths_between_programs_have_the_names_of_links_in_both_directions() -> None:
+    programs = "programs: [{node: a, run: [x], wait: true}, {node: b, run: [x]}]"
+    plan = plan_of(f"title: t\nnetwork: {{hosts: [a, b], links: {{a-b: , a-b#2: }}}}\n{programs}")
+    assert [[path.name for path in peers.paths] for peers in plan.peers] == [["a-b", "a-b#2"]] * 2
+
+
 def test_given_limits_bound_the_paths() -> None:
     plan = plan_of(ISLANDS, "mptcp.limits={n1: {add_addr_accepted: 1}}")
     assert len(plan.flows[0].paths) == 2

@@ -61,6 +61,8 @@ def test_labels_change_no_plan() -> None:
         ("label: Wi-Fi", "label: Fibre", "labels.links.s1-h2", "'Fibre' is also the label of the link h1-s1"),
         ("label: Phone", "label: h2", "network.hosts.h1.label", "'h2' is also the name of a node"),
         ("s1-h2: Fibre", "h1-s1: Fibre", "labels.links.h1-s1", "also has the label 'Wi-Fi'; remove one"),
+        ("h1-s1-h2: over", "s1-h1: over", "labels.paths.s1-h1", "has the name of the link; write 'h1-s1'"),
+        ("h1-two-part-h2#2'", "h2-two-part#2~2'", "labels.paths.h2-two-part#2~2", "write 'two-part-h2#2~2'"),
         ("s1-h2: Fibre", "s1-h3: Fibre", "labels.links.s1-h3", "did you mean 's1-h2'?"),
         ("h1-s1-h2: over", "h1-h2: over", "labels.paths.h1-h2", "is no path over links of this network"),
         ("h1-s1-h2: over", "h1: over", "labels.paths.h1", "is no path over links of this network"),

@@ -68,7 +68,12 @@ def spread(pair: Pair, routing: Routing) -> list[Port]:
 
 
 def _path_name(ports: list[Port]) -> str:
-    """Return a path's name, `h1-s1-h2`; the numbers of parallel links follow, `h1-h2#2`."""
+    """Return a path's name: that of its only link, or its nodes from the sender, `h1-s1-h2`.
+
+    The numbers of parallel links follow: `h1-s1-h2#2`.
+    """
+    if len(ports) == 1:
+        return ports[0].link.key
     nodes = "-".join([ports[0].node, *(port.far.node for port in ports)])
     return nodes + "".join(port.link.name.suffix for port in ports)
 

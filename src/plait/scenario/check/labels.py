@@ -48,6 +48,9 @@ def check_labels(scenario: ScenarioModel, links: Mapping[str, LinkName]) -> Iter
         if not _is_walk(name, nodes, joined):
             right = "write its nodes from the sender to the receiver, such as h1-s1-h2"
             yield ("labels", "paths", name), f"'{name[:80]}' is no path over links of this network; {right}"
+        elif (named := _reversed_link(name, network.links, links)) is not None:
+            right = f"a path over one link has the name of the link; write '{named}'"
+            yield ("labels", "paths", name), f"no path is called '{name}'; {right}"
     yield from _alike(
         "path", {}, {name: (("labels", "paths", name), text) for name, text in given.paths.items()}
     )
@@ -101,6 +104,13 @@ def _without_parts(given: Mapping[str, str], flows: Collection[str]) -> dict[str
         if name in flows
         or not any(name.startswith(f"{flow}.") and _PART.fullmatch(name[len(flow) :]) for flow in flows)
     }
+
+
+def _reversed_link(name: str, written: Collection[str], links: Mapping[str, LinkName]) -> str | None:
+    """Return the name for a path that `name` calls by the ends of its only link in reverse order; None if none."""
+    body, twin, number = name.partition("~")
+    turned = {f"{link.b}-{link.a}{link.suffix}": key for key, link in links.items()}
+    return turned[body] + twin + number if body in turned and body not in written else None
 
 
 def _is_walk(name: str, nodes: Collection[str], joined: Collection[frozenset[str]]) -> bool:

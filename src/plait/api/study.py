@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from plait.analysis.compare.factors import factor_names
 from plait.analysis.compare.studies import compare_studies
 from plait.analysis.judge import judged_in
 from plait.dataset.model import ALL_TABLES
@@ -16,6 +17,7 @@ from plait.errors import RequestError
 from plait.files import Output
 from plait.metrics import COMPARED
 from plait.report.assemble import read_partly, summary_of
+from plait.report.figures.axes import telling_settings
 from plait.report.figures.study_figures import static_figures
 from plait.report.headline import headline, path_counts, sentences
 from plait.report.page.template import fill
@@ -43,6 +45,15 @@ class Figures(dict[str, "Figure"]):
         """Raise RequestError."""
         known = nearest(name, self) or f"there is: {', '.join(self)}"
         raise RequestError(f"figures[{name!r}]: there is no such figure; {known}")
+
+
+class Factors(dict[str, str]):
+    """Columns of factors by the name that tables show; for another name it raises RequestError with the nearest one."""
+
+    def __missing__(self, name: str) -> str:
+        """Raise RequestError."""
+        known = nearest(name, self) or f"there is: {', '.join(self) or 'none, because nothing varies'}"
+        raise RequestError(f"factors[{name!r}]: there is no such factor; {known}")
 
 
 class Figure:
@@ -139,6 +150,17 @@ class Study:
     def report(self) -> Path:
         """The path of the report page."""
         return self.folder / "report.html"
+
+    @property
+    def factors(self) -> dict[str, str]:
+        """The column of each factor in frames, by the name that tables and figures show.
+
+        For example, `delay` is the column `network.links.h1-s2.delay`; a study of several delays shows longer names.
+        """
+        settings = dict.fromkeys(name for case in self._data.cases for name in case.settings)
+        shown = factor_names(telling_settings(self._data.cases))
+        names = factor_names(list(settings)) | shown
+        return Factors({names[setting]: setting for setting in settings})
 
     @cached_property
     def trials(self) -> pl.DataFrame:

@@ -64,6 +64,8 @@ class Column:
     numbers: tuple[str, ...] = ()
     """The same cells without their unit; empty where they have none."""
     is_factor: bool = False
+    setting: str = ""
+    """The field of the scenario that a factor varies, by which `--columns` chooses it, too."""
     folds: bool = False
     """A cell may take several lines."""
     is_words: bool = False
@@ -130,6 +132,7 @@ def factor_columns(cases: Sequence[HasSettings], names_of_cases: Sequence[str]) 
             names[factor].replace("_", " "),
             tuple(level(case, factor) for case in cases),
             is_factor=True,
+            setting=factor,
             folds=True,
         )
         for factor in factors
@@ -187,12 +190,14 @@ def picked(known: Sequence[Column], wanted: Sequence[str]) -> list[Column]:
     Raises:
         RequestError: there is no such column; the message lists those that there are.
     """
-    by_name = {column.name: column for column in reversed(known)}
+    by_name = {column.setting: column for column in known if column.setting}
+    by_name |= {column.name: column for column in reversed(known)}
     for name in wanted:
         if name not in by_name:
             names = ", ".join(dict.fromkeys(column.name for column in known))
             raise RequestError(f"--columns {name}: there is no such column; choose from {names}")
-    columns = [by_name[name] for name in dict.fromkeys(wanted)]
+    columns = [by_name[name] for name in wanted]
+    columns = [column for place, column in enumerate(columns) if column not in columns[:place]]
     if any(column.is_factor for column in columns):
         return columns
     return [*(column for column in known if column.is_factor), *columns]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
 
 import plait
-from plait.errors import ScenarioError
+from plait.errors import RequestError, ScenarioError
+from plait.report.table import chosen
 from plait.results.long_table import factor_column
 from plait.units import Duration, Rate
 from result_folders import two_paths, write_study
@@ -90,6 +92,24 @@ def test_frames_have_a_column_per_factor(study: plait.Study) -> None:
     assert study.table("subflows").columns[:3] == ["case", "transport", "trial"]
     for frame in (study.trials, study.metrics, study.table("subflows")):
         assert (frame["case"] == "transport=" + frame["transport"]).all()
+
+
+def test_the_name_that_a_table_shows_leads_to_the_column(tmp_path: Path) -> None:
+    field = "network.links.h1-s2.delay"
+    cases = [
+        replace(case, name=f"{case.name},{field}={delay}", settings={**case.settings, field: delay})
+        for case in two_paths()
+        for delay in ("5ms", "9ms")
+    ]
+    write_study(tmp_path, tuple(cases), repeat=1)
+    study = plait.open(tmp_path)
+    assert study.factors == {"transport": "transport", "delay": field}
+    assert set(study.trials[study.factors["delay"]]) == {"5ms", "9ms"}
+    with pytest.raises(RequestError, match="no such factor; did you mean 'delay'"):
+        study.factors["dealy"]
+    for name in ("delay", field):
+        columns = chosen(study.summary, [name, "goodput_bps", name])
+        assert [column.name for column in columns] == ["delay", "goodput_bps"]
 
 
 def test_a_column_that_a_table_has_already_is_not_replaced(study: plait.Study) -> None:

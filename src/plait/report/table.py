@@ -159,9 +159,17 @@ def value_columns(summary: Summary, medium: Literal["page", "terminal"] = "termi
         _trials(summary.cases),
         *_groups(summary),
         *(_metric(summary, name) for name in judged),
-        *_published(summary),
+        *(() if "goodput_bps" in further else _published(summary)),
         *(_ratio(summary, name, RATIO if name == judged[0] else f"{name}:{RATIO}") for name in judged),
-        *(_metric(summary, name) for name in further if name not in {"jain_index", *DETAILS}),
+        *(
+            column
+            for name in further
+            if name not in {"jain_index", *DETAILS}
+            for column in (
+                _metric(summary, name),
+                *(_published(summary) if name == "goodput_bps" else ()),  # what was published are goodputs
+            )
+        ),
         _paths(summary),
         *(_metric(summary, name) for name in further if name == "jain_index"),
         *(

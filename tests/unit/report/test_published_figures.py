@@ -207,6 +207,14 @@ def test_figures_of_iperf3_have_a_column_and_replace_unmeasured_ones() -> None:
     assert cells["published"] == ("120 Mbit/s, +25.0 %", "120 Mbit/s, \N{MINUS SIGN}50.0 %")
 
 
+def test_what_was_published_stands_beside_the_goodput_of_a_transfer() -> None:
+    metrics = {"completion_s": Statistics(n=1, mean=19.2), "goodput_bps": Statistics(n=1, mean=18.8e6)}
+    given = PublishedGoodput(goodput_bps=18.4e6)
+    case = CaseSummary(name="mptcp", settings={}, trials=1, failed=0, metrics=metrics, published=given)
+    summary = Summary(schema=1, scenario="s", digest="sha256:0", cases=(case,), comparisons=())
+    assert [column.name for column in value_columns(summary)] == ["completion_s", "goodput_bps", "published"]
+
+
 @pytest.mark.parametrize("published_bps", [9.1e6, 9.4e6, 4.2e6])
 def test_the_number_of_a_case_does_not_cover_its_diamond(published_bps: float) -> None:
     measured = tuple(

@@ -14,7 +14,7 @@ SOURCES := $(shell find agent contain -name '*.rs' -o -name '*.toml') Cargo.toml
 STARTED := $(shell date +%s)
 TOOK = @echo "make $@: $$(( $$(date +%s) - $(STARTED) )) s"
 
-.PHONY: demo setup kernel quic peers quick test lint check format bench docs dist gallery clean
+.PHONY: demo setup kernel quic peers quick unit test lint check format bench docs dist gallery clean
 
 demo: kernel ## run the first experiment and print where its report is
 	$(PLAIT) run two-paths
@@ -31,9 +31,12 @@ peers: setup ## install what only tests need; without root, the tests that need 
 	tools/system-packages test || [[ $$? -eq 3 ]]
 	tools/npm-packages || { [[ $$? -eq 3 ]] && echo "tests of BitTorrent are skipped"; }
 
-quick: lint ## run linters, types, style and unit tests (two minutes); needs no kernel and no network, and boots nothing
-	$(VENV)/bin/pytest tests/unit -n auto --dist worksteal -m "not slow"
+quick: setup ## run linters, types, style and unit tests (two minutes); needs no kernel and no network, and boots nothing
+	$(MAKE) --no-print-directory -j 2 --output-sync=target lint unit
 	$(TOOK)
+
+unit: setup
+	$(VENV)/bin/pytest tests/unit -n auto --dist worksteal -m "not slow"
 
 test: kernel peers ## run all tests; as root, run them as an ordinary user, and then those that differ for root
 	cargo=$$(tools/rust); "$$cargo" test --release --quiet

@@ -177,6 +177,7 @@ def test_every_rate_has_a_probe_that_ends() -> None:
     assert isinstance(settings(direct("a-b: {rate: 1gbit}"))[0].tbf, Tbf)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jitter", ["5ms", "{deviation: 2ms}", "{deviation: 4ms, distribution: pareto}"])
 def test_the_mean_of_few_jittered_packets_may_be_off_by_more(jitter: str) -> None:
     """A draw of the configured jitter is accepted in each of 2000 probes, and one that is too long is refused."""

@@ -151,6 +151,7 @@ def test_a_commit_that_the_most_seeds_do_not_decide_is_skipped(tree: GitTree) ->
     assert len(middle.values or ()) == MOST_SEEDS
 
 
+@pytest.mark.slow
 def test_the_interval_of_a_median_covers_it_as_often_as_it_says() -> None:
     """1 % over four looks are 0.25 % each; 2000 samples of ten values of a skewed distribution."""
     random = Random(1)

@@ -86,6 +86,7 @@ def test_ipv6_addresses_switch_ipv6_on_and_its_noise_off() -> None:
     ]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.integers(1, 32), st.integers(1, 32))
 def test_interface_names_fit_the_kernel_and_are_unique(left: int, right: int) -> None:
@@ -186,6 +187,7 @@ def test_large_networks_are_resolved_in_little_time(text: str) -> None:
     assert time.process_time() - began < WORK_S
 
 
+@pytest.mark.slow
 def test_networks_that_need_too_many_routes_are_refused() -> None:
     names = [f"h{i}" for i in range(300)]
     links = ", ".join(f"{name}-{r}: {{}}" for r in ("r1", "r2") for name in names)
@@ -195,6 +197,7 @@ def test_networks_that_need_too_many_routes_are_refused() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_bridge_of_more_ports_than_linux_numbers_is_refused() -> None:
     assert len(plan_of(star(1023)).network.bridges[0].ports) == 1023
     assert "'m' has 1024 links, and a Linux bridge has at most 1023 ports" in mistakes_as_text(star(1024))

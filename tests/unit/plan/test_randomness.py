@@ -102,6 +102,7 @@ def test_a_study_without_randomness_ends_after_a_second_trial_that_measured_the_
     assert "TRIALS_MISSING" not in {caution.code for caution in study.cautions}
 
 
+@pytest.mark.slow
 def test_all_repeats_run_where_the_kernels_own_draws_change_what_is_measured(run: Any) -> None:
     study, calls, messages = run(STEADY % ("", *BULK), alike=False)
     assert calls == 30
@@ -109,6 +110,7 @@ def test_all_repeats_run_where_the_kernels_own_draws_change_what_is_measured(run
     assert len(study.trials) == 30
 
 
+@pytest.mark.slow
 def test_requested_repeats_and_random_scenarios_run_in_full(run: Any) -> None:
     assert run(STEADY % ("", *BULK), alike=True, repeat=5)[1] == 5
     assert run(STEADY % (", loss: 1%", *BULK), alike=True)[1] == 30

@@ -50,6 +50,7 @@ def test_every_byte_arrives_once_and_in_order_despite_loss(name: str, coupling: 
     assert received == b"".join(content(at, min(1000, 500_000 - at)) for at in range(0, 500_000, 1000))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(SCHEDULERS) - {"redundant", "parity"}))
 def test_two_equal_paths_carry_nearly_twice_as_much_as_one(name: str) -> None:
     both = Run(EQUAL, SCHEDULERS[name](), 6_000_000)

@@ -116,6 +116,7 @@ def ring_of(routers: int, second: int) -> str:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("routers", "second"), [(50, 25), (50, 10), (30, 15), (97, 48)])
 def test_a_long_ring_goes_back_and_forth_so_that_its_names_stay_readable(routers: int, second: int) -> None:
     svg = drawing(ring_of(routers, second))

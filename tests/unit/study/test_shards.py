@@ -77,6 +77,7 @@ def files(folder: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("of", [2, 3, 16])
 def test_merged_shards_are_the_whole_study(of: int, tmp_path: Path) -> None:
     whole = run(tmp_path / "whole")
@@ -88,6 +89,7 @@ def test_merged_shards_are_the_whole_study(of: int, tmp_path: Path) -> None:
     assert any(case.failed for case in merged.cases)
 
 
+@pytest.mark.slow
 def test_the_command_of_the_study_runs_what_a_missing_shard_lacks(tmp_path: Path) -> None:
     whole = run(tmp_path / "whole")
     parts = [run(tmp_path / f"shard-{number}", f"{number}/3") for number in (1, 3)]

@@ -63,7 +63,7 @@ def missing() -> str | None:
 
 
 LACKS = missing()
-pytestmark = pytest.mark.skipif(LACKS is not None, reason=LACKS or "")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(LACKS is not None, reason=LACKS or "")]
 
 
 class Applied:

@@ -1,4 +1,4 @@
-"""Draw lines, plant them between hosts of a guest, and count how often the intervals of `plait measure` are right.
+"""Draw lines, plant them between hosts of a guest, and count how often the intervals of `plait lines` are right.
 
     .venv/bin/python bench/lines/coverage.py [--lines 100] [--seed 1] [--most-rate 300]
 

@@ -20,8 +20,11 @@ NEEDS_SSHD = pytest.mark.skipif(
 PROGRAM = Path(__file__).with_name("lines_in_guest.py")
 
 
-def in_guest(folder: Path, request: dict[str, Any], *options: str) -> str:
-    """Run a command of plait between planted lines in a guest, with `options` of `plait exec`; return its output."""
+def in_guest(folder: Path, request: dict[str, Any], *options: str, code: int = 0) -> str:
+    """Run a command of plait between planted lines in a guest, with `options` of `plait exec`; return its output.
+
+    The command must end with `code`.
+    """
     path = folder / "request.json"
     path.write_text(json.dumps(request), encoding="utf-8")
     plait = [sys.executable, "-c", "from plait.cli import main; main()", "exec", "--rw", str(folder)]
@@ -44,9 +47,10 @@ def in_guest(folder: Path, request: dict[str, Any], *options: str) -> str:
         timeout=3000,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert '"left": {"h1": [], "h2": []}' in done.stdout
-    return done.stdout
+    assert done.returncode == code, done.stdout + done.stderr
+    left = json.loads(done.stdout.splitlines()[-1])["left"]
+    assert not any(left.values()), left
+    return done.stdout + done.stderr
 
 
 def netem(delay_ms: float, *, loss: float = 0.0) -> str:
@@ -61,11 +65,19 @@ def tbf(mbit: float, queue: int = 60_000, bucket: tuple[int, float] | None = Non
 
 
 def measure(folder: Path, lines: list[Any], rate: str) -> str:
-    """Run `plait measure` over real sshd in a guest, with at most `rate`, and return the scenario that it writes."""
+    """Run `plait lines` over real sshd in a guest, with at most `rate`, and return the scenario that it writes."""
     options = ("--hosts", "{hosts}", "--ssh-config", "{ssh_config}", "--out", "{folder}/lines.yaml")
     limits = f"rate: {rate}, bytes: 2GB, time: 1h"
-    in_guest(folder, {"lines": lines, "limits": limits, "command": ["measure", *options]})
+    in_guest(folder, {"lines": lines, "limits": limits, "command": ["lines", *options]})
     return (folder / "lines.yaml").read_text(encoding="utf-8")
+
+
+def lines_from_home(folder: Path, lines: list[Any], *options: str, code: int = 0, **request: Any) -> str:
+    """Run `plait lines` at a home in a guest (`home_lines.py`), and return what it prints."""
+    words = ("--server", "vps", "--ssh-config", "{ssh_config}", "--out", "{folder}/lines.yaml", *options)
+    return in_guest(
+        folder, {"lines": lines, "home": True, "command": ["lines", *words], **request}, code=code
+    )
 
 
 def run_scenario(folder: Path, text: str, lines: list[Any], *options: str) -> dict[str, Any]:

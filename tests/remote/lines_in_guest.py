@@ -4,19 +4,23 @@
 
 The request has `lines` ([name, qdiscs there, qdiscs back, whether addresses are translated], ..), `limits`, and
 `command`: the arguments of plait, in which {hosts}, {ssh_config} and {folder} stand for paths; with `program`, they are
-those of another program of Python. The program prints what the hosts still hold at the end.
+those of another program of Python. With `home`, the lines are those of a home to a server (`home_lines.py`), the
+command runs at home, and `before` has commands for namespaces that run first. The program prints what the hosts still
+hold at the end.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
-from real_hosts import HOSTS, PlantedLine, RealHosts
+from home_lines import HomeLines
+from real_hosts import PlantedLine, RealHosts
 
 
 def unlock_root() -> None:
@@ -36,9 +40,12 @@ def main() -> int:
     lines = [
         PlantedLine(name, tuple(there), tuple(back), *more) for name, there, back, *more in request["lines"]
     ]
-    with RealHosts(Path(tempfile.mkdtemp()), lines) as hosts:
+    is_home = request.get("home", False)
+    with (HomeLines if is_home else RealHosts)(Path(tempfile.mkdtemp()), lines) as hosts:
+        for namespace, *words in request.get("before", []):
+            hosts.run(namespace, *words)
         places = {
-            "{hosts}": str(hosts.hosts_yaml(limits=request["limits"])),
+            "{hosts}": str(hosts.hosts_yaml(limits=request["limits"])) if not is_home else "",
             "{ssh_config}": str(hosts.ssh_config),
             "{folder}": str(folder),
         }
@@ -49,11 +56,20 @@ def main() -> int:
             [request["program"]] if "program" in request else ["-c", "from plait.cli import main; main()"]
         )
         code = subprocess.run(
-            ["ip", "netns", "exec", hosts.netns("control"), sys.executable, *program, *command],
+            [
+                "ip",
+                "netns",
+                "exec",
+                hosts.netns("home" if is_home else "control"),
+                sys.executable,
+                *program,
+                *command,
+            ],
             check=False,
             timeout=3000,
+            env={**os.environ, "TMPDIR": str(hosts.tmp("home"))} if is_home else None,
         ).returncode
-        left = {host: [path.name for path in hosts.tmp(host).iterdir()] for host in HOSTS}
+        left = {host: [path.name for path in hosts.tmp(host).iterdir()] for host in hosts.with_files}
     sys.stdout.write(json.dumps({"code": code, "left": left}) + "\n")
     return code
 

@@ -53,6 +53,16 @@ class RealHosts:
     prefix: str = field(default_factory=lambda: f"pt{secrets.token_hex(3)}")
     _daemons: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """What `netns` accepts."""
+        return "control", "wire", *HOSTS
+
+    @property
+    def ssh_addresses(self) -> dict[str, str]:
+        """The address on which the sshd of each host listens."""
+        return {host: f"10.99.{number}.1" for number, host in enumerate(HOSTS, 1)}
+
     def netns(self, host: str) -> str:
         return f"{self.prefix}{host}"
 
@@ -73,13 +83,11 @@ class RealHosts:
         for daemon in self._daemons:
             daemon.terminate()
             daemon.wait(timeout=DEADLINE_S)
-        for host in ("control", "wire", *HOSTS):
+        for host in self.namespaces:
             subprocess.run(["ip", "netns", "del", self.netns(host)], check=False, stderr=subprocess.DEVNULL)
 
     def _make(self) -> None:
-        for host in ("control", "wire", *HOSTS):
-            ip("netns", "add", self.netns(host))
-            ip("-n", self.netns(host), "link", "set", "lo", "up")
+        self._make_namespaces()
         for number, host in enumerate(HOSTS, 1):
             self._wire(
                 ("control", f"m{number}", f"10.99.{number}.254/24"), (host, "m0", f"10.99.{number}.1/24")
@@ -89,6 +97,11 @@ class RealHosts:
             for host, qdiscs in (("h1", line.back), ("h2", line.there)):
                 self._shape("wire", f"p{number}{host}", qdiscs)
         self._start_daemons()
+
+    def _make_namespaces(self) -> None:
+        for host in self.namespaces:
+            ip("netns", "add", self.netns(host))
+            ip("-n", self.netns(host), "link", "set", "lo", "up")
 
     def _make_bridged(self, number: int) -> None:
         bridge = f"b{number}"
@@ -139,10 +152,10 @@ class RealHosts:
             subprocess.run(command, check=True, timeout=DEADLINE_S)
         shutil.copy(keys / "user.pub", keys / "authorized")
         Path("/run/sshd").mkdir(exist_ok=True, mode=0o755)
-        for number, host in enumerate(HOSTS, 1):
+        for host, address in self.ssh_addresses.items():
             config = self.folder / f"sshd-{host}"
             config.write_text(
-                f"ListenAddress 10.99.{number}.1\nHostKey {keys}/host\nAuthorizedKeysFile {keys}/authorized\n"
+                f"ListenAddress {address}\nHostKey {keys}/host\nAuthorizedKeysFile {keys}/authorized\n"
                 f"PidFile none\nStrictModes no\nPasswordAuthentication no\nUsePAM no\nPermitRootLogin yes\n"
                 f"UseDNS no\nSetEnv TMPDIR={self.tmp(host)}\n",
                 encoding="utf-8",
@@ -152,15 +165,20 @@ class RealHosts:
             line = ["ip", "netns", "exec", self.netns(host), SSHD, "-D", "-e", "-f", str(config)]
             self._daemons.append(subprocess.Popen(line, stderr=log))
         self.ssh_config.write_text(
-            "".join(f"Host {host}\n  HostName 10.99.{n}.1\n" for n, host in enumerate(HOSTS, 1))
+            "".join(f"Host {host}\n  HostName {address}\n" for host, address in self.ssh_addresses.items())
             + f"Host *\n  User {pwd.getpwuid(os.getuid()).pw_name}\n  IdentityFile {keys}/user\n"
             f"  IdentitiesOnly yes\n  StrictHostKeyChecking no\n  UserKnownHostsFile {self.folder}/known\n",
             encoding="utf-8",
         )
         deadline = time.monotonic() + DEADLINE_S
-        for host in HOSTS:
-            while "10.99" not in self.run(host, "ss", "-Hltn", "sport", "=", ":22"):
+        for host, address in self.ssh_addresses.items():
+            while address not in self.run(host, "ss", "-Hltn", "sport", "=", ":22"):
                 assert time.monotonic() < deadline, (self.folder / f"sshd-{host}.log").read_text()
+
+    @property
+    def with_files(self) -> tuple[str, ...]:
+        """The hosts on which plait writes temporary files."""
+        return HOSTS
 
     def tmp(self, host: str) -> Path:
         """The folder for temporary files of a host."""

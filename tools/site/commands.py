@@ -45,6 +45,8 @@ def _commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:
         yield name, command
         return
     for verb, inner in sorted(command.commands.items()):
+        if inner.hidden:
+            continue  # the former name of another verb
         yield from _commands(f"{name} {verb}", inner)
 
 

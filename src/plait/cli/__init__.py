@@ -12,7 +12,7 @@ from importlib import import_module
 import typer
 
 from plait import limits
-from plait.cli import store
+from plait.cli import lines, store
 from plait.cli.laboratory import kernel
 from plait.cli.shared import ending
 from plait.cli.shared.verbs import Verbs
@@ -29,7 +29,7 @@ app = typer.Typer(
 _GROUPS = {
     "Run": "new import_ list lint plan run crosscheck laboratory.shell laboratory.exec",
     "Look": "results.report results.explain results.compare results.view results.export",
-    "Real hosts": "observe measure",
+    "Real hosts": "observe lines",
     "Kernels": "laboratory.selftest laboratory.hunt laboratory.bisect",
     "Manage": "results.merge results.bundle laboratory.doctor help",
 }
@@ -42,6 +42,7 @@ for _group, _modules in _GROUPS.items():
         _verb = _module.rpartition(".")[2].rstrip("_")
         _register = app.command(_verb, rich_help_panel=_group, context_settings=_PROGRAM_FOLLOWS.get(_verb))
         _register(import_module(f"plait.cli.{_module}").command)
+app.command("measure", hidden=True)(lines.command)  # the former name of `plait lines`
 app.add_typer(kernel.app, name="kernel", rich_help_panel="Kernels")
 app.add_typer(store.app, name="store", rich_help_panel="Manage")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from plait.measure.losses import independent_bound
 from plait.scenario.names import read_link_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from plait.measure.model import DirectionEstimate, LineEstimate, MeasuredValue
 
@@ -20,19 +21,19 @@ _FEW_LOSSES = 5
 _MOST_REPEATS = 5
 
 
-def scenario_text(lines: Sequence[LineEstimate]) -> str:
-    """Return the text of a scenario with a link for each line."""
+def scenario_text(lines: Sequence[LineEstimate], labels: Mapping[str, str] | None = None) -> str:
+    """Return the text of a scenario with a link for each line; `labels` are texts for figures by the name of a link."""
     hosts = list(dict.fromkeys(host for line in lines for host in (line.forward.source, line.forward.target)))
     first = lines[0].forward
     parts = [
-        "# `plait measure` wrote this file from real lines. The intervals in comments have a confidence of 99 %.",
+        "# `plait lines` wrote this file from real lines. The intervals in comments have a confidence of 99 %.",
         "# Rates and queues count Ethernet frames without their check sequence. The delay of each direction is half",
         "# of the base RTT, because clocks of two hosts cannot divide it.",
         f"title: Measured lines between {' and '.join(hosts)}",
         "network:",
         f"  hosts: [{', '.join(hosts)}]",
         "  links:",
-        *(text for line in lines for text in _link(line, hosts)),
+        *(text for line in lines for text in _link(line, hosts, (labels or {}).get(line.name))),
         "traffic:",
         f"  - bulk: {{from: {first.source}, to: {first.target}, duration: 10s}}",
         *(["vary:", "  transport: [tcp, mptcp]"] if len(lines) > 1 else []),
@@ -41,8 +42,10 @@ def scenario_text(lines: Sequence[LineEstimate]) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _link(line: LineEstimate, hosts: Sequence[str]) -> Iterator[str]:
+def _link(line: LineEstimate, hosts: Sequence[str], label: str | None) -> Iterator[str]:
     yield f"    {line.name}:"
+    if label is not None:
+        yield f"      label: {json.dumps(label)}"
     yield f"      # base RTT {_interval(line.base_rtt_us, _time)}"
     forward = read_link_name(line.name, hosts).a == line.forward.source
     directions = (line.forward, line.backward) if forward else (line.backward, line.forward)

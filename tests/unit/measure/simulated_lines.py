@@ -76,7 +76,7 @@ class SimulatedLine:
             received[number] = free_us
 
     def load(self, sending_bps: float, lasts_s: float, taken: tuple[float, float] = (0.0, 0.0)) -> Load:
-        """Overload the line as `plait measure` does."""
+        """Overload the line as `plait lines` does."""
         full = _BEFORE_US + np.arange(0.0, lasts_s * 1e6, FULL * 8e6 / sending_bps)
         small = np.arange(0.0, full[-1] + _AFTER_US, _SMALL_EVERY_US)
         carried, beside = self.carry((full, FULL), (small, SMALL))

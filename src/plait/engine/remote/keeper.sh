@@ -90,6 +90,8 @@ facts() {
     done
     echo "load $(cut -d ' ' -f 1 /proc/loadavg)"
     echo "folder $folder"
+    # shellcheck disable=SC2086 # four words; the third is the address of this host that the user's ssh reached
+    set -- ${SSH_CONNECTION-} && echo "reached ${3-}"
     df -Pk "$folder" | tail -n 1 | while read -r _ _ _ free _; do echo "disk_kib $free"; done
     grep -E '^MemAvailable:' /proc/meminfo | while read -r _ free _; do echo "memory_kib $free"; done
     capabilities=$(sed -n 's/^CapEff:[[:space:]]*//p' /proc/self/status) # root in a container may lack CAP_NET_ADMIN

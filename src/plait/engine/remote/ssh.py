@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterable
 
+THIS_MACHINE = "this machine"
+"""The destination for a keeper here, without ssh; no destination of ssh has a space."""
 KEEPER = Path(__file__).with_name("keeper.sh")
 CONNECT_S, ANSWER_S, UPLOAD_S, PIECE_S = 20, 30, 300, 60
 _GREETING_LINES = 200
@@ -66,10 +68,12 @@ class Connections:
 
     def command(self, destination: str) -> list[str]:
         """Return the command that starts the keeper at `destination`."""
+        keeper = f"KEEPER={KEEPER.read_text(encoding='utf-8')}"
+        start = ["env", keeper, "sh", "-c", 'eval "$KEEPER"', "keeper"]
+        if destination == THIS_MACHINE:
+            return start
         options = [word for option in _OPTIONS for word in ("-o", option)]
         config = [] if self.config is None else ["-F", str(self.config)]
-        keeper = f"KEEPER={KEEPER.read_text(encoding='utf-8')}"
-        start = shlex.join(["exec", "env", keeper, "sh", "-c", 'eval "$KEEPER"', "keeper"])
         return [
             "ssh",
             *config,
@@ -79,7 +83,7 @@ class Connections:
             "-T",
             "--",
             destination,
-            start,
+            shlex.join(["exec", *start]),
         ]
 
 

@@ -1,0 +1,43 @@
+"""`plait lines --server` at a home in a guest: two lines to a server, one behind a router that translates addresses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from guest_runs import NEEDS_SSHD, lines_from_home, netem, tbf
+
+from plait.scenario import load
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.guest, NEEDS_SSHD]
+
+CABLE = ["cable", [netem(7), tbf(3)], [netem(7), tbf(12)], True]
+LTE = ["lte", [netem(20), tbf(4)], [netem(20), tbf(6)], False]
+LINES: list[Any] = [CABLE, LTE]
+
+
+def test_two_lines_of_a_home_are_measured_without_a_hosts_file(tmp_path: Path) -> None:
+    output = lines_from_home(tmp_path, LINES, "--rate", "30mbit")
+    assert "w1" in output
+    rows = [line.split() for line in output.splitlines() if line.startswith(("w1 ", "w2 "))]
+    assert [row[:7] for row in rows] == [
+        ["w1", "12", "down", "/", "3.0", "up", "Mbit/s"],
+        ["w2", "6.0", "down", "/", "4.0", "up", "Mbit/s"],
+    ]
+    scenario = load(tmp_path / "lines.yaml")
+    links = list(scenario.network.links.values())
+    assert [link.label for link in links] == ["w1", "w2"]
+    measured = [float(link.conditions(forward=way).rate or 0) for link in links for way in (True, False)]
+    assert measured == pytest.approx([3e6, 12e6, 4e6, 6e6], rel=0.01)
+
+
+def test_a_line_whose_packets_leave_through_another_one_is_refused_with_the_commands(tmp_path: Path) -> None:
+    output = lines_from_home(
+        tmp_path, LINES, code=2, before=[["home", "ip", "rule", "del", "from", "192.168.2.2", "table", "102"]]
+    )
+    assert "w2: packets from its address 192.168.2.2 to 198.51.100.2 leave through w1" in output
+    assert "sudo ip rule add from 192.168.2.2 table 102" in output
+    assert "sudo ip route add default via 192.168.2.1 dev w2 table 102" in output

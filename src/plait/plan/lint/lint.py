@@ -16,7 +16,7 @@ from plait.scenario.source import Source
 from plait.seeds import trial_seed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from plait.cautions import Caution
     from plait.plan.case_plan import CasePlan
@@ -85,8 +85,9 @@ def _collapse_alike(findings: list[LintFinding]) -> list[LintFinding]:
 def lint_cases(cases: Sequence[CasePlan], seed: int) -> list[Caution]:
     """Return each caution of a study's cases once, with its place in the scenario's text and its cases."""
     findings: dict[tuple[str, str, str], tuple[Case, LintFinding, list[str]]] = {}
+    found = {case.name: lint(case, trial_seed(seed, 0)) for case in cases}
     for case in cases:
-        for finding in lint(case, trial_seed(seed, 0)):
+        for finding in found[case.name]:
             key = (finding.code, finding.where, finding.message)
             findings.setdefault(key, (case.case, finding, []))[2].append(case.name)
     return [
@@ -95,30 +96,50 @@ def lint_cases(cases: Sequence[CasePlan], seed: int) -> list[Caution]:
             for case, finding, names in findings.values()
             if len(names) == len(cases) or not finding.in_all_cases
         ),
-        *_same_cases(cases),
+        *_same_cases(cases, found),
     ]
 
 
-def _same_cases(cases: Sequence[CasePlan]) -> Iterator[Caution]:
-    """Yield the cases whose trials do exactly the same, so that what varies between them has no effect."""
+def _same_cases(cases: Sequence[CasePlan], found: Mapping[str, Sequence[LintFinding]]) -> Iterator[Caution]:
+    """Yield the cases whose trials do exactly the same, so that what varies between them has no effect.
+
+    Their plans are equal, or differ only in fields that their traffic does not read (`found` has the findings by case).
+    """
     groups: dict[object, list[CasePlan]] = {}
+    by_plan: dict[object, object] = {}
     for case in cases:
-        groups.setdefault(case.content, []).append(case)
+        key = by_plan.setdefault(case.content, _read_settings(case, found[case.name]))
+        groups.setdefault(key, []).append(case)
     for first, *others in groups.values():
         if others:
             settings = [
                 {name: repr(value) for name, value in case.settings.items()} for case in (first, *others)
             ]
-            differ = sorted(name for name in settings[0] if len({one.get(name) for one in settings}) > 1)
+            names_of_all = dict.fromkeys(name for one in settings for name in one)
+            differ = [name for name in names_of_all if len({one.get(name) for one in settings}) > 1]
             finding = LintFinding(
                 Code.SAME_CASES,
                 ", ".join(differ) or "vary",
-                f"{len(others) + 1} cases have the same plan, so it has no effect there",
+                f"{len(others) + 1} cases do the same, so it has no effect there",
                 "vary something that their traffic reads, or leave these cases out",
                 ("vary",),
             )
             names = [case.name for case in (first, *others)]
             yield _caution(first.case, finding, names, len(cases))
+
+
+def _read_settings(case: CasePlan, findings: Sequence[LintFinding]) -> tuple[tuple[str, str], ...]:
+    """Return the varied fields of a case with their values (or their places), without those that have no effect."""
+    unread = [
+        tuple(map(str, finding.field))
+        for finding in findings
+        if finding.code in (Code.UNREAD, Code.UNCROSSED)
+    ]
+    return tuple(
+        (name, repr(case.settings.get(name, place)))
+        for name, place in case.case.varied
+        if not any(tuple(name.split("."))[: len(field)] == field for field in unread)
+    )
 
 
 def _caution(case: Case, finding: LintFinding, names: list[str], total: int) -> Caution:

@@ -180,6 +180,24 @@ WRONG = [
     ("a queue behind a link as fast", TWO, ("network.links.s2-h2.queue=4KB",), Code.UNREAD),
     ("a second link for TCP", TCP_TWO, ("network.links.h1-s1#2.delay=3ms",), Code.UNCROSSED),
     ("a transport that no flow has", UDP, ("vary={transport: [tcp, mptcp]}",), Code.SAME_CASES),
+    (
+        "a scheduler that varies for TCP, too",
+        TWO,
+        ("vary={mptcp.scheduler: [default, redundant], transport: [tcp, mptcp]}",),
+        Code.SAME_CASES,
+    ),
+    (
+        "a listed case with a scheduler for TCP",
+        TWO,
+        ("vary={cases: [{transport: mptcp}, {transport: tcp}, {transport: tcp, mptcp.scheduler: redundant}]}",),
+        Code.SAME_CASES,
+    ),
+    (
+        "a second link that varies for TCP, too",
+        direct("a-b: {rate: 5mbit}, a-b#2: {rate: 4mbit}"),
+        ("vary={transport: [tcp, mptcp], network.links.a-b#2.rate: [3mbit, 5mbit]}",),
+        Code.SAME_CASES,
+    ),
     ("options stripped on the second path", TWO, ("network.links.h1-s2.middlebox={strip: all}",), Code.STRIPPED),
     (
         "a backup that nothing needs",
@@ -232,7 +250,6 @@ def test_there_is_a_scenario_for_every_code_and_every_code_is_documented() -> No
     [
         (TWO, ()),
         (TWO, ("vary={transport: [tcp, mptcp]}",)),
-        (TWO, ("vary={mptcp.scheduler: [default, redundant], transport: [tcp, mptcp]}",)),
         (ONE, ("mptcp.subflows_per_path=2",)),
         (ISLANDS, ()),
         (ACCESS, ()),

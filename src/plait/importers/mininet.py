@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _SILENT = {"node1", "node2", "port1", "port2", "isSwitch", "use_htb", "cls"}
 _DELAY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|usecs?|msecs?|secs?)?\s*")
+_QUEUE_PACKETS = 1000
+"""Mininet's queue without `max_queue_size`: the limit of netem, and the transmit queue below its HTB."""
 _UNITS = {"": "us", "usec": "us", "usecs": "us", "msec": "ms", "msecs": "ms", "sec": "s", "secs": "s"}
 
 
@@ -65,6 +67,12 @@ def draft(recorded: Mapping[str, Any], source: str) -> Draft:
         conditions, rest = _conditions(options)
         topology.links.append((names[node], names[peer], conditions, ""))
         topology.remarks.extend(f"link {node}-{peer}: {text}" for text in rest)
+    if any("rate" in conditions and "queue" not in conditions for _, _, conditions, _ in topology.links):
+        topology.remarks.append(
+            f"queues: without max_queue_size, a link of Mininet queues up to {_QUEUE_PACKETS} packets; plait's queue is "
+            "the larger of 100 packets and one bandwidth-delay product; write "
+            f"queue: {_QUEUE_PACKETS}pkt for Mininet's"
+        )
     topology.remarks.append("addresses: plait assigns its own, one subnet for each segment")
     return topology
 

@@ -102,6 +102,19 @@ def test_a_mininet_topology_becomes_hosts_switches_and_links_with_their_conditio
     assert "#   - h1: ip=10.9.0.1/24" in text
 
 
+@pytest.mark.parametrize(
+    ("options", "differs"),
+    [({"bw": 5}, True), ({"bw": 5, "max_queue_size": 1000}, False), ({"delay": "5ms"}, False)],
+)
+def test_another_default_queue_than_mininets_is_named(options: dict[str, object], differs: bool) -> None:
+    nodes = [("h1", False, {}), ("h2", False, {})]
+    text = mininet.draft({"nodes": nodes, "links": [("h1", "h2", options)]}, "topo.py").text()
+    line = (
+        "#   - queues: without max_queue_size, a link of Mininet queues up to 1000 packets; plait's queue is"
+    )
+    assert (line in text) is differs
+
+
 def test_of_several_topologies_one_must_be_named(tmp_path: Path) -> None:
     several = TOPO + "class Three(Two):\n    def build(self):\n        Two.build(self, 3)\n"
     assert record(several, tmp_path) == {"classes": ["Three", "Two"]}

@@ -69,9 +69,9 @@ def draft(recorded: Mapping[str, Any], source: str) -> Draft:
         topology.remarks.extend(f"link {node}-{peer}: {text}" for text in rest)
     if any("rate" in conditions and "queue" not in conditions for _, _, conditions, _ in topology.links):
         topology.remarks.append(
-            f"queues: without max_queue_size, a link of Mininet queues up to {_QUEUE_PACKETS} packets; plait's queue is "
-            "the larger of 100 packets and one bandwidth-delay product; write "
-            f"queue: {_QUEUE_PACKETS}pkt for Mininet's"
+            f"queues: without max_queue_size, a link of Mininet queues up to {_QUEUE_PACKETS} packets; "
+            "plait's queue is the larger of 100 packets and one bandwidth-delay product; "
+            f"write queue: {_QUEUE_PACKETS}pkt for Mininet's"
         )
     topology.remarks.append("addresses: plait assigns its own, one subnet for each segment")
     return topology

@@ -68,11 +68,11 @@ def main() -> None:
         ending.notify(str(error))
         sys.exit(error.exit_code)
     except typer.TyperException as error:
-        if error.format_message():  # `plait` alone has already printed its help
+        if problem := ending.words_of_usage(error):  # `plait` alone has already printed its help
             path = getattr(getattr(error, "ctx", None), "command_path", "plait")
             verb = path if " " in path else "plait VERB"
             ending.notify(
-                f"{error.format_message()}\nSee `plait --help` for the verbs and `{verb} --help` for "
+                f"{problem}\nSee `plait --help` for the verbs and `{verb} --help` for "
                 f"{'its' if ' ' in path else 'their'} options."
             )
         sys.exit(error.exit_code)

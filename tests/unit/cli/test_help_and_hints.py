@@ -8,9 +8,11 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from plait.cli import app
+from plait.cli.shared.ending import words_of_usage
 from plait.errors import RequestError, ScenarioError
 from plait.metrics import COMPARED
 from plait.plan.case_plan import resolve_case
@@ -61,6 +63,23 @@ def test_a_case_has_a_name_parts_and_a_number(requested: str, number: int) -> No
 def test_plait_says_why_it_cannot_choose(requested: str, reason: str) -> None:
     with pytest.raises(RequestError, match=reason):
         choose_case(requested, NAMES)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("run", "two-paths", "--seed", "abc"), "--seed abc: write a whole number"),
+        (("run", "two-paths", "--repeat", "2.5"), "--repeat 2.5: write a whole number"),
+        (("run", "two-paths", "--jobs", "0"), "--jobs 0: write a number of at least 1"),
+        (("hunt", "--minutes", "x"), "--minutes x: write a number"),
+        (("kernel", "build", "--patch", "nope"), "Invalid value for '--patch': file 'nope' does not exist."),
+    ],
+)
+def test_a_wrong_number_of_an_option_gets_the_words_of_plait(words: tuple[str, ...], message: str) -> None:
+    with pytest.raises(typer.TyperException) as wrong:
+        typer.main.get_command(app)(list(words), standalone_mode=False)
+    assert wrong.value.exit_code == 2
+    assert words_of_usage(wrong.value) == message
 
 
 def test_explain_and_plan_take_a_part_and_a_number(tmp_path: Path) -> None:

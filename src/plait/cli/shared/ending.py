@@ -36,6 +36,35 @@ def notify(text: str) -> None:
         typer.echo(f"plait: {printable(text)}", err=True)
 
 
+_NUMBERS = {
+    "int_parsing": "write a whole number",
+    "int_from_float": "write a whole number",
+    "float_parsing": "write a number",
+    "greater_than_equal": "write a number of at least {ge:g}",
+    "greater_than": "write a number above {gt:g}",
+    "less_than_equal": "write a number of at most {le:g}",
+    "less_than": "write a number below {lt:g}",
+}
+"""What to write instead of a value, by the type of pydantic's error."""
+
+
+def words_of_usage(error: typer.TyperException) -> str:
+    """Return the problem of an option's value in plait's words: `--jobs 0: write a number of at least 1`."""
+    cause = error.__cause__
+    if cause is None:
+        return error.format_message()
+    from pydantic import ValidationError
+
+    if not isinstance(cause, ValidationError):
+        return error.format_message()
+    problem = cause.errors(include_url=False)[0]
+    option = getattr(getattr(error, "param", None), "opts", None) or ["the argument"]
+    remedy_words = _NUMBERS.get(problem["type"])
+    if remedy_words is None:
+        return error.format_message()
+    return f"{option[0]} {problem['input']}: {remedy_words.format(**problem.get('ctx', {}))}"
+
+
 def on_signals() -> None:
     """Make SIGTERM and SIGHUP raise Ended in the main thread, unless the caller ignores or handles them."""
     for number in (signal.SIGTERM, signal.SIGHUP):

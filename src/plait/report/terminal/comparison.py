@@ -6,6 +6,7 @@ from typing import IO, TYPE_CHECKING
 
 from plait.analysis.compare.studies import compare_studies
 from plait.analysis.judge import judged_in
+from plait.analysis.metrics.catalogue import short_heading_of
 from plait.analysis.statistics.tests import ASSUMES
 from plait.analysis.values import show
 from plait.analysis.wording import MISSING, change
@@ -151,11 +152,17 @@ def show_comparison(
     screen.line(comparison.sentence, style="bold")
 
 
+def _heading(metric: str) -> str:
+    """Return what the table of cases calls a metric; of a flow, with its name in front."""
+    owner, heading = metric.rpartition(".")[0], short_heading_of(metric)
+    return f"{owner}: {heading}" if owner and owner not in heading else heading
+
+
 def _columns(rows: Sequence[CaseComparison]) -> list[Column]:
     """Return every column that the table can have: factors, then what changed."""
     several = len({row.metric for row in rows}) > 1
     cells: dict[str, list[str]] = {
-        **({"metric": [row.metric for row in rows]} if several else {}),
+        **({"metric": [_heading(row.metric) for row in rows]} if several else {}),
         "verdict": [row.verdict for row in rows],
         "before": [show(row.metric, row.before.mean) for row in rows],
         "after": [show(row.metric, row.after.mean) for row in rows],
@@ -167,7 +174,7 @@ def _columns(rows: Sequence[CaseComparison]) -> list[Column]:
     return [
         *factor_columns(rows, [row.label or row.case for row in rows]),
         *(
-            Column(name, name, tuple(texts), folds=name == "verdict", is_words=name in words, styles=_COLOURS)
+            Column(name, name, tuple(texts), folds=name in words, is_words=name in words, styles=_COLOURS)
             for name, texts in cells.items()
         ),
     ]

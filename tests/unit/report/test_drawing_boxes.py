@@ -7,15 +7,16 @@ import re
 
 import pytest
 
+from plait.analysis.series import TrialSeries
 from plait.plan.resolve import resolve
 from plait.report.drawing import overview
 from plait.report.drawing.layout import distinct_paths
 from plait.report.drawing.link_labels import LinkLabels
-from plait.report.drawing.network import DrawnPath, draw
+from plait.report.drawing.network import DrawnPath, coloured_paths, draw
 from plait.report.render.theme import LIGHT
 from plait.scenario import load
 from plait.scenario.vary.cases import expand
-from scenario_samples import ISLANDS, MESH, plan_of
+from scenario_samples import ISLANDS, MESH, TWO, plan_of
 from svg_boxes import clipped, covered, text_boxes
 
 EVERYTHING = """\
@@ -71,6 +72,12 @@ def drawn(scenario: str, *overrides: str) -> str:
     )
     paths = [DrawnPath(path.forward, "#0072b2", path.name, "") for _, path in distinct_paths(plan)]
     return draw(plan, [] if overview.is_crowded(plan) else paths, LIGHT, legend=True)
+
+
+def test_the_legend_has_the_initial_rate_of_a_path_that_an_event_changes() -> None:
+    plan = plan_of(TWO, "events=[{at: 5s, set: {h1-s1: {rate: 1mbit}}}]")
+    facts = [path.facts for path in coloured_paths(plan, TrialSeries(0, 0, (), (), 0), LIGHT)]
+    assert facts == ["initially 5 Mbit/s, base RTT 20 ms", "5 Mbit/s, base RTT 20 ms"]
 
 
 @pytest.mark.parametrize("scenario", SHIPPED)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from plait.analysis.labels.study_labels import StudyLabels
     from plait.analysis.series import TrialSeries
     from plait.plan.model.links import Link
-    from plait.plan.model.plan import Plan
+    from plait.plan.model.plan import Path, Plan
     from plait.report.representatives import Representative
 
 LANE = 92.0
@@ -350,11 +350,24 @@ def coloured_paths(plan: Plan, series: TrialSeries, colours: Mapping[str, str]) 
         # With several flows the colours of the charts distinguish flows, and paths have none of their own.
         token = "muted" if several else f"path{by_path.get(path.name, number) % PATHS}"
         facts = [
-            plain(rate(path.rate_bps)) if path.rate_bps is not None else "",
+            _path_rate(path, plan),
             f"base RTT {plain(micros(path.base_rtt_us))}",
         ]
         paths.append(DrawnPath(path.forward, colours[token], path.name, ", ".join(filter(None, facts))))
     return paths
+
+
+def _path_rate(path: Path, plan: Plan) -> str:
+    """Return the rate of a path; the initial one if events change it, as the plan then has none for the path."""
+    if path.rate_bps is not None:
+        return plain(rate(path.rate_bps))
+    initial = [
+        direction.rate_bps
+        for link in plan.links
+        for direction in link.directions
+        if direction.name in path.forward and direction.rate_bps is not None
+    ]
+    return f"initially {plain(rate(min(initial)))}" if initial else ""
 
 
 def links_differ(shown: Sequence[Representative]) -> bool:

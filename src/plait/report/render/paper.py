@@ -106,7 +106,7 @@ def fitted(spec: Spec, width_mm: float, note: str = "") -> Spec:
         [for_paper(spec, numbers=width_mm >= NARROW_MM)], width - _beside(spec) - 12
     )
     drawn = with_turned_labels(drawn, width - _BESIDE - 12)
-    drawn = _with_bounded_height(with_fitting_ticks(drawn, width - _BESIDE - 12))
+    drawn = _with_bounded_height(with_fitting_ticks(drawn, width - _BESIDE - 12, rows=2))
     return {
         **with_narrow_keys(drawn, width - _BESIDE - 12),
         **({"title": title_above([note], width - 12)} if note else {}),
@@ -135,8 +135,11 @@ def with_turned_labels(panel: Spec, width: float) -> Spec:
     return panel
 
 
-def with_fitting_ticks(panel: Spec, width: float) -> Spec:
-    """Return a panel whose horizontal axis has only ticks that have room for their labels."""
+def with_fitting_ticks(panel: Spec, width: float, *, rows: int = 1) -> Spec:
+    """Return a panel whose labels of values along a horizontal axis have room, in at most two `rows`.
+
+    A value without room in any row has no tick.
+    """
     x = channel_of(panel, "x")
     axis = x.get("axis", {})
     values = axis.get("values")
@@ -145,18 +148,33 @@ def with_fitting_ticks(panel: Spec, width: float) -> Spec:
     is_log = (x.get("scale") or {}).get("type") == "log"
     places = [math.log(value) if is_log else value for value in values]
     step = (width - 2 * _INSIDE) / (places[-1] - places[0])
-    kept: list[float] = []
-    end = -math.inf
-    last = _INSIDE + (places[-1] - places[0]) * step - text_width(f"{values[-1]:g}", 11) / 2
-    for value, place in zip(values, places, strict=True):
-        middle, half = _INSIDE + (place - places[0]) * step, text_width(f"{value:g}", 11) / 2
-        if value == values[-1] or (
-            middle - half >= end + _NUMBER_GAP and middle + half + _NUMBER_GAP <= last
-        ):
-            kept.append(value)
-            end = middle + half
-    axis["values"] = kept
+    upper, lower = _in_rows(values, [_INSIDE + (place - places[0]) * step for place in places], rows)
+    axis["values"] = sorted([*upper, *lower])
+    if lower:
+        text = f"format(datum.value, '{axis.get('format', '')}')"
+        in_rows = f"indexof({lower}, datum.value) < 0 ? {text} : ['', {text}]"
+        axis |= {"labelExpr": in_rows, "labelOverlap": False}
     return panel
+
+
+def _in_rows(
+    values: Sequence[float], middles: Sequence[float], count: int
+) -> tuple[list[float], list[float]]:
+    """Return the values whose labels fit into the upper row, which has the last value, and those in the lower row.
+
+    `middles` are the places of their labels in pixels, in rising order.
+    """
+    halves = [text_width(f"{value:g}", 11) / 2 for value in values]
+    rows: tuple[list[float], list[float]] = ([], [])
+    ends = [-math.inf, -math.inf]
+    for value, middle, half in zip(values, middles, halves, strict=True):
+        for row, limit in enumerate((middles[-1] - halves[-1] - _NUMBER_GAP, math.inf)[:count]):
+            is_free = middle - half >= ends[row] + _NUMBER_GAP and middle + half <= limit
+            if is_free or (row == 0 and value == values[-1]):
+                rows[row].append(value)
+                ends[row] = middle + half
+                break
+    return rows
 
 
 def folded(title: Any, width: float, size: float) -> Any:

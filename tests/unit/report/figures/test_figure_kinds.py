@@ -88,7 +88,7 @@ def test_every_tick_of_steps_has_its_label() -> None:
     labels = re.search(r'aria-label="X-axis.*?</g></g></g>', drawn, re.DOTALL)
     assert labels is not None
     ticks = len(re.findall(r"<line transform", labels[0].split("role-axis-label")[0]))
-    words = re.findall(r">([\d.]+)</text>", labels[0].split("role-axis-title")[0])
+    words = re.findall(r">([\d.]+)</(?:text|tspan)>", labels[0].split("role-axis-title")[0])
     assert ticks == len(words) >= 3
 
 

@@ -112,6 +112,16 @@ def test_intervals_of_sweeps_and_of_groups_end_within_their_axis() -> None:
     assert min(*sweeps, groups["encoding"]["x"]["scale"]["domain"][1]) >= stats.ci95[1] / 1e6
 
 
+def test_values_that_are_close_have_labels_in_two_rows() -> None:
+    losses = ("0%", "0.1%", "0.5%", "1%", "5%", "10%")
+    data = study_of([{"loss": loss, "transport": t} for loss in losses for t in ("tcp", "mptcp")])
+    figure = case_figures(data, summary_of(data))["goodput-sweep"]
+    drawn = svg_of(standalone(laid_out(figure, 175.0)))
+    labels = {"0.1", "0.5", "1", "5", "10"}
+    assert labels <= {box.text for box in text_boxes(drawn)}
+    assert overlaps(text_boxes(drawn)) == []
+
+
 def test_values_on_a_logarithmic_axis_fill_it() -> None:
     """The axis began at the power of ten below the least, and ended at the one above the greatest."""
     sizes = [f"{256 << n}KiB" for n in range(7)]

@@ -242,7 +242,7 @@ def _rate_changes(plan: Plan) -> dict[str, list[tuple[float, float]]]:
 
 
 def _down_times(plan: Plan) -> list[tuple[str, float, float]]:
-    """Return (direction, from, to) for every interval in which a link is down or cut."""
+    """Return (direction, from, to) for every interval in which a link is down, cut, or loses every packet."""
     members = {link.name: [direction.name for direction in link.directions] for link in plan.links}
     down_since: dict[str, float] = {}
     intervals = []
@@ -252,6 +252,13 @@ def _down_times(plan: Plan) -> list[tuple[str, float, float]]:
                 down_since.setdefault(name, event.t_us)
             elif event.name == "link_up" and name in down_since:
                 intervals.append((name, down_since.pop(name), float(event.t_us)))
+    lossy_since: dict[str, float] = {}
+    for change in link_changes(plan):
+        if change.now.loss_ratio >= 1:
+            lossy_since.setdefault(change.now.name, change.event.t_us)
+        elif change.now.name in lossy_since:
+            intervals.append((change.now.name, lossy_since.pop(change.now.name), float(change.event.t_us)))
+    intervals += [(name, begin, float(plan.end_us)) for name, begin in lossy_since.items()]
     return intervals + [(name, begin, float(plan.end_us)) for name, begin in down_since.items()]
 
 

@@ -168,6 +168,32 @@ def test_a_receiver_whose_memory_is_full_of_small_messages_is_named(run_trial: R
     assert Cause.RECEIVE_MEMORY not in {share.cause for share in explanation.shares}
 
 
+DEAD_LINE = """\
+title: A call while its line loses everything
+network:
+  hosts: [home, server]
+  routers: [cable, lte]
+  links: {home-cable: {rate: 50mbit, delay: 8ms}, cable-server: {rate: 1gbit, delay: 2ms},
+          home-lte: {rate: 20mbit, delay: 25ms}, lte-server: {rate: 1gbit, delay: 2ms}}
+traffic:
+  - stream: {from: home, to: server, message: 160B, every: 20ms, duration: 30s, nodelay: true}
+events:
+  - {at: 10s, set: {home-cable: {loss: 100%}}}
+  - {at: 20s, set: {home-cable: {loss: 0%}}}
+"""
+
+
+def test_a_line_that_loses_everything_is_down_and_not_the_fault_of_the_line_that_remains(
+    run_trial: RunTrial,
+) -> None:
+    ran = run_trial(DEAD_LINE)
+    (explanation,) = explain_trial(ran.plan, ran.tables)
+    assert explanation.first == Cause.PATH_DOWN, explanation.sentences
+    down = next(share for share in explanation.shares if share.cause == Cause.PATH_DOWN)
+    assert down.where == ("home-cable-server",)
+    assert down.time > 0.45  # ten of thirty seconds, and four until TCP's timer retransmits over the line again
+
+
 PROGRAMS = """\
 title: iperf3 with a small receive buffer
 network: {hosts: [h1, h2], links: {h1-h2: {rate: 20mbit, delay: 20ms}, h1-h2#2: {rate: 10mbit, delay: 20ms}}}

@@ -209,18 +209,28 @@ class LateMessages:
         return None
 
     def _farther_path(self, slices: slice, excess: float) -> Attribution | None:
-        """Return another path of the connection that has a higher delay and carried data at that time."""
-        delays = {
-            path_use.path.name: one_way_us(self._net.plan, path_use.path) for path_use in self._path_uses
-        }
-        nearest = min(delays.values())
-        for path_use in self._path_uses:
-            if (
-                path_use.own_bytes[slices].sum() > 0
-                and delays[path_use.path.name] - nearest >= EXPLAINS * excess
-            ):
+        """Return another path of the connection that has a higher delay and carried data at that time.
+
+        It is not to blame if it carried the data because the nearest path had failed.
+        """
+        delays = [one_way_us(self._net.plan, path_use.path) for path_use in self._path_uses]
+        nearest = int(np.argmin(delays))
+        for path_use, delay in zip(self._path_uses, delays, strict=True):
+            if path_use.own_bytes[slices].sum() > 0 and delay - delays[nearest] >= EXPLAINS * excess:
+                if self._has_not_recovered(self._path_uses[nearest], slices):
+                    return Cause.PATH_DOWN, (self._path_uses[nearest].path.name,)
                 return Cause.HEAD_OF_LINE, (path_use.path.name,)
         return None
+
+    def _has_not_recovered(self, path_use: PathUse, slices: slice) -> bool:
+        """Return whether a path was down before, and has carried nothing but retransmissions since."""
+        ends = (*path_use.path.forward, *path_use.path.backward)
+        down = np.flatnonzero(self._net.down_shares(ends)[: slices.stop] > 0)
+        if not len(down):
+            return False
+        since = slice(int(down[-1]) + 1, slices.stop)
+        is_new = path_use.retransmitted_segments[since] == 0
+        return not np.any(path_use.own_bytes[since][is_new] > 0)
 
     def _nagle(self, _: slice, excess: float) -> Attribution | None:
         """Return Nagle's algorithm: a partial segment waits until earlier data is acknowledged, or for more data."""

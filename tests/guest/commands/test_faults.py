@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.guest, pytest.mark.users]
 
 PLAIT = Path(sys.executable).parent / "plait"
+KERNEL_PID = "2"
+"""The guest's kernel in the namespace of its sandbox, whose process 1 is plait-contain."""
 
 
 @pytest.fixture
@@ -84,11 +86,13 @@ def children(parent: int) -> list[int]:
 
 
 def kernels(out: Path) -> set[int]:
-    """Return the processes of guests' kernels."""
+    """Return the processes of guests' kernels. Process 1 of a sandbox may have children of the kernel's, too."""
     pids = set()
     for pid in guests(out):
         try:
-            if Path(f"/proc/{pid}/comm").read_text().strip() == "linux":
+            state = Path(f"/proc/{pid}/status").read_text()
+            inside = next(line.split()[-1] for line in state.splitlines() if line.startswith("NSpid:"))
+            if Path(f"/proc/{pid}/comm").read_text().strip() == "linux" and inside == KERNEL_PID:
                 pids.add(pid)
         except (FileNotFoundError, ProcessLookupError):
             continue

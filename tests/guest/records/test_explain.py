@@ -191,7 +191,9 @@ def test_a_line_that_loses_everything_is_down_and_not_the_fault_of_the_line_that
     assert explanation.first == Cause.PATH_DOWN, explanation.sentences
     down = next(share for share in explanation.shares if share.cause == Cause.PATH_DOWN)
     assert down.where == ("home-cable-server",)
-    assert down.time > 0.45  # ten of thirty seconds, and four until TCP's timer retransmits over the line again
+    assert (
+        down.time > 0.45
+    )  # ten of thirty seconds, and four until TCP's timer retransmits over the line again
 
 
 PROGRAMS = """\

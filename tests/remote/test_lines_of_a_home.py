@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,9 +21,33 @@ LTE = ["lte", [netem(20), tbf(4)], [netem(20), tbf(6)], False]
 LINES: list[Any] = [CABLE, LTE]
 
 
+def twin_run(folder: Path) -> str:
+    """Run the scenario of measured lines, and return what plait prints."""
+    words = ["run", str(folder / "lines.yaml"), "--out", str(folder / "twin"), "--repeat", "2"]
+    program = [sys.executable, "-c", "from plait.cli import main; main()", *words]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+SETTINGS = [
+    [
+        "home",
+        "sysctl",
+        "-qw",
+        "net.ipv4.tcp_rmem=4096 131072 3000000",
+        "net.ipv4.tcp_congestion_control=reno",
+    ],
+    ["home", "ip", "mptcp", "endpoint", "add", "192.168.2.2", "dev", "w2", "subflow"],
+    ["home", "ip", "mptcp", "limits", "set", "subflows", "3"],
+    ["vps", "ip", "mptcp", "limits", "set", "subflows", "4"],
+    ["vps", "sysctl", "-qw", "net.ipv4.tcp_slow_start_after_idle=0"],
+]
+
+
 def test_two_lines_of_a_home_are_measured_without_a_hosts_file(tmp_path: Path) -> None:
-    output = lines_from_home(tmp_path, LINES, "--rate", "30mbit")
-    assert "w1" in output
+    output = lines_from_home(tmp_path, LINES, "--rate", "30mbit", before=SETTINGS)
+    assert "leaves it idle" not in output
     rows = [line.split() for line in output.splitlines() if line.startswith(("w1 ", "w2 "))]
     assert [row[:7] for row in rows] == [
         ["w1", "12", "down", "/", "3.0", "up", "Mbit/s"],
@@ -32,6 +58,17 @@ def test_two_lines_of_a_home_are_measured_without_a_hosts_file(tmp_path: Path) -
     assert [link.label for link in links] == ["w1", "w2"]
     measured = [float(link.conditions(forward=way).rate or 0) for link in links for way in (True, False)]
     assert measured == pytest.approx([3e6, 12e6, 4e6, 6e6], rel=0.01)
+    client, server = (node for node in scenario.network.hosts.values())
+    assert client.congestion_control == "reno"
+    assert client.sysctls["net.ipv4.tcp_rmem"] == "4096 131072 3000000"
+    assert server.sysctls["net.ipv4.tcp_slow_start_after_idle"] == "0"
+    limits = {
+        name: (limit.subflows, limit.add_addr_accepted) for name, limit in scenario.mptcp.limits.items()
+    }
+    assert list(limits.values()) == [(3, 1), (4, 0)]
+    flags = [endpoint.flags for endpoints in scenario.mptcp.endpoints.values() for endpoint in endpoints]
+    assert flags == [["subflow"], ["signal"]]
+    assert "Caution" not in twin_run(tmp_path)
 
 
 def test_a_line_whose_packets_leave_through_another_one_is_refused_with_the_commands(tmp_path: Path) -> None:

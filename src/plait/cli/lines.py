@@ -118,10 +118,7 @@ def _between_hosts(hosts: Path, ssh_config: Path | None) -> str:
 def _from_here(request: LinesRequest) -> str:
     """Measure the lines of this machine, print a row for each, and return the scenario."""
     from plait.measure.run import measured_from_here
-    from plait.measure.summary import summary
-    from plait.measure.written import scenario_text
 
     measured = measured_from_here(request, notify)
-    labels = measured.survey.labels
-    typer.echo(printable(summary(measured.lines, labels, measured.survey.client)))
-    return scenario_text(measured.lines, labels)
+    typer.echo(printable(measured.table()))
+    return measured.scenario()

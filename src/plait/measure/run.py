@@ -14,13 +14,17 @@ from plait.engine.remote.spent import Spent
 from plait.engine.remote.ssh import THIS_MACHINE, Connections, HostSession
 from plait.measure.measure import Budget, check_lines, measure
 from plait.measure.probing import LineProber
+from plait.measure.settings import hosts_text, mptcp_text, read_settings, remarks
+from plait.measure.summary import summary
 from plait.measure.survey import survey
+from plait.measure.written import Surroundings, scenario_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from plait.hosts.model import HostsFile
     from plait.measure.model import LineEstimate
+    from plait.measure.settings import HostSettings
     from plait.measure.survey import LinesRequest, Survey
 
 
@@ -42,6 +46,19 @@ class Measured:
 
     survey: Survey
     lines: list[LineEstimate]
+    settings: Mapping[str, HostSettings]
+    """Of both hosts, by name."""
+
+    def scenario(self) -> str:
+        """Return the text of the scenario that emulates the lines, with the settings of both hosts."""
+        hosts, mptcp = hosts_text(self.settings), mptcp_text(self.survey, self.settings)
+        beside = Surroundings(self.survey.labels, self.survey.client, list(hosts), list(mptcp))
+        return scenario_text(self.lines, beside)
+
+    def table(self) -> str:
+        """Return a row for each line, and remarks on what keeps MPTCP from using them."""
+        rows = summary(self.lines, self.survey.labels, self.survey.client)
+        return "\n".join([rows, *remarks(self.survey, self.settings)])
 
 
 def measured_from_here(request: LinesRequest, notify: Callable[[str], None]) -> Measured:
@@ -59,7 +76,8 @@ def measured_from_here(request: LinesRequest, notify: Callable[[str], None]) -> 
         hosts = surveyed.hosts(sessions[surveyed.server])
         check_lines(hosts)
         prober = LineProber(sessions, folder, Spent(hosts.limits))
-        return Measured(surveyed, measure(hosts, prober, notify))
+        settings = {name: read_settings(session) for name, session in sessions.items()}
+        return Measured(surveyed, measure(hosts, prober, notify), settings)
 
 
 @contextmanager

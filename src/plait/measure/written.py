@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plait.measure.load import SEEN_PART
@@ -21,21 +22,44 @@ _FEW_LOSSES = 5
 _MOST_REPEATS = 5
 
 
-def scenario_text(lines: Sequence[LineEstimate], labels: Mapping[str, str] | None = None) -> str:
-    """Return the text of a scenario with a link for each line; `labels` are texts for figures by the name of a link."""
+@dataclass(frozen=True)
+class Surroundings:
+    """What a scenario has beside measured lines."""
+
+    labels: Mapping[str, str]
+    """Texts for figures, by the name of the link."""
+    client: str
+    """The host that opens all flows."""
+    hosts: Sequence[str]
+    """The text of `network.hosts`."""
+    mptcp: Sequence[str]
+    """The text of `mptcp`."""
+    comments: Sequence[str] = ()
+    """Sentences about all lines."""
+
+
+def scenario_text(lines: Sequence[LineEstimate], beside: Surroundings | None = None) -> str:
+    """Return the text of a scenario with a link for each line; without `beside`, its hosts have plait's settings."""
     hosts = list(dict.fromkeys(host for line in lines for host in (line.forward.source, line.forward.target)))
     first = lines[0].forward
+    labels = {} if beside is None else beside.labels
+    traffic = f"from: {first.source}, to: {first.target}"
+    if beside is not None:
+        (server,) = set(hosts) - {beside.client}
+        traffic = f"from: {server}, to: {beside.client}, reverse: true"
     parts = [
         "# `plait lines` wrote this file from real lines. The intervals in comments have a confidence of 99 %.",
         "# Rates and queues count Ethernet frames without their check sequence. The delay of each direction is half",
         "# of the base RTT, because clocks of two hosts cannot divide it.",
+        *(f"# {comment}" for comment in (beside.comments if beside else ())),
         f"title: Measured lines between {' and '.join(hosts)}",
         "network:",
-        f"  hosts: [{', '.join(hosts)}]",
+        *([f"  hosts: [{', '.join(hosts)}]"] if beside is None else beside.hosts),
         "  links:",
-        *(text for line in lines for text in _link(line, hosts, (labels or {}).get(line.name))),
+        *(text for line in lines for text in _link(line, hosts, labels.get(line.name))),
+        *(() if beside is None else beside.mptcp),
         "traffic:",
-        f"  - bulk: {{from: {first.source}, to: {first.target}, duration: 10s}}",
+        f"  - bulk: {{{traffic}, duration: 10s}}",
         *(["vary:", "  transport: [tcp, mptcp]"] if len(lines) > 1 else []),
         f"repeat: {_MOST_REPEATS}",
     ]

@@ -62,3 +62,12 @@ def endpoints_in(text: str, name: str) -> list[dict[str, Any]]:
         return [{"address": str(one["address"]), "flags": int(one["flags"])} for one in endpoints]
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise TrialError(f"{name}: the host sent {text[:60]!r} instead of its endpoints") from error
+
+
+def limits_in(text: str, name: str) -> tuple[int, int]:
+    """Return the MPTCP limits of `plait-agent --settings show`: subflows and ADD_ADDRs (TrialError as above)."""
+    try:
+        limits = json.loads(text)["limits"]
+        return int(limits["subflows"]), int(limits["add_addr_accepted"])
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+        raise TrialError(f"{name}: the host sent {text[:60]!r} instead of its MPTCP limits") from error

@@ -19,7 +19,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from plait.engine.remote.answers import endpoints_in, interface_of, interfaces_with, whole_number
+from plait.engine.remote.answers import (
+    endpoints_in,
+    interface_of,
+    interfaces_with,
+    limits_in,
+    whole_number,
+)
 from plait.engine.remote.channel import Channel, LastWords, StoppedError
 from plait.errors import MachineError, TrialError
 from plait.files import Folder
@@ -183,8 +189,15 @@ class HostSession:
 
     def endpoints(self) -> list[dict[str, Any]] | None:
         """Return the MPTCP endpoints of the host, each with address and flags; None if plait may not list them."""
+        state = self.mptcp_state()
+        return None if state is None else state[0]
+
+    def mptcp_state(self) -> tuple[list[dict[str, Any]], tuple[int, int]] | None:
+        """Return the MPTCP endpoints, and the limits of subflows and announcements; None if plait may not list them."""
         answer = self.order("endpoints")
-        return endpoints_in(answer[0], self.name) if answer else None
+        if not answer:
+            return None
+        return endpoints_in(answer[0], self.name), limits_in(answer[0], self.name)
 
     def start_order(self, *words: str, data: bytes | None = None) -> None:
         """Give an order, with `data` if it has some, without waiting for its answer."""

@@ -45,7 +45,7 @@ def texts(client: HostSettings = CLIENT) -> str:
     return "\n".join([*hosts_text(settings), *mptcp_text(SURVEY, settings)])
 
 
-def said(client: HostSettings, server: HostSettings = SERVER) -> str:
+def remarks_on(client: HostSettings, server: HostSettings = SERVER) -> str:
     return "\n".join(remarks(SURVEY, {"laptop": client, "vps": server}))
 
 
@@ -56,19 +56,19 @@ def test_the_scenario_has_the_settings_of_both_hosts_and_the_client_may_join() -
     assert "laptop: {subflows: 2, add_addr_accepted: 1}" in text
     assert 'laptop: [{link: "laptop-vps#2", flags: [subflow]}]' in text
     assert 'vps: [{link: "laptop-vps#2", flags: [signal]}]' in text
-    assert said(CLIENT) == ""
+    assert remarks_on(CLIENT) == ""
 
 
 def test_an_idle_line_stays_idle_in_the_scenario_and_has_a_remark_with_the_command() -> None:
     idle = replace(CLIENT, endpoints={"192.168.1.2": ("subflow",), "10.0.0.7": ("signal",)})
     assert "laptop: []\n    vps: []" in texts(idle)
-    assert "laptop has no MPTCP endpoint for wwan0, so MPTCP leaves it idle" in said(idle)
-    assert "`sudo ip mptcp endpoint add 10.0.0.7 dev wwan0 subflow`" in said(idle)
+    assert "laptop has no MPTCP endpoint for wwan0, so MPTCP leaves it idle" in remarks_on(idle)
+    assert "`sudo ip mptcp endpoint add 10.0.0.7 dev wwan0 subflow`" in remarks_on(idle)
 
 
 def test_too_low_limits_have_a_remark_with_the_command() -> None:
-    assert "allow 0 additional subflows" in said(replace(CLIENT, subflows=0))
-    assert "`sudo ip mptcp limits set subflows 1`" in said(replace(CLIENT, subflows=0))
+    assert "allow 0 additional subflows" in remarks_on(replace(CLIENT, subflows=0))
+    assert "`sudo ip mptcp limits set subflows 1`" in remarks_on(replace(CLIENT, subflows=0))
 
 
 def test_what_only_root_may_list_is_left_to_plait_and_said() -> None:
@@ -81,7 +81,7 @@ def test_what_only_root_may_list_is_left_to_plait_and_said() -> None:
     [({}, "the kernel of vps has no MPTCP"), ({ENABLED: "0"}, "vps has MPTCP disabled")],
 )
 def test_a_host_without_mptcp_has_a_remark(enabled: dict[str, str], sentence: str) -> None:
-    assert sentence in said(CLIENT, HostSettings(enabled, {}, 2, 0))
+    assert sentence in remarks_on(CLIENT, HostSettings(enabled, {}, 2, 0))
 
 
 def test_only_changed_settings_are_written_and_an_unknown_control_is_a_comment() -> None:

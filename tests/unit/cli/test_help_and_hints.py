@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -63,6 +64,16 @@ def test_a_case_has_a_name_parts_and_a_number(requested: str, number: int) -> No
 def test_plait_says_why_it_cannot_choose(requested: str, reason: str) -> None:
     with pytest.raises(RequestError, match=reason):
         choose_case(requested, NAMES)
+
+
+@pytest.mark.parametrize("verb", ["measure", "hunt", "bisect", "kernel add", "store prune", "observe"])
+def test_help_breaks_its_lines_where_the_terminal_ends(verb: str) -> None:
+    """Each line of a paragraph but the last one has no room for the next word."""
+    shown = CliRunner().invoke(app, [*verb.split(), "--help"], env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"})
+    text = shown.output.partition("\N{BOX DRAWINGS LIGHT ARC DOWN AND RIGHT}")[0].partition("[OPTIONS]")[2]
+    lines = [line.strip() for line in text.splitlines()[1:]]
+    pairs = [(line, after) for line, after in pairwise(lines) if line and after]
+    assert all(len(line) + 1 + len(after.split()[0]) > 76 for line, after in pairs), pairs
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from plait.errors import RequestError
 
 
 class Format(Enum):
-    """What `--format` takes."""
+    """The values of `--format`."""
 
     csv = "csv"
     parquet = "parquet"
@@ -30,7 +30,7 @@ class Format(Enum):
 
 
 class _Partition(Enum):
-    """What `--by` takes."""
+    """The values of `--by`."""
 
     case = "case"
     trial = "trial"

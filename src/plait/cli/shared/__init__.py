@@ -1,1 +1,1 @@
-"""What several verbs share: options, progress of a kernel build, and how the process ends."""
+"""Code that several verbs share: options, progress of a kernel build, and how the process ends."""

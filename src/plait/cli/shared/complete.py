@@ -1,4 +1,4 @@
-"""What the shell completes: shipped scenarios, cases, fields, kernels. A mistake in a file offers nothing."""
+"""Completions for the shell: shipped scenarios, cases, fields, kernels. A file with a mistake gives none."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ _NUMBERS = {
     "less_than_equal": "write a number of at most {le:g}",
     "less_than": "write a number below {lt:g}",
 }
-"""What to write instead of a value, by the type of pydantic's error."""
+"""The remedy for a wrong value, by the type of pydantic's error."""
 
 
 def words_of_usage(error: typer.TyperException) -> str:

@@ -1,4 +1,4 @@
-"""What the user names for plait to write: opened before the work, so that nothing later leads it elsewhere."""
+"""Output files that the user names: plait opens them before the work, so that later changes cannot redirect them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The groups of verbs as people see them: help without the types of switches, and options that went away."""
+"""The groups of verbs as people see them: their help without types of switches, and options that went away."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ class Verbs(TyperGroup):
         return _untyped(super().get_params(ctx))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a verb, whose switches have no type."""
+        """Return a verb, whose switches have no type and whose help has the lines of the terminal."""
         verb = super().get_command(ctx, cmd_name)
         if verb is not None:
             _untyped(verb.get_params(ctx))
+            verb.help = _whole_paragraphs(verb.help or "")
         return verb
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -39,6 +40,11 @@ class Verbs(TyperGroup):
             if option in former:
                 raise RequestError(f"plait {args[0]} {option}: this option is gone, because {former[option]}")
         return super().resolve_command(ctx, args)
+
+
+def _whole_paragraphs(text: str) -> str:
+    """Return a help text with each paragraph in one line: the lines of the source are not those of a terminal."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
 def _untyped(parameters: list[Any]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What can be a label, the text that people read instead of a name; it serves scenarios and results alike."""
+"""Rules for labels, the texts that people read instead of names, in scenarios and results."""
 
 from __future__ import annotations
 

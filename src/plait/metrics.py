@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 Owner = Literal["trial", "FLOW", "PATH", "PROGRAM", "GROUP", "LINK"]
-"""What a metric belongs to. All but those of the trial have the owner's name before a dot: `PATH.path_share`."""
+"""The owner of a metric. All but those of the trial have the owner's name before a dot: `PATH.path_share`."""
 
 
 @dataclass(frozen=True)
 class TrialData:
-    """What a metric is computed from: all flows in the foreground, or one flow, and the tables of the trial.
+    """The input of a metric: all flows in the foreground, or one flow, and the tables of the trial.
 
     Tables have the rows of a flow under `flow.carrier`; its receiver is the side that is not `flow.sender`.
     """
@@ -91,7 +91,7 @@ class Metric:
 
     @property
     def best(self) -> str:
-        """What the best case has."""
+        """The value of the best case."""
         return f"{self.superlative or ('highest' if self.more_is_better else 'lowest')} {self.noun}"
 
     @property

@@ -1,1 +1,1 @@
-"""What it means: metrics of a trial, summaries of a study, comparisons. Pure functions over tables and plans."""
+"""The analysis: metrics of a trial, summaries of a study, comparisons. Pure functions over tables and plans."""

@@ -1,4 +1,4 @@
-"""What a study is judged by, as its scenario has it: metrics, and their smallest differences of interest."""
+"""The metrics by which a scenario judges a study: metrics, and their smallest differences of interest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the analysis finds: the summary of a study, and the comparison of two. Contracts that scripts depend on."""
+"""The results of the analysis: the summary of a study, and the comparison of two. Contracts that scripts depend on."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Statistics(ClosedRecord):
 
 
 class PublishedGoodput(ClosedRecord):
-    """What others have published of a case, in bit/s."""
+    """The published goodput of a case, in bit/s."""
 
     goodput_bps: float | None = None
     """Of all flows together."""
@@ -66,7 +66,7 @@ class CaseSummary(ClosedRecord):
     published: PublishedGoodput | None = None
     """Null where the scenario has no published figures of this case."""
     label: str | None = Field(default=None, exclude_if=lambda label: label is None)
-    """What people call it, if the scenario says so."""
+    """Its label, if the scenario has one."""
 
 
 class Estimate(ClosedRecord):
@@ -117,7 +117,7 @@ class LevelMean(ClosedRecord):
 
 
 class FactorEffect(ClosedRecord):
-    """What a factor does to a metric, or whether the effects of two factors depend on each other."""
+    """The effect of a factor on a metric, or the interaction of two factors."""
 
     metric: str
     stratum: Stratum = Field(default={}, exclude_if=lambda levels: not levels)
@@ -180,7 +180,7 @@ class Summary(ClosedRecord):
     zipped: tuple[tuple[str, ...], ...] = Field(default=(), exclude_if=lambda groups: not groups)
     """Settings that change together, and are one factor."""
     labels: StudyLabels = Field(default=StudyLabels(), exclude_if=lambda labels: not labels)
-    """What people call links, paths and flows; metrics and cases keep their names."""
+    """The labels of links, paths and flows; metrics and cases keep their names."""
     published_source: str | None = None
     """Where published figures come from."""
 
@@ -203,7 +203,7 @@ class CaseComparison(ClosedRecord):
     case: str
     settings: dict[str, Any] = {}
     label: str | None = Field(default=None, exclude_if=lambda label: label is None)
-    """What people call the case, if the scenario says so."""
+    """The label of the case, if the scenario has one."""
     metric: str
     before: CaseTrials
     after: CaseTrials
@@ -227,7 +227,7 @@ class CaseComparison(ClosedRecord):
 
 
 class StudiesComparison(ClosedRecord):
-    """What `plait compare --json` prints."""
+    """The output of `plait compare --json`."""
 
     schema_version: Literal[1] = Field(default=1, alias="schema")
     tolerance: float | None

@@ -1,4 +1,4 @@
-"""What others have published, as the scenario in study.json has it, for each case."""
+"""Published values for each case, as the scenario in study.json has them."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class CaseRows:
     seeded: bool = True
     """Whether the seed decides a trial; without that, trials of one seed are no pair."""
     label: str | None = None
-    """What people call it, if the scenario says so."""
+    """Its label, if the scenario has one."""
 
     def measured(self, metric: str) -> list[tuple[TrialRow, float]]:
         """Return the trials that have a value of the metric, in their order, with it."""

@@ -1,4 +1,4 @@
-"""What happened over time in one trial: goodput, round-trip time and window of each subflow, queues of links.
+"""Series over time of one trial: goodput, round-trip time and window of each subflow, queues of links.
 
 Times are seconds from the start of the first flow. Long series are reduced to means over equal bins, so that a
 figure stays small whatever the length of the trial.
@@ -49,7 +49,7 @@ class _SubflowSeries:
 
 @dataclass(frozen=True)
 class _QueueSeries:
-    """What waited before one direction of a link."""
+    """The queue in front of one direction of a link."""
 
     label: str
     colour: int | None
@@ -70,7 +70,7 @@ class TrialSeries:
     by_path: tuple[_SubflowSeries, ...] = ()
     """The goodput of all subflows of a path, also of those that are not shown; without round-trip time and window."""
     marks: tuple[tuple[float, str], ...] = ()
-    """What was done to the network: (seconds, what). What happened at one time is one mark."""
+    """Events of the network: (seconds, text). Events at one time are one mark."""
 
 
 def trial_series(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> TrialSeries:

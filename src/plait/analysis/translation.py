@@ -26,7 +26,7 @@ class _Translated(Path):
     """A path on which the client's address is translated."""
 
     seen_address: str
-    """What the server sees in place of it."""
+    """The address that the server sees in its place."""
     seen_ports: frozenset[int] = frozenset()
     """The client's ports on this path, where another path of the flow looks alike but for them."""
 

@@ -34,7 +34,7 @@ _WRONG = 0.01
 
 @dataclass(frozen=True)
 class BisectRequest:
-    """What to bisect, and by which value."""
+    """The request of a bisection: the commits, and the value that decides."""
 
     scenario: Scenario
     name: str
@@ -57,7 +57,7 @@ class BisectRequest:
 
     @property
     def subject(self) -> str:
-        """What is measured, as text: the scenario, the metric, and what every kernel is built with."""
+        """The measurement as text: the scenario, the metric, and the options of every kernel's build."""
         build = self.build or TreeRequest(self.tree)
         texts = [path.read_text(errors="replace") for path in (*build.patches, *build.fragments)]
         about = [self.name, self.metric, self.scenario.model_dump_json(), build.without, build.debug, texts]

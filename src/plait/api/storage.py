@@ -1,4 +1,4 @@
-"""What plait keeps in the user's cache, how much space it takes, and the removal of what nobody has used for long.
+"""The entries of the user's cache, their sizes, and the removal of those unused for long.
 
 Every entry can be made again: trials run again, reports compute again, and kernels, packages and sources need a build
 or a download. Removal is safe while studies run. A study that misses a trial runs it, and a report that misses a row

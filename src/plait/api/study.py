@@ -133,7 +133,7 @@ class Study:
 
     @property
     def cautions(self) -> tuple[Caution, ...]:
-        """What to check before trusting the result."""
+        """Warnings to check before trusting the result."""
         return self._data.cautions
 
     @property

@@ -17,7 +17,7 @@ FILE = "provenance.json"
 
 
 class Provenance(BaseModel):
-    """What ran, on which kernel and agent, and how it ended. The digest of the data does not cover it."""
+    """The program, kernel and agent of a trial, and how it ended. The digest of the data does not cover it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True)
 

@@ -93,7 +93,7 @@ class StudyFile(_Part):
     title: str | None = None
     description: str | None = None
     command: Command
-    """What gives the same data."""
+    """The command that repeats the data."""
     seed: int
     repeat: int
     until: float | None = None
@@ -137,7 +137,7 @@ class StudyFile(_Part):
 
     @property
     def heading(self) -> str:
-        """What to call the study."""
+        """The name of the study."""
         return self.title or self.name or "Study"
 
     def text(self) -> str:

@@ -25,7 +25,7 @@ Fact = str | int | float | None
 
 @dataclass(frozen=True)
 class EngineIdentity:
-    """What determines the outcome of a trial, besides its plan."""
+    """The versions and options that determine the outcome of a trial, besides its plan."""
 
     engine: str
     kernel: str
@@ -33,11 +33,11 @@ class EngineIdentity:
     kernel_version: str
     agent_sha256: str
     settings: tuple[str, ...] = ()
-    """What else of the engine determines the outcome: versions and options, as texts."""
+    """Further versions and options of the engine that determine the outcome, as texts."""
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What of a trial's identity comes from the engine (see `plait.plan.identity.trial_identity`)."""
+        """The engine's part of a trial's identity (see `plait.plan.identity.trial_identity`)."""
         settings = self.settings if self.engine == "virtual" else (self.engine, *self.settings)
         return (self.kernel, self.agent_sha256, *settings)
 
@@ -73,11 +73,11 @@ class Engine(Protocol):
     repeatable: bool
     """Whether the same plan gives the same bytes. plait then keeps trials in the store, and else observes each anew."""
     clock: Clock
-    """What the times in the tables count: virtual time, or that of this machine or of real hosts."""
+    """The clock of the times in the tables: virtual time, or the clock of this machine or of real hosts."""
     max_jobs: int | None
     """How many trials may run at once; None: any number. Other trials disturb a trial in real time."""
     emulated_links: LinksAs | None
-    """What the engine emulates links with, so that a calibration can compare them with their configured values; None:
+    """The mechanism of the engine's links, so that a calibration can compare them with their configured values; None:
     it does not emulate them."""
 
     def identity(self) -> EngineIdentity:

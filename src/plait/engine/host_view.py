@@ -1,4 +1,4 @@
-"""What programs in a guest see of this machine: what they need to run, and folders that the user names.
+"""The files of this machine that programs in a guest see: those that they need to run, and folders that the user names.
 
 They see the folders of installed programs, the environment of the running Python, the current folder, and the files
 and folders that a command line names, all of them read-only. They do not see the rest, above all not the user's home

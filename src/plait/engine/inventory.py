@@ -1,4 +1,4 @@
-"""What a kernel has: its algorithms, sysctls and trace events, and which settings it refuses. The kernel reports it.
+"""A kernel's features: its algorithms, sysctls and trace events, and which settings it refuses. The kernel reports it.
 
 plait boots a guest to ask each pair of kernel and agent once (some 0.2 s), and keeps the answer in the cache.
 `plait.study.preflight.kernel` uses it to refuse a scenario before anything runs.

@@ -29,7 +29,7 @@ class OneProcessor:
         self._pid = pid
         self._proc = proc
         self._allowed = os.sched_getaffinity(0)
-        """What a guest inherits from plait."""
+        """The processors that a guest inherits from plait."""
         self._checked = now
         self._waited_s = 0.0
         self._kept = False

@@ -46,7 +46,7 @@ class ShippedFile:
 
 
 class EngineRecipe(Protocol):
-    """What another process needs to make an engine. A recipe can be pickled."""
+    """The data from which another process makes an engine. A recipe can be pickled."""
 
     @property
     def files(self) -> tuple[ShippedFile, ...]:

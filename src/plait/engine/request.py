@@ -1,4 +1,4 @@
-"""What the user asks of an engine, beside its name: kernel, limits, and what it may do to this machine."""
+"""The user's request to an engine, beside its name: kernel, limits, and permissions on this machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DISK_BYTES = 4 << 30
 
 @dataclass(frozen=True)
 class Policy:
-    """What the user allows a guest."""
+    """The permissions that the user gives a guest."""
 
     unconfined: bool = False
     """Untrusted code runs even if layers are missing."""
@@ -75,4 +75,4 @@ class EngineRequest:
     configure: bool = False
     """Whether the engine may change settings of real hosts as root, which it restores."""
     links: LinksAs | None = field(default_factory=links_of_environment)
-    """What the engine `virtual` makes of a link; None: a device if the kernel has it."""
+    """The form of a link in the engine `virtual`; None: a device if the kernel has it."""

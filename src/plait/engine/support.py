@@ -44,7 +44,7 @@ Feature = Literal[
     "flows",
     "interface counters",
 ]
-"""What a plan may use. `links`: links with conditions that the engine applies. `bucket events`: events that change a
+"""Features of plans. `links`: links with conditions that the engine applies. `bucket events`: events that change a
 token bucket and keep its tokens. `shared sysctls`: settings that the kernel has once for all hosts. `system call time`,
 `instruction time`: virtual time that each of them takes. `processors`: more than one. `hosts`: nodes and addresses that
 the user need not map. `flows`: every kind of traffic and socket option."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MAX_NAMED = 3
 MAX_PATHS = 6
 _NO_PLACES = frozenset({"window", "client", "server"})
-"""What attributes time beside links and paths: the congestion window, and a side of the flow."""
+"""Places of lost time beside links and paths: the congestion window, and a side of the flow."""
 MAX_PLACES = 3
 LEAST_SHARE = 0.03
 """A smaller share of the time is not worth a sentence."""

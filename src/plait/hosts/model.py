@@ -43,7 +43,7 @@ class LimitRate(Rate):
 
 
 class Limits(Part):
-    """What each host may send in one command of plait; all of them are required."""
+    """Limits of what each host sends in one command of plait; all of them are required."""
 
     rate: LimitRate
     """Rate at which a host may send, as a mean over one second."""

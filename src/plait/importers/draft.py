@@ -22,7 +22,7 @@ class Draft:
     links: list[tuple[str, str, dict[str, str], str]] = field(default_factory=list)
     """(node, node, conditions, remark)"""
     remarks: list[str] = field(default_factory=list)
-    """What could not be carried over."""
+    """The parts that plait could not carry over."""
     backups: list[tuple[str, str]] = field(default_factory=list)
     """(host, link) of backup subflows."""
     events: list[dict[str, str]] = field(default_factory=list)

@@ -29,7 +29,7 @@ _Options = dict[str, bool | int | float | str | None]
 
 
 class _Recorded(BaseModel):
-    """What `recorder.py` prints. The imported file runs in the same process, so it can print this as well."""
+    """The output of `recorder.py`. The imported file runs in the same process, so it can print this as well."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
     classes: list[str] | None = None

@@ -32,12 +32,12 @@ _FIRST_BAD = re.compile(r"^([0-9a-f]{40}) is the first bad commit$", re.MULTILIN
 
 @dataclass(frozen=True)
 class Question:
-    """What to find: the commit between `good` and `bad` that made a value worse by `worse_by` (0.02: 2 %)."""
+    """The goal: the commit between `good` and `bad` that made a value worse by `worse_by` (0.02: 2 %)."""
 
     good: str
     bad: str
     subject: str
-    """What is measured, so that an interrupted bisection of something else does not continue."""
+    """A description of the measurement, so that an interrupted bisection of another one does not continue."""
     worse_by: float
     less_is_better: bool
     seeds: int
@@ -57,7 +57,7 @@ Values = Sequence[float | None]
 
 @dataclass(frozen=True)
 class JudgedCommit:
-    """What plait found out about a commit."""
+    """The verdict on a commit."""
 
     commit: str
     verdict: str

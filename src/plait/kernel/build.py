@@ -35,7 +35,7 @@ _TOOLS = {
 _HEADERS = {"/usr/include/stdio.h": "libc6-dev"}
 _TAIL_LINES = 20
 _CONFIGURED = "laboratory.configured"
-"""What the last configuration was made of, and its time."""
+"""The inputs of the last configuration, and its time."""
 _KCONFIG = re.compile(r"^\s*(?:deps_config := )?([\w./-]*Kconfig[\w.-]*)", re.MULTILINE)
 """The files that a configuration was read from, in a file for make."""
 
@@ -48,7 +48,7 @@ class Built:
     config: Path
     kit: Path
     symbols: Path | None
-    """What a debugger reads; None if the configuration has no debug information."""
+    """The kernel with symbols, for a debugger; None if the configuration has no debug information."""
     compiler: str
     jobs: int
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TreeRequest:
-    """What to build."""
+    """The request of a build."""
 
     tree: Path
     ref: str | None = None

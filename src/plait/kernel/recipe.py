@@ -97,7 +97,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Changes:
-    """What the user changes in a recipe."""
+    """The user's changes to a recipe."""
 
     fragments: tuple[Path, ...] = ()
     """Files with options of the configuration; a later line replaces an earlier one."""

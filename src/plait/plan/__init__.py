@@ -1,1 +1,1 @@
-"""What one trial does, with nothing left to decide. `plait.plan.model.plan` defines the shape of a plan."""
+"""The plan of one trial, with nothing left to decide. `plait.plan.model.plan` defines the shape of a plan."""

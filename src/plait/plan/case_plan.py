@@ -55,7 +55,7 @@ class CasePlan:
 
     @property
     def content(self) -> tuple[str, bytes]:
-        """What decides the case's trials, apart from their seeds; equal for cases that do the same."""
+        """The engine and the plan of the case's trials, without their seeds; equal for cases that do the same."""
         return self.engine, self._packed
 
     def plan(self, seed: int) -> Plan:

@@ -1,4 +1,4 @@
-"""What an application writes to a connection, and when: bytes for a time, a number of bytes, or messages."""
+"""Applications that write to a connection: bytes for a time, a number of bytes, or messages."""
 
 from __future__ import annotations
 

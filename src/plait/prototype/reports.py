@@ -1,4 +1,4 @@
-"""What a connection reports to the agent: one JSON object per line, with the columns of the trial's tables."""
+"""The reports of a connection to the agent: one JSON object per line, with the columns of the trial's tables."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class ConnectionView:
-    """What a scheduler sees of its connection. Sizes are bytes, times seconds."""
+    """The state of a connection, as a scheduler sees it. Sizes are bytes, times seconds."""
 
     __slots__ = ("now", "seed", "waiting", "window", "window_left")
 

@@ -22,7 +22,7 @@ __all__ = ["build"]
 _TRIALS_EACH = 12
 """Trials that take about as long as the start of a worker."""
 _MODULES = ("plait.results.reduce", "plait.report.render.render")
-"""What workers of a report import."""
+"""The modules that workers of a report import."""
 
 
 def build(

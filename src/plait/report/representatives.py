@@ -63,7 +63,7 @@ class Representative:
     by_name: TrialSeries | None = None
     """The series with names, for data that programs read; None where nothing has a label."""
     labels: StudyLabels | None = None
-    """What people call nodes."""
+    """The labels of nodes."""
     value: float | None = None
     """Of the main metric, in this trial; None if it was not measured."""
 

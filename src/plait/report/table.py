@@ -71,7 +71,7 @@ class Column:
     is_words: bool = False
     """Its cells are words, which begin at the left."""
     medium: Literal["any", "page", "terminal"] = "any"
-    """What shows it without being asked for it."""
+    """The media that show it by default."""
     styles: Mapping[str, str] = field(default_factory=dict)
     """The colours of cells by their text."""
 

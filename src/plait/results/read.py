@@ -46,7 +46,7 @@ class StudyData:
 
     @property
     def labels(self) -> StudyLabels:
-        """What people call the parts of the study."""
+        """The labels of the parts of the study."""
         return labels_in(self.about.scenario)
 
     @property

@@ -117,7 +117,7 @@ class ScenarioModel(Part):
     figures: Annotated[list[FigureSpec], Field(max_length=24)] = []
     """Figures of the study, instead of those that plait derives from `vary`."""
     labels: LabelsSpec | None = None
-    """What figures, tables and sentences show instead of names."""
+    """Texts that figures, tables and sentences show instead of names."""
 
     _written: "Written | None" = PrivateAttr(default=None)
     _source: "Source | None" = PrivateAttr(default=None)  # private, so pydantic never resolves the type

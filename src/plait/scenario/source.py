@@ -28,7 +28,7 @@ class Source:
     name: str
     places: dict[Where, TextPlace] = field(default_factory=dict)
     replaced: dict[Where, str] = field(default_factory=dict)
-    """What set each field, as people wrote it: `--set PATH=VALUE`, or an argument in Python."""
+    """The origin of each field's value, as people wrote it: `--set PATH=VALUE`, or an argument in Python."""
     cautions: list[Mistake] = field(default_factory=list)
     """Old spellings, and what to write instead."""
 

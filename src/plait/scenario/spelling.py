@@ -44,7 +44,7 @@ class Rewritten:
     moved: dict[Where, Where] = field(default_factory=dict)
     """Today's place of each field that has another name or parent, by its old place."""
     cautions: list[FieldMistake] = field(default_factory=list)
-    """What to write instead, by today's place."""
+    """The new spelling, by today's place."""
     mistakes: list[FieldMistake] = field(default_factory=list)
     """Old spellings of what has another meaning today."""
 

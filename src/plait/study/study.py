@@ -44,7 +44,7 @@ class TrialOutcome:
 
 
 Observer = Callable[[TrialOutcome], None]
-"""What a running study calls, in any thread, when a trial has completed, came from the store, or failed."""
+"""The callback of a running study, in any thread, for a trial that has completed, came from the store, or failed."""
 
 
 @dataclass(frozen=True)

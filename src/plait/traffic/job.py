@@ -1,4 +1,4 @@
-"""What every kind of traffic answers about its job in a plan, with the answers of most kinds.
+"""The interface of a job in a plan, with the defaults that most kinds of traffic use.
 
 A job is what the two sides of a flow do with their sockets; each kind has a record of its own. A *message* is what
 has a row in the table `messages`: a message of a stream, the answer to a request, an object of a page, or a UDP
@@ -62,7 +62,7 @@ class FlowJob(Record):
     HEADLINE: ClassVar[str] = "goodput_bps"
     """The metric that a flow of this kind is about. `completion_s` needs `measured_as` to return `transfer`."""
     NOUNS: ClassVar[tuple[str, str]] = ("messages", "Message delay")
-    """What sentences call its messages, and their delay."""
+    """The words of sentences for its messages, and for their delay."""
     GREEDY: ClassVar[bool] = False
     """Whether it always has data to send, so that the links limit its goodput."""
     PACED: ClassVar[bool] = False

@@ -8,7 +8,7 @@ from plait.traffic.job import FlowJob
 
 
 class Connection(FlowJob):
-    """What programs send over a connection of their own. No plan contains it: the analysis adds what it observes."""
+    """The traffic of a program over its own connection. No plan contains it: the analysis adds what it observes."""
 
     kind: Literal["program"] = "program"
     program: str | None

@@ -55,7 +55,7 @@ class InputFacts(Protocol):
 
 @dataclass(frozen=True)
 class SlotFacts:
-    """What a job depends on besides its entry of the traffic."""
+    """The context of a job, besides its entry of the traffic."""
 
     part: int
     """0; from 1 on, related flows (see `FlowSpec.parts`)."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 PACKET_MOST = 65_507
-"""What IPv4 lets a UDP packet carry."""
+"""The largest payload of a UDP packet over IPv4."""
 
 
 Packet = Annotated[Size, Within(least=REQUEST_LEAST, most=PACKET_MOST)]

@@ -1,4 +1,4 @@
-"""What every request must have, and what every answer says: the user, the token, the host's name, a strict policy.
+"""Checks of every request (user, token, host name), and the strict policy in every answer.
 
 The server listens on the loopback only. That alone would not stop another page in the same browser from sending
 requests to it, nor another user of this machine. So the connection must belong to this user or to root. Every address

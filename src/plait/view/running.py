@@ -1,4 +1,4 @@
-"""What runs now: whether a study does, and how the goodput of its running trials grows.
+"""The running study, if any, and the goodput of its running trials so far.
 
 A running trial's guest writes below `.work-*/NNNNN/guest/`, which is untrusted. It is read only through
 `plait.engine.virtual.guest_folder`, a bounded number of bytes, and only as plain, uncompressed Arrow streams.
@@ -32,7 +32,7 @@ MOST_BYTES = 8 << 20
 """Of a table of a running trial; beyond that its goodput is not shown until it ends."""
 POINTS = 80
 _IN_MEMORY = re.compile(r"/proc/[0-9]+/fd/[0-9]+")
-"""What `GuestFolder.mount` links to."""
+"""The target of the link that `GuestFolder.mount` makes."""
 
 
 def is_running(folder: Path) -> bool:

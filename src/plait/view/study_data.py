@@ -1,4 +1,4 @@
-"""What the page of a study shows: its cases with means and intervals, its factors, metrics, cautions and scenario.
+"""The data of a study's page: its cases with means and intervals, its factors, metrics, cautions and scenario.
 
 A finished study's cases come from summary.json, so that a page of 10 000 cases opens at once. Those of a study that
 runs, or that has no summary, are computed from the trials that exist.
@@ -78,7 +78,7 @@ class _SummarisedCase(BaseModel):
 
 
 class _SummarisedCases(BaseModel):
-    """What a page needs of summary.json, which has 80 MB for 10 000 cases: no object is made of the rest."""
+    """The parts of summary.json that a page needs; plait makes no objects of the rest, 80 MB for 10 000 cases."""
 
     cases: list[_SummarisedCase]
 

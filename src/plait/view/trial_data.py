@@ -1,4 +1,4 @@
-"""What the page of a trial shows: its flows over time, events, explanation, and the network with what links carried."""
+"""The data of a trial's page: flows over time, events, explanation, and the network with the load of its links."""
 
 from __future__ import annotations
 

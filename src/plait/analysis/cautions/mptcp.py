@@ -1,4 +1,4 @@
-"""What went wrong with MPTCP in one trial, as data: fallbacks, refused or unanswered joins, unused announcements.
+"""Problems of MPTCP in one trial, as data: fallbacks, refused or unanswered joins, unused announcements.
 
 The kernel's counters say that something happened and why, its events and samples say when. Counters are those of a
 node: they can be laid to a flow only where the flow is the only one of MPTCP there, and are left out otherwise.

@@ -1,4 +1,4 @@
-"""What the data of a trial say against trusting its figures: fallbacks, unfinished flows, idle paths.
+"""Data-quality warnings for one trial: fallbacks, unfinished flows, idle paths.
 
 Each trial gives observations; a study turns those that recur into one caution per case.
 """

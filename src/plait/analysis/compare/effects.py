@@ -1,4 +1,4 @@
-"""What each factor of a study does to the judged metrics, and whether the effect of one depends on another."""
+"""The effects of each factor of a study on the judged metrics, and the interactions of factors."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _within(
 
 @dataclass(frozen=True)
 class _Subject:
-    """What the effects of one metric in one network are about."""
+    """The subject of the effects: one metric in one network."""
 
     metric: str
     factors: Sequence[tuple[str, ...]]

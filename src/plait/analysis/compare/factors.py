@@ -1,4 +1,4 @@
-"""What varies in a study: factors and their levels in words, and the factor that cases are compared by."""
+"""The factors of a study: their levels in words, and the factor that cases are compared by."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class HasSettings(Protocol):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What varies, by its name under `vary`."""
+        """The varied settings, by their names under `vary`."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What people call a case: its label, or else its levels, one for each factor: `redundant with cubic`."""
+"""Labels of cases: the label, or else the levels, one for each factor: `redundant with cubic`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class NamedCase(Protocol):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What varies, by its name under `vary`."""
+        """The varied settings, by their names under `vary`."""
 
 
 def labels(cases: Sequence[NamedCase], by_name: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What the links allow: the greatest goodput that headers and rates leave, from the plan alone.
+"""The ideal goodput: the greatest goodput that headers and rates leave, from the plan alone.
 
     goodput = rate * payload / frame
 

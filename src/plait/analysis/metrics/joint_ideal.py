@@ -1,4 +1,4 @@
-"""What the links allow several flows together: the greatest sum of their goodputs, from the plan alone.
+"""The joint ideal of several flows: the greatest sum of their goodputs, from the plan alone.
 
 A multicommodity flow (Ahuja, Magnanti, Orlin, Network Flows, ch. 17), solved exactly as a linear programme:
 

@@ -1,4 +1,4 @@
-"""What counts as one among several: users, and flows that follow each other or load one page together.
+"""Groups of flows that count as one: users, and flows that follow each other or load one page together.
 
 Goodput is that of all of them over the time in which any is active: what goes on at once adds up, what follows not.
 """

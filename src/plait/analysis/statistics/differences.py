@@ -35,7 +35,7 @@ _NO_SPREAD = 1e-12
 
 @dataclass(frozen=True)
 class Compared:
-    """What a comparison found. Test, p value and intervals are None where there is no spread to judge by."""
+    """The result of a comparison. Test, p value and intervals are None where there is no spread to judge by."""
 
     difference: Estimate
     """Second minus first."""

@@ -19,7 +19,7 @@ ASSUMES = {
     WELCH: "trials are independent, and the mean of each side is normal; spreads may differ",
     STUDENT: "trials are independent and normal, and the single trial's side has the other's spread",
 }
-"""What each test takes for granted."""
+"""The assumptions of each test."""
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

@@ -1,4 +1,4 @@
-"""What this machine offers to the host engine, and the remedy of what it lacks.
+"""Check this machine for the host engine: the features that it has, and the remedies of those that it lacks.
 
 Each probe carries out a tiny plan with the agent that trials use, so it fails for the same reasons as a trial.
 """

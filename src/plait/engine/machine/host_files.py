@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PLACE = "host"
 """The folder of the archive with the files (`ROOT` of agent/src/program/root.rs)."""
 MAX_BYTES, MAX_FILES = 256 << 20, 20_000
-"""What the files of one trial may be together: they stay in the machine's memory."""
+"""The largest total size of one trial's files: they stay in the machine's memory."""
 _HIDDEN = ("/proc", "/sys", "/run", "/dev")
 _MOUNT_POINTS = (*(path.lstrip("/") for path in (*PRIVATE, *_HIDDEN)), "etc", "var")
 _OF_THE_KERNEL = """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from plait.plan.model.plan import Plan
 
 _PORTS = ("virtio_pci", "virtio_console")
-"""What opens the ports through which the agent answers."""
+"""The modules that open the ports through which the agent answers."""
 _EVERY_PLAN = (
     *_PORTS,
     *("veth", "sch_netem", "sch_tbf", "sch_ingress", "cls_matchall", "act_mirred"),

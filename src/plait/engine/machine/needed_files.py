@@ -1,4 +1,4 @@
-"""What the programs of a plan need of this machine's files: programs, libraries, and what Python imports.
+"""The files of this machine that the programs of a plan need: programs, libraries, and what Python imports.
 
 plait looks for files without running any of them. It finds what a command line or a script names (files by their
 paths, programs by their names), the interpreter of a script, the libraries of a program, and the modules that a Python

@@ -1,4 +1,4 @@
-"""What a host answers about its addresses, routes and endpoints: JSON of programs there, which plait does not trust."""
+"""A host's answers about its addresses, routes and endpoints: JSON of programs there, which plait does not trust."""
 
 from __future__ import annotations
 

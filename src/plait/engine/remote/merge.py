@@ -102,7 +102,7 @@ def _numbered(frame: pl.DataFrame, flows: list[Flow]) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class _Paths:
-    """What tells the path of a subflow: the mapping, and the ports of the side that connected."""
+    """The facts that identify the path of a subflow: the mapping, and the ports of the side that connected."""
 
     real: Mapping
     opened: Map[tuple[int, int], Pair]

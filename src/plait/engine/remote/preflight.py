@@ -1,4 +1,4 @@
-"""What real hosts say of themselves before the first trial: why a plan cannot run between them, with the remedies.
+"""Checks of real hosts before the first trial: why a plan cannot run between them, with the remedies.
 
 This sends nothing over the lines; `probe` does.
 """

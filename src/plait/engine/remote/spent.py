@@ -19,7 +19,7 @@ _RAISE = "raise limits.{limit} in the hosts file if your lines can bear it"
 
 
 class Spent:
-    """What hosts have sent in the trials of one command, at most: of several hosts, the one that sent most."""
+    """An upper bound on the bytes that each host has sent in the trials of one command."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits

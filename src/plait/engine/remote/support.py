@@ -1,4 +1,4 @@
-"""What the engine `remote` lacks, with the reasons."""
+"""The features that the engine `remote` lacks, with the reasons."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class RemoteEngine:
         self._connections = self._stack.enter_context(connections)
         self._sessions: dict[str, HostSession] = {}
         self._passed: set[bytes] = set()
-        """What hosts and lines have carried before the first trial."""
+        """The bytes that hosts and lines have carried before the first trial."""
         self._agent = gzip.compress(AGENT.read_bytes(), 6, mtime=0)
         self._finalizer = weakref.finalize(self, _close, self._sessions, self._stack)
 

@@ -1,4 +1,4 @@
-"""What a guest boots with: its kernel's command line, its root, and its inputs in the job folder.
+"""The inputs of a guest's boot: its kernel's command line, its root, and its inputs in the job folder.
 
 The kernel command line is the same on every machine (no host paths), because the kernel mixes it into its random
 generator. The kernel itself removes the seed from the line. Address-space randomisation is off: in 6.12 it affects the

@@ -56,7 +56,7 @@ def program() -> Path:
 
 @dataclass(frozen=True)
 class Sandbox:
-    """What one guest can access on this machine."""
+    """The files and devices of this machine that one guest can access."""
 
     kernel: Path
     arguments: Sequence[str]
@@ -64,7 +64,7 @@ class Sandbox:
     """The job folder. The guest writes to its subfolder `guest`, and reads the files in `inputs`."""
     inputs: Sequence[str] = ()
     view: HostView | None = None
-    """What programs see of this machine's files; None: nothing."""
+    """The files of this machine that programs see; None: no files."""
     directory: Path | None = None
     """The folder in which programs start; the guest has it, empty if they do not see it."""
     writable: Sequence[Path] = ()

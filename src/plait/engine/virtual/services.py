@@ -1,4 +1,4 @@
-"""What a program needs in its guest: a running Open vSwitch, and variables for Mininet's iperf.
+"""Services for programs in a guest: a running Open vSwitch, and variables for Mininet's iperf.
 
 The steps that start Open vSwitch follow its manual. Its database and socket are in the guest, not on the host.
 """

@@ -197,7 +197,7 @@ class VirtualEngine:
 
 @dataclass(frozen=True)
 class _VirtualRecipe:
-    """What another machine needs to make a virtual engine."""
+    """The data from which another machine makes a virtual engine."""
 
     kernel: Kernel
     """The kernel, without the folder of its file."""

@@ -19,7 +19,7 @@ AT_ONCE = (
     "ask for a larger buffer at once (send_buffer, receive_buffer; SO_SNDBUF, SO_RCVBUF), because the kernel kept it "
     "below its maximum"
 )
-"""What to do about a buffer that the kernel sizes too small."""
+"""The remedy for a buffer that the kernel sizes too small."""
 
 
 def _window(facts: FlowFacts, _: Places) -> list[str]:

@@ -23,11 +23,11 @@ class Kind:
     clause: str
     """A main clause that completes "The flow was limited by NAME: ..."."""
     next_step: str = ""
-    """What to do about it, as an imperative without a full stop; empty if there is nothing to do."""
+    """The remedy, as an imperative without a full stop; empty if there is nothing to do."""
     next_steps: Mapping[str, str] = field(default_factory=dict)
-    """What to do instead, by the reason of the cause."""
+    """Other remedies, by the reason of the cause."""
     prototype_step: str = ""
-    """What to do in a prototype, which has its own window, congestion control and scheduler; empty: as elsewhere."""
+    """The remedy in a prototype, which has its own window, congestion control and scheduler; empty: as elsewhere."""
     message_words: tuple[str, str] | None = None
     """Clause and next step if the cause delays messages; None: as for bulk transfers."""
     evidence: Callable[[FlowFacts, tuple[str, ...]], list[str]] | None = None

@@ -1,4 +1,4 @@
-"""What kernels make of a plan's links: the only place where qdiscs follow from conditions.
+"""The qdiscs of a plan's links on stock kernels: the only place where qdiscs follow from conditions.
 
 A kernel without links of its own has a chain of qdiscs for each direction, with handles that never change:
 

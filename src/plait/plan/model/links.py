@@ -20,7 +20,7 @@ _FRAME = DEFAULT_MTU + ETHERNET_HEADER
 
 @dataclass(frozen=True)
 class PacketEffect(Attribute):
-    """What a direction does by chance to a share of its packets; it annotates a field `.._ratio` of `LinkDirection`.
+    """An effect on a random share of a direction's packets; it annotates a field `.._ratio` of `LinkDirection`.
 
     The field of the scenario, the option of netem and the word of `tc` have the same name without `_ratio`. The
     attribute is that of a `plait_link` (`kernel/links/plait_link.h`).
@@ -63,7 +63,7 @@ class LinkDirection(Record):
     jitter_distribution: str | None = None
     """None: uniform."""
     jitter_factor_ns: U32 = Field(default=0, exclude_if=lambda value: not value)
-    """What the kernel multiplies by a value of the distribution; half the width if it is uniform."""
+    """The factor by which the kernel multiplies a value of the distribution; half the width if it is uniform."""
     in_order: bool = Field(default=False, exclude_if=lambda value: not value)
     """No packet overtakes an earlier one, however their delays differ."""
     loss_ratio: float = 0.0

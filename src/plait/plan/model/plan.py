@@ -53,7 +53,7 @@ Hook = Literal["ingress", "egress"]
 RouteKind = Literal["unicast", "unreachable"]
 SideName = Literal["client", "server"]
 LinksAs = Literal["chain", "device"]
-"""What an engine makes of a link: two veth pairs with qdiscs and redirects, or a `plait_link`."""
+"""The form of a link in an engine: two veth pairs with qdiscs and redirects, or a `plait_link`."""
 
 
 class Machine(Record):
@@ -217,7 +217,7 @@ class Event(Record):
     name: str
     """The name in the table `events`: `link_down`, `endpoint_add`, .."""
     subject: str
-    """What the event changes, for the column `node` of that table: a link (`h1-s1`), a direction (`h1->s1`), a node."""
+    """The changed object, for the column `node` of that table: a link (`h1-s1`), a direction (`h1->s1`), a node."""
     text: str
     """The label of its mark in figures: `h1-s1: 2 Mbit/s`. Empty: no mark (a step of a trace)."""
     actions: tuple[Action, ...]

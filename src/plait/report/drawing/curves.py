@@ -102,7 +102,7 @@ def _near(box: Box, curve: Curve, apart: float) -> bool:
 
 @dataclass
 class Room:
-    """What is drawn already, and the bounds of the drawing."""
+    """The boxes and curves that are drawn already, and the bounds of the drawing."""
 
     width: float
     height: float

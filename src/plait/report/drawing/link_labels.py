@@ -1,4 +1,4 @@
-"""What a link does, in a few words for drawings and tables: every condition, and each direction where they differ."""
+"""The label of a link in drawings and tables: every condition, and each direction where they differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What varies in a study, as figures see it: settings as numbers with units, steps, and cases that fall into panels."""
+"""The factors of a study for figures: settings as numbers with units, steps, and cases that fall into panels."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Factor:
 
     @property
     def name(self) -> str:
-        """What it is called on axes."""
+        """Its name on axes."""
         return short_name(self.setting, self.parts)
 
     @property

@@ -1,4 +1,4 @@
-"""What figures over several axes show of each case: a metric, or its ratio to the case that it is compared with.
+"""The values of cases in figures over several axes: a metric, or its ratio to the case that it is compared with.
 
 Where a study varies the transport, that is MPTCP over TCP; else, of MPTCP alone, over what the best path allows.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 FROM_ZERO = 0.25
 """The axis of panels begins at zero unless all values are above this part of the greatest one."""
 _LEAST_SPAN = 0.01
-"""What the axis of panels spans at least, as a part of the greatest value."""
+"""The least span of the axis of panels, as a part of the greatest value."""
 
 
 @dataclass(frozen=True)

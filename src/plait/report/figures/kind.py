@@ -1,4 +1,4 @@
-"""What a kind of figure is: when a report has it, its panels, its data as a table, and the caption of its marks.
+"""A kind of figure: when a report has it, its panels, its data as a table, and the caption of its marks.
 
 Each kind is one object in a file of its own below `kinds`; `selection` lists them, and all else iterates over them.
 """
@@ -131,7 +131,7 @@ class FigureKind:
     table: Callable[[FigureRequest, Content], TableRows]
     """The data behind the figure in base units, one observation a row, below a row of names."""
     caption: Callable[[FigureRequest, Content], str]
-    """What the marks of the figure mean; `study_figures` adds the other words."""
+    """The meaning of the figure's marks; `study_figures` adds the other words."""
     selected: Callable[[Content], list[FigureRequest]] = _none
     """The figures of this kind that follow from what varies."""
     completed: Callable[[FigureRequest, Content], FigureRequest] = _unchanged
@@ -139,7 +139,7 @@ class FigureKind:
     heading: Callable[[FigureRequest], str] = _metric_of
     """The metric to name above the figure; nothing where its panels have titles."""
     note: Callable[[FigureRequest, Content], str] = without_words
-    """What a file says above its panels: what all cases have that it shows."""
+    """The note of a file above its panels: the settings that all its cases share."""
     shows_trials: bool = False
     """It shows single trials; otherwise, different networks have panels of their own."""
 

@@ -1,4 +1,4 @@
-"""What the specifications of all kinds have in common: layers of marks, scales of levels, and dots of trials."""
+"""Parts of the specifications of all kinds: layers of marks, scales of levels, and dots of trials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each varied setting does in a figure: which one runs along the axis, which has colours, and which has panels.
+"""The role of each varied setting in a figure: axis, colours or panels.
 
 A case is one value of each setting. A figure of many cases is readable when each setting has one of these roles, and
 no label repeats all of them. `plait.report.figures.networks` sets different networks apart before.

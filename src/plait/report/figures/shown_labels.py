@@ -1,4 +1,4 @@
-"""What cases are called in a figure of some of a study's cases: by what distinguishes these, and the rest once."""
+"""Labels of cases in a figure of some of a study's cases: the settings that differ, and the common ones once."""
 
 from __future__ import annotations
 

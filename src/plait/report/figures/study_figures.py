@@ -48,9 +48,9 @@ class DrawnFigure:
     metric: str
     """The title of its metric; empty where panels have titles."""
     marks: str
-    """What its marks mean, in plait's words."""
+    """The meaning of its marks, in plait's words."""
     note: str = ""
-    """What its file says above the panels."""
+    """The note of its file above the panels."""
     pages: tuple[int, ...] = (1,)
     """The number of panels in each of its files."""
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from plait.results.read import StudyData
 
 _CODE = re.compile("`([^`]+)`")
-"""What a description has between backticks: a command, or a field."""
+"""Text between backticks in a description: a command, or a field."""
 MOST_FLOWS = 4
 """Of more flows, those that lost most are explained; `plait explain --flow` explains any."""
 LEAST_SHARE = 0.01

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 PNG_PPI = 300.0
-"""What journals ask for."""
+"""The resolution that journals require."""
 FORM = 6
 """Grows when the same figure is drawn otherwise: what an earlier version left in the cache is not used."""
 _FAMILY = FONT.partition(",")[0]

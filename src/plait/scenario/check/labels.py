@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from plait.scenario.names import LinkName
 
 _BEHIND = re.compile(r"((?:#[1-9][0-9]{0,3})*)(?:~[1-9][0-9]{0,3})?$", re.ASCII)
-"""What follows the nodes in the name of a path: numbers of parallel links, and of a path over the same links."""
+"""The end of a path's name, after the nodes: numbers of parallel links, and of a path over the same links."""
 _PART = re.compile(r"(?:\.[0-9]{1,4})*(?:\.c[0-9]{1,2}|\.back)?", re.ASCII)
-"""What follows the name of an entry in the names of its flows."""
+"""The end of a flow's name, after the name of its entry."""
 
 
 def check_labels(scenario: ScenarioModel, links: Mapping[str, LinkName]) -> Iterator[FieldMistake]:

@@ -34,7 +34,7 @@ class VariedValue:
 
 
 Row = dict[str, VariedValue]
-"""What a case sets, by the names under `vary`."""
+"""The values that a case sets, by the names under `vary`."""
 
 
 def fields_of(row: Row) -> Row:

@@ -38,7 +38,7 @@ class Override:
     value: Any
     """In the form of a file: mappings, lists, and text for quantities."""
     label: str
-    """What set it, as people wrote it: `--set repeat=3`, or `repeat=3` in Python."""
+    """Its origin, as people wrote it: `--set repeat=3`, or `repeat=3` in Python."""
 
 
 @dataclass(frozen=True)

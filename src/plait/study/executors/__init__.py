@@ -1,1 +1,1 @@
-"""What carries out the trials of a study: threads, or any `concurrent.futures.Executor`."""
+"""Executors of the trials of a study: threads, or any `concurrent.futures.Executor`."""

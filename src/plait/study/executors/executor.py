@@ -33,7 +33,7 @@ _LOOK_S = 0.25
 
 @dataclass(frozen=True)
 class StudyWork:
-    """What a study gives to its executor."""
+    """The data that a study gives to its executor."""
 
     engines: Mapping[str, Engine]
     """The engines by name."""
@@ -57,7 +57,7 @@ class TrialExecutor(Protocol):
 
     @property
     def title(self) -> str:
-        """What runs the trials, for messages: `2 local jobs`."""
+        """The name of the executor in messages: `2 local jobs`."""
 
     @property
     def cautions(self) -> tuple[Caution, ...]:

@@ -42,7 +42,7 @@ class FuturesExecutor:
 
     @property
     def title(self) -> str:
-        """What runs the trials."""
+        """The name of the executor in messages."""
         return type(self._executor).__name__
 
     @property

@@ -33,7 +33,7 @@ class LocalExecutor:
 
     @property
     def title(self) -> str:
-        """What runs the trials."""
+        """The name of the executor in messages."""
         return f"{self._jobs} local job{'s' * (self._jobs != 1)}"
 
     def __enter__(self) -> Self:

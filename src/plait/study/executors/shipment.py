@@ -1,4 +1,4 @@
-"""What a worker needs before its first trial: engines, files by content, and the sentinel's data to compare with."""
+"""A worker's data before its first trial: engines, files by content, and the sentinel's data to compare with."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MachineFacts:
-    """What must agree between plait and its workers."""
+    """The facts that must be equal for plait and its workers."""
 
     plait_version: str
     machine: str
@@ -45,7 +45,7 @@ def facts() -> MachineFacts:
 
 @dataclass(frozen=True)
 class Shipment:
-    """What a worker needs before its first trial. It can be pickled, and has no content of files."""
+    """The data that a worker needs before its first trial. They can be pickled, and contain no files."""
 
     name: str
     """Hash of everything in it: a worker prepares itself once for each name."""

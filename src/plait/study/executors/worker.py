@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reply:
-    """What a worker returns for a batch: results, or why there are none."""
+    """A worker's answer for a batch: results, or why there are none."""
 
     worker: str
     missing: tuple[str, ...] = ()

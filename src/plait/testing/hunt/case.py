@@ -83,7 +83,7 @@ class HuntEvent(_HuntPart):
 
 
 class HuntCase(_HuntPart):
-    """What one guest plays."""
+    """The network, connections and events of one guest."""
 
     hunt: Literal[1] = 1
     """The version of the format."""

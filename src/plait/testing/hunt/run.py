@@ -93,7 +93,7 @@ class _Seen(BaseModel):
 
 
 class _PlayerReport(BaseModel):
-    """What the guest's side prints."""
+    """The output of the guest's side."""
 
     model_config = ConfigDict(extra="forbid", strict=False)
     violations: Annotated[list[_Seen], Field(max_length=8)]

@@ -42,7 +42,7 @@ class Fault:
 
 @dataclass
 class HuntTotals:
-    """What a hunt did."""
+    """The result of a hunt."""
 
     cases: int = 0
     virtual_s: int = 0

@@ -61,7 +61,7 @@ class ShardResult:
     seed: int
     subtests: list[tap.Subtest]
     output: str
-    """What the suite printed."""
+    """The output of the suite."""
     wall_s: float
     virtual_s: float
     tested: bool

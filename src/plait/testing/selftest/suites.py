@@ -51,7 +51,7 @@ def missing_tools() -> list[str]:
 
 @dataclass(frozen=True)
 class SuiteShard:
-    """What one guest runs: a suite, or the group of its subtests that a letter selects."""
+    """The work of one guest: a suite, or the group of its subtests that a letter selects."""
 
     suite: str
     letter: str | None = None

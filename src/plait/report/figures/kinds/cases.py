@@ -48,7 +48,7 @@ GOLDEN = 0.618034
 
 @dataclass(frozen=True)
 class _Look:
-    """What the layers share: labels and choices by case, the metric, its divisor, and where the left part ends."""
+    """Properties of all layers: labels and choices by case, the metric, its divisor, and where the left part ends."""
 
     names: dict[str, str]
     picks: dict[str, int]

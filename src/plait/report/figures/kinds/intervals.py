@@ -36,7 +36,7 @@ _MOST_CASES = 240
 
 @dataclass(frozen=True)
 class _Panel:
-    """What the panels of one figure share."""
+    """The properties that the panels of one figure share."""
 
     roles: Roles
     metric: str

@@ -46,7 +46,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Key:
-    """What several charts share so that one key serves them all."""
+    """The series that several charts share, so that one key serves them all."""
 
     entries: tuple[tuple[str, str], ...]
     """Label and colour token of each entry."""
@@ -58,7 +58,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Frame:
-    """What several charts share, so that they can be compared: the length of the time axis, and units and tops."""
+    """Common scales of several charts, which make them comparable: the length of the time axis, and units and tops."""
 
     seconds: float
     goodput_divisor: float

@@ -30,7 +30,7 @@ LOGARITHMIC = 30
 
 @dataclass(frozen=True)
 class Sweep:
-    """What is swept: the setting, its value at each case in `unit`, and the label of each case's line."""
+    """A swept setting: its value at each case in `unit`, and the label of each case's line."""
 
     setting: str
     unit: str
@@ -43,7 +43,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Scale:
-    """What the panels of one figure share: the unit and top of the metric's axis, and the lines' order."""
+    """The scale that the panels of one figure share: the unit and top of the metric's axis, and the lines' order."""
 
     divisor: float
     unit: str

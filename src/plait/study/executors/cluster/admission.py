@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MEMORY = "plait-memory"
 """The resource that guests use, in MiB."""
 WORKER_MIB = 400
-"""What a worker's own process needs of its memory."""
+"""The memory that a worker's own process needs."""
 _UNLIMITED_MIB = 1 << 20
 _PREPARE_S = 600
 """How long a worker may take to get the files and to run the sentinel."""
@@ -34,7 +34,7 @@ _PREPARE_S = 600
 
 @dataclass(frozen=True)
 class _WorkerOffer:
-    """What an admitted worker offers."""
+    """The resources of an admitted worker."""
 
     threads: int
     memory_mib: int

@@ -53,7 +53,7 @@ class ClusterExecutor:
 
     @property
     def title(self) -> str:
-        """What runs the trials."""
+        """The name of the executor in messages."""
         return f"the Dask cluster {self._connection.cluster}"
 
     @property

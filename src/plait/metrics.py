@@ -45,11 +45,11 @@ class Metric:
     """One metric of a trial, or of its flows, paths, programs, groups of flows or link directions."""
 
     name: str
-    """Without its owner; it ends in its unit, and `N` stands for a number."""
+    """Its name without the owner. It ends in the unit; `N` is any number."""
     title: str
     """On axes and headings of figures."""
     traffic: tuple[str, ...]
-    """The kinds of flows that have it; `probe` stands for echo requests."""
+    """The kinds of flows that have it; `probe` means echo requests."""
     computed: str
     """How, in a few words, or by which function of `analysis.metrics`; docs/reference/results.md has the formulas."""
     _: KW_ONLY

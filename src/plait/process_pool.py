@@ -32,7 +32,7 @@ _ENDS_S = 10.0
 
 
 class _Process:
-    """One further process; it answers one request at a time, whoever asks."""
+    """One further process; it answers one request at a time, of any caller."""
 
     def __init__(self, modules: Sequence[str] = ()) -> None:
         """Start the process, which imports these modules (OSError)."""
@@ -74,7 +74,7 @@ class _Process:
         return self._process.poll() is None
 
     def kill(self) -> None:
-        """End the process, whatever it does."""
+        """End the process, even if it is busy."""
         self._process.kill()
 
     def wait(self) -> None:

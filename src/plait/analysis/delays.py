@@ -1,4 +1,4 @@
-"""How the delays of a trial's messages are distributed: for each kind of them the share that took at most so long."""
+"""The distribution of the delays of messages in a trial: for each kind, the share of messages by delay."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from plait.plan.model.plan import Plan
 
 Points = tuple[tuple[float, float], ...]
-"""(delay in us, share of the messages that took at most so long) pairs, both growing."""
+"""Pairs (delay in us, share of the messages with at most this delay), both growing."""
 
 POINTS = 200
-"""Number of quantiles, at equal distances, that stand for more messages; minimum and maximum are always kept."""
+"""Number of quantiles, at equal distances, that represent more messages, including minimum and maximum."""
 
 
 def distributions(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str, Points]:

@@ -140,7 +140,7 @@ class FactorEffect(ClosedRecord):
     """Corrected for the number of effects on this metric, in its network."""
     margin: float
     verdict: Literal["depends", "same", "unclear"]
-    """`same`: whatever the level, the metric is the same within the margin."""
+    """`same`: with all levels, the metric is the same within the margin."""
     partial_eta2: float
     """Share of the variance of effect and error that is the effect's."""
     sentence: str

@@ -1,7 +1,7 @@
 """Series over time of one trial: goodput, round-trip time and window of each subflow, queues of links.
 
 Times are seconds from the start of the first flow. Long series are reduced to means over equal bins, so that a
-figure stays small whatever the length of the trial.
+figure stays small also for long trials.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`plait store`: lists what plait keeps in the user's cache, and removes what nobody has used for long."""
+"""`plait store`: lists the entries of the user's cache, and removes those unused for long."""
 
 from __future__ import annotations
 

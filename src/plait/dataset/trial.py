@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 TRIALS = "trials"
 RUNNING_TRIAL = "trial.json"
-"""The file in the job folder of a running trial that names its case and number, for whoever watches the study."""
+"""The file in the job folder of a running trial that names its case and number, for views of the running study."""
 _NUMBER = re.compile(r"[0-9]{3}|[1-9][0-9]{3,8}")
 
 

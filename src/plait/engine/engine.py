@@ -71,7 +71,7 @@ class Engine(Protocol):
     name: str
     """The name that the user selects it by."""
     repeatable: bool
-    """Whether the same plan gives the same bytes. plait then keeps trials in the store, and else observes each anew."""
+    """Whether the same plan gives the same bytes; plait keeps trials in the store only then."""
     clock: Clock
     """The clock of the times in the tables: virtual time, or the clock of this machine or of real hosts."""
     max_jobs: int | None

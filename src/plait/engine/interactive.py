@@ -1,4 +1,4 @@
-"""A guest that accepts orders and emits output frames: the interface that prompts use, whatever engine runs it."""
+"""An interactive guest: it accepts commands and emits output frames. Prompts use this interface with every engine."""
 
 from __future__ import annotations
 

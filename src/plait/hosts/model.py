@@ -1,7 +1,7 @@
 """The records of hosts.yaml: destinations of SSH, addresses by link, and limits.
 
-The file is the only source of destinations and addresses. A scenario cannot name any, so that nobody's scenario sends
-traffic to a host that the user did not write down.
+The file is the only source of destinations and addresses. A scenario cannot name any: a stranger's
+scenario sends no traffic to a host that the user did not list.
 """
 
 from __future__ import annotations

@@ -39,7 +39,9 @@ class Prompt(cmd.Cmd):
         "Commands: NODE COMMAND, NODE (a shell in the node), nodes, links, net, dump, pingall,\n"
         "iperf, link, help, exit."
     )
-    doc_header = "Commands (NODE COMMAND runs COMMAND in NODE; names of nodes stand for their addresses):"
+    doc_header = (
+        "Commands (NODE COMMAND runs COMMAND in NODE, with the addresses of nodes instead of their names):"
+    )
 
     def __init__(self, view: NetworkView, path: Path, environment: Sequence[tuple[str, str]]) -> None:
         """`path`: the socket of the network; `view`: the view of its plan."""

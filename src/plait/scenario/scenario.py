@@ -1,4 +1,4 @@
-"""The validated scenario: generators replaced by the fields they stand for, and all parts consistent."""
+"""The validated scenario: its generators are expanded to fields, and all its parts are consistent."""
 
 from __future__ import annotations
 

@@ -93,12 +93,12 @@ class FlowJob(Record):
 
     @property
     def certain_bytes(self) -> int:
-        """The bytes that it sends whatever happens."""
+        """The bytes that it certainly sends."""
         return 0
 
     @property
     def certain_bps(self) -> float:
-        """The rate that it sends at whatever happens, in bit/s; 0 if congestion control decides."""
+        """Its constant sending rate in bit/s; 0 if congestion control decides the rate."""
         return 0
 
     @property

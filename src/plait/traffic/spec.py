@@ -120,7 +120,7 @@ class FlowSpec(Part):
     """Initial path: a link of the connecting host, or the address to connect to. Default: the first."""
     paths: Annotated[list[list[str]], Field(max_length=9), BeforeValidator(_paths)] = []
     """Explicit paths as lists of nodes from `from` to `to`: the first for the initial subflow, the others for further
-    subflows. The name of a link may stand between two nodes."""
+    subflows. The name of a link may be between two nodes."""
     bind: str | None = None
     """Address to connect from, or its link."""
     connect: str | None = None

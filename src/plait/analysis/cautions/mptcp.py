@@ -1,7 +1,7 @@
 """Problems of MPTCP in one trial, as data: fallbacks, refused or unanswered joins, unused announcements.
 
 The kernel's counters say that something happened and why, its events and samples say when. Counters are those of a
-node: they can be laid to a flow only where the flow is the only one of MPTCP there, and are left out otherwise.
+node: plait attributes them to a flow only if no other MPTCP flow uses the node, and omits them otherwise.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Observation:
     """When it was seen: exactly for events and handshakes, else by the first sample that shows it; null: unknown."""
     flow: str = field(default="", compare=False)
     reasons: tuple[str, ...] = field(default=(), compare=False)
-    """The counters that tell why, client first: `h1 MPCapableFallbackSYNACK`."""
+    """The counters that give the reason, client first: `h1 MPCapableFallbackSYNACK`."""
 
 
 def findings(plan: Plan, tables: Tables) -> list[Observation]:
@@ -129,7 +129,7 @@ def _named(flow: Flow, counted: Counters, meanings: Mapping[str, str]) -> tuple[
 
 
 def _fallback(flow: Flow, row: Mapping[str, object], events: pl.DataFrame, counted: Counters) -> Observation:
-    """In the handshake when the client's kernel never told of an MPTCP connection, else when a sample showed it."""
+    """Return a fallback: at the handshake if the client reported no MPTCP connection, else at the first sample."""
     at_server = (pl.col("node") == flow.client.netns) & (pl.col("remote_port") == flow.server.port)
     created = events.filter((pl.col("event") == "created") & at_server)
     connected = row["connected_us"]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 REMEDIES = {
     "FLOW_FAILED": "its figures are missing, not zero; look at the trial's events and logs",
     "FELL_BACK": "its figures are those of TCP on one path; look for what strips or changes MPTCP's options on the way",
-    "JOIN_REFUSED": "look for what stands between these addresses: a middlebox, no listener, no route, a limit",
+    "JOIN_REFUSED": "look for the cause between these addresses: a middlebox, no listener, no route, a limit",
     "JOIN_UNANSWERED": "look for what drops packets between these addresses: a cut link, a firewall, no way back",
     "SUBFLOW_CLOSED": "see reset_reason and error in the trial's events",
     "ADD_ADDR_UNUSED": "raise the client's add_addr_accepted and subflows (see `plait lint`)",

@@ -60,7 +60,7 @@ def case_label(name: str, settings: Mapping[str, Any]) -> str:
 
 @lru_cache(maxsize=64)
 def _fields(keys: tuple[str, ...]) -> tuple[tuple[str, bool], ...]:
-    """Return the name of each field in words, and whether its values can stand without it."""
+    """Return the name of each field in words, and whether its values are clear without it."""
     ends = [short_name(key) for key in keys]
     alone = len(keys) == 1 and keys != ("transport",)
     return tuple(

@@ -3,7 +3,7 @@
 A multicommodity flow (Ahuja, Magnanti, Orlin, Network Flows, ch. 17), solved exactly as a linear programme:
 
     maximise   sum over flows f of payload_f * v_f
-    such that  at every node, what comes in of f goes out again, but for v_f at its sender and its receiver
+    so that   at every node, what comes in of f goes out again, but for v_f at its sender and its receiver
                over every link direction the sum over flows is at most its rate
                v_f is at most what the links allow f alone
 

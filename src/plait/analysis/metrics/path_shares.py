@@ -172,7 +172,7 @@ def _fed_paths(counts: Sequence[Sequence[int]]) -> Iterator[set[int]]:
 
 
 def _observed(flow: Flow, receiver: str, tables: Mapping[str, pl.DataFrame]) -> Metrics:
-    """Return the part of the stream that whoever reads k paths can hold at most, for each k below their number.
+    """Return the largest part of the stream that an observer of k paths can hold, for each k below their number.
 
     All that arrived counts, also after the sender's end.
     """

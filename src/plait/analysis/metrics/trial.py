@@ -281,7 +281,7 @@ def _retransmits(
 
 
 def _in_plans_order(plan: Plan, counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Return what paths carried; those between programs in the order of the plan, wherever a connection began."""
+    """Return the bytes of each path; paths between programs have the order of the plan in both directions."""
     names = [path.name for peers in plan.peers for path in peers.paths]
     return sorted(counts.items(), key=lambda item: names.index(item[0]) if item[0] in names else len(names))
 

@@ -297,7 +297,7 @@ def require_debugger(kernel: Kernel) -> None:
 def _invite_debugger(guest: Guest, kernel: Kernel, folder: Path) -> None:
     """Stop the guest, write the script with which gdb attaches to it, and report the command to type.
 
-    User-Mode Linux is a process, so gdb(1) attaches to it like to any other. A virtual clock stands while that process
+    User-Mode Linux is a process, so gdb(1) attaches to it like to any other. The virtual clock stops while that process
     is stopped: breakpoints and the time that a person needs change nothing in the guest.
     """
     guest.suspend()

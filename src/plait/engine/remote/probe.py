@@ -39,7 +39,7 @@ _BYTES = 64
 
 @dataclass(frozen=True)
 class LineProbe:
-    """A plan of short connections, and the numbers of the real flows that they stand for."""
+    """A plan of short connections, and the numbers of the real flows that they represent."""
 
     plan: Plan
     flows: tuple[Flow, ...]
@@ -128,7 +128,7 @@ def _probe(plan: Plan, flows: list[Flow], pairs: Mapping[int, Pair], *, joins: b
 
 
 def _application(flow: Flow, *, joins: bool) -> Request | Stream | Udp:
-    """Return what stands for the traffic of a flow."""
+    """Return the short connections that represent the traffic of a flow."""
     if flow.transport == "udp":
         return Udp(packet_bytes=_BYTES, interval_ns=_GAP_US * 1000, count=20, drain_us=PROBE_US - JOIN_US)
     count = JOIN_US // _GAP_US if joins else 2

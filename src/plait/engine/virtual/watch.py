@@ -46,7 +46,7 @@ class TrialLimits:
     """Additional time per namespace until virtual time starts: many times what creating one takes."""
 
     def patience_s(self, namespaces: int, *, is_booted: bool) -> float:
-        """Return how long virtual time may stand still: longer while the agent sets up a large network."""
+        """Return the timeout for virtual time that does not advance: longer while the agent sets up a large network."""
         return self.stall_s + (0.0 if is_booted else self.node_s * namespaces)
 
 

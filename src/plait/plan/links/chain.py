@@ -115,7 +115,7 @@ def chained(plan: Plan) -> set[str]:
 
 
 def qdiscs(direction: LinkDirection, *, bucket_frames: int = 2) -> tuple[Qdisc, ...]:
-    """Return the chain of a direction, each parent before its child; the bucket of its rate holds so many frames."""
+    """Return the chain of a direction, each parent before its child; the bucket of its rate holds `frames` frames."""
     netem = _qdisc(direction.ifname, "root", "1:", _netem(direction))
     if direction.rate_bps is None:
         return (netem,)
@@ -185,7 +185,7 @@ def _seed(qdisc: Qdisc) -> dict[str, object]:
 
 
 def _is_line(first: LinkDirection, later: Iterable[LinkDirection]) -> bool:
-    """Return whether one netem can stand for the bucket and the queue of a direction, whose conditions these are."""
+    """Return whether one netem can replace the bucket and the queue of a direction with these conditions."""
     if first.rate_bps is None or first.queue_packets is None or first.duplicate_ratio:
         return False  # Linux refuses a netem that duplicates beside another one
     if first.manager is not None or first.trace is not None or first.baseline_bps is not None:

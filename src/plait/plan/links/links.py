@@ -51,7 +51,7 @@ def redirects(link: TopologyLink) -> Iterator[Redirect]:
 
 
 def place(port: Port, rtts_ns: dict[str, int]) -> ShapedInterface:
-    """Return the interface that stands for the direction which leaves its node by `port`.
+    """Return the interface of the direction that leaves its node by `port`.
 
     `rtts_ns` is the largest base RTT of the paths by link direction; for a link that no path crosses, its own
     RTT counts.

@@ -20,7 +20,7 @@ U32_MAX = 2**32 - 1
 
 @dataclass(frozen=True)
 class ShapedInterface:
-    """The interface in `wire` that stands for a direction, and the units of its queue."""
+    """The interface in `wire` of a direction, and the units of its queue."""
 
     ifname: str
     frame_bytes: int

@@ -42,7 +42,7 @@ class VethEnd(Record):
 
 
 class LinkDirection(Record):
-    """One direction of a link: its conditions, and the interface in `wire` that stands for it.
+    """One direction of a link: its conditions, and its interface in `wire`.
 
     A `rate_bps` of None is an unlimited rate; such a link has no queue. At most one of `queue_packets` and
     `queue_bytes` is set.
@@ -86,7 +86,7 @@ class LinkDirection(Record):
     burst_bytes: U64 | None = None
     """The size of the token bucket."""
     trace: Replay | None = Field(default=None, exclude_if=lambda value: value is None)
-    """The recorded delivery opportunities that stand for the rate."""
+    """The recorded delivery opportunities, which replace the rate."""
     frame_bytes: U32 = Field(default=_FRAME, exclude_if=lambda value: value == _FRAME)
     """The longest frame, as `tc` counts it."""
     seed: U64 = Field(default=0, exclude_if=lambda value: not value)

@@ -1,4 +1,4 @@
-"""Which nodes of a large network one box stands for, and in which columns the boxes stand.
+"""Group the nodes of a large network into boxes, and arrange the boxes in columns.
 
 Hosts that have the same neighbours over the same links are one box, and links between the same boxes are one line. Of
 a network that is larger still, all nodes that are alike form one box: nodes of a role that have equally many links to

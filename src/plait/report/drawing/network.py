@@ -1,7 +1,7 @@
 """The drawing of the network: nodes, links with all their conditions, and the paths of the flows in their colours.
 
 It is written as SVG by hand: a dozen boxes and curves whose colours the page can set by theme. Nothing covers
-anything: links run around nodes, and a label that finds no free place beside its link stands below the drawing, by a
+anything: links run around nodes, and a label that finds no free place beside its link is below the drawing, with a
 number.
 """
 
@@ -267,7 +267,7 @@ def _labels(
 
 
 def _beside(drawn_link: _DrawnLink, geometry: _Geometry, room: Room) -> tuple[list[str], Box | None]:
-    """Return the lines of a label, and where they stand: on the outer side of the link; None without room."""
+    """Return the lines of a label and their box on the outer side of the link; None without room."""
     (x1, y1), (x2, y2) = drawn_link.curve.ends[0], drawn_link.curve.ends[-1]
     outer = y2 if abs(y2 - geometry.centre) > abs(y1 - geometry.centre) else y1
     outer_end = [share for share in ALONG if (share >= 0.5) == (outer == y2)]

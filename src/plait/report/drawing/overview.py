@@ -150,7 +150,7 @@ def _links(count: int) -> str:
 
 
 def _multiplicities(lines: Sequence[BoxLine]) -> list[str]:
-    """Return what a line stands for where it is not a link between each two nodes of its boxes."""
+    """Return the label of a line that is not a link between each two nodes of its boxes."""
     rows = []
     side_by_side = {line.parallel for line in lines if line.parallel > 1}
     if len(side_by_side) == 1:

@@ -79,7 +79,7 @@ def block(x: float, top: float, lines: Sequence[str], colours: Mapping[str, str]
 
 
 def badge(x: float, y: float, number: int, colours: Mapping[str, str]) -> str:
-    """Return the number of a link whose label stands elsewhere."""
+    """Return the number of a link whose label is below the drawing."""
     circle = (
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="8.5" fill="{colours["surface"]}" stroke="{colours["muted"]}" '
         f'stroke-width="1"/>'

@@ -134,7 +134,7 @@ def labels_without(cases: Sequence[NamedCase], settings: Sequence[str]) -> dict[
 def label_of_levels(remaining: Sequence[Factor]) -> list[str]:
     """Return the label of each case by its levels of these factors: `wifi-lte, cubic`, or `Rate 10 Mbit/s`.
 
-    A level that is a word stands without the name of its factor, unless that would not say what it is.
+    A level that is a word has no name of its factor in front, unless the word alone is ambiguous.
     """
     if not remaining:
         return []

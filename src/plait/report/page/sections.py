@@ -96,7 +96,7 @@ def _explained(flow: FlowExplanation) -> dict[str, object]:
 
 
 def share_view(share: Share, flow: FlowExplanation) -> dict[str, str]:
-    """Return a part of a flow's time in words, and how it stands out: as good, as a named cause, or as a small one."""
+    """Return a part of a flow's time in words, and its emphasis: as good, as a named cause, or as a small one."""
     harmless = share.cause in HARMLESS
     part = percent(share.time, 2)
     return {

@@ -82,7 +82,7 @@ class _Grid:
 
 
 def together(schema: str, panels: Sequence[Spec], width_mm: float, note: str = "") -> Spec:
-    """Return several panels as one chart, `width_mm` wide, with one key above all; `note` stands above the key."""
+    """Return several panels as one chart, `width_mm` wide, with one key above them, and `note` above the key."""
     total = width_mm * PIXELS_PER_MM
     drawn = [for_paper(panel, inside=True) for panel in panels]
     axes = [[channel_of(panel, channel) for panel in drawn] for channel in ("x", "y")]

@@ -73,7 +73,7 @@ _BOUND = 8.5
 _GAP = 4
 """Pixels between the boxes of two rows."""
 NARROW_MM = 120.0
-"""In a narrower figure no numbers stand beside the points: they would cover others."""
+"""A narrower figure has no numbers beside the points, because they would cover others."""
 _NEAR = 4
 """Pixels by which a figure may differ from its width before it is scaled."""
 _BESIDE = 62
@@ -100,7 +100,7 @@ def width_in_mm(text: str, paper: _Paper) -> float:
 
 
 def fitted(spec: Spec, width_mm: float, note: str = "") -> Spec:
-    """Return one chart laid out to be `width_mm` wide, axes and labels included; `note` stands above it."""
+    """Return one chart laid out to be `width_mm` wide, including axes and labels, with `note` above it."""
     width = width_mm * PIXELS_PER_MM
     (drawn,) = with_readable_cells(
         [for_paper(spec, numbers=width_mm >= NARROW_MM)], width - _beside(spec) - 12
@@ -414,7 +414,7 @@ def key_lines(panels: Sequence[Spec], width: float) -> int:
 def for_paper(spec: Spec, *, inside: bool = False, numbers: bool = True) -> Spec:
     """Return the chart without what only answers a pointer.
 
-    `inside` another one it does not name its language; without `numbers` none stand beside its points.
+    `inside` another one it does not name its language; without `numbers` it has none beside its points.
     """
     copy = deepcopy(spec)
     if inside:

@@ -69,7 +69,7 @@ class ReadySpec(Part):
     log: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
     """A line of its output contains this text."""
     within: Patience = Duration(30 * 10**9)
-    """Timeout: the trial fails if the program is not ready so long after its start."""
+    """Timeout: the trial fails if the program is not ready within this time after its start."""
 
     @model_validator(mode="after")
     def _require_one_condition(self) -> Self:

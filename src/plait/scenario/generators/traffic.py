@@ -1,4 +1,4 @@
-"""Entries that stand for several: traffic generators, and groups of programs.
+"""Entries that expand to several: traffic generators, and groups of programs.
 
     permutation: {seed: 1, hosts: "*", each: ENTRY}     every host sends to one other and receives from one other
     pairs: {from: "sender*", to: "receiver*", each: ENTRY}   the first to the first, the second to the second, ..

@@ -87,7 +87,7 @@ def _block(line: str, begin: StringMark, at: StringMark) -> str:
         )
         return _colon_before_bracket(line[: at.column]) or nothing
     if line[: at.column].strip():
-        return "this stands behind a complete value; put the whole value in quotes, or remove this"
+        return "this follows a complete value; put the whole value in quotes, or remove this"
     if at.column == begin.column:
         return (
             "entries with `- ` and fields are mixed here; indent these below the field to which they belong"

@@ -40,7 +40,7 @@ _ROUNDS = 5
 """Validations: fields, entries without wrong fields, parts against each other, and that without wrong parts."""
 MAX_SHOWN = 100
 MAX_COMPARED = 64
-"""plait compares so many values of a varied field with each other; of longer lists, only their texts."""
+"""The most values of a varied field that plait compares as values; of longer lists it compares the texts."""
 
 
 def parse(text: str, source: str, overrides: Sequence[str | Override | Choice] = ()) -> Scenario:

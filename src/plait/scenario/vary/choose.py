@@ -42,6 +42,6 @@ def choose_case(requested: str, names: Sequence[str]) -> str:
 
 
 def _parts_of(name: str) -> set[str]:
-    """Return what may stand for a part of a case's name: `scheduler=minrtt`, and `minrtt`."""
+    """Return the accepted spellings of a part of a case's name: `scheduler=minrtt`, and `minrtt`."""
     parts = name.split(",")
     return {*parts, *(part.partition("=")[2] for part in parts if "=" in part)}

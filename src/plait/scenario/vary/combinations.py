@@ -135,7 +135,7 @@ def _without(scenario: Scenario, crossed: list[Row]) -> list[Row]:
         left = [row for row in kept if not _fits(row, excluded)]
         if len(left) == len(kept) and not any(_fits(row, excluded) for row in crossed):
             settings = ", ".join(f"{key}={'|'.join(map(str, values))}" for key, values in case.items())
-            remedy = "write the values as they stand in the names of cases (`plait plan`)"
+            remedy = "write the values as in the names of cases (`plait plan`)"
             raise FieldMistakesError((("vary", "exclude", i), f"no case has {settings[:120]}; {remedy}"))
         kept = left
     if not kept:

@@ -40,7 +40,7 @@ SHORTHANDS = {
     "congestion_control": "tcp.congestion_control",
     "scheduler": "mptcp.scheduler",
 }
-"""Short names under `vary`, and the path of the field that each stands for."""
+"""Short names under `vary`, and the path of the field of each."""
 _FIELDS = (*SHORTHANDS, "engine", "kernel")
 """Fields that plait treats apart, so that no named factor may have their names."""
 _FACTOR = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}", re.ASCII)
@@ -48,7 +48,7 @@ _LEVEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}", re.ASCII)
 
 
 def field_path(name: str) -> str:
-    """Return the path of the field that a name under `vary` stands for; `h1-s1.rate` is that of a link."""
+    """Return the path of the field of a name under `vary`; `h1-s1.rate` is a field of a link."""
     first, dot, _ = name.partition(".")
     if dot and "-" in first:
         return f"network.links.{name}"

@@ -129,7 +129,7 @@ def _record(path: Path, archive: zipfile.ZipFile) -> BundleRecord:
 
 
 def _made_by(content: bytes) -> object:
-    """Return the version of plait that a record names, whatever else it has."""
+    """Return the version of plait that a record names; ignore its other fields."""
     try:
         record = json_of(content)
     except ValueError:

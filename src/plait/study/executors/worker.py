@@ -189,7 +189,7 @@ def keep(file: ShippedFile, content: bytes) -> None:
 
 
 def prune(in_use: AbstractSet[str], limit: int = MOST_BYTES, now: float | None = None) -> None:
-    """Remove the files that were not used for longest, until those that nobody uses have at most `limit` bytes.
+    """Remove the least recently used files, until the unused ones have at most `limit` bytes.
 
     Keeps the files `in_use`, by SHA-256, and what was used within a day before `now`. Ignores a cache that plait cannot
     read or write.

@@ -21,7 +21,7 @@ _LEAST_BUFFER = 32_768
 _LEAST_BUFFER_OF_PIECES = 524_288
 """The least receive buffers, and that of connections with a program that writes small pieces.
 
-With smaller ones a connection of 6.12.117 often stands still for ever (see `_linux_stands_still` in run.py)."""
+With smaller ones a connection of 6.12.117 often stalls for ever (see `_linux_stands_still` in run.py)."""
 _BUFFERS = (_LEAST_BUFFER, 131_072, 524_288, 6 << 20)
 _MTUS = (1500, 1500, 1500, 1400, 1280, 576, 9000)
 _UNEQUAL_MTUS = (1500, 1400, 1280, 576, 4000, 9000)

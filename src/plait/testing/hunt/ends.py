@@ -54,7 +54,7 @@ class End:
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def connect(self) -> None:
-        """Note that the connection stands; raise OSError if it failed."""
+        """Note that the connection is established; raise OSError if it failed."""
         assert self.socket is not None
         code = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if code:

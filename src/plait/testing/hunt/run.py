@@ -1,7 +1,7 @@
 """Plays a case in a guest, and judges what it reports by the invariants.
 
     bytes     what a side receives is what the other one sent, once and in order
-    progress  a connection with a usable subflow does not stand still for 30 s after the last event
+    progress  a connection with a usable subflow does not stall for 30 s after the last event
     error     a connection fails only if an event happened
     sockets   no socket is left half an hour after the last one was closed
     counters  counters of both sides add up
@@ -231,7 +231,7 @@ def judge(output: bytes, case: HuntCase, version: str) -> CaseResult:
 
 
 def _linux_stands_still(sightings: _Seen, version: str, *, fell_back: bool) -> bool:
-    """Return whether it is Linux itself, without a fault of what is under test, that stands still.
+    """Return whether Linux itself stalls the connection, without a fault of the code under test.
 
     Linux before 7 does, once the memory of segments beyond a gap exceeds the receive buffer. It then leaves all others
     in the subflows, also the one that fills the gap, wakes nobody, and discards none (`mptcp_data_ready`). Small

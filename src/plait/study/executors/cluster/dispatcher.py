@@ -137,7 +137,7 @@ class Dispatcher:
         self._running = asyncio.create_task(self._run())
 
     async def end(self) -> None:
-        """End all of it. Batches that run on a worker end there, and nobody gets their results."""
+        """End all of it. Batches that run on a worker end there, and plait discards their results."""
         if self._running is not None:
             self._running.cancel()
             await asyncio.wait([self._running])

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 Trial = TypeVar("Trial")
 
 DECIDING_LINES = 2
-"""Of an error, the reason and the place of the fault; what follows (a stack, last lines of logs) differs by seed."""
+"""The first lines of an error: its reason and its place; the rest (a stack, last lines of logs) differs by seed."""
 
 
 def failed_alike(failed: Iterable[tuple[Trial, str]]) -> list[tuple[list[Trial], str]]:

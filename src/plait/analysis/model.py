@@ -40,9 +40,9 @@ class PublishedGoodput(ClosedRecord):
     """The published goodput of a case, in bit/s."""
 
     goodput_bps: float | None = None
-    """Of all flows together."""
+    """The sum of all flows."""
     each_bps: dict[str, float] = {}
-    """Of each flow of a group, by the group's name."""
+    """The goodput of each flow of a group, by the group's name."""
 
 
 class Exclusion(ClosedRecord):
@@ -135,7 +135,7 @@ class FactorEffect(ClosedRecord):
     epsilon: float
     """Greenhouse and Geisser's correction for unequal covariances."""
     p_value: float
-    """Of F, or of the sign flips that `test` names."""
+    """The p value of F, or of the sign flips that `test` names."""
     p_holm: float
     """Corrected for the number of effects on this metric, in its network."""
     margin: float

@@ -23,7 +23,7 @@ Metrics = dict[str, float | None]
 
 PERCENTILES = {"queueing_delay_p50_us": 0.5, "queueing_delay_p95_us": 0.95, "queueing_delay_p99_us": 0.99}
 MOST_DIRECTIONS = 32
-"""Of a network with more link directions that have a rate, only the table has each of them."""
+"""The most link directions with a rate that have metrics of their own; of larger networks, only the table has them."""
 
 
 def queue_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:

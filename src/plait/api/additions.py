@@ -50,7 +50,7 @@ class Addition:
     replaced: tuple[AdditionRecord, ...]
     """Earlier additions with the same names, which plait has removed."""
     tried: dict[str, str]
-    """For each name, a sentence on a transfer of 1 MB over two paths with it."""
+    """By name, a sentence on a transfer of 1 MB over two paths with it."""
 
 
 def add(path: Path, kernel: Kernel, agent: Path) -> Addition:

@@ -61,13 +61,13 @@ InsecureOption = Annotated[
     typer.Option(
         "--insecure",
         rich_help_panel=_WORKERS,
-        help="Accept a Dask cluster without TLS (tcp://HOST:PORT): everyone who reaches its ports can run code as you",
+        help="Accept a Dask cluster without TLS (tcp://HOST:PORT): anyone who can reach its ports can run code as you",
     ),
 ]
 ShardOption = Annotated[
     str | None,
     typer.Option(
-        metavar="I/N", rich_help_panel=_WORKERS, help="Run every N-th trial only, from the I-th one on"
+        metavar="I/N", rich_help_panel=_WORKERS, help="Run only every N-th trial, starting with the I-th"
     ),
 ]
 ProgressOption = Annotated[

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
-app = typer.Typer(cls=Verbs, help="List what plait keeps in its cache, and prune it.", no_args_is_help=True)
+app = typer.Typer(cls=Verbs, help="List and prune the entries of the cache.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -56,7 +56,9 @@ PartOption = Annotated[
         show_default="those without *",
     ),
 ]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would go, and remove nothing")]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Show the entries to remove, and remove nothing")
+]
 
 
 @app.command("prune")
@@ -67,9 +69,9 @@ def prune(
     part: PartOption = None,
     dry_run: DryRunOption = False,
 ) -> int:
-    """Remove what was not used for long from the cache.
+    """Remove entries of the cache that are unused for long.
 
-    Result folders stay. A running study goes on: what it misses, it runs again.
+    Result folders stay. A running study continues, and runs again the trials that it misses.
     """
     from plait.api.storage import age_s, chosen_parts, entries, remove, to_remove, without_needed
     from plait.cache import cache_root

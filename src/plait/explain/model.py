@@ -26,7 +26,7 @@ class Share(_ExplanationRecord):
     where: tuple[str, ...] = ()
     """The link directions, paths or hosts that the cause affects, the most affected first."""
     reason: str | None = None
-    """Of `subflow-never` and `subflow-late`: a key of `reasons.REASON_TEXTS` or `reasons.LATE_TEXTS`.
+    """For `subflow-never` and `subflow-late`: a key of `reasons.REASON_TEXTS` or `reasons.LATE_TEXTS`.
 
     Of `head-of-line`: `queues` if the paths differ by their queues only. Of `receive-window` and `send-buffer`:
     `autotuning` if the kernel kept the buffer below its maximum; `window-scaling` if that is off."""
@@ -146,7 +146,7 @@ class FlowExplanation(_ExplanationRecord):
     basis: Literal["time", "messages"] = "time"
     """Whether `time` of a share is a share of the flow's time or of its messages."""
     delivery: Delivery | None = None
-    """Of streams, requests, pages and UDP; null for a flow that sends as fast as possible."""
+    """The delivery of messages of streams, requests, pages and UDP; null for a flow that sends as fast as possible."""
     paths: tuple[PathAccount, ...]
     kernel: KernelTimes | None
     moments: tuple[Moment, ...] = ()

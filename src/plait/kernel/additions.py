@@ -60,7 +60,7 @@ class AdditionRecord(BaseModel):
     file: str
     """The name of the source file in this folder."""
     sha256: str
-    """Of the content of the source."""
+    """The SHA-256 of the source's content."""
     schedulers: tuple[str, ...]
     congestion_controls: tuple[str, ...]
     added_at: str

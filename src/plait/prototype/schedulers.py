@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class _MinRtt(Scheduler):
-    """Of the paths with room in their window, the one with the lowest smoothed RTT.
+    """Choose the path with the lowest smoothed RTT among those with room in their window.
 
     Lowest RTT first (Paasch et al., CSWS 2014).
     """

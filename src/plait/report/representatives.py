@@ -59,13 +59,13 @@ class Representative:
     explained: tuple[FlowExplanation, ...]
     """Why its flows were not faster."""
     distributions: dict[str, Points]
-    """Of the delays of its messages, by what they are of; empty when it has none."""
+    """The distributions of its messages' delays, by the kind of message; empty when it has none."""
     by_name: TrialSeries | None = None
     """The series with names, for data that programs read; None where nothing has a label."""
     labels: StudyLabels | None = None
     """The labels of nodes."""
     value: float | None = None
-    """Of the main metric, in this trial; None if it was not measured."""
+    """The value of the main metric in this trial; None if it was not measured."""
 
 
 def representatives(study: StudyData, summary: Summary) -> list[Representative]:

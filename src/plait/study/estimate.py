@@ -51,7 +51,7 @@ _MAX_CREDIBLE = math.log(1e6)
 _MAX_SAMPLED_CASES = 40
 _UNLIMITED_BPS = 1e9
 _SEGMENT_BITS = 8 * DEFAULT_MTU
-"""For the rate under random loss (Mathis, Semke, Mahdavi, Ott, CCR 27(3), 1997); other estimates are no closer."""
+"""The segment of the rate under random loss (Mathis, Semke, Mahdavi, Ott, CCR 27(3), 1997)."""
 _ACKS = 0.5
 """ACK frames per data frame; Linux acknowledges every second one."""
 

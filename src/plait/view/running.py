@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MOST_RUNNING = 8
 """Running trials that are shown."""
 MOST_BYTES = 8 << 20
-"""Of a table of a running trial; beyond that its goodput is not shown until it ends."""
+"""The largest table of a running trial that plait reads; beyond it, the goodput appears when the trial ends."""
 POINTS = 80
 _IN_MEMORY = re.compile(r"/proc/[0-9]+/fd/[0-9]+")
 """The target of the link that `GuestFolder.mount` makes."""

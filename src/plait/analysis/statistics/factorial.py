@@ -32,7 +32,7 @@ class _EffectTest:
     statistic: float
     """F."""
     degrees: tuple[float, float]
-    """Of freedom, already multiplied by `epsilon`."""
+    """Degrees of freedom, already multiplied by `epsilon`."""
     epsilon: float
     """The correction by Greenhouse and Geisser; 1 with two levels."""
     p_value: float

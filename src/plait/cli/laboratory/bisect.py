@@ -29,11 +29,11 @@ def command(
     scenario: ScenarioArgument,
     *,
     tree: Annotated[Path, typer.Option(metavar="DIR", help="Git tree of Linux")],
-    good: Annotated[str, typer.Option(metavar="REV", help="Commit whose value is good")],
-    bad: Annotated[str, typer.Option(metavar="REV", help="Later commit whose value is worse")],
-    metric: Annotated[str, typer.Option(metavar="NAME", help="Metric to judge by")] = "goodput_bps",
+    good: Annotated[str, typer.Option(metavar="REV", help="Commit with a good value")],
+    bad: Annotated[str, typer.Option(metavar="REV", help="Later commit with a worse value")],
+    metric: Annotated[str, typer.Option(metavar="NAME", help="Metric to compare")] = "goodput_bps",
     worse_by: Annotated[
-        str, typer.Option(metavar="SHARE", help="Least difference between both commits")
+        str, typer.Option(metavar="SHARE", help="Smallest change that counts as worse")
     ] = "2%",
     seeds: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Seeds for each commit")] = 10,
     most_seeds: Annotated[

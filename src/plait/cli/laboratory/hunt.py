@@ -33,7 +33,7 @@ def command(
     minutes: Annotated[
         float, typer.Option(metavar="M", min=0.01, max=10_000, help="Minutes to search")
     ] = _MINUTES,
-    seed: Annotated[int, typer.Option(metavar="S", min=0, help="First seed")] = 1,
+    seed: Annotated[int, typer.Option(metavar="S", min=0, help="Seed of the first case")] = 1,
     faults: Annotated[
         int, typer.Option(metavar="N", min=1, max=100, help="End after N different faults")
     ] = 1,

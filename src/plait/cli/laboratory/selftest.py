@@ -58,7 +58,7 @@ def command(
     ] = None,
     kernel: KernelOption = None,
     seeds: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Number of seeds")] = 1,
-    seed: Annotated[int, typer.Option(metavar="S", min=0, help="First seed")] = 1,
+    seed: Annotated[int, typer.Option(metavar="S", min=0, help="First of the seeds")] = 1,
     jobs: GuestsOption = None,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write JUnit XML")] = None,
     tap: Annotated[bool, typer.Option("--tap", help="Print TAP instead of the table")] = False,

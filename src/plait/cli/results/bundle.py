@@ -24,7 +24,7 @@ def command(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Folder where the scenario's relative file names start",
+            help="Folder that relative file names in the scenario start from",
             show_default="that of the scenario's file",
         ),
     ] = None,

@@ -32,7 +32,9 @@ def command(
     flow: Annotated[str | None, typer.Option(metavar="NAME", help="Explain only this flow")] = None,
     trial: Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, help="Explain this trial", show_default="a representative one"),
+        typer.Option(
+            metavar="N", min=0, help="Number of the trial to explain", show_default="a representative one"
+        ),
     ] = None,
     verify: Annotated[
         bool,

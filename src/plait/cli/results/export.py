@@ -65,10 +65,13 @@ CaseOption = Annotated[
 ]
 TrialOption = Annotated[
     int | None,
-    typer.Option(metavar="N", min=0, help="Trial of the case", show_default="all in tables, else 0"),
+    typer.Option(
+        metavar="N", min=0, help="Number of the trial to export", show_default="all in tables, else 0"
+    ),
 ]
 FlowOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Flow, for iperf3 and flent", show_default="the only one")
+    str | None,
+    typer.Option(metavar="NAME", help="Flow to export as iperf3 or flent", show_default="the only one"),
 ]
 PartitionOption = Annotated[
     _Partition,

@@ -20,7 +20,7 @@ def command(
         str, typer.Option(metavar="WIDTH", help="Width of the figures: page, column, or 40 to 400 (mm)")
     ] = "page",
     style: Annotated[
-        Style, typer.Option(help="Publisher whose widths of page and column, and fonts, the figures have")
+        Style, typer.Option(help="Publisher whose fonts, page width and column width the figures use")
     ] = "plain",
     columns: ColumnsOption = None,
     json_output: SummaryJson = False,

@@ -51,7 +51,7 @@ class PausingGuest(InteractiveGuest):
         """Why plait ended the guest, if it did."""
         self._orders_sent = self._orders_removed = 0
         self._orders_before_ready = deque([0])
-        """For each READY that is still to arrive: the number of orders sent before it."""
+        """The number of orders sent before each READY that is still to arrive."""
         self._pending_readies = 1  # until the first pause
         self._next_slice = time.monotonic()
         self._standstill = Standstill(self._next_slice)

@@ -17,7 +17,7 @@ NETEM_SCALE = 8192
 PARETO_SHAPE = 3.0
 """As in iproute2: a shape with a finite variance and a heavy tail."""
 NORMAL_SHARE = 0.25
-"""Of paretonormal, as in iproute2: the sum of a quarter of a normal and three quarters of a Pareto distribution."""
+"""The share of the normal distribution in paretonormal, as in iproute2; the rest is a Pareto distribution."""
 _LARGEST = 32767
 
 

@@ -20,7 +20,7 @@ _SEGMENTS = {
     "ack": "tcp flags & syn == 0 meta length < 100",
     "data": "tcp flags & syn == 0 meta length >= 100",
 }
-"""For nft, which has no expression for the payload: short segments count as segments without one."""
+"""The conditions of nft, which has no expression for the payload: short segments count as segments without one."""
 
 
 def middleboxes(link: TopologyLink) -> Iterator[Middlebox]:

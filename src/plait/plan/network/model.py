@@ -126,7 +126,7 @@ class Segment:
 
     wires: list[TopologyLink] = field(default_factory=list)
     depth: dict[str, int] = field(default_factory=dict)
-    """Of each switch in the tree; the first switch is the root."""
+    """The depth of each switch in the tree; the first switch is the root."""
     up: dict[str, Port] = field(default_factory=dict)
     """The port of each switch that leads towards the root."""
     second: bool = False

@@ -23,7 +23,7 @@ BRIDGE = "br0"
 FOR_GROUPS = "01:00:00:00:00:00/01:00:00:00:00:00"
 """Broadcast and multicast: the first transmitted bit of the address is set."""
 _BUCKETS = 64
-"""For a number of ports that is not a power of two; of 9 ports, the most used one gets at most a sixteenth too much."""
+"""Buckets if the number of ports is no power of two; of 9 ports, the busiest one gets at most a sixteenth too much."""
 
 
 class Fabric:

@@ -21,7 +21,7 @@ DEFAULT_BUFFER_MAX = 212_992
 CONGESTION_CONTROL = "net/ipv4/tcp_congestion_control"
 SCHEDULER = "net/mptcp/scheduler"
 HASH_SEED = "net/ipv4/fib_multipath_hash_seed"
-"""For both families. Without it, all routers of one kernel would share a seed and make the same choices."""
+"""The seed of ECMP, for both families. Without it, all routers of one kernel would make the same choices."""
 _DERIVED = "derived"
 """A placeholder for a seed that follows from the trial's."""
 _HASH_BY_FIELDS, _FIVE_TUPLE = 3, 0b110111

@@ -35,7 +35,7 @@ class NodeBox:
     role: str
 
     column: int = -1
-    """Of a place that a line passes; such a box is not drawn."""
+    """The column of the box. Boxes for places that a line passes are not drawn."""
     called: tuple[str, ...] = ()
     """The labels of its nodes; without any, their names."""
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 FEW_NODES = 16
 FEW_PATHS = 24
-"""Of more nodes or paths an overview is drawn."""
+"""A network with more nodes or paths than these has an overview instead of a drawing."""
 MOST_ROWS = 20
 """Most boxes in a column: more would not fit on a page. Then a box holds all nodes that are alike."""
 MOST_KINDS = 12

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _CODE = re.compile("`([^`]+)`")
 """Text between backticks in a description: a command, or a field."""
 MOST_FLOWS = 4
-"""Of more flows, those that lost most are explained; `plait explain --flow` explains any."""
+"""The page explains at most this many flows, those that lost most; `plait explain --flow` explains any."""
 LEAST_SHARE = 0.01
 MOST_SHARES = 6
 

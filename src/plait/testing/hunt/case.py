@@ -77,7 +77,7 @@ class HuntEvent(_HuntPart):
     connection: _Number = 0
     side: Side = "client"
     link: _Number = 0
-    """Of the subflow to destroy, the link that goes down, or the endpoint."""
+    """The link of the subflow to destroy or of the endpoint, or the link that goes down."""
     for_ms: Annotated[int, Field(ge=0, le=3000)] = 0
     """How long the link is down."""
 
@@ -88,7 +88,7 @@ class HuntCase(_HuntPart):
     hunt: Literal[1] = 1
     """The version of the format."""
     seed: int = Field(default=1, ge=0, le=2**31)
-    """Of the guest's random numbers."""
+    """The seed of the guest's random numbers."""
     scheduler: _Name = "default"
     congestion_control: _Name = "cubic"
     receive_buffer: int = Field(default=6 << 20, ge=4096, le=64 << 20)

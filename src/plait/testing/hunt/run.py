@@ -89,7 +89,7 @@ class _Seen(BaseModel):
     kind: Literal["bytes", "progress", "error"]
     text: Annotated[str, Field(max_length=2000)]
     memory_full: bool = False
-    """Of a standstill: what the receiver could not pass on yet fills its receive buffer."""
+    """Whether a stalled receiver's buffer is full of data that it cannot pass on yet."""
 
 
 class _PlayerReport(BaseModel):

@@ -12,7 +12,9 @@ import pytest
 from fake_plans import FakeFlow, fake_plan
 from plait.analysis.compare.studies import compare_studies
 from plait.analysis.labels.cases import case_label, labels, short_label
+from plait.analysis.labels.labelled import labelled
 from plait.analysis.labels.study_labels import StudyLabels, labels_in
+from plait.plan.links.changes import link_changes
 from plait.report import build
 from plait.report.figures.axes import factors
 from plait.report.terminal.explanation import show_explanation
@@ -21,6 +23,7 @@ from plait.results.explain import explain_study, for_people
 from plait.results.read import read_study
 from plait.view.site import StudySite
 from result_folders import FakeCase, two_paths, write_study
+from scenario_samples import direct, plan_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,6 +49,15 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "study.json").write_text(json.dumps(about), encoding="utf-8")
     build(folder)
     return folder
+
+
+def test_changes_of_a_link_with_a_label_name_the_directions_of_the_labelled_plan() -> None:
+    """The explanation of such a trial failed: it looked for the changed direction under its name."""
+    links = "a-b: {rate: 5mbit, label: DSL}, a-b#2: {rate: 5mbit}"
+    plan = plan_of(direct(links), "events=[{at: 2s, set: {a-b: {delay: 9ms}}}]")
+    called, _ = labelled(plan, {}, StudyLabels(links={"a-b": "DSL"}))
+    changes = [(change.before.name, change.now.name, change.now.delay_ns) for change in link_changes(called)]
+    assert changes == [(name, name, 9_000_000) for name in ("DSL (a->b)", "DSL (b->a)")]
 
 
 def test_the_drawing_of_the_network_has_labels_of_nodes_links_and_paths(study: Path) -> None:

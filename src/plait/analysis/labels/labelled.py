@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from plait.plan.model.links import ChangeLink
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from plait.analysis.labels.study_labels import StudyLabels
-    from plait.plan.model.plan import Flow, Path, Plan
+    from plait.plan.model.links import LinkDirection
+    from plait.plan.model.plan import Event, Flow, Path, Plan
 
     Tables = Mapping[str, pl.DataFrame]
 
@@ -30,17 +33,12 @@ def labelled(plan: Plan, tables: Tables, labels: StudyLabels) -> tuple[Plan, Tab
         link.model_copy(
             update={
                 "name": named[link.name],
-                "directions": tuple(d.model_copy(update={"name": named[d.name]}) for d in link.directions),
+                "directions": tuple(_direction(direction, named) for direction in link.directions),
             }
         )
         for link in plan.links
     )
-    events = tuple(
-        event.model_copy(
-            update={"subject": named.get(event.subject, event.subject), "text": _mark(event.text, named)}
-        )
-        for event in plan.events
-    )
+    events = tuple(_event(event, named) for event in plan.events)
     buckets = tuple(
         bucket.model_copy(update={"directions": tuple(named.get(name, name) for name in bucket.directions)})
         for bucket in plan.buckets
@@ -94,6 +92,22 @@ def _names(plan: Plan, labels: StudyLabels) -> dict[str, str]:
         for link in plan.links
         for d in link.directions
     }
+
+
+def _event(event: Event, named: Mapping[str, str]) -> Event:
+    """Return an event whose subject, mark and changed directions have labels."""
+    actions = tuple(
+        action.model_copy(update={"direction": _direction(action.direction, named)})
+        if isinstance(action, ChangeLink)
+        else action
+        for action in event.actions
+    )
+    subject, text = named.get(event.subject, event.subject), _mark(event.text, named)
+    return event.model_copy(update={"subject": subject, "text": text, "actions": actions})
+
+
+def _direction(direction: LinkDirection, named: Mapping[str, str]) -> LinkDirection:
+    return direction.model_copy(update={"name": named[direction.name]})
 
 
 def _flow(flow: Flow, labels: StudyLabels, named: Mapping[str, str]) -> Flow:

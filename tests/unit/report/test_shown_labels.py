@@ -60,6 +60,12 @@ def test_changes_of_a_link_with_a_label_name_the_directions_of_the_labelled_plan
     assert changes == [(name, name, 9_000_000) for name in ("DSL (a->b)", "DSL (b->a)")]
 
 
+def test_a_path_over_one_link_has_the_label_of_the_link_unless_it_has_its_own() -> None:
+    called = StudyLabels(links={"a-b": "DSL", "a-b#2": "LTE"}, paths={"a-b#2": "Mobile"})
+    assert [called.path(name) for name in ("a-b", "a-b#2", "a-s-b")] == ["DSL", "Mobile", "a-s-b"]
+    assert called.metric_owner("bulk1.a-b") == "bulk1: DSL"
+
+
 def test_the_drawing_of_the_network_has_labels_of_nodes_links_and_paths(study: Path) -> None:
     svg = (study / "figures/network.svg").read_text(encoding="utf-8")
     for words in ("My &lt;i&gt;phone", "The server", "Wi-Fi &amp; more: ", "first way: ", "second way: "):

@@ -43,8 +43,8 @@ class StudyLabels(BaseModel):
         return self.links.get(name, name)
 
     def path(self, name: str) -> str:
-        """Return what to call a path."""
-        return self.paths.get(name, name)
+        """Return what to call a path; one over a single link has the name of this link, and its label."""
+        return self._paths.get(name, name)
 
     def flow(self, name: str) -> str:
         """Return what to call a flow: `Backup`, and `Backup 2` for the second of an entry with that label."""
@@ -64,16 +64,20 @@ class StudyLabels(BaseModel):
 
     def metric_owner(self, owner: str) -> str:
         """Return what to call the part before a metric's name: a flow, a path, a flow and its path, or a direction."""
-        if owner in self.paths or owner in self.flows:
-            return self.paths.get(owner) or self.flows[owner]
+        if owner in self._paths or owner in self.flows:
+            return self._paths.get(owner) or self.flows[owner]
         for flow in sorted(self._flow_names(owner), key=len, reverse=True):
             return f"{self.flow(flow)}: {self.path(owner[len(flow) + 1 :])}"
         source, arrow, target = owner.partition(ARROW)
         return self.direction("", owner, source, target.partition("#")[0]) if arrow else self.flow(owner)
 
+    @property
+    def _paths(self) -> Mapping[str, str]:
+        return {**self.links, **self.paths}
+
     def _flow_names(self, owner: str) -> Iterable[str]:
         """Return beginnings of a text that a path with a label follows."""
-        return (owner.removesuffix(f".{path}") for path in self.paths if owner.endswith(f".{path}"))
+        return (owner.removesuffix(f".{path}") for path in self._paths if owner.endswith(f".{path}"))
 
 
 def labels_in(scenario: object) -> StudyLabels:

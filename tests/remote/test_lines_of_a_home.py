@@ -78,3 +78,33 @@ def test_a_line_whose_packets_leave_through_another_one_is_refused_with_the_comm
     assert "w2: packets from its address 192.168.2.2 to 198.51.100.2 leave through w1" in output
     assert "sudo ip rule add from 192.168.2.2 table 102" in output
     assert "sudo ip route add default via 192.168.2.1 dev w2 table 102" in output
+
+
+def test_what_a_line_does_to_mptcp_and_to_full_packets_is_named(tmp_path: Path) -> None:
+    strip = "chain inet t c { type filter hook prerouting priority -300; }"
+    reset = "iifname home reset tcp option mptcp"
+    narrow = [
+        ["home", "ip", "link", "set", "w2", "mtu", "1400"],
+        ["isp1", "ip", "link", "set", "core", "mtu", "1480"],
+        ["core", "ip", "link", "set", "isp1", "mtu", "1480"],
+        *(
+            ["isp1", "nft", command]
+            for command in ("add table inet t", f"add {strip}", f"add rule inet t c {reset}")
+        ),
+    ]
+    output = lines_from_home(tmp_path, LINES, "--rate", "30mbit", before=narrow)
+    assert "w1 removes MPTCP's options" in output
+    assert "sudo ip mptcp endpoint add 192.168.2.2 dev w2 subflow" in output
+    first, second = load(tmp_path / "lines.yaml").network.links.values()
+    assert (first.mtu, second.mtu) == (1480, 1400)
+    assert first.middlebox is not None
+    assert second.middlebox is None
+    assert [float(second.conditions(forward=way).rate or 0) for way in (True, False)] == pytest.approx(
+        [4e6, 6e6], rel=0.01
+    )
+
+
+def test_a_closed_port_has_the_command_that_opens_it(tmp_path: Path) -> None:
+    drop = ["vps", "iptables", "-A", "INPUT", "-p", "tcp", "--dport", "5001:5010", "-j", "DROP"]
+    output = lines_from_home(tmp_path, LINES, "--rate", "30mbit", before=[drop])
+    assert "vps: TCP port 5001 is closed: `sudo ufw allow 5001:5010/tcp`" in output

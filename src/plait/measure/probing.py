@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from plait.plan.model.plan import Flow, Machine, Namespace, Network, Plan, Side
 from plait.traffic.udp import Udp
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from plait.engine.remote.spent import Spent
@@ -91,6 +92,8 @@ class LineProber:
         self._trials = 0
         self.zero_us = 0.0
         """When the last trial began, on plait's clock."""
+        self.clock_error_us = 0.0
+        """The bound of the error between the clocks of the hosts in the last trial."""
 
     def send(self, bursts: Sequence[PacketBurst]) -> list[PacketTimes]:
         """Send all `bursts` in one trial, and return their packets.
@@ -99,8 +102,30 @@ class LineProber:
         """
         hosts = list(dict.fromkeys(end.host for burst in bursts for end in (burst.source, burst.target)))
         end_us = max(burst.end_us for burst in bursts) + _OPENING_US + DRAIN_US
+
+        def flows(host: str) -> tuple[Flow, ...]:
+            return tuple(_flow(number, burst, host) for number, burst in enumerate(bursts))
+
+        with self.trial(hosts, flows, end_us, _most_sent(bursts)) as folder:
+            return [_packets(folder, number, burst, end_us) for number, burst in enumerate(bursts)]
+
+    @contextmanager
+    def trial(
+        self,
+        hosts: Sequence[str],
+        flows: Callable[[str], tuple[Flow, ...]],
+        end_us: int,
+        sent_bytes: int,
+        *,
+        sample_us: int = 1_000_000,
+    ) -> Iterator[Path]:
+        """Run one trial, and yield the folder with a subfolder of tables for each host; it is removed afterwards.
+
+        `flows` returns the flows as a host carries them out; a host sends at most `sent_bytes`. Raises TrialError as
+        `send` does.
+        """
         secret = secrets.randbits(53)  # only the hosts of the line know it
-        plans = {host: _plan(host, bursts, end_us, secret) for host in hosts}
+        plans = {host: _plan(host, flows(host), end_us, secret, sample_us) for host in hosts}
         self._spent.check(plans[hosts[0]])
         folder = self._folder / str(self._trials)
         self._trials += 1
@@ -108,10 +133,10 @@ class LineProber:
         sessions = {host: self._sessions[host] for host in hosts}
         zeros = Exchange(sessions, folder, ()).run(plans, lambda _: None)
         self.zero_us = zeros[hosts[0]].ns / 1000
-        self._spent.add_trial(_most_sent(bursts), end_us - DRAIN_US)
-        packets = [_packets(folder, number, burst, end_us) for number, burst in enumerate(bursts)]
+        self.clock_error_us = sum(zero.error_ns for zero in zeros.values()) / 1000
+        self._spent.add_trial(sent_bytes, end_us - DRAIN_US)
+        yield folder
         shutil.rmtree(folder)
-        return packets
 
     def wait(self, seconds: float) -> None:
         """Send nothing for some time."""
@@ -125,16 +150,16 @@ def _most_sent(bursts: Sequence[PacketBurst]) -> int:
     return max(sent.values())
 
 
-def _plan(host: str, bursts: Sequence[PacketBurst], end_us: int, secret: int) -> Plan:
+def _plan(host: str, flows: tuple[Flow, ...], end_us: int, secret: int, sample_us: int) -> Plan:
     return Plan(
         schema_version=1,
         seed=secret,
         machine=Machine(),
-        sample_interval_us=1_000_000,
+        sample_interval_us=sample_us,
         end_us=end_us,
         network=Network(namespaces=(Namespace(name=host, role="host"),), veths=()),
         links=(),
-        flows=tuple(_flow(number, burst, host) for number, burst in enumerate(bursts)),
+        flows=flows,
         monitors=Monitors(),
     )
 

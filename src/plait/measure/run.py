@@ -5,16 +5,17 @@ from __future__ import annotations
 import gzip
 import tempfile
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait.binaries import AGENT
 from plait.engine.remote.spent import Spent
 from plait.engine.remote.ssh import THIS_MACHINE, Connections, HostSession
-from plait.measure.measure import Budget, check_lines, measure
+from plait.measure.crossing import check_ports, crossing_remarks, crossings
+from plait.measure.measure import Budget, check_lines, ends_of, measure
 from plait.measure.probing import LineProber
-from plait.measure.settings import hosts_text, mptcp_text, read_settings, remarks
+from plait.measure.settings import ENABLED, TIMESTAMPS, hosts_text, mptcp_text, read_settings, remarks
 from plait.measure.summary import summary
 from plait.measure.survey import survey
 from plait.measure.written import Surroundings, scenario_text
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from plait.hosts.model import HostsFile
+    from plait.measure.crossing import Crossing
     from plait.measure.model import LineEstimate
     from plait.measure.settings import HostSettings
     from plait.measure.survey import LinesRequest, Survey
@@ -48,17 +50,33 @@ class Measured:
     lines: list[LineEstimate]
     settings: Mapping[str, HostSettings]
     """Of both hosts, by name."""
+    crossed: Mapping[str, Crossing]
+    """By the name of the line."""
+    clock_error_us: float
 
     def scenario(self) -> str:
         """Return the text of the scenario that emulates the lines, with the settings of both hosts."""
         hosts, mptcp = hosts_text(self.settings), mptcp_text(self.survey, self.settings)
-        beside = Surroundings(self.survey.labels, self.survey.client, list(hosts), list(mptcp))
+        clock = f"The clocks of the two hosts were compared to {self.clock_error_us / 1000:.1f} ms."
+        comments = [clock, *self.remarks()]
+        beside = Surroundings(
+            self.survey.labels, self.survey.client, list(hosts), list(mptcp), comments, self.crossed
+        )
         return scenario_text(self.lines, beside)
 
+    def remarks(self) -> list[str]:
+        """Return what does not cross the lines, and what keeps MPTCP from using them, with the remedies."""
+        labels = self.survey.labels
+        crossed = {labels[name]: crossing for name, crossing in self.crossed.items()}
+        return [
+            *crossing_remarks(crossed, self.survey.server, self.survey.request.ports),
+            *remarks(self.survey, self.settings),
+        ]
+
     def table(self) -> str:
-        """Return a row for each line, and remarks on what keeps MPTCP from using them."""
+        """Return a row for each line, and the remarks."""
         rows = summary(self.lines, self.survey.labels, self.survey.client)
-        return "\n".join([rows, *remarks(self.survey, self.settings)])
+        return "\n".join([rows, *self.remarks()])
 
 
 def measured_from_here(request: LinesRequest, notify: Callable[[str], None]) -> Measured:
@@ -77,7 +95,16 @@ def measured_from_here(request: LinesRequest, notify: Callable[[str], None]) -> 
         check_lines(hosts)
         prober = LineProber(sessions, folder, Spent(hosts.limits))
         settings = {name: read_settings(session) for name, session in sessions.items()}
-        return Measured(surveyed, measure(hosts, prober, notify), settings)
+        check_ports(len(surveyed.lines), hosts.hosts[surveyed.server].port_range)
+        notify("all lines: connections, MPTCP, full packets")
+        ends = [ends_of(hosts, name) for name in surveyed.names]
+        timestamps = all(host.values.get(TIMESTAMPS) != "0" for host in settings.values())
+        crossed = dict(zip(surveyed.names, crossings(ends, prober, timestamps=timestamps), strict=True))
+        if any(host.values.get(ENABLED) != "1" for host in settings.values()):
+            crossed = {name: replace(crossing, mptcp=None) for name, crossing in crossed.items()}
+        mtus = {name: crossing.mtu for name, crossing in crossed.items() if crossing.mtu is not None}
+        lines = measure(hosts, prober, notify, mtus)
+        return Measured(surveyed, lines, settings, crossed, prober.clock_error_us)
 
 
 @contextmanager

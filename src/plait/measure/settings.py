@@ -23,13 +23,14 @@ CONGESTION_CONTROL, SCHEDULER, ENABLED = (
     "net/mptcp/scheduler",
     "net/mptcp/enabled",
 )
+TIMESTAMPS = "net/ipv4/tcp_timestamps"
 BUFFERS = ("net/ipv4/tcp_rmem", "net/ipv4/tcp_wmem")
 LINUX_DEFAULTS = {
     "net/ipv4/tcp_ecn": "2",
     "net/ipv4/tcp_notsent_lowat": "4294967295",
     "net/ipv4/tcp_sack": "1",
     "net/ipv4/tcp_slow_start_after_idle": "1",
-    "net/ipv4/tcp_timestamps": "1",
+    TIMESTAMPS: "1",
     "net/ipv4/tcp_window_scaling": "1",
     "net/mptcp/add_addr_timeout": "120",
     "net/mptcp/checksum_enabled": "0",

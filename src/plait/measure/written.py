@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from plait.frames import DEFAULT_MTU, MIN_MTU
 from plait.measure.load import SEEN_PART
 from plait.measure.losses import independent_bound
 from plait.scenario.names import read_link_name
@@ -14,6 +15,7 @@ from plait.scenario.names import read_link_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from plait.measure.crossing import Crossing
     from plait.measure.model import DirectionEstimate, LineEstimate, MeasuredValue
 
 _LEAST_JITTER_US = 100.0
@@ -36,13 +38,14 @@ class Surroundings:
     """The text of `mptcp`."""
     comments: Sequence[str] = ()
     """Sentences about all lines."""
+    crossed: Mapping[str, Crossing] = field(default_factory=dict)
+    """What crosses each line, by the name of the link."""
 
 
 def scenario_text(lines: Sequence[LineEstimate], beside: Surroundings | None = None) -> str:
     """Return the text of a scenario with a link for each line; without `beside`, its hosts have plait's settings."""
     hosts = list(dict.fromkeys(host for line in lines for host in (line.forward.source, line.forward.target)))
     first = lines[0].forward
-    labels = {} if beside is None else beside.labels
     traffic = f"from: {first.source}, to: {first.target}"
     if beside is not None:
         (server,) = set(hosts) - {beside.client}
@@ -56,7 +59,7 @@ def scenario_text(lines: Sequence[LineEstimate], beside: Surroundings | None = N
         "network:",
         *([f"  hosts: [{', '.join(hosts)}]"] if beside is None else beside.hosts),
         "  links:",
-        *(text for line in lines for text in _link(line, hosts, labels.get(line.name))),
+        *(text for line in lines for text in _link(line, hosts, beside)),
         *(() if beside is None else beside.mptcp),
         "traffic:",
         f"  - bulk: {{{traffic}, duration: 10s}}",
@@ -66,17 +69,28 @@ def scenario_text(lines: Sequence[LineEstimate], beside: Surroundings | None = N
     return "\n".join(parts) + "\n"
 
 
-def _link(line: LineEstimate, hosts: Sequence[str], label: str | None) -> Iterator[str]:
+def _link(line: LineEstimate, hosts: Sequence[str], beside: Surroundings | None) -> Iterator[str]:
     yield f"    {line.name}:"
-    if label is not None:
-        yield f"      label: {json.dumps(label)}"
+    if beside is not None:
+        yield f"      label: {json.dumps(beside.labels[line.name])}"
+        yield from _crossed(beside.crossed.get(line.name))
     yield f"      # base RTT {_interval(line.base_rtt_us, _time)}"
     forward = read_link_name(line.name, hosts).a == line.forward.source
     directions = (line.forward, line.backward) if forward else (line.backward, line.forward)
     for name, direction in zip(("forward", "backward"), directions, strict=True):
         yield f"      {name}:"
-        for field, comment in _conditions(direction, line.base_rtt_us):
-            yield f"        {field}  # {comment}" if field else f"        # {comment}"
+        for condition, comment in _conditions(direction, line.base_rtt_us):
+            yield f"        {condition}  # {comment}" if condition else f"        # {comment}"
+
+
+def _crossed(crossing: Crossing | None) -> Iterator[str]:
+    """Yield the MTU if it is no usual one, and a middlebox that removes what the line removes."""
+    if crossing is None:
+        return
+    if crossing.mtu is not None and MIN_MTU <= crossing.mtu != DEFAULT_MTU:
+        yield f"      mtu: {crossing.mtu}  # by the segments of TCP in both directions"
+    if crossing.mptcp is False:
+        yield "      middlebox: {strip: [syn]}  # a connection over this line fell back to TCP"
 
 
 def _conditions(way: DirectionEstimate, rtt: MeasuredValue) -> Iterator[tuple[str, str]]:
@@ -151,7 +165,10 @@ def _rate(way: DirectionEstimate) -> Iterator[tuple[str, str]]:
     if rate.value is not None:
         yield f"rate: {_kbit(rate.value)}", f"{_interval(rate, _mbit)}, of packets that overloaded the line"
     elif rate.low is not None:
-        yield f"rate: {_kbit(rate.low)}", "at least; the packets did not fill the line, so raise limits.rate"
+        yield (
+            f"rate: {_kbit(rate.low)}",
+            "at least; the packets did not fill the line, so raise limits.rate (--rate)",
+        )
     else:
         yield "", "rate: not measured; too few packets arrived"
     bps = rate.value or rate.low

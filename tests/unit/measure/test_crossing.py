@@ -1,0 +1,47 @@
+"""What does not cross a line has a sentence with its remedy, and the scenario repeats what the line does."""
+
+from __future__ import annotations
+
+import pytest
+
+from plait.errors import RequestError
+from plait.measure.crossing import Crossing, check_ports, crossing_remarks
+
+WELL = Crossing(connects=True, mptcp=True, full_packets=True, mtu=1500)
+CLOSED = Crossing(connects=False, mptcp=None, full_packets=True)
+
+
+def remarks_on(**lines: Crossing) -> str:
+    return "\n".join(crossing_remarks(lines, "vps", "5001-5010"))
+
+
+def test_lines_that_carry_all_need_no_words() -> None:
+    assert remarks_on(eth0=WELL, wwan0=WELL) == ""
+
+
+def test_ports_closed_to_all_lines_are_closed_at_the_server() -> None:
+    assert "vps: TCP port 5001 is closed: `sudo ufw allow 5001:5010/tcp`" in remarks_on(
+        eth0=CLOSED, wwan0=CLOSED
+    )
+
+
+def test_a_port_closed_to_one_line_is_blocked_by_that_line() -> None:
+    text = remarks_on(eth0=WELL, wwan0=CLOSED)
+    assert text.startswith("wwan0: no TCP connection to port 5001 of vps")
+    assert "ufw" not in text
+
+
+def test_a_line_that_removes_options_is_named() -> None:
+    stripped = Crossing(connects=True, mptcp=False, full_packets=True, mtu=1500)
+    assert remarks_on(eth0=stripped, wwan0=WELL).startswith("eth0 removes MPTCP's options")
+
+
+def test_a_line_that_loses_full_packets_has_the_command_that_makes_them_smaller() -> None:
+    hole = Crossing(connects=True, mptcp=True, full_packets=False)
+    assert "`sudo ip link set eth0 mtu 1280`" in remarks_on(eth0=hole)
+
+
+def test_too_few_ports_are_refused_with_a_range_that_suffices() -> None:
+    check_ports(5, range(5001, 5011))
+    with pytest.raises(RequestError, match="such as --ports 5001-5012"):
+        check_ports(6, range(5001, 5011))

@@ -14,7 +14,7 @@ import re
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from plait.traffic.kinds import CONNECTIONS, GREEDY, JOBS, TIMED
+from plait.traffic.kinds import COMPLETED, CONNECTIONS, GREEDY, JOBS, TIMED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -137,7 +137,7 @@ IPERF3 = "reported by iperf3"
 
 _METRICS = (
     Metric(
-        "completion_s", "Completion time", ("transfer",), "trial.completion_s", better="less",
+        "completion_s", "Completion time", COMPLETED, "trial.completion_s", better="less",
         owners=("trial", "FLOW", "PROGRAM"), heading="completion time", short="completion", verb="takes",
         superlative="shortest", figure="completion-time",
     ),

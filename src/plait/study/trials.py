@@ -22,7 +22,6 @@ from plait.study.executors.execution import execute
 from plait.study.executors.packed_folder import unpack
 from plait.study.executors.task import TrialTask, pack_plan
 from plait.study.study import TrialOutcome
-from plait.traffic.transfer import Transfer
 from plait.version import __version__
 
 if TYPE_CHECKING:
@@ -201,8 +200,7 @@ class Trials:
 
 def input_names(plan: Plan) -> list[str]:
     """Return the names of the input files that a plan needs."""
-    transfers = [flow.application for flow in plan.flows if isinstance(flow.application, Transfer)]
-    names = [transfer.file.name for transfer in transfers if transfer.file is not None]
+    names = [name for flow in plan.flows for name in flow.application.input_files]
     traces = [side.trace for link in plan.links for side in link.directions]
     names += [trace.file.name for trace in traces if trace is not None]
     names += [file.input for program in plan.programs for file in program.files if file.input is not None]

@@ -60,11 +60,13 @@ class FlowJob(Record):
     MEASURED_DELAY: ClassVar[str | None] = None
     """The start of the names of the metrics of its messages' delays, such as `message_delay`."""
     HEADLINE: ClassVar[str] = "goodput_bps"
-    """The metric that a flow of this kind is about. `completion_s` needs `measured_as` to return `transfer`."""
+    """The metric that a flow of this kind is about. `completion_s` needs `COMPLETES`."""
     NOUNS: ClassVar[tuple[str, str]] = ("messages", "Message delay")
     """The words of sentences for its messages, and for their delay."""
     GREEDY: ClassVar[bool] = False
     """Whether it always has data to send, so that the links limit its goodput."""
+    COMPLETES: ClassVar[bool] = False
+    """Whether it has an end that matters, so that it has a completion time."""
     PACED: ClassVar[bool] = False
     """Whether its messages are due at times that it sets itself, so that it can fall behind."""
     ANSWERS: ClassVar[bool] = False
@@ -75,6 +77,11 @@ class FlowJob(Record):
         """The kind of flow whose metrics it has."""
         kind: str = getattr(self, "kind")  # noqa: B009  # each kind declares it as a literal of its own
         return kind
+
+    @property
+    def input_files(self) -> tuple[str, ...]:
+        """The names of the files in the trial's folder that it reads."""
+        return ()
 
     @property
     def sends_ns(self) -> int | None:

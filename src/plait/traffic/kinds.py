@@ -95,4 +95,6 @@ JOBS = {job.model_fields["kind"].default: job for job in get_args(get_args(Appli
 CONNECTIONS = tuple(kind for kind in JOBS if kind != "udp")
 GREEDY = tuple(kind for kind, job in JOBS.items() if job.GREEDY)
 """The kinds of flows that take what they can get; what others get is no measure of the links."""
+COMPLETED = tuple(kind for kind, job in JOBS.items() if job.COMPLETES)
+"""The kinds of flows that have a completion time."""
 TIMED = tuple(kind for kind, job in JOBS.items() if job.MEASURED_DELAY == "message_delay")

@@ -123,12 +123,18 @@ class Transfer(FlowJob):
     """
 
     GREEDY: ClassVar[bool] = True
+    COMPLETES: ClassVar[bool] = True
     HEADLINE: ClassVar[str] = "completion_s"
 
     kind: Literal["transfer"] = "transfer"
     bytes: Count
     file: File | None = None
     first: First | None = None
+
+    @property
+    def input_files(self) -> tuple[str, ...]:
+        """Its file."""
+        return () if self.file is None else (self.file.name,)
 
     @property
     def certain_bytes(self) -> int:

@@ -23,7 +23,7 @@ from plait.analysis.metrics.windows import second_subflow_s, steady_goodput_bps
 from plait.analysis.queueing import queue_metrics
 from plait.analysis.translation import path_name
 from plait.metrics import CATALOGUE, TrialData
-from plait.traffic.kinds import GREEDY
+from plait.traffic.kinds import COMPLETED, GREEDY
 from plait.traffic.program import Connection
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def completion_s(asked: Sequence[Flow], flows: Mapping[int, Mapping[str, object]
 
     None when there is no transfer, and when any transfer did not complete.
     """
-    rows = [flows.get(flow.id) for flow in asked if flow.measured_as == "transfer"]
+    rows = [flows.get(flow.id) for flow in asked if flow.measured_as in COMPLETED]
     starts, ends = [], []
     for row in rows:
         if row is None or not row["completed"]:
@@ -330,7 +330,7 @@ def _reinjected(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> float | None:
 
 def _duration_s(flow: Flow, row: Mapping[str, object] | None) -> float | None:
     """Return the completion time of one transfer in seconds; None for other flows and unfinished ones."""
-    if flow.measured_as != "transfer" or row is None or not row["completed"]:
+    if flow.measured_as not in COMPLETED or row is None or not row["completed"]:
         return None
     start, end = row["start_us"], row["end_us"]
     return (end - start) / 1e6 if isinstance(start, int) and isinstance(end, int) else None

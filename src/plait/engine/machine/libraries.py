@@ -5,11 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.dynamic import DynamicSegment
-from elftools.elf.elffile import ELFFile
-from elftools.elf.segments import InterpSegment
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -44,10 +39,10 @@ class Libraries:
             if path in self._known:
                 continue
             self._known.add(path)
-            try:
-                interpreter, needed, folders = _facts(path)
-            except (ELFError, OSError, ValueError, LookupError, ArithmeticError):
+            facts = _facts(path)
+            if facts is None:
                 continue  # the machine's kernel will refuse it, and say so
+            interpreter, needed, folders = facts
             if interpreter is not None:
                 self._loader(path, interpreter, required=required)
                 pending += [
@@ -72,8 +67,22 @@ class Libraries:
         return None
 
 
-def _facts(path: Path) -> tuple[str | None, list[str], tuple[str, ...]]:
+def _facts(path: Path) -> tuple[str | None, list[str], tuple[str, ...]] | None:
+    """Return what `_written_facts` returns; None if the file is no ELF file that plait can read."""
+    from elftools.common.exceptions import ELFError  # half of a second on a slow disk, and few trials need it
+
+    try:
+        return _written_facts(path)
+    except (ELFError, OSError, ValueError, LookupError, ArithmeticError):
+        return None
+
+
+def _written_facts(path: Path) -> tuple[str | None, list[str], tuple[str, ...]]:
     """Return the loader of an ELF file, the libraries that it needs, and the folders that it names for them."""
+    from elftools.elf.dynamic import DynamicSegment
+    from elftools.elf.elffile import ELFFile
+    from elftools.elf.segments import InterpSegment
+
     interpreter, needed, folders = None, [], []
     with path.open("rb") as file:
         for segment in ELFFile(file).iter_segments():

@@ -19,7 +19,6 @@ from plait.analysis.cautions.join_time import patience_us, poor_initial
 from plait.explain.cause import FILLED, Array, Cause
 from plait.explain.time.history import copies, work_causes
 from plait.explain.time.path_time import PathTime
-from plait.traffic.transfer import Transfer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -248,11 +247,11 @@ def _is_spare(facts: FlowFacts, path: PathFacts) -> Array:
 
 
 def _all_written(facts: FlowFacts) -> Array:
-    """Return, for each edge, whether a subflow has sent every byte of a transfer, or has it to send."""
+    """Return, for each edge, whether subflows have sent every byte of a flow that completes, or has it to send."""
     flow = facts.flow
     size = facts.row.get("sent_bytes")
     none = np.zeros(len(facts.edges), dtype=bool)
-    if not isinstance(flow.application, Transfer) or not isinstance(size, int):
+    if not flow.application.COMPLETES or not isinstance(size, int):
         return none
     sent = np.sum(
         [

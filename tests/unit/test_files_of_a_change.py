@@ -57,7 +57,7 @@ CHANGES = {
         most=1,
     ),
     "metric": Change(r"\bprobe_loss_ratio\b", most=1),
-    "kind of figure": Change(r"\bheat[_-]map\b|\bHeatMap", most=7),
+    "kind of figure": Change(r"\bheat[_-]map\b|\bHeatMap", most=4),
 }
 
 

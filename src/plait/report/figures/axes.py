@@ -20,6 +20,8 @@ STEPS = 3
 """Least number of values along an axis; fewer are clearer as cases."""
 MANY_POINTS = 5
 """Least number of points that can fill a space; fewer are a list."""
+MOST_CELLS = 400
+"""More cells of a grid would be too small to see."""
 _SWITCHES = {"true", "false", "yes", "no", "on", "off", "none"}
 """Levels that do not say of what they are."""
 _BINARY = (Size, 1024.0, "KiB")
@@ -81,6 +83,16 @@ class Factor:
             return [_plain(number) for number in self.numbers]
         words = [MISSING if value is None else value_words(value) for value in self.given]
         return [word.upper() for word in words] if self.setting == "transport" else words
+
+
+def grid_of(varied: Sequence[Factor]) -> tuple[Factor, Factor] | None:
+    """Return the first two factors that form a grid of at most `MOST_CELLS` cells, the one with more steps first."""
+    pairs = [(x, y) for x in varied for y in varied if x is not y]
+    for x, y in pairs:
+        cells = len(set(zip(x.texts, y.texts, strict=True)))
+        if 1.5 * max(x.steps, y.steps) <= cells <= MOST_CELLS and x.steps >= y.steps:
+            return x, y
+    return None
 
 
 def factors(cases: Sequence[HasSettings]) -> list[Factor]:

@@ -13,6 +13,7 @@ from plait.analysis.labels.cases import case_label
 from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.values import axis_title, bound, scale_of
 from plait.analysis.wording import significant
+from plait.report.figures.axes import grid_of, steps
 from plait.report.figures.kind import number
 from plait.report.figures.roles import panel_labels
 from plait.report.headline import matched
@@ -79,6 +80,12 @@ def cells_of(
     ratio = metric == "best_path_ratio"
     bounds = _bounds(summary, metric, divisor)
     return Cells(axis_title(metric, unit), values, labels, ratio=ratio, divisor=divisor, bounds=bounds)
+
+
+def crossed(content: Content, metric: str) -> tuple[Factor, Factor] | None:
+    """Return the two factors of a grid at whose points `metric` was measured; None without such a grid."""
+    grid = grid_of(steps(content.rows))
+    return grid if grid is not None and cells_of(content.summary, metric, grid) is not None else None
 
 
 def _bounds(summary: Summary, metric: str, divisor: float) -> dict[str, str]:

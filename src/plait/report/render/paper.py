@@ -257,7 +257,7 @@ def with_readable_cells(panels: Sequence[Spec], width: float) -> list[Spec]:
 
 
 def _field_of(layer: Spec) -> str | None:
-    """Return the field of the numbers that a layer writes into cells (`plait.report.figures.kinds.heat_map`)."""
+    """Return the field of the numbers that a layer writes into cells."""
     field: str | None = (
         layer.get("encoding", {}).get("text", {}).get("field") if _mark(layer) == "text" else None
     )

@@ -6,8 +6,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from plait.report.figures.axes import factor_of, factors, steps
-from plait.report.figures.case_values import cells_of, cells_table
+from plait.report.figures.axes import factor_of, factors, grid_of
+from plait.report.figures.case_values import cells_of, cells_table, crossed
 from plait.report.figures.kind import FigureKind, FigureRequest
 from plait.report.figures.marks import SCHEMA, field, levels
 from plait.report.render.theme import LIGHT, luminance
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from plait.report.figures.case_values import Cells
     from plait.report.figures.kind import Content, Spec, TableRows
 
-MOST_CELLS = 400
 CELL = 46
 _EVEN_CONTRAST = 0.179
 """The relative luminance that contrasts with black as much as with white: (L + 0.05)^2 = 1.05 * 0.05."""
@@ -85,22 +84,6 @@ def _cells(request: FigureRequest, content: Content) -> Cells | None:
     if x is None or y is None:
         return None
     return cells_of(content.summary, request.metric, (x, y), request.facets, plain=request.plain)
-
-
-def crossed(content: Content, metric: str) -> tuple[Factor, Factor] | None:
-    """Return the two factors of a grid at whose points `metric` was measured; None without such a grid."""
-    grid = grid_of(steps(content.rows))
-    return grid if grid is not None and cells_of(content.summary, metric, grid) is not None else None
-
-
-def grid_of(varied: Sequence[Factor]) -> tuple[Factor, Factor] | None:
-    """Return the first two factors that form a grid of at most `MOST_CELLS` cells, the one with more steps first."""
-    pairs = [(x, y) for x in varied for y in varied if x is not y]
-    for x, y in pairs:
-        cells = len(set(zip(x.texts, y.texts, strict=True)))
-        if 1.5 * max(x.steps, y.steps) <= cells <= MOST_CELLS and x.steps >= y.steps:
-            return x, y
-    return None
 
 
 def heat_map(summary: Summary, cells: Cells, x: Factor, y: Factor) -> list[Spec]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.report.figures.axes import factors, steps
-from plait.report.figures.case_values import cells_of, cells_table
+from plait.report.figures.case_values import cells_of, cells_table, crossed
 from plait.report.figures.kind import FigureKind, FigureRequest
-from plait.report.figures.kinds.heat_map import crossed
 from plait.report.figures.kinds.sweep import LOGARITHMIC, sweep_of
 from plait.report.figures.marks import SCHEMA, distinct, field, layer, levels, number_axis
 from plait.report.figures.roles import MOST_SERIES, CaseLabels, level_labels, panel_labels

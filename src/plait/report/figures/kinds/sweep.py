@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.values import axis_title, scale_of, show
 from plait.report.figures.axes import Factor, factor_of, factors, labels_without, steps
-from plait.report.figures.case_values import interval_ends, means_of, trials_table
+from plait.report.figures.case_values import crossed, interval_ends, means_of, trials_table
 from plait.report.figures.kind import FigureKind, FigureRequest
-from plait.report.figures.kinds.heat_map import crossed
 from plait.report.figures.marks import SCHEMA, distinct, field, layer, number_axis, what_dots_are, with_dots
 from plait.report.figures.roles import MOST_SERIES, panel_labels
 

@@ -380,10 +380,18 @@ JUDGED_METRICS = tuple(metric.name for metric in _METRICS if metric.better is no
 _PERCENTILE = re.compile(r"(?P<stem>.+)_(?P<unit>s|us)\.(?P<percentile>p\d\d)")
 
 
+_BY_HEADING = {word: metric.name for metric in _METRICS for word in (metric.heading, metric.short) if word}
+
+
 def judged_metric(text: str) -> str:
-    """Return the name of the metric that `judge` means: `page_load_s.p95` is `page_load_p95_s`."""
-    match = _PERCENTILE.fullmatch(text)
-    return text if match is None else "{stem}_{percentile}_{unit}".format(**match.groupdict())
+    """Return the name of the metric that a person means.
+
+    `page_load_s.p95` is `page_load_p95_s`, and `delay p95`, the heading of its column, is `message_delay_p95_us`.
+    """
+    if match := _PERCENTILE.fullmatch(text):
+        return "{stem}_{percentile}_{unit}".format(**match.groupdict())
+    owner, dot, last = text.rpartition(".")
+    return f"{owner}{dot}{_BY_HEADING.get(last, last)}"
 
 
 def is_judged(name: str) -> bool:

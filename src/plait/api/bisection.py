@@ -17,6 +17,7 @@ from plait.errors import KernelBuildError, RequestError, printable
 from plait.kernel.bisect import Answer, Bisection, JudgedCommit, Question
 from plait.kernel.checkout import GitTree
 from plait.kernel.from_tree import TreeRequest, build_tree
+from plait.metrics import judged_metric
 from plait.results.read import read_study
 from plait.scenario.vary.cases import expand
 from plait.study.perform import Options, perform
@@ -88,7 +89,7 @@ def bisect(request: BisectRequest, progress: Progress, report: Callable[[JudgedC
             not differ.
         KernelBuildError, MachineError: git or the build cannot work at all.
     """
-    metric = metric_of(request.metric)
+    metric = metric_of(judged_metric(request.metric))
     if metric is None or metric.better not in ("less", "more"):
         raise RequestError(
             f"--metric {request.metric}: plait knows no such metric to judge by; try goodput_bps"

@@ -108,6 +108,15 @@ def test_a_metric_has_a_smallest_difference_of_interest() -> None:
     assert margins_in(written) == {"page_load_p95_s": 0.02}
     assert margin_of("video.page_load_p95_s", margins_in(written)) == 0.02
     assert margin_of("goodput_bps", margins_in(written)) == 0.01
+
+
+def test_the_heading_of_a_column_names_its_metric() -> None:
+    written = parse(f"{SCENARIO}judge: {{delay p95: 2%, video.goodput: null}}\n", "s.yaml").model_dump(
+        mode="json"
+    )
+    assert judged_in(written) == ("message_delay_p95_us", "video.goodput_bps")
+    with pytest.raises(ScenarioError, match="'goodput' occurs twice"):
+        parse(f"{SCENARIO}judge: [goodput_bps, goodput]\n", "s.yaml")
     assert margins_in({"judge": {"goodput_bps": "much"}}) == margins_in({"judge": ["x"]}) == {}
 
 

@@ -12,7 +12,7 @@ from plait.analysis.values import show
 from plait.analysis.wording import MISSING, change
 from plait.dataset.trial import making_sense
 from plait.errors import RequestError
-from plait.metrics import COMPARED, JUDGED_METRICS, is_judged
+from plait.metrics import COMPARED, JUDGED_METRICS, is_judged, judged_metric
 from plait.report.table import Column, factor_columns, picked
 from plait.report.terminal.summary import Screen, show_table
 from plait.results.read import read_study
@@ -43,6 +43,7 @@ def compare_folders(
         RequestError: a metric cannot be judged, or there is nothing that both studies measured.
         DataError: a folder is no result folder, or damaged.
     """
+    metrics = tuple(map(judged_metric, metrics))
     for metric in metrics:
         if not is_judged(metric):
             raise RequestError(

@@ -86,9 +86,9 @@ def _mininet_draft(file: Path, topo: str | None) -> Draft:
             f"{shell_command('plait', 'exec', '--', '/usr/bin/python3', file)}"
         )
     if classes is not None:
+        problem = "this file has several topologies" if topo is None else f"it has no topology {topo!r}"
         raise RequestError(
-            f"{file}: this file has several topologies; choose one: "
-            + " or ".join(shell_command("--topo", name) for name in classes)
+            f"{file}: {problem}; write {' or '.join(shell_command('--topo', name) for name in classes)}"
         )
     return mininet.draft(record, file.name)
 

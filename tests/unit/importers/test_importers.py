@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from plait.errors import ScenarioError
+from plait.cli import import_
+from plait.errors import RequestError, ScenarioError
 from plait.importers import mininet, minitopo, recorder
 from plait.plan.resolve import resolve
 from plait.prompt.view import view
-from plait.scenario import parse
+from plait.scenario import load, parse
 from plait.scenario.vary.cases import expand
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TWO_PATHS = """\
 # two paths
@@ -119,6 +117,30 @@ def test_of_several_topologies_one_must_be_named(tmp_path: Path) -> None:
     several = TOPO + "class Three(Two):\n    def build(self):\n        Two.build(self, 3)\n"
     assert record(several, tmp_path) == {"classes": ["Three", "Two"]}
     assert len(record(several, tmp_path, "Three")["links"]) == 6  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("topo", "reason"),
+    [
+        (None, "this file has several topologies; write --topo one or --topo two"),
+        ("on", "it has no topology 'on'; write --topo one"),
+    ],
+)
+def test_a_topology_that_the_file_lacks_is_refused_with_those_that_it_has(
+    topo: str | None, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_, "_record", lambda *_: {"classes": ["one", "two"]})
+    with pytest.raises(RequestError, match=reason):
+        import_._mininet_draft(Path("a.py"), topo)
+
+
+def test_a_python_file_as_a_scenario_is_refused_with_the_verbs_that_take_it(tmp_path: Path) -> None:
+    path = tmp_path / "two paths.py"
+    path.write_text(TOPO, encoding="utf-8")
+    with pytest.raises(ScenarioError) as refused:
+        load(path)
+    assert f"plait import '{path}' converts" in str(refused.value)
+    assert f"plait exec -- python3 '{path}' runs" in str(refused.value)
 
 
 def test_a_file_without_a_topology_says_so(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plait.errors import Mistake, ScenarioError
+from plait.errors import Mistake, ScenarioError, shell_command
 from plait.scenario.read import library
 from plait.scenario.read.document import MAX_CHARACTERS
 from plait.scenario.read.inputs import input_files
@@ -31,6 +31,8 @@ def load(reference: str | Path, overrides: Sequence[str | Override | Choice] = (
         if shipped is None:
             raise ScenarioError([Mistake("", None, None, "", _missing(path, name))])
         path, name = shipped, shipped.name
+    if path.suffix == ".py":
+        raise ScenarioError([Mistake("", None, None, "", _python(name))])
     return with_files(parse(read_text(path, name), name, overrides), path.parent)
 
 
@@ -45,6 +47,13 @@ def _missing(path: Path, name: str) -> str:
     guess = nearest(name, [name for name, _ in library.shipped()])
     return (
         f"there is no file {name} and no shipped scenario of that name; {guess or '`plait list` shows them'}"
+    )
+
+
+def _python(name: str) -> str:
+    return (
+        f"{name} is a Python program, not a scenario; {shell_command('plait', 'import', name)} converts a topology of "
+        f"Mininet, and {shell_command('plait', 'exec', '--', 'python3', name)} runs the program"
     )
 
 

@@ -98,9 +98,11 @@ def _require_single(kind: str, requested: str | None, names: list[str]) -> str:
     if requested is None:
         if not names:
             raise RequestError(f"exporting needs one {kind}; there is none")
-        division = "--case NAME, a part of it, or its number" if option == "case" else f"--{option} NAME"
+        division, whole = f"--{option} NAME", ""
+        if option == "case":
+            division, whole = "--case NAME, a part of it, or its number", " (--format csv has all cases)"
         raise RequestError(
-            f"exporting needs one {kind}, and there are {len(names)}; choose with {division}: {_listed(names)}"
+            f"exporting needs one {kind}, and there are {len(names)}{whole}; choose with {division}: {_listed(names)}"
         )
     if requested not in names:
         raise RequestError(

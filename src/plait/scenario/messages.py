@@ -70,6 +70,10 @@ def _other_field(name: str, names: list[str], shorthands: dict[str, str], *, is_
     meant = closest(name, [*names, *shorthands])
     if meant in shorthands:
         return f"did you mean '{shorthands[meant]}'?"
+    if name.lower() in _DIRECTIONS and "forward" in names:
+        return (
+            "write forward: {rate: ..} for the direction from the first node of the link's name, or backward"
+        )
     synonym = next((field for field in _SYNONYMS.get(name.lower(), ()) if field in names), None)
     if synonym is not None:
         return f"did you mean '{synonym}'?"
@@ -111,6 +115,7 @@ _ELSEWHERE: dict[tuple[str, ...], str] = {
     ("bulk", "bytes"): "bulk ends by the time: write transfer for a number of bytes",
     ("bulk", "file"): "bulk ends by the time: write transfer for a file",
     ("transfer", "duration"): "a transfer ends with its last byte: write bulk for a duration",
+    ("links",): "links are below network: write network.links.NAME",
     **{(field,): _OF_A_LINK.format(field) for field in ("rate", "delay", "loss", "jitter", "queue")},
 }
 """Fields by the entry and the name that people give them there, and where they are."""
@@ -120,11 +125,14 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("size", "amount", "length"), ("bytes", "response", "packet", "message")),
     **dict.fromkeys(("source", "src", "sender", "client"), ("from",)),
     **dict.fromkeys(("destination", "dest", "dst", "receiver", "target"), ("to",)),
+    **dict.fromkeys(("download", "upload", "file"), ("transfer",)),
     "bytes": ("response",),
     "buffer": ("queue",),
     "time": ("duration",),
 }
 """Words of other tools, and the fields that have their meaning, the first that an entry has."""
+_DIRECTIONS = {"up", "upload", "uplink", "upstream", "down", "download", "downlink", "downstream"}
+"""Words of other tools for one direction of a link."""
 _KINDS = {
     "string_type": "text; put text in quotes",
     "int_type": "a whole number; write for example 3",

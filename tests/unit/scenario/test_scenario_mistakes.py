@@ -137,8 +137,17 @@ def changed(old: str, new: str) -> str:
         ),
         (
             changed("h1-s2", "h1-s1"),
-            "t.yaml:8:5: network.links.h1-s1: this key occurs twice, first in line 6",
+            "h1-s1: this key occurs twice, first in line 6; remove one, or call a second link h1-s1#2",
         ),
+        (
+            TWO + "links: {}\n",
+            "links: there is no such field here; links are below network: write network.links.NAME",
+        ),
+        (
+            changed("{rate: 5mbit, delay: 5ms}\n    s1", "{upload: 5mbit}\n    s1"),
+            "upload: there is no such field here; write forward: {rate: ..} for the direction from the first node",
+        ),
+        (changed("bulk", "download"), "download: there is no such field here; did you mean 'transfer'?"),
         (changed("h1-s2", "s1-h1"), "joins the same nodes as h1-s1; call a second link s1-h1#2"),
         (TWO.replace("h1", "h" * 33), "has 33 characters; a name has at most 32"),
         (TWO.replace("h1", "h 1"), "'h 1' cannot name a node"),

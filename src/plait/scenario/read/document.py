@@ -167,7 +167,10 @@ class _Reader:
             else:
                 del self._out.mistakes[kept:]
                 earlier = self._out.places[here].line
-                self._report(here, event, f"this key occurs twice, first in line {earlier}; remove one")
+                second = f", or call a second link {name}#2" if where == ("network", "links") else ""
+                self._report(
+                    here, event, f"this key occurs twice, first in line {earlier}; remove one{second}"
+                )
         return out
 
     def _key(self, event: Any, where: Where) -> str:

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from conftest import Ran, run_plan
+from plait.analysis.cautions.observations import observe
 from plait.analysis.metrics.programs import with_connections
 from plait.analysis.metrics.trial import trial_metrics
 from plait.analysis.series import trial_series
@@ -112,6 +113,8 @@ def test_the_template_bonds_tunnels_over_one_line_and_over_two(
     assert sum(part > bonded.payload / 10 for part in moved.values()) == carrying, moved
     assert sum(moved.values()) > bonded.payload
     assert len(set(bonded.ran.tables["subflows"]["subflow"])) >= 2
+    plan = with_connections(bonded.ran.plan, bonded.ran.tables)
+    assert observe(plan, bonded.ran.tables) == [], "no subflow that the tunnels do not carry"
 
 
 def test_softether_carries_all_by_tcp_and_what_is_inside_is_counted_once(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -48,6 +49,7 @@ SETTINGS = [
 def test_two_lines_of_a_home_are_measured_without_a_hosts_file(tmp_path: Path) -> None:
     output = lines_from_home(tmp_path, LINES, "--rate", "30mbit", before=SETTINGS)
     assert "leaves it idle" not in output
+    assert "so they share no bottleneck" in output
     rows = [line.split() for line in output.splitlines() if line.startswith(("w1 ", "w2 "))]
     assert [row[:7] for row in rows] == [
         ["w1", "12", "down", "/", "3.0", "up", "Mbit/s"],
@@ -108,3 +110,26 @@ def test_a_closed_port_has_the_command_that_opens_it(tmp_path: Path) -> None:
     drop = ["vps", "iptables", "-A", "INPUT", "-p", "tcp", "--dport", "5001:5010", "-j", "DROP"]
     output = lines_from_home(tmp_path, LINES, "--rate", "30mbit", before=[drop])
     assert "vps: TCP port 5001 is closed: `sudo ufw allow 5001:5010/tcp`" in output
+
+
+def test_lines_that_share_a_bottleneck_are_told_apart_by_direction(tmp_path: Path) -> None:
+    shared = ["core", "tc", "qdisc", "add", "dev", "vps", "root", *tbf(5).split()]
+    output = lines_from_home(tmp_path, LINES, "--rate", "30mbit", before=[shared])
+    down, up = (line for line in output.splitlines() if line.startswith(("down: ", "up: ")))
+    assert down.endswith("so they share no bottleneck")
+    carried, alone = map(float, re.findall(r"carry (\S+) of (\S+) Mbit/s", up)[0])
+    assert (carried, alone) == pytest.approx((5, 7), rel=0.01)
+    assert up.endswith("so they share a bottleneck")
+
+
+def test_a_line_that_blocks_udp_is_measured_by_tcp(tmp_path: Path) -> None:
+    drop = ["isp1", "iptables", "-A", "FORWARD", "-p", "udp", "-j", "DROP"]
+    output = lines_from_home(tmp_path, LINES, "--rate", "30mbit", before=[drop])
+    (row,) = (line for line in output.splitlines() if line.startswith("w1 "))
+    assert " ".join(row.split()).startswith("w1 12 down / 3.0 up Mbit/s 14 ms")
+    assert row.endswith("(by TCP: UDP is blocked)")
+    first, second = load(tmp_path / "lines.yaml").network.links.values()
+    assert [float(first.conditions(forward=way).rate or 0) for way in (True, False)] == pytest.approx(
+        [3e6, 12e6], rel=0.03
+    )
+    assert float(second.conditions(forward=True).rate or 0) == pytest.approx(4e6, rel=0.01)

@@ -18,6 +18,7 @@ from plait.measure.delays import base_rtt, jitter
 from plait.measure.load import Load, overload, train_rate
 from plait.measure.losses import loss
 from plait.measure.model import DirectionEstimate, LineEstimate
+from plait.measure.over_tcp import measure_over_tcp
 from plait.measure.probing import DRAIN_US, UDP_HEADER, LineEnd, PacketBurst
 from plait.measure.queues import AFTER_US
 from plait.scenario.names import read_link_name
@@ -104,23 +105,26 @@ def measure_line(
     prober: LineProber,
     notify: Callable[[str], None],
     *,
-    full_bytes: int = FULL_BYTES,
+    payload: int = FULL_BYTES,
 ) -> LineEstimate:
-    """Measure one line, with packets of `full_bytes` where they fill it. Raises TrialError if a host fails."""
+    """Measure one line, with packets of `payload` bytes where they fill it. Raises TrialError if a host fails."""
     ways = (ends, (ends[1], ends[0]))
     notify(f"{name}: round-trip time and jitter")
     count = _WARM_UP + int(_IDLE_S * 1e9 / _SMALL_NS)
-    quiet = [PacketBurst(*way, 0, SMALL_BYTES, _SMALL_NS, count) for way in ways]
-    idle = [packets.without_first(_WARM_UP) for packets in prober.send(quiet)]
+    quiet = prober.send([PacketBurst(*way, 0, SMALL_BYTES, _SMALL_NS, count) for way in ways])
+    if not any(packets.arrived.any() for packets in quiet):
+        notify(f"{name}: no UDP packet arrives, so TCP connections measure the line")
+        return measure_over_tcp(name, ends, prober)
+    idle = [packets.without_first(_WARM_UP) for packets in quiet]
     notify(f"{name}: rate")
-    trains = _trains(ways, budget, full_bytes)
+    trains = _trains(ways, budget, payload)
     coarse = prober.send(trains)
     trains_us = prober.zero_us
     prober.wait(max(map(draining_s, trains, coarse)))
     notify(f"{name}: rate, token bucket and queue under load")
     most_bps = max(budget.rate_bps - _SMALL_BPS, budget.rate_bps / 2)
     rates = [min(most_bps, _ABOVE * (train_rate(packets) or most_bps)) for packets in coarse]
-    bursts = _loads(ways, rates, budget, full_bytes)
+    bursts = _loads(ways, rates, budget, payload)
     packets = prober.send(bursts)
     results = []
     for number, train in enumerate(coarse):
@@ -142,10 +146,10 @@ def measure_line(
     return LineEstimate(name, there, back, base_rtt(idle[0], idle[1], serialisation_us))
 
 
-def _trains(ways: Ways, budget: Budget, full_bytes: int) -> list[PacketBurst]:
+def _trains(ways: Ways, budget: Budget, payload: int) -> list[PacketBurst]:
     lasts_s = min(_TRAIN_S, 0.1 * budget.bytes * 8 / budget.rate_bps)
     return [
-        PacketBurst.at_rate(way, place * (_BETWEEN_US + 300_000), full_bytes, budget.rate_bps, lasts_s)
+        PacketBurst.at_rate(way, place * (_BETWEEN_US + 300_000), payload, budget.rate_bps, lasts_s)
         for place, way in enumerate(ways)
     ]
 
@@ -163,13 +167,13 @@ def draining_s(train: PacketBurst, packets: PacketTimes) -> float:
     return min(_MOST_DRAINING_S, float((~packets.arrived).sum()) * packets.frame_bytes * 8 / bps)
 
 
-def _loads(ways: Ways, rates: list[float], budget: Budget, full_bytes: int) -> list[PacketBurst]:
+def _loads(ways: Ways, rates: list[float], budget: Budget, payload: int) -> list[PacketBurst]:
     """Return for each direction its load, and the small packets before, beside and after it."""
     bursts: list[PacketBurst] = []
     begin_us = 0
     for way, bps in zip(ways, rates, strict=True):
-        lasts_s = min(budget.overload_s, 0.6 * budget.bytes * 8 / bps, _MOST_PACKETS * full_bytes * 8 / bps)
-        full = PacketBurst.at_rate(way, begin_us + _QUIET_US, full_bytes, bps, lasts_s)
+        lasts_s = min(budget.overload_s, 0.6 * budget.bytes * 8 / bps, _MOST_PACKETS * payload * 8 / bps)
+        full = PacketBurst.at_rate(way, begin_us + _QUIET_US, payload, bps, lasts_s)
         end_us = full.end_us + int(AFTER_US) + _QUIET_US
         small = (end_us - begin_us) * 1000 // _SMALL_NS
         bursts += [full, PacketBurst(*way, begin_us, SMALL_BYTES, _SMALL_NS, small)]
@@ -228,10 +232,14 @@ def measure(
     """
     check_lines(hosts)
     budget = Budget.of(hosts)
-    full = {name: min(FULL_BYTES, mtu - IPV6_HEADER - UDP_HEADER) for name, mtu in (mtus or {}).items()}
     return [
         measure_line(
-            line, ends_of(hosts, line), budget, prober, notify, full_bytes=full.get(line, FULL_BYTES)
+            line, ends_of(hosts, line), budget, prober, notify, payload=full_bytes((mtus or {}).get(line))
         )
         for line in hosts.lines()
     ]
+
+
+def full_bytes(mtu: int | None) -> int:
+    """Return the payload of a packet that fills a line whose path has this MTU, or at most the usual one."""
+    return FULL_BYTES if mtu is None else min(FULL_BYTES, mtu - IPV6_HEADER - UDP_HEADER)

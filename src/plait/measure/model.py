@@ -98,3 +98,5 @@ class LineEstimate:
     forward: DirectionEstimate
     backward: DirectionEstimate
     base_rtt_us: MeasuredValue
+    remark: str = ""
+    """How plait measured the line, if not in the usual way."""

@@ -118,11 +118,12 @@ class LineProber:
         sent_bytes: int,
         *,
         sample_us: int = 1_000_000,
+        is_bounded: bool = False,
     ) -> Iterator[Path]:
         """Run one trial, and yield the folder with a subfolder of tables for each host; it is removed afterwards.
 
-        `flows` returns the flows as a host carries them out; a host sends at most `sent_bytes`. Raises TrialError as
-        `send` does.
+        `flows` returns the flows as a host carries them out; a host sends at most `sent_bytes`, or with
+        `is_bounded` what it reports, and its agent ends the trial at the limits. Raises TrialError as `send` does.
         """
         secret = secrets.randbits(53)  # only the hosts of the line know it
         plans = {host: _plan(host, flows(host), end_us, secret, sample_us) for host in hosts}
@@ -131,9 +132,11 @@ class LineProber:
         self._trials += 1
         folder.mkdir()
         sessions = {host: self._sessions[host] for host in hosts}
-        zeros = Exchange(sessions, folder, ()).run(plans, lambda _: None)
+        exchange = Exchange(sessions, folder, self._spent.arguments() if is_bounded else ())
+        zeros = exchange.run(plans, lambda _: None)
         self.zero_us = zeros[hosts[0]].ns / 1000
         self.clock_error_us = sum(zero.error_ns for zero in zeros.values()) / 1000
+        sent_bytes = max(sent_bytes, exchange.sent_bytes() or 0)
         self._spent.add_trial(sent_bytes, end_us - DRAIN_US)
         yield folder
         shutil.rmtree(folder)

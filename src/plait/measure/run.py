@@ -13,21 +13,23 @@ from plait.binaries import AGENT
 from plait.engine.remote.spent import Spent
 from plait.engine.remote.ssh import THIS_MACHINE, Connections, HostSession
 from plait.measure.crossing import check_ports, crossing_remarks, crossings
-from plait.measure.measure import Budget, check_lines, ends_of, measure
+from plait.measure.measure import Budget, check_lines, ends_of, full_bytes, measure
 from plait.measure.probing import LineProber
 from plait.measure.settings import ENABLED, TIMESTAMPS, hosts_text, mptcp_text, read_settings, remarks
 from plait.measure.summary import summary
 from plait.measure.survey import survey
+from plait.measure.together import Bounds, at_once, together_text
 from plait.measure.written import Surroundings, scenario_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from plait.hosts.model import HostsFile
     from plait.measure.crossing import Crossing
     from plait.measure.model import LineEstimate
     from plait.measure.settings import HostSettings
     from plait.measure.survey import LinesRequest, Survey
+    from plait.measure.together import Together
 
 
 def measured_lines(
@@ -53,12 +55,13 @@ class Measured:
     crossed: Mapping[str, Crossing]
     """By the name of the line."""
     clock_error_us: float
+    together: Sequence[Together] = ()
 
     def scenario(self) -> str:
         """Return the text of the scenario that emulates the lines, with the settings of both hosts."""
         hosts, mptcp = hosts_text(self.settings), mptcp_text(self.survey, self.settings)
         clock = f"The clocks of the two hosts were compared to {self.clock_error_us / 1000:.1f} ms."
-        comments = [clock, *self.remarks()]
+        comments = [clock, *together_text(self.together, self.survey.labels), *self.remarks()]
         beside = Surroundings(
             self.survey.labels, self.survey.client, list(hosts), list(mptcp), comments, self.crossed
         )
@@ -76,7 +79,7 @@ class Measured:
     def table(self) -> str:
         """Return a row for each line, and the remarks."""
         rows = summary(self.lines, self.survey.labels, self.survey.client)
-        return "\n".join([rows, *self.remarks()])
+        return "\n".join([rows, *together_text(self.together, self.survey.labels), *self.remarks()])
 
 
 def measured_from_here(request: LinesRequest, notify: Callable[[str], None]) -> Measured:
@@ -104,7 +107,14 @@ def measured_from_here(request: LinesRequest, notify: Callable[[str], None]) -> 
             crossed = {name: replace(crossing, mptcp=None) for name, crossing in crossed.items()}
         mtus = {name: crossing.mtu for name, crossing in crossed.items() if crossing.mtu is not None}
         lines = measure(hosts, prober, notify, mtus)
-        return Measured(surveyed, lines, settings, crossed, prober.clock_error_us)
+        together: list[Together] = []
+        if len(lines) > 1 and not any(line.remark for line in lines):
+            notify("all lines at once")
+            limits = Bounds(float(hosts.limits.rate), int(hosts.limits.bytes))
+            payloads = {name: full_bytes(mtus.get(name)) for name in surveyed.names}
+            pairs = dict(zip(surveyed.names, ends, strict=True))
+            together = at_once(lines, pairs, limits, prober, payloads)
+        return Measured(surveyed, lines, settings, crossed, prober.clock_error_us, together)
 
 
 @contextmanager

@@ -38,7 +38,7 @@ def _row(line: LineEstimate, name: str, client: str | None) -> list[str]:
         f"{rates} Mbit/s",
         "RTT unknown" if rtt is None else f"{_digits(rtt / 1000)} ms",
         f"{' / '.join(map(_wait, ways))} ms under load",
-        f"loss {' / '.join(f'{_percent(way)}' for way in ways)} %{_pattern(ways)}",
+        f"loss {' / '.join(map(_percent, ways))} %{_pattern(ways)}{' (by TCP: UDP is blocked)' if line.remark else ''}",
     ]
 
 

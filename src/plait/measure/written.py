@@ -74,6 +74,8 @@ def _link(line: LineEstimate, hosts: Sequence[str], beside: Surroundings | None)
     if beside is not None:
         yield f"      label: {json.dumps(beside.labels[line.name])}"
         yield from _crossed(beside.crossed.get(line.name))
+    if line.remark:
+        yield f"      # {line.remark}"
     yield f"      # base RTT {_interval(line.base_rtt_us, _time)}"
     forward = read_link_name(line.name, hosts).a == line.forward.source
     directions = (line.forward, line.backward) if forward else (line.backward, line.forward)
@@ -176,7 +178,7 @@ def _rate(way: DirectionEstimate) -> Iterator[tuple[str, str]]:
         burst, baseline = way.bucket.burst_bytes, way.bucket.baseline_bps
         fields = f"{{baseline: {_kbit(baseline.value or 0)}, burst: {round(burst.value or 0)}B}}"
         yield f"bucket: {fields}", f"baseline {_interval(baseline, _mbit)}; burst {_interval(burst, _size)}"
-    elif bps is not None:
+    elif bps is not None and way.lasted_s:
         seen_s = way.lasted_s * SEEN_PART
         most = f"{_digits(seen_s)} s ({_size(bps * seen_s / 8)})"
         yield "", f"bucket: none that is empty after {most}; a larger one does not show"

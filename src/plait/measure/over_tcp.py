@@ -1,0 +1,151 @@
+"""Measures a line that blocks UDP by TCP connections, which show less: rate, round-trip time, and waits under load."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.stats import t  # type: ignore[import-untyped]  # scipy ships no types
+
+from plait.dataset.convert import read_stream
+from plait.frames import ETHERNET_HEADER, IPV4_HEADER, IPV6_HEADER
+from plait.measure.model import (
+    NOT_MEASURED,
+    TAIL,
+    DirectionEstimate,
+    LineEstimate,
+    MeasuredValue,
+    QueueEstimate,
+)
+from plait.plan.model.plan import Flow, Side, SideName
+from plait.traffic.bulk import Bulk
+from plait.traffic.gaps import Gap
+from plait.traffic.request import Request
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import polars as pl
+
+    from plait.measure.probing import LineEnd, LineProber
+
+REMARK = "UDP does not pass, so TCP measured this line: loss, jitter, token bucket and the kind of queue are not known"
+_IDLE_US, _LOAD_US, _QUIET_US = 3_000_000, 8_000_000, 2_000_000
+_END_US = _IDLE_US + 2 * (_LOAD_US + _QUIET_US)
+_GAP_US, _SAMPLE_US = 20_000, 100_000
+_SMALL_BYTES = 64
+_SETTLED = 0.4
+"""The part of a load after which slow start is over."""
+_BLOCKS = 8
+_LEAST_WAIT_US, _LEAST_WAIT = 2_000, 0.1
+"""A connection fills a line if its packets wait longer than this: in us, and relative to the base RTT."""
+_HEADERS = 20 + 12
+"""Of a TCP segment with time stamps."""
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """The samples of both hosts, by the host."""
+
+    subflows: dict[str, pl.DataFrame]
+    opener: LineEnd
+    listener: LineEnd
+
+    @classmethod
+    def of(cls, folder: Path, opener: LineEnd, listener: LineEnd) -> _Trial:
+        tables = {
+            end.host: read_stream(folder / end.host / "subflows.arrow", "subflows")
+            for end in (opener, listener)
+        }
+        return cls(tables, opener, listener)
+
+    def rows(self, host: str, flow: int, begin_us: int = 0, end_us: int = _END_US) -> pl.DataFrame:
+        frame = self.subflows[host]
+        return frame.filter((frame["flow"] == flow) & frame["t_us"].is_between(begin_us, end_us))
+
+
+def measure_over_tcp(name: str, ends: tuple[LineEnd, LineEnd], prober: LineProber) -> LineEstimate:
+    """Measure a line by connections of the end that can open them. Raises TrialError if a host fails."""
+    opener, listener = ends if ends[1].public is not None else (ends[1], ends[0])
+    hosts = [opener.host, listener.host]
+    with prober.trial(
+        hosts, lambda host: _flows(opener, listener, host), _END_US, 0, sample_us=_SAMPLE_US, is_bounded=True
+    ) as folder:
+        trial = _Trial.of(folder, opener, listener)
+    base_us = trial.rows(opener.host, 0)["min_rtt_us"].drop_nulls()
+    least_us = float(base_us[-1]) if len(base_us) else None
+    by_source = {
+        end.host: _direction(trial, number, end, least_us) for number, end in ((1, listener), (2, opener))
+    }
+    rtt = NOT_MEASURED if least_us is None else MeasuredValue(least_us, None, least_us)
+    return LineEstimate(name, by_source[ends[0].host], by_source[ends[1].host], rtt, REMARK)
+
+
+def _flows(opener: LineEnd, listener: LineEnd, host: str) -> tuple[Flow, ...]:
+    public = listener.address if listener.host == host or listener.public is None else listener.public
+    asked = Request(
+        request_bytes=_SMALL_BYTES,
+        response_bytes=_SMALL_BYTES,
+        loop="closed",
+        gap=Gap(mean_us=_GAP_US),
+        count=_END_US // _GAP_US,
+    )
+    load = Bulk(duration_us=_LOAD_US)
+    down_us, up_us = _IDLE_US, _IDLE_US + _LOAD_US + _QUIET_US
+    parts: list[tuple[Request | Bulk, SideName, int]] = [
+        (asked, "server", 0),
+        (load, "server", down_us),
+        (load, "client", up_us),
+    ]
+    return tuple(
+        Flow(
+            id=number,
+            name=f"tcp{number}",
+            application=application,
+            transport="tcp",
+            client=Side(netns=opener.host, address=opener.address, port=0),
+            server=Side(netns=listener.host, address=public, port=listener.port + number),
+            sender=sender,
+            start_us=start_us,
+            paths=(),
+            ideal_rate_bps=None,
+        )
+        for number, (application, sender, start_us) in enumerate(parts)
+    )
+
+
+def _direction(trial: _Trial, flow: int, source: LineEnd, least_us: float | None) -> DirectionEstimate:
+    """Return what the connection `flow` from `source` shows of a direction."""
+    target = trial.listener if source is trial.opener else trial.opener
+    begin_us = _IDLE_US + (flow - 1) * (_LOAD_US + _QUIET_US)
+    window = (begin_us + int(_SETTLED * _LOAD_US), begin_us + _LOAD_US)
+    sent, arrived = trial.rows(source.host, flow, *window), trial.rows(target.host, flow, *window)
+    wait_us, sparse_us = None, None
+    if least_us is not None and len(rtts := sent["rtt_us"].drop_nulls()):
+        wait_us = max(0.0, float(np.median(rtts.to_numpy())) - least_us)
+        others = trial.rows(trial.opener.host, 0, *window)["rtt_us"].drop_nulls()
+        sparse_us = max(0.0, float(np.median(others.to_numpy())) - least_us) if len(others) else None
+    rate = _rate(sent, arrived, source)
+    filled = wait_us is not None and wait_us > max(_LEAST_WAIT_US, _LEAST_WAIT * (least_us or 0.0))
+    if not filled:
+        rate = MeasuredValue(None, rate.low, None)
+    queue = QueueEstimate("unknown", wait_us=wait_us, sparse_wait_us=sparse_us, reason="TCP does not show it")
+    return DirectionEstimate(
+        source.host, target.host, rate, None, 0.0, queue, NOT_MEASURED, None, NOT_MEASURED, 0.0, 0
+    )
+
+
+def _rate(sent: pl.DataFrame, arrived: pl.DataFrame, source: LineEnd) -> MeasuredValue:
+    """Return the rate of frames in bit/s at which the receiver got data; the interval is that of eight blocks."""
+    mss = sent["mss_bytes"].drop_nulls()
+    if len(arrived) < 2 * _BLOCKS or not len(mss):
+        return NOT_MEASURED
+    header = IPV6_HEADER if ":" in source.address else IPV4_HEADER
+    part = (int(mss[-1]) + _HEADERS + header + ETHERNET_HEADER) / int(mss[-1])
+    times, total = arrived["t_us"].to_numpy(), arrived["received_bytes"].to_numpy() * part
+    cuts = np.linspace(0, times.size - 1, _BLOCKS + 1).astype(int)
+    rates = np.diff(total[cuts]) * 8e6 / np.diff(times[cuts])
+    rate = float((total[-1] - total[0]) * 8e6 / (times[-1] - times[0]))
+    half = float(t.ppf(1 - TAIL, _BLOCKS - 1) * rates.std(ddof=1) / np.sqrt(_BLOCKS))
+    return MeasuredValue(rate, max(0.0, rate - half), rate + half)

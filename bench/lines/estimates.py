@@ -20,7 +20,7 @@ from plait.measure.run import measured_lines
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.measure.packets import PacketTimes
+    from plait.measure.estimates.packets import PacketTimes
     from plait.measure.probing import PacketBurst
 
 

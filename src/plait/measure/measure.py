@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING
 
 from plait.errors import RequestError
 from plait.frames import IPV6_HEADER
-from plait.measure.delays import base_rtt, jitter
-from plait.measure.load import Load, overload, train_rate
-from plait.measure.losses import loss
+from plait.measure.estimates.delays import base_rtt, jitter
+from plait.measure.estimates.load import Load, overload, train_rate
+from plait.measure.estimates.losses import loss
+from plait.measure.estimates.queues import AFTER_US
 from plait.measure.model import DirectionEstimate, LineEstimate
 from plait.measure.over_tcp import measure_over_tcp
 from plait.measure.probing import DRAIN_US, UDP_HEADER, LineEnd, PacketBurst
-from plait.measure.queues import AFTER_US
 from plait.scenario.names import read_link_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from plait.hosts.model import HostsFile, RealHost
-    from plait.measure.load import Overload
-    from plait.measure.packets import PacketTimes
+    from plait.measure.estimates.load import Overload
+    from plait.measure.estimates.packets import PacketTimes
     from plait.measure.probing import LineProber
 
 SMALL_BYTES, FULL_BYTES, LOSS_BYTES = 64, 1400, 100

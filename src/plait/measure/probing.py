@@ -15,7 +15,7 @@ from plait.dataset.convert import read_stream
 from plait.engine.remote.exchange import Exchange
 from plait.errors import TrialError
 from plait.frames import IPV4_HEADER, IPV6_HEADER
-from plait.measure.packets import PacketTimes
+from plait.measure.estimates.packets import PacketTimes
 from plait.plan.model.monitors import Monitors
 from plait.plan.model.plan import Flow, Machine, Namespace, Network, Plan, Side
 from plait.traffic.udp import Udp

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from plait.measure.load import train_rate
+from plait.measure.estimates.load import train_rate
 from plait.measure.probing import PacketBurst
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from plait.measure.estimates.packets import PacketTimes
     from plait.measure.model import LineEstimate
-    from plait.measure.packets import PacketTimes
     from plait.measure.probing import LineEnd, LineProber
 
 _LASTS_S, _LEAST_S, _FILLING_US = 4.0, 1.5, 1_000_000

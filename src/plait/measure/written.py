@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from plait.frames import DEFAULT_MTU, MIN_MTU
-from plait.measure.load import SEEN_PART
-from plait.measure.losses import independent_bound
+from plait.measure.estimates.load import SEEN_PART
+from plait.measure.estimates.losses import independent_bound
 from plait.scenario.names import read_link_name
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plait.measure.load import Load
-from plait.measure.packets import PacketTimes
+from plait.measure.estimates.load import Load
+from plait.measure.estimates.packets import PacketTimes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from plait.measure.packets import Times
+    from plait.measure.estimates.packets import Times
 
 FULL, SMALL = 1442, 106
 OFFSET_US = 3.6e9

@@ -7,11 +7,11 @@ import pytest
 from scipy.stats import binomtest  # type: ignore[import-untyped]
 from simulated_lines import OFFSET_US, SimulatedLine
 
-from plait.measure.delays import base_rtt, jitter
-from plait.measure.load import Overload, overload, train_rate
-from plait.measure.losses import loss
+from plait.measure.estimates.delays import base_rtt, jitter
+from plait.measure.estimates.load import Overload, overload, train_rate
+from plait.measure.estimates.losses import loss
+from plait.measure.estimates.packets import PacketTimes
 from plait.measure.model import MeasuredValue
-from plait.measure.packets import PacketTimes
 
 
 def covers(estimate: MeasuredValue, truth: float) -> bool:

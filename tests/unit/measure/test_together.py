@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from plait.measure.estimates.packets import PacketTimes
 from plait.measure.model import DirectionEstimate, LineEstimate, MeasuredValue, QueueEstimate
-from plait.measure.packets import PacketTimes
 from plait.measure.probing import LineEnd
 from plait.measure.together import Bounds, Together, at_once, together_text
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plait.measure.delays import MOST_DRIFT
+from plait.measure.estimates.delays import MOST_DRIFT
 from plait.measure.model import MeasuredValue, QueueEstimate
 
 if TYPE_CHECKING:
-    from plait.measure.packets import PacketTimes, Times
+    from plait.measure.estimates.packets import PacketTimes, Times
 
 _LEAST_PACKETS, _LEAST_SPARSE = 16, 5
 AFTER_US = 2_500_000.0

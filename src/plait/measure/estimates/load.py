@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import t  # type: ignore[import-untyped]  # scipy ships no types
 
-from plait.measure.delays import MOST_DRIFT
+from plait.measure.estimates.delays import MOST_DRIFT
+from plait.measure.estimates.queues import queue
 from plait.measure.model import NOT_MEASURED, TAIL, BucketEstimate, MeasuredValue, QueueEstimate
-from plait.measure.queues import queue
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from plait.measure.packets import PacketTimes, Times
+    from plait.measure.estimates.packets import PacketTimes, Times
 
 _BLOCKS = 10
 _KNEE_POINTS = 1000

@@ -15,7 +15,7 @@ from plait.measure.model import NOT_MEASURED, TAIL, LossModel, MeasuredValue
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from plait.measure.packets import PacketTimes
+    from plait.measure.estimates.packets import PacketTimes
 
 _LEAST_LOSSES = 20
 """With fewer losses, the loss ratio within bursts cannot be fitted."""

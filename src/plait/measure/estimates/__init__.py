@@ -1,0 +1,1 @@
+"""Estimates of a line from the times of its packets. Pure."""

@@ -84,8 +84,17 @@ def test_an_interval_beyond_the_bound_is_said_beside_the_agreement() -> None:
     assert [row.metric for row in check.uncertain] == ["goodput_bps"]
     shown = io.StringIO()
     show_cross_check(check, "", shown)
-    assert "All 2 mean differences are within 2.0%." in shown.getvalue()
-    assert "The 95 % interval of one reaches beyond 2.0%" in shown.getvalue()
+    assert "All 2 mean differences are within 2 %." in shown.getvalue()
+    assert "The 95 % interval of one reaches beyond 2 %" in shown.getvalue()
+
+
+def test_a_difference_that_rounds_to_zero_has_no_minus() -> None:
+    cases = [case("virtual", 100, 100, share=0.5), case("machine", 99.99, 99.98, share=0.49999)]
+    shown = io.StringIO()
+    show_cross_check(cross_check(cases, ["virtual", "machine"], 0.02), "", shown)
+    assert "+0.0 %" in shown.getvalue()
+    assert "+0.00 pp" in shown.getvalue()
+    assert not any(f"{minus}0.0" in shown.getvalue() for minus in "-\N{MINUS SIGN}")
 
 
 @pytest.mark.parametrize("engines", [["virtual", "machine"], ["virtual", "machine", "host"]])
@@ -171,11 +180,11 @@ def test_a_slower_engine_is_shown_and_the_first_difference_explained(
     shown = io.StringIO()
     show_cross_check(check, explain_first(folder, study.cases, check), shown)
     text = " ".join(shown.getvalue().split())
-    assert "differ by more than 2.0%" in text
+    assert "differ by more than 2 %" in text
     assert "First difference: goodput is" in text
     assert "delivered on virtual" in text
     show_cross_check(cross_check(study.cases, ["virtual", "machine"], 0.2), "", shown)
-    assert "are within 20.0%" in shown.getvalue()
+    assert "are within 20 %" in shown.getvalue()
 
 
 @pytest.mark.parametrize("engines", ["virtual", "virtual,virtual", "virtual,fast", ""])

@@ -63,10 +63,10 @@ def _conclude(check: CrossCheck, explanation: str, screen: Screen) -> None:
     if not total:
         screen.line("Nothing could be compared: no trial measured goodput, completion, RTT or path shares.")
     elif beyond:
-        screen.line(f"{beyond} of {total} differ by more than {check.bound:.1%} or were not measured.")
+        screen.line(f"{beyond} of {total} differ by more than {100 * check.bound:g} % or were not measured.")
         screen.line(explanation)
     else:
-        screen.line(f"All {total} mean differences are within {check.bound:.1%}.")
+        screen.line(f"All {total} mean differences are within {100 * check.bound:g} %.")
     if check.uncertain:
         subject = (
             "interval of one reaches"
@@ -74,7 +74,7 @@ def _conclude(check: CrossCheck, explanation: str, screen: Screen) -> None:
             else f"intervals of {len(check.uncertain)} reach"
         )
         screen.line(
-            f"The 95 % {subject} beyond {check.bound:.1%}; more trials (--repeat) would narrow it down."
+            f"The 95 % {subject} beyond {100 * check.bound:g} %; more trials (--repeat) would narrow it down."
         )
 
 
@@ -104,7 +104,7 @@ def _difference_words(row: EngineDifference) -> str:
         return MISSING
     points = row.metric.rpartition(".")[2] == _SHARE
     words = [
-        f"{100 * value:+.{2 if points else 1}f}"
+        f"{100 * value:+z.{2 if points else 1}f}"
         for value in (row.difference.value, *(row.difference.ci95 or ()))
     ]
     value, *interval = (word.replace("-", "\N{MINUS SIGN}") for word in words)

@@ -133,3 +133,30 @@ def test_a_line_that_blocks_udp_is_measured_by_tcp(tmp_path: Path) -> None:
         [3e6, 12e6], rel=0.03
     )
     assert float(second.conditions(forward=True).rate or 0) == pytest.approx(4e6, rel=0.01)
+
+
+def test_a_server_that_lets_nothing_in_ends_the_command_with_what_opens_its_ports(tmp_path: Path) -> None:
+    drop = [
+        "vps",
+        "iptables",
+        "-A",
+        "INPUT",
+        "-p",
+        "all",
+        "-m",
+        "multiport",
+        "!",
+        "--dports",
+        "22",
+        "-j",
+        "DROP",
+    ]
+    rules = [[word if word != "all" else protocol for word in drop] for protocol in ("tcp", "udp")]
+    output = lines_from_home(tmp_path, LINES, "--rate", "30mbit", before=rules, code=3)
+    assert (
+        "neither a UDP packet nor a TCP connection from 192.168.1.2 reaches vps (198.51.100.2, port 5001)"
+        in output
+    )
+    assert "`sudo ufw allow 5001:5010/tcp`" in output
+    assert "`sudo ufw allow 5001:5010/udp`" in output
+    assert not (tmp_path / "lines.yaml").exists()

@@ -7,7 +7,7 @@ few bytes, and one with TCP that fills packets in both directions.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from plait.dataset.convert import read_stream
 from plait.errors import RequestError, shell_command
@@ -77,6 +77,11 @@ def check_ports(lines: int, ports: range) -> None:
         )
 
 
+def opening_command(ports: str, protocol: Literal["tcp", "udp"]) -> str:
+    """Return the command that opens the ports FIRST-LAST of a server with ufw."""
+    return shell_command("sudo", "ufw", "allow", f"{ports.replace('-', ':')}/{protocol}")
+
+
 def _flow(number: int, ends: tuple[LineEnd, LineEnd], host: str, *, is_full: bool) -> Flow:
     client, server = ends
     public = server.public if server.public is not None and server.host != host else server.address
@@ -124,8 +129,7 @@ def _crossing(
 def crossing_remarks(crossed: Mapping[str, Crossing], server: str, ports: str) -> Iterator[str]:
     """Yield what does not cross lines, by the interface of each, with the remedies."""
     blocked = [name for name, crossing in crossed.items() if not crossing.connects]
-    first = ports.partition("-")[0]
-    opened = shell_command("sudo", "ufw", "allow", f"{ports.replace('-', ':')}/tcp")
+    first, opened = ports.partition("-")[0], opening_command(ports, "tcp")
     if blocked and len(blocked) == len(crossed):
         yield f"{server}: TCP port {first} is closed: `{opened}` (or the same in the firewall of its provider)"
     elif blocked:

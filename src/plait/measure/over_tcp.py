@@ -9,6 +9,7 @@ import numpy as np
 from scipy.stats import t  # type: ignore[import-untyped]  # scipy ships no types
 
 from plait.dataset.convert import read_stream
+from plait.errors import TrialError
 from plait.frames import ETHERNET_HEADER, IPV4_HEADER, IPV6_HEADER
 from plait.measure.model import (
     NOT_MEASURED,
@@ -44,6 +45,10 @@ _HEADERS = 20 + 12
 """Of a TCP segment with time stamps."""
 
 
+class NothingPassesError(TrialError):
+    """Neither UDP packets nor TCP connections pass a line."""
+
+
 @dataclass(frozen=True)
 class _Trial:
     """The samples of both hosts, by the host."""
@@ -66,7 +71,10 @@ class _Trial:
 
 
 def measure_over_tcp(name: str, ends: tuple[LineEnd, LineEnd], prober: LineProber) -> LineEstimate:
-    """Measure a line by connections of the end that can open them. Raises TrialError if a host fails."""
+    """Measure a line by connections of the end that can open them.
+
+    Raises TrialError if a host fails, and NothingPassesError if no connection is established.
+    """
     opener, listener = ends if ends[1].public is not None else (ends[1], ends[0])
     hosts = [opener.host, listener.host]
     with prober.trial(
@@ -74,11 +82,16 @@ def measure_over_tcp(name: str, ends: tuple[LineEnd, LineEnd], prober: LineProbe
     ) as folder:
         trial = _Trial.of(folder, opener, listener)
     base_us = trial.rows(opener.host, 0)["min_rtt_us"].drop_nulls()
-    least_us = float(base_us[-1]) if len(base_us) else None
+    if not len(base_us):
+        raise NothingPassesError(
+            f"{name}: neither a UDP packet nor a TCP connection from {opener.address} reaches {listener.host} "
+            f"({listener.public}, port {listener.port}); check the line and the firewalls, or leave the line out"
+        )
+    least_us = float(base_us[-1])
     by_source = {
         end.host: _direction(trial, number, end, least_us) for number, end in ((1, listener), (2, opener))
     }
-    rtt = NOT_MEASURED if least_us is None else MeasuredValue(least_us, None, least_us)
+    rtt = MeasuredValue(least_us, None, least_us)
     return LineEstimate(name, by_source[ends[0].host], by_source[ends[1].host], rtt, REMARK)
 
 
@@ -115,19 +128,19 @@ def _flows(opener: LineEnd, listener: LineEnd, host: str) -> tuple[Flow, ...]:
     )
 
 
-def _direction(trial: _Trial, flow: int, source: LineEnd, least_us: float | None) -> DirectionEstimate:
+def _direction(trial: _Trial, flow: int, source: LineEnd, least_us: float) -> DirectionEstimate:
     """Return what the connection `flow` from `source` shows of a direction."""
     target = trial.listener if source is trial.opener else trial.opener
     begin_us = _IDLE_US + (flow - 1) * (_LOAD_US + _QUIET_US)
     window = (begin_us + int(_SETTLED * _LOAD_US), begin_us + _LOAD_US)
     sent, arrived = trial.rows(source.host, flow, *window), trial.rows(target.host, flow, *window)
     wait_us, sparse_us = None, None
-    if least_us is not None and len(rtts := sent["rtt_us"].drop_nulls()):
+    if len(rtts := sent["rtt_us"].drop_nulls()):
         wait_us = max(0.0, float(np.median(rtts.to_numpy())) - least_us)
         others = trial.rows(trial.opener.host, 0, *window)["rtt_us"].drop_nulls()
         sparse_us = max(0.0, float(np.median(others.to_numpy())) - least_us) if len(others) else None
     rate = _rate(sent, arrived, source)
-    filled = wait_us is not None and wait_us > max(_LEAST_WAIT_US, _LEAST_WAIT * (least_us or 0.0))
+    filled = wait_us is not None and wait_us > max(_LEAST_WAIT_US, _LEAST_WAIT * least_us)
     if not filled:
         rate = MeasuredValue(None, rate.low, None)
     queue = QueueEstimate("unknown", wait_us=wait_us, sparse_wait_us=sparse_us, reason="TCP does not show it")

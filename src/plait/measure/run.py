@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from plait.binaries import AGENT
 from plait.engine.remote.spent import Spent
 from plait.engine.remote.ssh import THIS_MACHINE, Connections, HostSession
-from plait.measure.crossing import check_ports, crossing_remarks, crossings
+from plait.errors import MachineError
+from plait.measure.crossing import check_ports, crossing_remarks, crossings, opening_command
 from plait.measure.measure import Budget, check_lines, ends_of, full_bytes, measure
+from plait.measure.over_tcp import NothingPassesError
 from plait.measure.probing import LineProber
 from plait.measure.settings import ENABLED, TIMESTAMPS, hosts_text, mptcp_text, read_settings, remarks
 from plait.measure.summary import summary
@@ -54,7 +56,7 @@ class Measured:
     """Of both hosts, by name."""
     crossed: Mapping[str, Crossing]
     """By the name of the line."""
-    clock_error_us: float
+    clock_error_us: float = 0.0
     together: Sequence[Together] = ()
 
     def scenario(self) -> str:
@@ -69,12 +71,18 @@ class Measured:
 
     def remarks(self) -> list[str]:
         """Return what does not cross the lines, and what keeps MPTCP from using them, with the remedies."""
-        labels = self.survey.labels
+        blocked = self.blocked(all_udp=all(line.remark for line in self.lines))
+        return [*blocked, *remarks(self.survey, self.settings)]
+
+    def blocked(self, *, all_udp: bool) -> list[str]:
+        """Return what does not cross the lines; `all_udp`: no UDP packet passes any of them."""
+        labels, ports = self.survey.labels, self.survey.request.ports
         crossed = {labels[name]: crossing for name, crossing in self.crossed.items()}
-        return [
-            *crossing_remarks(crossed, self.survey.server, self.survey.request.ports),
-            *remarks(self.survey, self.settings),
-        ]
+        udp = (
+            f"{self.survey.server}: no UDP packet arrives over any line; if its firewall drops them: "
+            f"`{opening_command(ports, 'udp')}`"
+        )
+        return [*crossing_remarks(crossed, self.survey.server, ports), *([udp] if all_udp else [])]
 
     def table(self) -> str:
         """Return a row for each line, and the remarks."""
@@ -106,7 +114,11 @@ def measured_from_here(request: LinesRequest, notify: Callable[[str], None]) -> 
         if any(host.values.get(ENABLED) != "1" for host in settings.values()):
             crossed = {name: replace(crossing, mptcp=None) for name, crossing in crossed.items()}
         mtus = {name: crossing.mtu for name, crossing in crossed.items() if crossing.mtu is not None}
-        lines = measure(hosts, prober, notify, mtus)
+        measured = Measured(surveyed, [], settings, crossed)
+        try:
+            lines = measure(hosts, prober, notify, mtus)
+        except NothingPassesError as error:
+            raise MachineError("\n".join([str(error), *measured.blocked(all_udp=True)])) from error
         together: list[Together] = []
         if len(lines) > 1 and not any(line.remark for line in lines):
             notify("all lines at once")
@@ -114,7 +126,7 @@ def measured_from_here(request: LinesRequest, notify: Callable[[str], None]) -> 
             payloads = {name: full_bytes(mtus.get(name)) for name in surveyed.names}
             pairs = dict(zip(surveyed.names, ends, strict=True))
             together = at_once(lines, pairs, limits, prober, payloads)
-        return Measured(surveyed, lines, settings, crossed, prober.clock_error_us, together)
+        return replace(measured, lines=lines, clock_error_us=prober.clock_error_us, together=together)
 
 
 @contextmanager

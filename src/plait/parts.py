@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from plait.label_text import LABEL_MAX, label_problem
-from plait.units import Duration, Size
+from plait.units import Duration, Size, Within
 
 Transport = Literal["tcp", "mptcp"]
 Pause = Literal["before", "after"]
@@ -47,7 +47,7 @@ class Attribute:
 
 
 class Part(BaseModel):
-    """A part of a scenario: immutable, and without unknown fields."""
+    """A part of a scenario or of a result: immutable, and without unknown fields. It reads and writes aliases."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True)
 
@@ -164,37 +164,13 @@ class Delay(Duration):
     most = 60 * 10**9
 
 
-class Buffer(Size):
-    """Size of a socket buffer; the kernel doubles it, and stores it in 31 bits."""
-
-    least = 4096
-    most = 2**30
-
-
-class Start(Duration):
-    """A time in a trial."""
-
-    most = 3600 * 10**9
-    step = 1000
-
-
-class StartJitter(Duration):
-    """The largest random delay of a start."""
-
-    most = 10 * 10**9
-    step = 1000
-
-
-class Length(Duration):
-    """A duration."""
-
-    least = 10**6
-    step = 1000
-
-
-class Interval(Duration):
-    """A sampling interval."""
-
-    least = 10**6
-    most = 60 * 10**9
-    step = 1000
+Buffer = Annotated[Size, Within(least=4096, most=2**30)]
+"""Size of a socket buffer; the kernel doubles it, and stores it in 31 bits."""
+Start = Annotated[Duration, Within(most=3600 * 10**9, step=1000)]
+"""A time in a trial."""
+StartJitter = Annotated[Duration, Within(most=10 * 10**9, step=1000)]
+"""The largest random delay of a start."""
+Length = Annotated[Duration, Within(least=10**6, step=1000)]
+"""A duration."""
+Interval = Annotated[Duration, Within(least=10**6, most=60 * 10**9, step=1000)]
+"""A sampling interval."""

@@ -36,7 +36,7 @@ from plait.scenario.fields.spans import MeasureSpec
 from plait.scenario.vary.repeat import Repeat
 from plait.scenario.vary.text import MAX_SWEEP, SHORTHANDS, read_vary
 from plait.traffic.kinds import Traffic
-from plait.units import Ratio
+from plait.units import Duration, Ratio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +80,7 @@ class ScenarioModel(Part):
     """Number of trials of each case, or `until 2%`."""
     seed: Annotated[Whole, Field(ge=0, lt=2**53)] = 1
     """Seed of all random numbers of the study."""
-    sample: Interval = Interval(100_000_000)
+    sample: Interval = Duration(100_000_000)
     """Sampling interval of all time series."""
     monitors: MonitorsSpec = MonitorsSpec()
     """Optional measurements."""

@@ -20,7 +20,7 @@ from plait.parts import (
     Whole,
 )
 from plait.traffic.gaps import Period
-from plait.units import Rate, Size, Within
+from plait.units import Duration, Rate, Size, Within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,7 +33,7 @@ REQUEST_LEAST = 8
 MAX_USERS = 256
 
 
-class InputFacts(Protocol):
+class _InputFacts(Protocol):
     """A file of this machine that was read for the scenario."""
 
     @property
@@ -64,7 +64,7 @@ class SlotFacts:
     start_us: int
     seed: int
     """Drawn from the trial's for this flow alone."""
-    files: Mapping[str, InputFacts]
+    files: Mapping[str, _InputFacts]
     receive_buffer_max: int
     """The largest receive buffer of the scenario's hosts in bytes."""
 
@@ -96,21 +96,21 @@ class FlowSpec(Part):
     """Sending host; for requests and pages the client."""
     to: str
     """Receiving host; for requests and pages the server."""
-    start: Start = Start(0)
+    start: Start = Duration(0)
     """Start time after the network is complete; with `after`, after the end of that flow."""
-    start_jitter: StartJitter = StartJitter(10_000_000)
+    start_jitter: StartJitter = Duration(10_000_000)
     """Upper bound of a random start delay, which the seed of each trial determines, so that repeats differ."""
     after: str | None = None
     """Name of an entry above, or of one of its flows, whose end starts this flow."""
     rounds: Annotated[Whole, Field(ge=1, le=1000)] = 1
     """Number of times that the flow runs within a trial, one after the other."""
-    round_gap: Start = Start(0)
+    round_gap: Start = Duration(0)
     """Time from the end of a round to the start of the next."""
     count: Annotated[Whole, Field(ge=1, le=256)] = 1
     """Number of equal parallel flows."""
     users: Annotated[Whole, Field(ge=1, le=MAX_USERS)] | None = None
     """Number of users, each with such a flow; their names user1, user2, .. continue throughout the scenario."""
-    spread: Start = Start(0)
+    spread: Start = Duration(0)
     """Time over which the starts of users, or of `count` flows, are evenly spread."""
     background: bool = False
     """Whether the flow is background traffic, which the study's totals exclude."""

@@ -110,7 +110,7 @@ class ProgramSpec(Part):
     """Command line for the shell, or a list of the program and its arguments."""
     name: ProgramName | None = None
     """Name of its log, and in `after`. Default: the node and the entry's number, `h1-0`."""
-    at: Start = Start(0)
+    at: Start = Duration(0)
     """Start time, relative to the end of `after` if that is set."""
     after: Annotated[
         list[ProgramName],

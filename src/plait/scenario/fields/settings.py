@@ -98,9 +98,9 @@ class TcpSettings(Part):
 
     congestion_control: Keyword = "cubic"
     """Congestion control."""
-    receive_buffer_max: Buffer = Buffer.parse("6MiB")
+    receive_buffer_max: Buffer = Size.parse("6MiB")
     """Limit of receive buffer autotuning (tcp_rmem[2])."""
-    send_buffer_max: Buffer = Buffer.parse("4MiB")
+    send_buffer_max: Buffer = Size.parse("4MiB")
     """Limit of send buffer autotuning (tcp_wmem[2])."""
     machine_memory: MachineMemory | None = None
     """Limit the memory of all sockets (tcp_mem) to Linux's default on a machine of this size. Default: ample."""

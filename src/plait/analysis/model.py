@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from plait.analysis.labels.study_labels import StudyLabels
+from plait.parts import Part
 
 
-class ClosedRecord(BaseModel):
-    """A closed, immutable record."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True)
-
-
-class Statistics(ClosedRecord):
+class Statistics(Part):
     """One metric over the trials of a case. Everything but `n` is null when nothing was measured."""
 
     n: int
@@ -36,23 +31,23 @@ class Statistics(ClosedRecord):
     """Which one `ci95` is: Student's t interval, or the bootstrap interval (BCa) of skewed values; null without."""
 
 
-class PublishedGoodput(ClosedRecord):
+class PublishedGoodput(Part):
     """The published goodput of a case, in bit/s."""
 
     goodput_bps: float | None = None
     """The sum of all flows."""
-    each_bps: dict[str, float] = {}
+    each_bps: dict[str, float] = Field(default_factory=dict)
     """The goodput of each flow of a group, by the group's name."""
 
 
-class Exclusion(ClosedRecord):
+class Exclusion(Part):
     """A complete trial that means leave out."""
 
     trial: int
     reason: str
 
 
-class CaseSummary(ClosedRecord):
+class CaseSummary(Part):
     """One case: its settings, its number of trials, and their metrics."""
 
     name: str
@@ -69,14 +64,14 @@ class CaseSummary(ClosedRecord):
     """Its label, if the scenario has one."""
 
 
-class Estimate(ClosedRecord):
+class Estimate(Part):
     """A number and its 95 % interval; the interval is null where it says nothing (see Statistics.ci95)."""
 
     value: float
     ci95: tuple[float, float] | None = None
 
 
-class Comparison(ClosedRecord):
+class Comparison(Part):
     """One metric of one case against its baseline case, over the trials that share a seed."""
 
     case: str
@@ -109,14 +104,14 @@ Stratum = dict[str, str]
 """The network: its level of each of the study's strata. Absent without strata."""
 
 
-class LevelMean(ClosedRecord):
+class LevelMean(Part):
     """The mean of a metric at one level of a factor, over all levels of the other factors."""
 
     level: str
     mean: float
 
 
-class FactorEffect(ClosedRecord):
+class FactorEffect(Part):
     """The effect of a factor on a metric, or the interaction of two factors."""
 
     metric: str
@@ -146,7 +141,7 @@ class FactorEffect(ClosedRecord):
     sentence: str
 
 
-class Leader(ClosedRecord):
+class Leader(Part):
     """The case with the best mean of a metric, and the cases that nothing shows to be worse."""
 
     metric: str
@@ -159,7 +154,7 @@ class Leader(ClosedRecord):
     margin: float
 
 
-class Summary(ClosedRecord):
+class Summary(Part):
     """summary.json."""
 
     schema_version: Literal[1] = Field(default=1, alias="schema")
@@ -188,7 +183,7 @@ class Summary(ClosedRecord):
 Verdict = Literal["better", "worse", "same", "undecided", "not measured", "newly measured"]
 
 
-class CaseTrials(ClosedRecord):
+class CaseTrials(Part):
     """One study's trials of a case."""
 
     trials: int
@@ -197,11 +192,11 @@ class CaseTrials(ClosedRecord):
     mean: float | None
 
 
-class CaseComparison(ClosedRecord):
+class CaseComparison(Part):
     """One metric of one case in the second study against the first."""
 
     case: str
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = Field(default_factory=dict)
     label: str | None = Field(default=None, exclude_if=lambda label: label is None)
     """The label of the case, if the scenario has one."""
     metric: str
@@ -226,7 +221,7 @@ class CaseComparison(ClosedRecord):
     sentence: str = ""
 
 
-class StudiesComparison(ClosedRecord):
+class StudiesComparison(Part):
     """The output of `plait compare --json`."""
 
     schema_version: Literal[1] = Field(default=1, alias="schema")

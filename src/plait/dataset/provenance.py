@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from plait.errors import DataError
 from plait.files import Folder, json_of
+from plait.parts import Part
 from plait.version import other_version
 
 if TYPE_CHECKING:
@@ -16,10 +17,8 @@ if TYPE_CHECKING:
 FILE = "provenance.json"
 
 
-class Provenance(BaseModel):
+class Provenance(Part):
     """The program, kernel and agent of a trial, and how it ended. The digest of the data does not cover it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True)
 
     schema_version: Literal[1] = Field(default=1, alias="schema")
     status: Literal["ok", "failed"]

@@ -6,16 +6,12 @@ from textwrap import fill
 from typing import Literal
 
 from markupsafe import Markup
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from plait.parts import Part
 
 
-class _ExplanationRecord(BaseModel):
-    """A closed, immutable record."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True)
-
-
-class Share(_ExplanationRecord):
+class Share(Part):
     """One cause: its share of the time, and its cost."""
 
     cause: str
@@ -36,7 +32,7 @@ class Share(_ExplanationRecord):
     """The evidence, one sentence each."""
 
 
-class PathAccount(_ExplanationRecord):
+class PathAccount(Part):
     """Goodput and capacity of one path, and the causes that took its time."""
 
     path: str
@@ -50,7 +46,7 @@ class PathAccount(_ExplanationRecord):
     shares: tuple[Share, ...]
 
 
-class KernelTimes(_ExplanationRecord):
+class KernelTimes(Part):
     """The kernel's accounting (tcp_info), summed over the sender's subflows and their lifetimes, in us."""
 
     lifetime_us: int
@@ -59,7 +55,7 @@ class KernelTimes(_ExplanationRecord):
     sndbuf_limited_us: int
 
 
-class Delivery(_ExplanationRecord):
+class Delivery(Part):
     """The fate of the messages of a stream, requests, a page or UDP; percentiles as in summary.json."""
 
     metric: str
@@ -83,7 +79,7 @@ class Delivery(_ExplanationRecord):
     """False: it offers more than the paths carried, and its messages waited longer and longer."""
 
 
-class Moment(_ExplanationRecord):
+class Moment(Part):
     """A time to mark in figures."""
 
     t_us: int
@@ -94,7 +90,7 @@ class Moment(_ExplanationRecord):
 Verdict = Literal["faster", "slower", "no effect seen", "not measured"]
 
 
-class Effect(_ExplanationRecord):
+class Effect(Part):
     """The effect of one change on the primary metric of one flow."""
 
     what: str
@@ -121,7 +117,7 @@ class Effect(_ExplanationRecord):
     """The first named cause of the changed flow, in the first of its trials."""
 
 
-class FlowExplanation(_ExplanationRecord):
+class FlowExplanation(Part):
     """The explanation of one flow: its goodput, its capacity and the causes between them."""
 
     flow: str
@@ -167,7 +163,7 @@ class FlowExplanation(_ExplanationRecord):
         return delivery.metric, lost if self.transport == "udp" else delivery.p95_us
 
 
-class TrialExplanation(_ExplanationRecord):
+class TrialExplanation(Part):
     """All flows of one trial."""
 
     case: str
@@ -180,7 +176,7 @@ class TrialExplanation(_ExplanationRecord):
     """Number of examined trials of the case."""
 
 
-class StudyExplanation(_ExplanationRecord):
+class StudyExplanation(Part):
     """The document that `plait explain --json` prints."""
 
     schema_version: Literal[2] = Field(default=2, alias="schema")

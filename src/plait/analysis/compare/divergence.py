@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plait.analysis.by_flow import rows_of
-from plait.analysis.model import ClosedRecord
+from plait.parts import Part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,7 @@ _LATENESS = 0.02
 _STATE = ("cwnd_segments", "rtt_us", "retransmitted_segments", "congestion_state")
 
 
-class Divergence(ClosedRecord):
+class Divergence(Part):
     """The first sample at which a flow differs for good."""
 
     flow: str

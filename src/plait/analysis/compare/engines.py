@@ -5,9 +5,10 @@ from __future__ import annotations
 import statistics
 from typing import TYPE_CHECKING, Literal
 
-from plait.analysis.model import ClosedRecord, Estimate
+from plait.analysis.model import Estimate
 from plait.analysis.statistics.differences import paired
 from plait.analysis.statistics.intervals import describe
+from plait.parts import Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ _METRICS = ("goodput_bps", "completion_s", "rtt_median_us")
 _SHARE = ".path_share"
 
 
-class EngineDifference(ClosedRecord):
+class EngineDifference(Part):
     """One metric of one case on an engine, against the reference engine."""
 
     case: str
@@ -37,7 +38,7 @@ class EngineDifference(ClosedRecord):
     """Whether the value of the difference is within the bound."""
 
 
-class CrossCheck(ClosedRecord):
+class CrossCheck(Part):
     """All differences between the engines of a study."""
 
     engines: tuple[str, ...]

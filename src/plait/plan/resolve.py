@@ -88,17 +88,17 @@ def without_seed(scenario: Scenario) -> tuple[Plan, list[list[MissingSubflow]]]:
     _refuse_too_many_messages(planned_flows)
     watched = monitors(net, planned_flows)
     memory = _memory_mib(scenario, planned_flows, buffers_mib(watched))
-    shared = buckets(net, rtts)
+    shared_buckets, ifbs, redirects = buckets(net, rtts)
     namespaces = _namespaces(net)
     network = Network(
         namespaces=namespaces,
         veths=tuple(veth for wired in net.wires for veth in links.veths(wired)),
         bridges=_bridges(net),
         datapaths=tuple(openflow.datapaths(net)),
-        ifbs=shared.ifbs,
+        ifbs=ifbs,
         redirects=(
             *(redirect for wired in net.wires for redirect in links.redirects(wired)),
-            *shared.redirects,
+            *redirects,
         ),
         routes=tuple(routes),
         rules=tuple(rules),
@@ -119,7 +119,7 @@ def without_seed(scenario: Scenario) -> tuple[Plan, list[list[MissingSubflow]]]:
         end_us=0,
         network=network,
         links=planned_links,
-        buckets=shared.planned,
+        buckets=shared_buckets,
         flows=planned_flows,
         measure=_measure(scenario),
         monitors=watched,

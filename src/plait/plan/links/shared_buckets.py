@@ -7,7 +7,6 @@ is one bucket for all of its links, and it lasts as long as the trial.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plait.errors import FieldMistakesError
@@ -27,17 +26,13 @@ _SIDES = {"out": ("out",), "in": ("in",), "each": ("out", "in"), "together": ("t
 _MAC_KIND = 3
 
 
-@dataclass(frozen=True)
-class Buckets:
-    """All shared buckets of a network, in the order of the nodes."""
+def buckets(
+    net: Topology, rtts_ns: dict[str, int]
+) -> tuple[tuple[SharedBucket, ...], tuple[Ifb, ...], tuple[Redirect, ...]]:
+    """Return all shared buckets in the order of the nodes, their interfaces, and the redirects to these.
 
-    planned: tuple[SharedBucket, ...]
-    ifbs: tuple[Ifb, ...]
-    redirects: tuple[Redirect, ...]
-
-
-def buckets(net: Topology, rtts_ns: dict[str, int]) -> Buckets:
-    """Return the shared buckets. Raise FieldMistakesError if two of them would hold the same direction of a link."""
+    Raise FieldMistakesError if two buckets would hold the same direction of a link.
+    """
     planned: list[SharedBucket] = []
     takers: dict[Port, tuple[str, str]] = {}
     ports_of: dict[str, list[Port]] = {}
@@ -52,14 +47,11 @@ def buckets(net: Topology, rtts_ns: dict[str, int]) -> Buckets:
             _claim(net, takers, ports, node)
             ifb_place = _ifb_place(f"bucket{len(planned)}", ports, rtts_ns)
             planned.append(_planned(f"{node} {side}", ifb_place, options.bucket, ports))
-    return Buckets(
-        planned=tuple(planned),
-        ifbs=tuple(
-            Ifb(netns=WIRE, ifname=bucket.ifname, mac=mac(_MAC_KIND, number))
-            for number, bucket in enumerate(planned)
-        ),
-        redirects=tuple(_redirects(net, planned)),
+    ifbs = (
+        Ifb(netns=WIRE, ifname=bucket.ifname, mac=mac(_MAC_KIND, number))
+        for number, bucket in enumerate(planned)
     )
+    return tuple(planned), tuple(ifbs), tuple(_redirects(net, planned))
 
 
 def takes_tokens(net: Topology, port: Port) -> bool:

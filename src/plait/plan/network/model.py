@@ -23,7 +23,7 @@ WIRE = "wire"
 """The hidden namespace that holds all links."""
 
 
-class SwitchedPaths(Protocol):
+class _SwitchedPaths(Protocol):
     """The paths of frames between switches that forward by the plan's own flows (see `openflow`)."""
 
     def towards(self, goal: str) -> dict[str, list[Port]]:
@@ -133,7 +133,7 @@ class Segment:
     """Whether this is the second family of its links."""
     version: int = 4
     """The address family; `plan.network.addressing` sets it."""
-    fabric: SwitchedPaths | None = None
+    fabric: _SwitchedPaths | None = None
     """How frames pass if a switch forwards by the plan's own flows; otherwise they follow the tree."""
 
     @property

@@ -27,7 +27,7 @@ _REMEDIES = {
 
 
 @dataclass(frozen=True)
-class Need:
+class _Need:
     """The least amount of a resource that plait needs for a purpose."""
 
     resource: int
@@ -40,15 +40,15 @@ class Need:
     """The unit of that option, in the unit of `least`."""
 
 
-FILES = Need(resource.RLIMIT_NOFILE, 64, "64 open files", "-n")
-ADDRESSES = Need(resource.RLIMIT_AS, 4 << 30, "4 GiB of addresses for its libraries", "-v", 1024)
-DRAWING = Need(
+FILES = _Need(resource.RLIMIT_NOFILE, 64, "64 open files", "-n")
+ADDRESSES = _Need(resource.RLIMIT_AS, 4 << 30, "4 GiB of addresses for its libraries", "-v", 1024)
+DRAWING = _Need(
     resource.RLIMIT_AS, 72 << 30, "72 GiB of addresses (not of memory) to draw figures", "-v", 1024
 )
 """The JavaScript engine that draws figures reserves this address space at its start, and uses some 200 MB of it."""
 
 
-def require(*needs: Need) -> None:
+def require(*needs: _Need) -> None:
     """Raise MachineError if a limit of this process is below a need."""
     for need in needs:
         limit, _ = resource.getrlimit(need.resource)

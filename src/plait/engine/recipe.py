@@ -65,7 +65,7 @@ class _PortableEngine(Protocol):
 
 
 @dataclass(frozen=True)
-class PickledEngine:
+class _PickledEngine:
     """The recipe of an engine that needs no files."""
 
     content: bytes
@@ -96,7 +96,7 @@ def recipe_of(engine: Engine) -> EngineRecipe:
     if isinstance(engine, _PortableEngine):
         return engine.recipe()
     try:
-        return PickledEngine(pickle.dumps(engine))
+        return _PickledEngine(pickle.dumps(engine))
     except (TypeError, AttributeError, pickle.PicklingError) as error:
         raise RequestError(
             f"running trials of the engine {type(engine).__name__} in other processes: it cannot be pickled "

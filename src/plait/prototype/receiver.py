@@ -29,7 +29,7 @@ ACK_EVERY = 2
 """Packets in order that one ACK acknowledges (RFC 9000, section 13.2.2)."""
 
 
-class Arrivals:
+class _PathArrivals:
     """Which packets of one path have arrived, and when the next ACK is due."""
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class Receiver:
         """Keep segments for parities if `repairs`: if the sender's scheduler asks for them."""
         self.recovery = Recovery() if repairs else None
         self.buffer = ReorderBuffer(window)
-        self.paths = [Arrivals() for _ in range(paths)]
+        self.paths = [_PathArrivals() for _ in range(paths)]
         self._connection = connection
         self._deliver = deliver
         self._answers: list[tuple[int, bytes]] = []

@@ -22,7 +22,7 @@ UNLIMITED_BPS = 10_000_000_000
 """The rate of a flow that no link limits."""
 
 
-class Way(Protocol):
+class _Way(Protocol):
     """A path of a flow, as far as jobs depend on it."""
 
     @property
@@ -34,7 +34,7 @@ class PlannedFlow(Protocol):
     """A flow of a plan, as far as jobs depend on it."""
 
     @property
-    def paths(self) -> Sequence[Way]:
+    def paths(self) -> Sequence[_Way]:
         """The paths that the flow may use, the initial one first."""
 
     @property

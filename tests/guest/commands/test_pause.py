@@ -27,7 +27,7 @@ from terminal import LIMIT_S, PLAIT, SOURCE, Terminal
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from plait.engine.virtual.pause import PausingGuest
+    from plait.engine.virtual.session import InteractiveGuest
     from plait.engine.virtual.trial import VirtualEngine
     from plait.plan.model.plan import PauseAt, Plan
 
@@ -61,7 +61,7 @@ class Halted:
         engine.execute(Job(self.plan, {}, job, prompt=self.prompt))
         self.tables = convert(job / "data", folder / "tables")
 
-    def prompt(self, at: PauseAt, guest: PausingGuest) -> None:
+    def prompt(self, at: PauseAt, guest: InteractiveGuest) -> None:
         path = self._folder / "socket"
         with PromptServer(guest, path):
             for command in self._commands.get(at, []):

@@ -39,7 +39,7 @@ _STALL_S = 120.0
 _ROUND_S = 0.25
 
 
-class PausingGuest(InteractiveGuest):
+class _PausingGuest(InteractiveGuest):
     """The guest of a trial that has pauses."""
 
     def __init__(self, kernel: Kernel, folder: Path, plan: Plan, policy: Policy) -> None:
@@ -152,7 +152,7 @@ def execute(kernel: Kernel, job: Job, limits: TrialLimits, policy: Policy) -> No
     """Run a trial with pauses to its end; `job.folder` already holds its inputs (see Engine.execute)."""
     if job.prompt is None:
         raise TrialError("the plan has a pause, but this run has no prompt; remove `pause` from the scenario")
-    with PausingGuest(kernel, job.folder, job.plan, policy) as guest:
+    with _PausingGuest(kernel, job.folder, job.plan, policy) as guest:
         verdict = None
         for pause_at in job.plan.pause:
             verdict = Watch(job, limits, time.monotonic()).until_exit(guest.guest, guest)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from plait.scenario.mistakes import FieldMistake
 
 
-class Region(NamedTuple):
+class _Region(NamedTuple):
     """The paths between a client and an instance in a region, and the published goodputs."""
 
     rate: str
@@ -33,17 +33,17 @@ class Region(NamedTuple):
     """Whether the burst allowance keeps MPTCP from a gain."""
 
 
-REGIONS: dict[str, Region] = {
-    "fixed-10m": Region("10mbit", "500us", (9.4, 18.4)),
-    "ap-northeast-1": Region("58mbit", "3ms", (55.5, 55.7), spent=True),
-    "us-west-2": Region("14600kbit", "55ms", (13.9, 26.3)),
-    "us-east-1": Region("9500kbit", "80ms", (8.9, 19.7)),
-    "sa-east-1": Region("16100kbit", "130ms", (15.2, 14.5), spent=True),
-    "ap-southeast-1": Region("20mbit", "35ms", None),
-    "ap-south-1": Region("15mbit", "65ms", None),
-    "ap-southeast-2": Region("15mbit", "55ms", None),
-    "eu-central-1": Region("10mbit", "115ms", None),
-    "eu-west-1": Region("10mbit", "105ms", None),
+REGIONS: dict[str, _Region] = {
+    "fixed-10m": _Region("10mbit", "500us", (9.4, 18.4)),
+    "ap-northeast-1": _Region("58mbit", "3ms", (55.5, 55.7), spent=True),
+    "us-west-2": _Region("14600kbit", "55ms", (13.9, 26.3)),
+    "us-east-1": _Region("9500kbit", "80ms", (8.9, 19.7)),
+    "sa-east-1": _Region("16100kbit", "130ms", (15.2, 14.5), spent=True),
+    "ap-southeast-1": _Region("20mbit", "35ms", None),
+    "ap-south-1": _Region("15mbit", "65ms", None),
+    "ap-southeast-2": _Region("15mbit", "55ms", None),
+    "eu-central-1": _Region("10mbit", "115ms", None),
+    "eu-west-1": _Region("10mbit", "105ms", None),
 }
 """Regions by the cloud's name, and the local network of the same study."""
 RegionName = Literal[

@@ -240,13 +240,13 @@ class _Reader:
             )
 
 
-class WrittenFloat(float):
+class _WrittenFloat(float):
     """A number that remembers its text, because a name such as 6.10 can look like a number."""
 
     text: str
 
     @classmethod
-    def of(cls, text: str, number: str) -> WrittenFloat:
+    def of(cls, text: str, number: str) -> _WrittenFloat:
         """Return the number that the text means."""
         value = cls(number)
         value.text = text
@@ -260,7 +260,7 @@ def plain(text: str) -> object:
     if _INT.fullmatch(text) and len(text) <= 100:
         return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
     if _FLOAT.fullmatch(text) and len(text) <= 100:
-        return WrittenFloat.of(
+        return _WrittenFloat.of(
             text,
             text.replace(".inf", "inf")
             .replace(".Inf", "inf")

@@ -19,7 +19,7 @@ import pytest
 
 import plait
 from fake_engine import FakeEngine
-from plait.engine.recipe import PickledEngine, shipped_file
+from plait.engine.recipe import recipe_of, shipped_file
 from plait.errors import MachineError, RequestError
 from plait.results.read import read_study
 from plait.seeds import trial_seed
@@ -347,4 +347,4 @@ def test_a_server_that_is_no_scheduler_is_reported_with_the_remedy(monkeypatch: 
 
 
 def test_an_engine_without_files_is_pickled() -> None:
-    assert PickledEngine(b"").files == ()
+    assert recipe_of(FakeEngine()).files == ()

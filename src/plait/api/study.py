@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
@@ -28,7 +28,7 @@ from plait.results.long_table import factor_column
 from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from plait.analysis.model import Comparison, StudiesComparison, Summary
@@ -38,22 +38,20 @@ if TYPE_CHECKING:
     from plait.explain.model import StudyExplanation
 
 
-class Figures(dict[str, "Figure"]):
-    """Figures by name; for another name it raises RequestError with the nearest one."""
-
-    def __missing__(self, name: str) -> Figure:
-        """Raise RequestError."""
-        known = nearest(name, self) or f"there is: {', '.join(self)}"
-        raise RequestError(f"figures[{name!r}]: there is no such figure; {known}")
+_Value = TypeVar("_Value")
 
 
-class Factors(dict[str, str]):
-    """Columns of factors by the name that tables show; for another name it raises RequestError with the nearest one."""
+class _ByName(dict[str, _Value]):
+    """Values by name; for another name it raises RequestError with the nearest one."""
 
-    def __missing__(self, name: str) -> str:
-        """Raise RequestError."""
-        known = nearest(name, self) or f"there is: {', '.join(self) or 'none, because nothing varies'}"
-        raise RequestError(f"factors[{name!r}]: there is no such factor; {known}")
+    def __init__(self, noun: str, values: Mapping[str, _Value], lack: str = "none") -> None:
+        """`noun`: what a value is; `lack`: what to say if there are no values."""
+        super().__init__(values)
+        self._noun, self._lack = noun, lack
+
+    def __missing__(self, name: str) -> _Value:
+        known = nearest(name, self) or f"there is: {', '.join(self) or self._lack}"
+        raise RequestError(f"{self._noun}s[{name!r}]: there is no such {self._noun}; {known}")
 
 
 class Figure:
@@ -160,7 +158,9 @@ class Study:
         settings = dict.fromkeys(name for case in self._data.cases for name in case.settings)
         shown = factor_names(telling_settings(self._data.cases))
         names = factor_names(list(settings)) | shown
-        return Factors({names[setting]: setting for setting in settings})
+        return _ByName(
+            "factor", {names[setting]: setting for setting in settings}, "none, because nothing varies"
+        )
 
     @cached_property
     def trials(self) -> pl.DataFrame:
@@ -224,7 +224,7 @@ class Study:
         """The figures by name, as in the folder's `figures/`; plait draws each figure when it is displayed."""
         shown = representatives(self._data, self.summary)
         sources = static_figures(self._data, self.summary, shown)
-        return Figures({name: Figure(name, source) for name, source in sources.items()})
+        return _ByName("figure", {name: Figure(name, source) for name, source in sources.items()})
 
     def explain(
         self, *, case: str | None = None, flow: str | None = None, trial: int | None = None

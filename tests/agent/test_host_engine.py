@@ -17,13 +17,14 @@ import plait
 from fake_plans import fake_plan
 from plait.dataset.convert import convert
 from plait.engine.engine import Interrupted, Job
+from plait.engine.factory import make_engine
 from plait.engine.host import probe
-from plait.engine.host.engine import HostEngine
 from plait.errors import MachineError, TrialError
 from plait.plan.identity import plan_bytes
 from plait.plan.model.programs import Program
 
 if TYPE_CHECKING:
+    from plait.engine.engine import Engine
     from plait.plan.model.plan import Plan
 
 LONG_US = 60_000_000
@@ -31,19 +32,19 @@ _HOLD = """
 import sys
 from pathlib import Path
 from plait.engine.engine import Job
-from plait.engine.host.engine import HostEngine
+from plait.engine.factory import make_engine
 from plait.plan.model.plan import Plan
-HostEngine().execute(Job(Plan.model_validate_json(Path(sys.argv[1]).read_bytes()), {}, Path(sys.argv[2])))
+make_engine("host").execute(Job(Plan.model_validate_json(Path(sys.argv[1]).read_bytes()), {}, Path(sys.argv[2])))
 """
 
 
 @pytest.fixture
-def engine() -> HostEngine:
+def engine() -> Engine:
     """Return the engine; skip where this machine forbids namespaces."""
-    lack = probe.Prober(HostEngine().program).lack(probe.NAMESPACES)
+    lack = probe.Prober(make_engine("host").program).lack(probe.NAMESPACES)
     if lack is not None:
         pytest.skip(str(lack))
-    return HostEngine()
+    return make_engine("host")
 
 
 def descendants(pid: int) -> list[int]:
@@ -55,7 +56,7 @@ def descendants(pid: int) -> list[int]:
     return children + [further for child in children for further in descendants(child)]
 
 
-def test_a_trial_has_its_data_and_the_measurements_of_the_machine(engine: HostEngine, tmp_path: Path) -> None:
+def test_a_trial_has_its_data_and_the_measurements_of_the_machine(engine: Engine, tmp_path: Path) -> None:
     notes: dict[str, object] = {}
     excluded: list[str] = []
     engine.execute(Job(veth_plan(), {}, tmp_path, note=notes.__setitem__, exclude=excluded.append))
@@ -71,7 +72,7 @@ def test_a_trial_has_its_data_and_the_measurements_of_the_machine(engine: HostEn
     assert not (tmp_path / "burst").exists()
 
 
-def test_an_interrupt_ends_the_trial_at_once(engine: HostEngine, tmp_path: Path) -> None:
+def test_an_interrupt_ends_the_trial_at_once(engine: Engine, tmp_path: Path) -> None:
     stop = threading.Event()
     before = descendants(os.getpid())
     with pytest.raises(Interrupted):
@@ -118,7 +119,7 @@ def _held(plan: Plan, tmp_path: Path) -> tuple[subprocess.Popen[bytes], list[int
 def test_what_the_engine_never_does_is_unsupported_with_the_reason() -> None:
     program = Program.model_validate({"name": "server", "netns": "h1", "argv": ("true",), "start_us": 0})
     plan = fake_plan().model_copy(update={"programs": (program,), "pause": ("before",)})
-    missing = HostEngine().unsupported(plan)
+    missing = make_engine("host").unsupported(plan)
     assert [(lack.use.feature, lack.use.name) for lack in missing] == [("programs", "server"), ("pauses", "")]
     assert "without a guest around them" in missing[0].reason
 
@@ -134,14 +135,14 @@ def test_a_forbidden_user_namespace_is_explained(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(probe.agent, "run", fail)
     with pytest.raises(MachineError) as refused:
-        HostEngine().unsupported(fake_plan())
+        make_engine("host").unsupported(fake_plan())
     assert "kernel.apparmor_restrict_unprivileged_userns is 1" in str(refused.value)
     assert "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0" in str(refused.value)
     assert refused.value.exit_code == 3
 
 
 def test_a_setting_of_the_machine_that_differs_is_refused_with_its_command(
-    engine: HostEngine,
+    engine: Engine,
 ) -> None:
     sysctls = (("net/ipv4/tcp_allowed_congestion_control", "nonesuch reno"),)
     plan = veth_plan(transport="tcp")

@@ -14,7 +14,7 @@ import pytest
 from plait.engine.engine import Job
 from plait.engine.factory import make_engine
 from plait.engine.machine.qemu import FOLDER, RESULTS
-from plait.engine.machine.trial import MachineEngine, machine_command
+from plait.engine.machine.trial import machine_command
 from plait.engine.virtual.containment import GUEST
 from plait.plan.resolve import resolve
 from plait.scenario import parse
@@ -55,7 +55,6 @@ def results(folder: Path, preload: str) -> bytes:
     """Return what a machine sends after a trial."""
     folder.mkdir()
     engine = make_engine("machine")
-    assert isinstance(engine, MachineEngine)
     plan = resolve(expand(parse(ONE_LINE.replace("2s", "1s"), "line.yaml"))[0].scenario, 1)
     engine._fill(Job(plan, {}, folder))
     program = [str(engine._emulator.loader), *machine_command(plan)]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from plait.dataset.convert import convert
 from plait.engine.engine import Job
-from plait.engine.host.engine import HostEngine
+from plait.engine.factory import make_engine
 from plait.errors import PlaitError
 from plait.plan.resolve import resolve
 from plait.scenario import load
@@ -40,7 +40,7 @@ def main() -> None:
     notes: dict[str, object] = {}
     excluded: list[str] = []
     before, interfaces = processes(), names("/sys/class/net")
-    engine = HostEngine()
+    engine = make_engine("host")
     try:
         unsupported = [missing.reason for missing in engine.unsupported(plan)]
     except PlaitError as error:

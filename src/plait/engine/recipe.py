@@ -99,6 +99,6 @@ def recipe_of(engine: Engine) -> EngineRecipe:
         return _PickledEngine(pickle.dumps(engine))
     except (TypeError, AttributeError, pickle.PicklingError) as error:
         raise RequestError(
-            f"running trials of the engine {type(engine).__name__} in other processes: it cannot be pickled "
+            f"running trials of the engine {engine.name} in other processes: it cannot be pickled "
             f"({error}); give it a method recipe(), or run the study with --jobs"
         ) from error

@@ -25,7 +25,7 @@ from plait.errors import MachineError, TrialError, shell_command
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from plait.engine.engine import Clock
+    from plait.engine.engine import Clock, Engine
     from plait.engine.inventory import Inventory, Setting
     from plait.engine.request import EngineRequest
     from plait.engine.support import Feature, Unsupported
@@ -45,7 +45,7 @@ _BURST_US = 200_000
 _INVENTORY_S = 60.0
 
 
-class HostEngine:
+class _HostEngine:
     """The engine that runs plans on this machine's kernel in real time."""
 
     name = "host"
@@ -168,8 +168,8 @@ def _rate_bps(plan: Plan) -> int | None:
     return sum(known) if len(known) == len(rates) else None
 
 
-def create(request: EngineRequest) -> HostEngine:
+def create(request: EngineRequest) -> Engine:
     """Return the engine for `request`."""
-    return HostEngine(
+    return _HostEngine(
         limit_s=request.trial_timeout_s, allow_settings=request.allow_host_settings, warn=request.warn
     )

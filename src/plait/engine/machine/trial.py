@@ -51,7 +51,7 @@ from plait.plan.links.chain import METHOD, with_chains
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from plait.engine.engine import Clock
+    from plait.engine.engine import Clock, Engine
     from plait.engine.inventory import Inventory, Setting
     from plait.engine.machine.qemu import Emulator
     from plait.engine.request import EngineRequest
@@ -76,7 +76,7 @@ _KERNEL_MIB = 192
 _MAX_RESULTS = 2 << 30
 
 
-class MachineEngine:
+class _MachineEngine:
     """The engine that runs plans on a stock kernel in QEMU."""
 
     name = "machine"
@@ -192,11 +192,11 @@ def machine_command(plan: Plan, files_mib: int = 0) -> list[str]:
     return command_line(plan.seed, memory, machine.processors, machine.instruction_ns)
 
 
-def create(request: EngineRequest) -> MachineEngine:
+def create(request: EngineRequest) -> Engine:
     """Return the engine with the requested kernel (RequestError, MachineError)."""
     emulator = find_emulator()
     limits = TrialLimits(total_s=request.trial_timeout_s, stall_s=_STALL_S)
-    return MachineEngine(_kernel(request), emulator, AGENT, limits, policy=request.policy, warn=request.warn)
+    return _MachineEngine(_kernel(request), emulator, AGENT, limits, policy=request.policy, warn=request.warn)
 
 
 def _kernel(request: EngineRequest) -> StockKernel:

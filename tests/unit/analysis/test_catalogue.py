@@ -19,7 +19,7 @@ from plait.analysis.metrics.catalogue import heading_of, metric_of, title_of, un
 from plait.analysis.values import scale_of, show
 from plait.dataset.model import ALL_TABLES
 from plait.metrics import CATALOGUE, COMPARED
-from plait.traffic.kinds import Application
+from plait.traffic.kinds import COMPLETED, JOBS, Application
 
 PACKAGE = Path(plait.__file__).parent
 SUPPORT = Path(__file__).parents[2] / "support"
@@ -169,3 +169,8 @@ def test_a_new_metric_is_one_entry_of_the_catalogue(tmp_path: Path) -> None:
     (_, leading, _), shown = json.loads((tmp_path / "view.json").read_text(encoding="utf-8"))
     assert "scratch_bytes" in leading
     assert (shown["heading"], shown["unit"], shown["better"]) == ("scratched", "size", "less")
+
+
+def test_a_kind_is_about_its_completion_time_only_if_it_completes() -> None:
+    assert {kind for kind, job in JOBS.items() if job.HEADLINE == "completion_s"} == set(COMPLETED)
+    assert CATALOGUE["completion_s"].traffic == COMPLETED

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 Progress = Callable[[str, float | None], None]
 """Called with each step and its completed fraction (0 to 1; None if unknown)."""
 
-RECORD_SCHEMA = 1
 SYMBOLS = "symbols"
 """The file with debug information beside a kernel's binary."""
 

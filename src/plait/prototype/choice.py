@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 MOST_LINES = 100_000
 """Lines that one call of a scheduler may execute. No clock bounds it, because computing takes no virtual time."""
 
-MOST_SOURCE = 65_536
-"""Bytes of a scheduler's file."""
-
 
 class SchedulerError(Exception):
     """A scheduler failed; the message begins with its file and line."""

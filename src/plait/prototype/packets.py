@@ -22,7 +22,6 @@ SEGMENT_BYTES = 1428
 MAX_RANGES = 32
 MOST_BLOCK = 64
 """Segments that one parity covers."""
-MAX_DATAGRAM = 65_507
 
 _OPEN = Struct("!BBHId")
 _DATA = Struct("!BBHIIQ")

@@ -34,8 +34,6 @@ from plait.plan.model.qdiscs import Distribution, Qdisc
 from plait.plan.model.sockets import SocketOptions, StreamTransport, Transport
 from plait.traffic.kinds import Application
 
-PLAN_SCHEMA = 1
-
 
 class Module(Record):
     """A kernel module with schedulers or congestion controls that the user added (`plait kernel add`).

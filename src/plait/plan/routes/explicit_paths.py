@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from plait.plan.network.model import Port, Topology
 
     Where = tuple[str | int, ...]
-    Hops = list[list[Port]]
-    """The ports by which a packet leaves, from one host or router to the next."""
 
 MAX_PINS = 400
 

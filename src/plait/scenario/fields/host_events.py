@@ -17,9 +17,6 @@ from pydantic import BeforeValidator, Field, model_validator
 from plait.parts import Part, Sysctls, listed
 from plait.scenario.fields.settings import EndpointSpec, LimitsSpec
 
-FIELDS = ("endpoints", "limits", "sysctls")
-"""The fields of an event that change hosts."""
-
 
 def _several(value: object) -> object:
     """Accept a single endpoint without brackets."""

@@ -41,7 +41,6 @@ class _Player:
 
     case: dict[str, Any]
     violations: list[dict[str, str | bool]] = field(default_factory=list)
-    subflows_seen: int = 0
     quiet_from_s: float = 0.0
 
     def __post_init__(self) -> None:

@@ -1,7 +1,8 @@
-"""Draws histories of a real host's settings, and compares the state after a session with that before it.
+"""Draws histories of a real host's settings, and compares the state afterwards with that before.
 
 A history has endpoints with any id, flags and address, limits, sysctls, connections of users, and the death of one
-process. tests/remote/settings_histories.py makes them; `make test` runs 20.
+process. tests/remote/settings_histories.py makes those of sessions; lasting_histories.py beside it makes those of
+`plait undo`. `make test` runs some of each.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import sys
 import time
 from pathlib import Path
 
-PROGRAM = Path(__file__).parents[1] / "tests" / "remote" / "settings_histories.py"
+FOLDER = Path(__file__).parents[1] / "tests" / "remote"
+PROGRAMS = {"sessions": "settings_histories.py", "changes that stay": "lasting_histories.py"}
 
 
 def main() -> int:
@@ -21,16 +23,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--histories", type=int, default=300)
     count = parser.parse_args().histories
+    return max([run(subject, FOLDER / program, count) for subject, program in PROGRAMS.items()])
+
+
+def run(subject: str, program: Path, count: int) -> int:
+    """Run a program of histories, print what they did, and return 0 if all were left as found."""
     started = time.monotonic()
     namespaces = ["unshare", "--user", "--map-root-user", "--net", "--mount"]
-    command = [*namespaces, sys.executable, str(PROGRAM), str(count)]
+    command = [*namespaces, sys.executable, str(program), str(count)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
         sys.stdout.write(done.stdout)
         return 1
     counts = json.loads(done.stdout.splitlines()[-1])
     sys.stdout.write(
-        f"{counts['histories']} histories in {time.monotonic() - started:.0f} s, all left as found\n"
+        f"{subject}: {counts['histories']} histories in {time.monotonic() - started:.0f} s, all left as found\n"
     )
     sys.stdout.writelines(f"  {name}: {number}\n" for name, number in counts.items())
     return 0

@@ -7,12 +7,17 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::state::{State, Steps};
 use crate::error::{Attempt, Error, Result};
 
 const FOLDER: &str = "/run/plait";
+/// The journal of a session.
+pub const SESSION: &str = "settings";
+/// The journal of changes that stay.
+pub const LASTING: &str = "applied";
 
 /// What one session changes, written before the first change.
 #[derive(Debug, Serialize, Deserialize)]
@@ -27,32 +32,42 @@ pub struct Journal {
 impl Journal {
     /// Return the journal of this network namespace; None: nothing is changed.
     pub fn read() -> Result<Option<Self>> {
-        let path = path()?;
-        let json = match std::fs::read(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            json => json.attempt(|| format!("reading {}", path.display()))?,
-        };
-        let journal = serde_json::from_slice(&json)
-            .map_err(|error| Error::because(format!("reading {}", path.display()), error))?;
-        Ok(Some(journal))
+        read(SESSION)
     }
 
     /// Write the journal in one piece.
     pub fn write(&self) -> Result<()> {
-        let path = path()?;
-        let context = || format!("writing {}", path.display());
-        let json = serde_json::to_vec(self).map_err(|error| Error::because(context(), error))?;
-        let new = path.with_extension("new");
-        let mut file = File::create(&new).attempt(context)?;
-        file.write_all(&json).and_then(|()| file.sync_all()).attempt(context)?;
-        std::fs::rename(&new, &path).attempt(context)?;
-        File::open(FOLDER).and_then(|folder| folder.sync_all()).attempt(context)
+        write(SESSION, self)
     }
 }
 
-/// Remove the journal of this network namespace.
-pub fn remove() -> Result<()> {
-    let path = path()?;
+/// Return the journal `name` of this network namespace, if there is one.
+pub fn read<T: DeserializeOwned>(name: &str) -> Result<Option<T>> {
+    let path = path(name)?;
+    let json = match std::fs::read(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        json => json.attempt(|| format!("reading {}", path.display()))?,
+    };
+    let journal = serde_json::from_slice(&json)
+        .map_err(|error| Error::because(format!("reading {}", path.display()), error))?;
+    Ok(Some(journal))
+}
+
+/// Write the journal `name` in one piece.
+pub fn write<T: Serialize>(name: &str, journal: &T) -> Result<()> {
+    let path = path(name)?;
+    let context = || format!("writing {}", path.display());
+    let json = serde_json::to_vec(journal).map_err(|error| Error::because(context(), error))?;
+    let new = path.with_extension("new");
+    let mut file = File::create(&new).attempt(context)?;
+    file.write_all(&json).and_then(|()| file.sync_all()).attempt(context)?;
+    std::fs::rename(&new, &path).attempt(context)?;
+    File::open(FOLDER).and_then(|folder| folder.sync_all()).attempt(context)
+}
+
+/// Remove the journal `name` of this network namespace.
+pub fn remove(name: &str) -> Result<()> {
+    let path = path(name)?;
     std::fs::remove_file(&path).attempt(|| format!("removing {}", path.display()))
 }
 
@@ -67,8 +82,8 @@ pub fn lock() -> Result<OwnedFd> {
     Ok(folder)
 }
 
-fn path() -> Result<PathBuf> {
+fn path(name: &str) -> Result<PathBuf> {
     let namespace = std::fs::read_link("/proc/self/ns/net").attempt(|| "reading the network namespace")?;
     let number: String = namespace.to_string_lossy().chars().filter(char::is_ascii_digit).collect();
-    Ok(PathBuf::from(format!("{FOLDER}/settings-{number}.json")))
+    Ok(PathBuf::from(format!("{FOLDER}/{name}-{number}.json")))
 }

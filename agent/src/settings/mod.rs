@@ -5,6 +5,9 @@
 //! plait-agent --settings restore FOLDER     make them equal to those before `configure`
 //! plait-agent --settings watch FOLDER       the same once standard input ends
 //! plait-agent --settings show               print them
+//! plait-agent --settings apply FOLDER       make those of FOLDER/wanted.json until `undo` or a reboot
+//! plait-agent --settings undo FOLDER        make what `apply` changed as it was found
+//! plait-agent --settings preview FOLDER     print what `undo` would do
 //! ```
 //!
 //! `configure` computes every step first. It writes a journal with the state before and these steps,
@@ -17,6 +20,9 @@
 
 mod connections;
 mod journal;
+mod lasting;
+mod qdiscs;
+mod record;
 mod state;
 mod steps;
 
@@ -50,7 +56,12 @@ pub fn requested(line: impl IntoIterator<Item = String>) -> Option<i32> {
         ["restore", folder] => restore(Path::new(folder)),
         ["watch", folder] => watch(Path::new(folder)),
         ["show"] => show(),
-        _ => Err(Error::new("--settings needs configure, restore or watch with a folder, or show")),
+        ["apply", folder] => lasting(|host| lasting::apply(host, &Path::new(folder).join("wanted.json"))),
+        ["undo", _] => lasting(lasting::undo),
+        ["preview", _] => lasting(lasting::preview),
+        _ => Err(Error::new(
+            "--settings needs configure, restore, watch, apply, undo or preview with a folder, or show",
+        )),
     };
     match done {
         Ok(()) => Some(0),
@@ -67,22 +78,33 @@ fn configure(folder: &Path) -> Result<()> {
         return Err(Error::new("the session has ended"));
     }
     let mut host = Host::open()?;
-    if let Some(earlier) = Journal::read()? {
-        if earlier.folder != folder && is_alive(&earlier.folder) {
-            return Err(Error::new(format!(
-                "another session of plait ({}) has changed the settings of this host and still runs; wait for \
-                 its end",
-                earlier.folder.display()
-            )));
-        }
-        undo(&mut host, &earlier)?;
-    }
+    settle(&mut host, Some(folder))?;
     let wanted = Wanted::read(&folder.join("wanted.json"))?;
     let before = host.state(&wanted.sysctls_touched())?;
     let steps = changes(&before, &wanted, &Host::addresses_in_use()?)?;
     let journal = Journal { folder: PathBuf::from(folder), before, steps };
     journal.write()?;
     host.carry_out(&journal.steps)
+}
+
+/// Restore what an earlier session left, if all of its processes were killed (error: one of another session lives).
+fn settle(host: &mut Host, folder: Option<&Path>) -> Result<()> {
+    let Some(earlier) = Journal::read()? else { return Ok(()) };
+    if folder != Some(&earlier.folder) && is_alive(&earlier.folder) {
+        return Err(Error::new(format!(
+            "another session of plait ({}) has changed the settings of this host and still runs; wait for its end",
+            earlier.folder.display()
+        )));
+    }
+    undo(host, &earlier)
+}
+
+/// Let `act` work on changes that stay, while no session of plait changes any.
+fn lasting(act: impl FnOnce(&mut Host) -> Result<()>) -> Result<()> {
+    let _lock = journal::lock()?;
+    let mut host = Host::open()?;
+    settle(&mut host, None)?;
+    act(&mut host)
 }
 
 fn restore(folder: &Path) -> Result<()> {
@@ -102,7 +124,7 @@ fn undo(host: &mut Host, journal: &Journal) -> Result<()> {
         let steps =
             reversal(&journal.before, &journal.steps, &host.state(&names)?, &Host::addresses_in_use()?);
         if steps.is_empty() {
-            return journal::remove();
+            return journal::remove(journal::SESSION);
         }
         failed = host.carry_out(&steps).err().or(failed);
     }

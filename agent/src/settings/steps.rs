@@ -15,9 +15,9 @@ use crate::plan::EndpointFlag;
 const MOST_ENDPOINTS: usize = 8;
 /// Ids of plait's endpoints begin here if they are free.
 const FIRST_ID: u8 = 200;
-const DEFAULT_CONGESTION_CONTROL: &str = "net/ipv4/tcp_congestion_control";
+pub const DEFAULT_CONGESTION_CONTROL: &str = "net/ipv4/tcp_congestion_control";
 /// The kernel allows to everybody what it gets as the default.
-const ALLOWED_CONGESTION_CONTROL: &str = "net/ipv4/tcp_allowed_congestion_control";
+pub const ALLOWED_CONGESTION_CONTROL: &str = "net/ipv4/tcp_allowed_congestion_control";
 
 /// The settings for a trial.
 #[derive(Debug, Default, Deserialize)]

@@ -53,8 +53,13 @@ class Limits(Part):
     """Time in which hosts may send, in all trials together."""
 
 
+def is_destination(value: object) -> bool:
+    """Return whether a value is a destination of ssh, and no option of it."""
+    return isinstance(value, str) and _DESTINATION.fullmatch(value) is not None
+
+
 def _destination(value: object) -> object:
-    if not isinstance(value, str) or not _DESTINATION.fullmatch(value):
+    if not is_destination(value):
         raise ValueError(
             f"{str(value)[:60]!r} is not a destination of ssh; write a name of ~/.ssh/config, or USER@HOST"
         )

@@ -76,6 +76,13 @@ configure() {
     why=$($root "$folder/agent" --settings configure "$folder" 2>&1 </dev/null)
 }
 
+said() { # VERB: the agent changes settings that stay, and says what it did
+    why=$($root "$folder/agent" --settings "$1" "$folder" 2>&1 >"$folder/said" </dev/null)
+    code=$?
+    head -n 190 "$folder/said" | cut -c 1-1000 | sed 's/^/said /'
+    return "$code"
+}
+
 value() { # NAME: the value of a setting below /proc/sys
     [ -r "/proc/sys/$1" ] && echo "$1 $(tr '\t' ' ' <"/proc/sys/$1")"
 }
@@ -134,6 +141,14 @@ while order=$(timeout "$patience" sh -c 'IFS= read -r line && printf %s "$line"'
             ;;
         configure) # BYTES: make the settings of a trial
             receive wanted.json "$2" && configure
+            answer $?
+            ;;
+        apply) # BYTES: make settings that stay
+            receive wanted.json "$2" && said apply
+            answer $?
+            ;;
+        undo | preview) # take back what `apply` made, or say what that would be
+            said "$1"
             answer $?
             ;;
         restore)

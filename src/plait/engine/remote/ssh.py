@@ -62,8 +62,6 @@ class Connections:
     folder: Path | None = None
 
     def __enter__(self) -> Self:
-        if shutil.which("ssh") is None:
-            raise MachineError("this machine has no ssh; install it (apt-get install openssh-client)")
         self.folder = Path(tempfile.mkdtemp(prefix="plait-ssh-"))  # readable only by this user
         return self
 
@@ -78,6 +76,8 @@ class Connections:
         start = ["env", keeper, "sh", "-c", 'eval "$KEEPER"', "keeper"]
         if destination == THIS_MACHINE:
             return start
+        if shutil.which("ssh") is None:
+            raise MachineError("this machine has no ssh; install it (apt-get install openssh-client)")
         options = [word for option in _OPTIONS for word in ("-o", option)]
         config = [] if self.config is None else ["-F", str(self.config)]
         return [

@@ -1,0 +1,158 @@
+//! Changes that stay until `undo` or a reboot: `apply`, `undo` and `preview`.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::journal::{self, LASTING};
+use super::qdiscs::{self, Qdisc};
+use super::record::{Record, Shaped, dotted};
+use super::state::{Endpoint, Host, Limits, State, Steps};
+use super::steps::{Wanted, WantedEndpoint, changes};
+use crate::error::{Attempt, Error, Result};
+
+/// How often `undo` compares and changes, before it reports what differs.
+const ROUNDS: usize = 3;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Changes {
+    sysctls: std::collections::BTreeMap<String, String>,
+    subflows: Option<u32>,
+    add_addr_accepted: Option<u32>,
+    endpoints: Vec<WantedEndpoint>,
+    qdiscs: Vec<Qdisc>,
+}
+
+/// Make the changes of the file `path`, and print each.
+pub fn apply(host: &mut Host, path: &Path) -> Result<()> {
+    let context = || format!("reading {}", path.display());
+    let json = std::fs::read(path).attempt(context)?;
+    let Changes { sysctls, subflows, add_addr_accepted, endpoints, qdiscs } =
+        serde_json::from_slice(&json).map_err(|error| Error::because(context(), error))?;
+    let mut wanted = Wanted { sysctls, limits: None, endpoints };
+    let now = host.state(&wanted.sysctls_touched())?;
+    wanted.limits = Some(Limits {
+        subflows: subflows.unwrap_or(now.limits.subflows),
+        add_addr_accepted: add_addr_accepted.unwrap_or(now.limits.add_addr_accepted),
+    });
+    let steps = changes(&now, &wanted, &Host::addresses_in_use()?)?;
+    let mut record: Record = journal::read(LASTING)?.unwrap_or_default();
+    let mut shapers = Vec::new();
+    for wanted in qdiscs {
+        qdiscs::refuse_if_not_restorable(&wanted)?;
+        let root = qdiscs::root(&wanted.device)?;
+        let is_there = record.qdiscs.get(&wanted.device).is_some_and(|shaped| {
+            shaped.wanted == wanted && root.is_some_and(|root| shaped.line.as_ref() == Some(&root.line))
+        });
+        if !is_there {
+            record.qdiscs.insert(wanted.device.clone(), Shaped { wanted: wanted.clone(), line: None });
+            shapers.push(wanted);
+        }
+    }
+    if steps.is_empty() && shapers.is_empty() && record == Record::default() {
+        return Ok(());
+    }
+    record.note(&now, &steps);
+    journal::write(LASTING, &record)?;
+    host.carry_out(&steps)?;
+    for line in told(&now, &steps) {
+        println!("{line}");
+    }
+    for wanted in &shapers {
+        qdiscs::set(wanted)?;
+        println!("qdisc of {}: {} {}", wanted.device, wanted.kind, wanted.options.join(" "));
+        if let Some(shaped) = record.qdiscs.get_mut(&wanted.device) {
+            shaped.line = qdiscs::root(&wanted.device)?.map(|root| root.line);
+        }
+    }
+    record.finish(&host.state(&names(&record))?);
+    journal::write(LASTING, &record)
+}
+
+/// Print what `undo` would do.
+pub fn preview(host: &mut Host) -> Result<()> {
+    let Some(record) = journal::read::<Record>(LASTING)? else { return Ok(()) };
+    let now = host.state(&names(&record))?;
+    let back = record.reversal(&now);
+    let (shapers, left) = shapers(&record)?;
+    print(&now, &back.steps, &shapers, back.left.iter().chain(&left));
+    Ok(())
+}
+
+/// Make everything that `apply` changed, and nobody else since, as it was found; print it.
+pub fn undo(host: &mut Host) -> Result<()> {
+    let Some(mut record) = journal::read::<Record>(LASTING)? else { return Ok(()) };
+    let mut failed = None;
+    for round in 0..=ROUNDS {
+        let now = host.state(&names(&record))?;
+        let back = record.reversal(&now);
+        let (shapers, left) = shapers(&record)?;
+        if round == 0 {
+            print(&now, &back.steps, &shapers, back.left.iter().chain(&left));
+            record.begin_return(&back.steps);
+            journal::write(LASTING, &record)?;
+        }
+        if back.steps.is_empty() && shapers.is_empty() {
+            return journal::remove(LASTING);
+        }
+        let removed = shapers.iter().try_for_each(|device| qdiscs::remove(device));
+        failed = host.carry_out(&back.steps).and(removed).err().or(failed);
+    }
+    Err(failed
+        .unwrap_or_else(|| Error::new("the settings of this host change while plait takes its own back")))
+}
+
+fn names(record: &Record) -> Vec<String> {
+    record.sysctls.keys().cloned().collect()
+}
+
+/// Return the interfaces whose queueing discipline is plait's, and the words for those of somebody else.
+fn shapers(record: &Record) -> Result<(Vec<String>, Vec<String>)> {
+    let (mut own, mut left) = (Vec::new(), Vec::new());
+    for (device, shaped) in &record.qdiscs {
+        let Some(root) = qdiscs::root(device)? else { continue };
+        if root.is_of_plait() && shaped.line.as_ref().is_none_or(|line| *line == root.line) {
+            own.push(device.clone());
+        } else if !root.is_of_kernel() {
+            left.push(format!(
+                "qdisc of {device}: it was changed after plait had set {}",
+                shaped.wanted.kind
+            ));
+        }
+    }
+    Ok((own, left))
+}
+
+fn print<'a>(now: &State, steps: &Steps, shapers: &[String], left: impl Iterator<Item = &'a String>) {
+    for line in told(now, steps) {
+        println!("{line}");
+    }
+    for device in shapers {
+        println!("qdisc of {device}: the kernel's own returns");
+    }
+    for line in left {
+        println!("left {line}");
+    }
+}
+
+/// Return a line for each step.
+fn told(now: &State, steps: &Steps) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (path, value) in &steps.sysctls {
+        let present = now.sysctls.get(path).map_or("?", String::as_str);
+        if present != value {
+            lines.push(format!("sysctl {}: {present} -> {value}", dotted(path)));
+        }
+    }
+    if let Some(Limits { subflows, add_addr_accepted }) = steps.limits {
+        let Limits { subflows: s, add_addr_accepted: a } = now.limits;
+        lines.push(format!(
+            "MPTCP limits: subflows {s} -> {subflows}, add_addr_accepted {a} -> {add_addr_accepted}"
+        ));
+    }
+    let named = |what: &str, one: &Endpoint| format!("MPTCP endpoint {} ({}): {what}", one.id, one.address);
+    lines.extend(steps.removed.iter().map(|one| named("removed", one)));
+    lines.extend(steps.added.iter().map(|one| named("added", one)));
+    lines
+}

@@ -1,0 +1,216 @@
+"""Settings of a host that stay after plait has ended: `apply` makes them, and `undo` restores what it found.
+
+The agent on the host writes a journal before each change (`agent/src/settings/record.rs`). A reboot ends both the
+settings and the journal.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from contextlib import contextmanager
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any
+
+from plait.binaries import AGENT
+from plait.engine.remote.ssh import THIS_MACHINE, Connections, HostSession
+from plait.errors import MachineError, RequestError, TrialError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from plait.hosts.model import HostsFile
+
+_NAME = re.compile(r"net[./](mptcp[./]|ipv4[./]tcp_|core[./](rmem|wmem)_(max|default)$)[a-z0-9_]*", re.ASCII)
+_VALUE = re.compile(r"[A-Za-z0-9_. \t-]{1,100}", re.ASCII)
+_DEVICE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}", re.ASCII)
+_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.%/-]{0,39}", re.ASCII)
+_FLAGS = frozenset({"signal", "subflow", "backup", "fullmesh"})
+_LARGEST_LIMIT = 8
+_CHANGE_S = 120
+"""The agent gives subflows that connect 8 s, and each program `tc` 20 s."""
+
+
+@dataclass(frozen=True)
+class LastingSysctl:
+    """A setting of TCP, MPTCP or socket buffers, such as `net.ipv4.tcp_congestion_control`."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True)
+class LastingEndpoint:
+    """An MPTCP endpoint; flags: signal, subflow, backup, fullmesh."""
+
+    address: str
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LastingLimits:
+    """MPTCP limits from 0 to 8; None: the limit stays."""
+
+    subflows: int | None = None
+    add_addr_accepted: int | None = None
+
+
+@dataclass(frozen=True)
+class LastingQdisc:
+    """A queueing discipline at the root of an interface, with options in the words of `tc`."""
+
+    device: str
+    kind: str
+    options: tuple[str, ...] = ()
+
+
+Change = LastingSysctl | LastingEndpoint | LastingLimits | LastingQdisc
+
+
+@dataclass(frozen=True)
+class RemoteHost:
+    """A host by its name, and how ssh reaches it."""
+
+    name: str
+    destination: str
+    ssh_config: Path | None = None
+
+    @classmethod
+    def named(cls, name: str, hosts: HostsFile | None = None, ssh_config: Path | None = None) -> RemoteHost:
+        """Return the host `name` of `hosts`; without `hosts`, the one that ssh knows. `localhost` is this machine.
+
+        Raises RequestError: `hosts` has no such host, or the name is no destination of ssh.
+        """
+        if name == "localhost":
+            return cls(name, THIS_MACHINE, ssh_config)
+        if hosts is None:
+            from plait.hosts.model import is_destination
+
+            if not is_destination(name):
+                raise RequestError(f"{name[:60]!r} is not a destination of ssh; write USER@HOST")
+            return cls(name, name, ssh_config)
+        if name not in hosts.hosts:
+            raise RequestError(f"the hosts file has no host {name}; it has {', '.join(hosts.hosts)}")
+        return cls(name, hosts.hosts[name].ssh, ssh_config)
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What changed on a host, one line for each change; and what `undo` left as somebody else had set it."""
+
+    host: str
+    changed: tuple[str, ...]
+    left: tuple[str, ...] = ()
+
+
+def apply(host: RemoteHost, changes: Sequence[Change]) -> Applied:
+    """Make changes on a host that stay until `undo` or a reboot. What is there already does not change.
+
+    Raises:
+        RequestError: a change is none that plait makes.
+        MachineError: the host cannot be reached, or refuses a change; `undo` takes back those before it.
+    """
+    wanted = json.dumps(_wanted(changes)).encode()
+    with _session(host) as session:
+        try:
+            lines = session.order("apply", str(len(wanted)), data=wanted, timeout_s=_CHANGE_S)
+        except TrialError as error:
+            raise MachineError(
+                f"changing settings: {error}; `plait undo {host.name}` takes back what was changed"
+            ) from error
+        return _answer(host, lines)
+
+
+def undo(host: RemoteHost, *, preview: bool = False) -> Applied:
+    """Restore what `apply` found on a host, except what somebody else has changed since.
+
+    `preview` changes nothing, and returns what would. Raises MachineError: the host cannot be reached, or a setting
+    cannot be restored; the journal stays, so `undo` may run again.
+    """
+    with _session(host) as session:
+        try:
+            return _answer(host, session.order("preview" if preview else "undo", timeout_s=_CHANGE_S))
+        except TrialError as error:
+            raise MachineError(f"undoing settings: {error}; run it again once that is solved") from error
+
+
+def _answer(host: RemoteHost, lines: Sequence[str]) -> Applied:
+    said = [line.removeprefix("said ") for line in lines if line.startswith("said ")]
+    left = tuple(line.removeprefix("left ") for line in said if line.startswith("left "))
+    return Applied(host.name, tuple(line for line in said if not line.startswith("left ")), left)
+
+
+@contextmanager
+def _session(host: RemoteHost) -> Iterator[HostSession]:
+    """Yield a session with the agent on a host where plait may be root."""
+    with Connections(host.ssh_config) as connections:
+        session = HostSession(connections, host.name, host.destination)
+        try:
+            try:
+                session.set_up(gzip.compress(AGENT.read_bytes(), 6, mtime=0), configure=False)
+            except TrialError as error:
+                raise MachineError(f"connecting to {host.name}: {error}") from error
+            if session.facts.get("root") != "yes":
+                raise MachineError(
+                    f"{host.name}: changing settings needs root, or `sudo -n` without a password, there; allow it"
+                )
+            yield session
+        finally:
+            session.close()
+
+
+def _wanted(changes: Sequence[Change]) -> dict[str, Any]:
+    """Return the changes as the agent reads them."""
+    wanted: dict[str, Any] = {
+        "sysctls": {},
+        "subflows": None,
+        "add_addr_accepted": None,
+        "endpoints": [],
+        "qdiscs": [],
+    }
+    for change in changes:
+        _check(change)
+        match change:
+            case LastingSysctl(name, value):
+                wanted["sysctls"][name.replace(".", "/")] = " ".join(value.split())
+            case LastingLimits():
+                limits = {
+                    "subflows": change.subflows,
+                    "add_addr_accepted": change.add_addr_accepted,
+                }
+                wanted.update({name: value for name, value in limits.items() if value is not None})
+            case LastingEndpoint(address, flags):
+                wanted["endpoints"].append({"address": str(ip_address(address)), "flags": flags})
+            case LastingQdisc(device, kind, options):
+                wanted["qdiscs"].append({"device": device, "kind": kind, "options": options})
+    return wanted
+
+
+def _check(change: Change) -> None:
+    """Raise RequestError if plait does not make such a change."""
+    match change:
+        case LastingSysctl(name, value):
+            is_good = bool(_NAME.fullmatch(name) and _VALUE.fullmatch(value) and value.strip())
+            remedy = "plait sets sysctls of net.mptcp and net.ipv4.tcp_, and the sizes of net.core"
+        case LastingEndpoint(address, flags):
+            is_good = _is_address(address) and bool(flags) and _FLAGS.issuperset(flags)
+            remedy = f"write an IP address, and flags of {', '.join(sorted(_FLAGS))}"
+        case LastingLimits(subflows, add_addr_accepted):
+            is_good = all(n is None or 0 <= n <= _LARGEST_LIMIT for n in (subflows, add_addr_accepted))
+            remedy = f"a limit is at most {_LARGEST_LIMIT}"
+        case LastingQdisc(device, kind, options):
+            words = (kind, *options)
+            is_good = bool(_DEVICE.fullmatch(device)) and all(_WORD.fullmatch(word) for word in words)
+            remedy = "write an interface, and a queueing discipline in the words of tc"
+    if not is_good:
+        raise RequestError(f"{change} is no change that plait makes on a host: {remedy}")
+
+
+def _is_address(text: str) -> bool:
+    try:
+        return "%" not in text and bool(ip_address(text))
+    except ValueError:
+        return False

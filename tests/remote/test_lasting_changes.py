@@ -1,0 +1,114 @@
+"""`plait undo` restores what `apply` found: histories with the death of the agent, and a session on this machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from namespaces import in_namespaces
+
+from plait.engine.remote.lasting import (
+    LastingEndpoint,
+    LastingLimits,
+    LastingQdisc,
+    LastingSysctl,
+    RemoteHost,
+    apply,
+)
+from plait.engine.remote.ssh import THIS_MACHINE
+from plait.errors import RequestError
+from plait.hosts.read import parse_hosts
+
+HISTORIES = 80
+PROGRAM = Path(__file__).with_name("lasting_histories.py")
+SESSION = """
+import subprocess, sys
+from plait.engine.remote.lasting import *
+subprocess.run(["mount", "-t", "tmpfs", "none", "/run"], check=True)
+subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+here = RemoteHost.named("localhost")
+changes = [
+    LastingSysctl("net.ipv4.tcp_sack", "0"), LastingLimits(subflows=5),
+    LastingEndpoint("127.0.0.1", ("subflow", "backup")),
+    LastingQdisc("lo", "tbf", ("rate", "9Mbit", "burst", "64k", "limit", "90k")),
+]
+print(*apply(here, changes).changed, sep="\\n")
+assert apply(here, changes).changed == ()
+print("-- preview", flush=True)
+plait = [sys.executable, "-c", "from plait.cli import main; main()", "undo", "localhost"]
+subprocess.run([*plait, "--print"], check=True)
+subprocess.run(["ip", "mptcp", "limits", "set", "subflows", "3"], check=True)
+for step in ("undo", "again"):
+    print("--", step, flush=True)
+    subprocess.run(plait, check=True)
+"""
+
+
+def test_undo_restores_what_apply_found_wherever_the_agent_dies() -> None:
+    counts = json.loads(in_namespaces(str(PROGRAM), str(HISTORIES)).splitlines()[-1])
+    assert counts["histories"] >= HISTORIES
+    assert counts["apply done"] > 0
+    assert counts["died in apply"] > 0
+    assert counts["died in undo"] > 0
+
+
+def test_changes_outlive_the_session_and_undo_leaves_what_a_user_changed_since() -> None:
+    applied, preview, undone, again = in_namespaces("-c", SESSION).split("-- ")
+    assert applied.splitlines() == [
+        "sysctl net.ipv4.tcp_sack: 1 -> 0",
+        "MPTCP limits: subflows 2 -> 5, add_addr_accepted 0 -> 0",
+        "MPTCP endpoint 200 (127.0.0.1): added",
+        "qdisc of lo: tbf rate 9Mbit burst 64k limit 90k",
+    ]
+    assert preview.splitlines()[1:] == [
+        "localhost: sysctl net.ipv4.tcp_sack: 0 -> 1",
+        "localhost: MPTCP limits: subflows 5 -> 2, add_addr_accepted 0 -> 0",
+        "localhost: MPTCP endpoint 200 (127.0.0.1): removed",
+        "localhost: qdisc of lo: the kernel's own returns",
+    ]
+    assert undone.splitlines()[1:] == [
+        "localhost: sysctl net.ipv4.tcp_sack: 0 -> 1",
+        "localhost: MPTCP endpoint 200 (127.0.0.1): removed",
+        "localhost: qdisc of lo: the kernel's own returns",
+        "localhost: left as it is: MPTCP limit subflows = 3: it was changed after plait had set 5",
+    ]
+    assert again.splitlines()[1:] == ["localhost: there is nothing to undo"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        LastingSysctl("kernel.core_pattern", "x"),
+        LastingSysctl("net.ipv4.tcp_../../../kernel.panic", "1"),
+        LastingSysctl("net.ipv4.tcp_sack", "1\n0"),
+        LastingSysctl("net.ipv4.tcp_sack", " "),
+        LastingEndpoint("10.0.0.1; reboot", ("subflow",)),
+        LastingEndpoint("10.0.0.1", ("laminar",)),
+        LastingEndpoint("10.0.0.1", ()),
+        LastingLimits(subflows=9),
+        LastingQdisc("-l1", "cake"),
+        LastingQdisc("l1", "cake", ("$(reboot)",)),
+    ],
+    ids=str,
+)
+def test_a_change_that_plait_does_not_make_is_refused_before_it_connects(
+    change: LastingSysctl | LastingEndpoint | LastingLimits | LastingQdisc,
+) -> None:
+    with pytest.raises(RequestError, match="is no change that plait makes"):
+        apply(RemoteHost("h1", "-oProxyCommand=false"), [change])
+
+
+def test_a_host_is_one_of_the_file_or_of_ssh_or_this_machine() -> None:
+    text = (
+        "limits: {rate: 5mbit, bytes: 1MB, time: 10s}\n"
+        "hosts: {a: {ssh: me@a.example, addresses: {x: 192.0.2.1}}, b: {ssh: b, addresses: {x: 192.0.2.2}}}\n"
+    )
+    hosts = parse_hosts(text, "hosts.yaml")
+    assert RemoteHost.named("a", hosts).destination == "me@a.example"
+    assert RemoteHost.named("me@b.example").destination == "me@b.example"
+    assert RemoteHost.named("localhost").destination == THIS_MACHINE
+    with pytest.raises(RequestError, match="has no host c; it has a, b"):
+        RemoteHost.named("c", hosts)
+    with pytest.raises(RequestError, match="is not a destination of ssh"):
+        RemoteHost.named("-oProxyCommand=false")

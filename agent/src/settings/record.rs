@@ -322,4 +322,22 @@ mod tests {
         let back = record.reversal(&state("1", &[endpoint(200, 6)]));
         assert!(back.steps.is_empty() && back.left[0].contains("was changed"), "{back:?}");
     }
+
+    #[test]
+    fn a_congestion_control_that_plait_allowed_is_allowed_no_more_once_it_is_not_the_default() {
+        let plain = state("1", &[]);
+        let state = |default: &str, allowed: &str| {
+            let sysctls = [(DEFAULT_CONGESTION_CONTROL, default), (ALLOWED_CONGESTION_CONTROL, allowed)];
+            let sysctls = sysctls.map(|(path, value)| (path.to_owned(), value.to_owned()));
+            State { sysctls: BTreeMap::from(sysctls), ..plain.clone() }
+        };
+        let mut record = Record::default();
+        let sysctls = vec![(DEFAULT_CONGESTION_CONTROL.to_owned(), "bbr".to_owned())];
+        record.note(&state("cubic", "reno cubic"), &Steps { sysctls, ..Steps::default() });
+        record.finish(&state("bbr", "reno cubic bbr"));
+        let values = |now: &State| record.reversal(now).steps.sysctls.into_iter().map(|(_, value)| value);
+        assert_eq!(values(&state("bbr", "reno cubic bbr")).collect::<Vec<_>>(), ["cubic", "reno cubic"]);
+        assert_eq!(values(&state("reno", "reno cubic bbr")).collect::<Vec<_>>(), ["reno cubic"]);
+        assert_eq!(values(&state("cubic", "reno cubic")).count(), 0);
+    }
 }

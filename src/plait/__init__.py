@@ -6,6 +6,7 @@
     study.summary, study.trials, study.table("subflows"), study.figures
     study = plait.open("results/two-paths")          a study that was run before
     plait.compare(before, after)                     as the command `plait compare` does
+    plait.advise("lines.yaml", goals="download")     as the command `plait advise` does
 
 plait imports what is behind these names when they are first used.
 """
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from plait.advice.calls import advise
     from plait.api import Figure, Study, compare, load, open, run  # noqa: A004 - as plait.open
     from plait.scenario import Scenario
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
         """Return the scenario with the fields of a file as Python values."""
 
 
-__all__ = ["Figure", "Scenario", "Study", "compare", "load", "open", "run", "scenario"]
+__all__ = ["Figure", "Scenario", "Study", "advise", "compare", "load", "open", "run", "scenario"]
 
 
 if not TYPE_CHECKING:  # a type checker would take any name for one of plait
@@ -39,6 +41,10 @@ if not TYPE_CHECKING:  # a type checker would take any name for one of plait
             from plait.scenario import Scenario
 
             return Scenario
+        if name == "advise":
+            from plait.advice.calls import advise
+
+            return advise
         if name == "scenario":
             return import_module("plait.scenario")
         if name in __all__:

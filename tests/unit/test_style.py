@@ -38,6 +38,7 @@ MAY_IMPORT = {
     "engine": {"hosts", "plan", "dataset", "kernel"},
     "calibration": {"scenario", "plan", "dataset", "engine"},
     "measure": {"scenario", "hosts", "plan", "dataset", "engine"},
+    "advice": {"scenario", "dataset", "engine", "analysis", "explain", "results", "report", "study"},
     "observe": {"plan", "dataset", "engine", "analysis", "study"},
     "analysis": {"plan", "dataset"},
     "explain": {"scenario", "plan", "dataset", "analysis"},
@@ -48,7 +49,7 @@ MAY_IMPORT = {
     "prompt": {"scenario", "plan", "engine", "study"},
     "importers": {"scenario"},
     "api": STAGES,
-    "cli": {*STAGES, "api", "prompt", "importers", "observe", "view", "testing"},
+    "cli": {*STAGES, "api", "prompt", "importers", "advice", "observe", "view", "testing"},
     "testing": {"plan", "dataset", "explain", "kernel", "engine", "scenario"},
 }
 SERVES_ALL = {

@@ -51,7 +51,8 @@ def in_one_unit(metric: str, column: Sequence[Statistics | None]) -> tuple[list[
 def bound(number: str, mean: float, divisor: float, ci95: tuple[float, float]) -> str:
     """Return half the width of an interval with as many decimals as its mean has; the ends of one that leans."""
     low, high = ci95
-    if abs(low + high - 2 * mean) > LEANING * (high - low):
+    reads_alike = significant(low / divisor) == significant(high / divisor)
+    if not reads_alike and abs(low + high - 2 * mean) > LEANING * (high - low):
         return f"({significant(low / divisor)} to {significant(high / divisor)})"
     half = (high - low) / 2 / divisor
     decimals = len(number.partition(".")[2])

@@ -56,7 +56,8 @@ def change(ratio: float, decimals: int | None = None) -> str:
     """Return a ratio as the change that it is: 1.918 is "+91.8 %"; below 0.05 % with two decimals."""
     if decimals is None:
         decimals = 1 if ratio == 1 or abs(ratio - 1) >= 0.0005 else 2
-    return f"{(ratio - 1) * 100:+.{decimals}f} %".replace("-", "\N{MINUS SIGN}")
+    percentage = round((ratio - 1) * 100, decimals) + 0.0  # no minus before a zero
+    return f"{percentage:+.{decimals}f} %".replace("-", "\N{MINUS SIGN}")
 
 
 def within(margin: float) -> str:

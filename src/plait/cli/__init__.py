@@ -29,7 +29,7 @@ app = typer.Typer(
 _GROUPS = {
     "Run": "new import_ list lint plan run crosscheck laboratory.shell laboratory.exec",
     "Look": "results.report results.explain results.compare results.view results.export",
-    "Real hosts": "observe lines undo",
+    "Real hosts": "observe lines results.advise undo",
     "Kernels": "laboratory.selftest laboratory.hunt laboratory.bisect",
     "Manage": "results.merge results.bundle laboratory.doctor help",
 }

@@ -270,7 +270,7 @@ def test_wrong_requests_are_refused(folders: tuple[Path, Path], tmp_path: Path) 
     good, bad = folders
     assert isinstance(run(good, tmp_path).exception, DataError)
     for options, message in (
-        (("--metric", "goodput"), "it cannot be judged; these can: completion_s"),
+        (("--metric", "goodputs"), "it cannot be judged; these can: completion_s"),
         (("--tolerance", "2"), "--tolerance 2: '2' has no unit"),
         (("--metric", "jain_index"), "neither measured jain_index"),
     ):

@@ -68,7 +68,27 @@ def command(
         typer.echo(explanation.model_dump_json(indent=1))
     else:
         show_explanation(*for_people(folder, explanation, flow))
+        _show_advice(folder, explanation)
     return 0
+
+
+def _show_advice(folder: Path, explanation: StudyExplanation) -> None:
+    """Print which changes `plait advise` would try against the first cause, if the scenario has lines to advise on."""
+    from plait.advice.candidates import against_cause
+    from plait.advice.situation import Situation
+    from plait.dataset.study_file import read_study_file
+    from plait.errors import RequestError
+    from plait.report.terminal.summary import Screen
+    from plait.results.explain import RecordedScenario
+
+    causes = {str(flow.first) for case in explanation.cases for flow in case.flows if flow.first is not None}
+    try:
+        situation = Situation.of(RecordedScenario(read_study_file(folder)).scenario)
+    except RequestError:
+        return
+    names = dict.fromkeys(name for cause in sorted(causes) for name in against_cause(situation, cause))
+    if names:
+        Screen().line(f"plait advise would try: {', '.join(names)}")
 
 
 def _with_trials(

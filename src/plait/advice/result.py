@@ -1,0 +1,181 @@
+"""The typed result of an advice, and what its numbers show."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from plait.analysis.statistics.differences import direction, paired
+from plait.analysis.statistics.intervals import describe
+from plait.metrics import CATALOGUE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from plait.advice.candidates import Candidate
+
+MARGIN = 0.03
+"""A smaller change of a goal is not worth a change of a host."""
+Verdict = Literal["better", "worse", "same", "unclear"]
+
+
+@dataclass(frozen=True)
+class Gain:
+    """How a candidate compares with another one over pairs of seeds."""
+
+    ratio: float | None
+    """Mean divided by the other mean; None if that is zero."""
+    ci95: tuple[float, float] | None
+    verdict: Verdict
+    """`same`: the whole interval is within 3 %; `better` and `worse`: it is beyond 1, and the ratio beyond 3 %."""
+
+    @property
+    def helps(self) -> bool:
+        """Whether the whole interval is better by more than 3 %."""
+        return self.verdict == "better"
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What one candidate did for one goal."""
+
+    name: str
+    words: str
+    trials: int
+    mean: float | None
+    """Of the goal's metric, in its unit."""
+    ci95: tuple[float, float] | None
+    against_now: Gain | None
+    """None for `now` itself, or if nothing was measured."""
+    cause: str | None = None
+    """The first cause of `plait explain`, for `now` and the best."""
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """The best candidate against `now` where a line is worse than it was measured."""
+
+    words: str
+    against_now: Gain | None
+
+
+@dataclass(frozen=True)
+class GoalAdvice:
+    """The candidates of one goal, the best one first."""
+
+    goal: str
+    metric: str
+    tried: tuple[Tried, ...]
+    best: str | None
+    """The best of those that help; None if nothing is shown to help by more than 3 %."""
+    ties: tuple[str, ...]
+    """Further candidates that help, and that nothing shows to be more than 3 % worse than the best."""
+    undecided: tuple[str, ...]
+    """Candidates whose interval includes a gain of more than 3 %, and less."""
+    shifted: tuple[Shifted, ...] = ()
+    cut_short: bool = False
+    """Whether the time was over before the last round."""
+
+    def named(self, name: str) -> Tried:
+        """Return what a candidate did."""
+        return next(tried for tried in self.tried if tried.name == name)
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The answer: for each goal what helps, and for each candidate how to make the change."""
+
+    scenario: str
+    client: str
+    server: str
+    seed: int
+    goals: tuple[GoalAdvice, ...]
+    candidates: tuple[Candidate, ...]
+
+    def candidate(self, name: str) -> Candidate:
+        """Return a candidate by its name."""
+        return next(candidate for candidate in self.candidates if candidate.name == name)
+
+    @property
+    def best(self) -> str | None:
+        """The best candidate of the first goal for which something helps."""
+        return next((goal.best for goal in self.goals if goal.best is not None), None)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the advice as JSON values."""
+        return asdict(self)
+
+
+def compared(metric: str, first: Mapping[int, float], second: Mapping[int, float]) -> Gain | None:
+    """Return how `second` compares with `first`, by the seeds that both have; None without any."""
+    seeds = sorted(first.keys() & second.keys())
+    if not seeds:
+        return None
+    tested = paired([first[seed] for seed in seeds], [second[seed] for seed in seeds])
+    if tested.ratio is None:
+        return Gain(None, None, "unclear")
+    low, high = tested.ratio.ci95 or (tested.ratio.value, tested.ratio.value)
+    is_known = tested.ratio.ci95 is not None or tested.p_value is None
+    found: Verdict = "unclear"
+    if direction(tested, None, MARGIN) == "same":
+        found = "same"
+    elif is_known and (low > 1 + MARGIN or high < 1 - MARGIN):
+        is_more = low > 1
+        found = "better" if is_more == (CATALOGUE[metric].better == "more") else "worse"
+    return Gain(tested.ratio.value, tested.ratio.ci95, found)
+
+
+def judged(
+    goal: str,
+    metric: str,
+    values: Mapping[str, Mapping[int, float]],
+    candidates: Sequence[Candidate],
+    causes: Mapping[str, str | None],
+    *,
+    cut_short: bool,
+) -> GoalAdvice:
+    """Return the advice for one goal; `values` has the metric by candidate and seed."""
+    now = values["now"]
+    rows = []
+    for candidate in candidates:
+        measured = values.get(candidate.name, {})
+        stats = describe(list(measured.values()), 0.0)
+        against = None if candidate.name == "now" else compared(metric, now, measured)
+        rows.append(
+            Tried(
+                candidate.name, candidate.words, len(measured), stats.mean, stats.ci95, against,
+                causes.get(candidate.name),
+            )
+        )  # fmt: skip
+    sign = -1 if CATALOGUE[metric].better == "more" else 1
+    # A candidate that more seeds were spent on is known better, so it stands before one with fewer.
+    rows.sort(key=lambda row: (row.name != "now", sign * row.mean if row.mean is not None else math.inf))
+    helping = [row for row in rows if row.against_now is not None and row.against_now.helps]
+    most = max((row.trials for row in helping), default=0)
+    finalists = [row for row in helping if row.trials == most]
+    level = [row for row in finalists if not _is_worse(metric, values[finalists[0].name], values[row.name])]
+    # Of candidates that nothing shows to differ, the one with the fewest changes is advised.
+    parts = {candidate.name: len(candidate.parts) for candidate in candidates}
+    best = min(level, key=lambda row: parts[row.name]).name if level else None
+    ties = [row.name for row in level if row.name != best]
+    undecided = [
+        row.name
+        for row in rows
+        if row.against_now is not None and row.against_now.verdict == "unclear" and _may_help(metric, row)
+    ]
+    return GoalAdvice(goal, metric, tuple(rows), best, tuple(ties), tuple(undecided), cut_short=cut_short)
+
+
+def _is_worse(metric: str, best: Mapping[int, float], measured: Mapping[int, float]) -> bool:
+    """Return whether a candidate is shown to be worse than another one by more than 3 %."""
+    found = compared(metric, best, measured)
+    return found is not None and found.verdict == "worse"
+
+
+def _may_help(metric: str, row: Tried) -> bool:
+    against = row.against_now
+    if against is None or against.ci95 is None:
+        return False
+    low, high = against.ci95
+    return high > 1 + MARGIN if CATALOGUE[metric].better == "more" else low < 1 - MARGIN

@@ -1,0 +1,162 @@
+"""The two hosts of a scenario, the lines of the one that opens connections, and the settings that both have now."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from plait.errors import RequestError
+from plait.scenario.names import read_link_name
+from plait.units import Rate, Size
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plait.scenario import Scenario
+
+_DROPPED = (
+    "vary",
+    "across",
+    "baseline",
+    "judge",
+    "figures",
+    "labels",
+    "published",
+    "measure",
+    "pause",
+    "traffic",
+)
+"""Fields of a study that an advice replaces."""
+_SIDES, _COMMON = ("forward", "backward"), ("label", "mtu", "middlebox")
+LARGEST_BUFFERS = {"net.ipv4.tcp_rmem": 6_291_456, "net.ipv4.tcp_wmem": 4_194_304}
+"""Linux's largest buffers on machines with several GB, in bytes; the third number of the setting."""
+
+
+@dataclass(frozen=True)
+class AccessLine:
+    """One line of the client: the link of the scenario that begins at it."""
+
+    link: str
+    title: str
+    """What people call it."""
+    up: Mapping[str, Any]
+    """The conditions from the client, as the scenario writes them."""
+    down: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What a person has: two hosts, the lines between them, and their settings."""
+
+    raw: Mapping[str, Any]
+    """The scenario without what a study decides; hosts are a mapping."""
+    client: str
+    server: str
+    lines: tuple[AccessLine, ...]
+    """The first one carries the first subflow."""
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> Situation:
+        """Read a scenario. Raises RequestError if no flow has two ends, or with only one line."""
+        raw = scenario.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        client, server = _ends(raw)
+        hosts = raw["network"].get("hosts", [])
+        if isinstance(hosts, list):
+            raw["network"]["hosts"] = {name: {} for name in hosts}
+        lines = tuple(_lines(raw, client))
+        if len(lines) < 2:
+            raise RequestError(
+                f"advising on this scenario: {client} has {len(lines)} line, and an advice compares two or more; "
+                "give a scenario with a link for each line, as `plait lines` writes it"
+            )
+        kept = {name: value for name, value in raw.items() if name not in _DROPPED}
+        return cls({**kept, "transport": "mptcp"}, client, server, lines)
+
+    def sysctl(self, host: str, name: str) -> str | None:
+        """Return what the scenario sets `name` to on a host; None if it leaves it to the kernel."""
+        own = self.raw["network"]["hosts"].get(host, {}).get("sysctls", {})
+        value = own.get(name, self.raw.get("sysctls", {}).get(name))
+        return None if value is None else str(value)
+
+    def congestion_control(self, host: str) -> str:
+        """Return the congestion control of a host."""
+        own = self.raw["network"]["hosts"].get(host, {}).get("congestion_control")
+        return str(own or self.raw.get("tcp", {}).get("congestion_control") or "cubic")
+
+    def largest_buffer(self, host: str, name: str) -> int:
+        """Return the third number of tcp_rmem or tcp_wmem of a host, in bytes."""
+        tcp = self.raw.get("tcp", {})
+        general = tcp.get("receive_buffer_max" if name.endswith("rmem") else "send_buffer_max")
+        if (text := self.sysctl(host, name)) is not None and len(text.split()) == 3:
+            return int(text.split()[2])
+        return int(Size.parse(str(general))) if general is not None else LARGEST_BUFFERS[name]
+
+    @cached_property
+    def endpoints(self) -> dict[str, tuple[str, ...]]:
+        """The flags of the client's endpoints by link: those of the scenario, or those that plait derives."""
+        given = self.raw.get("mptcp", {}).get("endpoints", {}).get(self.client)
+        if given is None:
+            return {line.link: ("subflow",) for line in self.lines[1:]}
+        return {item["link"]: tuple(item.get("flags", ("subflow",))) for item in given if "link" in item}
+
+    def with_host(self, host: str, **fields: Any) -> dict[str, Any]:
+        """Return the settings of one host with these fields; `sysctls` are added to those that it has."""
+        own = copy.deepcopy(self.raw["network"]["hosts"].get(host) or {})
+        if "sysctls" in fields:
+            fields["sysctls"] = {**own.get("sysctls", {}), **fields["sysctls"]}
+        return {**own, **fields}
+
+
+def _ends(raw: Mapping[str, Any]) -> tuple[str, str]:
+    """Return who opens the connections, and to whom."""
+    for item in raw.get("traffic", []):
+        (flow,) = [value for name, value in item.items() if isinstance(value, dict)] or [{}]
+        if "from" in flow and "to" in flow:
+            ends = (str(flow["from"]), str(flow["to"]))
+            return (ends[1], ends[0]) if flow.get("reverse") else ends
+    raise RequestError(
+        "advising on this scenario: no flow of its traffic has both from and to, so nothing says which host opens "
+        "connections; add for example {bulk: {from: server, to: home, reverse: true, duration: 10s}}"
+    )
+
+
+def _lines(raw: Mapping[str, Any], client: str) -> list[AccessLine]:
+    network = raw["network"]
+    nodes = {name for kind in ("hosts", "routers", "switches") for name in network.get(kind, ())}
+    lines = []
+    for name, conditions in (network.get("links") or {}).items():
+        ends = read_link_name(name, nodes)
+        if client not in (ends.a, ends.b):
+            continue
+        sides = sides_of(conditions or {})
+        up, down = (sides[side] for side in (_SIDES if ends.a == client else reversed(_SIDES)))
+        lines.append(AccessLine(name, str((conditions or {}).get("label") or name), up, down))
+    return lines
+
+
+def common_of(link: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a link has of both directions alike, and not of one alone."""
+    return {name: link[name] for name in _COMMON if name in link}
+
+
+def sides_of(link: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the conditions of each direction of a link, `forward` and `backward`."""
+    both = {name: value for name, value in link.items() if name not in (*_SIDES, *_COMMON)}
+    return {side: {**both, **(link.get(side) or {})} for side in _SIDES}
+
+
+def rate_of(conditions: Mapping[str, Any]) -> float | None:
+    """Return the rate of one direction of a line in bit/s; None without one."""
+    return None if conditions.get("rate") is None else float(Rate.parse(str(conditions["rate"])))
+
+
+def queue_s(conditions: Mapping[str, Any]) -> float | None:
+    """Return how long a full drop-tail queue in bytes takes to drain, in s; None if it is active, or not in bytes."""
+    rate, queue = rate_of(conditions), conditions.get("queue")
+    if rate is None or queue is None or conditions.get("aqm") is not None:
+        return None
+    if not isinstance(queue, str) or not queue.endswith("B"):
+        return None
+    return int(Size.parse(queue)) * 8 / rate

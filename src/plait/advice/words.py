@@ -1,0 +1,126 @@
+"""An advice as a person reads it: a table of candidates, sentences that its intervals allow, and the commands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from plait.analysis.metrics.catalogue import title_of
+from plait.analysis.values import with_interval
+from plait.analysis.wording import MISSING, change, significant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from plait.advice.result import Advice, Gain, GoalAdvice, Tried
+
+_FACTOR = 2.0
+_ROWS = 8
+"""Rows of a goal in the table; the JSON has all."""
+
+
+def table(goal: GoalAdvice) -> Table:
+    """Return the candidates of one goal, `now` first and then the best ones."""
+    shown = Table(
+        box=None, pad_edge=False, title_justify="left", title=f"{goal.goal}: {title_of(goal.metric).lower()}"
+    )
+    for heading in ("change", "", "against now", "seeds"):
+        shown.add_column(heading, justify="left" if heading == "change" else "right")
+    for row in goal.tried[:_ROWS]:
+        mark = "1 " if row.name == goal.best else "= " if row.name in goal.ties else "  "
+        shown.add_row(
+            f"{mark}{row.name}",
+            with_interval(goal.metric, row.mean, row.ci95),
+            against(row.against_now),
+            str(row.trials),
+        )
+    return shown
+
+
+def against(found: Gain | None) -> str:
+    """Return the ratio to `now` with its interval, as a change, or from twice the value on as a factor."""
+    if found is None or found.ratio is None:
+        return MISSING
+    show = change if found.ratio < _FACTOR else _times
+    if found.ci95 is None:
+        return show(found.ratio)
+    low, high = found.ci95
+    return f"{show(found.ratio)} [{show(low)}, {show(high)}]"
+
+
+def _times(ratio: float) -> str:
+    return f"\N{MULTIPLICATION SIGN}{significant(ratio)}"
+
+
+def sentences(goal: GoalAdvice, others: Sequence[GoalAdvice] = ()) -> Iterator[str]:
+    """Yield what the numbers of a goal show. `others`: the goals whose best change shall suit this goal, too."""
+    now = goal.named("now")
+    if now.cause:
+        yield f"Now, the first cause is {now.cause}."
+    if goal.best is None:
+        if goal.undecided:
+            few = ", ".join(goal.undecided[:3])
+            yield f"Nothing is shown to help by more than 3 %; the seeds do not decide on {few}."
+        else:
+            yield "Nothing that you can change helps by more than 3 %."
+    else:
+        best = goal.named(goal.best)
+        yield f"Best: {_change_words(best)} ({against(best.against_now)})."
+        if best.cause:
+            yield f"With it, the first cause is {best.cause}."
+        if goal.ties:
+            yield f"Not shown to be worse by more than 3 %: {', '.join(goal.ties)}."
+    yield from _shifted(goal)
+    for other in others:
+        if other.best not in (None, goal.best) and (row := _row(goal, other.best)) is not None:
+            yield f"The best for {other.goal}, {row.name}: {against(row.against_now)}."
+    if (hidden := len(goal.tried) - _ROWS) > 0:
+        yield f"advice.json has {count_of(hidden, 'further change')}."
+    if goal.cut_short:
+        yield "The time was over before the last round; --minutes gives it more."
+    worse = [
+        row.name for row in goal.tried if row.against_now is not None and row.against_now.verdict == "worse"
+    ]
+    if worse:
+        yield f"Worse than now: {', '.join(worse)}."
+
+
+def _row(goal: GoalAdvice, name: str | None) -> Tried | None:
+    return next((row for row in goal.tried if row.name == name and row.trials), None)
+
+
+def count_of(number: int, noun: str) -> str:
+    """Return a number of things."""
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def _change_words(row: Tried) -> str:
+    return f"{row.name}, {row.words}"
+
+
+def _shifted(goal: GoalAdvice) -> Iterator[str]:
+    helping = [
+        f"{shift.words} ({against(shift.against_now)})"
+        for shift in goal.shifted
+        if shift.against_now is not None and shift.against_now.helps
+    ]
+    doubtful = [
+        f"{shift.words} ({against(shift.against_now)})"
+        for shift in goal.shifted
+        if shift.against_now is not None and not shift.against_now.helps
+    ]
+    if helping:
+        yield f"It still helps with: {'; '.join(helping)}."
+    if doubtful:
+        yield f"It is not shown to help with: {'; '.join(doubtful)}."
+
+
+def commands(advice: Advice, name: str, host: str | None = None) -> Iterator[str]:
+    """Yield the commands of a candidate for `host` (None: both hosts), and then those that take it back."""
+    chosen = [item for item in advice.candidate(name).commands if host in (None, item.host)]
+    for on_host in dict.fromkeys(item.host for item in chosen):
+        yield f"# {name}: on {on_host}, as root"
+        yield from (item.command for item in chosen if item.host == on_host)
+        yield "# to undo it:"
+        yield from (item.undo for item in reversed(chosen) if item.host == on_host)

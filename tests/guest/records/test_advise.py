@@ -1,0 +1,75 @@
+"""`plait advise` finds a setting that was planted, and says that nothing helps where nothing does."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from plait.advice.goals import GOALS
+from plait.advice.search import AdviceRequest, search
+from plait.advice.words import commands, sentences
+from plait.scenario import parse
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from plait.engine.virtual.trial import VirtualEngine
+
+pytestmark = pytest.mark.guest
+
+BLOATED = """\
+title: A cable with a deep queue
+network:
+  hosts: [home, vps]
+  links:
+    home-vps: {label: "cable (eth0)", forward: {rate: 5mbit, delay: 7ms, queue: 125KB},
+               backward: {rate: 20mbit, delay: 7ms, queue: 1MB}}
+    home-vps#2: {label: "lte (wwan0)", rate: 10mbit, delay: 25ms, queue: 50KB}
+traffic: [{bulk: {from: vps, to: home, reverse: true, duration: 10s}}]
+"""
+CLEAN = """\
+title: Two equal lines
+network:
+  hosts: [home, vps]
+  links: {home-vps: {rate: 10mbit, delay: 10ms, queue: 30KB}, home-vps#2: {rate: 10mbit, delay: 10ms, queue: 30KB}}
+traffic: [{bulk: {from: vps, to: home, reverse: true, duration: 10s}}]
+"""
+NO_TIME = 0.001
+"""Minutes: the first round and the first worse line run all the same."""
+
+
+def test_a_shaper_helps_a_call_on_a_line_with_a_deep_queue(engine: VirtualEngine, tmp_path: Path) -> None:
+    advice = search(
+        parse(BLOATED, "lines.yaml", ()), AdviceRequest((GOALS["call"],), NO_TIME, tmp_path), lambda _: engine
+    )
+    (goal,) = advice.goals
+    assert goal.best == "shape-cable"
+    now, best = goal.named("now"), goal.named("shape-cable")
+    assert now.mean is not None
+    assert best.mean is not None
+    assert best.mean < 25_000
+    assert now.mean > 100_000
+    assert goal.cut_short
+    assert goal.shifted[0].words == "cable (eth0) 30 % slower"
+    assert json.loads(json.dumps(advice.as_json()))["goals"][0]["best"] == "shape-cable"
+    printed = list(commands(advice, "shape-cable", "home"))
+    assert "tc qdisc replace dev eth0 root cake bandwidth 4750kbit" in printed
+    assert printed.index("# to undo it:") < printed.index("tc qdisc delete dev eth0 root")
+
+
+def test_nothing_helps_a_download_that_fills_two_equal_lines(engine: VirtualEngine, tmp_path: Path) -> None:
+    advice = search(
+        parse(CLEAN, "lines.yaml", ()),
+        AdviceRequest((GOALS["download"],), NO_TIME, tmp_path),
+        lambda _: engine,
+    )
+    (goal,) = advice.goals
+    assert goal.best is None, goal
+    assert not goal.shifted
+    said = " ".join(sentences(goal))
+    assert "Nothing that you can change helps by more than 3 %." in said
+    assert {row.name for row in goal.tried if row.against_now and row.against_now.verdict == "worse"} >= {
+        "tcp"
+    }

@@ -1,0 +1,129 @@
+"""What a person can change follows from the lines and the settings of a scenario, and each change can be taken back."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import pytest
+
+from plait.advice.candidates import NOW, Candidate, candidates, together
+from plait.advice.goals import GOALS, goals_named
+from plait.advice.situation import Situation
+from plait.errors import RequestError
+from plait.scenario import parse
+from plait.scenario.vary.cases import expand
+
+LINES = """\
+title: Two lines
+network:
+  hosts:
+    home: {congestion_control: cubic, sysctls: {net.ipv4.tcp_rmem: "4096 131072 6291456"}}
+    vps: {}
+  links:
+    home-vps: {label: "cable (eth0)", forward: {rate: 10mbit, delay: 7ms, queue: 250KB},
+               backward: {rate: 50mbit, delay: 7ms, queue: 100KB}}
+    home-vps#2: {label: "lte (wwan0)", rate: 20mbit, delay: 25ms}
+mptcp:
+  limits: {home: {subflows: 2, add_addr_accepted: 1}, vps: {subflows: 2, add_addr_accepted: 0}}
+  endpoints: {home: [{link: home-vps#2, flags: [subflow]}], vps: [{link: home-vps#2, flags: [signal]}]}
+traffic: [{bulk: {from: vps, to: home, reverse: true, duration: 10s}}]
+vary: {transport: [tcp, mptcp]}
+"""
+
+
+def situation(text: str = LINES) -> Situation:
+    return Situation.of(parse(text, "lines.yaml", ()))
+
+
+def named(text: str = LINES) -> dict[str, Candidate]:
+    return {candidate.name: candidate for candidate in candidates(situation(text))}
+
+
+def test_the_host_that_connects_is_the_client_and_its_links_are_the_lines() -> None:
+    result = situation()
+    assert (result.client, result.server) == ("home", "vps")
+    assert [line.title for line in result.lines] == ["cable (eth0)", "lte (wwan0)"]
+    assert result.lines[0].up["rate"] == "10mbit"
+    assert result.lines[0].down["rate"] == "50mbit"
+
+
+def test_only_what_would_change_something_is_a_candidate() -> None:
+    assert set(named()) == {
+        *("now", "bbr", "reno", "buffers", "notsent-lowat", "lte-backup", "tcp", "shape-cable"),
+    }
+    backup = named(LINES.replace("flags: [subflow]", "flags: [subflow, backup]"))
+    assert "use-lte" in backup
+    assert "lte-backup" not in backup
+    large = LINES.replace("6291456", "16777216").replace(
+        "vps: {}", 'vps: {sysctls: {net.ipv4.tcp_rmem: "4096 131072 16777216"}}'
+    )
+    assert "net.ipv4.tcp_rmem" not in str(named(large)["buffers"].commands)
+
+
+def test_a_shaper_takes_a_part_of_the_rate_only_where_a_queue_takes_longer_than_50_ms() -> None:
+    """250 KB at 10 Mbit/s are 200 ms, and 100 KB at 50 Mbit/s 16 ms."""
+    shaper = named()["shape-cable"]
+    link = shaper.settings["network.links.home-vps"]
+    assert link["forward"] == {"rate": "9500kbit", "delay": "7ms", "aqm": "fq_codel"}
+    assert link["backward"] == {"rate": "50mbit", "delay": "7ms", "queue": "100KB"}
+    (command,) = shaper.commands
+    assert command.command == "tc qdisc replace dev eth0 root cake bandwidth 9500kbit"
+
+
+def test_every_change_has_a_command_that_takes_it_back() -> None:
+    for candidate in named().values():
+        assert bool(candidate.commands) == (candidate is not NOW)
+        for item in candidate.commands:
+            assert item.host in {"home", "vps"}
+            assert item.command != item.undo
+    sysctls = [item for item in named()["buffers"].commands if item.host == "home"]
+    assert sysctls[0].undo == "sysctl -w 'net.ipv4.tcp_rmem=4096 131072 6291456'"
+
+
+def test_a_value_of_a_strangers_scenario_is_quoted_in_a_command() -> None:
+    hostile = LINES.replace('"4096 131072 6291456"', '"4096 131072 6; touch OWNED"')
+    for item in named(hostile)["buffers"].commands:
+        assert len(shlex.split(item.undo)) == 3, item.undo
+    label = LINES.replace("cable (eth0)", "cable ($(touch OWNED))")
+    assert "OWNED" not in str(named(label)["shape-cable"].commands)
+
+
+@pytest.mark.parametrize("goal", GOALS.values(), ids=list(GOALS))
+def test_every_candidate_can_be_planned_for_every_goal(goal: object) -> None:
+    result = situation()
+    for candidate in candidates(result)[1:]:
+        raw = {
+            **result.raw,
+            "traffic": goal.traffic(result.client, result.server),  # type: ignore[attr-defined]
+            "vary": {"change": {"now": {}, candidate.name: dict(candidate.settings)}},
+        }
+        assert len(expand(parse(json.dumps(raw), "advice", ()))) == 2
+
+
+def test_two_changes_go_together_unless_one_replaces_the_other() -> None:
+    by_name = named()
+    both = together(by_name["bbr"], by_name["buffers"])
+    assert both is not None
+    assert both.parts == ("bbr", "buffers")
+    assert len(both.commands) == len(by_name["bbr"].commands) + len(by_name["buffers"].commands)
+    assert together(by_name["bbr"], by_name["reno"]) is None
+    assert together(by_name["bbr"], by_name["tcp"]) is None
+    unsent = together(by_name["buffers"], by_name["notsent-lowat"])
+    assert unsent is not None
+    assert {"net.ipv4.tcp_rmem", "net.ipv4.tcp_notsent_lowat"} <= set(
+        unsent.settings["network.hosts.home.sysctls"]
+    )
+
+
+def test_mistakes_are_refused_with_the_remedy() -> None:
+    with pytest.raises(RequestError, match="has 1 line, and an advice compares two or more"):
+        situation(
+            LINES.replace('    home-vps#2: {label: "lte (wwan0)", rate: 20mbit, delay: 25ms}\n', "").replace(
+                "home-vps#2", "home-vps"
+            )
+        )
+    with pytest.raises(RequestError, match="did you mean 'download'"):
+        goals_named("downlaod")
+    with pytest.raises(RequestError, match="names no goal"):
+        goals_named(" , ")

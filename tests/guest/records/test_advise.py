@@ -68,8 +68,8 @@ def test_nothing_helps_a_download_that_fills_two_equal_lines(engine: VirtualEngi
     (goal,) = advice.goals
     assert goal.best is None, goal
     assert not goal.shifted
-    said = " ".join(sentences(goal))
-    assert "Nothing that you can change helps by more than 3 %." in said
+    text = " ".join(sentences(goal))
+    assert "Nothing that you can change helps by more than 3 %." in text
     assert {row.name for row in goal.tried if row.against_now and row.against_now.verdict == "worse"} >= {
         "tcp"
     }

@@ -57,7 +57,18 @@ def test_a_script_of_a_user_is_checked_by_types(tmp_path: Path) -> None:
 
 def test_the_package_shows_what_it_offers() -> None:
     assert dir(plait) == [
-        *("Figure", "Scenario", "Study", "__version__", "compare", "load", "open", "run", "scenario")
+        *(
+            "Figure",
+            "Scenario",
+            "Study",
+            "__version__",
+            "advise",
+            "compare",
+            "load",
+            "open",
+            "run",
+            "scenario",
+        )
     ]
     for name in plait.__all__:
         assert getattr(plait, name).__doc__

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from plait.binaries import AGENT
 from plait.engine.remote.ssh import THIS_MACHINE, Connections, HostSession
-from plait.errors import MachineError, RequestError, TrialError
+from plait.errors import MachineError, RequestError, TrialError, shell_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -118,8 +118,9 @@ def apply(host: RemoteHost, changes: Sequence[Change]) -> Applied:
         try:
             lines = session.order("apply", str(len(wanted)), data=wanted, timeout_s=_CHANGE_S)
         except TrialError as error:
+            undoing = shell_command("plait", "undo", host.name)
             raise MachineError(
-                f"changing settings: {error}; `plait undo {host.name}` takes back what was changed"
+                f"changing settings: {error}; `{undoing}` takes back what was changed"
             ) from error
         return _answer(host, lines)
 

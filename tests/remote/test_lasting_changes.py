@@ -44,6 +44,25 @@ for step in ("undo", "again"):
     subprocess.run(plait, check=True)
 """
 
+ADVISED = """
+import subprocess, sys
+from plait.advice.candidates import candidates
+from plait.advice.result import Advice
+from plait.advice.situation import Situation
+from plait.cli.results.advise import _apply
+from plait.scenario import parse
+subprocess.run(["mount", "-t", "tmpfs", "none", "/run"], check=True)
+subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+link = "{rate: 10mbit, delay: 9ms, queue: 20KB}"
+text = f"title: t\\nnetwork: {{hosts: [home, vps], links: {{home-vps: {link}, home-vps#2: {link}}}}}\\n"
+text += "traffic: [{bulk: {from: vps, to: home, reverse: true, duration: 9s}}]"
+advice = Advice("t", "home", "vps", 1, (), tuple(candidates(Situation.of(parse(text, "t", ())))))
+for _ in range(2):
+    _apply(advice, "home=localhost", "buffers", printed=False)
+print("-- undo", flush=True)
+subprocess.run([sys.executable, "-c", "from plait.cli import main; main()", "undo", "localhost"], check=True)
+"""
+
 
 def test_undo_restores_what_apply_found_wherever_the_agent_dies() -> None:
     counts = json.loads(in_namespaces(str(PROGRAM), str(HISTORIES)).splitlines()[-1])
@@ -112,3 +131,12 @@ def test_a_host_is_one_of_the_file_or_of_ssh_or_this_machine() -> None:
         RemoteHost.named("c", hosts)
     with pytest.raises(RequestError, match="is not a destination of ssh"):
         RemoteHost.named("-oProxyCommand=false")
+
+
+def test_an_advised_change_is_made_once_and_taken_back() -> None:
+    applied, undone = in_namespaces("-c", ADVISED).split("-- undo\n")
+    large, _, already = applied.splitlines()
+    assert large.endswith("-> 4096 131072 16777216")
+    assert already == "localhost: buffers is set already"
+    assert undone.splitlines()[-1].startswith("localhost: sysctl net.ipv4.tcp_")
+    assert len(undone.splitlines()) == 2

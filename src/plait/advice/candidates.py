@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from plait.advice.situation import LARGEST_BUFFERS, common_of, queue_s, rate_of, sides_of
+from plait.engine.remote.lasting import LastingLimits, LastingQdisc, LastingSysctl
 from plait.errors import shell_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from plait.advice.situation import AccessLine, Situation
+    from plait.engine.remote.lasting import Change as Lasting
 
 BLOATED_S = 0.05
 """A queue that takes longer to drain is worth a shaper in front of it."""
@@ -35,6 +37,8 @@ class HostCommand:
     host: str
     command: str
     undo: str
+    lasting: Lasting | None = None
+    """The same change for `plait.engine.remote.lasting`; None if plait does not make it itself."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,7 @@ def _controls(situation: Situation) -> Iterator[Candidate]:
                     host,
                     load + shell_command("sysctl", "-w", f"net.ipv4.tcp_congestion_control={name}"),
                     shell_command("sysctl", "-w", f"net.ipv4.tcp_congestion_control={current[host]}"),
+                    LastingSysctl("net.ipv4.tcp_congestion_control", name),
                 )
                 for host in hosts
             ),
@@ -101,6 +106,7 @@ def _sysctls(situation: Situation, name: str, words: str, values: Mapping[str, t
             host,
             shell_command("sysctl", "-w", f"{key}={new}"),
             shell_command("sysctl", "-w", f"{key}={situation.sysctl(host, key) or present}"),
+            LastingSysctl(key, new),
         )
         for host in hosts
         for key, (new, present) in values.items()
@@ -175,6 +181,7 @@ def _joins(situation: Situation) -> Iterator[Candidate]:
                         host,
                         f"ip mptcp limits set subflows {count}",
                         f"ip mptcp limits set subflows {int(limits.get('subflows', 2))}",
+                        LastingLimits(subflows=count),
                     )
                 )
         yield Candidate(f"use-{_word(line)}", f"{line.title} as a full path", settings, tuple(commands))
@@ -214,7 +221,14 @@ def _single(situation: Situation) -> Iterator[Candidate]:
         "tcp",
         f"{situation.lines[0].title} alone, without MPTCP",
         {"transport": "tcp"},
-        (HostCommand(situation.client, "sysctl -w net.mptcp.enabled=0", "sysctl -w net.mptcp.enabled=1"),),
+        (
+            HostCommand(
+                situation.client,
+                "sysctl -w net.mptcp.enabled=0",
+                "sysctl -w net.mptcp.enabled=1",
+                LastingSysctl("net.mptcp.enabled", "0"),
+            ),
+        ),
     )
 
 
@@ -248,6 +262,7 @@ def _shaper(host: str, interface: str, direction: str, kbit: int) -> HostCommand
             host,
             f"tc qdisc replace dev {interface} root cake bandwidth {kbit}kbit",
             f"tc qdisc delete dev {interface} root",
+            LastingQdisc(interface, "cake", ("bandwidth", f"{kbit}kbit")),
         )
     ifb = f"ifb-{interface}"[:15]
     steps = (

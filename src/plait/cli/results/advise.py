@@ -11,7 +11,7 @@ import typer
 
 from plait.cli.shared.ending import notify
 from plait.cli.shared.options import JobsOption, KernelOption
-from plait.errors import RequestError, shell_command
+from plait.errors import RequestError, printable, shell_command
 from plait.files import Folder
 
 if TYPE_CHECKING:
@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 ApplyOption = Annotated[
     str | None,
-    typer.Option("--apply", metavar="HOST", help="Host of the scenario whose commands --print prints"),
+    typer.Option(
+        "--apply",
+        metavar="NAME[=HOST]",
+        help="Make the change on host NAME of the scenario, which ssh reaches as HOST (or localhost)",
+    ),
 ]
 ChangeOption = Annotated[
     str | None,
@@ -53,23 +57,21 @@ def command(
     apply: ApplyOption = None,
     change: ChangeOption = None,
     printed: Annotated[
-        bool, typer.Option("--print", help="Print the commands for --apply, and those that undo them")
+        bool, typer.Option("--print", help="With --apply: only print the commands, and those that undo them")
     ] = False,
     json_output: Annotated[bool, typer.Option("--json", help="Print the advice as JSON")] = False,
 ) -> int:
     """Try changes of two hosts over emulated lines, and advise which ones help.
 
     plait tries congestion controls, buffers, MPTCP endpoints and shapers, with the same seeds for all, and more seeds
-    for the better ones. Nothing is changed on any host.
+    for the better ones. It changes a host only with --apply, until `plait undo HOST` or a reboot.
     """
     from plait.advice.goals import goals_named
     from plait.advice.search import AdviceRequest
     from plait.scenario import load
 
-    if printed != (apply is not None):
-        raise RequestError(
-            "--apply HOST and --print belong together: plait prints the commands, and changes no host"
-        )
+    if printed and apply is None:
+        raise RequestError("--print prints the commands of a host; name it with --apply NAME")
     folder = out or Path("results") / f"{Path(lines).stem}-advice"
     request = AdviceRequest(goals_named(goals), minutes, folder, seed, jobs)
     advice = _advice(load(lines, ()), request, kernel)
@@ -78,7 +80,7 @@ def command(
     if json_output:
         typer.echo(text, nl=False)
     elif apply is not None:
-        _print_commands(advice, apply, change)
+        _apply(advice, apply, change, printed=printed)
     else:
         _show(advice, folder)
         again = ("plait", "advise", lines, "--for", goals, "--apply", advice.client, "--print")
@@ -113,9 +115,13 @@ def _show(advice: Advice, folder: Path) -> None:
     screen.line(f"Studies and advice.json: {folder}", whole=True)
 
 
-def _print_commands(advice: Advice, host: str, change: str | None) -> None:
+def _apply(advice: Advice, named: str, change: str | None, *, printed: bool) -> None:
+    """Make a change on a host, or print its commands. Raises RequestError, MachineError."""
     from plait.advice.words import commands
+    from plait.engine.remote.lasting import RemoteHost
+    from plait.engine.remote.lasting import apply as make
 
+    host, _, destination = named.partition("=")
     if host not in (advice.client, advice.server):
         raise RequestError(f"--apply {host}: the hosts are {advice.client} and {advice.server}")
     known = [candidate.name for candidate in advice.candidates if candidate.commands]
@@ -123,8 +129,21 @@ def _print_commands(advice: Advice, host: str, change: str | None) -> None:
         raise RequestError(f"--change {change}: there is no such change; there is: {', '.join(known)}")
     name = change or advice.best
     if name is None:
-        raise RequestError(
-            "--apply: nothing is shown to help; --change NAME prints the commands of one change"
+        raise RequestError("--apply: nothing is shown to help; --change NAME selects a change")
+    wanted = [item for item in advice.candidate(name).commands if item.host == host]
+    if printed:
+        for line in commands(advice, name, host):
+            typer.echo(line)
+        return
+    lasting = [item.lasting for item in wanted if item.lasting is not None]
+    if not wanted or len(lasting) < len(wanted):
+        reason = (
+            "is made on the other host" if not wanted else "needs a command that plait does not run by itself"
         )
-    for line in commands(advice, name, host):
-        typer.echo(line)
+        raise RequestError(f"--apply {host}: {name} {reason}; add --print to see the commands of a host")
+    applied = make(RemoteHost.named(destination or host), lasting)
+    for line in applied.changed:
+        typer.echo(printable(f"{applied.host}: {line}"))
+    if not applied.changed:
+        typer.echo(f"{applied.host}: {name} is set already")
+    notify(f"take it back: {shell_command('plait', 'undo', applied.host)}")

@@ -246,9 +246,11 @@ def _best(summary: Summary, leader: Leader) -> list[Phrase]:
         all_cases = f"{network}All {count} cases have the same {noun}{equal}, "
         return [(capital(all_cases), False), (shown, True), (".", False)]
     best = _listed([names[name] for name in (leader.case, *leader.same)])
-    head = f"{network}Of {count} cases, {best} {'have' if leader.same else 'has'} the "
+    head = f"{network}Of {count} cases, {best} {'have' if leader.same else 'has'} the {compared_metric(metric).best}, "
+    if len(cases) == 1:  # the only one of its network
+        head = f"{network}The {noun} is "
     phrases: list[Phrase] = [
-        (f"{head}{compared_metric(metric).best}, ", False),
+        (head, False),
         (shown, True),
         (f" (the same {within(leader.margin)})" if leader.same else "", False),
     ]

@@ -67,6 +67,15 @@ def test_rows_are_in_groups_of_one_network(tmp_path: Path) -> None:
     assert {line.split()[1] for line in second[: len(first)]} == {"equal"}
 
 
+def test_the_only_case_of_a_network_is_no_winner(tmp_path: Path) -> None:
+    """The headline said: Of one cases, network wifi-lte has the highest goodput."""
+    text = printed(
+        tmp_path, crossed({"network": ("wifi-lte", "equal", "dc")}), design=Design(strata=("network",))
+    )
+    assert "Of one" not in text
+    assert "wifi-lte: The page load time is " in text.replace("\n", " ")
+
+
 def test_what_goes_along_with_a_network_has_no_column_and_a_metric_has_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

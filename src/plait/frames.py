@@ -18,6 +18,8 @@ IPV6_HEADER = 40
 """IPv6 header without extension headers (RFC 8200)."""
 TCP_HEADER = 20
 """TCP header without options (RFC 9293)."""
+MSS_RANGE = range(88, MAX_PACKET + 1)
+"""The segment sizes of TCP in bytes: Linux accepts none below TCP_MIN_MSS."""
 UDP_HEADER = 8
 """UDP header (RFC 768)."""
 TIMESTAMPS = 12

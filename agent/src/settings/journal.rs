@@ -7,13 +7,16 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use rustix::net::{AddressFamily, SocketType, socket};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::state::{State, Steps};
 use crate::error::{Attempt, Error, Result};
+use crate::sys;
 
 const FOLDER: &str = "/run/plait";
+const BOOT_DIGITS: usize = 12;
 /// The journal of a session.
 pub const SESSION: &str = "settings";
 /// The journal of changes that stay.
@@ -82,8 +85,16 @@ pub fn lock() -> Result<OwnedFd> {
     Ok(folder)
 }
 
+/// Return the path of a journal. Its name has what no other network namespace has, before or after a reboot: the number
+/// of the file of a namespace is soon that of another one.
 fn path(name: &str) -> Result<PathBuf> {
     let namespace = std::fs::read_link("/proc/self/ns/net").attempt(|| "reading the network namespace")?;
     let number: String = namespace.to_string_lossy().chars().filter(char::is_ascii_digit).collect();
-    Ok(PathBuf::from(format!("{FOLDER}/{name}-{number}.json")))
+    let boot =
+        std::fs::read_to_string("/proc/sys/kernel/random/boot_id").attempt(|| "reading the boot's id")?;
+    let boot: String = boot.chars().filter(char::is_ascii_hexdigit).take(BOOT_DIGITS).collect();
+    let cookie = socket(AddressFamily::INET, SocketType::DGRAM, None)
+        .and_then(sys::namespace_number)
+        .map_or_else(|_| String::new(), |cookie| format!("-{cookie:x}")); // none before Linux 5.14
+    Ok(PathBuf::from(format!("{FOLDER}/{name}-{number}{cookie}-{boot}.json")))
 }

@@ -15,7 +15,7 @@
 //! the difference go away, so it may run at any time, again, and after any process was killed.
 //!
 //! The journal lies in `/run`, which a reboot empties as it empties the kernel's settings, and has
-//! the number of the network namespace in its name. If a whole session was killed with everything
+//! the numbers of the network namespace and of the boot in its name. If a whole session was killed with everything
 //! that watched over it, the next `configure` on the host finds its journal and restores first.
 
 mod connections;
@@ -58,7 +58,7 @@ pub fn requested(line: impl IntoIterator<Item = String>) -> Option<i32> {
         ["show"] => show(),
         ["apply", folder] => lasting(|host| lasting::apply(host, &Path::new(folder).join("wanted.json"))),
         ["undo", _] => lasting(lasting::undo),
-        ["preview", _] => lasting(lasting::preview),
+        ["preview", _] => preview(),
         _ => Err(Error::new(
             "--settings needs configure, restore, watch, apply, undo or preview with a folder, or show",
         )),
@@ -105,6 +105,18 @@ fn lasting(act: impl FnOnce(&mut Host) -> Result<()>) -> Result<()> {
     let mut host = Host::open()?;
     settle(&mut host, None)?;
     act(&mut host)
+}
+
+/// Print what `undo` would do, and change nothing.
+fn preview() -> Result<()> {
+    let _lock = journal::lock()?;
+    if let Some(earlier) = Journal::read()? {
+        let folder = earlier.folder.display();
+        println!(
+            "left a session of plait changed settings ({folder}); if it has ended, undo restores these first"
+        );
+    }
+    lasting::preview(&mut Host::open()?)
 }
 
 fn restore(folder: &Path) -> Result<()> {

@@ -23,4 +23,4 @@ pub use processes::{
     bury_orphans, kill_everything, run_confined, run_in_place, share_one_heap, unshare, write_back,
 };
 pub use signals::{block_signals, end_with_parent, interface_number, read_signal};
-pub use sockets::{TCP_INFO_BYTES, memory_info, receive_discarding, set_option, tcp_info};
+pub use sockets::{TCP_INFO_BYTES, memory_info, namespace_number, receive_discarding, set_option, tcp_info};

@@ -6,6 +6,8 @@ use rustix::io::Result;
 
 use super::calls::{getsockopt, last_errno, setsockopt};
 
+/// `SO_NETNS_COOKIE` of asm-generic/socket.h.
+const SO_NETNS_COOKIE: i32 = 71;
 /// Bytes of `struct tcp_info` that the agent requests; an older kernel returns fewer.
 pub const TCP_INFO_BYTES: usize = 256;
 
@@ -36,6 +38,13 @@ pub fn receive_discarding(fd: impl AsFd, length: usize) -> Result<usize> {
     // null page and the call would fail with EFAULT.
     let got = unsafe { libc::recv(fd.as_fd().as_raw_fd(), std::ptr::null_mut(), length, flags) };
     usize::try_from(got).map_err(|_| last_errno())
+}
+
+/// Return the number of the socket's network namespace, which the kernel gives to no other until a reboot (Linux 5.14).
+pub fn namespace_number(fd: impl AsFd) -> Result<u64> {
+    let mut number = [0; 8];
+    getsockopt(fd.as_fd(), libc::SOL_SOCKET, SO_NETNS_COOKIE, &mut number)?;
+    Ok(u64::from_ne_bytes(number))
 }
 
 /// Set an option to a number, as `setsockopt` takes it.

@@ -28,6 +28,9 @@ LARGE_BYTES = 16 * 2**20
 _CONTROLS = {"bbr": "tcp_bbr", "cubic": None, "reno": None}
 """Congestion controls of Debian's kernels, and the module that each needs."""
 _UNSENT_BYTES = 131_072
+_FIRST_ID = 217
+_HANDLE = "7a17:"
+"""Of plait's queueing disciplines."""
 
 
 @dataclass(frozen=True)
@@ -92,35 +95,40 @@ def _controls(situation: Situation) -> Iterator[Candidate]:
         )
 
 
-def _sysctls(situation: Situation, name: str, words: str, values: Mapping[str, tuple[str, str]]) -> Candidate:
-    """Return a candidate that sets sysctls on both hosts; `values` has the new and the present value of each."""
+def _sysctls(situation: Situation, name: str, words: str, values: Mapping[str, str]) -> Candidate:
+    """Return a candidate that sets sysctls on both hosts to `values`."""
     hosts = (situation.client, situation.server)
     settings = {
-        f"network.hosts.{host}.sysctls": situation.with_host(
-            host, sysctls={key: new for key, (new, _) in values.items()}
-        )["sysctls"]
+        f"network.hosts.{host}.sysctls": situation.with_host(host, sysctls=dict(values))["sysctls"]
         for host in hosts
     }
     commands = [
         HostCommand(
             host,
             shell_command("sysctl", "-w", f"{key}={new}"),
-            shell_command("sysctl", "-w", f"{key}={situation.sysctl(host, key) or present}"),
+            _former(key, situation.sysctl(host, key)),
             LastingSysctl(key, new),
         )
         for host in hosts
-        for key, (new, present) in values.items()
+        for key, new in values.items()
     ]
     return Candidate(name, words, settings, tuple(commands))
+
+
+def _former(key: str, value: str | None) -> str:
+    """Return the command that sets a sysctl to its former value; a remark if the scenario does not have it."""
+    if value is None:
+        return f"# set {key} to what `sysctl {key}` printed before"
+    return shell_command("sysctl", "-w", f"{key}={value}")
 
 
 def _buffers(situation: Situation) -> Iterator[Candidate]:
     hosts = (situation.client, situation.server)
     values = {}
-    for key, default in LARGEST_BUFFERS.items():
+    for key in LARGEST_BUFFERS:
         first = "131072" if key.endswith("rmem") else "16384"
         if min(situation.largest_buffer(host, key) for host in hosts) < LARGE_BYTES:
-            values[key] = (f"4096 {first} {LARGE_BYTES}", f"4096 {first} {default}")
+            values[key] = f"4096 {first} {LARGE_BYTES}"
     general = {"receive_buffer_max", "send_buffer_max"} & set(situation.raw.get("tcp", {}))
     if not values:
         return
@@ -135,7 +143,7 @@ def _buffers(situation: Situation) -> Iterator[Candidate]:
 def _unsent(situation: Situation) -> Iterator[Candidate]:
     key = "net.ipv4.tcp_notsent_lowat"
     if situation.sysctl(situation.server, key) is None:
-        value = {key: (str(_UNSENT_BYTES), "4294967295")}
+        value = {key: str(_UNSENT_BYTES)}
         yield _sysctls(situation, "notsent-lowat", "at most 128 KiB unsent in a socket", value)
 
 
@@ -144,7 +152,7 @@ def _backups(situation: Situation) -> Iterator[Candidate]:
         flags = situation.endpoints.get(line.link, ())
         if flags and "backup" not in flags:
             yield Candidate(
-                f"{_word(line)}-backup",
+                f"{line.word}-backup",
                 f"{line.title} as a backup",
                 _endpoints(situation, {line.link: (*flags, "backup")}),
                 (_changed(situation.client, line, "backup", "nobackup"),),
@@ -184,7 +192,7 @@ def _joins(situation: Situation) -> Iterator[Candidate]:
                         LastingLimits(subflows=count),
                     )
                 )
-        yield Candidate(f"use-{_word(line)}", f"{line.title} as a full path", settings, tuple(commands))
+        yield Candidate(f"use-{line.word}", f"{line.title} as a full path", settings, tuple(commands))
 
 
 def _endpoints(situation: Situation, changed: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
@@ -207,12 +215,11 @@ def _changed(host: str, line: AccessLine, flag: str, former: str) -> HostCommand
 
 
 def _added(host: str, line: AccessLine) -> HostCommand:
-    name = _interface(line)
-    listed = f"$(ip mptcp endpoint show | grep -F ' dev {name} ' | grep -oP 'id \\K[0-9]+')"
+    number = _FIRST_ID + line.number  # an id of its own, so that the undo takes no other endpoint
     return HostCommand(
         host,
-        f"ip mptcp endpoint add {_address(line)} dev {name} subflow",
-        f"ip mptcp endpoint delete id {listed}",
+        f"ip mptcp endpoint add {_address(line)} dev {_interface(line)} id {number} subflow",
+        f"ip mptcp endpoint delete id {number}",
     )
 
 
@@ -245,9 +252,9 @@ def _shapers(situation: Situation) -> Iterator[Candidate]:
             side = next(side for side, conditions in sides.items() if conditions == directions[name])
             kept = {key: value for key, value in directions[name].items() if key != "queue"}
             sides[side] = {**kept, "rate": f"{rate * SHAPED / 1000:.0f}kbit", "aqm": "fq_codel"}
-            commands.append(_shaper(situation.client, _interface(line), name, round(rate * SHAPED / 1000)))
+            commands.append(_shaper(situation.client, line, name, round(rate * SHAPED / 1000)))
         yield Candidate(
-            f"shape-{_word(line)}",
+            f"shape-{line.word}",
             f"a shaper (cake) at {SHAPED:.0%} of the rate of {line.title}, {' and '.join(bloated)}".replace(
                 "%", " %"
             ),
@@ -256,24 +263,25 @@ def _shapers(situation: Situation) -> Iterator[Candidate]:
         )
 
 
-def _shaper(host: str, interface: str, direction: str, kbit: int) -> HostCommand:
+def _shaper(host: str, line: AccessLine, direction: str, kbit: int) -> HostCommand:
+    """Return a shaper that fails where somebody has set a queueing discipline, and whose undo takes only its own."""
+    interface, ifb = _interface(line), f"plait-ifb{line.number}"
     if direction == "up":
         return HostCommand(
             host,
-            f"tc qdisc replace dev {interface} root cake bandwidth {kbit}kbit",
-            f"tc qdisc delete dev {interface} root",
+            f"tc qdisc add dev {interface} root handle {_HANDLE} cake bandwidth {kbit}kbit",
+            f"tc qdisc delete dev {interface} root handle {_HANDLE}",
             LastingQdisc(interface, "cake", ("bandwidth", f"{kbit}kbit")),
         )
-    ifb = f"ifb-{interface}"[:15]
     steps = (
+        f"tc qdisc add dev {interface} handle ffff: ingress",
         f"ip link add {ifb} type ifb",
         f"ip link set {ifb} up",
-        f"tc qdisc add dev {interface} handle ffff: ingress",
         f"tc filter add dev {interface} parent ffff: matchall action mirred egress redirect dev {ifb}",
         f"tc qdisc add dev {ifb} root cake bandwidth {kbit}kbit ingress",
     )
     return HostCommand(
-        host, " && ".join(steps), f"tc qdisc delete dev {interface} ingress; ip link delete {ifb}"
+        host, " && ".join(steps), f"ip link delete {ifb} && tc qdisc delete dev {interface} ingress"
     )
 
 
@@ -281,11 +289,6 @@ def _interface(line: AccessLine) -> str:
     """Return the interface that the title of a measured line names, such as wwan0 of "lte (wwan0)"."""
     match = re.fullmatch(r"(?:.*\()?([A-Za-z0-9_.-]{1,15})\)?", line.title)
     return match[1] if match else "INTERFACE"
-
-
-def _word(line: AccessLine) -> str:
-    """Return a word for the name of a candidate."""
-    return re.sub(r"[^a-z0-9]+", "-", line.title.split(" (")[0].lower()).strip("-") or "line"
 
 
 CHANGES = (

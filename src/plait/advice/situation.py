@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ _DROPPED = (
     "traffic",
 )
 """Fields of a study that an advice replaces."""
+MOST_LINES = 8
 _SIDES, _COMMON = ("forward", "backward"), ("label", "mtu", "middlebox")
 LARGEST_BUFFERS = {"net.ipv4.tcp_rmem": 6_291_456, "net.ipv4.tcp_wmem": 4_194_304}
 """Linux's largest buffers on machines with several GB, in bytes; the third number of the setting."""
@@ -41,6 +43,10 @@ class AccessLine:
     link: str
     title: str
     """What people call it."""
+    word: str
+    """A short word for it, which no other line has."""
+    number: int
+    """From 1 on, in the order of the scenario."""
     up: Mapping[str, Any]
     """The conditions from the client, as the scenario writes them."""
     down: Mapping[str, Any]
@@ -71,13 +77,21 @@ class Situation:
                 f"advising on this scenario: {client} has {len(lines)} line, and an advice compares two or more; "
                 "give a scenario with a link for each line, as `plait lines` writes it"
             )
+        if len(lines) > MOST_LINES:
+            raise RequestError(
+                f"advising on this scenario: {client} has {len(lines)} lines, and an advice takes at most "
+                f"{MOST_LINES}; leave some out"
+            )
         kept = {name: value for name, value in raw.items() if name not in _DROPPED}
         return cls({**kept, "transport": "mptcp"}, client, server, lines)
 
     def sysctl(self, host: str, name: str) -> str | None:
         """Return what the scenario sets `name` to on a host; None if it leaves it to the kernel."""
-        own = self.raw["network"]["hosts"].get(host, {}).get("sysctls", {})
-        value = own.get(name, self.raw.get("sysctls", {}).get(name))
+        own, general = (
+            self.raw["network"]["hosts"].get(host, {}).get("sysctls", {}),
+            self.raw.get("sysctls", {}),
+        )
+        value = {**_dotted(general), **_dotted(own)}.get(name)
         return None if value is None else str(value)
 
     def congestion_control(self, host: str) -> str:
@@ -89,8 +103,14 @@ class Situation:
         """Return the third number of tcp_rmem or tcp_wmem of a host, in bytes."""
         tcp = self.raw.get("tcp", {})
         general = tcp.get("receive_buffer_max" if name.endswith("rmem") else "send_buffer_max")
-        if (text := self.sysctl(host, name)) is not None and len(text.split()) == 3:
-            return int(text.split()[2])
+        parts = (self.sysctl(host, name) or "").split()
+        if parts and not (len(parts) == 3 and all(part.isdecimal() and len(part) < 12 for part in parts)):
+            raise RequestError(
+                f"advising on this scenario: {name} of {host} is no three sizes in bytes; write for example "
+                f'"4096 131072 {LARGEST_BUFFERS[name]}"'
+            )
+        if parts:
+            return int(parts[2])
         return int(Size.parse(str(general))) if general is not None else LARGEST_BUFFERS[name]
 
     @cached_property
@@ -105,8 +125,13 @@ class Situation:
         """Return the settings of one host with these fields; `sysctls` are added to those that it has."""
         own = copy.deepcopy(self.raw["network"]["hosts"].get(host) or {})
         if "sysctls" in fields:
-            fields["sysctls"] = {**own.get("sysctls", {}), **fields["sysctls"]}
+            fields["sysctls"] = {**_dotted(own.get("sysctls", {})), **fields["sysctls"]}
         return {**own, **fields}
+
+
+def _dotted(sysctls: Mapping[str, Any]) -> dict[str, Any]:
+    """Return sysctls by names with dots; `net/ipv4/tcp_rmem` is another spelling of the same."""
+    return {name.replace("/", "."): value for name, value in sysctls.items()}
 
 
 def _ends(raw: Mapping[str, Any]) -> tuple[str, str]:
@@ -125,14 +150,18 @@ def _ends(raw: Mapping[str, Any]) -> tuple[str, str]:
 def _lines(raw: Mapping[str, Any], client: str) -> list[AccessLine]:
     network = raw["network"]
     nodes = {name for kind in ("hosts", "routers", "switches") for name in network.get(kind, ())}
-    lines = []
+    lines = list[AccessLine]()
     for name, conditions in (network.get("links") or {}).items():
         ends = read_link_name(name, nodes)
         if client not in (ends.a, ends.b):
             continue
         sides = sides_of(conditions or {})
         up, down = (sides[side] for side in (_SIDES if ends.a == client else reversed(_SIDES)))
-        lines.append(AccessLine(name, str((conditions or {}).get("label") or name), up, down))
+        title = str((conditions or {}).get("label") or name)
+        word = re.sub(r"[^a-z0-9]+", "-", title.split(" (", maxsplit=1)[0].lower()).strip("-")[:20] or "line"
+        if word in {line.word for line in lines}:
+            word = f"{word}-{len(lines) + 1}"
+        lines.append(AccessLine(name, title, word, len(lines) + 1, up, down))
     return lines
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from plait.dataset.convert import read_stream
-from plait.errors import RequestError, shell_command
-from plait.frames import IPV4_HEADER, IPV6_HEADER
+from plait.errors import RequestError, TrialError, shell_command
+from plait.frames import IPV4_HEADER, IPV6_HEADER, MSS_RANGE
 from plait.plan.model.plan import Flow, Side
 from plait.traffic.gaps import Gap
 from plait.traffic.request import Request
@@ -122,6 +122,10 @@ def _crossing(
         rows = read_stream(folder / host / "subflows.arrow", "subflows")
         known = rows.filter(rows["flow"] == full)["mss_bytes"].drop_nulls()
         sizes += [int(known[-1])] if len(known) else []
+    if any(size not in MSS_RANGE for size in sizes):
+        raise TrialError(
+            f"measuring what crosses the lines: a host sent an MSS of {min(sizes)} B, which TCP has not"
+        )
     mtu = min(sizes) + _TCP_HEADER + header + _TIMESTAMPS * timestamps if len(sizes) == len(hosts) else None
     return Crossing(connects, mptcp, full_packets=True, mtu=mtu)
 

@@ -10,7 +10,7 @@ from scipy.stats import t  # type: ignore[import-untyped]  # scipy ships no type
 
 from plait.dataset.convert import read_stream
 from plait.errors import TrialError
-from plait.frames import ETHERNET_HEADER, IPV4_HEADER, IPV6_HEADER
+from plait.frames import ETHERNET_HEADER, IPV4_HEADER, IPV6_HEADER, MSS_RANGE
 from plait.measure.model import (
     NOT_MEASURED,
     TAIL,
@@ -154,10 +154,15 @@ def _rate(sent: pl.DataFrame, arrived: pl.DataFrame, source: LineEnd) -> Measure
     mss = sent["mss_bytes"].drop_nulls()
     if len(arrived) < 2 * _BLOCKS or not len(mss):
         return NOT_MEASURED
+    times = arrived["t_us"].to_numpy()
+    if int(mss[-1]) not in MSS_RANGE or times[0] >= times[-1] or np.any(np.diff(times) < 0):
+        raise TrialError(f"{source.host}: the host sent times or an MSS ({mss[-1]} B) that no connection has")
     header = IPV6_HEADER if ":" in source.address else IPV4_HEADER
     part = (int(mss[-1]) + _HEADERS + header + ETHERNET_HEADER) / int(mss[-1])
-    times, total = arrived["t_us"].to_numpy(), arrived["received_bytes"].to_numpy() * part
+    total = arrived["received_bytes"].to_numpy() * part
     cuts = np.linspace(0, times.size - 1, _BLOCKS + 1).astype(int)
+    if np.any(np.diff(times[cuts]) == 0):
+        return NOT_MEASURED
     rates = np.diff(total[cuts]) * 8e6 / np.diff(times[cuts])
     rate = float((total[-1] - total[0]) * 8e6 / (times[-1] - times[0]))
     half = float(t.ppf(1 - TAIL, _BLOCKS - 1) * rates.std(ddof=1) / np.sqrt(_BLOCKS))

@@ -57,7 +57,8 @@ LABORATORY_CONTROLS = frozenset(
     )
 )
 """The congestion controls of the laboratory kernel."""
-_FORM = re.compile(r"[a-z0-9_-]{1,15}|[0-9]{1,10}( [0-9]{1,10}){0,2}", re.ASCII)
+_WORD = re.compile(r"[a-z0-9_-]{1,15}", re.ASCII)
+_NUMBERS = re.compile(r"[0-9]{1,10}( [0-9]{1,10}){0,2}", re.ASCII)
 _FLAGS = {1: "signal", 2: "subflow", 4: "backup", 8: "fullmesh"}
 """MPTCP_PM_ADDR_FLAG_* of linux/mptcp.h."""
 _IMPLICIT = 16
@@ -80,7 +81,11 @@ class HostSettings:
 def read_settings(session: HostSession) -> HostSettings:
     """Return the settings of the host of `session` (TrialError if it does not answer)."""
     values = session.read((CONGESTION_CONTROL, SCHEDULER, ENABLED, *BUFFERS, *LINUX_DEFAULTS))
-    known = {path: value for path, value in values.items() if _FORM.fullmatch(value)}
+    known = {
+        path: value
+        for path, value in values.items()
+        if (_WORD if path in (CONGESTION_CONTROL, SCHEDULER) else _NUMBERS).fullmatch(value)
+    }
     state = session.mptcp_state()
     if state is None:
         return HostSettings(known, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from plait.errors import TrialError
 from plait.measure.estimates.load import train_rate
 from plait.measure.probing import PacketBurst
 
@@ -110,6 +111,8 @@ def _rates(
 
 def _carried(packets: PacketTimes) -> float:
     """Return the rate of arrivals in bit/s, of packets that were sent once the queues are full."""
+    if not len(packets.sent_us):
+        raise TrialError("filling all lines at once: a host sent no times of its packets")
     return train_rate(packets.sent_between(float(packets.sent_us[0]) + _FILLING_US, float("inf"))) or 0.0
 
 

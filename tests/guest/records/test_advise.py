@@ -55,8 +55,8 @@ def test_a_shaper_helps_a_call_on_a_line_with_a_deep_queue(engine: VirtualEngine
     assert goal.shifted[0].words == "cable (eth0) 30 % slower"
     assert json.loads(json.dumps(advice.as_json()))["goals"][0]["best"] == "shape-cable"
     printed = list(commands(advice, "shape-cable", "home"))
-    assert "tc qdisc replace dev eth0 root cake bandwidth 4750kbit" in printed
-    assert printed.index("# to undo it:") < printed.index("tc qdisc delete dev eth0 root")
+    assert "tc qdisc add dev eth0 root handle 7a17: cake bandwidth 4750kbit" in printed
+    assert printed.index("# to undo it:") < printed.index("tc qdisc delete dev eth0 root handle 7a17:")
 
 
 def test_nothing_helps_a_download_that_fills_two_equal_lines(engine: VirtualEngine, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 
 import pytest
 
@@ -68,7 +67,7 @@ def test_a_shaper_takes_a_part_of_the_rate_only_where_a_queue_takes_longer_than_
     assert link["forward"] == {"rate": "9500kbit", "delay": "7ms", "aqm": "fq_codel"}
     assert link["backward"] == {"rate": "50mbit", "delay": "7ms", "queue": "100KB"}
     (command,) = shaper.commands
-    assert command.command == "tc qdisc replace dev eth0 root cake bandwidth 9500kbit"
+    assert command.command == "tc qdisc add dev eth0 root handle 7a17: cake bandwidth 9500kbit"
 
 
 def test_every_change_has_a_command_that_takes_it_back() -> None:
@@ -81,12 +80,43 @@ def test_every_change_has_a_command_that_takes_it_back() -> None:
     assert sysctls[0].undo == "sysctl -w 'net.ipv4.tcp_rmem=4096 131072 6291456'"
 
 
-def test_a_value_of_a_strangers_scenario_is_quoted_in_a_command() -> None:
-    hostile = LINES.replace('"4096 131072 6291456"', '"4096 131072 6; touch OWNED"')
-    for item in named(hostile)["buffers"].commands:
-        assert len(shlex.split(item.undo)) == 3, item.undo
+def test_a_strangers_scenario_gets_nothing_into_a_command() -> None:
+    hostile = LINES.replace(
+        '{net.ipv4.tcp_rmem: "4096 131072 6291456"}', '{net.ipv4.tcp_rmem: "4096 131072 6; touch OWNED"}'
+    )
+    with pytest.raises(RequestError, match="is no three sizes in bytes"):
+        named(hostile)
     label = LINES.replace("cable (eth0)", "cable ($(touch OWNED))")
     assert "OWNED" not in str(named(label)["shape-cable"].commands)
+
+
+def test_two_lines_of_one_name_have_two_candidates_and_two_shapers() -> None:
+    """Both were called shape-lte, and the commands were those of the other line than the advice named."""
+    queue = "queue: 900KB, rate: 20mbit, delay: 9ms"
+    text = LINES.replace(
+        '{label: "lte (wwan0)", rate: 20mbit, delay: 25ms}', f'{{label: "cable (eth1)", {queue}}}'
+    )
+    shapers = {name: candidate for name, candidate in named(text).items() if name.startswith("shape")}
+    assert set(shapers) == {"shape-cable", "shape-cable-2"}
+    assert "eth0" in str(shapers["shape-cable"].commands)
+    assert "eth1" in str(shapers["shape-cable-2"].commands)
+    assert "plait-ifb2" in str(shapers["shape-cable-2"].commands)
+
+
+def test_another_spelling_of_a_sysctl_is_the_same() -> None:
+    slashes = LINES.replace("net.ipv4.tcp_rmem:", "net/ipv4/tcp_rmem:")
+    assert named(slashes)["buffers"] == named()["buffers"]
+    (undo,) = [
+        item.undo for item in named()["buffers"].commands if item.host == "vps" and "rmem" in item.command
+    ]
+    assert undo == "# set net.ipv4.tcp_rmem to what `sysctl net.ipv4.tcp_rmem` printed before"
+
+
+def test_an_endpoint_that_is_added_has_an_id_that_its_undo_takes() -> None:
+    text = LINES.replace("home: [{link: home-vps#2, flags: [subflow]}]", "home: []")
+    (added,) = [item for item in named(text)["use-lte"].commands if "endpoint" in item.command]
+    assert "dev wwan0 id 219 subflow" in added.command
+    assert added.undo == "ip mptcp endpoint delete id 219"
 
 
 @pytest.mark.parametrize("goal", GOALS.values(), ids=list(GOALS))

@@ -9,6 +9,8 @@ from typing import Any
 from plait.errors import TrialError
 
 _DIGITS = 20
+_LARGEST_LIMIT = 8
+"""MPTCP_PM_ADDR_MAX of the kernel."""
 
 
 def whole_number(text: str) -> int | None:
@@ -68,6 +70,9 @@ def limits_in(text: str, name: str) -> tuple[int, int]:
     """Return the MPTCP limits of `plait-agent --settings show`: subflows and ADD_ADDRs (TrialError as above)."""
     try:
         limits = json.loads(text)["limits"]
-        return int(limits["subflows"]), int(limits["add_addr_accepted"])
+        subflows, accepted = int(limits["subflows"]), int(limits["add_addr_accepted"])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise TrialError(f"{name}: the host sent {text[:60]!r} instead of its MPTCP limits") from error
+    if not (0 <= subflows <= _LARGEST_LIMIT and 0 <= accepted <= _LARGEST_LIMIT):
+        raise TrialError(f"{name}: the host sent MPTCP limits that are not from 0 to {_LARGEST_LIMIT}")
+    return subflows, accepted

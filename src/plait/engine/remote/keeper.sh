@@ -80,6 +80,8 @@ said() { # VERB: the agent changes settings that stay, and says what it did
     why=$($root "$folder/agent" --settings "$1" "$folder" 2>&1 >"$folder/said" </dev/null)
     code=$?
     head -n 190 "$folder/said" | cut -c 1-1000 | sed 's/^/said /'
+    more=$(($(wc -l <"$folder/said") - 190))
+    [ "$more" -le 0 ] || echo "said and $more more"
     return "$code"
 }
 

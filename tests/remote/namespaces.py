@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -29,7 +30,12 @@ def in_namespaces(*arguments: str) -> str:
             f"needs user namespaces, MPTCP and iproute2 here ({reason[:80]}); see docs/limitations.md"
         )
     done = subprocess.run(
-        [*NAMESPACES, sys.executable, *arguments], capture_output=True, text=True, timeout=1200, check=False
+        [*NAMESPACES, sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=1200,
+        check=False,
+        env={**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"},  # an ordinary user's has no `tc`
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

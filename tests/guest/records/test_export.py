@@ -50,7 +50,8 @@ def test_plait_reports_a_flow_that_it_cannot_export(tmp_path: Path) -> None:
     for case in ("a", "b"):
         (tmp_path / "trials" / case).mkdir(parents=True)
     with pytest.raises(
-        RequestError, match="there are 2; choose with --case NAME, a part of it, or its number: a; b"
+        RequestError,
+        match=r"there are 2 \(--format csv has all cases\); choose with --case NAME, a part of it, or its number: a; b",
     ):
         export_flow(tmp_path)
     with pytest.raises(RequestError, match="no such trial"):

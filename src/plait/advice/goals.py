@@ -23,7 +23,7 @@ class Goal:
     metric: str
     """The metric of a trial that judges it (`plait.metrics`)."""
     flow: str
-    """The flow whose explanation says what limits it."""
+    """How the names of the flows begin whose explanation says first what limits it."""
     words: str
     """The traffic in words."""
     traffic: Traffic

@@ -172,15 +172,14 @@ class _Search:
         return values
 
     def _cause(self, study: Path, name: str, goal: Goal) -> str | None:
-        """Return the first cause of a candidate in its last round, with its share of the time."""
+        """Return the first cause of a candidate in its last round. A page has several flows, named after it."""
         case = next((row.name for row in read_study(study).cases if row.settings["change"] == name), None)
         if case is None:
             return None
-        explanation = explain_study(study, case=case, flow=goal.flow)
-        return next(
-            (str(flow.first) for part in explanation.cases for flow in part.flows if flow.first is not None),
-            None,
-        )
+        explanation = explain_study(study, case=case)
+        flows = [flow for part in explanation.cases for flow in part.flows]
+        flows.sort(key=lambda flow: not flow.flow.startswith(goal.flow))
+        return next((str(flow.first) for flow in flows if flow.first is not None), None)
 
     def _shifted(self, goal: Goal, advice: GoalAdvice, deadline: float) -> list[Shifted]:
         """Return the best candidate against `now` on lines that are worse than measured."""

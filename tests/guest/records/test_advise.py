@@ -73,3 +73,13 @@ def test_nothing_helps_a_download_that_fills_two_equal_lines(engine: VirtualEngi
     assert {row.name for row in goal.tried if row.against_now and row.against_now.verdict == "worse"} >= {
         "tcp"
     }
+
+
+@pytest.mark.parametrize("name", ["upload", "video", "pages"])
+def test_every_other_goal_measures_its_metric(name: str, engine: VirtualEngine, tmp_path: Path) -> None:
+    """`pages` failed, because the flows of a page have names of their own."""
+    request = AdviceRequest((GOALS[name],), NO_TIME, tmp_path)
+    (goal,) = search(parse(BLOATED, "lines.yaml", ()), request, lambda _: engine).goals
+    now = goal.named("now")
+    assert now.trials == 4
+    assert now.mean is not None

@@ -118,7 +118,7 @@ def _sysctls(situation: Situation, name: str, words: str, values: Mapping[str, s
 def _former(key: str, value: str | None) -> str:
     """Return the command that sets a sysctl to its former value; a remark if the scenario does not have it."""
     if value is None:
-        return f"# set {key} to what `sysctl {key}` printed before"
+        return f"# set {key} to the value that it had before"
     return shell_command("sysctl", "-w", f"{key}={value}")
 
 

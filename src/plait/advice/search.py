@@ -248,7 +248,12 @@ def _worse(situation: Situation) -> list[tuple[str, dict[str, Any]]]:
         farther = {side: {**part, "delay": _twice(part.get("delay", "0ms"))} for side, part in sides.items()}
         lossy = {side: {**part, "loss": _thrice(part.get("loss"))} for side, part in sides.items()}
         rows.append((f"RTT of {line.title} doubled", {line.link: {**common_of(links[line.link]), **farther}}))
-        rows.append((f"loss of {line.title} tripled", {line.link: {**common_of(links[line.link]), **lossy}}))
+        loss = (
+            "tripled"
+            if all(part.get("loss") for part in sides.values())
+            else f"tripled, or {_MORE_LOSS} where it had none"
+        )
+        rows.append((f"loss of {line.title} {loss}", {line.link: {**common_of(links[line.link]), **lossy}}))
     return rows
 
 

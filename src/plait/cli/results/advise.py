@@ -131,6 +131,8 @@ def _apply(advice: Advice, named: str, change: str | None, *, printed: bool) -> 
     if name is None:
         raise RequestError("--apply: nothing is shown to help; --change NAME selects a change")
     wanted = [item for item in advice.candidate(name).commands if item.host == host]
+    if printed and not wanted:
+        raise RequestError(f"--apply {host}: {name} changes nothing on this host; name the other one")
     if printed:
         for line in commands(advice, name, host):
             typer.echo(line)

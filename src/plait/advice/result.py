@@ -102,6 +102,15 @@ class Advice:
         """The best candidate of the first goal for which something helps."""
         return next((goal.best for goal in self.goals if goal.best is not None), None)
 
+    def worse_for(self, name: str) -> list[str]:
+        """Return the goals for which a candidate is shown to be worse than `now` by more than 3 %."""
+        return [
+            goal.goal
+            for goal in self.goals
+            for row in goal.tried
+            if row.name == name and row.against_now is not None and row.against_now.verdict == "worse"
+        ]
+
     def as_json(self) -> dict[str, Any]:
         """Return the advice as JSON values."""
         return asdict(self)

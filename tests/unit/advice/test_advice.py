@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from plait.advice.candidates import NOW, Candidate
-from plait.advice.result import GoalAdvice, Shifted, compared, judged
+from plait.advice.candidates import NOW, Candidate, HostCommand
+from plait.advice.result import Advice, GoalAdvice, Shifted, compared, judged
 from plait.advice.words import against, sentences
+from plait.cli.results.advise import _apply
+from plait.errors import RequestError
 
+COMMAND = HostCommand("home", "true", "true")
 NOW_VALUES = {1: 50e6, 2: 51e6, 3: 49e6, 4: 50e6}
 
 
@@ -75,3 +78,15 @@ def test_worse_lines_on_which_a_change_does_not_help_are_named() -> None:
     assert "It still helps with: cable slower (+30" in text
     assert "It is not shown to help with: RTT doubled" in text
     assert against(None) == "\N{EN DASH}"
+
+
+def test_a_change_that_one_goal_suffers_from_is_not_applied_without_being_named() -> None:
+    download, call = advice({"a": times(1.3)}), advice({"a": times(1.3)}, "message_delay_p95_us")
+    both = Advice(
+        "lines", "home", "vps", 1, (download, call), (NOW, Candidate("a", "change a", commands=(COMMAND,)))
+    )
+    assert both.best == "a"
+    assert both.worse_for("a") == ["download"]
+    with pytest.raises(RequestError, match="choose a change with --change NAME"):
+        _apply(both, "home", None, printed=True)
+    _apply(both, "home", "a", printed=True)

@@ -72,6 +72,10 @@ def command(
 
     if printed and apply is None:
         raise RequestError("--print prints the commands of a host; name it with --apply NAME")
+    if json_output and apply is not None:
+        raise RequestError(
+            "--json and --apply exclude each other; advice.json in the result folder has the advice"
+        )
     folder = out or Path("results") / f"{Path(lines).stem}-advice"
     request = AdviceRequest(goals_named(goals), minutes, folder, seed, jobs)
     advice = _advice(load(lines, ()), request, kernel)
@@ -130,6 +134,10 @@ def _apply(advice: Advice, named: str, change: str | None, *, printed: bool) -> 
     name = change or advice.best
     if name is None:
         raise RequestError("--apply: nothing is shown to help; --change NAME selects a change")
+    if change is None and (worse := advice.worse_for(name)):
+        raise RequestError(
+            f"--apply: {name} helps one goal, and is worse for {', '.join(worse)}; choose a change with --change NAME"
+        )
     wanted = [item for item in advice.candidate(name).commands if item.host == host]
     if printed and not wanted:
         raise RequestError(f"--apply {host}: {name} changes nothing on this host; name the other one")

@@ -14,7 +14,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plait import kernel as kernels
 from plait.binaries import AGENT
@@ -23,12 +22,10 @@ from plait.engine.request import Policy
 from plait.engine.virtual.boot_inputs import EMPTY_PLAN
 from plait.engine.virtual.containment import LAYERS
 from plait.engine.virtual.trial import VirtualEngine
+from plait.plan.model.plan import Plan
 from plait.plan.resolve import resolve
 from plait.scenario import load
 from plait.scenario.vary.cases import expand
-
-if TYPE_CHECKING:
-    from plait.plan.model.plan import Plan
 
 ALL = "all layers"
 

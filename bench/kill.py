@@ -24,14 +24,12 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plait.cache import cache_root
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 PLAIT = [sys.executable, "-c", "from plait.cli import main; main()"]
 SHORT = ("--set", "traffic.*.bulk.duration=1s", "--no-calibration")

@@ -12,8 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -26,15 +26,11 @@ from plait.engine.engine import Job
 from plait.engine.interactive import ProgramStart
 from plait.engine.virtual.session import Session, SessionRequest
 from plait.engine.virtual.trial import VirtualEngine
+from plait.plan.model.plan import Plan
 from plait.plan.resolve import resolve
 from plait.scenario import load, parse
 from plait.scenario.vary.cases import expand
 from plait.seeds import trial_seed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from plait.plan.model.plan import Plan
 
 REPEATS = 5
 PLAIT = Path(sys.executable).parent / "plait"

@@ -14,6 +14,7 @@ The file has both sides: the host's side boots the kernel, which runs the guest'
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import ctypes
 import os
@@ -26,14 +27,10 @@ import subprocess
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from stressed import COMPLAINTS, arguments, boot, run_first_process, unreferenced_objects
 
 from plait.testing.hunt import netlink
-
-if TYPE_CHECKING:
-    import argparse
 
 COUPLED = ("lia", "olia", "balia", "wvegas")
 ALGORITHMS = (*COUPLED, "reno", "cubic")

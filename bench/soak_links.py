@@ -22,17 +22,15 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "links"))
+
+import argparse
 
 from link_netlink import NetlinkSocket
 from link_soak.load import CALM, MIXED
 from link_soak.network import HOME, Network
 from stressed import COMPLAINTS, arguments, boot, run_first_process, unreferenced_objects
-
-if TYPE_CHECKING:
-    import argparse
 
 
 def main() -> int:

@@ -10,13 +10,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plait.testing.hunt import netlink
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 COMPLAINTS = re.compile(
     r"BUG:|WARNING:|KASAN|UBSAN|INFO: .*(?:lock|task|rcu)|possible .*deadlock|suspicious RCU"

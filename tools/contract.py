@@ -12,23 +12,19 @@ below 2^53, which JSON holds exactly, a `u64`, and those without an upper bound 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from types import ModuleType, NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import polars as pl
 from pydantic import WithJsonSchema
+from pydantic.fields import FieldInfo
 
 from plait.dataset.model import ALL_TABLES
 from plait.parts import Attribute, Record
 from plait.plan.model import forwarding, links, monitors, mptcp, plan, programs, qdiscs, sockets
 from plait.traffic import gaps, kinds, prototype, request, transfer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import ModuleType
-
-    from pydantic.fields import FieldInfo
 
 MODULES = (
     *(forwarding, links, monitors, mptcp, plan, programs, qdiscs, sockets),

@@ -7,21 +7,16 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from plait.hosts.read import read_hosts
-from plait.measure.probing import LineProber
+from plait.measure.estimates.packets import PacketTimes
+from plait.measure.probing import LineProber, PacketBurst
 from plait.measure.run import measured_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.measure.estimates.packets import PacketTimes
-    from plait.measure.probing import PacketBurst
 
 
 def keep_packets(folder: Path) -> None:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import select
 import socket
 import struct
 import time
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import random
-
-    from link_soak.network import Network, Work
+from link_soak.network import Network, Work
 
 PORT = 5000
 MPTCP = 262

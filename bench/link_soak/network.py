@@ -8,9 +8,10 @@ import random
 import signal
 import struct
 import time
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from link_netlink import (
     CREATE,
@@ -38,11 +39,7 @@ from link_netlink import (
 
 from plait.testing.hunt import netlink
 
-if TYPE_CHECKING:
-    from collections import Counter
-    from collections.abc import Callable
-
-    Work = Callable[["Network", random.Random], None]
+Work = Callable[["Network", random.Random], None]
 
 ROUTERS = ("r1", "r2", "r3")
 ALL = 2**32 - 1

@@ -5,13 +5,10 @@ After an error plait runs nothing. A caution says that a run may not show what i
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _MANY = 3
 """How many names of cases a summary lists."""

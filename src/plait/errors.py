@@ -15,13 +15,10 @@ A message states what plait attempted, on what, why it failed, and what to do ne
 from __future__ import annotations
 
 import shlex
+import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import signal
-    from collections.abc import Sequence
 
 
 def printable(text: str, keep: str = "\n\t") -> str:

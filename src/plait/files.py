@@ -20,15 +20,12 @@ import os
 import shutil
 import stat
 import weakref
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn, Self
 
 from plait.whole_files import NEW, whole_file, wrong_name
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-    from pathlib import Path
-    from typing import BinaryIO
 
 MOST_BYTES = 256 << 20
 """The longest text file that plait reads (a plan of 1000 hosts has some 20 MB)."""

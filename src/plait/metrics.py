@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from plait.traffic.kinds import COMPLETED, CONNECTIONS, GREEDY, JOBS, TIMED
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 Owner = Literal["trial", "FLOW", "PATH", "PROGRAM", "GROUP", "LINK"]
 """The owner of a metric. All but those of the trial have the owner's name before a dot: `PATH.path_share`."""

@@ -18,12 +18,10 @@ import subprocess
 import sys
 import threading
 from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 PATIENCE_S = 300.0
 """How long plait waits for an answer of any worker before it computes the rest itself."""

@@ -7,12 +7,9 @@ import errno
 import os
 import secrets
 import time
+from collections.abc import Iterator
 from hashlib import blake2s
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import BinaryIO
+from typing import BinaryIO
 
 NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 """Flags that create a file and never open an entry that exists, be it a link."""

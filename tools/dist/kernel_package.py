@@ -11,13 +11,11 @@ import sys
 import tarfile
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plait.kernel import cache, kit, packaged, recipe, unpack
 from plait.kernel.model import BuildRecord, Kernel, silent
+from plait.kernel.obtain import Sources
 
-if TYPE_CHECKING:
-    from plait.kernel.obtain import Sources
 
 PROJECT = Path(__file__).resolve().parents[2] / "packaging" / "plait-kernel"
 LIBRARY_LICENCE = "LICENSES/preferred/LGPL-2.1"

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import typer
 
 from plait.cli import app
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 EXIT_CODES = """\
 ## Exit codes

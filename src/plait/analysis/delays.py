@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import numpy as np
+import polars as pl
 
 from plait.analysis.metrics.messages import PREFIX, delays_us
 from plait.analysis.metrics.users import foreground
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import polars as pl
-
-    from plait.plan.model.plan import Plan
+from plait.plan.model.plan import Plan
 
 Points = tuple[tuple[float, float], ...]
 """Pairs (delay in us, share of the messages with at most this delay), both growing."""

@@ -7,18 +7,16 @@ substitute where its function raises, and notes the gap, which becomes a caution
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import PurePath
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from polars.exceptions import PanicException
 
 from plait.cautions import ANALYSIS_FAILED, Caution
 from plait.errors import DataError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 T = TypeVar("T")
 S = TypeVar("S")

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import polars as pl
 
 from plait.analysis.translation import path_name
 from plait.errors import RequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from plait.plan.model.plan import Flow, Plan
+from plait.plan.model.plan import Flow, Plan
 
 _SECOND_US = 1_000_000
 

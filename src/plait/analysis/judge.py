@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
+from plait.analysis.model import Summary
 from plait.cautions import Caution
 from plait.metrics import is_judged, judged_metric
 from plait.units import Ratio
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from plait.analysis.model import Summary
 
 SMALLEST = 0.01
 """The smallest difference of interest of a metric for which the scenario has none, as a ratio."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plait.analysis.model import PublishedGoodput
 from plait.units import Rate
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 REPORTED = ".iperf3_received_bps"
 """The end of the name of the metric that is the goodput which a program reports."""

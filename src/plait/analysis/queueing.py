@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 import polars as pl
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from plait.plan.model.plan import Plan
+from plait.plan.model.plan import Plan
 
 Metrics = dict[str, float | None]
 

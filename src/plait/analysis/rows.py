@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from plait.analysis.metrics.trial import Metrics
-    from plait.analysis.model import Exclusion
+from plait.analysis.metrics.trial import Metrics
+from plait.analysis.model import Exclusion
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ figure stays small also for long trials.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -16,12 +16,8 @@ import polars as pl
 from plait.analysis.by_flow import known_samples
 from plait.analysis.metrics.programs import without_control
 from plait.analysis.translation import path_name
+from plait.plan.model.plan import Flow, Plan
 from plait.traffic.program import Connection
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from plait.plan.model.plan import Flow, Plan
 
 GOODPUT_BINS = 50
 POINTS = 240

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from plait.analysis.series import subflow_parts
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from plait.plan.model.plan import Flow
+from plait.plan.model.plan import Flow
 
 _SENDERS = (
     "rtt_us",

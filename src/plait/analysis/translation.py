@@ -7,16 +7,11 @@ where that is free. So subflows that a server samples have other addresses than 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from plait.plan.model.plan import Path
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from plait.plan.model.plan import Flow, Plan
+from plait.plan.model.plan import Flow, Path, Plan
 
 Outside = dict[str, str]
 """By the name of a link direction that leaves a translating router outwards, the address that packets take there."""

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from plait.analysis.metrics.catalogue import title_of, unit_of
+from plait.analysis.model import Statistics
 from plait.analysis.wording import MISSING, significant
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.analysis.model import Statistics
-
 
 LEANING = 0.02
 """Share of its width by which the middle of an interval may be off the mean and still be written as a half."""

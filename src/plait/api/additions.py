@@ -6,7 +6,6 @@ import json
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plait.dataset.convert import convert
 from plait.engine.engine import Job
@@ -14,15 +13,12 @@ from plait.engine.virtual.trial import VirtualEngine
 from plait.engine.virtual.watch import TrialLimits
 from plait.errors import RequestError, TrialError
 from plait.files import Folder
-from plait.kernel import additions
+from plait.kernel import Kernel, additions
+from plait.kernel.additions import AdditionRecord, AlgorithmSource
+from plait.plan.model.plan import Plan
 from plait.plan.resolve import resolve
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand
-
-if TYPE_CHECKING:
-    from plait.kernel import Kernel
-    from plait.kernel.additions import AdditionRecord, AlgorithmSource
-    from plait.plan.model.plan import Plan
 
 _TRY = """
 title: A transfer over two paths, to try an algorithm

@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plait.analysis.metrics.catalogue import metric_of
 from plait.cache import cache_root
 from plait.engine.factory import make_engine
 from plait.engine.request import EngineRequest
 from plait.errors import KernelBuildError, RequestError, printable
+from plait.kernel import Progress
 from plait.kernel.bisect import Answer, Bisection, JudgedCommit, Question
 from plait.kernel.checkout import GitTree
 from plait.kernel.from_tree import TreeRequest, build_tree
 from plait.metrics import judged_metric
 from plait.results.read import read_study
+from plait.scenario import Scenario
 from plait.scenario.vary.cases import expand
 from plait.study.perform import Options, perform
 from plait.study.progress import silent
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from plait.kernel import Progress
-    from plait.scenario import Scenario
 
 _WRONG = 0.01
 """How often the intervals of a commit may miss the median."""

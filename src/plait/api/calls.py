@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from plait.analysis.model import StudiesComparison
 from plait.api.study import Study
+from plait.engine.engine import Engine
 from plait.engine.factory import make_engine
 from plait.engine.request import EngineRequest
 from plait.errors import RequestError, shell_command
 from plait.report import build
+from plait.scenario import Scenario
 from plait.scenario.generators.written import plain
 from plait.scenario.read.load import load as load_scenario
 from plait.scenario.vary.overrides import Override
 from plait.study.executors.choice import executor_of
+from plait.study.executors.executor import TrialExecutor
 from plait.study.perform import Options, perform
 from plait.study.progress import in_notebook
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from concurrent.futures import Executor
-
-    from plait.analysis.model import StudiesComparison
-    from plait.engine.engine import Engine
-    from plait.scenario import Scenario
-    from plait.study.executors.executor import TrialExecutor
 
 
 def load(

@@ -13,15 +13,12 @@ import os
 import re
 import stat
 import time
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from plait.errors import RequestError
 from plait.files import Folder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
 _AGE = re.compile(r"([0-9]{1,5}) *(h|d|w)")
 _SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400}

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 import polars as pl
 
 from plait.analysis.compare.factors import factor_names
 from plait.analysis.compare.studies import compare_studies
 from plait.analysis.judge import judged_in
+from plait.analysis.model import Comparison, StudiesComparison, Summary
+from plait.analysis.rows import FailedTrial
+from plait.cautions import Caution
 from plait.dataset.model import ALL_TABLES
-from plait.dataset.trial import read_trial, trial_folder
+from plait.dataset.trial import Trial, read_trial, trial_folder
 from plait.errors import RequestError
+from plait.explain.model import StudyExplanation
 from plait.files import Output
 from plait.metrics import COMPARED
 from plait.report.assemble import read_partly, summary_of
@@ -26,17 +32,6 @@ from plait.report.representatives import representatives
 from plait.report.table import factors_of, value_columns
 from plait.results.long_table import factor_column
 from plait.scenario.wording import nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from plait.analysis.model import Comparison, StudiesComparison, Summary
-    from plait.analysis.rows import FailedTrial
-    from plait.cautions import Caution
-    from plait.dataset.trial import Trial
-    from plait.explain.model import StudyExplanation
-
 
 _Value = TypeVar("_Value")
 

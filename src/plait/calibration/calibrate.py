@@ -8,31 +8,26 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from plait.calibration import verdict, words
 from plait.calibration.probes import SETTINGS_IN_PLAN, measurement_plan
-from plait.calibration.settings import settings_of
+from plait.calibration.settings import Setting, Users, settings_of
 from plait.calibration.verdict import MeasuredFigure
 from plait.dataset.convert import convert
-from plait.engine.engine import Job
+from plait.engine.engine import Engine, EngineIdentity, Job
 from plait.engine.workspace import Workspace
 from plait.errors import MachineError
 from plait.files import Folder
 from plait.limits import remedy
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
-    from plait.calibration.settings import Setting, Users
-    from plait.engine.engine import Engine, EngineIdentity
-    from plait.plan.model.plan import Plan
+from plait.plan.model.plan import Plan
 
 SCHEMA = 1
 METHOD = 3

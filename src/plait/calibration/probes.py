@@ -17,21 +17,16 @@ All settings of a plan are measured at once, each in its own namespaces; their l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import TYPE_CHECKING
 
-from plait.calibration.settings import LOCATION
+from plait.calibration.settings import LOCATION, Setting
+from plait.plan.model.plan import Plan
+from plait.plan.model.qdiscs import Netem
 from plait.plan.resolve import distributions, resolve
 from plait.scenario import Scenario
 from plait.traffic.udp import Udp
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.calibration.settings import Setting
-    from plait.plan.model.plan import Plan
-    from plait.plan.model.qdiscs import Netem
 
 SETTINGS_IN_PLAN = 24
 """The number of settings in one plan."""

@@ -8,22 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 from plait.frames import ETHERNET_HEADER, frame_bytes
 from plait.plan.links.chain import qdiscs
 from plait.plan.links.changes import link_changes
-from plait.plan.model.links import EFFECTS
-from plait.plan.model.qdiscs import Netem, Tbf
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from plait.plan.model.links import LinkDirection
-    from plait.plan.model.plan import Plan
-    from plait.plan.model.qdiscs import Qdisc
+from plait.plan.model.links import EFFECTS, LinkDirection
+from plait.plan.model.plan import Plan
+from plait.plan.model.qdiscs import Netem, Qdisc, Tbf
 
 LEAST_DELAY_NS = 1000
 """A netem with this delay has no configured delay; it only passes packets on."""

@@ -17,23 +17,19 @@ but one in a million), for the number of packets that were measured.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import log, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from plait.calibration.probes import WARM_UP_PACKETS, loss_ratio, lost_share
+from plait.calibration.probes import WARM_UP_PACKETS, SettingProbe, loss_ratio, lost_share
+from plait.calibration.settings import Setting
 from plait.plan.links.distributions import NETEM_SCALE, deviation_ns, table
 from plait.plan.model.links import EFFECTS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from plait.calibration.probes import SettingProbe
-    from plait.calibration.settings import Setting
-    from plait.plan.model.qdiscs import Netem
+from plait.plan.model.qdiscs import Netem
 
 DELAY_TOLERANCE_US = 10.0
 RATE_TOLERANCE = 0.005

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from plait.calibration.probes import loss_ratio
-from plait.calibration.settings import LEAST_DELAY_NS
+from plait.calibration.settings import LEAST_DELAY_NS, Setting
+from plait.calibration.verdict import MeasuredFigure
 from plait.frames import DEFAULT_MTU
 from plait.plan.links.distributions import UNIFORM, deviation_ns
-
-if TYPE_CHECKING:
-    from plait.calibration.settings import Setting
-    from plait.calibration.verdict import MeasuredFigure
 
 
 def setting(link: Setting) -> str:

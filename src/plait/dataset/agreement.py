@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+
+import polars as pl
 
 from plait.dataset.digest import trial_digest
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import polars as pl
 
 DRAWN = ("token", "local_port", "remote_port")
 """Columns with ports, and with tokens that follow from random keys."""

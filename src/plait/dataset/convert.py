@@ -6,7 +6,7 @@ smaller and which common tools read.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import polars as pl
 
@@ -14,9 +14,6 @@ from plait.dataset.arrow_stream import has_compression
 from plait.dataset.files import READ_ERRORS, check_columns, write_table
 from plait.dataset.model import MONITOR_TABLES, TABLES
 from plait.errors import DataError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 """How an Arrow IPC stream ends (Arrow columnar format, "IPC Streaming Format"): continuation, length 0."""

@@ -18,17 +18,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from plait.dataset.model import LATER_COLUMNS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from numpy.typing import NDArray
 
 _MOST_EXACT = 2.0**53
 """Below it, float64 holds every integer exactly."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import polars as pl
 from polars.exceptions import PanicException, PolarsError
@@ -10,10 +11,6 @@ from polars.exceptions import PanicException, PolarsError
 from plait.dataset.model import ALL_TABLES, LATER_COLUMNS
 from plait.errors import DataError
 from plait.files import Folder
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 MOST_TABLE_BYTES = 1 << 30
 MOST_CELLS = 1 << 29

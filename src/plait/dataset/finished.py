@@ -11,13 +11,11 @@ import contextlib
 import hashlib
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from plait.dataset.trial import trial_folder
 from plait.files import Folder, json_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 INDEX = "finished.jsonl"
 _SPARE_LINES = 1000

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, ValidationError
 
@@ -10,9 +11,6 @@ from plait.errors import DataError
 from plait.files import Folder, json_of
 from plait.parts import Part
 from plait.version import other_version
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FILE = "provenance.json"
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -15,9 +16,6 @@ from plait.dataset.provenance import explain
 from plait.errors import DataError, shell_command
 from plait.files import Folder
 from plait.whole_files import wrong_name
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SCHEMA: Literal[1] = 1
 _VERBS = {"run", "crosscheck", "merge", "observe"}

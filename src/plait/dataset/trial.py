@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+import polars as pl
 from polars.exceptions import PanicException
 from pydantic import ValidationError
 
@@ -23,11 +24,6 @@ from plait.dataset.provenance import Provenance, explain, read_provenance
 from plait.errors import DataError, PlaitError
 from plait.files import Folder
 from plait.plan.model.plan import Plan
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import polars as pl
 
 TRIALS = "trials"
 RUNNING_TRIAL = "trial.json"

@@ -7,17 +7,15 @@ in `factory`; it passes the tests in tests/engine.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from pathlib import Path
+from typing import Literal, Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
-
-    from plait.engine.interactive import PromptedGuest
-    from plait.engine.inventory import Inventory, Setting
-    from plait.engine.support import Unsupported
-    from plait.plan.model.plan import LinksAs, PauseAt, Plan
+from plait.engine.interactive import PromptedGuest
+from plait.engine.inventory import Inventory, Setting
+from plait.engine.support import Unsupported
+from plait.plan.model.plan import LinksAs, PauseAt, Plan
 
 Clock = Literal["virtual", "real"]
 Fact = str | int | float | None

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from plait.engine.engine import Engine
 from plait.engine.host import engine as host
 from plait.engine.machine import trial as machine
 from plait.engine.remote import support as remote_support
 from plait.engine.remote import trial as remote
 from plait.engine.request import EngineRequest
+from plait.engine.support import Feature
 from plait.engine.virtual import trial as virtual
 from plait.errors import RequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from plait.engine.engine import Engine
-    from plait.engine.support import Feature
 
 
 @dataclass(frozen=True)

@@ -13,17 +13,13 @@ import pwd
 import re
 import shlex
 import sys
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plait.cache import cache_root
+from plait.plan.model.programs import Program
 from plait.plan.traffic.programs import PRIVATE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from plait.plan.model.programs import Program
 
 PROGRAMS = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt"),

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, NamedTuple, Protocol, Self
+from pathlib import Path
+from typing import Annotated, NamedTuple, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from plait.errors import TrialError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 STDOUT, STDERR, END, READY, TAKEN = 1, 2, 3, 4, 5
 """Kinds of frames (`agent/src/session/output.rs`)."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Callable, Iterable
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -18,11 +19,7 @@ from plait.engine.workspace import Workspace
 from plait.errors import MachineError, TrialError
 from plait.files import Folder
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
-
-    Boot = Callable[[Path], None]
+Boot = Callable[[Path], None]
 
 REQUEST = "inventory-request.json"
 ANSWER = "inventory.json"

@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from pathlib import Path
+from typing import Protocol, runtime_checkable
 
+from plait.engine.engine import Engine
 from plait.errors import MachineError, RequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from plait.engine.engine import Engine
 
 
 @dataclass(frozen=True)

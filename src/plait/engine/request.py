@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from plait import kernel as kernels
 from plait.errors import RequestError
+from plait.kernel import Kernel, Progress
 from plait.kernel.model import silent
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from plait.kernel import Kernel, Progress
-    from plait.plan.model.plan import LinksAs
-
+from plait.plan.model.plan import LinksAs
 
 DISK_BYTES = 4 << 30
 """Default limit of what a guest may write to its folder."""

@@ -7,16 +7,13 @@ is in its inventory instead.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from plait.plan.links.changes import link_changes
+from plait.plan.model.plan import Plan
 from plait.plan.traffic.programs import SYSTEM_CALL_NS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from plait.plan.model.plan import Plan
 
 Feature = Literal[
     "links",

@@ -16,14 +16,12 @@ import itertools
 import os
 import secrets
 import subprocess
-from typing import TYPE_CHECKING, Self
+from pathlib import Path
+from typing import Self
 
 from plait.errors import MachineError
 from plait.files import Folder
 from plait.limits import remedy
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Guests die with plait (PR_SET_PDEATHSIG), but may write for a moment longer, on a busy machine for some seconds: try
 # again, a bounded number of times.

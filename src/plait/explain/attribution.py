@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from plait.analysis.metrics.ideal import payload_ratio
 from plait.analysis.metrics.programs import with_connections
 from plait.explain.capacity import LinkSamples, capacity_bps
+from plait.explain.cause import Tables
 from plait.explain.causes import CAUSES, HARMLESS, RULES, Cause
-from plait.explain.facts import PathFacts, flow_facts
+from plait.explain.facts import FlowFacts, PathFacts, flow_facts
 from plait.explain.messages.flows import explain_datagrams, with_messages
 from plait.explain.messages.program_udp import explain_program_udp
 from plait.explain.model import FlowExplanation, KernelTimes, Moment, PathAccount, Share
-from plait.explain.reasons import reasons_by_path
+from plait.explain.reasons import Reasons, reasons_by_path
+from plait.explain.time.path_time import PathTime
 from plait.explain.time.states import attribute_time
 from plait.explain.tunnels import with_tunnels
 from plait.explain.wording import paragraph
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from plait.explain.cause import Tables
-    from plait.explain.facts import FlowFacts
-    from plait.explain.reasons import Reasons
-    from plait.explain.time.path_time import PathTime
-    from plait.plan.model.plan import Path, Plan
-    from plait.plan.traffic.missing_subflows import Reason
-
+from plait.plan.model.plan import Path, Plan
+from plait.plan.traffic.missing_subflows import Reason
 
 WORTH_NAMING = 0.10
 """A cause is named when its cost is at least this share of the paths' capacity. Smaller costs come from the start of

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from plait.analysis.by_flow import known_samples
+from plait.explain.cause import Array
 from plait.plan.links.chain import with_chains
 from plait.plan.links.changes import link_changes
+from plait.plan.model.plan import Path, Plan
 from plait.plan.model.qdiscs import Netem
 from plait.plan.network.framing import longest_frames
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from plait.explain.cause import Array
-    from plait.plan.model.plan import Path, Plan
-
 
 EMPTY_SHARE = 0.02
 """A bucket counts as empty below this share of its burst .."""

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from plait.explain.model import FlowExplanation, Share
+from plait.plan.model.plan import Flow, Plan
 from plait.plan.traffic.flow_slots import slots
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from plait.explain.model import FlowExplanation, Share
-    from plait.plan.model.plan import Flow, Plan
-    from plait.scenario import Scenario
+from plait.scenario import Scenario
 
 LONGER = 10
 """A transfer that may have been too short becomes this many times as long."""

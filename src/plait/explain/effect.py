@@ -6,20 +6,15 @@ An effect within the spread over the seeds is not reported.
 from __future__ import annotations
 
 import statistics
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from plait.analysis.statistics.differences import paired
 from plait.analysis.values import show
 from plait.analysis.wording import change
 from plait.explain.messages import wording as message_wording
-from plait.explain.model import Effect
+from plait.explain.model import Effect, FlowExplanation, Verdict
 from plait.explain.wording import paragraph
 from plait.metrics import COMPARED
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.explain.model import FlowExplanation, Verdict
 
 MANY_TIMES = 3.0
 LEAST_CHANGE = 0.01

@@ -6,26 +6,22 @@ are interpolated; a state is that of the latest sample. NaN means unknown, or th
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from plait.analysis.by_flow import known_samples
 from plait.analysis.translation import path_name
-from plait.explain.capacity import NetworkTimeline, capacity_bps
+from plait.explain.capacity import LinkSamples, NetworkTimeline, capacity_bps
+from plait.explain.cause import Array, Tables
+from plait.plan.model.plan import Flow, Path, Plan
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from plait.explain.capacity import LinkSamples
-    from plait.plan.model.plan import Flow, Path, Plan
-
-    Event = Mapping[str, Any]
-    """A row of the table `events`, or a sample."""
-    from plait.explain.cause import Array, Tables
+Event = Mapping[str, Any]
+"""A row of the table `events`, or a sample."""
 
 
 STANDSTILL_US = 500_000

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from plait.analysis.wording import micros, plain
+from plait.explain.capacity import NetworkTimeline
 from plait.explain.cause import Cause, Places
-
-if TYPE_CHECKING:
-    from plait.explain.capacity import NetworkTimeline
-
 
 MAX_PLACES = 3
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import polars as pl
@@ -11,17 +11,13 @@ from plait.analysis.cautions.join_time import patience_us
 from plait.analysis.cautions.mptcp import findings
 from plait.analysis.wording import capital, seconds, size
 from plait.explain.cause import Cause, Tables
+from plait.explain.facts import FlowFacts, PathFacts
 from plait.plan.model.mptcp import AddEndpoint, SetLimits
+from plait.plan.model.plan import Plan
 from plait.plan.traffic.missing_subflows import Reason
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from plait.explain.facts import FlowFacts, PathFacts
-    from plait.plan.model.plan import Plan
-
-    Reasons = Mapping[tuple[str, str], tuple[str, tuple[str, ...]]]
-    """The reason of a cause on a path (a stable name), and its evidence."""
+Reasons = Mapping[tuple[str, str], tuple[str, tuple[str, ...]]]
+"""The reason of a cause on a path (a stable name), and its evidence."""
 
 REASONS = {
     Reason.SUBFLOW_LIMIT: "limit",

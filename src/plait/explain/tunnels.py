@@ -6,20 +6,15 @@ hosts whose first link carried as much as the subflow sent, at the same time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
 
 from plait.analysis.metrics.programs import peers_between
+from plait.explain.cause import Tables
+from plait.plan.model.plan import Flow, Path, Plan
 from plait.traffic.program import Connection
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.explain.cause import Tables
-    from plait.plan.model.plan import Flow, Path, Plan
-
 
 CARRIED = 0.9
 """A link that carried less than this share of a subflow's bytes does not carry the subflow."""

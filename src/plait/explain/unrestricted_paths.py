@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from plait.analysis.labels.labelled import labelled_paths
+from plait.analysis.labels.study_labels import StudyLabels
 from plait.explain.attribution import UnrestrictedPaths
-
-if TYPE_CHECKING:
-    from plait.analysis.labels.study_labels import StudyLabels
-    from plait.plan.model.plan import Plan
-    from plait.scenario import Scenario
+from plait.plan.model.plan import Plan
+from plait.scenario import Scenario
 
 
 def unrestricted_paths_of_case(

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from plait.analysis.wording import number_word, percent, rate, seconds
 from plait.explain.causes import CAUSES, HARMLESS, Cause, next_step
+from plait.explain.model import FlowExplanation, PathAccount, Share
 from plait.explain.reasons import LATE_TEXTS, REASON_TEXTS
-
-if TYPE_CHECKING:
-    from plait.explain.model import FlowExplanation, PathAccount, Share
 
 MAX_NAMED = 3
 MAX_PATHS = 6

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pydantic import ValidationError
 
@@ -12,9 +12,6 @@ from plait.scenario.messages import mistakes_in
 from plait.scenario.read import document
 from plait.scenario.read.load import read_text
 from plait.scenario.source import Source
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _REMEDY = "start with limits: and hosts:; docs/how-to/real-hosts.md has an example"
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from plait.importers.draft import Draft, node_name, number
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _SILENT = {"node1", "node2", "port1", "port2", "isSwitch", "use_htb", "cls"}
 _DELAY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|usecs?|msecs?|secs?)?\s*")

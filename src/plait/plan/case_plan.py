@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from plait.plan.identity import plan_bytes
-from plait.plan.model.plan import Plan
+from plait.plan.model.plan import Module, Plan
 from plait.plan.modules import with_modules
 from plait.plan.resolve import seeded, without_seed
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from plait.plan.model.plan import Module
-    from plait.plan.traffic.missing_subflows import MissingSubflow
-    from plait.scenario import Scenario
-    from plait.scenario.vary.cases import Case
+from plait.plan.traffic.missing_subflows import MissingSubflow
+from plait.scenario import Scenario
+from plait.scenario.vary.cases import Case
 
 _FAST = 1
 """The zlib level. A plan as Python objects takes about 120 kB for two paths and 1.4 MB for 20 users."""

@@ -6,15 +6,11 @@ in any trial, and seldom change its results (see docs/reference/scenario.md).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from plait.plan.model.links import EFFECTS, ChangeLink, LinkDirection
+from plait.plan.model.plan import Plan
 from plait.plan.model.qdiscs import PlaitRed, Red
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.plan.model.plan import Plan
 
 DRAWN = ("jitter_ns", "loss_ratio", "gemodel", *EFFECTS)
 

@@ -8,27 +8,20 @@ events of hosts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from plait.errors import FieldMistakesError
 from plait.plan.links import links
 from plait.plan.links.chain import can_become
 from plait.plan.links.changes import link_changes
-from plait.plan.model.links import ChangeLink
-from plait.plan.model.plan import Event, SetDevice
+from plait.plan.model.links import ChangeLink, LinkDirection, VethEnd
+from plait.plan.model.plan import Event, Flow, Plan, Route, SetDevice
 from plait.plan.mptcp.host_events import OF_MPTCP, HostEvent
+from plait.plan.mptcp.path_manager import PathManager
+from plait.plan.network.model import Port, Topology, TopologyLink
 from plait.plan.network.traces import MAX_STEPS, Step, steps
 from plait.scenario.fields.conditions import Conditions
-from plait.scenario.fields.events import happenings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from plait.plan.model.links import LinkDirection, VethEnd
-    from plait.plan.model.plan import Flow, Plan, Route
-    from plait.plan.mptcp.path_manager import PathManager
-    from plait.plan.network.model import Port, Topology, TopologyLink
-    from plait.scenario.fields.events import Change, Happening
+from plait.scenario.fields.events import Change, Happening, happenings
 
 _NS_PER_US = 1000
 

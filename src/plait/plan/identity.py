@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from plait.plan.model.plan import Plan
+from plait.plan.model.plan import Plan
 
 
 def plan_bytes(plan: Plan) -> bytes:

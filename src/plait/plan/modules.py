@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 from plait.plan.model.mptcp import SetSysctl
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from plait.plan.model.plan import Module, Plan
+from plait.plan.model.plan import Module, Plan
 
 _NAMES = ("net/mptcp/scheduler", "net/ipv4/tcp_congestion_control")
 """Settings whose value is the name of an algorithm."""

@@ -6,7 +6,8 @@ topology (segments, interfaces) -> addressing -> routing -> traffic's initial pa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from collections.abc import Iterable, Iterator
+from typing import get_args
 
 from plait.errors import FieldMistakesError, RequestError
 from plait.plan import events
@@ -14,40 +15,31 @@ from plait.plan.links import links
 from plait.plan.links.distributions import UNIFORM, table
 from plait.plan.links.shared_buckets import buckets
 from plait.plan.model.forwarding import Nat
-from plait.plan.model.links import ChangeLink
-from plait.plan.model.plan import Bridge, Machine, Measure, Namespace, Network, PauseAt, Plan
-from plait.plan.model.qdiscs import PlaitRed
+from plait.plan.model.links import ChangeLink, Link, LinkDirection
+from plait.plan.model.plan import Bridge, Event, Flow, Machine, Measure, Namespace, Network, PauseAt, Plan
+from plait.plan.model.qdiscs import Distribution, PlaitRed
+from plait.plan.mptcp.path_manager import PathManager
 from plait.plan.network import openflow, sysctls, topology
 from plait.plan.network.middlebox import middleboxes
-from plait.plan.network.model import WIRE, mac
+from plait.plan.network.model import WIRE, Topology, mac
+from plait.plan.routes.tables import Routing
 from plait.plan.structure import structure
 from plait.plan.traffic.applications import application, length_us, messages
+from plait.plan.traffic.entries import Entry
 from plait.plan.traffic.flow_paths import directed, spread
-from plait.plan.traffic.flow_slots import slots, total
+from plait.plan.traffic.flow_slots import Slot, slots, total
 from plait.plan.traffic.flows import MAX_FLOWS, flows
+from plait.plan.traffic.missing_subflows import MissingSubflow
 from plait.plan.traffic.monitors import buffers_mib, monitors
 from plait.plan.traffic.path_subflows import check_subflows
+from plait.plan.traffic.program_paths import ProgramPairs
 from plait.plan.traffic.programs import ENVIRONMENT, end_us, host_names, memory_mib, programs, system_call_ns
 from plait.plan.traffic.prototypes import prototype_programs
+from plait.scenario import Scenario
 from plait.scenario.check.references import MAX_LINKS
 from plait.scenario.fields.nodes import Host
 from plait.scenario.located import located, locating
 from plait.seeds import SEED_BITS, derived
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from plait.plan.model.links import Link, LinkDirection
-    from plait.plan.model.plan import Event, Flow
-    from plait.plan.model.qdiscs import Distribution
-    from plait.plan.mptcp.path_manager import PathManager
-    from plait.plan.network.model import Topology
-    from plait.plan.routes.tables import Routing
-    from plait.plan.traffic.entries import Entry
-    from plait.plan.traffic.flow_slots import Slot
-    from plait.plan.traffic.missing_subflows import MissingSubflow
-    from plait.plan.traffic.program_paths import ProgramPairs
-    from plait.scenario import Scenario
 
 MEMORY_MIB = 256
 MAX_MEMORY_MIB = 16_384

@@ -6,24 +6,20 @@ This module reads no file that the scenario names, except traces (see `without_t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from plait.plan.model.plan import Path
 from plait.plan.mptcp.path_manager import PathManager
 from plait.plan.network import addressing, topology
+from plait.plan.network.model import Topology
 from plait.plan.routes.tables import Routing
 from plait.plan.traffic.entries import Entry
 from plait.plan.traffic.flow_slots import slots, transport_of
 from plait.plan.traffic.flows import Ways
-from plait.plan.traffic.missing_subflows import absent
+from plait.plan.traffic.missing_subflows import MissingSubflow, absent
 from plait.plan.traffic.program_paths import ProgramPairs
+from plait.scenario import Scenario
+from plait.scenario.fields.conditions import Conditions
 from plait.scenario.located import locating
-
-if TYPE_CHECKING:
-    from plait.plan.model.plan import Path
-    from plait.plan.network.model import Topology
-    from plait.plan.traffic.missing_subflows import MissingSubflow
-    from plait.scenario import Scenario
-    from plait.scenario.fields.conditions import Conditions
 
 
 @dataclass(frozen=True)

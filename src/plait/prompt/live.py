@@ -15,17 +15,13 @@ import signal
 import socket
 import struct
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from pathlib import Path
+from typing import Self
 
-from plait.engine.interactive import END, ProgramEnd
+from plait.engine.interactive import END, ProgramEnd, ProgramStart, PromptedGuest, TerminalSize
 from plait.errors import TrialError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from plait.engine.interactive import ProgramStart, PromptedGuest, TerminalSize
 
 _HEADER = struct.Struct("<III")
 _LINE_BYTES = 1 << 16

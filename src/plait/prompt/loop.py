@@ -9,21 +9,16 @@ import readline
 import select
 import signal
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plait.cache import cache_root
-from plait.engine.interactive import END, ProgramEnd, ProgramStart
+from plait.engine.interactive import END, ProgramEnd, ProgramStart, TerminalSize
 from plait.engine.virtual.foreground import raw, terminal_size
 from plait.errors import printable
 from plait.prompt.live import Run
+from plait.prompt.view import NetworkView
 from plait.scenario.fields.programs import SHELL
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from plait.engine.interactive import TerminalSize
-    from plait.prompt.view import NetworkView
 
 _BASH = ("/bin/bash", "--norc", "--noprofile")
 _IPERF_S = 5

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plait.plan.traffic.programs import PRIVATE
 from plait.prompt.live import PromptServer
 from plait.prompt.loop import Prompt
 from plait.prompt.view import view
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.study.pauses import PausedTrial
+from plait.study.pauses import PausedTrial
 
 
 class _PausePrompt(Prompt):

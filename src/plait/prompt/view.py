@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from plait.plan.events import up_again
+from plait.plan.model.links import LinkDirection
+from plait.plan.model.plan import Plan
 from plait.plan.shell.script import device_commands
 from plait.units import Rate
-
-if TYPE_CHECKING:
-    from plait.plan.model.links import LinkDirection
-    from plait.plan.model.plan import Plan
 
 WIRE = "wire"
 """The namespace of all links, which the view hides."""

@@ -5,18 +5,14 @@ from __future__ import annotations
 import dis
 import sys
 import traceback
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from types import CodeType, FrameType
+from typing import Any
 
 from plait.prototype.path import SendingPath
-from plait.prototype.scheduler import Scheduler
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from types import CodeType, FrameType
-
-    from plait.prototype.scheduler import ConnectionView
-    from plait.prototype.segment import StreamSegment
+from plait.prototype.scheduler import ConnectionView, Scheduler
+from plait.prototype.segment import StreamSegment
 
 MOST_LINES = 100_000
 """Lines that one call of a scheduler may execute. No clock bounds it, because computing takes no virtual time."""

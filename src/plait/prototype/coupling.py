@@ -5,14 +5,9 @@ Windows are in segments and may have fractions. A window grows only while it lim
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
-from plait.prototype.path import LEAST_WINDOW
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from plait.prototype.path import SendingPath
+from plait.prototype.path import LEAST_WINDOW, SendingPath
 
 
 class Reno:

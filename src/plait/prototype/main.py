@@ -9,19 +9,17 @@ import resource
 import signal
 import sys
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from plait.prototype.application import Application
 from plait.prototype.choice import SchedulerError, load_scheduler
 from plait.prototype.path import SendingPath
 from plait.prototype.receiver import Receiver
 from plait.prototype.reports import Reporter
+from plait.prototype.scheduler import Scheduler
 from plait.prototype.schedulers import SCHEDULERS
 from plait.prototype.sender import Sender
 from plait.prototype.sockets import Sockets
-
-if TYPE_CHECKING:
-    from plait.prototype.scheduler import Scheduler
 
 FAILED = 3
 """The exit code of a flow whose scheduler failed."""

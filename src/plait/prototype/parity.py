@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from plait.prototype.packets import MOST_BLOCK, SEGMENT_BYTES
+from plait.prototype.packets import MOST_BLOCK, SEGMENT_BYTES, Repair
 from plait.prototype.segment import StreamSegment
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from plait.prototype.packets import Repair
 
 _MOST_KEPT = 2048
 """Segments that a receiver keeps for parities that have not arrived."""

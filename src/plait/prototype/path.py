@@ -7,14 +7,9 @@ RTTs follow section 5, the packet threshold 3 and the time threshold 9/8 section
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
 
-from plait.prototype.packets import SEGMENT_BYTES
-from plait.prototype.segment import SentPacket
-
-if TYPE_CHECKING:
-    from plait.prototype.packets import Ack
-    from plait.prototype.segment import StreamSegment
+from plait.prototype.packets import SEGMENT_BYTES, Ack
+from plait.prototype.segment import SentPacket, StreamSegment
 
 PACKET_THRESHOLD = 3
 TIME_THRESHOLD = 9 / 8

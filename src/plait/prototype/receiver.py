@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from plait.prototype.packets import (
     MAX_RANGES,
@@ -19,10 +19,7 @@ from plait.prototype.packets import (
 from plait.prototype.parity import Recovery
 from plait.prototype.path import MAX_ACK_DELAY
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Deliver = Callable[[bytes | memoryview, float], None]
+Deliver = Callable[[bytes | memoryview, float], None]
 
 
 ACK_EVERY = 2

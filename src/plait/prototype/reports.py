@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
-if TYPE_CHECKING:
-    from plait.prototype.path import SendingPath
-    from plait.prototype.receiver import Receiver
-    from plait.prototype.sender import Sender
+from plait.prototype.path import SendingPath
+from plait.prototype.receiver import Receiver
+from plait.prototype.sender import Sender
 
 
 def microseconds(seconds: float) -> int:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.prototype.path import SendingPath
-    from plait.prototype.segment import StreamSegment
+from plait.prototype.path import SendingPath
+from plait.prototype.segment import StreamSegment
 
 
 class ConnectionView:

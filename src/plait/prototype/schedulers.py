@@ -7,13 +7,10 @@ here.
 from __future__ import annotations
 
 from math import log, sqrt
-from typing import TYPE_CHECKING
 
+from plait.prototype.path import SendingPath
 from plait.prototype.scheduler import Scheduler
-
-if TYPE_CHECKING:
-    from plait.prototype.path import SendingPath
-    from plait.prototype.segment import StreamSegment
+from plait.prototype.segment import StreamSegment
 
 
 class _MinRtt(Scheduler):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
-from plait.prototype.choice import Choices
+from plait.prototype.choice import Choices, SchedulerError
 from plait.prototype.coupling import COUPLINGS
 from plait.prototype.packets import (
     OPEN,
@@ -21,15 +21,8 @@ from plait.prototype.packets import (
 )
 from plait.prototype.parity import RepairSegment, block_is_full, offsets, parity
 from plait.prototype.path import DEAD, SendingPath
-from plait.prototype.scheduler import ConnectionView
-from plait.prototype.segment import StreamSegment
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from plait.prototype.choice import SchedulerError
-    from plait.prototype.scheduler import Scheduler
-    from plait.prototype.segment import SentPacket
+from plait.prototype.scheduler import ConnectionView, Scheduler
+from plait.prototype.segment import SentPacket, StreamSegment
 
 OPEN_PATIENCE = 1.0
 """The wait for an answer to an OPEN, which doubles each time."""

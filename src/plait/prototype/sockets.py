@@ -10,16 +10,13 @@ import os
 import select
 import socket
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.prototype.application import Application
-    from plait.prototype.receiver import Receiver
-    from plait.prototype.reports import Reporter
-    from plait.prototype.sender import Sender
+from plait.prototype.application import Application
+from plait.prototype.receiver import Receiver
+from plait.prototype.reports import Reporter
+from plait.prototype.sender import Sender
 
 _LARGEST = 2048
 _BUFFER = 16 << 20

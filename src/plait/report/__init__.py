@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
+from plait.analysis.model import Summary
+from plait.cautions import Caution
 from plait.files import Folder
 from plait.process_pool import MOST_WORKERS, kept
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from plait.analysis.model import Summary
-    from plait.cautions import Caution
-
-    Progress = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int], None]
 
 __all__ = ["build"]
 

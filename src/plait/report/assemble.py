@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from plait.analysis.compare.summary import summarise
 from plait.analysis.gaps import collected, noted, part
 from plait.analysis.judge import judged_in, unmeasured
 from plait.analysis.labels.study_labels import labels_in
+from plait.analysis.model import Summary
 from plait.cautions import Caution
 from plait.dataset.trial import making_sense
 from plait.errors import DataError
 from plait.files import Folder
 from plait.report.cached import kept_summary
+from plait.report.figures.kind import FigureRequest
 from plait.report.figures.selection import wanted
-from plait.report.figures.study_figures import case_figures, figure_data, static_figures
+from plait.report.figures.study_figures import DrawnFigure, case_figures, figure_data, static_figures
 from plait.report.page.page import page
 from plait.report.render.paper import COLUMN_MM, PAGE_MM
-from plait.report.render.render import begin, draw_all, script
+from plait.report.render.render import Drawing, begin, draw_all, script
 from plait.report.representatives import representatives
-from plait.results.read import read_study
+from plait.results.read import StudyData, read_study
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from plait.analysis.model import Summary
-    from plait.report.figures.kind import FigureRequest
-    from plait.report.figures.study_figures import DrawnFigure
-    from plait.report.render.render import Drawing
-    from plait.results.read import StudyData
-
-    Progress = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int], None]
 
 
 def assemble(

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import astuple
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -18,12 +19,8 @@ from plait.analysis.judge import judged_in
 from plait.analysis.model import Summary
 from plait.cache import ContentCache
 from plait.explain.model import FlowExplanation
+from plait.results.read import StudyData
 from plait.results.reduce import CODE, TrialPlace, code_of, code_of_rows, name_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from plait.results.read import StudyData
 
 T = TypeVar("T")
 SUMMARIES = ContentCache("summaries", most=100)

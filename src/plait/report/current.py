@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -15,9 +15,6 @@ from plait.cache import ContentCache
 from plait.cautions import Caution
 from plait.files import Folder
 from plait.results.reduce import code_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 REPORTS = ContentCache("reports", most=500)
 _CODE = ("analysis", "dataset", "explain", "plan", "report", "results", "scenario")

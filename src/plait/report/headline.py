@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from plait.analysis.compare.factors import main_factor, network_words, other_settings, stratum
 from plait.analysis.labels.cases import case_label, labels
 from plait.analysis.metrics.catalogue import compared_metric, heading_of, judged_metrics, mean, primary_metric
 from plait.analysis.metrics.groups import group_names
+from plait.analysis.model import CaseSummary, Comparison, Leader, Summary
 from plait.analysis.statistics.bootstrap import FEWEST
 from plait.analysis.values import show, span
 from plait.analysis.wording import capital, change, number_word, significant, within
 from plait.metrics import COMPARED
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from plait.analysis.model import CaseSummary, Comparison, Leader, Summary
 
 MOST_LISTED = 4
 """Most cases of another kind than the headline's that are listed one by one."""

@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plait.analysis.compare.factors import main_factor, other_settings
-from plait.analysis.delays import distributions
+from plait.analysis.delays import Points, distributions
 from plait.analysis.gaps import part
 from plait.analysis.labels.cases import labels
-from plait.analysis.labels.labelled import labelled
+from plait.analysis.labels.labelled import Tables, labelled
+from plait.analysis.labels.study_labels import StudyLabels
 from plait.analysis.metrics.catalogue import primary_metric
 from plait.analysis.metrics.ideal import ideal_goodput_bps
 from plait.analysis.metrics.programs import with_connections, without_control
+from plait.analysis.model import Summary
+from plait.analysis.rows import CaseRows, TrialRow
 from plait.analysis.series import TrialSeries, trial_series
 from plait.dataset.trial import read_trial, trial_folder
 from plait.explain import explain_trial
+from plait.explain.model import FlowExplanation
 from plait.explain.unrestricted_paths import unrestricted_paths_of_case
+from plait.plan.model.plan import Plan
 from plait.report.cached import kept_explanation
+from plait.results.read import StudyData
 from plait.results.reduce import TrialPlace
 from plait.traffic.kinds import GREEDY
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.analysis.delays import Points
-    from plait.analysis.labels.labelled import Tables
-    from plait.analysis.labels.study_labels import StudyLabels
-    from plait.analysis.model import Summary
-    from plait.analysis.rows import CaseRows, TrialRow
-    from plait.explain.model import FlowExplanation
-    from plait.plan.model.plan import Plan
-    from plait.results.read import StudyData
 
 MOST_TRIALS = 12
 """Cases that are drawn over time; a page with more would be neither read nor small. `spread` chooses among more."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import Literal, TypeVar
 
-from plait.analysis.compare.factors import factor_names, level, main_factor
+from plait.analysis.compare.factors import HasSettings, factor_names, level, main_factor
 from plait.analysis.labels.cases import labels
 from plait.analysis.metrics import catalogue
 from plait.analysis.metrics.catalogue import heading_of, judged_metrics, short_heading_of
 from plait.analysis.metrics.groups import STEADY as STEADY_OF_GROUP
 from plait.analysis.metrics.groups import group_names
-from plait.analysis.model import PublishedGoodput
+from plait.analysis.model import CaseSummary, PublishedGoodput, Statistics, Summary
 from plait.analysis.published import REPORTED
 from plait.analysis.values import in_one_unit, show, span, with_interval
 from plait.analysis.wording import MISSING, capital, change, significant
@@ -20,12 +21,6 @@ from plait.metrics import COMPARED
 from plait.report.figures.axes import telling_settings
 from plait.report.headline import matched
 from plait.report.render.theme import PATHS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from plait.analysis.compare.factors import HasSettings
-    from plait.analysis.model import CaseSummary, Statistics, Summary
 
 PUBLISHED = "published"
 RATIO = "ratio"

@@ -11,7 +11,8 @@ reads and checks each table as a report does, and holds one file's rows in memor
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 from urllib.parse import quote
 
 import polars as pl
@@ -22,10 +23,6 @@ from plait.dataset.trial import making_sense, read_trial, trial_folder, trial_nu
 from plait.engine.workspace import Workspace
 from plait.errors import DataError, MachineError, RequestError
 from plait.files import Folder
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 MOST_ROWS = 1 << 20
 """Rows of a file, except for a single trial with more."""

@@ -7,27 +7,21 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plait.analysis.failures import in_one_line
 from plait.analysis.labels.cases import labels as case_labels
 from plait.analysis.labels.labelled import labelled
 from plait.analysis.labels.study_labels import StudyLabels, labels_in
-from plait.dataset.study_file import read_study_file
-from plait.dataset.trial import making_sense, read_trial, trial_folder, trial_numbers
+from plait.dataset.study_file import StudyFile, read_study_file
+from plait.dataset.trial import Trial, making_sense, read_trial, trial_folder, trial_numbers
 from plait.errors import DataError, RequestError
 from plait.explain import explain_trial
 from plait.explain.effect import with_effects
-from plait.explain.model import StudyExplanation, TrialExplanation
+from plait.explain.model import FlowExplanation, StudyExplanation, TrialExplanation
 from plait.explain.unrestricted_paths import unrestricted_paths_of_case
+from plait.scenario import Scenario
 from plait.scenario.vary.choose import choose_case
 from plait.version import other_version
-
-if TYPE_CHECKING:
-    from plait.dataset.study_file import StudyFile
-    from plait.dataset.trial import Trial
-    from plait.explain.model import FlowExplanation
-    from plait.scenario import Scenario
 
 MAX_TRIALS = 5
 """At most this many trials of a case are examined."""

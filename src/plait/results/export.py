@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from plait.analysis.iperf3 import exportable, iperf3_document
 from plait.analysis.metrics.programs import with_connections
 from plait.analysis.translation import with_translation
 from plait.dataset.study_file import read_study_file
-from plait.dataset.trial import TRIALS, making_sense, read_trial, trial_folder, trial_numbers
+from plait.dataset.trial import TRIALS, Trial, making_sense, read_trial, trial_folder, trial_numbers
 from plait.errors import DataError, RequestError
 from plait.files import Folder
+from plait.plan.model.plan import Flow
 from plait.results.flent import flent_document, flent_file
 from plait.results.perfetto import perfetto_trace
 from plait.scenario.vary.choose import choose_case
 from plait.scenario.wording import nearest
 from plait.version import __version__
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from plait.dataset.trial import Trial
-    from plait.plan.model.plan import Flow
 
 _SHOWN = 8
 """Names that a message lists."""

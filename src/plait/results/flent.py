@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
 from plait.analysis.subflow_samples import subflow_samples
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from plait.plan.model.plan import Flow, Plan
+from plait.plan.model.plan import Flow, Plan
 
 FORMAT = 4
 """The version of flent's file format, which flent 1.0 and later read."""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import polars as pl
 
 from plait.errors import RequestError, shell_command
 from plait.results.read import read_study
 from plait.scenario.vary.choose import choose_case
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 COLUMNS = ("case", "trial", "seed", "metric", "value")
 

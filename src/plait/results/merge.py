@@ -5,23 +5,19 @@ plait reads and checks everything before it writes anything; the studies themsel
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from plait.dataset.finished import FinishedTrials
 from plait.dataset.provenance import read_provenance
-from plait.dataset.study_file import CaseEntry, KernelFacts, MergedFrom, read_study_file
+from plait.dataset.study_file import CaseEntry, KernelFacts, MergedFrom, StudyFile, read_study_file
 from plait.dataset.trial import checked_digest, read_trial, trial_folder, trial_numbers
 from plait.engine.workspace import Workspace
 from plait.errors import MachineError, RequestError, shell_command
 from plait.files import Folder
 from plait.results.shards import refuse_other_studies, shard_trials
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from plait.dataset.study_file import StudyFile
 
 _SAME_FIELDS = ("engine", "kernel", "agent_sha256", "plait_version")
 

@@ -7,17 +7,13 @@ Links are counters of the process `network`. Format: the "Trace Event Format" of
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import polars as pl
 
-from plait.analysis.subflow_samples import subflow_samples
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from plait.analysis.subflow_samples import SubflowSamples
-    from plait.plan.model.plan import Flow, Plan
+from plait.analysis.subflow_samples import SubflowSamples, subflow_samples
+from plait.plan.model.plan import Flow, Plan
 
 NETWORK = 1
 """The number of the process that has the links, and the events that belong to no flow."""

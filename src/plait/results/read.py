@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from plait.analysis.cautions.mptcp import Observation
 from plait.analysis.cautions.observations import REMEDIES, cautions
 from plait.analysis.compare.factors import Design
 from plait.analysis.judge import judged_in, margins_in
 from plait.analysis.labels.cases import labels as case_labels
-from plait.analysis.labels.study_labels import labels_in
+from plait.analysis.labels.study_labels import StudyLabels, labels_in
 from plait.analysis.model import Exclusion
 from plait.analysis.published import Published, published_in
 from plait.analysis.rows import CaseRows, FailedTrial, TrialRow
@@ -21,14 +24,6 @@ from plait.dataset.study_file import StudyFile, read_study_file
 from plait.dataset.trial import trial_numbers
 from plait.results.reduce import ReducedTrial, TrialPlace, reduced
 from plait.scenario.vary.text import strata, zipped
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from plait.analysis.cautions.mptcp import Observation
-    from plait.analysis.labels.study_labels import StudyLabels
-
 
 _MOST_REASONS = 3
 """How many excluded trials a caution explains; each trial's provenance.json has its own reason."""

@@ -10,28 +10,24 @@ import hashlib
 import importlib.metadata
 import json
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plait.analysis.by_flow import DividedTables
 from plait.analysis.cautions.mptcp import Observation
 from plait.analysis.cautions.observations import observe
 from plait.analysis.gaps import collected, noted
 from plait.analysis.metrics.programs import with_connections
-from plait.analysis.metrics.trial import trial_metrics
+from plait.analysis.metrics.trial import Metrics, trial_metrics
 from plait.cache import ContentCache
 from plait.dataset.digest import trial_digest
 from plait.dataset.files import MOST_TABLE_BYTES
 from plait.dataset.trial import making_sense, read_trial, trial_folder
+from plait.files import Folder
 from plait.process_pool import shared_out
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from plait.analysis.metrics.trial import Metrics
-    from plait.files import Folder
 
 CACHE = ContentCache("rows", most=50_000)
 TRIALS_EACH = 12

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
+from plait.dataset.study_file import StudyFile
 from plait.dataset.trial import checked_digest, read_trial, trial_folder, trial_numbers
 from plait.errors import RequestError
+from plait.files import Folder
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from plait.dataset.study_file import StudyFile
-    from plait.files import Folder
-
-    Source = tuple[Path, StudyFile]
+Source = tuple[Path, StudyFile]
 
 _SAME_FIELDS = ("name", "seed", "repeat", "baseline", "cases", "scenario", "plait_version")
 

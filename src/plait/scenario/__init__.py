@@ -8,16 +8,14 @@ build(fields)       make one of Python's values
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plait.scenario.read.load import load, with_files
 from plait.scenario.read.parse import build, parse
 from plait.scenario.scenario import Scenario
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["Scenario", "build", "load", "parse"]
 

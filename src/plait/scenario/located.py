@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar, cast
 
 from plait.errors import FieldMistakesError, ScenarioError
+from plait.scenario.model import ScenarioModel
 from plait.scenario.source import Source
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from plait.scenario.model import ScenarioModel
-
-    P = ParamSpec("P")
-    T = TypeVar("T")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @contextmanager

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
-from plait.scenario.mistakes import SEVERAL
+from plait.scenario.mistakes import SEVERAL, FieldMistake, Where
 from plait.scenario.wording import abbreviated, closest, nearest
-
-if TYPE_CHECKING:
-    from pydantic import ValidationError
-    from pydantic_core import ErrorDetails
-
-    from plait.scenario.mistakes import FieldMistake, Where
 
 
 def mistakes_in(error: ValidationError, root: type[BaseModel]) -> list[FieldMistake]:

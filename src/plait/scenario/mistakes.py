@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from pydantic_core import PydanticCustomError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 Where = tuple[str | int, ...]
 """The path of a field: `("network", "links", "h1-s1", "rate")`."""

@@ -7,7 +7,9 @@ unknown fields. `check/` checks the parts against each other (a link's nodes exi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BeforeValidator, Field, PrivateAttr
 
@@ -33,18 +35,13 @@ from plait.scenario.fields.programs import MachineSpec, Memory, ProgramSpec
 from plait.scenario.fields.published import PublishedSpec
 from plait.scenario.fields.settings import MptcpSettings, TcpSettings
 from plait.scenario.fields.spans import MeasureSpec
+from plait.scenario.generators.written import Written
+from plait.scenario.mistakes import Where
+from plait.scenario.source import Source
 from plait.scenario.vary.repeat import Repeat
 from plait.scenario.vary.text import MAX_SWEEP, SHORTHANDS, read_vary
 from plait.traffic.kinds import Traffic
 from plait.units import Duration, Ratio
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from plait.scenario.generators.written import Written
-    from plait.scenario.mistakes import Where
-    from plait.scenario.source import Source
 
 VaryText = dict[str, Annotated[list[Any], Field(min_length=1, max_length=MAX_SWEEP)] | str | dict[str, Any]]
 
@@ -119,8 +116,8 @@ class ScenarioModel(Part):
     labels: LabelsSpec | None = None
     """Texts that figures, tables and sentences show instead of names."""
 
-    _written: "Written | None" = PrivateAttr(default=None)
-    _source: "Source | None" = PrivateAttr(default=None)  # private, so pydantic never resolves the type
+    _written: Written | None = PrivateAttr(default=None)
+    _source: Source | None = PrivateAttr(default=None)
     _files: dict[str, InputFile] = PrivateAttr(default_factory=dict)
     SHORTHANDS: ClassVar[dict[str, str]] = SHORTHANDS
 

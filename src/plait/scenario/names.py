@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import BeforeValidator
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 NODE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*", re.ASCII)
 NODE_NAME_MAX = 32

@@ -9,15 +9,13 @@ import ast
 import inspect
 import json
 import sys
+from collections.abc import Iterator
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plait.parts import Part
 from plait.scenario.generators.schema import with_generators
 from plait.scenario.scenario import Scenario
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from plait.errors import Mistake
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.scenario.mistakes import Where
+from plait.scenario.mistakes import Where
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,10 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from plait.scenario.mistakes import FieldMistake, Where
 from plait.scenario.names import varied_by
-
-if TYPE_CHECKING:
-    from plait.scenario.mistakes import FieldMistake, Where
 
 _FLOWS: dict[str, dict[str, str]] = {
     "bulk": {"bidirectional": "back"},

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Collection
 from heapq import nlargest
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 _MANY = 12
 _COMPARED = 40

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from plait.dataset.study_file import EngineFacts, KernelFacts
-from plait.errors import RequestError
+from plait.engine.engine import Engine, EngineIdentity, Fact
+from plait.errors import Mistake, RequestError
+from plait.plan.case_plan import CasePlan
 from plait.study.preflight.kernel import add, refuse
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from plait.engine.engine import Engine, EngineIdentity, Fact
-    from plait.errors import Mistake
-    from plait.plan.case_plan import CasePlan
 
 
 @dataclass(frozen=True)

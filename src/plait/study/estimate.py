@@ -12,24 +12,20 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
 
 from plait.errors import RequestError
 from plait.files import Folder, json_of
 from plait.frames import DEFAULT_MTU
+from plait.plan.model.links import LinkDirection
+from plait.plan.model.plan import Flow, Plan
 from plait.plan.network.framing import full_segment
 from plait.seeds import trial_seed
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from plait.plan.model.links import LinkDirection
-    from plait.plan.model.plan import Flow, Plan
-    from plait.study.engines import StudyEngines
-    from plait.study.study import PlannedStudy, StudyOutcome
+from plait.study.engines import StudyEngines
+from plait.study.study import PlannedStudy, StudyOutcome
 
 MOST_TRIALS = 10_000
 """Larger studies run only if the user confirms them."""

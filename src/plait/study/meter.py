@@ -9,10 +9,8 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from plait.study.study import TrialOutcome
+from plait.study.study import TrialOutcome
 
 _LATEST = 400
 _BLOCKS = 10

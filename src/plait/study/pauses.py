@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from plait.engine.interactive import PromptedGuest
-    from plait.plan.model.plan import PauseAt, Plan
+from plait.engine.interactive import PromptedGuest
+from plait.plan.model.plan import PauseAt, Plan
 
 
 @dataclass(frozen=True)

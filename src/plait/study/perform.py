@@ -4,41 +4,34 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plait.cache import cache_root
-from plait.calibration.calibrate import calibrate, keep
+from plait.calibration.calibrate import Calibration, calibrate, keep
 from plait.dataset.agreement import measured_digest
 from plait.dataset.trial import read_trial
+from plait.engine.engine import Engine
 from plait.errors import RequestError
+from plait.plan.case_plan import CasePlan
 from plait.plan.chance import nothing_drawn
+from plait.scenario import Scenario
 from plait.scenario.vary.combinations import rows
 from plait.seeds import trial_seed
 from plait.study.engines import StudyEngines, make_engines
 from plait.study.estimate import Paces, refuse_too_many
+from plait.study.executors.executor import TrialExecutor
 from plait.study.executors.local import LocalExecutor
+from plait.study.pauses import PausedTrial
 from plait.study.preflight.engines import refuse_what_engines_lack
 from plait.study.request import describe, plan_study
 from plait.study.result_folder import add_cautions, refuse_unusable
 from plait.study.runner import Runner
+from plait.study.shard import Shard
 from plait.study.store import Store
-from plait.study.study import StudyOutcome
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-
-    from plait.calibration.calibrate import Calibration
-    from plait.engine.engine import Engine
-    from plait.plan.case_plan import CasePlan
-    from plait.scenario import Scenario
-    from plait.study.executors.executor import TrialExecutor
-    from plait.study.pauses import PausedTrial
-    from plait.study.shard import Shard
-    from plait.study.study import Observer, PlannedStudy, TrialOutcome
-
+from plait.study.study import Observer, PlannedStudy, StudyOutcome, TrialOutcome
 
 CHECK_REPEATS = 2
 """Repeats of a study without randomness: the second one shows whether the first is enough."""

@@ -6,9 +6,9 @@ import json
 import sys
 import threading
 import time
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import count
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -16,12 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from plait.analysis.failures import in_one_line
 from plait.errors import printable
 from plait.study.meter import Meter, duration
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-
-    from plait.study.study import Observer, TrialOutcome
+from plait.study.study import Observer, TrialOutcome
 
 
 @contextmanager

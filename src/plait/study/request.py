@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from plait.dataset.study_file import CaseEntry, StudyFile
 from plait.errors import RequestError
 from plait.kernel.additions import modules_by_name
 from plait.plan.case_plan import resolve_case
 from plait.plan.lint.lint import lint_cases
+from plait.scenario import Scenario
 from plait.scenario.vary.cases import expand
 from plait.seeds import trial_seed
+from plait.study.engines import StudyEngines
+from plait.study.shard import Shard
 from plait.study.study import PlannedStudy
 from plait.version import __version__
-
-if TYPE_CHECKING:
-    from plait.scenario import Scenario
-    from plait.study.engines import StudyEngines
-    from plait.study.shard import Shard
 
 
 def plan_study(

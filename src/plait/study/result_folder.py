@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from plait.calibration.calibrate import FILE as CALIBRATION
-from plait.dataset.study_file import SCHEMA
+from plait.cautions import Caution
+from plait.dataset.study_file import SCHEMA, StudyFile
 from plait.dataset.trial import TRIALS, trial_numbers
 from plait.errors import DataError, MachineError, RequestError
 from plait.files import Folder, UnfitError, json_of
 from plait.limits import remedy
 from plait.study.study import TrialKey
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from plait.cautions import Caution
-    from plait.dataset.study_file import StudyFile
 
 
 def open_result_folder(target: Path, study_file: StudyFile, keep: set[TrialKey]) -> None:

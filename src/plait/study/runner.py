@@ -12,31 +12,24 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from plait.dataset.study_file import StudyFile
 from plait.engine.recipe import shipped_file
 from plait.engine.workspace import Workspace
 from plait.errors import Ended, MachineError
-from plait.study.executors.executor import StudyWork
-from plait.study.pauses import Pauses
+from plait.plan.case_plan import CasePlan
+from plait.study.engines import StudyEngines
+from plait.study.executors.executor import StudyWork, TrialExecutor
+from plait.study.pauses import PausedTrial, Pauses
 from plait.study.result_folder import cannot_write, open_result_folder
-from plait.study.study import PlannedStudy, StudyOutcome
+from plait.study.store import Store
+from plait.study.study import Observer, PlannedStudy, StudyOutcome, TrialKey
 from plait.study.trials import Trials
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
-
-    from plait.dataset.study_file import StudyFile
-    from plait.plan.case_plan import CasePlan
-    from plait.study.engines import StudyEngines
-    from plait.study.executors.executor import TrialExecutor
-    from plait.study.pauses import PausedTrial
-    from plait.study.store import Store
-    from plait.study.study import Observer, TrialKey
 
 _LOOK_S = 0.25
 """How often the main thread looks for signals, in seconds."""

@@ -13,14 +13,11 @@ import errno
 import hashlib
 import json
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from plait.files import Folder
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MANIFEST = "manifest.json"
 _MANIFEST = TypeAdapter(dict[str, str])

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from plait.dataset.trial import trial_folder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from plait.plan.case_plan import CasePlan
-    from plait.study.shard import Shard
+from plait.plan.case_plan import CasePlan
+from plait.study.shard import Shard
 
 
 @dataclass(frozen=True)

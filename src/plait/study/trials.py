@@ -8,34 +8,28 @@ from __future__ import annotations
 
 import shutil
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 
 from plait.dataset.finished import FinishedTrials
 from plait.dataset.provenance import Provenance
 from plait.dataset.trial import trial_folder
 from plait.engine.engine import Interrupted
+from plait.engine.workspace import Workspace
 from plait.errors import DataError
 from plait.files import Folder
+from plait.plan.case_plan import CasePlan
 from plait.plan.identity import plan_bytes, trial_identity
+from plait.plan.model.plan import Plan
 from plait.seeds import trial_seed
 from plait.study.executors.execution import execute
+from plait.study.executors.executor import StudyWork
 from plait.study.executors.packed_folder import unpack
-from plait.study.executors.task import TrialTask, pack_plan
-from plait.study.study import TrialOutcome
+from plait.study.executors.task import TrialResult, TrialTask, pack_plan
+from plait.study.pauses import Pauses
+from plait.study.store import Store
+from plait.study.study import PlannedStudy, TrialKey, TrialOutcome
 from plait.version import __version__
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
-
-    from plait.engine.workspace import Workspace
-    from plait.plan.case_plan import CasePlan
-    from plait.plan.model.plan import Plan
-    from plait.study.executors.executor import StudyWork
-    from plait.study.executors.task import TrialResult
-    from plait.study.pauses import Pauses
-    from plait.study.store import Store
-    from plait.study.study import PlannedStudy, TrialKey
 
 
 class Trials:

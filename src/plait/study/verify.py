@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 from plait.analysis.metrics.programs import with_connections
 from plait.cache import cache_root
 from plait.dataset.study_file import read_study_file
 from plait.dataset.trial import read_trial, trial_folder
+from plait.engine.engine import Engine
 from plait.engine.workspace import Workspace
 from plait.errors import RequestError, ScenarioError
 from plait.explain import explain_trial
 from plait.explain.causes import remedy
 from plait.explain.changes import Suspect
 from plait.explain.effect import effect, with_effects
+from plait.explain.model import Effect, FlowExplanation, StudyExplanation, TrialExplanation
 from plait.explain.unrestricted_paths import unrestricted_paths
 from plait.results.explain import RecordedScenario
-from plait.scenario import parse
+from plait.scenario import Scenario, parse
 from plait.scenario.read.inputs import input_files
 from plait.scenario.vary.cases import expand
 from plait.scenario.vary.overrides import assign
 from plait.study.perform import Options, perform
 from plait.study.progress import silent
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from plait.engine.engine import Engine
-    from plait.explain.model import Effect, FlowExplanation, StudyExplanation, TrialExplanation
-    from plait.scenario import Scenario
 
 SEEDS = 5
 """The number of seeds; their spread shows whether an effect is significant."""

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Literal
 
 from plait.parts import Span
-from plait.traffic.job import FlowJob, Tool
-from plait.traffic.spec import Lasting, OneWay
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from plait.traffic.job import PlannedFlow
-    from plait.traffic.spec import SlotFacts
+from plait.traffic.job import FlowJob, PlannedFlow, Tool
+from plait.traffic.spec import Lasting, OneWay, SlotFacts
 
 
 class BulkSpec(OneWay, Lasting):

@@ -7,14 +7,11 @@ packet.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, Self
+from typing import ClassVar, Literal, Protocol, Self
 
 from plait.parts import Record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
 
 PATIENCE_US = 60_000_000
 """Added to the expected duration of a job before the trial ends."""

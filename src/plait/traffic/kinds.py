@@ -6,7 +6,7 @@ CONTRIBUTING.md has the list.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
@@ -17,16 +17,12 @@ from plait.traffic.page import Page, PageConnection, PageSpec
 from plait.traffic.program import Connection
 from plait.traffic.prototype import Prototype, PrototypeSpec
 from plait.traffic.request import Request, RequestSpec
+from plait.traffic.spec import FlowSpec
 from plait.traffic.stream import Stream, StreamSpec
 from plait.traffic.transfer import Transfer, TransferSpec
 from plait.traffic.udp import Udp, UdpSpec
 
-if TYPE_CHECKING:
-    from typing import Literal
-
-    from plait.traffic.spec import FlowSpec
-
-    Kind = Literal["bulk", "transfer", "stream", "request", "on_off", "page", "udp", "prototype"]
+Kind = Literal["bulk", "transfer", "stream", "request", "on_off", "page", "udp", "prototype"]
 
 SPECS: dict[Kind, type[FlowSpec]] = {
     "bulk": BulkSpec,

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
 from plait.parts import U64, Count, Span
 from plait.traffic.gaps import Gap, RandomTime
-from plait.traffic.job import PATIENCE_US, FlowJob, Tool
-from plait.traffic.spec import Lasting, OneWay
+from plait.traffic.job import PATIENCE_US, FlowJob, PlannedFlow, Tool
+from plait.traffic.spec import Lasting, OneWay, SlotFacts
 from plait.units import Rate, Size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from plait.traffic.job import PlannedFlow
-    from plait.traffic.spec import SlotFacts
-
 
 MESSAGE_BYTES = 1000
 

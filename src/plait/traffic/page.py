@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from plait.parts import Count, Whole
-from plait.traffic.job import PATIENCE_US, FlowJob, rate_bps
-from plait.traffic.spec import ConnectionSpec, RequestSize
+from plait.parts import Count, Record, Whole
+from plait.traffic.job import PATIENCE_US, FlowJob, PlannedFlow, Tool, rate_bps
+from plait.traffic.spec import ConnectionSpec, RequestSize, SlotFacts
 from plait.units import Size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from plait.parts import Record
-    from plait.traffic.job import PlannedFlow, Tool
-    from plait.traffic.spec import SlotFacts
-
 
 MAX_OBJECTS = 1000
 

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from plait.errors import FieldMistakesError
 from plait.parts import U64, Buffer, Count, Span, Whole
 from plait.traffic.gaps import Period
-from plait.traffic.job import PATIENCE_US, FlowJob, largest_rtt_us, rate_bps
-from plait.traffic.spec import Lasting
+from plait.traffic.job import PATIENCE_US, FlowJob, PlannedFlow, largest_rtt_us, rate_bps
+from plait.traffic.spec import Lasting, SlotFacts
 from plait.units import Size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.traffic.job import PlannedFlow
-    from plait.traffic.spec import SlotFacts
-
 
 Coupling = Literal["none", "lia", "olia"]
 SCHEDULERS = ("balanced", "bandit", "blest", "capped", "ecf", "minrtt", "parity", "redundant", "roundrobin")

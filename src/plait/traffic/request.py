@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from plait.parts import U64, Count, Span, Whole
 from plait.traffic.gaps import Gap, RandomTime
-from plait.traffic.job import PATIENCE_US, FlowJob, Tool, largest_rtt_us, rate_bps
-from plait.traffic.spec import ConnectionSpec, Lasting, RequestSize
+from plait.traffic.job import PATIENCE_US, FlowJob, PlannedFlow, Tool, largest_rtt_us, rate_bps
+from plait.traffic.spec import ConnectionSpec, Lasting, RequestSize, SlotFacts
 from plait.units import Size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from plait.traffic.job import PlannedFlow
-    from plait.traffic.spec import SlotFacts
 
 Loop = Literal["closed", "open"]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar, Protocol
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -20,13 +21,8 @@ from plait.parts import (
     Whole,
 )
 from plait.traffic.gaps import Period
+from plait.traffic.job import FlowJob
 from plait.units import Duration, Rate, Size, Within
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from plait.traffic.job import FlowJob
-
 
 REQUEST_LEAST = 8
 """Bytes of a request's header, which holds the size of the response, and of a packet's sequence number."""

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Literal
 
 from plait.parts import Count, Span
-from plait.traffic.job import PATIENCE_US, FlowJob, Tool
-from plait.traffic.spec import OneWay, Paced
+from plait.traffic.job import PATIENCE_US, FlowJob, PlannedFlow, Tool
+from plait.traffic.spec import OneWay, Paced, SlotFacts
 from plait.units import Size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from plait.traffic.job import PlannedFlow
-    from plait.traffic.spec import SlotFacts
 
 
 class StreamSpec(OneWay, Paced):

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, PlainSerializer, model_validator
 
 from plait.errors import FieldMistakesError
 from plait.parts import Count, Record, Span
 from plait.traffic.gaps import Period
-from plait.traffic.job import PATIENCE_US, FlowJob, Tool, rate_bps
-from plait.traffic.spec import OneWay
+from plait.traffic.job import PATIENCE_US, FlowJob, PlannedFlow, Tool, rate_bps
+from plait.traffic.spec import OneWay, SlotFacts
 from plait.units import Size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from plait.traffic.job import PlannedFlow
-    from plait.traffic.spec import SlotFacts
 
 
 def _returned(value: object) -> object:

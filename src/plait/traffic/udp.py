@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from plait.parts import Count, Micros, Span
-from plait.traffic.job import PATIENCE_US, FlowJob, Tool
-from plait.traffic.spec import REQUEST_LEAST, Paced
+from plait.parts import Count, Micros, Record, Span
+from plait.traffic.job import PATIENCE_US, FlowJob, PlannedFlow, Tool
+from plait.traffic.spec import REQUEST_LEAST, Paced, SlotFacts
 from plait.units import Size, Within
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from plait.parts import Record
-    from plait.traffic.job import PlannedFlow
-    from plait.traffic.spec import SlotFacts
-
 
 PACKET_MOST = 65_507
 """The largest payload of a UDP packet over IPv4."""

@@ -8,34 +8,28 @@ ID/C/N/subflows.csv            a table of a trial (parquet)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from plait.analysis.labels.labelled import labelled
-from plait.analysis.labels.study_labels import labels_in
+from plait.analysis.labels.study_labels import StudyLabels, labels_in
 from plait.analysis.metrics.programs import with_connections, without_control
 from plait.analysis.series import trial_series
 from plait.dataset.model import ALL_TABLES
-from plait.dataset.trial import making_sense, read_trial, trial_folder
+from plait.dataset.trial import Trial, making_sense, read_trial, trial_folder
 from plait.files import Folder, UnfitError
 from plait.report.drawing.network import coloured_paths, draw
 from plait.report.figures.kinds.over_time_chart import KINDS, Panel, chart, frame_of
 from plait.report.figures.marks import SCHEMA
 from plait.report.render.paper import PAGE_MM, fitted
-from plait.report.render.render import draw_all
+from plait.report.render.render import Drawing, draw_all
 from plait.report.render.theme import LIGHT
 from plait.results.long_table import table_content
 from plait.view.site import OpenStudy, StudySite, UnknownPageError, case_name, finish
 from plait.view.study_data import FIGURE_FILE
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.analysis.labels.study_labels import StudyLabels
-    from plait.dataset.trial import Trial
-    from plait.report.render.render import Drawing
 
 TYPES = {
     "svg": "image/svg+xml",

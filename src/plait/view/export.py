@@ -6,8 +6,10 @@ a script, which a browser would run if somebody opened the file by itself.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 from plait.analysis.labels.study_labels import labels_in
 from plait.dataset.trial import read_trial, trial_folder
@@ -22,14 +24,7 @@ from plait.results.long_table import table_content
 from plait.view.assets import ASSETS, asset, index
 from plait.view.downloads import drawing_file, study_table, trial_figures
 from plait.view.encode import data_script
-from plait.view.site import StudySite, finish, require_studies
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-    from typing import Any
-
-    from plait.view.site import OpenStudy
+from plait.view.site import OpenStudy, StudySite, finish, require_studies
 
 MARK = "plait-view.txt"
 """The file by which a folder is known to be an export, which a later export may replace."""

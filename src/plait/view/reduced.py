@@ -7,18 +7,14 @@ later visits find them in the cache of reports.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from plait.analysis.metrics.trial import Metrics
 from plait.dataset.trial import read_trial, trial_numbers
 from plait.errors import DataError
 from plait.results.reduce import TrialPlace, reduced_one
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from plait.analysis.metrics.trial import Metrics
 
 
 @dataclass(frozen=True)

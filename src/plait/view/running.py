@@ -9,7 +9,9 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -21,10 +23,6 @@ from plait.engine.virtual.guest_folder import GuestFolder
 from plait.errors import PlaitError
 from plait.files import Folder, UnfitError, json_of
 from plait.view.encode import rounded
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 MOST_RUNNING = 8
 """Running trials that are shown."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
@@ -19,12 +22,6 @@ from plait.view.encode import data_script
 from plait.view.guard import Guard, new_token
 from plait.view.peers import TABLES
 from plait.view.site import StudySite, UnknownPageError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from starlette.requests import Request
 
 LOOPBACK = "127.0.0.1"
 SCRIPT, HTML = "text/javascript; charset=utf-8", "text/html; charset=utf-8"

@@ -15,8 +15,10 @@ import hashlib
 import os
 import threading
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from plait.analysis.judge import judged_in
 from plait.analysis.labels.study_labels import labels_in
@@ -28,10 +30,6 @@ from plait.view.encode import rounded
 from plait.view.reduced import ReducedTrials
 from plait.view.running import is_running, running_trials
 from plait.view.trial_data import trial_view
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 MOST_DEPTH = 6
 MOST_FOLDERS = 20_000

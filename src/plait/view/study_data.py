@@ -11,11 +11,13 @@ import hashlib
 import json
 import re
 import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, ValidationError
@@ -23,14 +25,15 @@ from pydantic import BaseModel, ValidationError
 from plait.analysis.compare.factors import main_factor
 from plait.analysis.judge import judged_in
 from plait.analysis.labels.cases import labels
-from plait.analysis.labels.study_labels import labels_in
+from plait.analysis.labels.study_labels import StudyLabels, labels_in
 from plait.analysis.metrics.catalogue import heading_of, least_of, metric_of, title_of, unit_of
-from plait.analysis.model import Summary
+from plait.analysis.model import CaseSummary, Statistics, Summary
 from plait.analysis.statistics.intervals import describe
 from plait.analysis.wording import short_name, value_words
 from plait.cache import ContentCache
 from plait.cautions import ranked
 from plait.dataset.provenance import explain
+from plait.dataset.study_file import CaseEntry, StudyFile
 from plait.dataset.trial import making_sense
 from plait.errors import DataError
 from plait.files import MOST_BYTES, Folder
@@ -41,15 +44,7 @@ from plait.report.table import metric_order
 from plait.scenario.vary.text import strata
 from plait.version import __version__
 from plait.view.encode import rounded_column
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from plait.analysis.labels.study_labels import StudyLabels
-    from plait.analysis.model import CaseSummary, Statistics
-    from plait.dataset.study_file import CaseEntry, StudyFile
-    from plait.view.reduced import ReducedTrials
+from plait.view.reduced import ReducedTrials
 
 SUMMARY_BYTES = 4 << 20
 """Headlines are made of summaries up to this size when studies are listed."""

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 from plait.analysis.gaps import collected, part
 from plait.analysis.judge import judged_in
 from plait.analysis.labels.labelled import labelled
-from plait.analysis.labels.study_labels import labels_in
+from plait.analysis.labels.study_labels import StudyLabels, labels_in
 from plait.analysis.metrics.ideal import ideal_goodput_bps
 from plait.analysis.metrics.programs import with_connections, without_control
 from plait.analysis.metrics.trial import trial_metrics
-from plait.analysis.series import TrialSeries, trial_series
+from plait.analysis.series import Points, TrialSeries, trial_series
 from plait.analysis.values import show
 from plait.analysis.wording import MISSING, rate, seconds, size
-from plait.dataset.trial import making_sense, read_trial, trial_folder
+from plait.dataset.study_file import StudyFile
+from plait.dataset.trial import Trial, making_sense, read_trial, trial_folder
 from plait.explain import explain_trial
 from plait.explain.causes import CAUSES
+from plait.explain.model import FlowExplanation
 from plait.explain.unrestricted_paths import unrestricted_paths_of_case
+from plait.plan.model.plan import Plan
 from plait.report.drawing.link_labels import LinkLabels
 from plait.report.drawing.network import coloured_paths, draw
 from plait.report.page.sections import share_view
@@ -28,19 +34,6 @@ from plait.report.render.theme import LIGHT, PATHS
 from plait.traffic.kinds import GREEDY
 from plait.view.encode import rounded
 from plait.view.study_data import metric_view, ordered_metrics
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    import polars as pl
-
-    from plait.analysis.labels.study_labels import StudyLabels
-    from plait.analysis.series import Points
-    from plait.dataset.study_file import StudyFile
-    from plait.dataset.trial import Trial
-    from plait.explain.model import FlowExplanation
-    from plait.plan.model.plan import Plan
 
 MOST_EVENTS = 20_000
 MOST_LINKS = 400

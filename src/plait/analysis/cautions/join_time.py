@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from plait.plan.model.plan import Flow, Path
+from plait.plan.model.plan import Flow, Path
 
 JOIN_ROUND_TRIPS = 3
 """A further subflow sends data after this many round trips of its own path: ARP, MP_JOIN's SYN, ACK and fourth ACK."""

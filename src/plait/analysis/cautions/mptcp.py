@@ -7,25 +7,22 @@ node: plait attributes them to a flow only if no other MPTCP flow uses the node,
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_interface, ip_network
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from plait.analysis.cautions.join_time import had_time_to_join
 from plait.analysis.metrics.programs import is_control
+from plait.plan.model.plan import Flow, Plan
 from plait.traffic.program import Connection
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from plait.plan.model.plan import Flow, Plan
-
-    Tables = Mapping[str, pl.DataFrame]
-    Counters = Mapping[tuple[str, str], int]
-    Event = Mapping[str, Any]
-    """A row of the table `events`."""
+Tables = Mapping[str, pl.DataFrame]
+Counters = Mapping[tuple[str, str], int]
+Event = Mapping[str, Any]
+"""A row of the table `events`."""
 
 FALLBACK_REASONS = {
     "MPCapableFallbackSYNACK": "the SYN/ACK came without MP_CAPABLE",

@@ -5,7 +5,10 @@ Each trial gives observations; a study turns those that recur into one caution p
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
 
 from plait.analysis.by_flow import DividedTables, sender_subflows
 from plait.analysis.cautions.join_time import had_time_to_join
@@ -13,14 +16,8 @@ from plait.analysis.cautions.mptcp import Observation, findings
 from plait.analysis.gaps import part
 from plait.analysis.metrics.trial import SYN_AND_FIN
 from plait.cautions import TRIALS_DISTURBED, Caution
+from plait.plan.model.plan import Flow, Plan
 from plait.traffic.kinds import GREEDY
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import polars as pl
-
-    from plait.plan.model.plan import Flow, Plan
 
 REMEDIES = {
     "FLOW_FAILED": "its figures are missing, not zero; look at the trial's events and logs",

@@ -5,25 +5,20 @@ The best case of each judged metric in each network has beside it the cases that
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from plait.analysis.compare.factors import PLAIN, by_stratum, main_factor, other_settings
+from plait.analysis.compare.factors import PLAIN, Design, by_stratum, main_factor, other_settings
 from plait.analysis.judge import margin_of
 from plait.analysis.labels.cases import labels
 from plait.analysis.metrics.catalogue import compared_metric
 from plait.analysis.model import Comparison, Leader
-from plait.analysis.statistics.differences import direction, fields_of, paired
+from plait.analysis.rows import CaseRows
+from plait.analysis.statistics.differences import Compared, direction, fields_of, paired
 from plait.analysis.statistics.tests import ALPHA, holm
 from plait.analysis.values import show
 from plait.analysis.wording import change, change_interval, times, within
 from plait.metrics import COMPARED
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from plait.analysis.compare.factors import Design
-    from plait.analysis.rows import CaseRows
-    from plait.analysis.statistics.differences import Compared
 
 
 def compare(

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import polars as pl
 
 from plait.analysis.by_flow import rows_of
 from plait.parts import Part
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import polars as pl
-
-    from plait.plan.model.plan import Flow, Plan
+from plait.plan.model.plan import Flow, Plan
 
 _SEGMENTS = 4
 """Differences of fewer full segments are a matter of the moment of the sample."""

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
 
-from plait.analysis.compare.factors import PLAIN, by_stratum, factor_names, joined_factors, network_words
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.analysis.compare.factors import (
+    PLAIN,
+    Design,
+    by_stratum,
+    factor_names,
+    joined_factors,
+    network_words,
+)
 from plait.analysis.judge import margin_of
 from plait.analysis.metrics.catalogue import compared_metric
 from plait.analysis.model import FactorEffect, LevelMean
+from plait.analysis.rows import CaseRows
 from plait.analysis.statistics.differences import direction, paired
 from plait.analysis.statistics.factorial import SIGN_FLIP_ANOVA, effect_tests
 from plait.analysis.statistics.intervals import describe
 from plait.analysis.statistics.tests import ALPHA, holm
 from plait.analysis.values import show, span
 from plait.analysis.wording import change, significant, within
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from plait.analysis.compare.factors import Design
-    from plait.analysis.rows import CaseRows
 
 MOST_FACTORS = 6
 OVERWHELMING = 1000.0

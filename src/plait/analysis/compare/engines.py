@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
 
 from plait.analysis.model import Estimate
+from plait.analysis.rows import CaseRows
 from plait.analysis.statistics.differences import paired
 from plait.analysis.statistics.intervals import describe
 from plait.parts import Part
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from plait.analysis.rows import CaseRows
 
 SETTING = "engine"
 _METRICS = ("goodput_bps", "completion_s", "rtt_median_us")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from plait.analysis.wording import MISSING, short_name, value_words
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 
 class HasSettings(Protocol):

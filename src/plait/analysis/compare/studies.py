@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import json
 import statistics
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from plait.analysis.compare.factors import PLAIN, stratum
+from plait.analysis.compare.factors import PLAIN, Design, stratum
 from plait.analysis.compare.studies_wording import sentence, summing_up
 from plait.analysis.judge import margin_of
 from plait.analysis.labels.cases import labels
 from plait.analysis.metrics.catalogue import compared_metric
-from plait.analysis.model import CaseComparison, CaseTrials, StudiesComparison
-from plait.analysis.statistics.differences import direction, fields_of, paired, unpaired
+from plait.analysis.model import CaseComparison, CaseTrials, StudiesComparison, Verdict
+from plait.analysis.rows import CaseRows
+from plait.analysis.statistics.differences import Compared, direction, fields_of, paired, unpaired
 from plait.analysis.statistics.tests import holm
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.analysis.compare.factors import Design
-    from plait.analysis.model import Verdict
-    from plait.analysis.rows import CaseRows
-    from plait.analysis.statistics.differences import Compared
 
 
 def compare_studies(

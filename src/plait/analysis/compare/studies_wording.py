@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from plait.analysis.metrics.catalogue import compared_metric
+from plait.analysis.model import CaseComparison
 from plait.analysis.statistics.tests import ALPHA
 from plait.analysis.values import show
 from plait.analysis.wording import change, change_interval, number_word, within
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.analysis.model import CaseComparison
 
 _COUNTED = {
     "not measured": "with fewer measured trials",

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from plait.analysis.compare.cases import compare, leaders
 from plait.analysis.compare.effects import effects
-from plait.analysis.compare.factors import PLAIN
+from plait.analysis.compare.factors import PLAIN, Design
 from plait.analysis.gaps import part
 from plait.analysis.labels.study_labels import StudyLabels
 from plait.analysis.metrics.catalogue import judged_metrics, least_of, mean
 from plait.analysis.model import CaseSummary, Statistics, Summary
 from plait.analysis.published import Published
+from plait.analysis.rows import CaseRows
 from plait.analysis.statistics.intervals import describe
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.analysis.compare.factors import Design
-    from plait.analysis.rows import CaseRows
 
 
 def summarise(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from plait.analysis.wording import short_name, value_words
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 LONGEST_VALUE = 28
 SPEAKING = ("transport", "scheduler", "congestion_control", "engine", "path_manager")

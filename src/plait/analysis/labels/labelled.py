@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from plait.plan.model.links import ChangeLink
+from plait.analysis.labels.study_labels import StudyLabels
+from plait.plan.model.links import ChangeLink, LinkDirection
+from plait.plan.model.plan import Event, Flow, Path, Plan
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from plait.analysis.labels.study_labels import StudyLabels
-    from plait.plan.model.links import LinkDirection
-    from plait.plan.model.plan import Event, Flow, Path, Plan
-
-    Tables = Mapping[str, pl.DataFrame]
+Tables = Mapping[str, pl.DataFrame]
 
 _COLUMNS = {"links": ("link",), "events": ("node",), "flows": ("name",)}
 """Columns that name links, their directions, or flows."""

@@ -5,14 +5,12 @@ Names stay the identity: data columns, options and summary.json have names. Ever
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterable, Mapping
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from plait.label_text import label_problem
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 ARROW = "->"
 ByName = Annotated[dict[str, str], Field(exclude_if=lambda labels: not labels)]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from plait.analysis.labels.study_labels import StudyLabels
+from plait.analysis.model import CaseSummary, Summary
 from plait.analysis.wording import (
     MISSING,
     count,
@@ -18,12 +20,6 @@ from plait.analysis.wording import (
     size,
 )
 from plait.metrics import CATALOGUE, COMPARED, Metric
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from plait.analysis.labels.study_labels import StudyLabels
-    from plait.analysis.model import CaseSummary, Summary
 
 
 @dataclass(frozen=True)

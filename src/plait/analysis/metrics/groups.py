@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from plait.plan.model.plan import Flow, Plan
+from plait.plan.model.plan import Flow, Plan
 
 MEAN = ".mean_goodput_bps"
 STEADY = ".mean_steady_goodput_bps"

@@ -23,14 +23,10 @@ R1 >= R2 min(R1 + R2, R2 / (1 - c)).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from plait.plan.model.plan import Flow, Plan
 from plait.plan.network.framing import full_segment
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.plan.model.plan import Flow, Plan
 
 SCHEDULER, EXTRA = "net/mptcp/scheduler", "net/mptcp_capped/e_permille"
 

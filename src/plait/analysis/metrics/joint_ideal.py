@@ -13,15 +13,11 @@ over two links that two others have to themselves gets nothing in it. A max-min 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from plait.analysis.metrics.ideal import payload_ratio
-
-if TYPE_CHECKING:
-    from scipy.sparse import coo_array  # type: ignore[import-untyped]  # scipy ships no types
-
-    from plait.plan.model.links import LinkDirection
-    from plait.plan.model.plan import Flow, Plan
+from plait.plan.model.links import LinkDirection
+from plait.plan.model.plan import Flow, Plan
 
 LARGEST = 100_000
 """The largest number of variables: solving for more would take longer than a trial."""
@@ -124,9 +120,9 @@ class _Programme:
             self.balance.append((self.nodes.setdefault((flow.id, node), len(self.nodes)), column, factor))
         return column
 
-    def matrix(self, entries: list[tuple[int, int, float]], height: int) -> coo_array:
+    def matrix(self, entries: list[tuple[int, int, float]], height: int) -> Any:
         """Return the sparse matrix of `entries` (row, column, factor) with `height` rows."""
-        from scipy.sparse import coo_array
+        from scipy.sparse import coo_array  # type: ignore[import-untyped]  # scipy ships no types
 
         rows, columns, factors = zip(*entries, strict=True) if entries else ((), (), ())
         return coo_array((factors, (rows, columns)), shape=(height, len(self.costs)))

@@ -6,18 +6,14 @@ percentiles of the others would be too low.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
 from plait.metrics import nearest_rank
+from plait.plan.model.plan import Flow, Plan
 from plait.traffic.kinds import JOBS
 from plait.traffic.page import Page
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from plait.plan.model.plan import Flow, Plan
 
 Metrics = dict[str, float | None]
 Messages = dict[int, pl.DataFrame]

@@ -6,20 +6,15 @@ Everything is computed from samples; `docs/reference/results.md` has the formula
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
-from plait.analysis.by_flow import columns_of
+import polars as pl
+
+from plait.analysis.by_flow import SideColumns, columns_of
 from plait.analysis.metrics.users import foreground
 from plait.analysis.translation import path_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    import polars as pl
-
-    from plait.analysis.by_flow import SideColumns
-    from plait.plan.model.plan import Flow, Plan
+from plait.plan.model.plan import Flow, Plan
 
 Metrics = dict[str, float | None]
 Counts = dict[str, list[int]]

@@ -6,20 +6,16 @@ that their demand is unknown: they are no measure of the links.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
 
 from plait.analysis.gaps import part
 from plait.analysis.metrics.users import goodput_bps
 from plait.analysis.translation import with_translation
-from plait.plan.model.plan import Flow, Path, Side
+from plait.plan.model.plan import Flow, Path, Peers, Plan, Side
 from plait.traffic.program import Connection
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import polars as pl
-
-    from plait.plan.model.plan import Peers, Plan
 
 Row = dict[str, Any]
 SMALL = 0.01

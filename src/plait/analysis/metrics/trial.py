@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import polars as pl
 
-from plait.analysis.by_flow import DividedTables, columns_of, sender_subflows
+from plait.analysis.by_flow import DividedTables, SenderSubflow, columns_of, sender_subflows
 from plait.analysis.gaps import part
 from plait.analysis.metrics.groups import group_metrics
 from plait.analysis.metrics.ideal import capped_goodput_bps, ideal_goodput_bps, single_path_goodputs_bps
@@ -23,14 +23,9 @@ from plait.analysis.metrics.windows import second_subflow_s, steady_goodput_bps
 from plait.analysis.queueing import queue_metrics
 from plait.analysis.translation import path_name
 from plait.metrics import CATALOGUE, TrialData
+from plait.plan.model.plan import Flow, Plan
 from plait.traffic.kinds import COMPLETED, GREEDY
 from plait.traffic.program import Connection
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from plait.analysis.by_flow import SenderSubflow
-    from plait.plan.model.plan import Flow, Plan
 
 Metrics = dict[str, float | None]
 

@@ -5,14 +5,10 @@ Goodput is that of all of them over the time in which any is active: what goes o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
+from plait.plan.model.plan import Flow, Plan
 from plait.traffic.page import PageConnection
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from plait.plan.model.plan import Flow, Plan
 
 
 def foreground(plan: Plan) -> list[Flow]:

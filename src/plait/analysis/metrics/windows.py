@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import polars as pl
 
 from plait.analysis.by_flow import columns_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.plan.model.plan import Flow, Measure
-
+from plait.plan.model.plan import Flow, Measure
 
 Rows = Mapping[int, Mapping[str, object]]
 Span = tuple[int, int]

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from plait.analysis.statistics.resampling import RESAMPLES, resampled_means
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
 
 FEWEST = 8
 """Values from which on a shape can be judged at all."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from plait.analysis.model import Estimate
 from plait.analysis.statistics.bootstrap import bootstrap_of_means, bootstrap_of_ratio, skewed
@@ -24,9 +25,6 @@ from plait.analysis.statistics.tests import (
     t_quantile,
     t_two_sided,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 Direction = Literal["more", "less", "same", "unclear"]
 _NO_SPREAD = 1e-12

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from plait.analysis.statistics.bootstrap import skewed
 from plait.analysis.statistics.resampling import sign_flip_p
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+Array = NDArray[np.float64]
 
 REPEATED_ANOVA = "repeated-measures ANOVA"
 SIGN_FLIP_ANOVA = "sign-flip test of the ANOVA's contrasts"

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 import statistics
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from plait.analysis.model import Statistics
 from plait.analysis.statistics.bootstrap import bootstrap_of_means, skewed
 from plait.analysis.statistics.tests import t_quantile
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def describe(values: Sequence[float | None], least: float | None = None) -> Statistics:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from plait.analysis.rows import CaseRows
 from plait.analysis.statistics.intervals import describe
 from plait.metrics import COMPARED
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.analysis.rows import CaseRows
 
 
 @dataclass(frozen=True)

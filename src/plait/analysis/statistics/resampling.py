@@ -5,14 +5,11 @@ Studies test many metrics over one number of trials, so what was drawn for a sma
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import numpy as np
-    from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import NDArray
 
 SEED = 8684
 RESAMPLES = 4000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-import typer  # noqa: TC002 - typer reads the annotations
+import typer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,24 +14,19 @@ import contextlib
 import os
 import select
 import subprocess
+import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from plait.engine.engine import Interrupted
+from plait.engine.engine import Interrupted, Job
 from plait.errors import MachineError, TrialError, printable
 from plait.files import Folder
 from plait.limits import remedy
 from plait.plan.identity import plan_bytes
 from plait.plan.links.chain import with_chains
-
-if TYPE_CHECKING:
-    import threading
-    from pathlib import Path
-
-    from plait.engine.engine import Job
 
 HEARTBEAT_S = 15
 """The agent ends itself this long after the last heartbeat, for example when plait is stopped with Ctrl-Z."""

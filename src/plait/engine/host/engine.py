@@ -9,27 +9,21 @@ from __future__ import annotations
 import hashlib
 import platform
 import shutil
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plait.binaries import AGENT
 from plait.engine import inventory
-from plait.engine.engine import EngineIdentity, Job
+from plait.engine.engine import Clock, Engine, EngineIdentity, Job
 from plait.engine.host import agent, fidelity, settings
 from plait.engine.host.probe import Prober, features_of, veth_flow, veth_plan
-from plait.engine.support import lacking
+from plait.engine.inventory import Inventory, Setting
+from plait.engine.request import EngineRequest
+from plait.engine.support import Feature, Unsupported, lacking
 from plait.engine.virtual.boot_inputs import EMPTY_PLAN
 from plait.errors import MachineError, TrialError, shell_command
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from plait.engine.engine import Clock, Engine
-    from plait.engine.inventory import Inventory, Setting
-    from plait.engine.request import EngineRequest
-    from plait.engine.support import Feature, Unsupported
-    from plait.plan.model.plan import LinksAs, Plan
+from plait.plan.model.plan import LinksAs, Plan
 
 LACKS: Mapping[Feature, str] = {
     "traces": "has no queue that replays a trace, because that queue is a module of plait's kernel",

@@ -8,19 +8,15 @@ stays in the result folder, and the study's means leave it out, with the reason.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from plait.engine.engine import Fact
 from plait.errors import TrialError, printable
 from plait.files import Folder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from plait.engine.engine import Fact
 
 FILE = "fidelity.json"
 _MOST_BYTES = 65_536

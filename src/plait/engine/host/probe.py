@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import platform
 import tempfile
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plait.engine.engine import Job
 from plait.engine.host import agent
@@ -20,9 +20,6 @@ from plait.plan.model.links import VethEnd
 from plait.plan.model.plan import Bridge, Flow, Ifb, Machine, Namespace, Network, Plan, Redirect, Side, Veth
 from plait.plan.model.qdiscs import Bfifo, Codel, FqCodel, Netem, Pfifo, Qdisc, Tbf
 from plait.traffic.bulk import Bulk
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 NAMESPACES, MPTCP, REDIRECT, BRIDGE, IFB = "namespaces", "MPTCP", "mirred and matchall", "bridge", "ifb"
 _LIMIT_S = 30.0

@@ -10,18 +10,14 @@ import contextlib
 import fcntl
 import os
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plait.cache import cache_root
 from plait.errors import MachineError
+from plait.plan.model.plan import Plan
 from plait.plan.network.sysctls import ALLOWED_CONGESTION_CONTROL
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.plan.model.plan import Plan
 
 _PROC = Path("/proc/sys")
 _PAGE = 4096

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from plait.engine.host_view import HostView
 from plait.engine.virtual.initramfs import ArchiveEntry
 from plait.plan.traffic.programs import PRIVATE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from plait.engine.host_view import HostView
 
 PLACE = "host"
 """The folder of the archive with the files (`ROOT` of agent/src/program/root.rs)."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.engine.machine.host_files import HostFiles
+from plait.engine.machine.host_files import HostFiles
 
 _USUAL_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
 _CONFIGURATION = "/etc/ld.so.conf"

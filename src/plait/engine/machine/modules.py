@@ -11,16 +11,13 @@ import lzma
 import re
 import subprocess
 import zlib
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
 
 from plait.errors import MachineError
 from plait.plan.links.chain import with_chains
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
-
-    from plait.plan.model.plan import Plan
+from plait.plan.model.plan import Plan
 
 _PORTS = ("virtio_pci", "virtio_console")
 """The modules that open the ports through which the agent answers."""

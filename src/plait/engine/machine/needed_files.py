@@ -10,18 +10,14 @@ from __future__ import annotations
 import ast
 import re
 import shutil
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from plait.engine.host_view import HostView
 from plait.engine.machine.host_files import HostFiles, mounts_of_the_kernel
 from plait.engine.machine.libraries import Libraries
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from plait.engine.host_view import HostView
-    from plait.plan.model.programs import Program
+from plait.plan.model.programs import Program
 
 _USUAL = """
 /etc/group /etc/host.conf /etc/ld.so.cache /etc/localtime /etc/nsswitch.conf /etc/passwd /etc/protocols /etc/services

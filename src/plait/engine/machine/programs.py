@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from plait.engine.host_view import view_for_programs
 from plait.engine.machine.host_files import MAX_BYTES, MAX_FILES, HostFiles, TooManyFilesError
 from plait.engine.machine.needed_files import NeededFiles
 from plait.engine.support import Unsupported, Use
 from plait.engine.virtual.initramfs import pack
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from plait.plan.model.plan import Plan
-    from plait.plan.model.programs import Program
+from plait.plan.model.plan import Plan
+from plait.plan.model.programs import Program
 
 _MPTCP_SINCE = (6, 6)
 """Linux can since then change the protocol of a socket that a program asks for (agent/src/program/transport.rs)."""

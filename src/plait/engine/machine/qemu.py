@@ -12,17 +12,14 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plait.cache import cache_root
 from plait.errors import MachineError, shell_command
 from plait.files import Folder
 from plait.kernel.unpack import file_sha256
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PROGRAM, PACKAGE = "qemu-system-x86_64", "qemu-system-x86"
 FOLDER = "emulator"

@@ -16,12 +16,13 @@ import os
 import re
 import stat
 import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plait.binaries import AGENT
 from plait.engine import inventory
-from plait.engine.engine import EngineIdentity, Job
+from plait.engine.engine import Clock, Engine, EngineIdentity, Job
+from plait.engine.inventory import Inventory, Setting
 from plait.engine.machine.modules import ModuleFile, ModuleTree, wanted_modules
 from plait.engine.machine.programs import ProgramFiles, files_of, no_mptcp
 from plait.engine.machine.qemu import (
@@ -29,11 +30,12 @@ from plait.engine.machine.qemu import (
     IMAGE,
     RESULTS,
     ROOT,
+    Emulator,
     command_line,
     find_emulator,
 )
-from plait.engine.request import DEFAULT_POLICY, Policy
-from plait.engine.support import lacking
+from plait.engine.request import DEFAULT_POLICY, EngineRequest, Policy
+from plait.engine.support import Feature, Unsupported, lacking
 from plait.engine.virtual.boot_inputs import EMPTY_PLAN, initramfs_of
 from plait.engine.virtual.containment import GUEST, MAX_ENTRIES, Sandbox
 from plait.engine.virtual.guest_folder import GuestFolder
@@ -45,21 +47,11 @@ from plait.errors import TrialError
 from plait.files import Folder
 from plait.kernel import built_by_default, stock
 from plait.kernel.recipe import DEFAULT_SERIES
+from plait.kernel.stock import StockKernel
 from plait.plan.identity import plan_bytes
 from plait.plan.links.chain import METHOD, with_chains
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from plait.engine.engine import Clock, Engine
-    from plait.engine.inventory import Inventory, Setting
-    from plait.engine.machine.qemu import Emulator
-    from plait.engine.request import EngineRequest
-    from plait.engine.support import Feature, Unsupported
-    from plait.kernel.stock import StockKernel
-    from plait.plan.model.plan import LinksAs, Plan
-    from plait.plan.model.programs import Program
-
+from plait.plan.model.plan import LinksAs, Plan
+from plait.plan.model.programs import Program
 
 LACKS: Mapping[Feature, str] = {
     "traces": "has a stock kernel, without the queue that replays traces (plait_trace)",

@@ -5,15 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import subprocess
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 from plait.errors import TrialError, printable
-
-if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Callable, Iterator
 
 MAX_LINE = 4096
 _CHUNK = 1 << 16

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from plait.engine.remote.mapping import Mapping
-    from plait.plan.model.plan import Plan
+from plait.engine.remote.mapping import Mapping
+from plait.plan.model.plan import Plan
 
 _ALLOWED = re.compile(r"net/(mptcp|ipv4/tcp_)[a-z0-9_/]*", re.ASCII)
 _VALUE = re.compile(r"[A-Za-z0-9_. \t-]{1,100}", re.ASCII)

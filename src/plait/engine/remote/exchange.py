@@ -6,21 +6,17 @@ import contextlib
 import json
 import math
 import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from plait.engine.remote.answers import whole_number
 from plait.engine.remote.clocks import Offset, Zero, best, offset
 from plait.engine.remote.merge import FETCHED
+from plait.engine.remote.ssh import HostSession
 from plait.errors import TrialError, printable
 from plait.plan.identity import plan_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
-
-    from plait.engine.remote.ssh import HostSession
-    from plait.plan.model.plan import Plan
+from plait.plan.model.plan import Plan
 
 HEARTBEAT_S = 15
 """How long an agent waits for a sign of plait before it ends itself."""

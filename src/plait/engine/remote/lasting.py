@@ -9,20 +9,17 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from plait.binaries import AGENT
 from plait.engine.remote.ssh import THIS_MACHINE, Connections, HostSession
 from plait.errors import MachineError, RequestError, TrialError, shell_command
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from plait.hosts.model import HostsFile
+from plait.hosts.model import HostsFile
 
 _NAME = re.compile(r"net[./](mptcp[./]|ipv4[./]tcp_|core[./](rmem|wmem)_(max|default)$)[a-z0-9_]*", re.ASCII)
 _VALUE = re.compile(r"[A-Za-z0-9_. \t-]{1,100}", re.ASCII)

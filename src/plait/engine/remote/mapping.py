@@ -14,14 +14,11 @@ import secrets
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from itertools import chain
-from typing import TYPE_CHECKING
 
+from plait.hosts.model import HostsFile
 from plait.plan.model.monitors import Monitors
 from plait.plan.model.plan import Flow, Machine, Namespace, Network, Plan, Side
 from plait.traffic.page import PageConnection
-
-if TYPE_CHECKING:
-    from plait.hosts.model import HostsFile
 
 Pair = tuple[str, str]
 """The addresses of client and server."""

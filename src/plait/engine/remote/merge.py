@@ -7,23 +7,18 @@ ended, those of the client when it began.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from collections.abc import Mapping as Map
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import polars as pl
 
 from plait.dataset.convert import read_stream
 from plait.dataset.model import ALL_TABLES, TABLES
-from plait.engine.remote.mapping import flows_of
+from plait.engine.remote.mapping import Mapping, Pair, flows_of
 from plait.files import Folder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from collections.abc import Mapping as Map
-    from pathlib import Path
-
-    from plait.engine.remote.mapping import Mapping, Pair
-    from plait.plan.model.plan import Flow, Plan
+from plait.plan.model.plan import Flow, Plan
 
 FETCHED = (*TABLES, "messages", "counter_series")
 """The tables that a host may have."""

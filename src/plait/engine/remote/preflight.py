@@ -5,21 +5,16 @@ This sends nothing over the lines; `probe` does.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from collections.abc import Mapping as Map
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from plait.engine.remote.answers import whole_number
 from plait.engine.remote.configure import planned_endpoints, planned_sysctls
-from plait.engine.remote.mapping import flows_of, nodes_of
+from plait.engine.remote.mapping import Mapping, flows_of, nodes_of
+from plait.engine.remote.ssh import HostSession
 from plait.errors import shell_command
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from collections.abc import Mapping as Map
-
-    from plait.engine.remote.mapping import Mapping
-    from plait.engine.remote.ssh import HostSession
-    from plait.plan.model.plan import Flow, Plan
+from plait.plan.model.plan import Flow, Plan
 
 _MEMORY_KIB = 64 << 10
 """Memory for an agent and its sockets."""

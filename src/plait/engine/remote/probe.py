@@ -7,26 +7,21 @@ one shows whether MPTCP opens a subflow on every pair.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from plait.engine.remote.configure import planned_endpoints
-from plait.engine.remote.mapping import planned_pairs
+from plait.engine.remote.mapping import Mapping as RealMapping
+from plait.engine.remote.mapping import Pair, planned_pairs
 from plait.engine.remote.preflight import real_pairs
 from plait.plan.model.monitors import Monitors
+from plait.plan.model.plan import Flow, Plan
 from plait.traffic.gaps import Gap
 from plait.traffic.request import Request
 from plait.traffic.stream import Stream
 from plait.traffic.udp import Udp
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    import polars as pl
-
-    from plait.engine.remote.mapping import Mapping as RealMapping
-    from plait.engine.remote.mapping import Pair
-    from plait.plan.model.plan import Flow, Plan
 
 PROBE_US = 5_000_000
 """How long hosts have to connect, and to exchange a few bytes."""

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import polars as pl
 
 from plait.errors import TrialError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from plait.hosts.model import Limits
-    from plait.plan.model.plan import Plan
+from plait.hosts.model import Limits
+from plait.plan.model.plan import Plan
 
 _RAISE = "raise limits.{limit} in the hosts file if your lines can bear it"
 

@@ -13,11 +13,13 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from plait.engine.remote.answers import (
     endpoints_in,
@@ -29,10 +31,6 @@ from plait.engine.remote.answers import (
 from plait.engine.remote.channel import Channel, LastWords, StoppedError
 from plait.errors import MachineError, TrialError
 from plait.files import Folder
-
-if TYPE_CHECKING:
-    import threading
-    from collections.abc import Callable, Iterable
 
 THIS_MACHINE = "this machine"
 """The destination for a keeper here, without ssh; no destination of ssh has a space."""

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from collections.abc import Mapping as Map
 
-from plait.engine.support import Unsupported, Use, lacking
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from collections.abc import Mapping as Map
-
-    from plait.engine.remote.mapping import Mapping
-    from plait.engine.support import Feature
-    from plait.plan.model.plan import Flow, Plan
+from plait.engine.remote.mapping import Mapping
+from plait.engine.support import Feature, Unsupported, Use, lacking
+from plait.plan.model.plan import Flow, Plan
 
 _NO_NETWORK = "builds no network: links and nodes are what they are"
 _NO_ROOT = "changes nothing on real hosts that needs root"

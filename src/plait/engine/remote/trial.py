@@ -9,46 +9,40 @@ from __future__ import annotations
 import gzip
 import json
 import tempfile
+import threading
 import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from plait.binaries import AGENT
-from plait.engine.engine import Clock, EngineIdentity, Interrupted
+from plait.engine.engine import Clock, EngineIdentity, Interrupted, Job
+from plait.engine.inventory import Inventory, Setting
 from plait.engine.remote import merge
 from plait.engine.remote.channel import StoppedError
+from plait.engine.remote.clocks import Zero
 from plait.engine.remote.configure import planned_sysctls, wanted
 from plait.engine.remote.exchange import Exchange, longest_status
+from plait.engine.remote.mapping import Mapping as RealAddresses
 from plait.engine.remote.mapping import mapping, nodes_of, plan_of
 from plait.engine.remote.preflight import Check
+from plait.engine.remote.probe import LineProbe, unconnected
 from plait.engine.remote.probe import probes as probes_for
 from plait.engine.remote.probe import problems as blocked
-from plait.engine.remote.probe import unconnected
 from plait.engine.remote.spent import Spent
 from plait.engine.remote.ssh import Connections, HostSession
 from plait.engine.remote.support import features, missing, sockets
+from plait.engine.request import EngineRequest
+from plait.engine.support import Unsupported
 from plait.errors import MachineError, RequestError, TrialError
 from plait.files import Folder
+from plait.hosts.model import HostsFile
 from plait.hosts.read import read_hosts
 from plait.plan.identity import plan_bytes
-
-if TYPE_CHECKING:
-    import threading
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    import polars as pl
-
-    from plait.engine.engine import Job
-    from plait.engine.inventory import Inventory, Setting
-    from plait.engine.remote.clocks import Zero
-    from plait.engine.remote.mapping import Mapping as RealAddresses
-    from plait.engine.remote.probe import LineProbe
-    from plait.engine.request import EngineRequest
-    from plait.engine.support import Unsupported
-    from plait.hosts.model import HostsFile
-    from plait.plan.model.plan import LinksAs, Plan
+from plait.plan.model.plan import LinksAs, Plan
 
 
 class RemoteEngine:

@@ -8,25 +8,19 @@ guest's memory.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from plait.cache import cache_root
 from plait.engine import inventory
 from plait.engine.virtual import initramfs
 from plait.errors import MachineError, RequestError, TrialError
 from plait.files import Folder
-from plait.kernel import additions
-from plait.plan.model.plan import Machine, Network, Plan
+from plait.kernel import Kernel, additions
+from plait.plan.model.plan import Machine, Module, Network, Plan
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from plait.kernel import Kernel
-    from plait.plan.model.plan import Module
-
-    BuildModule = Callable[[Module], Path]
+BuildModule = Callable[[Module], Path]
 
 EPOCH_NS = 1_700_000_000_000_000_000
 """The date of every guest at boot: 2023-11-14."""

@@ -8,19 +8,13 @@ layer but Landlock is present, or with `--unconfined`.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plait.binaries import CONTAIN
-from plait.engine.host_view import state_folders
-from plait.engine.request import DEFAULT_POLICY
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from plait.engine.host_view import HostView
-    from plait.engine.request import Policy
+from plait.engine.host_view import HostView, state_folders
+from plait.engine.request import DEFAULT_POLICY, Policy
 
 LAYERS = {
     "user_namespace": "root in the guest's process would be root of this machine",

@@ -10,11 +10,8 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+from collections.abc import Iterator
+from pathlib import Path
 
 _CALL = r"(?P<call>(?P<name>[\w.]+)\+0x(?P<offset>[0-9a-f]+)/0x[0-9a-f]+)(?: \[(?P<module>\w+)\])?"
 _FAULT = re.compile(rf"RIP: [0-9a-f]+:{_CALL}")

@@ -18,22 +18,18 @@ import sys
 import termios
 import time
 import tty
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from plait.engine.host_view import HostView
 from plait.engine.interactive import END, STDERR, STDOUT, ProgramEnd, TerminalSize
 from plait.engine.packages import install_hint
 from plait.engine.virtual.crash import ran_out_of_memory
+from plait.engine.virtual.session import Session
 from plait.engine.virtual.watch import Standstill, virtual_us, waited_s
 from plait.errors import TrialError
 from plait.files import Folder
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from plait.engine.host_view import HostView
-    from plait.engine.virtual.session import Session
 
 RUN = 1
 """The number of the program in orders and frames."""

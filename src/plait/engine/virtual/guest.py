@@ -15,17 +15,15 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from plait.engine.virtual.containment import GUEST, LAYERS, Sandbox, layer_title, program
 from plait.engine.virtual.guest_folder import GuestFolder
 from plait.errors import MachineError, TrialError
 from plait.files import Folder
 from plait.limits import remedy
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _START_S, _END_S = 60.0, 10.0
 _REPORT_BYTES = 65_536

@@ -14,14 +14,11 @@ import os
 import shutil
 import stat
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plait.errors import TrialError
 from plait.files import Folder
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _OPENED = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 

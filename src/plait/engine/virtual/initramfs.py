@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
 
 from plait.files import Folder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 DIRECTORIES = ("dev", "job", "proc", "run", "sys", "tmp")
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from plait.engine.host_view import HostView
 from plait.engine.virtual import crash
 from plait.engine.virtual.containment import GUEST, MAX_ENTRIES
 from plait.engine.virtual.guest_folder import GuestFolder
 from plait.errors import TrialError, printable
 from plait.plan.model.plan import Plan
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from plait.engine.host_view import HostView
 
 CONSOLE = "console.log"
 MAX_CONSOLE_BYTES = 64 << 20

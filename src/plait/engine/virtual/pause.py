@@ -15,23 +15,19 @@ import json
 import os
 import time
 from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from plait.engine.engine import Job
 from plait.engine.host_view import view_for_programs
 from plait.engine.interactive import END, READY, OutputFrame
+from plait.engine.request import Policy
 from plait.engine.virtual.session import InteractiveGuest
 from plait.engine.virtual.watch import Standstill, TrialLimits, Watch, waited_s
 from plait.errors import TrialError
 from plait.files import Folder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.engine.engine import Job
-    from plait.engine.request import Policy
-    from plait.kernel import Kernel
-    from plait.plan.model.plan import Plan
+from plait.kernel import Kernel
+from plait.plan.model.plan import Plan
 
 _SLICE_US, _TERMINAL_SLICE_US, _BRIEF_SLICE_US = 1_000_000, 100_000, 10_000
 """Slices of virtual time: while a command runs; while one runs at a terminal; after an order without an awaited end."""

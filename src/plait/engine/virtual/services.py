@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plait.engine.virtual.session import Service
 from plait.errors import MachineError, RequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
 _RUN = "/run/openvswitch"

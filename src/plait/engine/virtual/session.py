@@ -19,12 +19,13 @@ import socket
 import struct
 import subprocess
 import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from plait.engine.host_view import view_for
-from plait.engine.interactive import READY, TAKEN, OutputFrame
+from plait.engine.host_view import HostView, view_for
+from plait.engine.interactive import READY, TAKEN, OutputFrame, ProgramStart
 from plait.engine.one_processor import OneProcessor
 from plait.engine.request import DEFAULT_POLICY, Policy
 from plait.engine.virtual.boot_inputs import (
@@ -41,16 +42,10 @@ from plait.engine.virtual.outcome import console_lines, folder_is_full, judge
 from plait.engine.virtual.watch import cpu_s, virtual_us, waited_s
 from plait.errors import MachineError, TrialError, printable
 from plait.files import Folder
+from plait.kernel import Kernel
 from plait.plan.identity import plan_bytes
 from plait.plan.links.chain import with_chains
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from plait.engine.host_view import HostView
-    from plait.engine.interactive import ProgramStart
-    from plait.kernel import Kernel
-    from plait.plan.model.plan import Plan
+from plait.plan.model.plan import Plan
 
 _HEADER = struct.Struct("<III")
 _FRAME_BYTES = 1 << 20

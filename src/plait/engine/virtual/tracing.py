@@ -8,22 +8,16 @@ bounds and through `GuestFolder`.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import polars as pl
 
-from plait.engine.virtual.session import Service
+from plait.engine.virtual.session import Service, SessionRequest
 from plait.errors import RequestError, TrialError, printable
-from plait.files import Folder
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from plait.engine.virtual.session import SessionRequest
-    from plait.files import Output
-    from plait.kernel import Kernel
+from plait.files import Folder, Output
+from plait.kernel import Kernel
 
 TRACE = pl.Schema(
     {

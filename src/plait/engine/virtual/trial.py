@@ -13,19 +13,20 @@ trial from there to the job folder, once it has checked that they are plain file
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plait import kernel as kernels
 from plait.binaries import AGENT
 from plait.cache import cache_root
 from plait.engine import inventory
-from plait.engine.engine import EngineIdentity, Job
+from plait.engine.engine import Clock, EngineIdentity, Job
 from plait.engine.host_view import view_for_programs
-from plait.engine.recipe import shipped_file
-from plait.engine.request import DEFAULT_POLICY, Policy
-from plait.engine.support import Unsupported, lacking, uses
+from plait.engine.inventory import Inventory, Setting
+from plait.engine.recipe import ShippedFile, shipped_file
+from plait.engine.request import DEFAULT_POLICY, EngineRequest, Policy
+from plait.engine.support import Feature, Unsupported, lacking, uses
 from plait.engine.virtual import pause
 from plait.engine.virtual.boot_inputs import (
     EMPTY_PLAN,
@@ -41,20 +42,10 @@ from plait.engine.virtual.outcome import judge
 from plait.engine.virtual.watch import GuestRunner, TrialLimits
 from plait.errors import MachineError, RequestError, TrialError
 from plait.files import Folder
-from plait.kernel import additions
+from plait.kernel import Kernel, additions
 from plait.plan.identity import plan_bytes
 from plait.plan.links.chain import chained, with_chains
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from plait.engine.engine import Clock
-    from plait.engine.inventory import Inventory, Setting
-    from plait.engine.recipe import ShippedFile
-    from plait.engine.request import EngineRequest
-    from plait.engine.support import Feature
-    from plait.kernel import Kernel
-    from plait.plan.model.plan import LinksAs, Module, Plan
+from plait.plan.model.plan import LinksAs, Module, Plan
 
 RESULT_NAMES = ("data", "pcap", "programs", "status.json", inventory.ANSWER)
 """The results of a trial in the guest's folder."""

@@ -5,27 +5,21 @@ from __future__ import annotations
 import os
 import select
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from plait.engine.engine import Interrupted
+from plait.engine.engine import Interrupted, Job
 from plait.engine.host_view import unseen
 from plait.engine.one_processor import OneProcessor, threads_and_children
-from plait.engine.virtual.containment import GUEST, caution
-from plait.engine.virtual.guest import start
+from plait.engine.virtual.containment import GUEST, Sandbox, caution
+from plait.engine.virtual.guest import Guest, start
 from plait.engine.virtual.guest_folder import GuestFolder
 from plait.engine.virtual.outcome import folder_is_full
 from plait.errors import TrialError
 from plait.files import Folder
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from plait.engine.engine import Job
-    from plait.engine.virtual.containment import Sandbox
-    from plait.engine.virtual.guest import Guest
 
 _POLL_S = 0.25
 _PROGRESS_BYTES, _PROGRESS_DIGITS = 4096, 18

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING
 
 from plait.explain.cause import Cause
 from plait.explain.causes.kind import Kind
-
-if TYPE_CHECKING:
-    from plait.explain.changes import Remedy, Suspect
+from plait.explain.changes import Remedy, Suspect
 
 _MODULES = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
 CAUSES: dict[str, Kind] = {

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from plait.analysis.wording import percent
 from plait.explain.cause import Cause, Places
 from plait.explain.causes.kind import Kind
-from plait.explain.changes import Remedy
+from plait.explain.changes import Remedy, Suspect
+from plait.explain.facts import FlowFacts
 from plait.traffic.kinds import GREEDY
-
-if TYPE_CHECKING:
-    from plait.explain.changes import Suspect
-    from plait.explain.facts import FlowFacts
 
 
 def _nothing_unsent(facts: FlowFacts, _: Places) -> list[str]:

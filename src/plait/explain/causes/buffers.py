@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from plait.analysis.wording import size
 from plait.explain.cause import Cause, Places
 from plait.explain.causes.kind import Kind
-from plait.explain.changes import BUFFER, LEAST_BUFFER, Remedy, host_setting
-
-if TYPE_CHECKING:
-    from plait.explain.changes import Suspect
-    from plait.explain.facts import FlowFacts
+from plait.explain.changes import BUFFER, LEAST_BUFFER, Remedy, Suspect, host_setting
+from plait.explain.facts import FlowFacts
 
 AT_ONCE = (
     "ask for a larger buffer at once (send_buffer, receive_buffer; SO_SNDBUF, SO_RCVBUF), because the kernel kept it "

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from plait.analysis.wording import plain, rate, seconds, size
 from plait.explain.cause import Array, Cause, Places
 from plait.explain.causes.kind import Kind
-from plait.explain.changes import Remedy, link_change, without_events
+from plait.explain.changes import Remedy, Suspect, link_change, without_events
+from plait.explain.facts import FlowFacts
 from plait.explain.link_evidence import MAX_PLACES, jitter_sentences
-
-if TYPE_CHECKING:
-    from plait.explain.changes import Suspect
-    from plait.explain.facts import FlowFacts
 
 
 def _bucket(facts: FlowFacts, places: Places) -> list[str]:

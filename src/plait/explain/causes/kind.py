@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from plait.explain.changes import Remedy, Suspect
-    from plait.explain.facts import FlowFacts, PathFacts
-    from plait.explain.time.path_time import PathTime
+from plait.explain.changes import Remedy, Suspect
+from plait.explain.facts import FlowFacts, PathFacts
+from plait.explain.time.path_time import PathTime
 
 
 @dataclass(frozen=True)

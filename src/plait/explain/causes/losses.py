@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from plait.analysis.wording import size
 from plait.explain.cause import Cause, Places
 from plait.explain.causes.kind import Kind
-from plait.explain.changes import Remedy, link_change
+from plait.explain.changes import Remedy, Suspect, link_change
+from plait.explain.facts import FlowFacts, PathFacts
 from plait.explain.link_evidence import MAX_PLACES, drop_sentences
-
-if TYPE_CHECKING:
-    from plait.explain.changes import Suspect
-    from plait.explain.facts import FlowFacts, PathFacts
-    from plait.explain.time.path_time import PathTime
+from plait.explain.time.path_time import PathTime
 
 
 def _drops(facts: FlowFacts, places: Places) -> list[str]:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from plait.analysis.wording import seconds, size
 from plait.explain.cause import WINDOWS, Cause, Places
 from plait.explain.causes.kind import Kind
-from plait.explain.changes import LEAST_BUFFER, Remedy
-
-if TYPE_CHECKING:
-    from plait.explain.changes import Suspect
-    from plait.explain.facts import FlowFacts, PathFacts
-    from plait.explain.time.path_time import PathTime
-
+from plait.explain.changes import LEAST_BUFFER, Remedy, Suspect
+from plait.explain.facts import FlowFacts, PathFacts
+from plait.explain.time.path_time import PathTime
 
 STALLED = 0.1
 """A flow is stalled in a slice when less than this share of its capacity arrived in order."""

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from plait.analysis.wording import micros, percent, plain, rate
 from plait.explain.cause import SLOWED, WINDOWS, Array, Cause, Places
 from plait.explain.causes.kind import Kind
-from plait.explain.changes import Remedy
+from plait.explain.changes import Remedy, Suspect
+from plait.explain.facts import FlowFacts, PathFacts
 from plait.explain.link_evidence import MAX_PLACES, drop_sentences
 from plait.explain.time.history import LOOK_BACK
-
-if TYPE_CHECKING:
-    from plait.explain.changes import Suspect
-    from plait.explain.facts import FlowFacts, PathFacts
-    from plait.explain.time.path_time import PathTime
-
+from plait.explain.time.path_time import PathTime
 
 LONG_WAIT = 0.5
 """ACKs that wait for this share of the base RTT at a link slow the path down."""

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from plait.analysis.wording import micros, plain, seconds
 from plait.explain.cause import Cause, Places
 from plait.explain.causes.kind import Kind
 from plait.explain.causes.subflows import late_subflows
-from plait.explain.changes import LONGER, Remedy
-
-if TYPE_CHECKING:
-    from plait.explain.changes import Suspect
-    from plait.explain.facts import FlowFacts
+from plait.explain.changes import LONGER, Remedy, Suspect
+from plait.explain.facts import FlowFacts
 
 
 def _duration(facts: FlowFacts, _: Places) -> list[str]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from plait.analysis.wording import percent, seconds
 from plait.explain.cause import Cause, Places
 from plait.explain.causes.kind import Kind
-from plait.explain.changes import Remedy, host_setting, without_events
+from plait.explain.changes import Remedy, Suspect, host_setting, without_events
+from plait.explain.facts import FlowFacts
 from plait.explain.link_evidence import MAX_PLACES
 from plait.explain.reasons import ANNOUNCEMENT_REPEATS
-
-if TYPE_CHECKING:
-    from plait.explain.changes import Suspect
-    from plait.explain.facts import FlowFacts
 
 
 def late_subflows(facts: FlowFacts, _: Places) -> list[str]:

@@ -6,7 +6,7 @@ flow.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -14,24 +14,18 @@ import polars as pl
 from plait.analysis.by_flow import known_samples
 from plait.analysis.translation import path_name
 from plait.explain.capacity import LinkSamples, NetworkTimeline, capacity_bps
+from plait.explain.cause import Array, Tables
 from plait.explain.causes import CAUSES, HARMLESS, Cause
+from plait.explain.facts import FlowFacts
 from plait.explain.link_evidence import for_links
 from plait.explain.messages.late import LateMessages, PathUse
-from plait.explain.messages.timing import delivery, messages_of
+from plait.explain.messages.timing import Messages, delivery, messages_of
 from plait.explain.messages.wording import paragraph
 from plait.explain.model import FlowExplanation, PathAccount, Share
+from plait.explain.time.path_time import PathTime
 from plait.frames import ETHERNET_HEADER, IPV4_HEADER, IPV6_HEADER, UDP_HEADER
+from plait.plan.model.plan import Flow, Path, Plan
 from plait.traffic.page import PageConnection
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.explain.cause import Array, Tables
-    from plait.explain.facts import FlowFacts
-    from plait.explain.messages.timing import Messages
-    from plait.explain.time.path_time import PathTime
-    from plait.plan.model.plan import Flow, Path, Plan
-
 
 WORTH_NAMING_MESSAGES = 0.01
 """A cause is named when it made at least this share of the messages late or lost."""

@@ -8,24 +8,19 @@ the delay, a partial segment that waited (Nagle), and what its sender waited for
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from plait.explain.capacity import NetworkTimeline
 from plait.explain.cause import Array, Cause, Places
-from plait.explain.messages.timing import one_way_us
+from plait.explain.messages.timing import Messages, one_way_us
 from plait.explain.time.history import LOOK_BACK
+from plait.explain.time.path_time import PathTime
+from plait.plan.model.plan import Path
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from plait.explain.capacity import NetworkTimeline
-    from plait.explain.messages.timing import Messages
-    from plait.explain.time.path_time import PathTime
-    from plait.plan.model.plan import Path
-
-    Attribution = tuple[str, Places]
+Attribution = tuple[str, Places]
 
 
 EXPLAINS = 0.4

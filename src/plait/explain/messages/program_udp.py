@@ -5,7 +5,7 @@ Single packets cannot be followed. The kernel counts what the sockets of a host 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import polars as pl
@@ -13,6 +13,7 @@ import polars as pl
 from plait.analysis.metrics.programs import is_control, udp_figures
 from plait.analysis.wording import micros, percent, rate
 from plait.explain.capacity import LinkSamples, NetworkTimeline
+from plait.explain.cause import Tables
 from plait.explain.causes import Cause
 from plait.explain.link_evidence import drop_sentences
 from plait.explain.messages.flows import WORTH_NAMING_MESSAGES
@@ -20,14 +21,9 @@ from plait.explain.messages.late import FULL
 from plait.explain.messages.wording import clause_of
 from plait.explain.model import FlowExplanation, Share
 from plait.explain.wording import places_text
+from plait.plan.model.plan import Plan
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from plait.plan.model.plan import Plan
-
-    Figures = Mapping[str, float | None]
-    from plait.explain.cause import Tables
+Figures = Mapping[str, float | None]
 
 
 def explain_program_udp(plan: Plan, tables: Tables) -> Iterator[FlowExplanation]:

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from plait.analysis.metrics.catalogue import speaks_for
 from plait.explain.capacity import capacity_bps
+from plait.explain.cause import Array, Tables
 from plait.explain.model import Delivery
+from plait.plan.model.plan import Flow, Path, Plan
 from plait.traffic.page import Page
-
-if TYPE_CHECKING:
-    from plait.explain.cause import Array, Tables
-    from plait.plan.model.plan import Flow, Path, Plan
-
 
 LATE = 1.5
 """A message is late when it took more than this many times as long as the network alone takes .."""

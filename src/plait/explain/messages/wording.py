@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from plait.analysis.metrics.catalogue import speaks_for
 from plait.analysis.wording import micros, percent, plain, rate, seconds
 from plait.explain.causes import CAUSES, next_step
+from plait.explain.model import Delivery, FlowExplanation, Share
 from plait.explain.wording import MAX_NAMED, capacity_noun, causes, paths, places_text, refutation
 from plait.traffic.kinds import JOBS
-
-if TYPE_CHECKING:
-    from plait.explain.model import Delivery, FlowExplanation, Share
 
 
 def paragraph(flow: FlowExplanation) -> tuple[str, ...]:

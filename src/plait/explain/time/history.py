@@ -6,18 +6,13 @@ examined in order, and a loss remains the reason until the next loss.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
 from plait.explain.capacity import SATURATED_QUEUE
 from plait.explain.cause import Array, Cause, Places
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.explain.facts import FlowFacts, PathFacts
-
+from plait.explain.facts import FlowFacts, PathFacts
 
 LOOK_BACK = 3
 """In slices: TCP detects a loss, and retransmits, a round trip or more after the drop."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from plait.explain.cause import Array, Places
-    from plait.explain.facts import PathFacts
+from plait.explain.cause import Array, Places
+from plait.explain.facts import PathFacts
 
 
 @dataclass

@@ -11,21 +11,17 @@ connection's window or the scheduler holds the data back. So this time is classi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from plait.analysis.cautions.join_time import patience_us, poor_initial
 from plait.explain.cause import FILLED, Array, Cause
+from plait.explain.facts import FlowFacts, PathFacts, SubflowFacts
 from plait.explain.time.history import copies, work_causes
 from plait.explain.time.path_time import PathTime
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from plait.explain.facts import FlowFacts, PathFacts, SubflowFacts
-
-    Rule = Callable[[FlowFacts, PathFacts, PathTime], None]
+Rule = Callable[[FlowFacts, PathFacts, PathTime], None]
 
 
 FULL_WINDOW = 0.85

@@ -17,23 +17,17 @@ The laboratory's kernel makes one device of a link, unless the link has somethin
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plait.plan.links.changes import link_changes
 from plait.plan.links.distributions import UNIFORM, table
 from plait.plan.links.queue_lengths import limit_bytes
-from plait.plan.model.links import EFFECTS, ChangeLink
-from plait.plan.model.plan import ChangeQdisc, Ifb, Redirect
-from plait.plan.model.qdiscs import Bfifo, Netem, Pfifo, PlaitTrace, Qdisc, Red, Tbf
+from plait.plan.model.links import EFFECTS, ChangeLink, Link, LinkDirection, SharedBucket
+from plait.plan.model.plan import Action, ChangeQdisc, Ifb, Network, Plan, Redirect
+from plait.plan.model.qdiscs import Bfifo, Distribution, Netem, Pfifo, PlaitTrace, Qdisc, Red, Tbf
 from plait.plan.network.model import WIRE, mac
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from plait.plan.model.links import Link, LinkDirection, SharedBucket
-    from plait.plan.model.plan import Action, Network, Plan
-    from plait.plan.model.qdiscs import Distribution
 
 METHOD = 2
 """Part of the identity of trials on stock kernels: raise it when the same plan gets other chains or lines."""

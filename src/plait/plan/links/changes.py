@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from plait.plan.model.links import ChangeLink
-from plait.plan.model.plan import ChangeQdisc
+from plait.plan.model.links import ChangeLink, LinkDirection
+from plait.plan.model.plan import ChangeQdisc, Event, Plan
 from plait.plan.model.qdiscs import Tbf
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.plan.model.links import LinkDirection
-    from plait.plan.model.plan import Event, Plan
 
 
 class LinkChange(NamedTuple):

@@ -6,8 +6,9 @@ one end to the interface of the other. `chain.py` derives the qdiscs there.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plait.frames import frame_bytes
 from plait.plan.links.distributions import UNIFORM, netem_jitter_ns
@@ -17,17 +18,12 @@ from plait.plan.model.links import EFFECTS, Link, LinkDirection, VethEnd
 from plait.plan.model.plan import Redirect, Veth
 from plait.plan.model.qdiscs import Gemodel, Replay
 from plait.plan.network.middlebox import middleboxes
-from plait.plan.network.model import WIRE
+from plait.plan.network.model import WIRE, Port, TopologyLink
 from plait.plan.network.traces import Followed
+from plait.scenario.fields.conditions import Conditions, Jitter
 from plait.scenario.fields.traces import OPPORTUNITY_BYTES, Opportunities
 from plait.traffic.transfer import File
 from plait.units import Queue
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.plan.network.model import Port, TopologyLink
-    from plait.scenario.fields.conditions import Conditions, Jitter
 
 
 def veths(link: TopologyLink) -> Iterator[Veth]:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from plait.scenario.fields import conditions as asked
-    from plait.scenario.fields.conditions import Conditions
-    from plait.units import Queue
+from plait.scenario.fields import conditions as asked
+from plait.scenario.fields.conditions import Conditions
+from plait.units import Queue
 
 DEFAULT_QUEUE_PACKETS = 100
 CODEL_PACKETS = 1000

@@ -6,14 +6,10 @@ Random early detection is Linux's `red` if that can draw the curve, otherwise `p
 from __future__ import annotations
 
 from math import ceil, log2
-from typing import TYPE_CHECKING
 
-from plait.plan.links.queue_lengths import U32_MAX, curve, limit_bytes
+from plait.plan.links.queue_lengths import U32_MAX, ShapedInterface, curve, limit_bytes
 from plait.plan.model.qdiscs import Codel, FqCodel, PlaitRed, Red
-
-if TYPE_CHECKING:
-    from plait.plan.links.queue_lengths import ShapedInterface
-    from plait.scenario.fields.conditions import Aqm, Conditions, RedSpec
+from plait.scenario.fields.conditions import Aqm, Conditions, RedSpec
 
 _IDLE_CELLS = 256
 

@@ -7,20 +7,15 @@ is one bucket for all of its links, and it lasts as long as the trial.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from plait.errors import FieldMistakesError
 from plait.plan.links.links import place
 from plait.plan.links.queue_lengths import ShapedInterface, configured_length
 from plait.plan.model.links import SharedBucket
 from plait.plan.model.plan import Ifb, Redirect
-from plait.plan.network.model import WIRE, mac
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.plan.network.model import Port, Topology
-    from plait.scenario.fields.links import SharedBucketSpec
+from plait.plan.network.model import WIRE, Port, Topology, mac
+from plait.scenario.fields.links import SharedBucketSpec
 
 _SIDES = {"out": ("out",), "in": ("in",), "each": ("out", "in"), "together": ("together",)}
 _MAC_KIND = 3

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from plait.cautions import Caution, Code
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from plait.errors import Mistake
-    from plait.scenario.mistakes import Where
+from plait.errors import Mistake
+from plait.scenario.mistakes import Where
 
 
 @dataclasses.dataclass(frozen=True)

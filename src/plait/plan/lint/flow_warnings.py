@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from plait.cautions import Code
 from plait.frames import FULL_PAYLOAD
 from plait.plan.lint.finding import LintFinding
+from plait.plan.model.plan import Flow, Path, Plan
 from plait.plan.traffic.flow_slots import slots
+from plait.scenario import Scenario
+from plait.scenario.mistakes import Where
 from plait.traffic.bulk import Bulk
 from plait.traffic.transfer import Transfer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.plan.model.plan import Flow, Path, Plan
-    from plait.scenario import Scenario
-    from plait.scenario.mistakes import Where
 
 INITIAL_WINDOW_BYTES = 10 * FULL_PAYLOAD
 """RFC 6928: ten segments."""

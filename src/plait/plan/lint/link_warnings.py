@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from plait.cautions import Code
 from plait.plan.links.distributions import VALUES, deviation_ns, longest_ns
 from plait.plan.lint.finding import LintFinding
+from plait.plan.model.links import LinkDirection
 from plait.plan.model.mptcp import AddEndpoint, SetLimits, SetSysctl
+from plait.plan.model.plan import Event, Plan
 from plait.plan.network.framing import longest_frames
 from plait.plan.network.sysctls import CONGESTION_CONTROL, SCHEDULER
+from plait.scenario import Scenario
 from plait.scenario.fields.events import host_happenings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.plan.model.links import LinkDirection
-    from plait.plan.model.plan import Event, Plan
-    from plait.scenario import Scenario
 
 
 def lint(plan: Plan) -> Iterator[LintFinding]:

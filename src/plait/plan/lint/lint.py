@@ -6,22 +6,17 @@ with the most specific code that applies.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from plait.cautions import Code
+from plait.cautions import Caution, Code
+from plait.plan.case_plan import CasePlan
 from plait.plan.lint import flow_warnings, link_warnings, subflow_warnings, unused_settings
 from plait.plan.lint.finding import LintFinding
+from plait.plan.model.plan import Plan
 from plait.scenario.source import Source
+from plait.scenario.vary.cases import Case
 from plait.seeds import trial_seed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from plait.cautions import Caution
-    from plait.plan.case_plan import CasePlan
-    from plait.plan.model.plan import Plan
-    from plait.scenario.vary.cases import Case
 
 _MAX_ALIKE = 3
 """The largest number of findings of one kind in a case before they become one."""

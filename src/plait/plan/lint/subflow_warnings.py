@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
 
 from plait.cautions import Code
 from plait.plan.lint.finding import LintFinding
+from plait.plan.model.plan import Flow, Plan
 from plait.plan.traffic.flow_slots import slots
-from plait.plan.traffic.missing_subflows import Reason
+from plait.plan.traffic.missing_subflows import MissingSubflow, Reason
+from plait.scenario import Scenario
 from plait.units import Rate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from plait.plan.model.plan import Flow, Plan
-    from plait.plan.traffic.missing_subflows import MissingSubflow
-    from plait.scenario import Scenario
 
 
 def lint(scenario: Scenario, plan: Plan, absent: Sequence[Sequence[MissingSubflow]]) -> Iterator[LintFinding]:

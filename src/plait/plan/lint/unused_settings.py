@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from plait.cautions import Code
 from plait.plan.lint.finding import LintFinding
+from plait.plan.model.links import LinkDirection
+from plait.plan.model.plan import Flow, Plan
+from plait.scenario import Scenario
 from plait.scenario.fields.events import happenings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.plan.model.links import LinkDirection
-    from plait.plan.model.plan import Flow, Plan
-    from plait.scenario import Scenario
-    from plait.scenario.mistakes import Where
-
+from plait.scenario.mistakes import Where
 
 _OF_SOCKETS = (
     ("mptcp", "scheduler", "scheduler", ("mptcp",)),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
 
 from plait.errors import FieldMistakesError
 from plait.plan.model.mptcp import (
@@ -17,20 +17,16 @@ from plait.plan.model.mptcp import (
 )
 from plait.plan.mptcp.pm_state import MAX_ENDPOINTS, HostEndpoint
 from plait.plan.network import sysctls
+from plait.plan.network.model import Port, Topology
 from plait.scenario.fields.events import HostHappening, host_happenings
 from plait.scenario.fields.host_events import EndpointChange, LimitsEvent
 from plait.scenario.fields.settings import EndpointSpec
+from plait.scenario.mistakes import Where
 from plait.units import Duration
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.plan.network.model import Port, Topology
-
-    Action = AddEndpoint | ChangeEndpoint | RemoveEndpoint | SetLimits | SetSysctl
-    Endpoints = dict[str, list[HostEndpoint]]
-    Limits = dict[str, tuple[int, int]]
-    Where = tuple[str | int, ...]
+Action = AddEndpoint | ChangeEndpoint | RemoveEndpoint | SetLimits | SetSysctl
+Endpoints = dict[str, list[HostEndpoint]]
+Limits = dict[str, tuple[int, int]]
 
 _NAMES = {
     "add": "endpoint_add",

@@ -6,12 +6,10 @@ the agent is the path manager: it opens the same pairs, several times each.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from plait.errors import FieldMistakesError
 from plait.plan.model.mptcp import Join, Mptcp, SetSysctl
 from plait.plan.mptcp import host_events
-from plait.plan.mptcp.host_events import States
+from plait.plan.mptcp.host_events import HostEvent, States
 from plait.plan.mptcp.pm_state import (
     MAX_ENDPOINTS,
     MAX_SUBFLOWS,
@@ -19,14 +17,9 @@ from plait.plan.mptcp.pm_state import (
     InitialSubflow,
     PathManagerState,
 )
+from plait.plan.network.model import Pair, Port, Topology
+from plait.plan.routes.tables import Routing
 from plait.scenario.fields.settings import MAX_SUBFLOWS as MAX_JOINED
-
-if TYPE_CHECKING:
-    from plait.plan.mptcp.host_events import HostEvent
-    from plait.plan.network.model import Port, Topology
-    from plait.plan.routes.tables import Routing
-
-    Pair = tuple[Port, Port]
 
 
 class PathManager:

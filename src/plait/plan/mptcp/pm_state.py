@@ -11,13 +11,9 @@ A pair without a route fails at once and does not count towards a limit.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from plait.plan.network.model import Port
-    from plait.plan.routes.tables import Routing
-
-    Pair = tuple[Port, Port]
+from plait.plan.network.model import Pair, Port
+from plait.plan.routes.tables import Routing
 
 MAX_ENDPOINTS = 8
 MAX_SUBFLOWS = 8

@@ -8,21 +8,25 @@ segment has the subnet of that address.
 
 from __future__ import annotations
 
-from ipaddress import IPv4Network, IPv6Network, ip_interface, ip_network
+from ipaddress import (
+    IPv4Address,
+    IPv4Interface,
+    IPv4Network,
+    IPv6Address,
+    IPv6Interface,
+    IPv6Network,
+    ip_interface,
+    ip_network,
+)
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from plait.errors import FieldMistakesError
+from plait.plan.network.model import Port, Segment, Topology
 from plait.plan.network.topology import add_second_family
 
-if TYPE_CHECKING:
-    from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
-
-    from plait.plan.network.model import Port, Segment, Topology
-
-    Found = tuple[tuple[str | int, ...], str]
-    AnyNetwork = IPv4Network | IPv6Network
-    AnyAddress = IPv4Address | IPv6Address
+Found = tuple[tuple[str | int, ...], str]
+AnyNetwork = IPv4Network | IPv6Network
+AnyAddress = IPv4Address | IPv6Address
 
 _SPACES = {4: ("10.0.0.0/8", 8, 8), 6: ("fd00::/16", 96, 64)}
 """By family: the range of derived subnets, the bits between two subnets, and the bits of the host part."""

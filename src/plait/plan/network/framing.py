@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from plait.frames import (
     DEFAULT_MTU,
     DSS,
@@ -13,9 +11,7 @@ from plait.frames import (
     TIMESTAMPS,
     frame_bytes,
 )
-
-if TYPE_CHECKING:
-    from plait.plan.model.plan import Flow, Plan
+from plait.plan.model.plan import Flow, Plan
 
 
 def longest_frames(plan: Plan) -> dict[str, int]:

@@ -8,12 +8,9 @@ capture as in a table: of several nodes with the same first characters, the seco
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from plait.plan.model.plan import Plan
+from plait.plan.model.plan import Plan
 
 IFNAME_MAX = 15
 """Characters (IFNAMSIZ of linux/if.h, without the terminator)."""

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plait.plan.model.mptcp import Middlebox
-from plait.plan.network.model import WIRE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.plan.model.plan import Network
-    from plait.plan.network.model import TopologyLink
+from plait.plan.model.plan import Network
+from plait.plan.network.model import WIRE, TopologyLink
 
 _SEGMENTS = {
     "syn": "tcp flags & (syn|ack) == syn",

@@ -7,17 +7,14 @@ A segment is what one subnet covers: links that switches join, or a single link 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
+from typing import Protocol
 
 from plait.plan.network import ifnames
-
-if TYPE_CHECKING:
-    from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
-
-    from plait.scenario.fields.conditions import Conditions
-    from plait.scenario.fields.links import LinkSpec
-    from plait.scenario.names import LinkName
-    from plait.scenario.scenario import Scenario
+from plait.scenario.fields.conditions import Conditions
+from plait.scenario.fields.links import LinkSpec
+from plait.scenario.names import LinkName
+from plait.scenario.scenario import Scenario
 
 WIRE = "wire"
 """The hidden namespace that holds all links."""
@@ -96,6 +93,10 @@ class Port:
     def out(self) -> str:
         """Return the name of the link direction that leaves the node here."""
         return self.link.name.direction(forward=self.at_a)
+
+
+Pair = tuple[Port, Port]
+"""A subflow's ports: the client's and the server's; or a next hop: a node's port and the next router's."""
 
 
 @dataclass(eq=False)

@@ -10,14 +10,10 @@ follow a spanning tree.
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from plait.plan.model.forwarding import Datapath, FlowRule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.plan.network.model import Port, Segment, Topology
+from plait.plan.network.model import Port, Segment, Topology
 
 BRIDGE = "br0"
 FOR_GROUPS = "01:00:00:00:00:00/01:00:00:00:00:00"

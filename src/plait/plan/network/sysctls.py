@@ -5,15 +5,12 @@ The values are Linux 6.12's defaults on a machine with ample memory, except wher
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from plait.plan.model.mptcp import SetSysctl
-    from plait.plan.model.plan import Flow, Namespace
-    from plait.scenario.fields.nodes import Host
-    from plait.scenario.scenario import Scenario
+from plait.plan.model.mptcp import SetSysctl
+from plait.plan.model.plan import Flow, Namespace
+from plait.scenario.fields.nodes import Host
+from plait.scenario.scenario import Scenario
 
 Setting = tuple[str, str]
 _PAGE = 4096

@@ -6,7 +6,7 @@ switches that forward by the plan's own flows (`openflow`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from plait.errors import FieldMistakesError
 from plait.plan.network import ifnames
@@ -14,11 +14,7 @@ from plait.plan.network.model import Port, Segment, Topology, TopologyLink
 from plait.plan.network.openflow import Fabric
 from plait.plan.network.traces import followed
 from plait.scenario.names import LinkName, read_link_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from plait.scenario.scenario import Scenario
+from plait.scenario.scenario import Scenario
 
 BRIDGE_PORTS_MAX = 1023
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from plait.errors import FieldMistakesError
 from plait.frames import frame_bytes
+from plait.plan.network.model import Port
 from plait.scenario.fields.conditions import Conditions, Loss
 from plait.scenario.fields.links import LinkSpec
-from plait.scenario.fields.traces import OPPORTUNITY_BYTES, Opportunities, Rows
+from plait.scenario.fields.network import InputFile
+from plait.scenario.fields.traces import OPPORTUNITY_BYTES, Opportunities, Rows, Trace, TraceRow, TraceSpec
+from plait.scenario.scenario import Scenario
 from plait.units import Rate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.plan.network.model import Port
-    from plait.scenario.fields.network import InputFile
-    from plait.scenario.fields.traces import Trace, TraceRow, TraceSpec
-    from plait.scenario.scenario import Scenario
 
 MAX_STEPS = 20_000
 """The limit for all traces of a plan together."""

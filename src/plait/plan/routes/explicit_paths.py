@@ -7,19 +7,14 @@ links back. `path_rules` holds the rules that keep packets on the path.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from plait.errors import FieldMistakesError
+from plait.plan.network.model import Port, Topology
 from plait.plan.network.topology import way
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.plan.network.model import Port, Topology
-
-    Where = tuple[str | int, ...]
+from plait.scenario.mistakes import Where
 
 MAX_PINS = 400
 

@@ -11,20 +11,14 @@ answers to packets that left, which go to the router's own outside address.
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Iterator
+from typing import NoReturn
 
 from plait.errors import FieldMistakesError
+from plait.plan.network.model import Pair, Port, Segment, Topology
 from plait.plan.network.topology import delay_ns, every_way, way
+from plait.plan.routes.explicit_paths import ExplicitPaths
 from plait.plan.routes.static_routes import statics
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.plan.network.model import Port, Segment, Topology
-    from plait.plan.routes.explicit_paths import ExplicitPaths
-
-    Gate = tuple[Port, Port]
-    """A next hop of a node: its own port, and the port of the next router."""
 
 Cost = tuple[int, int]
 """(sum of delays in ns, hops), or (hops, sum of delays in ns); with ECMP the sum is 0, because it does not count."""
@@ -64,7 +58,7 @@ class Reach:
         }
         self._costs: dict[_Goal, _Costs] = {}
         self._goals: dict[Segment, _Goal] = {}
-        self._gates: dict[tuple[str, _Goal], list[Gate]] = {}
+        self._gates: dict[tuple[str, _Goal], list[Pair]] = {}
 
     def reaches(self, router: str, target: Segment) -> bool:
         """Return whether there is a path from a router to a segment."""
@@ -78,7 +72,7 @@ class Reach:
         """Return whether any of these ports of a node leads to a router."""
         return any(self._steps_from(port) for port in ports)
 
-    def gates(self, ports: list[Port], target: Segment) -> list[Gate]:
+    def gates(self, ports: list[Port], target: Segment) -> list[Pair]:
         """Return the best gates out of a node through these ports: with ECMP all of the least cost, otherwise one."""
         goal = self._goal(target)
         whole = len(ports) == len(self._topology.ports[ports[0].node])
@@ -91,16 +85,16 @@ class Reach:
             self._gates[ports[0].node, goal] = best
         return best
 
-    def gate(self, ports: list[Port], target: Segment) -> Gate | None:
+    def gate(self, ports: list[Port], target: Segment) -> Pair | None:
         """Return the first of the best gates; None: there is no path."""
         return next(iter(self.gates(ports, target)), None)
 
-    def static(self, ports: list[Port], target: Port) -> Gate | None:
+    def static(self, ports: list[Port], target: Port) -> Pair | None:
         """Return the gate of a given route that covers the target and uses one of these ports, if there is one."""
         given = self.statics.get(ports[0].node, ())
         return next((s.gate for s in given if s.gate[0] in ports and target.ip in s.to), None)
 
-    def towards(self, ports: list[Port], target: Port) -> list[Gate]:
+    def towards(self, ports: list[Port], target: Port) -> list[Pair]:
         """Return the gates of a node towards an address: a static route's, otherwise the best; empty: none."""
         given = self.static(ports, target)
         return [given] if given is not None else self.gates(ports, target.segment)
@@ -229,7 +223,7 @@ class Reach:
             self._goals[target] = goal
         return goal
 
-    def _best(self, ports: list[Port], costs: _Costs) -> list[Gate]:
+    def _best(self, ports: list[Port], costs: _Costs) -> list[Pair]:
         options = []
         for port in ports:
             for gate, step in self._steps_from(port):

@@ -6,22 +6,15 @@ node. The costs between routers ignore given routes, like static routes beside a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
-from typing import TYPE_CHECKING
 
 from plait.errors import FieldMistakesError
+from plait.plan.network.addressing import AnyNetwork
+from plait.plan.network.model import Pair, Port, Segment, Topology
+from plait.scenario.fields.nodes import GivenRoute
 from plait.scenario.wording import nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from ipaddress import IPv4Network, IPv6Network
-
-    from plait.plan.network.model import Port, Segment, Topology
-    from plait.scenario.fields.nodes import GivenRoute
-
-    Gate = tuple[Port, Port]
-    AnyNetwork = IPv4Network | IPv6Network
 
 
 @dataclass(frozen=True)
@@ -29,7 +22,7 @@ class Static:
     """One given route of a node: its destination, the node's port, and the port of the next router."""
 
     to: AnyNetwork
-    gate: Gate
+    gate: Pair
     where: tuple[str | int, ...]
     """The field of the scenario."""
 
@@ -111,7 +104,7 @@ def _destinations(topology: Topology, node: str, text: str) -> list[AnyNetwork]:
         raise _WrongRouteError("to", f"{message}; {nearest(text, topology.ports)}") from None
 
 
-def _gates(topology: Topology, gates_of: dict[Segment, list[Port]], node: str, via: str) -> list[Gate]:
+def _gates(topology: Topology, gates_of: dict[Segment, list[Port]], node: str, via: str) -> list[Pair]:
     """Return the gates to the next hop that a route names: a router, a link, or an address of a router."""
     network = topology.scenario.network
     near = [

@@ -9,23 +9,16 @@ the lookup would fall through to the main table, and the packet would leave by a
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from ipaddress import collapse_addresses
-from typing import TYPE_CHECKING
 
 from plait.errors import FieldMistakesError
 from plait.plan.model.forwarding import Nexthop
 from plait.plan.model.plan import Route, Rule
-from plait.plan.routes.explicit_paths import explicit_paths, twin
+from plait.plan.network.addressing import AnyNetwork
+from plait.plan.network.model import Pair, Port, Segment, Topology
+from plait.plan.routes.explicit_paths import Pin, explicit_paths, twin
 from plait.plan.routes.reach import Reach
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.plan.network.addressing import AnyNetwork
-    from plait.plan.network.model import Port, Segment, Topology
-    from plait.plan.routes.explicit_paths import Pin
-    from plait.plan.routes.reach import Gate
-
 
 FIRST_TABLE = 1001
 FIRST_PRIORITY = 1000
@@ -170,7 +163,7 @@ class Routing:
                     waiting += self.reach.neighbours(router, version)
         return island
 
-    def _only_way(self, ports: list[Port], version: int) -> Gate | None:
+    def _only_way(self, ports: list[Port], version: int) -> Pair | None:
         """Return the only gate of a node, if there is just one and it leads everywhere: a shortcut."""
         if len(ports) != 1 or len(gates := self.reach.gates_of.get(ports[0].segment, [])) != 1:
             return None
@@ -187,7 +180,7 @@ class Routing:
     def _has_given(self, ports: list[Port]) -> bool:
         return any(s.gate[0] in ports for s in self.reach.statics.get(ports[0].node, ()))
 
-    def _remote(self, ports: list[Port], segments: list[Segment]) -> list[tuple[Segment, Gate]]:
+    def _remote(self, ports: list[Port], segments: list[Segment]) -> list[tuple[Segment, Pair]]:
         """Return the segments that are reachable through these ports of a node, and the best gate to each."""
         gates = ((segment, self.reach.gate(ports, segment)) for segment in segments)
         return [(segment, gate) for segment, gate in gates if gate is not None]
@@ -214,13 +207,13 @@ class Routing:
         The routes cover exactly these subnets, unlike a default route: a packet to an unused address ends
         at the first router.
         """
-        alike: dict[tuple[Gate, ...], list[AnyNetwork]] = {}
+        alike: dict[tuple[Pair, ...], list[AnyNetwork]] = {}
         for segment in segments:
             if gates := self.reach.gates(ports, segment):
                 alike.setdefault(tuple(gates), []).append(self._subnets[segment])
         return [_towards(gates, str(to)) for gates, subnets in alike.items() for to in _collapsed(subnets)]
 
-    def _shortened(self, remote: list[tuple[Segment, Gate]], table: int, source: str | None) -> list[Route]:
+    def _shortened(self, remote: list[tuple[Segment, Pair]], table: int, source: str | None) -> list[Route]:
         """Return a default route through the most used gate, after the exceptions. All are of one family."""
         usual = Counter(gate for _, gate in remote).most_common(1)[0][0]
         chosen = [(str(self._subnets[segment]), gate) for segment, gate in remote if gate != usual]
@@ -233,7 +226,7 @@ def _collapsed(subnets: list[AnyNetwork]) -> Iterator[AnyNetwork]:
     return collapse_addresses(subnets)  # type: ignore[type-var]  # of one version
 
 
-def _towards(gates: tuple[Gate, ...], to: str) -> Route:
+def _towards(gates: tuple[Pair, ...], to: str) -> Route:
     """Return a router's route through its best gate, or over all equal-cost gates."""
     (port, gate), *others = gates
     if not others:

@@ -7,33 +7,28 @@ settings that a kernel has once for all namespaces, because they would change th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from shlex import quote
-from typing import TYPE_CHECKING
 
 from plait.plan.links.chain import with_chains
+from plait.plan.model.forwarding import Datapath, FlowRule
+from plait.plan.model.links import VethEnd
 from plait.plan.model.mptcp import (
     AddEndpoint,
     ChangeEndpoint,
+    Endpoint,
+    Mptcp,
     RemoveEndpoint,
     SetLimits,
     SetSysctl,
 )
-from plait.plan.model.plan import ChangeQdisc, SetDevice
+from plait.plan.model.plan import Action, ChangeQdisc, Network, Plan, Route, SetDevice, Veth
 from plait.plan.model.qdiscs import Tbf
 from plait.plan.network import middlebox
 from plait.plan.network.sysctls import ALLOWED_CONGESTION_CONTROL
 from plait.plan.shell.command import command_in
 from plait.plan.shell.tc import conditions, qdisc_command
 from plait.plan.shell.traffic import programs, traffic
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.plan.model.forwarding import Datapath, FlowRule
-    from plait.plan.model.links import VethEnd
-    from plait.plan.model.mptcp import Endpoint, Mptcp
-    from plait.plan.model.plan import Action, Network, Plan, Route, Veth
-
 
 _ABOUT = """\
 #!/bin/sh

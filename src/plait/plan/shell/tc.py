@@ -7,18 +7,13 @@ script fails.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from plait.plan.model.links import EFFECTS
-from plait.plan.model.qdiscs import Bfifo, Codel, FqCodel, Netem, Pfifo, PlaitRed, PlaitTrace, Red, Tbf
+from plait.plan.model.plan import Network
+from plait.plan.model.qdiscs import Bfifo, Codel, FqCodel, Netem, Pfifo, PlaitRed, PlaitTrace, Qdisc, Red, Tbf
 from plait.plan.shell.command import command_in
 from plait.units import Duration, Rate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.plan.model.plan import Network
-    from plait.plan.model.qdiscs import Qdisc
 
 IN_ORDER_RATE = "8000tbit"
 """netem's own rate, at which the largest frame takes less than a nanosecond."""

@@ -6,13 +6,10 @@ these programs cannot do.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from shlex import quote
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from plait.plan.model.plan import Flow, Plan
+from plait.plan.model.plan import Flow, Plan
 
 
 def traffic(flows: Sequence[Flow]) -> Iterator[str]:

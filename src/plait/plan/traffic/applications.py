@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Sequence
+from typing import cast
 
 from plait.errors import FieldMistakesError
+from plait.plan.model.plan import Flow
+from plait.plan.traffic.flow_slots import Slot
+from plait.scenario.scenario import Scenario
 from plait.seeds import derived
+from plait.traffic.kinds import Application
 from plait.traffic.spec import SlotFacts
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.plan.model.plan import Flow
-    from plait.plan.traffic.flow_slots import Slot
-    from plait.scenario.scenario import Scenario
-    from plait.traffic.kinds import Application
 
 
 def application(scenario: Scenario, slot: Slot, first: int, start_us: int, seed: int) -> Application:

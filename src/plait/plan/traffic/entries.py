@@ -5,22 +5,15 @@ from __future__ import annotations
 from ipaddress import ip_address
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING
 
 from plait.errors import FieldMistakesError
 from plait.plan.mptcp.pm_state import InitialSubflow
-from plait.plan.traffic.flow_paths import directed
-from plait.traffic.spec import ConnectionSpec
-
-if TYPE_CHECKING:
-    from plait.plan.network.model import Port, Topology
-    from plait.plan.routes.tables import Routing
-    from plait.plan.traffic.flow_paths import SideName
-    from plait.plan.traffic.flow_slots import Slot
-    from plait.traffic.kinds import Traffic
-    from plait.traffic.spec import FlowSpec
-
-    Pair = tuple[Port, Port]
+from plait.plan.network.model import Pair, Port, Topology
+from plait.plan.routes.tables import Routing
+from plait.plan.traffic.flow_paths import SideName, directed
+from plait.plan.traffic.flow_slots import Slot
+from plait.traffic.kinds import Traffic
+from plait.traffic.spec import ConnectionSpec, FlowSpec
 
 MAX_PAIRS = 65_536
 

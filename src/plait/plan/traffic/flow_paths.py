@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from itertools import pairwise
 from math import inf
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from plait.plan.links.shared_buckets import takes_tokens
 from plait.plan.model.plan import Path
+from plait.plan.network.model import Pair, Port, Topology
 from plait.plan.network.topology import delay_ns
-
-if TYPE_CHECKING:
-    from plait.plan.network.model import Port, Topology
-    from plait.plan.routes.tables import Routing
-
-    Pair = tuple[Port, Port]
-    from collections.abc import Mapping
-
+from plait.plan.routes.tables import Routing
 
 SideName = Literal["client", "server"]
 

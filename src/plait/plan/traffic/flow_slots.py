@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.scenario.scenario import Scenario
-    from plait.traffic.kinds import Traffic
-    from plait.traffic.spec import FlowSpec
+from plait.scenario.scenario import Scenario
+from plait.traffic.kinds import Traffic
+from plait.traffic.spec import FlowSpec
 
 
 @dataclass(frozen=True)

@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from plait.errors import FieldMistakesError
 from plait.frames import frame_bytes
 from plait.plan.links.shared_buckets import takes_tokens
-from plait.plan.model.plan import Flow, Side
+from plait.plan.model.plan import Flow, Path, Side
 from plait.plan.model.sockets import SocketOptions
+from plait.plan.mptcp.path_manager import PathManager
+from plait.plan.network.model import Topology
+from plait.plan.routes.tables import Routing
 from plait.plan.traffic.applications import application
-from plait.plan.traffic.flow_paths import directed, ideal_bps, paths_of
-from plait.plan.traffic.flow_slots import copies, slots, transport_of
+from plait.plan.traffic.entries import Entry
+from plait.plan.traffic.flow_paths import SideName, directed, ideal_bps, paths_of
+from plait.plan.traffic.flow_slots import Slot, copies, slots, transport_of
 from plait.scenario.check.programs import program_name
+from plait.scenario.fields.conditions import Conditions
+from plait.scenario.scenario import Scenario
 from plait.scenario.wording import nearest
 from plait.traffic.job import PATIENCE_US
 from plait.traffic.spec import ConnectionSpec
 from plait.traffic.udp import Udp
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.plan.model.plan import Path
-    from plait.plan.mptcp.path_manager import PathManager
-    from plait.plan.network.model import Topology
-    from plait.plan.routes.tables import Routing
-    from plait.plan.traffic.entries import Entry
-    from plait.plan.traffic.flow_paths import SideName
-    from plait.plan.traffic.flow_slots import Slot
-    from plait.scenario.fields.conditions import Conditions
-    from plait.scenario.scenario import Scenario
 
 FIRST_PORT = 5001
 MAX_FLOWS = 1024

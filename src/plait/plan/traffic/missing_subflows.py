@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from plait.cautions import Code
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
-
-    from plait.plan.mptcp.path_manager import PathManager
-    from plait.plan.mptcp.pm_state import InitialSubflow, PathManagerState
-    from plait.plan.network.model import Port
-    from plait.plan.traffic.entries import Entry
-
-    Pair = tuple[Port, Port]
+from plait.plan.mptcp.path_manager import PathManager
+from plait.plan.mptcp.pm_state import InitialSubflow, PathManagerState
+from plait.plan.traffic.entries import Entry
 
 
 class Reason(StrEnum):

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 from plait.frames import frame_bytes
 from plait.plan.model.monitors import Capture, CounterMonitor, InterfaceMonitor, Monitors, Probe
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from plait.plan.model.plan import Flow
-    from plait.plan.network.model import Port, Topology
-    from plait.scenario.fields.monitors import MonitorsSpec
+from plait.plan.model.plan import Flow
+from plait.plan.network.model import Port, Topology
+from plait.scenario.fields.monitors import MonitorsSpec
 
 RING_MIB = 8
 """The agent's memory for each captured interface."""

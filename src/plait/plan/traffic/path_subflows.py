@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from plait.errors import FieldMistakesError
-
-if TYPE_CHECKING:
-    from plait.plan.mptcp.path_manager import PathManager
-    from plait.plan.routes.reach import Reach
-    from plait.plan.traffic.entries import Entry
+from plait.plan.mptcp.path_manager import PathManager
+from plait.plan.routes.reach import Reach
+from plait.plan.traffic.entries import Entry
 
 
 def check_subflows(reach: Reach, entries: list[Entry], manager: PathManager) -> None:

@@ -6,21 +6,15 @@ other one, on any initial pair of addresses: every interface gets the endpoint t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import permutations
-from typing import TYPE_CHECKING
 
 from plait.plan.model.plan import Peers
 from plait.plan.mptcp.pm_state import InitialSubflow
+from plait.plan.network.model import Topology
+from plait.plan.routes.tables import Routing
 from plait.plan.traffic.entries import usable_pairs
 from plait.plan.traffic.flow_paths import ideal_bps, paths_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.plan.network.model import Port, Topology
-    from plait.plan.routes.tables import Routing
-
-    Pair = tuple[Port, Port]
 
 
 class ProgramPairs:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING
 
 from plait.errors import FieldMistakesError
 from plait.plan.model.plan import HostName
 from plait.plan.model.programs import Program, ProgramFile, Ready, Stop
+from plait.plan.network.model import Topology
 from plait.plan.traffic.flow_slots import copies
+from plait.scenario import Scenario
 from plait.scenario.check.programs import program_name
-
-if TYPE_CHECKING:
-    from plait.plan.network.model import Topology
-    from plait.scenario import Scenario
-    from plait.scenario.fields import programs as asked
+from plait.scenario.fields import programs as asked
 
 SYSTEM_CALL_NS = 1000
 """Virtual time of a system call in trials with programs; a program that polls without sleep would stop the clock."""

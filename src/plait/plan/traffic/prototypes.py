@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
+from plait.plan.model.plan import Flow
 from plait.plan.model.programs import Program, Stop
 from plait.traffic.prototype import Prototype
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from plait.plan.model.plan import Flow
 
 PYTHON = ("python3", "-I", "-S", "-B")
 """The interpreter of the guest, without the user's settings, installed packages and files of compiled code."""

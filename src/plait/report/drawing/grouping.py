@@ -9,19 +9,15 @@ each other box (the coarsest equitable partition; Cardon and Crochemore, "Partit
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
+from plait.plan.model.links import Link
+from plait.plan.model.plan import Plan
 from plait.report.drawing.layout import across, distances, sides
+from plait.report.drawing.link_labels import LinkLabels
 from plait.report.drawing.svg import node_size, shortened
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from plait.plan.model.links import Link
-    from plait.plan.model.plan import Plan
-    from plait.report.drawing.link_labels import LinkLabels
 
 ROUNDS = 4
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"

@@ -9,14 +9,11 @@ is drawn too when there is little of it, and otherwise left out.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from plait.plan.model.plan import Flow, Path, Plan
+from plait.plan.model.plan import Flow, Path, Plan
 
 SPREAD_ROUNDS = 4
 FEW_IDLE = 3

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from plait.analysis.labels.study_labels import StudyLabels
 from plait.analysis.wording import plain, rate, significant, size
 from plait.frames import DEFAULT_MTU
-from plait.plan.model.links import EFFECTS
+from plait.plan.model.links import EFFECTS, Link, LinkDirection
+from plait.plan.model.plan import Plan
 from plait.plan.model.qdiscs import PlaitTrace
 from plait.plan.network.model import WIRE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from plait.plan.model.links import Link, LinkDirection
-    from plait.plan.model.plan import Plan
 
 MOST_NOTES = 12
 ARROW = "\N{RIGHTWARDS ARROW}"

@@ -7,10 +7,14 @@ number.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
+from plait.analysis.labels.study_labels import StudyLabels
+from plait.analysis.series import TrialSeries
 from plait.analysis.wording import micros, plain, rate
+from plait.plan.model.links import Link
+from plait.plan.model.plan import Path, Plan
 from plait.report.drawing import overview
 from plait.report.drawing.curves import Box, Curve, Room, crosses
 from plait.report.drawing.layout import Layout, distinct_paths, layout
@@ -30,15 +34,7 @@ from plait.report.drawing.svg import (
 )
 from plait.report.render.text_width import text_width
 from plait.report.render.theme import PATHS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from plait.analysis.labels.study_labels import StudyLabels
-    from plait.analysis.series import TrialSeries
-    from plait.plan.model.links import Link
-    from plait.plan.model.plan import Path, Plan
-    from plait.report.representatives import Representative
+from plait.report.representatives import Representative
 
 LANE = 92.0
 CLOSE_LANE = 66.0

@@ -11,23 +11,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
+from plait.analysis.labels.study_labels import StudyLabels
 from plait.analysis.wording import plain, rate, significant
+from plait.plan.model.plan import Plan
 from plait.report.drawing.curves import Box, Curve, Room
-from plait.report.drawing.grouping import boxes_of, classes_of, columns_of, lines_of
+from plait.report.drawing.grouping import BoxLine, NodeBox, boxes_of, classes_of, columns_of, lines_of
 from plait.report.drawing.layout import distinct_paths
 from plait.report.drawing.link_labels import LinkLabels, node_notes
 from plait.report.drawing.svg import badge, drawing, lines_of_text, node, stroke
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from plait.analysis.labels.study_labels import StudyLabels
-    from plait.plan.model.plan import Plan
-    from plait.report.drawing.grouping import BoxLine, NodeBox
 
 FEW_NODES = 16
 FEW_PATHS = 24

@@ -5,14 +5,11 @@ This is the one place where drawings escape texts.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
 from plait.report.render.text_width import text_width
 from plait.report.render.theme import FONT
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 TEXT = 11.5
 LINE = 14.5

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from plait.analysis.compare.factors import level, main_factor
+from plait.analysis.compare.factors import HasSettings, level, main_factor
 from plait.analysis.compare.factors import varied as varied_settings
+from plait.analysis.labels.cases import NamedCase
 from plait.analysis.wording import MISSING, capital, short_name, value_words
 from plait.units import Duration, Packets, Rate, Ratio, Size
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.analysis.compare.factors import HasSettings
-    from plait.analysis.labels.cases import NamedCase
 
 STEPS = 3
 """Least number of values along an axis; fewer are clearer as cases."""

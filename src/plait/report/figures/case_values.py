@@ -5,26 +5,21 @@ Where a study varies the transport, that is MPTCP over TCP; else, of MPTCP alone
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plait.analysis.compare.factors import main_factor
 from plait.analysis.labels.cases import case_label
 from plait.analysis.metrics.catalogue import title_of
+from plait.analysis.model import CaseSummary, Statistics, Summary
+from plait.analysis.rows import CaseRows
 from plait.analysis.values import axis_title, bound, scale_of
 from plait.analysis.wording import significant
-from plait.report.figures.axes import grid_of, steps
-from plait.report.figures.kind import number
+from plait.report.figures.axes import Factor, grid_of, steps
+from plait.report.figures.kind import Content, TableRows, number
 from plait.report.figures.roles import panel_labels
 from plait.report.headline import matched
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from plait.analysis.model import CaseSummary, Statistics, Summary
-    from plait.analysis.rows import CaseRows
-    from plait.report.figures.axes import Factor
-    from plait.report.figures.kind import Content, TableRows
 
 FROM_ZERO = 0.25
 """The axis of panels begins at zero unless all values are above this part of the greatest one."""

@@ -6,19 +6,16 @@ Each kind is one object in a file of its own below `kinds`; `selection` lists th
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plait.analysis.metrics.catalogue import compared_metric, judged_metrics
+from plait.analysis.model import CaseSummary, Summary
+from plait.analysis.published import Published
+from plait.analysis.rows import CaseRows
 from plait.metrics import COMPARED
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from plait.analysis.model import CaseSummary, Summary
-    from plait.analysis.published import Published
-    from plait.analysis.rows import CaseRows
-    from plait.report.representatives import Representative
+from plait.report.representatives import Representative
 
 Spec = dict[str, Any]
 """A Vega-Lite specification whose colours are tokens, see `plait.report.render.theme`."""

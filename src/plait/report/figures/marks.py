@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
+from plait.analysis.rows import CaseRows, TrialRow
+from plait.report.figures.kind import Spec
 from plait.report.render.theme import case_token, dashes, shapes
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.analysis.rows import CaseRows, TrialRow
-    from plait.report.figures.kind import Spec
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 MOST_DOTS = 300

@@ -6,19 +6,14 @@ the factor of the networks an axis or colours.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from plait.analysis.compare.factors import level
 from plait.analysis.published import Published
 from plait.report.figures.axes import labels_without
-from plait.report.figures.kind import Content
+from plait.report.figures.kind import Content, FigureKind, FigureRequest, Spec, TableRows
 from plait.report.figures.shown_labels import few_trials
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from plait.report.figures.kind import FigureKind, FigureRequest, Spec, TableRows
 
 Network = tuple[tuple[str, ...], Content]
 """The levels of a network, and its cases without them."""

@@ -6,20 +6,15 @@ no label repeats all of them. `plait.report.figures.networks` sets different net
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from plait.analysis.compare.factors import main_factor
 from plait.analysis.labels.cases import short_labels
-from plait.report.figures.axes import factors, labels_without
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.analysis.model import CaseSummary
-    from plait.analysis.rows import CaseRows
-    from plait.report.figures.axes import Factor
-    from plait.report.figures.kind import FigureRequest
+from plait.analysis.model import CaseSummary
+from plait.analysis.rows import CaseRows
+from plait.report.figures.axes import Factor, factors, labels_without
+from plait.report.figures.kind import FigureRequest
 
 MOST_SERIES = 8
 """Colours, lines or kinds of points in one panel; more would not be distinguishable."""

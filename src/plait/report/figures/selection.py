@@ -10,12 +10,14 @@ completion times, repeated   their distribution over trials, too
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from plait.analysis.metrics.catalogue import primary_metric
+from plait.analysis.model import Summary
 from plait.metrics import COMPARED
 from plait.report.figures.kind import Content, FigureKind, FigureRequest
 from plait.report.figures.kinds.cases import CASES
@@ -27,13 +29,8 @@ from plait.report.figures.kinds.over_time import OVER_TIME
 from plait.report.figures.kinds.scatter import SCATTER
 from plait.report.figures.kinds.sweep import LINES, sweep_of
 from plait.report.figures.networks import networks, selected
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.analysis.model import Summary
-    from plait.report.representatives import Representative
-    from plait.results.read import StudyData
+from plait.report.representatives import Representative
+from plait.results.read import StudyData
 
 BY_CASE: tuple[FigureKind, ...] = (GROUPS, INTERVALS, HEAT_MAP, LINES, SCATTER, CASES, DISTRIBUTION)
 """The kinds that follow from what varies, in the order in which figures of one metric stand."""

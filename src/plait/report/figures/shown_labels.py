@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from plait.analysis.labels.cases import case_label, short_label
 from plait.report.figures.axes import factors
-from plait.report.representatives import spread
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.report.figures.kind import Content
-    from plait.report.representatives import Representative
+from plait.report.figures.kind import Content
+from plait.report.representatives import Representative, spread
 
 
 @dataclass(frozen=True)

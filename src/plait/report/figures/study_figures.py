@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plait.analysis.gaps import part
 from plait.analysis.metrics.catalogue import title_of
+from plait.analysis.model import Summary
 from plait.report.drawing.network import coloured_paths, draw, most_paths
 from plait.report.figures import networks
+from plait.report.figures.kind import Content, FigureRequest, Spec, TableRows
 from plait.report.figures.kinds.distribution import DELAYS
 from plait.report.figures.kinds.over_time import OVER_TIME, SIDE_BY_SIDE
 from plait.report.figures.marks import SCHEMA
@@ -23,15 +26,8 @@ from plait.report.render.fonts import family_of, stack_of
 from plait.report.render.grid import together
 from plait.report.render.paper import COLUMN_MM, PAGE_MM, PAPERS, fitted
 from plait.report.render.theme import FONT, LIGHT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from plait.analysis.model import Summary
-    from plait.report.figures.kind import Content, FigureRequest, Spec, TableRows
-    from plait.report.representatives import Representative
-    from plait.results.read import StudyData
-
+from plait.report.representatives import Representative
+from plait.results.read import StudyData
 
 PAGE = 12
 """Most panels in one file; more are on further pages."""

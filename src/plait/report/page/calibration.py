@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
 
 from plait.analysis.wording import MISSING, micros, percent, plain, rate
 from plait.dataset.files import first_line
@@ -10,12 +14,6 @@ from plait.errors import DataError
 from plait.files import Folder, json_of
 from plait.report.page.tables import section
 from plait.report.table import Column
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from markupsafe import Markup
 
 MOST_ROWS = 40
 MOST_LINKS = 4

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from markupsafe import Markup
 
 from plait.analysis.metrics.catalogue import compared_metric, primary_metric
+from plait.analysis.model import Summary
 from plait.plan.network.ifnames import renamed_interfaces
 from plait.report.drawing.network import coloured_paths, draw, links_differ, most_paths
 from plait.report.figures.kinds.over_time import frames_of, panel_of
@@ -14,13 +16,7 @@ from plait.report.figures.kinds.over_time_chart import KINDS, chart
 from plait.report.page.sections import explanation
 from plait.report.page.template import fill
 from plait.report.render.theme import LIGHT, PATHS
-from plait.report.representatives import MOST_TRIALS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.analysis.model import Summary
-    from plait.report.representatives import Representative
+from plait.report.representatives import MOST_TRIALS, Representative
 
 OPEN_PANELS = 4
 """Cases over time that are open at first; buttons open the others."""

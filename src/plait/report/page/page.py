@@ -6,27 +6,23 @@ which no tag can begin. The page carries no time of its own making: the same dat
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markupsafe import Markup
 
 from plait.analysis.gaps import noted, part
-from plait.report.figures.study_figures import delay_figures
+from plait.analysis.model import Summary
+from plait.report.figures.study_figures import DrawnFigure, delay_figures
 from plait.report.headline import headline, path_counts, sentences
 from plait.report.page import sections, tables
 from plait.report.page.calibration import calibration
 from plait.report.page.over_time import network, over_time
 from plait.report.page.template import fill
 from plait.report.render.theme import DARK, LIGHT, config
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from plait.analysis.model import Summary
-    from plait.report.figures.study_figures import DrawnFigure
-    from plait.report.representatives import Representative
-    from plait.results.read import StudyData
+from plait.report.representatives import Representative
+from plait.results.read import StudyData
 
 PAGE_FONT = "system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, Liberation Sans, Arial, sans-serif"
 

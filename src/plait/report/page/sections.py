@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+
+from markupsafe import Markup
 
 from plait.analysis.failures import failed_alike
 from plait.analysis.labels.cases import labels
+from plait.analysis.rows import CaseRows
 from plait.analysis.wording import capital, number_word, percent, rate
-from plait.cautions import by_kind
+from plait.cautions import Caution, by_kind
+from plait.dataset.study_file import StudyFile
 from plait.explain.causes import CAUSES, HARMLESS
+from plait.explain.model import FlowExplanation, Share
+from plait.report.figures.study_figures import DrawnFigure
+from plait.report.headline import Phrase
 from plait.report.page.template import fill
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from markupsafe import Markup
-
-    from plait.analysis.rows import CaseRows
-    from plait.cautions import Caution
-    from plait.dataset.study_file import StudyFile
-    from plait.explain.model import FlowExplanation, Share
-    from plait.report.figures.study_figures import DrawnFigure
-    from plait.report.headline import Phrase
-    from plait.results.read import StudyData
+from plait.results.read import StudyData
 
 _CODE = re.compile("`([^`]+)`")
 """Text between backticks in a description: a command, or a field."""

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
+
+from markupsafe import Markup
 
 from plait.analysis.compare.factors import by_stratum
 from plait.analysis.labels.cases import case_label, labels
 from plait.analysis.metrics.catalogue import heading_of, mean, primary_metric, title_of
+from plait.analysis.model import CaseSummary, Summary
 from plait.analysis.values import show
 from plait.analysis.wording import MISSING, capital, short_name, value_words
 from plait.report.page.template import fill
 from plait.report.table import Column, factors_of, flow_columns, value_columns
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from markupsafe import Markup
-
-    from plait.analysis.model import CaseSummary, Summary
 
 LEAST_CROSSED = 3
 """Fewer choices of either setting are read more easily in the table of cases."""

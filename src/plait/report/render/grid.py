@@ -6,8 +6,9 @@ The height of a grid is bounded, so that a figure leaves room for the text of a 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plait.report.render.paper import (
     PIXELS_PER_MM,
@@ -27,9 +28,6 @@ from plait.report.render.paper import (
     with_turned_labels,
 )
 from plait.report.render.text_width import text_width
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 Spec = dict[str, Any]
 

@@ -9,16 +9,14 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plait.errors import RequestError
 from plait.report.render.formats import width_of
 from plait.report.render.text_width import text_width
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 Spec = dict[str, Any]
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plait.analysis.gaps import part
 from plait.cache import ContentCache
@@ -22,9 +23,6 @@ from plait.report.render.formats import canonical, in_points, scaled, short_path
 from plait.report.render.paper import PAGE_MM, refitted
 from plait.report.render.text_width import with_text_lengths
 from plait.report.render.theme import FONT, LIGHT, config, paint
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 PNG_PPI = 300.0
 """The resolution that journals require."""

@@ -6,10 +6,8 @@ page's own script when the reader's system changes between light and dark.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
+from typing import Any
 
 PATHS = 8
 """Colours for paths; the ninth path has the first colour again."""

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from typing import IO, TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO
 
 from plait.analysis.compare.studies import compare_studies
 from plait.analysis.judge import judged_in
 from plait.analysis.metrics.catalogue import short_heading_of
+from plait.analysis.model import CaseComparison, StudiesComparison
 from plait.analysis.statistics.tests import ASSUMES
 from plait.analysis.values import show
 from plait.analysis.wording import MISSING, change
+from plait.dataset.study_file import StudyFile
 from plait.dataset.trial import making_sense
 from plait.errors import RequestError
 from plait.metrics import COMPARED, JUDGED_METRICS, is_judged, judged_metric
 from plait.report.table import Column, factor_columns, picked
 from plait.report.terminal.summary import Screen, show_table
 from plait.results.read import read_study
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from plait.analysis.model import CaseComparison, StudiesComparison
-    from plait.dataset.study_file import StudyFile
 
 MOST_SENTENCES = 12
 ON_REQUEST = ("pairs", "p_holm")

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from typing import IO, TYPE_CHECKING
+from pathlib import Path
+from typing import IO
 
 from rich import box
 from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from plait.analysis.compare.divergence import divergence
-from plait.analysis.compare.engines import SETTING
+from plait.analysis.compare.divergence import Divergence, divergence
+from plait.analysis.compare.engines import SETTING, CrossCheck, EngineDifference
 from plait.analysis.metrics.catalogue import metric_of
+from plait.analysis.rows import CaseRows
 from plait.analysis.values import show, with_interval
 from plait.analysis.wording import MISSING, micros, seconds, size
 from plait.dataset.trial import read_trial, trial_folder
 from plait.errors import shell_command
 from plait.report.terminal.summary import Screen
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from plait.analysis.compare.divergence import Divergence
-    from plait.analysis.compare.engines import CrossCheck, EngineDifference
-    from plait.analysis.rows import CaseRows
 
 _SHARE = "path_share"
 _LEAST_METRIC = 14

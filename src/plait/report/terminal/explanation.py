@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import IO, TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import IO
 
 from rich.padding import Padding
 from rich.text import Text
 
 from plait.analysis.wording import MISSING, percent, rate
 from plait.explain.causes import CAUSES, HARMLESS
+from plait.explain.model import Effect, FlowExplanation, Share, StudyExplanation, TrialExplanation
 from plait.report.terminal.summary import Screen
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from plait.explain.model import Effect, FlowExplanation, Share, StudyExplanation, TrialExplanation
 
 BAR = 24
 LEAST_SHARE = 0.005

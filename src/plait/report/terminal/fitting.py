@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Sequence
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from plait.report.table import Column
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
 
 GAP = 2
 NUMBER = "#"

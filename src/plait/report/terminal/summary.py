@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection, Sequence
 from itertools import accumulate
-from typing import IO, TYPE_CHECKING
+from pathlib import Path
+from typing import IO
 
 from pydantic import ValidationError
 from rich.cells import cell_len
@@ -15,21 +17,14 @@ from plait.analysis.compare.factors import by_stratum
 from plait.analysis.labels.cases import labels
 from plait.analysis.model import Summary
 from plait.analysis.wording import MISSING
-from plait.cautions import by_kind
+from plait.cautions import Caution, by_kind
 from plait.dataset.provenance import explain
 from plait.dataset.trial import making_sense
 from plait.errors import DataError, printable, shell_command
 from plait.files import Folder
 from plait.report.headline import headline, path_counts, sentences
-from plait.report.table import PUBLISHED, chosen, factors_of, value_columns
+from plait.report.table import PUBLISHED, Column, chosen, factors_of, value_columns
 from plait.report.terminal.fitting import fit, table
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-    from pathlib import Path
-
-    from plait.cautions import Caution
-    from plait.report.table import Column
 
 WIDTH = 80
 TABLE_WIDTH = 120

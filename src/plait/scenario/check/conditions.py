@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from math import ceil
-from typing import TYPE_CHECKING
 
 from plait.frames import frame_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.parts import Delay
-    from plait.scenario.fields.conditions import Bucket, CodelSpec, Conditions, Jitter, RedSpec
-    from plait.scenario.fields.links import LinkSpec
-    from plait.scenario.mistakes import FieldMistake
-    from plait.units import Queue, Rate
+from plait.parts import Delay
+from plait.scenario.fields.conditions import Bucket, CodelSpec, Conditions, Jitter, RedSpec
+from plait.scenario.fields.links import LinkSpec
+from plait.scenario.mistakes import FieldMistake
+from plait.units import Queue, Rate
 
 SHORTEST = {"normal": 3.67, "pareto": 0.62, "paretonormal": 1.5}
 """Distance of a distribution's shortest delay below its mean, in standard deviations, rounded up."""

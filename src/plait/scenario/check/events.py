@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 from plait.scenario.check.conditions import condition_mistakes
 from plait.scenario.fields.conditions import Conditions
-from plait.scenario.fields.events import MAX_EVENTS, happenings, host_happenings
+from plait.scenario.fields.events import MAX_EVENTS, Happening, HostHappening, happenings, host_happenings
 from plait.scenario.fields.host_events import EndpointChange
 from plait.scenario.fields.settings import EndpointSpec
-from plait.scenario.names import is_address
+from plait.scenario.mistakes import FieldMistake
+from plait.scenario.model import ScenarioModel
+from plait.scenario.names import LinkName, is_address
 from plait.scenario.wording import nearest
 from plait.units import Duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from plait.scenario.fields.events import Happening, HostHappening
-    from plait.scenario.mistakes import FieldMistake
-    from plait.scenario.model import ScenarioModel
-    from plait.scenario.names import LinkName
-
 
 WITHOUT_STATES = "without_states"
 """Key of pydantic's validation context: set if events are missing, so the states of links are unknown."""

@@ -6,22 +6,17 @@ Metrics exist and have a better direction, fields vary, and nothing occurs twice
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from plait.metrics import FIGURE_METRICS, JUDGED_METRICS, is_judged, judged_metric
-from plait.scenario.fields.figures import OVER_TIME, RESERVED
+from plait.scenario.fields.figures import OVER_TIME, RESERVED, FigureSpec
+from plait.scenario.mistakes import FieldMistake, Where
+from plait.scenario.model import ScenarioModel
 from plait.scenario.vary.text import setting_names
 from plait.scenario.vary.unvaried import field_named
 from plait.scenario.wording import closest, nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from plait.scenario.fields.figures import FigureSpec
-    from plait.scenario.mistakes import FieldMistake, Where
-    from plait.scenario.model import ScenarioModel
-    from plait.units import Ratio
-
+from plait.units import Ratio
 
 NO_Y = {"y": "its other axis is the metric; remove it"}
 OF_MEDIANS = "its panels are the median trials of cases, which `only` chooses; remove it"

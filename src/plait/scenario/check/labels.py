@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator, Mapping
 
+from plait.scenario.mistakes import FieldMistake, Where
+from plait.scenario.model import ScenarioModel
+from plait.scenario.names import LinkName
 from plait.scenario.wording import nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    from plait.scenario.mistakes import FieldMistake, Where
-    from plait.scenario.model import ScenarioModel
-    from plait.scenario.names import LinkName
 
 _BEHIND = re.compile(r"((?:#[1-9][0-9]{0,3})*)(?:~[1-9][0-9]{0,3})?$", re.ASCII)
 """The end of a path's name, after the nodes: numbers of parallel links, and of a path over the same links."""

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator, Mapping
 
+from plait.scenario.fields.programs import ProgramSpec
+from plait.scenario.mistakes import FieldMistake, Where
+from plait.scenario.model import ScenarioModel
 from plait.scenario.names import is_address
 from plait.scenario.wording import nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    from plait.scenario.fields.programs import ProgramSpec
-    from plait.scenario.mistakes import FieldMistake, Where
-    from plait.scenario.model import ScenarioModel
-    from plait.traffic.spec import FlowSpec
+from plait.traffic.spec import FlowSpec
 
 
 def program_name(program: ProgramSpec, number: int) -> str:

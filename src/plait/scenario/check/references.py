@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from ipaddress import ip_interface
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from plait.frames import DEFAULT_MTU
 from plait.scenario.check.conditions import bucket_mistakes, link_mistakes, queue_mistakes
@@ -12,16 +12,12 @@ from plait.scenario.check.events import check_events, check_host_events
 from plait.scenario.check.figures import check_across, check_figures, check_judge, check_published
 from plait.scenario.check.labels import check_labels
 from plait.scenario.check.programs import check_programs, check_traffic
+from plait.scenario.fields.network import NetworkSpec
+from plait.scenario.mistakes import FieldMistake, Where
+from plait.scenario.model import ScenarioModel
 from plait.scenario.names import LinkName, is_address, read_link_name
 from plait.scenario.vary.text import networks
 from plait.scenario.wording import nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.scenario.fields.network import NetworkSpec
-    from plait.scenario.mistakes import FieldMistake, Where
-    from plait.scenario.model import ScenarioModel
 
 MAX_LINKS = 4096
 MAX_MISTAKES = 200

@@ -12,8 +12,9 @@ events:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -26,13 +27,9 @@ from plait.scenario.fields.host_events import (
     LimitsEvent,
     SysctlsByNode,
 )
+from plait.scenario.fields.settings import EndpointSpec
+from plait.scenario.mistakes import Where
 from plait.units import Duration, Within
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.scenario.fields.settings import EndpointSpec
-    from plait.scenario.mistakes import Where
 
 MAX_EVENTS = 4096
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
 from plait.parts import Part, names_of, optional
 from plait.scenario.fields.links import LinkSpec
 from plait.scenario.fields.nodes import Families, Host, Router, RoutingSpec, Switch
+from plait.scenario.fields.traces import Trace
 from plait.scenario.names import NodeName
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from plait.scenario.fields.traces import Trace
 
 
 class NetworkSpec(Part):

@@ -11,14 +11,12 @@ from __future__ import annotations
 import csv
 import re
 from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from plait.parts import Delay, Part
 from plait.units import Duration, Rate, Ratio
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Format = Literal["mahimahi", "csv"]
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
 from plait.parts import Delay, Whole
 from plait.scenario.generators.base import Description, Generator, Options, one_for_all
+from plait.scenario.mistakes import FieldMistake
 from plait.units import Queue, Rate, Ratio
-
-if TYPE_CHECKING:
-    from plait.scenario.mistakes import FieldMistake
 
 
 class WifiCellular(Generator):

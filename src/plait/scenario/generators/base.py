@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from plait.parts import Part
-
-if TYPE_CHECKING:
-    from plait.scenario.mistakes import FieldMistake
+from plait.scenario.mistakes import FieldMistake
 
 Options = dict[str, Any]
 MAX_PATHS = 9

@@ -12,16 +12,14 @@ shares differ from the published ones.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from plait.parts import Delay, Whole
 from plait.scenario.generators.base import MAX_PATHS, Description, Generator, Options
+from plait.scenario.mistakes import FieldMistake
 from plait.units import Queue, Rate
-
-if TYPE_CHECKING:
-    from plait.scenario.mistakes import FieldMistake
 
 Users = Annotated[Whole, Field(ge=1)]
 _DOWNLOAD: dict[str, Any] = {"duration": "120s", "reverse": True}

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from plait.scenario.generators.access import BehindNat, TwoWans, WifiCellular
+from plait.scenario.generators.base import Generator
 from plait.scenario.generators.khalili import KhaliliA, KhaliliB, KhaliliC, TopologyA
 from plait.scenario.generators.paths import Dumbbell, NPaths
 from plait.scenario.generators.regions import Regions
 from plait.scenario.generators.trees import FatTree, Swarm, TwoLayerTree
-
-if TYPE_CHECKING:
-    from plait.scenario.generators.base import Generator
 
 KINDS: dict[str, type[Generator]] = {
     kind.model_fields["generator"].default: kind

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import exp
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeVar
+from typing import Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field
 
 from plait.parts import Delay, Part, Whole
 from plait.scenario.generators.base import MAX_PATHS, Description, Generator, Options, one_for_all
+from plait.scenario.mistakes import FieldMistake
 from plait.units import Queue, Rate, Ratio
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.scenario.mistakes import FieldMistake
 
 
 class Sigmoid(Part):

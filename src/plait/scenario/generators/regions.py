@@ -10,14 +10,12 @@ as long as TCP in total: 2/3 of the bytes at twice the rate, 1/3 at half of it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from plait.parts import Delay
 from plait.scenario.generators.base import Description, Generator, Options
+from plait.scenario.mistakes import FieldMistake
 from plait.units import Rate, Size
-
-if TYPE_CHECKING:
-    from plait.scenario.mistakes import FieldMistake
 
 
 class _Region(NamedTuple):

@@ -9,17 +9,14 @@ ENTRY is an entry of the traffic without its ends: `{bulk: {duration: 10s}}`. Th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
 from plait.parts import Part, Whole, listed
 from plait.scenario.wording import nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 MAX_FLOWS = 1024
 _NAME_MAX = 56

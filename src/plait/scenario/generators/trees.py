@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from plait.parts import Delay, Whole
 from plait.scenario.generators.base import Description, Generator, Options
+from plait.scenario.mistakes import FieldMistake
 from plait.units import Queue, Rate
-
-if TYPE_CHECKING:
-    from plait.scenario.mistakes import FieldMistake
-
 
 _PERMUTATION: list[Options] = [{"permutation": {"each": {"bulk": {"duration": "10s"}}}}]
 

@@ -6,25 +6,22 @@ of each written-out entry of traffic and programs, so that mistakes are reported
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from plait.errors import FieldMistakesError
 from plait.scenario.fields.network import NetworkSpec
 from plait.scenario.generators import traffic
+from plait.scenario.generators.base import Description
 from plait.scenario.generators.kinds import KINDS
 from plait.scenario.messages import mistakes_in
+from plait.scenario.mistakes import FieldMistake, Where
 from plait.scenario.wording import nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.scenario.generators.base import Description
-    from plait.scenario.mistakes import FieldMistake, Where
 
 PLACES = ("hosts", "switches", "routers", "links")
 """Fields in which a file adds nodes and links to a generated network, or changes generated ones."""

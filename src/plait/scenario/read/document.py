@@ -7,9 +7,10 @@ it exceeds a bound, and not after building the values.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -25,13 +26,9 @@ from ruamel.yaml.events import (
 )
 from ruamel.yaml.reader import ReaderError
 
+from plait.scenario.mistakes import Where
 from plait.scenario.read.not_yaml import explained
 from plait.scenario.source import TextPlace
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.scenario.mistakes import Where
 
 MAX_CHARACTERS = 500_000
 MAX_VALUES = 25_000

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 from plait.errors import FieldMistakesError
 from plait.scenario.fields.network import InputFile
 from plait.scenario.fields.programs import InputContent
 from plait.scenario.fields.traces import MAX_TRACE_BYTES, TraceSpec, read_trace
 from plait.scenario.located import locating
+from plait.scenario.mistakes import FieldMistake, Where
+from plait.scenario.scenario import Scenario
 from plait.scenario.vary.text import varied_fields
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from plait.scenario.mistakes import FieldMistake, Where
-    from plait.scenario.scenario import Scenario
-
 
 MAX_FILE_BYTES = 2**40
 MAX_SCHEDULER_BYTES = 65_536

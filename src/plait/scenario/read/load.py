@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plait.errors import Mistake, ScenarioError, shell_command
 from plait.scenario.read import library
 from plait.scenario.read.document import MAX_CHARACTERS
 from plait.scenario.read.inputs import input_files
 from plait.scenario.read.parse import parse
+from plait.scenario.scenario import Scenario
+from plait.scenario.vary.overrides import Choice, Override
 from plait.scenario.wording import nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.scenario.scenario import Scenario
-    from plait.scenario.vary.overrides import Choice, Override
 
 
 def load(reference: str | Path, overrides: Sequence[str | Override | Choice] = ()) -> Scenario:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from ruamel.yaml.error import MarkedYAMLError, StringMark
 
-if TYPE_CHECKING:
-    from ruamel.yaml.error import MarkedYAMLError, StringMark
-
-    Explained = tuple[StringMark | None, str]
+Explained = tuple[StringMark | None, str]
 
 _CLOSING = {"{": "}", "[": "]"}
 

@@ -7,9 +7,10 @@ against each other.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -19,6 +20,7 @@ from plait.scenario.generators import with_traffic
 from plait.scenario.generators.written import names as made_names
 from plait.scenario.generators.written import plain
 from plait.scenario.messages import mistakes_in
+from plait.scenario.mistakes import FieldMistake, Where
 from plait.scenario.read import document
 from plait.scenario.scenario import Scenario
 from plait.scenario.source import Source
@@ -29,12 +31,6 @@ from plait.scenario.vary.unvaried import without_unvaried, without_unvaried_figu
 from plait.scenario.vary.variants import NoSuchField, TooMany, Variants
 from plait.scenario.wording import abbreviated
 from plait.traffic.kinds import KEYS, SPECS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from plait.scenario.mistakes import FieldMistake, Where
-
 
 _ROUNDS = 5
 """Validations: fields, entries without wrong fields, parts against each other, and that without wrong parts."""

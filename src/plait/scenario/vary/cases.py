@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 from plait.errors import FieldMistakesError
 from plait.scenario.located import locating
-from plait.scenario.vary.combinations import fields_of, rows
+from plait.scenario.mistakes import Where
+from plait.scenario.scenario import Scenario
+from plait.scenario.vary.combinations import Row, fields_of, rows
 from plait.scenario.vary.text import field_path
 from plait.scenario.vary.variants import NoSuchField, TooMany, Variants
 from plait.scenario.wording import nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.scenario.mistakes import Where
-    from plait.scenario.scenario import Scenario
-    from plait.scenario.vary.combinations import Row
 
 _MAX_WORD_LENGTH = 40
 _MAX_NAME_LENGTH = 100

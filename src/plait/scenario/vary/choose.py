@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from plait.errors import RequestError
 from plait.scenario.wording import nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _SHOWN = 8
 

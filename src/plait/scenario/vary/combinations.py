@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plait.errors import FieldMistakesError
+from plait.scenario.mistakes import Where
+from plait.scenario.scenario import Scenario
 from plait.scenario.vary.ranges import read_range
 from plait.seeds import derived
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.scenario.mistakes import Where
-    from plait.scenario.scenario import Scenario
 
 _TRIES = 24
 """How many hypercubes to draw, of which the one with the most distant points is used."""

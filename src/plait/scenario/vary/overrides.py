@@ -10,15 +10,13 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plait.scenario.generators.written import names
+from plait.scenario.mistakes import Where
 from plait.scenario.names import varied_by
 from plait.scenario.vary.text import field_path
 from plait.scenario.wording import nearest
-
-if TYPE_CHECKING:
-    from plait.scenario.mistakes import Where
 
 NAMED = (("network", "hosts"), ("network", "switches"), ("network", "routers"))
 """Fields that may be a list of names, which `assign` turns into a mapping."""

@@ -13,17 +13,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from plait.scenario.mistakes import as_one_error
+from plait.scenario.mistakes import FieldMistake, Where, as_one_error
 from plait.scenario.spelling import rewritten_path
 from plait.scenario.vary.ranges import looks_like_range, read_range
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.scenario.mistakes import FieldMistake, Where
 
 MAX_SWEEP = 1000
 """Most values of a varied field, and most points of a hypercube."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from plait.scenario.names import varied_by
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def without_unvaried(raw: dict[str, Any]) -> None:

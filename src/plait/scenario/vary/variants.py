@@ -6,22 +6,19 @@ cases take neither a thousand times its memory nor its time.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from plait.errors import FieldMistakesError
+from plait.scenario.generators.written import Written
 from plait.scenario.messages import mistakes_in
 from plait.scenario.scenario import Scenario
 from plait.scenario.vary.overrides import assign
 from plait.scenario.vary.text import field_path
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from plait.scenario.generators.written import Written
 
 WHOLE = ("vary", "baseline", "judge", "across", "figures", "labels", "published")
 """Fields of the whole study, which a case does not have."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shutil
 import zipfile
+from collections.abc import Sequence
 from importlib import metadata
 from io import StringIO
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from ruamel.yaml import YAML
 
-from plait.dataset.study_file import read_study_file
+from plait.dataset.study_file import StudyFile, read_study_file
 from plait.dataset.trial import checked_digest, read_trial, trial_folder, trial_numbers
 from plait.errors import MachineError, RequestError
 from plait.files import Folder, Output
@@ -18,7 +19,7 @@ from plait.kernel import additions
 from plait.plan.case_plan import resolve_case
 from plait.plan.identity import plan_bytes
 from plait.results.explain import RecordedScenario
-from plait.scenario import parse
+from plait.scenario import Scenario, parse
 from plait.scenario.read.inputs import input_files
 from plait.scenario.vary.cases import expand
 from plait.study.bundle.record import (
@@ -33,13 +34,6 @@ from plait.study.bundle.record import (
     BundledTrial,
     BundleRecord,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from plait.dataset.study_file import StudyFile
-    from plait.scenario import Scenario
 
 _DATE = (1980, 1, 1, 0, 0, 0)
 """The date of each file in an archive, so that equal content gives equal bytes."""

@@ -10,7 +10,8 @@ import hashlib
 import shutil
 import zipfile
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import Literal
 
 from pydantic import ValidationError
 
@@ -19,17 +20,11 @@ from plait.dataset.trial import read_trial, trial_folder
 from plait.errors import DataError, MachineError, Mistake, RequestError, ScenarioError, shell_command
 from plait.files import Folder, json_of
 from plait.kernel import additions
-from plait.scenario import parse
+from plait.scenario import Scenario, parse
 from plait.scenario.read.document import MAX_CHARACTERS
 from plait.scenario.read.inputs import input_files
-from plait.study.bundle.record import ALGORITHMS, INPUTS, RECORD, SCENARIO, SUFFIX, BundleRecord
+from plait.study.bundle.record import ALGORITHMS, INPUTS, RECORD, SCENARIO, SUFFIX, BundledTrial, BundleRecord
 from plait.version import other_version
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from plait.scenario import Scenario
-    from plait.study.bundle.record import BundledTrial
 
 MOST_INPUT_BYTES = 16 << 30
 """The size limit for all files that a scenario in a bundle names."""

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.study.executors.task import TrialResult, TrialTask
+from plait.study.executors.task import TrialResult, TrialTask
 
 BATCH_S = 1.0
 """The wall time that a batch should take."""

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING
 
 from plait.errors import RequestError
+from plait.study.executors.executor import TrialExecutor
 from plait.study.executors.futures import FuturesExecutor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from plait.study.executors.executor import TrialExecutor
 
 
 def executor_of(

@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from plait.dataset.convert import convert
 from plait.dataset.digest import trial_digest
 from plait.dataset.provenance import Provenance
 from plait.dataset.trial import RUNNING_TRIAL
-from plait.engine.engine import Interrupted, Job
+from plait.engine.engine import Engine, Fact, Interrupted, Job
+from plait.engine.interactive import PromptedGuest
+from plait.engine.workspace import Workspace
 from plait.errors import DataError, TrialError, printable
 from plait.files import Folder, UnfitError, json_of
 from plait.plan.identity import plan_bytes
+from plait.plan.model.plan import PauseAt
 from plait.study.engines import host_facts
-from plait.study.executors.task import TrialResult
+from plait.study.executors.task import TrialResult, TrialTask
 from plait.version import __version__
-
-if TYPE_CHECKING:
-    import threading
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from plait.engine.engine import Engine, Fact
-    from plait.engine.interactive import PromptedGuest
-    from plait.engine.workspace import Workspace
-    from plait.plan.model.plan import PauseAt
-    from plait.study.executors.task import TrialTask
 
 CONSOLE = "console.log"
 _MOST_LOG_BYTES = 1 << 20

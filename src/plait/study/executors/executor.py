@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import itertools
 import queue
+import threading
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
+from pathlib import Path
+from typing import Generic, Protocol, Self, TypeVar
 
-from plait.engine.engine import Interrupted
-
-if TYPE_CHECKING:
-    import threading
-    from collections.abc import Callable, Generator, Iterator, Mapping
-    from pathlib import Path
-
-    from plait.cautions import Caution
-    from plait.engine.engine import Engine, EngineIdentity
-    from plait.engine.workspace import Workspace
-    from plait.study.executors.task import TrialResult, TrialTask
-    from plait.study.study import Observer
+from plait.cautions import Caution
+from plait.engine.engine import Engine, EngineIdentity, Interrupted
+from plait.engine.workspace import Workspace
+from plait.study.executors.task import TrialResult, TrialTask
+from plait.study.study import Observer
 
 T = TypeVar("T")
 

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from plait.cautions import Caution
 from plait.dataset.files import first_line
 from plait.errors import MachineError
 from plait.study.executors.batches import Batches
-from plait.study.executors.executor import InFlight, nonempty
-from plait.study.executors.shipment import shipment
-from plait.study.executors.task import TrialTask
+from plait.study.executors.executor import InFlight, StudyWork, nonempty
+from plait.study.executors.shipment import Shipment, shipment
+from plait.study.executors.task import TrialResult, TrialTask
 from plait.study.executors.worker import Reply, carry_out
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
-
-    from plait.study.executors.executor import StudyWork
-    from plait.study.executors.shipment import Shipment
-    from plait.study.executors.task import TrialResult
 
 WORKER_REFUSED = "WORKER_REFUSED"
 _MOST_REFUSALS = 3

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
+from plait.cautions import Caution
 from plait.engine.engine import Interrupted
 from plait.study.executors.execution import execute
-from plait.study.executors.executor import InFlight
-from plait.study.executors.task import TrialResult
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
-
-    from plait.cautions import Caution
-    from plait.study.executors.executor import StudyWork
-    from plait.study.executors.task import TrialTask
+from plait.study.executors.executor import InFlight, StudyWork
+from plait.study.executors.task import TrialResult, TrialTask
 
 
 class LocalExecutor:

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import io
 import zipfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from plait.errors import DataError
 from plait.files import MOST_DEPTH, MOST_FILES, Folder
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MOST_BYTES = 1 << 32
 """The size limit for all files of a trial."""

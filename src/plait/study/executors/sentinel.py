@@ -7,19 +7,15 @@ exercises what studies use: two paths, random loss, jitter, and a transfer over 
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
 
 from plait.dataset.convert import convert
 from plait.dataset.digest import trial_digest
-from plait.engine.engine import Job
+from plait.engine.engine import Engine, Job
+from plait.engine.workspace import Workspace
+from plait.plan.model.plan import Plan
 from plait.plan.resolve import resolve
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand
-
-if TYPE_CHECKING:
-    from plait.engine.engine import Engine
-    from plait.engine.workspace import Workspace
-    from plait.plan.model.plan import Plan
 
 _SCENARIO = """
 title: The trial that every worker runs first

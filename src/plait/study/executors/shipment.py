@@ -6,19 +6,15 @@ import hashlib
 import pickle
 import platform
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from plait.engine.recipe import EngineRecipe, ShippedFile, recipe_of, shipped_file
 from plait.errors import RequestError
 from plait.plan.identity import plan_bytes
+from plait.study.executors.executor import StudyWork
 from plait.study.executors.sentinel import sentinel_digest, sentinel_plan
 from plait.version import __version__
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from plait.study.executors.executor import StudyWork
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from plait.engine.engine import EngineIdentity
 from plait.plan.identity import plan_bytes
 from plait.plan.model.plan import Plan
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from plait.engine.engine import EngineIdentity
-    from plait.study.study import TrialKey
+from plait.study.study import TrialKey
 
 _FAST = 1
 """The zlib level."""

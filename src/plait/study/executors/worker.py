@@ -15,10 +15,14 @@ import shutil
 import threading
 import time
 import zlib
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from plait.cache import cache_root
+from plait.engine.engine import Engine
+from plait.engine.recipe import ShippedFile
 from plait.engine.workspace import Workspace
 from plait.errors import PlaitError
 from plait.files import Folder
@@ -26,17 +30,8 @@ from plait.plan.model.plan import Plan
 from plait.study.executors.execution import execute
 from plait.study.executors.packed_folder import pack
 from plait.study.executors.sentinel import sentinel_digest
-from plait.study.executors.shipment import facts
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from collections.abc import Set as AbstractSet
-    from pathlib import Path
-
-    from plait.engine.engine import Engine
-    from plait.engine.recipe import ShippedFile
-    from plait.study.executors.shipment import Shipment
-    from plait.study.executors.task import TrialResult, TrialTask
+from plait.study.executors.shipment import Shipment, facts
+from plait.study.executors.task import TrialResult, TrialTask
 
 
 @dataclass(frozen=True)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
+from plait.engine.engine import Engine
 from plait.engine.factory import engines_with
+from plait.engine.support import Use
+from plait.errors import Mistake
+from plait.scenario import Scenario
 from plait.scenario.fields.events import happenings
+from plait.scenario.mistakes import Where
 from plait.seeds import trial_seed
 from plait.study.preflight.kernel import add, refuse, refuse_what_is_missing
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from plait.engine.engine import Engine
-    from plait.engine.support import Use
-    from plait.errors import Mistake
-    from plait.scenario import Scenario
-    from plait.scenario.mistakes import Where
-    from plait.study.study import PlannedStudy
+from plait.study.study import PlannedStudy
 
 
 def refuse_what_engines_lack(study: PlannedStudy, engines: Mapping[str, Engine]) -> None:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
-from plait.errors import ScenarioError
+from plait.engine.inventory import Inventory, Setting
+from plait.errors import Mistake, ScenarioError
 from plait.plan.network import sysctls
+from plait.scenario.mistakes import Where
 from plait.scenario.source import Source
+from plait.scenario.vary.cases import Case
 from plait.scenario.wording import closest
 from plait.study.preflight.programs import missing_programs
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from plait.engine.inventory import Inventory, Setting
-    from plait.errors import Mistake
-    from plait.scenario.mistakes import Where
-    from plait.scenario.vary.cases import Case
-
-    Field = tuple[Where, object]
-    Ask = Callable[[Iterable[Setting]], Inventory | None]
+Field = tuple[Where, object]
+Ask = Callable[[Iterable[Setting]], Inventory | None]
 
 _KINDS = {
     "congestion_control": ("congestion_controls", "congestion control"),

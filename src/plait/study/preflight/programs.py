@@ -9,19 +9,14 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plait.engine.packages import install_hint
 from plait.plan.traffic.programs import ENVIRONMENT, PRIVATE
-from plait.scenario.fields.programs import SHELL
+from plait.scenario.fields.programs import SHELL, ProgramSpec
+from plait.scenario.mistakes import Where
 from plait.scenario.wording import closest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from plait.scenario.fields.programs import ProgramSpec
-    from plait.scenario.mistakes import Where
 
 _GUEST_FOLDERS = (*PRIVATE, "/dev", "/proc", "/sys")
 """Folders in which the guest has its own files instead of this machine's."""

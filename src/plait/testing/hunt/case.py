@@ -6,7 +6,8 @@ Hosts `client` and `server` share every link. Link 0 carries the initial subflow
 from __future__ import annotations
 
 from io import StringIO
-from typing import TYPE_CHECKING, Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from ruamel.yaml import YAML
@@ -14,9 +15,6 @@ from ruamel.yaml import YAML
 from plait.errors import DataError
 from plait.files import Folder
 from plait.scenario.read.document import Refused, read
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Side = Literal["client", "server"]
 _Name = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,15}$")]

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
-from typing import TYPE_CHECKING
 
 from plait.testing.hunt.case import OF_CONNECTIONS, OF_LINKS, HuntCase, HuntConnection, HuntEvent, HuntLink
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _KINDS = (
     *("close", "close", "reset", "shutdown", "destroy", "destroy", "destroy"),

@@ -17,9 +17,10 @@ import re
 import shutil
 import sys
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -32,13 +33,8 @@ from plait.engine.virtual.session import Session, SessionRequest
 from plait.engine.workspace import Workspace
 from plait.errors import MachineError, TrialError, printable
 from plait.files import Folder
-from plait.kernel import additions
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from plait.kernel import Kernel
-    from plait.testing.hunt.case import HuntCase
+from plait.kernel import Kernel, additions
+from plait.testing.hunt.case import HuntCase
 
 Kind = Literal["bytes", "progress", "error", "sockets", "counters", "kernel", "guest"]
 COMPLAINTS = re.compile(

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from threading import Event
-from typing import TYPE_CHECKING
 
+from plait.engine.inventory import Inventory
 from plait.errors import Ended, TrialError
+from plait.testing.hunt.case import HuntCase
 from plait.testing.hunt.draw import draw
+from plait.testing.hunt.run import CaseResult, Violation
 from plait.testing.hunt.shrink import shrink
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from plait.engine.inventory import Inventory
-    from plait.testing.hunt.case import HuntCase
-    from plait.testing.hunt.run import CaseResult, Violation
-
-    Report = Callable[[str], None]
+Report = Callable[[str], None]
 
 _MOST_TROUBLES = 5
 

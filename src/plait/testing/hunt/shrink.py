@@ -5,16 +5,14 @@ The order of attempts is that of Hypothesis and of delta debugging: first large 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from pydantic import ValidationError
 
 from plait.testing.hunt.case import OF_CONNECTIONS, OF_LINKS, HuntCase
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    FirstFailing = Callable[[Sequence[HuntCase]], int | None]
+FirstFailing = Callable[[Sequence[HuntCase]], int | None]
 
 MOST_ATTEMPTS = 400
 _PLAIN: dict[str, Any] = {

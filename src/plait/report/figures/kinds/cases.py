@@ -6,29 +6,23 @@ A figure is a Vega-Lite specification (a JSON value) whose colours are tokens, s
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plait.analysis.compare.factors import main_factor
 from plait.analysis.labels.cases import short_labels
 from plait.analysis.metrics.catalogue import title_of
-from plait.analysis.published import is_of_goodput
+from plait.analysis.model import CaseSummary, Statistics
+from plait.analysis.published import Published, is_of_goodput
+from plait.analysis.rows import CaseRows
 from plait.analysis.values import axis_title, scale_of, show
 from plait.report.figures.axes import factor_of
 from plait.report.figures.case_values import ideals_of, interval_ends, span_of, trials_table
-from plait.report.figures.kind import FigureKind, FigureRequest
+from plait.report.figures.kind import Content, FigureKind, FigureRequest, Spec
 from plait.report.figures.marks import SCHEMA, field, layer, number_axis, what_dots_are, with_dots
-from plait.report.figures.roles import panels_of
+from plait.report.figures.roles import CaseLabels, panels_of
 from plait.report.render.theme import case_token
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.analysis.model import CaseSummary, Statistics
-    from plait.analysis.published import Published
-    from plait.analysis.rows import CaseRows
-    from plait.report.figures.kind import Content, Spec
-    from plait.report.figures.roles import CaseLabels
 
 ROW = 46
 DENSE_ROW = 22

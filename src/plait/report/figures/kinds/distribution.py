@@ -5,26 +5,21 @@ A line says for each value which share of the observations is at most so large.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plait.analysis.labels.cases import short_labels
 from plait.analysis.metrics.catalogue import title_of
+from plait.analysis.rows import CaseRows
 from plait.analysis.values import axis_title, scale_of, show
 from plait.analysis.wording import micros, percent
-from plait.report.figures.kind import FigureKind, FigureRequest, number
+from plait.report.figures.kind import Content, FigureKind, FigureRequest, Spec, TableRows, number
 from plait.report.figures.marks import SCHEMA, distinct, field, number_axis
-from plait.report.figures.roles import MOST_SERIES, CaseLabels, panels_of
+from plait.report.figures.roles import MOST_SERIES, CaseLabels, Roles, panels_of
 from plait.report.figures.shown_labels import few_trials, note_of, shown_labels
 from plait.report.render.paper import with_narrow_keys
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.analysis.rows import CaseRows
-    from plait.report.figures.kind import Content, Spec, TableRows
-    from plait.report.figures.roles import Roles
-    from plait.report.representatives import Representative
+from plait.report.representatives import Representative
 
 Points = list[tuple[float, float]]
 """(value, share of the observations that are at most so large)."""

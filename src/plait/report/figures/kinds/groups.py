@@ -5,24 +5,20 @@ A figure is a Vega-Lite specification (a JSON value) whose colours are tokens, s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from plait.analysis.labels.cases import short_labels
 from plait.analysis.metrics.groups import group_names
+from plait.analysis.model import CaseSummary
+from plait.analysis.published import Published
+from plait.analysis.rows import CaseRows, TrialRow
 from plait.analysis.values import scale_of, show
 from plait.report.figures.case_values import interval_ends
-from plait.report.figures.kind import FigureKind, FigureRequest, number
+from plait.report.figures.kind import Content, FigureKind, FigureRequest, Spec, TableRows, number
 from plait.report.figures.kinds.cases import DIAMOND, MOST_CASES, case_axis, height_of
 from plait.report.figures.marks import SCHEMA, field, layer, number_axis, what_dots_are, with_dots
 from plait.report.render.theme import path_token
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from plait.analysis.model import CaseSummary
-    from plait.analysis.published import Published
-    from plait.analysis.rows import CaseRows, TrialRow
-    from plait.report.figures.kind import Content, Spec, TableRows
 
 Values = list[dict[str, Any]]
 

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from plait.report.figures.axes import factor_of, factors, grid_of
-from plait.report.figures.case_values import cells_of, cells_table, crossed
-from plait.report.figures.kind import FigureKind, FigureRequest
+from plait.analysis.model import Summary
+from plait.report.figures.axes import Factor, factor_of, factors, grid_of
+from plait.report.figures.case_values import Cells, cells_of, cells_table, crossed
+from plait.report.figures.kind import Content, FigureKind, FigureRequest, Spec, TableRows
 from plait.report.figures.marks import SCHEMA, field, levels
 from plait.report.render.theme import LIGHT, luminance
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from plait.analysis.model import Summary
-    from plait.report.figures.axes import Factor
-    from plait.report.figures.case_values import Cells
-    from plait.report.figures.kind import Content, Spec, TableRows
 
 CELL = 46
 _EVEN_CONTRAST = 0.179

@@ -5,23 +5,18 @@ A figure is a Vega-Lite specification (a JSON value) whose colours are tokens, s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from plait.analysis.metrics.catalogue import title_of
+from plait.analysis.model import CaseSummary
 from plait.analysis.values import axis_title, scale_of, with_interval
 from plait.report.figures.axes import steps
 from plait.report.figures.case_values import shown_ends, trials_table
-from plait.report.figures.kind import FigureKind, FigureRequest
+from plait.report.figures.kind import Content, FigureKind, FigureRequest, Spec
 from plait.report.figures.marks import SCHEMA, distinct, field, levels, number_axis
 from plait.report.figures.roles import Roles, roles_of
 from plait.report.render.theme import case_token, shapes
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.analysis.model import CaseSummary
-    from plait.report.figures.kind import Content, Spec
 
 GROUPED = 8
 """From this number of cases on, groups are clearer than a row for each case."""

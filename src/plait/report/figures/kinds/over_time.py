@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from plait.analysis.compare.factors import stratum
-from plait.report.figures.kind import FigureKind, FigureRequest, number, without_heading, without_words
+from plait.report.figures.kind import (
+    Content,
+    FigureKind,
+    FigureRequest,
+    Spec,
+    TableRows,
+    number,
+    without_heading,
+    without_words,
+)
 from plait.report.figures.kinds.over_time_chart import KINDS, Frame, Key, Line, Panel, chart, frame_of, lines
 from plait.report.figures.marks import SCHEMA, number_axis
 from plait.report.figures.shown_labels import few_trials, note_of, shown_labels
 from plait.report.render.theme import PATHS, path_token
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.report.figures.kind import Content, Spec, TableRows
-    from plait.report.representatives import Representative
+from plait.report.representatives import Representative
 
 SIDE_BY_SIDE = 6
 """Cases in one figure over time; the page shows more."""

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from plait.analysis.series import Points, TrialSeries
 from plait.analysis.wording import significant
 from plait.report.render.theme import dashes, path_token
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.analysis.series import Points, TrialSeries
 
 Spec = dict[str, Any]
 

@@ -5,23 +5,16 @@ Every panel shows every case, at its value there, so that readers see which thin
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from plait.report.figures.axes import factors, steps
-from plait.report.figures.case_values import cells_of, cells_table, crossed
-from plait.report.figures.kind import FigureKind, FigureRequest
+from plait.analysis.compare.factors import HasSettings
+from plait.analysis.model import Summary
+from plait.report.figures.axes import Factor, factors, steps
+from plait.report.figures.case_values import Cells, cells_of, cells_table, crossed
+from plait.report.figures.kind import Content, FigureKind, FigureRequest, Spec, TableRows
 from plait.report.figures.kinds.sweep import LOGARITHMIC, sweep_of
 from plait.report.figures.marks import SCHEMA, distinct, field, layer, levels, number_axis
 from plait.report.figures.roles import MOST_SERIES, CaseLabels, level_labels, panel_labels
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.analysis.compare.factors import HasSettings
-    from plait.analysis.model import Summary
-    from plait.report.figures.axes import Factor
-    from plait.report.figures.case_values import Cells
-    from plait.report.figures.kind import Content, Spec, TableRows
 
 EDGE = 8
 """Space between the outermost points and the edges of a panel, in pixels."""

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from plait.analysis.metrics.catalogue import title_of
+from plait.analysis.model import CaseSummary
+from plait.analysis.rows import CaseRows
 from plait.analysis.values import axis_title, scale_of, show
 from plait.report.figures.axes import Factor, factor_of, factors, labels_without, steps
 from plait.report.figures.case_values import crossed, interval_ends, means_of, trials_table
-from plait.report.figures.kind import FigureKind, FigureRequest
+from plait.report.figures.kind import Content, FigureKind, FigureRequest, Spec
 from plait.report.figures.marks import SCHEMA, distinct, field, layer, number_axis, what_dots_are, with_dots
 from plait.report.figures.roles import MOST_SERIES, panel_labels
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from plait.analysis.model import CaseSummary
-    from plait.analysis.rows import CaseRows
-    from plait.report.figures.kind import Content, Spec
 
 TICK = ",.10~g"
 """The value itself: a format that follows from the axis' own steps makes 1 of 0.5."""

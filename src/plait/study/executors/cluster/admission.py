@@ -12,16 +12,13 @@ import importlib.metadata
 from collections import defaultdict
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from plait.study.executors.cluster.connection import reason
-from plait.study.executors.shipment import MachineFacts, facts
+from plait.study.executors.shipment import MachineFacts, Shipment, facts
 from plait.study.executors.worker import lacking, prepare, supply
 from plait.version import __version__
-
-if TYPE_CHECKING:
-    from plait.study.executors.shipment import Shipment
 
 MEMORY = "plait-memory"
 """The resource that guests use, in MiB."""

@@ -13,15 +13,13 @@ import re
 import signal
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 from plait.cache import cache_root
 from plait.engine.workspace import Workspace
 from plait.errors import MachineError, RequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 _LOCAL = re.compile(r"local:([1-9][0-9]{0,3})")
 _ADDRESS = re.compile(r"(?P<protocol>tcp|tls)://[^\s/]+:[0-9]{1,5}")

@@ -15,25 +15,19 @@ import contextlib
 import itertools
 import time
 from collections import Counter, deque
+from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plait.errors import MachineError
+from plait.study.executors.batches import Batches
 from plait.study.executors.cluster.admission import MEMORY, Admission
-from plait.study.executors.cluster.connection import reason, workers_of
-from plait.study.executors.task import TrialResult
-from plait.study.executors.worker import carry_out
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
-    from plait.study.executors.batches import Batches
-    from plait.study.executors.cluster.connection import DaskConnection
-    from plait.study.executors.shipment import Shipment
-    from plait.study.executors.task import TrialTask
-    from plait.study.executors.worker import Reply
-    from plait.study.study import TrialKey
+from plait.study.executors.cluster.connection import DaskConnection, reason, workers_of
+from plait.study.executors.shipment import Shipment
+from plait.study.executors.task import TrialResult, TrialTask
+from plait.study.executors.worker import Reply, carry_out
+from plait.study.study import TrialKey
 
 PYTHON_MIB = 64
 """Memory that a trial needs beside that of its guest: tables on their way to Parquet."""

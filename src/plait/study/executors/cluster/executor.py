@@ -11,23 +11,18 @@ import asyncio
 import logging
 import queue
 import threading
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from collections.abc import Callable, Coroutine, Generator, Iterator
+from concurrent.futures import Future
+from typing import Any, Self, TypeVar
 
+from plait.cautions import Caution
 from plait.study.executors.batches import Batches
 from plait.study.executors.cluster.connection import DaskConnection, workers_of
 from plait.study.executors.cluster.dispatcher import Dispatcher
-from plait.study.executors.executor import nonempty
+from plait.study.executors.executor import StudyWork, nonempty
 from plait.study.executors.futures import refused
 from plait.study.executors.shipment import shipment
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator, Iterator
-    from concurrent.futures import Future
-
-    from plait.cautions import Caution
-    from plait.study.executors.executor import StudyWork
-    from plait.study.executors.task import TrialResult, TrialTask
-
+from plait.study.executors.task import TrialResult, TrialTask
 
 _LOOK_S = 0.25
 """How often an idle study looks for the user's interrupt, in seconds."""

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from fake_plans import FakeFlow, FakePath, fake_plan
 from fake_tables import fake_tables
 from plait.analysis.compare.summary import summarise
 from plait.analysis.metrics.trial import trial_metrics
 from plait.analysis.rows import CaseRows, TrialRow
+from plait.benchmark.results_file import BenchmarkEntry, CellResult, Results
+from plait.benchmark.suite import SHA256, cells
 from plait.cautions import Caution
 from plait.dataset.digest import trial_digest
 from plait.dataset.files import write_table
 from plait.dataset.provenance import Provenance
 from plait.dataset.study_file import CaseEntry, KernelFacts, StudyFile
+from plait.metrics import CATALOGUE
 from plait.version import __version__
 
 if TYPE_CHECKING:
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from plait.benchmark.suite import Cell
     from plait.plan.model.plan import Plan
 
 
@@ -150,3 +154,31 @@ def write_large_study(folder: Path, cases: int, repeat: int) -> None:
     (folder / "summary.json").write_text(summary.model_dump_json(indent=1), encoding="utf-8")
     about = StudyFile.model_validate_json((folder / "study.json").read_bytes())
     (folder / "study.json").write_text(about.model_copy(update={"repeat": repeat}).text(), encoding="utf-8")
+
+
+BENCHMARK_SEEDS = (11, 12, 13, 14, 15, 16)
+
+
+def benchmark_results(
+    name: str, factor: float, *, transport: Literal["mptcp", "tcp"] = "mptcp", kernel: str = "6.12.117",
+    worse_seed: bool = False,
+) -> Results:  # fmt: skip
+    """Return results of `quick`; with `worse_seed` the last seed is as much worse."""
+
+    def values(cell: Cell) -> tuple[float, ...]:
+        better = factor if CATALOGUE[cell.cell_class.metric].more_is_better else 1 / factor
+        return (*[better] * 5, 1 / better if worse_seed else better)
+
+    return Results(
+        suite_sha256=SHA256, subset="quick", seeds=BENCHMARK_SEEDS,
+        entry=BenchmarkEntry(
+            name=name, transport=transport, scheduler="default", congestion_control="cubic", kernel_version=kernel,
+            kernel_identity="ab" * 32, agent_sha256="cd" * 32, plait_version="0.1.0",
+        ),
+        cells={cell.name: CellResult(values=values(cell), digest="ab" * 8) for cell in cells("quick")},
+    )  # fmt: skip
+
+
+def with_cell(known: Results, name: str, cell: CellResult) -> Results:
+    """Return results with another cell."""
+    return known.model_copy(update={"cells": {**known.cells, name: cell}})

@@ -49,7 +49,8 @@ MAY_IMPORT = {
     "prompt": {"scenario", "plan", "engine", "study"},
     "importers": {"scenario"},
     "api": STAGES,
-    "cli": {*STAGES, "api", "prompt", "importers", "advice", "observe", "view", "testing"},
+    "benchmark": {"scenario", "kernel", "engine", "analysis", "results", "report", "study"},
+    "cli": {*STAGES, "api", "prompt", "importers", "advice", "benchmark", "observe", "view", "testing"},
     "testing": {"plan", "dataset", "explain", "kernel", "engine", "scenario"},
 }
 SERVES_ALL = {

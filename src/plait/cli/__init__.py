@@ -30,7 +30,7 @@ _GROUPS = {
     "Run": "new import_ list lint plan run crosscheck laboratory.shell laboratory.exec",
     "Look": "results.report results.explain results.compare results.view results.export",
     "Real hosts": "observe lines results.advise undo",
-    "Kernels": "laboratory.selftest laboratory.hunt laboratory.bisect",
+    "Kernels": "laboratory.benchmark laboratory.selftest laboratory.hunt laboratory.bisect",
     "Manage": "results.merge results.bundle laboratory.doctor help",
 }
 """The modules of the verbs by what they are for, in the order of the help. A verb is called as its module is."""

@@ -18,7 +18,7 @@ from plait.files import Folder
 from plait.whole_files import wrong_name
 
 SCHEMA: Literal[1] = 1
-_VERBS = {"run", "crosscheck", "merge", "observe"}
+_VERBS = {"run", "crosscheck", "merge", "observe", "benchmark"}
 REAL_TIME = ("host", "remote", "observed")
 """The engines whose trials nothing repeats: they run in real time."""
 _SHARD = re.compile(r"[1-9][0-9]{0,5}/[1-9][0-9]{0,5}")

@@ -16,7 +16,16 @@ pytestmark = pytest.mark.guest
 
 PACKAGE = Path(plait.__file__).parent
 EXTRAS = (
-    *("importers", "measure", "observe", "prototype", "testing", "view", "study/executors/cluster"),
+    *(
+        "benchmark",
+        "importers",
+        "measure",
+        "observe",
+        "prototype",
+        "testing",
+        "view",
+        "study/executors/cluster",
+    ),
     *("api/bisection.py", "kernel/bisect.py"),
     *("results/dataset.py", "results/export.py", "results/flent.py", "results/perfetto.py"),
 )

@@ -1,0 +1,156 @@
+"""Runs the suite for one entry, or again a part of it, to verify results that somebody else published."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plait.benchmark.results_file import BenchmarkEntry, CellResult, Results, measured, results_of
+from plait.benchmark.suite import SEED, SEEDS, Cell, Settings, Subset, cells, scenario_of
+from plait.errors import RequestError
+from plait.kernel.additions import modules_by_name
+from plait.metrics import CATALOGUE
+from plait.results.read import read_study
+from plait.seeds import trial_seed
+from plait.study.perform import Options, perform
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from plait.engine.engine import Engine
+    from plait.results.read import StudyData
+    from plait.study.study import Observer
+
+PATHS = ("client-one", "client-two")
+SHARE_VERIFIED = 0.1
+
+
+@dataclass(frozen=True)
+class Running:
+    """How the trials run: nothing of it affects the results."""
+
+    make_engine: Callable[[str], Engine]
+    watch: Callable[[int], AbstractContextManager[Observer]]
+    notify: Callable[[str], None]
+    jobs: int | None = None
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class Differing:
+    """A cell that gave other bytes than the results say."""
+
+    cell: Cell
+    published: CellResult
+    repeated: CellResult
+
+
+def seeds() -> tuple[int, ...]:
+    """Return the seeds of the trials of every cell."""
+    return tuple(trial_seed(SEED, number) for number in range(SEEDS))
+
+
+def run(settings: Settings, subset: Subset, name: str, folder: Path, running: Running) -> Results:
+    """Run the cells of a subset into `folder`, and return the results (RequestError, MachineError, DataError).
+
+    Raises KeyboardInterrupt if it was interrupted; the same call continues from there. TCP runs over each path, and
+    has in each cell the better one.
+    """
+    chosen = cells(subset)
+    if settings.transport == "mptcp":
+        study = _study(settings, chosen, folder, running)
+        return results_of(folder, chosen, subset, seeds(), _entry(study, settings, name))
+    several = []
+    for path in PATHS:
+        study = _study(Settings(**{**vars(settings), "via": path}), chosen, folder / path, running)
+        several.append(results_of(folder / path, chosen, subset, seeds(), _entry(study, settings, name)))
+    return _better(several, chosen)
+
+
+def _study(settings: Settings, chosen: Sequence[Cell], folder: Path, running: Running) -> StudyData:
+    options = Options(SEED, SEEDS, running.jobs, calibrate=False, confirmed=True, command=running.command)
+    _, outcome = perform(
+        scenario_of(settings, tuple(chosen)), "benchmark", running.make_engine, options,
+        folder=folder, watch=running.watch, notify=running.notify,
+    )  # fmt: skip
+    if outcome.interrupted:
+        raise KeyboardInterrupt
+    return read_study(folder)
+
+
+def _entry(study: StudyData, settings: Settings, name: str) -> BenchmarkEntry:
+    about, modules = study.about, modules_by_name()
+    used = (settings.scheduler, settings.congestion_control)
+    return BenchmarkEntry(
+        name=name, transport=settings.transport, scheduler=settings.scheduler,
+        congestion_control=settings.congestion_control, sysctls=dict(settings.sysctls),
+        sources={word: modules[word].sha256 for word in used if word in modules},
+        kernel_version=about.kernel.version or "", kernel_identity=about.kernel.identity or "",
+        agent_sha256=about.agent_sha256 or "", plait_version=about.plait_version,
+    )  # fmt: skip
+
+
+def _better(several: Sequence[Results], chosen: Sequence[Cell]) -> Results:
+    """Return in each cell the results of the path with the better median."""
+    best = {}
+    for cell in chosen:
+        sign = 1 if CATALOGUE[cell.cell_class.metric].more_is_better else -1
+
+        def goodness(result: CellResult, sign: int = sign) -> float:
+            return (
+                sign * statistics.median(value or 0.0 for value in result.values)
+                if result.is_whole
+                else -float("inf")
+            )
+
+        best[cell.name] = max((results.cells[cell.name] for results in several), key=goodness)
+    return several[0].model_copy(update={"cells": best})
+
+
+def drawn_cells(subset: Subset, draw: int) -> tuple[Cell, ...]:
+    """Return a tenth of the cells of a subset, drawn by a number, in the order of the suite."""
+    known = cells(subset)
+    chosen = random.Random(draw).sample(range(len(known)), max(1, round(SHARE_VERIFIED * len(known))))  # noqa: S311
+    return tuple(known[index] for index in sorted(chosen))
+
+
+def verify(results: Results, draw: int, folder: Path, running: Running) -> list[Differing]:
+    """Run a drawn tenth of the cells again, and return those whose trials gave other bytes.
+
+    Raises RequestError if this machine cannot carry out the same trials: it has another kernel, or lacks an algorithm.
+    """
+    entry, chosen = results.entry, drawn_cells(results.subset, draw)
+    known = {name: module.sha256 for name, module in modules_by_name().items()}
+    for name, sha256 in entry.sources.items():
+        if known.get(name) != sha256:
+            raise RequestError(
+                f"verifying {entry.name}: the algorithm {name} with SHA-256 {sha256} is not among the added ones; "
+                "add its source (`plait kernel add FILE.c`)"
+            )
+    settings = Settings(entry.scheduler, entry.congestion_control, entry.transport, None, entry.sysctls)
+    paths: Sequence[str | None] = PATHS if entry.transport == "tcp" else (None,)
+    repeated: list[Mapping[str, CellResult]] = []
+    for path in paths:
+        target = folder if path is None else folder / path
+        study = _study(Settings(**{**vars(settings), "via": path}), chosen, target, running)
+        if study.about.kernel.version != entry.kernel_version:
+            raise RequestError(
+                f"verifying {entry.name}: its trials ran on Linux {entry.kernel_version}, and this kernel is "
+                f"{study.about.kernel.version}; select that kernel with --kernel"
+            )
+        if study.about.kernel.identity != entry.kernel_identity:
+            running.notify(
+                f"this kernel ({(study.about.kernel.identity or '')[:12]}) is another build of Linux "
+                f"{entry.kernel_version} than that of the results ({entry.kernel_identity[:12]})"
+            )
+        repeated.append(measured(study, chosen, seeds()))
+    differing = []
+    for cell in chosen:
+        here = [run[cell.name] for run in repeated]
+        if results.cells[cell.name].digest not in [result.digest for result in here]:
+            differing.append(Differing(cell, results.cells[cell.name], here[0]))
+    return differing

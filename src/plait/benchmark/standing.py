@@ -1,0 +1,227 @@
+"""The standing of one entry among others: scores, ranks, and the words, tables and figure that show them."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from plait.analysis.wording import MISSING, significant
+from plait.benchmark.score import RankRange, common_subset, places, scores
+from plait.benchmark.suite import NAME, PARTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from plait.benchmark.results_file import Results
+    from plait.benchmark.score import ClassScore
+    from plait.benchmark.suite import CellClass, Subset
+
+_LISTED = 3
+PART_TITLES = {
+    "efficiency": "of ideal",
+    "aggregation_benefit": "aggregation benefit",
+    "reinjected_bytes": "sent twice, kB",
+    "duplicate_bytes": "arrived twice, kB",
+    "out_of_order_max_bytes": "out of order, kB",
+    "retransmits": "retransmits",
+}
+_IN_KB = ("reinjected_bytes", "duplicate_bytes", "out_of_order_max_bytes")
+SCORE_WORDS = "1 is TCP on the better path, more is better"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One entry, and the others that it is compared with."""
+
+    own: Results
+    others: Sequence[Results]
+    floor: Results
+
+    @cached_property
+    def subset(self) -> Subset:
+        """The cells that all of them have."""
+        return common_subset([self.own, self.floor, *self.others])
+
+    @cached_property
+    def scores(self) -> list[ClassScore]:
+        """The scores of the entry."""
+        return scores(self.own, self.floor, self.subset)
+
+    @cached_property
+    def of_others(self) -> dict[str, dict[CellClass, ClassScore]]:
+        """The scores of the other entries, by name and class."""
+        return {
+            other.entry.name: {row.cell_class: row for row in scores(other, self.floor, self.subset)}
+            for other in self.others
+        }
+
+    @cached_property
+    def places(self) -> dict[CellClass, dict[str, RankRange]]:
+        """By class, the place of each entry."""
+        return places([self.own, *self.others], self.floor, self.subset)
+
+    def place(self, cell_class: CellClass) -> RankRange | None:
+        """Return the place of the entry; None if it did not finish every cell of the class."""
+        return self.places[cell_class].get(self.own.entry.name)
+
+    def first(self, cell_class: CellClass) -> str:
+        """Return the entries that nothing shows to be behind another one in a class."""
+        leaders = [name for name, place in self.places[cell_class].items() if place.first == 1]
+        more = len(leaders) - _LISTED
+        return "; ".join(leaders[:_LISTED]) + (f"; {more} more" if more > 0 else "")
+
+    @property
+    def title(self) -> str:
+        """The entry, with what carried it out."""
+        return f"{self.own.entry.name} on Linux {self.own.entry.kernel_version}"
+
+    def rows(self) -> Iterator[tuple[str, str, str, str]]:
+        """Yield class, score, rank and leaders of each class."""
+        for score in self.scores:
+            place = self.place(score.cell_class)
+            failed = f"not ranked: {len(score.failed)} of {score.cells} cells failed"
+            yield (
+                score.cell_class.title,
+                score_words(score),
+                place.words if place else failed if score.failed else MISSING,
+                self.first(score.cell_class),
+            )
+
+    def sentences(self) -> Iterator[str]:
+        """Yield what the ranks show, and what they leave out."""
+        first = [score.cell_class.title for score in self.scores if self._is(score, 1, first=True)]
+        last = [score.cell_class.title for score in self.scores if self._is(score, 0, first=False)]
+        ranked = sum(self.place(score.cell_class) is not None for score in self.scores)
+        tied = sum(
+            place.first == 1 and place.last == place.entries
+            for score in self.scores
+            if (place := self.place(score.cell_class)) is not None
+        )
+        if first:
+            yield f"Nothing is shown to be better than it in {len(first)} of {ranked} classes: {_list(first)}."
+        if last:
+            yield f"Nothing is shown to be worse than it in {len(last)}: {_list(last)}."
+        if tied:
+            yield f"In {tied} classes, nothing is shown to differ."
+        below = [
+            score.cell_class.title for score in self.scores if score.ci95 is not None and score.ci95[1] < 1
+        ]
+        if below:
+            yield f"TCP on the better path is better in {len(below)}: {_list(below)}."
+        yield from self._failures()
+        kernels = {results.entry.kernel_version for results in (self.own, *self.others)}
+        if len(kernels) > 1:
+            yield f"The entries ran on different kernels: {', '.join(sorted(kernels))}."
+        versions = {results.entry.plait_version for results in (self.own, *self.others)}
+        if len(versions) > 1:
+            yield f"Different versions of plait measured them: {', '.join(sorted(versions))}."
+
+    def _is(self, score: ClassScore, rank: int, *, first: bool) -> bool:
+        place = self.place(score.cell_class)
+        if place is None or (place.first == 1 and place.last == place.entries):
+            return False
+        return place.first == rank if first else place.last == place.entries
+
+    def _failures(self) -> Iterator[str]:
+        for score in self.scores:
+            if score.failed:
+                reason = next(
+                    (why for cell in score.failed for why in self.own.cells[cell].failed), "it did not finish"
+                )
+                yield (
+                    f"{score.cell_class.title}: {len(score.failed)} of {score.cells} cells count nothing "
+                    f"({_list(score.failed)}): {reason}"
+                )
+
+    def parts(self) -> Iterator[tuple[str, dict[str, str]]]:
+        """Yield for each class the medians of further metrics, as words by metric."""
+        for score in self.scores:
+            yield score.cell_class.title, {metric: _part(metric, score.parts.get(metric)) for metric in PARTS}
+
+    def figure(self) -> dict[str, Any]:
+        """Return the profile as a Vega-Lite specification: a strip for each class, with all entries."""
+        rows = [_mark(score, self.own.entry.name) for score in self.scores if score.score is not None]
+        rows += [
+            _mark(score, "others")
+            for by_class in self.of_others.values()
+            for score in by_class.values()
+            if score.score is not None
+        ]
+        order = [score.cell_class.title for score in self.scores]
+        x = {
+            "field": "score", "type": "quantitative", "scale": {"type": "log", "zero": False},
+            "title": f"score ({SCORE_WORDS})",
+        }  # fmt: skip
+        y = {"field": "class", "type": "nominal", "sort": order, "title": None, "axis": {"labelLimit": 400}}
+        own = {"filter": f"datum.entry === {self.own.entry.name!r}"}
+        return {
+            "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+            "data": {"values": rows},
+            "width": 460,
+            "height": {"step": 17},
+            "layer": [
+                {"mark": {"type": "rule", "color": "@faint"}, "data": {"values": [{"one": 1}]},
+                 "encoding": {"x": {"field": "one", "type": "quantitative"}}},
+                {"transform": [{"filter": "datum.entry === 'others'"}],
+                 "mark": {"type": "tick", "color": "@faint", "thickness": 1.5}, "encoding": {"x": x, "y": y}},
+                {"transform": [own], "mark": {"type": "rule", "color": "@case1", "strokeWidth": 3},
+                 "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y}},
+                {"transform": [own], "mark": {"type": "point", "filled": True, "size": 60, "color": "@case1"},
+                 "encoding": {"x": x, "y": y}},
+            ],
+        }  # fmt: skip
+
+
+def score_words(score: ClassScore) -> str:
+    """Return for example `1.42 [1.40, 1.45]`."""
+    if score.score is None:
+        return MISSING
+    if score.ci95 is None:
+        return significant(score.score)
+    return f"{significant(score.score)} [{significant(score.ci95[0])}, {significant(score.ci95[1])}]"
+
+
+def _part(metric: str, median: float | None) -> str:
+    if median is None:
+        return MISSING
+    if metric in _IN_KB:
+        return significant(median / 1000) if median else "0"
+    return f"{median * 100:.0f} %" if metric == "efficiency" else significant(median) if median else "0"
+
+
+def _mark(score: ClassScore, entry: str) -> dict[str, Any]:
+    low, high = score.ci95 or (score.score, score.score)
+    return {"class": score.cell_class.title, "entry": entry, "score": score.score, "low": low, "high": high}
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
+
+
+def table(standing: Standing) -> Table:
+    """Return the scores and ranks for a terminal."""
+    shown = Table(
+        box=None, pad_edge=False, title_justify="left",
+        title=f"{NAME}, {standing.subset}: {standing.title}",
+    )  # fmt: skip
+    shown.add_column("class")
+    shown.add_column("score", justify="right", no_wrap=True)
+    shown.add_column("rank", justify="right")
+    for title, score, rank, _ in standing.rows():
+        shown.add_row(title, score, rank)
+    return shown
+
+
+def overall(standing: Standing) -> list[tuple[str, float, int]]:
+    """Return each entry with the mean of its best ranks, and the number of classes in which it is ranked."""
+    ranks: dict[str, list[int]] = {}
+    for by_name in standing.places.values():
+        for name, place in by_name.items():
+            ranks.setdefault(name, []).append(place.first)
+    return sorted(
+        ((name, statistics.fmean(own), len(own)) for name, own in ranks.items()), key=lambda row: row[1]
+    )

@@ -1,0 +1,212 @@
+"""`plait benchmark`: runs the suite for a scheduler, congestion control or kernel, and ranks it among others."""
+
+from __future__ import annotations
+
+import secrets
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from plait.cli.shared.ending import notify
+from plait.cli.shared.options import JobsOption, KernelOption
+from plait.errors import RequestError, printable, shell_command
+from plait.files import Folder
+
+if TYPE_CHECKING:
+    from plait.benchmark.results_file import Results
+    from plait.benchmark.run import Running
+    from plait.benchmark.suite import Settings, Subset
+
+_SUBSETS = ("quick", "full")
+_MOST_DRAWS = 1_000_000
+
+
+def command(
+    *,
+    scheduler: Annotated[
+        str, typer.Option(metavar="NAME|FILE.c", help="Packet scheduler, or the C file of a new one")
+    ] = "default",
+    congestion_control: Annotated[
+        str, typer.Option(metavar="NAME|FILE.c", help="Congestion control, or the C file of a new one")
+    ] = "cubic",
+    kernel: KernelOption = None,
+    sysctl: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Kernel setting of all hosts; repeat it for more"),
+    ] = None,
+    transport: Annotated[
+        str, typer.Option(metavar="mptcp|tcp", help="tcp: TCP on the better path")
+    ] = "mptcp",
+    subset: Annotated[str, typer.Option(metavar="quick|full", help="Cells of the suite")] = "quick",
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Name of the entry", show_default="its settings")
+    ] = None,
+    against: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Further results to compare with; repeat it for more"),
+    ] = None,
+    verify: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Run a drawn tenth of these results again, and compare digests"),
+    ] = None,
+    draw: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="Number of the draw of --verify", show_default="by chance"),
+    ] = None,
+    jobs: JobsOption = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Result folder", show_default="results/benchmark/NAME")
+    ] = None,
+) -> int:
+    """Run a fixed suite of networks and traffic, and place the result among published ones.
+
+    Scores compare with TCP on the better path. Trials that are in the store do not run again, so an interrupted run
+    continues. Exit code 1: a cell failed, or trials of --verify differ.
+    """
+    from plait.benchmark.results_file import read_results
+    from plait.benchmark.run import run
+
+    if draw is not None and verify is None:
+        raise RequestError("--draw is of --verify FILE; name the results to verify")
+    further = [read_results(path) for path in against or ()]
+    if verify is not None:
+        return _verify(read_results(verify), draw, kernel, jobs, out)
+    if subset not in _SUBSETS:
+        raise RequestError(f"--subset {subset}: there is no such subset; write quick or full")
+    settings = _settings(scheduler, congestion_control, transport, sysctl or [], kernel)
+    entry = name or _name(settings, kernel)
+    folder = out or Path("results") / "benchmark" / entry.replace(" ", "-").replace(",", "")
+    chosen: Subset = "full" if subset == "full" else "quick"
+    results = run(settings, chosen, entry, folder, _running(kernel, jobs, _command(settings, chosen)))
+    Folder(folder).write("results.json", results.as_bytes())
+    return _show(results, further, folder)
+
+
+def _settings(
+    scheduler: str, control: str, transport: str, sysctls: list[str], kernel: str | None
+) -> Settings:
+    from plait.benchmark.suite import Settings
+
+    if transport not in ("mptcp", "tcp"):
+        raise RequestError(f"--transport {transport}: write mptcp or tcp")
+    pairs = dict[str, str]()
+    for text in sysctls:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip() or not value.strip():
+            raise RequestError(f"--sysctl {text}: write NAME=VALUE, for example net.ipv4.tcp_sack=0")
+        pairs[key.strip()] = value.strip()
+    return Settings(
+        _algorithm(scheduler, "schedulers", "--scheduler", kernel),
+        _algorithm(control, "congestion_controls", "--congestion-control", kernel),
+        "tcp" if transport == "tcp" else "mptcp",
+        sysctls=pairs,
+    )
+
+
+def _algorithm(named: str, kind: str, option: str, kernel: str | None) -> str:
+    """Return the name of an algorithm; a C file is added first. Raises RequestError, MachineError."""
+    from plait.api.additions import add
+    from plait.binaries import AGENT
+    from plait.cli.shared.kernel import chosen_kernel
+
+    if named.endswith(".bpf.c"):
+        raise RequestError(
+            f"{option} {named}: the suite runs on the laboratory kernel, which has no compiler for BPF programs; "
+            "write the algorithm as a module in C (docs/how-to/write-a-scheduler.md)"
+        )
+    if not named.endswith(".c"):
+        return named
+    addition = add(Path(named), chosen_kernel(kernel), AGENT)
+    names: tuple[str, ...] = getattr(addition.record, kind)
+    if len(names) != 1:
+        raise RequestError(
+            f"{option} {named}: the file registers {len(names)} {kind.replace('_', ' ')} ({', '.join(names)}); "
+            f"add it with `plait kernel add`, and name one of them"
+        )
+    notify(f"{names[0]}: {addition.tried[names[0]]}")
+    return names[0]
+
+
+def _name(settings: Settings, kernel: str | None) -> str:
+    """Return the name of an entry: what it sets."""
+    kind = "TCP" if settings.transport == "tcp" else settings.scheduler
+    sysctls = [f"{key.rpartition('.')[2]}={value}" for key, value in settings.sysctls.items()]
+    parts = [kind, settings.congestion_control, *sysctls, *([kernel] if kernel else [])]
+    return "".join(letter if letter.isalnum() or letter in " ._+=,-" else "-" for letter in ", ".join(parts))[
+        :60
+    ]
+
+
+def _command(settings: Settings, subset: str) -> str:
+    sysctls = [word for key, value in settings.sysctls.items() for word in ("--sysctl", f"{key}={value}")]
+    return shell_command(
+        "plait", "benchmark", "--subset", subset, "--scheduler", settings.scheduler,
+        "--congestion-control", settings.congestion_control, "--transport", settings.transport, *sysctls,
+    )  # fmt: skip
+
+
+def _running(kernel: str | None, jobs: int | None, command: str) -> Running:
+    from plait.benchmark.run import Running
+    from plait.benchmark.suite import TRIAL_TIMEOUT_S
+    from plait.cli.shared.kernel import build_with_progress
+    from plait.engine.factory import make_engine
+    from plait.engine.request import EngineRequest
+    from plait.study.progress import on_standard_error
+
+    request = EngineRequest(
+        kernel=kernel, trial_timeout_s=TRIAL_TIMEOUT_S, warn=notify, build=build_with_progress
+    )
+    watch = partial(on_standard_error, bar=True, as_json=False, workers=None)
+    return Running(partial(make_engine, request=request), watch, notify, jobs, command)
+
+
+def _show(results: Results, further: list[Results], folder: Path) -> int:
+    """Write and print the standing; return the exit code."""
+    from plait.benchmark.page import write
+    from plait.benchmark.results_file import published
+    from plait.benchmark.score import floor_of
+    from plait.benchmark.standing import SCORE_WORDS, Standing, table
+    from plait.report.terminal.summary import Screen
+
+    known = published()
+    floor = floor_of(known)
+    if floor is None:
+        raise RequestError(
+            "this installation has no published result of TCP to compare with; install plait again"
+        )
+    others = [other for other in [*known, *further] if other.entry.name != results.entry.name]
+    standing = Standing(results, others, floor)
+    screen = Screen()
+    screen.tables.print(table(standing))
+    screen.line("")
+    screen.line(f"Score: {SCORE_WORDS}. Ranks are ranges: entries tie where six seeds show no difference.")
+    for sentence in standing.sentences():
+        screen.line(sentence)
+    write(standing, folder)
+    screen.line(
+        f"Summary: {folder / 'benchmark.html'}; results to publish: {folder / 'results.json'}", whole=True
+    )
+    return 1 if any(score.failed for score in standing.scores) else 0
+
+
+def _verify(
+    results: Results, draw: int | None, kernel: str | None, jobs: int | None, out: Path | None
+) -> int:
+    """Run a tenth of published results again; return the exit code."""
+    from plait.benchmark.run import drawn_cells, verify
+
+    number = secrets.randbelow(_MOST_DRAWS) if draw is None else draw
+    folder = out or Path("results") / "benchmark" / f"verify-{number}"
+    count = len(drawn_cells(results.subset, number))
+    notify(f"{results.entry.name}: {count} cells of draw {number} (--draw {number} repeats it)")
+    differing = verify(results, number, folder, _running(kernel, jobs, ""))
+    for item in differing:
+        published, repeated = item.published.values, item.repeated.values
+        typer.echo(printable(f"{item.cell.name}: published {list(published)}, here {list(repeated)}"))
+    if differing:
+        typer.echo(f"{len(differing)} of {count} cells differ from the published results")
+        return 1
+    typer.echo(f"all {count} cells gave the same bytes as published")
+    return 0

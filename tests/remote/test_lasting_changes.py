@@ -49,7 +49,8 @@ import subprocess, sys
 from plait.advice.candidates import candidates
 from plait.advice.result import Advice
 from plait.advice.situation import Situation
-from plait.cli.results.advise import _apply
+from plait.cli.results.advise import _apply, _Target
+from plait.engine.remote.lasting import RemoteHost
 from plait.scenario import parse
 subprocess.run(["mount", "-t", "tmpfs", "none", "/run"], check=True)
 subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
@@ -58,7 +59,7 @@ text = f"title: t\\nnetwork: {{hosts: [home, vps], links: {{home-vps: {link}, ho
 text += "traffic: [{bulk: {from: vps, to: home, reverse: true, duration: 9s}}]"
 advice = Advice("t", "home", "vps", 1, (), tuple(candidates(Situation.of(parse(text, "t", ())))))
 for _ in range(2):
-    _apply(advice, "home=localhost", "buffers", printed=False)
+    _apply(advice, _Target("home", RemoteHost.named("localhost")), "buffers", printed=False)
 print("-- undo", flush=True)
 subprocess.run([sys.executable, "-c", "from plait.cli import main; main()", "undo", "localhost"], check=True)
 """

@@ -42,6 +42,8 @@ class HostCommand:
     undo: str
     lasting: Lasting | None = None
     """The same change for `plait.engine.remote.lasting`; None if plait does not make it itself."""
+    note: str = ""
+    """What a person must do first."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def _controls(situation: Situation) -> Iterator[Candidate]:
     hosts = (situation.client, situation.server)
     current = {host: situation.congestion_control(host) for host in hosts}
     for name, module in _CONTROLS.items():
-        if set(current.values()) == {name}:
+        if {value or "cubic" for value in current.values()} == {name}:
             continue
         load = f"modprobe {module} && " if module else ""
         yield Candidate(
@@ -84,13 +86,7 @@ def _controls(situation: Situation) -> Iterator[Candidate]:
             f"congestion control {name} on both hosts",
             {f"network.hosts.{host}.congestion_control": name for host in hosts},
             tuple(
-                HostCommand(
-                    host,
-                    load + shell_command("sysctl", "-w", f"net.ipv4.tcp_congestion_control={name}"),
-                    shell_command("sysctl", "-w", f"net.ipv4.tcp_congestion_control={current[host]}"),
-                    LastingSysctl("net.ipv4.tcp_congestion_control", name),
-                )
-                for host in hosts
+                _sysctl(host, "net.ipv4.tcp_congestion_control", name, current[host], load) for host in hosts
             ),
         )
 
@@ -103,23 +99,20 @@ def _sysctls(situation: Situation, name: str, words: str, values: Mapping[str, s
         for host in hosts
     }
     commands = [
-        HostCommand(
-            host,
-            shell_command("sysctl", "-w", f"{key}={new}"),
-            _former(key, situation.sysctl(host, key)),
-            LastingSysctl(key, new),
-        )
-        for host in hosts
-        for key, new in values.items()
+        _sysctl(host, key, new, situation.sysctl(host, key)) for host in hosts for key, new in values.items()
     ]
     return Candidate(name, words, settings, tuple(commands))
 
 
-def _former(key: str, value: str | None) -> str:
-    """Return the command that sets a sysctl to its former value; a remark if the scenario does not have it."""
-    if value is None:
-        return f"# set {key} to the value that it had before"
-    return shell_command("sysctl", "-w", f"{key}={value}")
+def _sysctl(host: str, key: str, new: str, former: str | None, load: str = "") -> HostCommand:
+    """Return the change of a sysctl; a value that the scenario does not have (None) is kept in /run for the undo."""
+    command, lasting = load + shell_command("sysctl", "-w", f"{key}={new}"), LastingSysctl(key, new)
+    if former is not None:
+        return HostCommand(host, command, shell_command("sysctl", "-w", f"{key}={former}"), lasting)
+    kept = f"/run/plait-former-{key}"
+    return HostCommand(
+        host, f"test -e {kept} || sysctl {key} >{kept}; {command}", f"sysctl -p {kept} && rm {kept}", lasting
+    )
 
 
 def _buffers(situation: Situation) -> Iterator[Candidate]:
@@ -155,7 +148,7 @@ def _backups(situation: Situation) -> Iterator[Candidate]:
                 f"{line.word}-backup",
                 f"{line.title} as a backup",
                 _endpoints(situation, {line.link: (*flags, "backup")}),
-                (_changed(situation.client, line, "backup", "nobackup"),),
+                (_changed(situation, line, "backup", "nobackup"),),
             )
 
 
@@ -165,11 +158,7 @@ def _joins(situation: Situation) -> Iterator[Candidate]:
         if flags and "backup" not in flags:
             continue
         settings = _endpoints(situation, {line.link: ("subflow",)})
-        commands = [
-            _changed(situation.client, line, "nobackup", "backup")
-            if flags
-            else _added(situation.client, line)
-        ]
+        commands = [_changed(situation, line, "nobackup", "backup") if flags else _added(situation, line)]
         mptcp = situation.raw.get("mptcp", {})
         announced = mptcp.get("endpoints", {}).get(situation.server)
         is_direct = line.link.startswith(f"{situation.server}-") or line.link.split("#")[0].endswith(
@@ -205,22 +194,36 @@ def _endpoints(situation: Situation, changed: Mapping[str, tuple[str, ...]]) -> 
     }
 
 
-def _address(line: AccessLine) -> str:
-    return f"$(ip -o -4 address show dev {_interface(line)} | grep -oP 'inet \\K[0-9.]+')"
+def _address(situation: Situation, line: AccessLine) -> str:
+    """Return the words of a shell for the first global address of a line's interface, of the scenario's family."""
+    families = situation.raw["network"].get("addresses")
+    family = {"ipv4": "-4 ", "ipv6": "-6 "}.get(families, "")
+    shown = f"ip -o {family}address show dev {_interface(line)} scope global"
+    return f'$({shown} | awk \'{{sub("/.*", "", $4); print $4; exit}}\')'
 
 
-def _changed(host: str, line: AccessLine, flag: str, former: str) -> HostCommand:
-    command = f"ip mptcp endpoint change {_address(line)}"
-    return HostCommand(host, f"{command} {flag}", f"{command} {former}")
+def _changed(situation: Situation, line: AccessLine, flag: str, former: str) -> HostCommand:
+    command = f"ip mptcp endpoint change {_address(situation, line)}"
+    return _on_line(situation.client, line, f"{command} {flag}", f"{command} {former}")
 
 
-def _added(host: str, line: AccessLine) -> HostCommand:
+def _added(situation: Situation, line: AccessLine) -> HostCommand:
     number = _FIRST_ID + line.number  # an id of its own, so that the undo takes no other endpoint
-    return HostCommand(
-        host,
-        f"ip mptcp endpoint add {_address(line)} dev {_interface(line)} id {number} subflow",
-        f"ip mptcp endpoint delete id {number}",
+    added = f"{_address(situation, line)} dev {_interface(line)} id {number} subflow"
+    return _on_line(
+        situation.client, line, f"ip mptcp endpoint add {added}", f"ip mptcp endpoint delete id {number}"
     )
+
+
+def _on_line(
+    host: str, line: AccessLine, command: str, undo: str, lasting: Lasting | None = None
+) -> HostCommand:
+    """Return a command with the interface of a line; without a known one, it has a note on what to write."""
+    if line.interface is not None:
+        return HostCommand(host, command, undo, lasting)
+    title = re.sub(r"[^\w ().#-]", "?", line.title, flags=re.ASCII)
+    note = f"write the interface of {title} for {_interface(line)}; `ip -brief address` lists them"
+    return HostCommand(host, command, undo, None, note)
 
 
 def _single(situation: Situation) -> Iterator[Candidate]:
@@ -267,8 +270,9 @@ def _shaper(host: str, line: AccessLine, direction: str, kbit: int) -> HostComma
     """Return a shaper that fails where somebody has set a queueing discipline, and whose undo takes only its own."""
     interface, ifb = _interface(line), f"plait-ifb{line.number}"
     if direction == "up":
-        return HostCommand(
+        return _on_line(
             host,
+            line,
             f"tc qdisc add dev {interface} root handle {_HANDLE} cake bandwidth {kbit}kbit",
             f"tc qdisc delete dev {interface} root handle {_HANDLE}",
             LastingQdisc(interface, "cake", ("bandwidth", f"{kbit}kbit")),
@@ -280,15 +284,13 @@ def _shaper(host: str, line: AccessLine, direction: str, kbit: int) -> HostComma
         f"tc filter add dev {interface} parent ffff: matchall action mirred egress redirect dev {ifb}",
         f"tc qdisc add dev {ifb} root cake bandwidth {kbit}kbit ingress",
     )
-    return HostCommand(
-        host, " && ".join(steps), f"ip link delete {ifb} && tc qdisc delete dev {interface} ingress"
+    return _on_line(
+        host, line, " && ".join(steps), f"ip link delete {ifb} && tc qdisc delete dev {interface} ingress"
     )
 
 
 def _interface(line: AccessLine) -> str:
-    """Return the interface that the title of a measured line names, such as wwan0 of "lte (wwan0)"."""
-    match = re.fullmatch(r"(?:.*\()?([A-Za-z0-9_.-]{1,15})\)?", line.title)
-    return match[1] if match else "INTERFACE"
+    return line.interface or f"INTERFACE{line.number}"
 
 
 CHANGES = (

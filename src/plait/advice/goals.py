@@ -27,6 +27,8 @@ class Goal:
     words: str
     """The traffic in words."""
     traffic: Traffic
+    crossings: int = 0
+    """How often the delay of a line is in the metric: once, or there and back."""
 
 
 def _bulk(
@@ -82,12 +84,13 @@ GOALS = {
         ),
         Goal(
             "call", "message_delay_p95_us", "call",
-            "50 messages a second each way for ten seconds, beside a download", _call,
+            "50 messages a second each way for ten seconds, beside a download", _call, 1,
         ),
         Goal(
-            "video", "request_latency_p95_us", "video", "chunks of 2 MB, a second after each other, for 20 s", _video,
+            "video", "request_latency_p95_us", "video", "chunks of 2 MB, a second after each other, for 20 s",
+            _video, 2,
         ),
-        Goal("pages", "page_load_s", "page", "a page of 950 KB in six connections, five times", _pages),
+        Goal("pages", "page_load_s", "page", "a page of 950 KB in six connections, five times", _pages, 2),
     )
 }  # fmt: skip
 

@@ -143,13 +143,14 @@ def judged(
     causes: Mapping[str, str | None],
     *,
     cut_short: bool,
+    least: float = 0.0,
 ) -> GoalAdvice:
-    """Return the advice for one goal; `values` has the metric by candidate and seed."""
+    """Return the advice for one goal; `values` has the metric by candidate and seed, and nothing is below `least`."""
     now = values["now"]
     rows = []
     for candidate in candidates:
         measured = values.get(candidate.name, {})
-        stats = describe(list(measured.values()), 0.0)
+        stats = describe(list(measured.values()), least)
         against = None if candidate.name == "now" else compared(metric, now, measured)
         rows.append(
             Tried(

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import copy
 import json
+import signal
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plait.advice.candidates import NOW, candidates, together
 from plait.advice.result import Advice, Gain, GoalAdvice, Shifted, compared, judged
 from plait.advice.situation import Situation, common_of, rate_of, sides_of
-from plait.errors import RequestError
+from plait.errors import Ended, RequestError
+from plait.files import Folder, UnfitError
 from plait.metrics import CATALOGUE
 from plait.results.explain import explain_study
 from plait.results.read import read_study
 from plait.scenario import parse
 from plait.study.perform import Options, perform
 from plait.study.progress import silent
+from plait.study.result_folder import refuse_unusable
 from plait.units import Duration, Ratio
 
 if TYPE_CHECKING:
@@ -38,6 +42,8 @@ _COMBINED = 3
 """Of this many of the best changes, plait also tries pairs."""
 _SHIFTED_SEEDS = 4
 _MORE_LOSS = "0.5%"
+_LINES = "lines.json"
+"""The scenario that an advice is on, as far as it decides the advice."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,8 @@ class AdviceRequest:
     """A new or former result folder; each round is a study in it."""
     seed: int | None = None
     jobs: int | None = None
+    interfaces: tuple[str, ...] = ()
+    """The client's interfaces for commands, in the order of its lines; empty: those that the labels name."""
 
 
 def search(
@@ -60,9 +68,16 @@ def search(
 ) -> Advice:
     """Return what helps on the lines of a scenario.
 
-    Raises RequestError (the scenario has no lines to advise on, or a candidate cannot be planned), MachineError.
+    Raises RequestError (the scenario has no lines to advise on, a candidate cannot be planned, or the folder has the
+    advice on another scenario), MachineError, and KeyboardInterrupt or Ended by signals.
     """
-    situation = Situation.of(scenario)
+    situation = Situation.of(scenario, request.interfaces)
+    claim(request.folder, situation)
+    if situation.others:
+        notify(
+            f"the advice is for {situation.client} and {situation.server}; links and traffic of "
+            f"{', '.join(situation.others)} are left out"
+        )
     searcher = _Search(situation, request, make_engine, notify)
     seed = request.seed if request.seed is not None else scenario.seed
     advices = [searcher.goal(goal) for goal in request.goals]
@@ -70,6 +85,35 @@ def search(
     return Advice(
         scenario.title, situation.client, situation.server, seed, tuple(advices), tuple(known.values())
     )
+
+
+def refuse_taken(folder: Path, situation: Situation) -> None:
+    """Raise RequestError if a folder has the advice on another scenario, or a study; change nothing."""
+    try:
+        if not (folder.is_dir() and Folder(folder).has(_LINES)):
+            refuse_unusable(folder, "advice")
+            if folder.is_dir() and Folder(folder).has("study.json"):
+                raise RequestError(
+                    f"writing the advice to {folder}: it is a result folder of a study; give another --out"
+                )
+        elif Folder(folder).read(_LINES) != _text(situation):
+            raise RequestError(
+                f"writing the advice to {folder}: it has the advice on other lines or settings ({folder / _LINES}), "
+                "and the rounds of two scenarios would mix; give another --out, or remove the folder"
+            )
+    except UnfitError as error:
+        raise RequestError(f"writing the advice to {folder}: {error.strerror}; give another --out") from error
+
+
+def claim(folder: Path, situation: Situation) -> None:
+    """Note in a folder on which scenario its rounds are. Raises RequestError if it has those on another one."""
+    refuse_taken(folder, situation)
+    folder.mkdir(parents=True, exist_ok=True)
+    Folder(folder).write(_LINES, _text(situation))
+
+
+def _text(situation: Situation) -> bytes:
+    return (json.dumps(situation.raw, indent=1, sort_keys=True) + "\n").encode()
 
 
 class _Search:
@@ -104,10 +148,11 @@ class _Search:
             if time.monotonic() + spent_s * ahead / before > deadline - 0.2 * self._share_s:
                 cut_short = True
                 break
-        advice = judged(goal.name, goal.metric, values, self.known, {}, cut_short=cut_short)
-        shown = ("now", advice.best or "now")
+        least = self._situation.least_delay_s(goal.crossings) * (1e6 if goal.metric.endswith("_us") else 1)
+        judge = partial(judged, goal.name, goal.metric, values, self.known, cut_short=cut_short, least=least)
+        shown = ("now", judge({}).best or "now")
         causes = {name: self._cause(study, name, goal) for name in shown}
-        advice = judged(goal.name, goal.metric, values, self.known, causes, cut_short=cut_short)
+        advice = judge(causes)
         return replace(advice, shifted=tuple(self._shifted(goal, advice, deadline)))
 
     def _next(
@@ -161,7 +206,7 @@ class _Search:
             scenario, "advice", self._make_engine, options, folder=folder, watch=silent, notify=lambda _: None
         )
         if outcome.interrupted:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt if outcome.signal == signal.SIGINT else Ended(outcome.signal)
         study = read_study(folder)
         values = {str(case.settings["change"]): case.by_seed(metric) for case in study.cases}
         if not values.get("now"):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import copy
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from plait.errors import RequestError
 from plait.scenario.names import read_link_name
-from plait.units import Rate, Size
+from plait.units import Duration, Rate, Size
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from plait.scenario import Scenario
 
@@ -32,6 +32,10 @@ _DROPPED = (
 """Fields of a study that an advice replaces."""
 MOST_LINES = 8
 _SIDES, _COMMON = ("forward", "backward"), ("label", "mtu", "middlebox")
+_INTERFACE = re.compile(
+    r"(?:eth|en[opsx]|wlan|wl[opsx]|wwan|ww[opsx]|usb|ppp|tun|wg|bond|veth)[A-Za-z0-9_.]*[0-9][a-z0-9]*"
+)
+"""A label of one word that only an interface has, as the kernel and systemd name them."""
 LARGEST_BUFFERS = {"net.ipv4.tcp_rmem": 6_291_456, "net.ipv4.tcp_wmem": 4_194_304}
 """Linux's largest buffers on machines with several GB, in bytes; the third number of the setting."""
 
@@ -50,6 +54,8 @@ class AccessLine:
     up: Mapping[str, Any]
     """The conditions from the client, as the scenario writes them."""
     down: Mapping[str, Any]
+    interface: str | None = None
+    """The client's interface, if the label names it: wwan0 of "lte (wwan0)"; None: the scenario does not say."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +70,17 @@ class Situation:
     """The first one carries the first subflow."""
 
     @classmethod
-    def of(cls, scenario: Scenario) -> Situation:
-        """Read a scenario. Raises RequestError if no flow has two ends, or with only one line."""
+    def of(cls, scenario: Scenario, interfaces: Sequence[str] = ()) -> Situation:
+        """Read a scenario; `interfaces` are those of the lines, in the order of the links.
+
+        Raises RequestError if no flow has two ends, with only one line, or if there are not as many interfaces.
+        """
         raw = scenario.model_dump(mode="json", by_alias=True, exclude_unset=True)
         client, server = _ends(raw)
         hosts = raw["network"].get("hosts", [])
         if isinstance(hosts, list):
             raw["network"]["hosts"] = {name: {} for name in hosts}
-        lines = tuple(_lines(raw, client))
+        lines = tuple(_lines(raw, client, server))
         if len(lines) < 2:
             raise RequestError(
                 f"advising on this scenario: {client} has {len(lines)} line, and an advice compares two or more; "
@@ -82,8 +91,23 @@ class Situation:
                 f"advising on this scenario: {client} has {len(lines)} lines, and an advice takes at most "
                 f"{MOST_LINES}; leave some out"
             )
+        if interfaces:
+            lines = _with_interfaces(lines, interfaces)
         kept = {name: value for name, value in raw.items() if name not in _DROPPED}
         return cls({**kept, "transport": "mptcp"}, client, server, lines)
+
+    @property
+    def others(self) -> list[str]:
+        """The hosts that the advice does not concern."""
+        return [host for host in self.raw["network"]["hosts"] if host not in (self.client, self.server)]
+
+    def least_delay_s(self, crossings: int) -> float:
+        """Return the least time in s in which data cross the lines once, or there and back; 0 where delays vary."""
+        ways = [(line.up, line.down) for line in self.lines]
+        if crossings == 0 or any("jitter" in way for pair in ways for way in pair):
+            return 0.0
+        seconds = [[int(Duration.parse(str(way.get("delay", "0s")))) / 1e9 for way in pair] for pair in ways]
+        return min(min(pair) if crossings == 1 else sum(pair) for pair in seconds)
 
     def sysctl(self, host: str, name: str) -> str | None:
         """Return what the scenario sets `name` to on a host; None if it leaves it to the kernel."""
@@ -94,10 +118,11 @@ class Situation:
         value = {**_dotted(general), **_dotted(own)}.get(name)
         return None if value is None else str(value)
 
-    def congestion_control(self, host: str) -> str:
-        """Return the congestion control of a host."""
+    def congestion_control(self, host: str) -> str | None:
+        """Return the congestion control of a host; None if the scenario leaves it to the kernel, which has cubic."""
         own = self.raw["network"]["hosts"].get(host, {}).get("congestion_control")
-        return str(own or self.raw.get("tcp", {}).get("congestion_control") or "cubic")
+        general = self.raw.get("tcp", {}).get("congestion_control")
+        return own or general or self.sysctl(host, "net.ipv4.tcp_congestion_control")
 
     def largest_buffer(self, host: str, name: str) -> int:
         """Return the third number of tcp_rmem or tcp_wmem of a host, in bytes."""
@@ -147,13 +172,28 @@ def _ends(raw: Mapping[str, Any]) -> tuple[str, str]:
     )
 
 
-def _lines(raw: Mapping[str, Any], client: str) -> list[AccessLine]:
+def _with_interfaces(lines: tuple[AccessLine, ...], interfaces: Sequence[str]) -> tuple[AccessLine, ...]:
+    if len(interfaces) != len(lines):
+        titles = ", ".join(line.title for line in lines)
+        raise RequestError(
+            f"--interfaces names {len(interfaces)} of {len(lines)} lines; write one for each, in this order: {titles}"
+        )
+    for name in interfaces:
+        if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}", name, re.ASCII):
+            raise RequestError(
+                f"--interfaces: {name[:40]!r} is no name of an interface; write for example eth0,wwan0"
+            )
+    return tuple(replace(line, interface=name) for line, name in zip(lines, interfaces, strict=True))
+
+
+def _lines(raw: Mapping[str, Any], client: str, server: str) -> list[AccessLine]:
     network = raw["network"]
+    others = {name for name in network["hosts"] if name not in (client, server)}
     nodes = {name for kind in ("hosts", "routers", "switches") for name in network.get(kind, ())}
     lines = list[AccessLine]()
     for name, conditions in (network.get("links") or {}).items():
         ends = read_link_name(name, nodes)
-        if client not in (ends.a, ends.b):
+        if client not in (ends.a, ends.b) or others & {ends.a, ends.b}:
             continue
         sides = sides_of(conditions or {})
         up, down = (sides[side] for side in (_SIDES if ends.a == client else reversed(_SIDES)))
@@ -161,8 +201,16 @@ def _lines(raw: Mapping[str, Any], client: str) -> list[AccessLine]:
         word = re.sub(r"[^a-z0-9]+", "-", title.split(" (", maxsplit=1)[0].lower()).strip("-")[:20] or "line"
         if word in {line.word for line in lines}:
             word = f"{word}-{len(lines) + 1}"
-        lines.append(AccessLine(name, title, word, len(lines) + 1, up, down))
+        lines.append(AccessLine(name, title, word, len(lines) + 1, up, down, _interface(title)))
     return lines
+
+
+def _interface(title: str) -> str | None:
+    """Return the interface that a title names: wwan0 of "lte (wwan0)", and eth0 alone, but not cable."""
+    match = re.fullmatch(r"(?:.*\s)?\(([A-Za-z0-9_][A-Za-z0-9_.-]{0,14})\)", title, re.ASCII)
+    if match is not None:
+        return match[1]
+    return title if len(title) <= 15 and _INTERFACE.fullmatch(title) else None
 
 
 def common_of(link: Mapping[str, Any]) -> dict[str, Any]:

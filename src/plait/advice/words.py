@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from plait.advice.result import Advice, Gain, GoalAdvice, Tried
 
 _FACTOR = 2.0
+_NAME_WIDTH = 17
 _ROWS = 8
 """Rows of a goal in the table; the JSON has all."""
 
@@ -26,16 +29,24 @@ def table(goal: GoalAdvice) -> Table:
         box=None, pad_edge=False, title_justify="left", title=f"{goal.goal}: {title_of(goal.metric).lower()}"
     )
     for heading in ("change", "", "against now", "seeds"):
-        shown.add_column(heading, justify="left" if heading == "change" else "right")
+        shown.add_column(heading, justify="left" if heading == "change" else "right", no_wrap=True)
     for row in goal.tried[:_ROWS]:
         mark = "1 " if row.name == goal.best else "= " if row.name in goal.ties else "  "
         shown.add_row(
-            f"{mark}{row.name}",
+            f"{mark}{folded(row.name)}",
             with_interval(goal.metric, row.mean, row.ci95),
             against(row.against_now),
             str(row.trials),
         )
     return shown
+
+
+def folded(name: str) -> str:
+    """Return the name of a change in lines of at most 17 characters, divided where its words end."""
+    if len(name) <= _NAME_WIDTH:
+        return name
+    parts = re.findall(r"\+?[^+]+", name)
+    return "\n  ".join(line for part in parts for line in textwrap.wrap(part, _NAME_WIDTH))
 
 
 def against(found: Gain | None) -> str:
@@ -45,8 +56,8 @@ def against(found: Gain | None) -> str:
     show = change if found.ratio < _FACTOR else _times
     if found.ci95 is None:
         return show(found.ratio)
-    low, high = found.ci95
-    return f"{show(found.ratio)} [{show(low)}, {show(high)}]"
+    low, high = (show(bound).removesuffix(" %") for bound in found.ci95)
+    return f"{show(found.ratio)} [{low}, {high}]"
 
 
 def _times(ratio: float) -> str:
@@ -121,6 +132,7 @@ def commands(advice: Advice, name: str, host: str | None = None) -> Iterator[str
     chosen = [item for item in advice.candidate(name).commands if host in (None, item.host)]
     for on_host in dict.fromkeys(item.host for item in chosen):
         yield f"# {name}: on {on_host}, as root"
+        yield from dict.fromkeys(f"# {item.note}" for item in chosen if item.host == on_host and item.note)
         yield from (item.command for item in chosen if item.host == on_host)
         yield "# to undo it:"
         yield from (item.undo for item in reversed(chosen) if item.host == on_host)

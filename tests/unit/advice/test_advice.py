@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
+from rich.console import Console
 
 from plait.advice.candidates import NOW, Candidate, HostCommand
 from plait.advice.result import Advice, GoalAdvice, Shifted, compared, judged
-from plait.advice.words import against, sentences
-from plait.cli.results.advise import _apply
+from plait.advice.words import against, sentences, table
+from plait.cli.results.advise import _apply, _Target
+from plait.engine.remote.lasting import RemoteHost
 from plait.errors import RequestError
 
 COMMAND = HostCommand("home", "true", "true")
@@ -87,6 +91,25 @@ def test_a_change_that_one_goal_suffers_from_is_not_applied_without_being_named(
     )
     assert both.best == "a"
     assert both.worse_for("a") == ["download"]
+    home = _Target("home", RemoteHost.named("home"))
     with pytest.raises(RequestError, match="choose a change with --change NAME"):
-        _apply(both, "home", None, printed=True)
-    _apply(both, "home", "a", printed=True)
+        _apply(both, home, None, printed=True)
+    _apply(both, home, "a", printed=True)
+
+
+def test_the_interval_of_a_delay_does_not_begin_below_what_the_line_allows() -> None:
+    values = {"now": {1: 20_000.0, 2: 21_000.0, 3: 20_500.0, 4: 90_000.0}}
+    goal = judged("call", "message_delay_p95_us", values, [NOW], {}, cut_short=False, least=7_000.0)
+    assert goal.tried[0].ci95 is not None
+    assert goal.tried[0].ci95[0] >= 7_000.0
+
+
+def test_the_table_has_room_for_long_names_at_80_columns() -> None:
+    name = "shape-a-line-of-a-long-name+use-another-of-a-long-name"
+    shown = io.StringIO()
+    Console(file=shown, width=80).print(table(advice({name: times(1.3, 0.02)})))
+    text = shown.getvalue()
+    assert "\N{HORIZONTAL ELLIPSIS}" not in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert "+use-another-of" in text
+    assert "[+" in text

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from plait.advice.candidates import NOW, Candidate, candidates, together
-from plait.advice.goals import GOALS, goals_named
+from plait.advice.goals import GOALS, Goal, goals_named
 from plait.advice.situation import Situation
 from plait.errors import RequestError
 from plait.scenario import parse
@@ -87,7 +87,9 @@ def test_a_strangers_scenario_gets_nothing_into_a_command() -> None:
     with pytest.raises(RequestError, match="is no three sizes in bytes"):
         named(hostile)
     label = LINES.replace("cable (eth0)", "cable ($(touch OWNED))")
-    assert "OWNED" not in str(named(label)["shape-cable"].commands)
+    for item in named(label)["shape-cable"].commands:
+        assert "OWNED" not in item.command + item.undo
+        assert "$" not in item.note
 
 
 def test_two_lines_of_one_name_have_two_candidates_and_two_shapers() -> None:
@@ -109,7 +111,7 @@ def test_another_spelling_of_a_sysctl_is_the_same() -> None:
     (undo,) = [
         item.undo for item in named()["buffers"].commands if item.host == "vps" and "rmem" in item.command
     ]
-    assert undo == "# set net.ipv4.tcp_rmem to the value that it had before"
+    assert undo == "sysctl -p /run/plait-former-net.ipv4.tcp_rmem && rm /run/plait-former-net.ipv4.tcp_rmem"
 
 
 def test_an_endpoint_that_is_added_has_an_id_that_its_undo_takes() -> None:
@@ -120,12 +122,12 @@ def test_an_endpoint_that_is_added_has_an_id_that_its_undo_takes() -> None:
 
 
 @pytest.mark.parametrize("goal", GOALS.values(), ids=list(GOALS))
-def test_every_candidate_can_be_planned_for_every_goal(goal: object) -> None:
+def test_every_candidate_can_be_planned_for_every_goal(goal: Goal) -> None:
     result = situation()
     for candidate in candidates(result)[1:]:
         raw = {
             **result.raw,
-            "traffic": goal.traffic(result.client, result.server),  # type: ignore[attr-defined]
+            "traffic": goal.traffic(result.client, result.server),
             "vary": {"change": {"now": {}, candidate.name: dict(candidate.settings)}},
         }
         assert len(expand(parse(json.dumps(raw), "advice", ()))) == 2
@@ -157,3 +159,70 @@ def test_mistakes_are_refused_with_the_remedy() -> None:
         goals_named("downlaod")
     with pytest.raises(RequestError, match="names no goal"):
         goals_named(" , ")
+
+
+def test_a_value_that_the_scenario_lacks_is_kept_by_the_command_before_it_changes() -> None:
+    """The undo of bbr was cubic on every host, and that of other settings a remark after the command."""
+    on_home, on_vps = named()["bbr"].commands
+    kept = "/run/plait-former-net.ipv4.tcp_congestion_control"
+    assert on_home.undo == "sysctl -w net.ipv4.tcp_congestion_control=cubic"
+    assert on_vps.undo == f"sysctl -p {kept} && rm {kept}"
+    assert on_vps.command.startswith(f"test -e {kept} || sysctl net.ipv4.tcp_congestion_control >{kept}; ")
+    reno = named(LINES.replace("vps: {}", "vps: {sysctls: {net.ipv4.tcp_congestion_control: reno}}"))
+    assert reno["bbr"].commands[1].undo == "sysctl -w net.ipv4.tcp_congestion_control=reno"
+
+
+@pytest.mark.parametrize(
+    ("label", "interface"),
+    [
+        ("lte (wwan0)", "wwan0"),
+        ("enp3s0", "enp3s0"),
+        ("wlp2s0f1", "wlp2s0f1"),
+        ("lte", None),
+        ("cable", None),
+        ("lte ($(id))", None),
+    ],
+)
+def test_only_a_name_in_brackets_or_of_an_interface_is_one(label: str, interface: str | None) -> None:
+    """Each label of one word was taken for an interface, and `lte` is none."""
+    second = situation(LINES.replace("lte (wwan0)", label)).lines[1]
+    assert second.interface == interface
+
+
+def test_a_command_without_an_interface_says_what_to_write_for_it() -> None:
+    (command,) = named(LINES.replace("lte (wwan0)", "lte $(id)"))["lte-id-backup"].commands
+    assert "dev INTERFACE2 " in command.command
+    assert command.note == "write the interface of lte ?(id) for INTERFACE2; `ip -brief address` lists them"
+    given = Situation.of(parse(LINES, "lines.yaml", ()), ["cable0", "wwp0s20u1"])
+    assert [line.interface for line in given.lines] == ["cable0", "wwp0s20u1"]
+    with pytest.raises(RequestError, match=r"names 1 of 2 lines; .* in this order: cable \(eth0\), lte"):
+        Situation.of(parse(LINES, "lines.yaml", ()), ["eth0"])
+    with pytest.raises(RequestError, match="is no name of an interface"):
+        Situation.of(parse(LINES, "lines.yaml", ()), ["eth0", "$(id)"])
+
+
+@pytest.mark.parametrize(("families", "option"), [("", ""), ("ipv4", "-4 "), ("ipv6", "-6 "), ("dual", "")])
+def test_an_endpoint_has_the_address_of_the_family_of_its_line(families: str, option: str) -> None:
+    """The commands asked for an IPv4 address on lines that have IPv6 alone."""
+    field = f"network:\n  addresses: {families}\n" if families else "network:\n"
+    (command,) = named(LINES.replace("network:\n", field))["lte-backup"].commands
+    assert f"ip -o {option}address show dev wwan0 scope global" in command.command
+
+
+def test_a_third_host_and_its_link_are_no_part_of_the_lines() -> None:
+    third = LINES.replace("    vps: {}\n", "    vps: {}\n    nas: {}\n").replace(
+        "mptcp:\n", "    home-nas: {rate: 1gbit}\nmptcp:\n"
+    )
+    result = situation(third)
+    assert [line.link for line in result.lines] == ["home-vps", "home-vps#2"]
+    assert result.others == ["nas"]
+
+
+def test_no_delay_is_below_that_of_the_shortest_line() -> None:
+    assert situation().least_delay_s(0) == 0.0
+    assert situation().least_delay_s(1) == 0.007
+    assert situation().least_delay_s(2) == 0.014
+    varying = LINES.replace(
+        "rate: 20mbit, delay: 25ms", "rate: 20mbit, delay: 25ms, jitter: {deviation: 2ms}"
+    )
+    assert situation(varying).least_delay_s(1) == 0.0

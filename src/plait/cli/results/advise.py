@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plait.cli.shared.ending import notify
+from plait.cli.shared.ending import interruption_of, notify
 from plait.cli.shared.options import JobsOption, KernelOption
 from plait.errors import RequestError, printable, shell_command
 from plait.files import Folder
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.advice.candidates import HostCommand
     from plait.advice.result import Advice
     from plait.advice.search import AdviceRequest
+    from plait.advice.situation import Situation
+    from plait.engine.remote.lasting import RemoteHost
     from plait.scenario import Scenario
 
 ApplyOption = Annotated[
@@ -31,6 +38,7 @@ ChangeOption = Annotated[
     str | None,
     typer.Option("--change", metavar="NAME", help="Change for --apply", show_default="the best one"),
 ]
+_MINUTES = (0.1, 1440)
 
 
 def command(
@@ -43,7 +51,8 @@ def command(
         typer.Option("--for", metavar="GOAL,..", help="What for: download, upload, call, video, pages"),
     ] = "download",
     minutes: Annotated[
-        float, typer.Option(metavar="N", min=0.1, max=1440, help="Longest time of the search")
+        float,
+        typer.Option(metavar="N", min=_MINUTES[0], max=_MINUTES[1], help="Longest time of the search"),
     ] = 5.0,
     seed: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="First seed", show_default="that of the scenario")
@@ -53,6 +62,15 @@ def command(
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="DIR", help="Result folder", show_default="results/NAME-advice"),
+    ] = None,
+    interfaces: Annotated[
+        str | None,
+        typer.Option(
+            "--interfaces",
+            metavar="NAME,..",
+            help="Interfaces of the lines in the scenario's order, for commands",
+            show_default="those that the labels name",
+        ),
     ] = None,
     apply: ApplyOption = None,
     change: ChangeOption = None,
@@ -67,30 +85,79 @@ def command(
     for the better ones. It changes a host only with --apply, until `plait undo HOST` or a reboot.
     """
     from plait.advice.goals import goals_named
-    from plait.advice.search import AdviceRequest
-    from plait.scenario import load
+    from plait.advice.search import AdviceRequest, refuse_taken
+    from plait.advice.situation import Situation
 
-    if printed and apply is None:
-        raise RequestError("--print prints the commands of a host; name it with --apply NAME")
-    if json_output and apply is not None:
-        raise RequestError(
-            "--json and --apply exclude each other; advice.json in the result folder has the advice"
-        )
+    _check_options(minutes, apply, change, printed=printed, json_output=json_output)
+    names = tuple((interfaces or "").replace(" ", "").split(",")) if interfaces else ()
     folder = out or Path("results") / f"{Path(lines).stem}-advice"
-    request = AdviceRequest(goals_named(goals), minutes, folder, seed, jobs)
-    advice = _advice(load(lines, ()), request, kernel)
+    request = AdviceRequest(goals_named(goals), minutes, folder, seed, jobs, names)
+    scenario = _loaded(lines)
+    situation = Situation.of(scenario, names)
+    refuse_taken(folder, situation)
+    target = None if apply is None else _Target.of(apply, situation, change, printed=printed)
+    advices: list[Advice] = []
+    if (number := interruption_of(lambda: advices.append(_advice(scenario, request, kernel)))) is not None:
+        notify(
+            f"interrupted by {number.name}; the trials that have finished are kept, and the same command continues "
+            "from there"
+        )
+        return 128 + number
+    (advice,) = advices
     text = json.dumps(advice.as_json(), indent=1) + "\n"
     Folder(folder).write("advice.json", text.encode())
     if json_output:
         typer.echo(text, nl=False)
-    elif apply is not None:
-        _apply(advice, apply, change, printed=printed)
+    elif target is not None:
+        _apply(advice, target, change, printed=printed)
     else:
         _show(advice, folder)
-        again = ("plait", "advise", lines, "--for", goals, "--apply", advice.client, "--print")
+        options = {
+            "--for": goals, "--minutes": f"{minutes:g}", "--seed": seed, "--jobs": jobs, "--kernel": kernel,
+            "--out": out, "--interfaces": interfaces, "--apply": advice.client,
+        }  # fmt: skip
+        given = [word for name, value in options.items() if value is not None for word in (name, str(value))]
+        again = shell_command("plait", "advise", lines, *given, "--print")
         if advice.best is not None:
-            notify(f"the commands for a host, and those that undo them: {shell_command(*again)}")
+            notify(f"the commands for a host, and those that undo them: {again}")
     return 0
+
+
+def _check_options(
+    minutes: float, apply: str | None, change: str | None, *, printed: bool, json_output: bool
+) -> None:
+    """Raise RequestError for options that exclude or need each other."""
+    if not math.isfinite(minutes):
+        raise RequestError(f"--minutes {minutes}: write a number from {_MINUTES[0]} to {_MINUTES[1]}")
+    for name in [name for name, is_given in (("--print", printed), ("--change", change)) if is_given]:
+        if apply is None:
+            raise RequestError(f"{name} needs a host to change; name it with --apply NAME")
+    if json_output and apply is not None:
+        raise RequestError(
+            "--json and --apply exclude each other; advice.json in the result folder has the advice"
+        )
+
+
+def _loaded(lines: str) -> Scenario:
+    """Return the scenario of the lines. Raises RequestError for results, which are no scenario."""
+    from plait.scenario import load
+
+    place = Path(lines)
+    if place.is_dir() and Folder(place).has("advice.json"):
+        raise RequestError(
+            f"{lines} has an advice, and no scenario; {place / 'advice.json'} has its numbers, and `plait advise LINES "
+            f"--out {lines}` shows it again from the store"
+        )
+    if place.is_dir():
+        raise RequestError(
+            f"{lines} is a folder; `plait advise` takes the scenario of the lines, such as lines.yaml; `plait explain "
+            "DIR` says of results what plait advise would try"
+        )
+    if place.name == "advice.json" and place.is_file():
+        raise RequestError(
+            f"{lines} is the result of an advice, and no scenario; give the scenario of the lines that it was on"
+        )
+    return load(lines, ())
 
 
 def _advice(scenario: Scenario, request: AdviceRequest, kernel: str | None) -> Advice:
@@ -119,18 +186,55 @@ def _show(advice: Advice, folder: Path) -> None:
     screen.line(f"Studies and advice.json: {folder}", whole=True)
 
 
-def _apply(advice: Advice, named: str, change: str | None, *, printed: bool) -> None:
+@dataclass(frozen=True)
+class _Target:
+    """The host of --apply: its name in the scenario, and the real one."""
+
+    name: str
+    host: RemoteHost
+
+    @classmethod
+    def of(cls, named: str, situation: Situation, change: str | None, *, printed: bool) -> _Target:
+        """Read the value of --apply, and check it and --change before a search (RequestError)."""
+        from plait.advice.candidates import candidates
+        from plait.engine.remote.lasting import RemoteHost
+
+        name, _, destination = named.partition("=")
+        hosts = (situation.client, situation.server)
+        if name not in hosts:
+            raise RequestError(f"--apply {name}: the hosts are {' and '.join(hosts)}")
+        known = {candidate.name: candidate for candidate in candidates(situation) if candidate.commands}
+        parts = change.split("+") if change is not None else []
+        if missing := [part for part in parts if part not in known]:
+            raise RequestError(
+                f"--change {change}: there is no change {missing[0]!r}; there is: {', '.join(known)}"
+            )
+        commands = [item for part in parts for item in known[part].commands if item.host == name]
+        if parts:
+            _refuse_elsewhere(name, str(change), commands, printed=printed)
+        return cls(name, RemoteHost.named(destination or name))
+
+
+def _refuse_elsewhere(host: str, change: str, commands: Sequence[HostCommand], *, printed: bool) -> None:
+    """Raise RequestError if a change has nothing for a host, or something that plait does not do itself."""
+    if not commands:
+        raise RequestError(f"--apply {host}: {change} changes nothing on this host; name the other one")
+    if not printed and any(item.lasting is None for item in commands):
+        note = next((item.note for item in commands if item.note), "")
+        remedy = "name the interfaces with --interfaces, or add --print" if note else "add --print"
+        raise RequestError(
+            f"--apply {host}: {change} needs a command that plait does not run by itself; {remedy} to see the commands"
+        )
+
+
+def _apply(advice: Advice, target: _Target, change: str | None, *, printed: bool) -> None:
     """Make a change on a host, or print its commands. Raises RequestError, MachineError."""
     from plait.advice.words import commands
-    from plait.engine.remote.lasting import RemoteHost
     from plait.engine.remote.lasting import apply as make
 
-    host, _, destination = named.partition("=")
-    if host not in (advice.client, advice.server):
-        raise RequestError(f"--apply {host}: the hosts are {advice.client} and {advice.server}")
     known = [candidate.name for candidate in advice.candidates if candidate.commands]
     if change is not None and change not in known:
-        raise RequestError(f"--change {change}: there is no such change; there is: {', '.join(known)}")
+        raise RequestError(f"--change {change}: the search tried no such pair; there is: {', '.join(known)}")
     name = change or advice.best
     if name is None:
         raise RequestError("--apply: nothing is shown to help; --change NAME selects a change")
@@ -138,20 +242,13 @@ def _apply(advice: Advice, named: str, change: str | None, *, printed: bool) -> 
         raise RequestError(
             f"--apply: {name} helps one goal, and is worse for {', '.join(worse)}; choose a change with --change NAME"
         )
-    wanted = [item for item in advice.candidate(name).commands if item.host == host]
-    if printed and not wanted:
-        raise RequestError(f"--apply {host}: {name} changes nothing on this host; name the other one")
+    wanted = [item for item in advice.candidate(name).commands if item.host == target.name]
+    _refuse_elsewhere(target.name, name, wanted, printed=printed)
     if printed:
-        for line in commands(advice, name, host):
+        for line in commands(advice, name, target.name):
             typer.echo(line)
         return
-    lasting = [item.lasting for item in wanted if item.lasting is not None]
-    if not wanted or len(lasting) < len(wanted):
-        reason = (
-            "is made on the other host" if not wanted else "needs a command that plait does not run by itself"
-        )
-        raise RequestError(f"--apply {host}: {name} {reason}; add --print to see the commands of a host")
-    applied = make(RemoteHost.named(destination or host), lasting)
+    applied = make(target.host, [item.lasting for item in wanted if item.lasting is not None])
     for line in applied.changed:
         typer.echo(printable(f"{applied.host}: {line}"))
     if not applied.changed:

@@ -93,8 +93,8 @@ def test_the_hint_at_the_end_repeats_the_options_of_the_search(
 ) -> None:
     """Without them, the second command searched again, for other results."""
     known = tuple(candidates(Situation.of(load(lines, ()))))
-    found = Advice("Two lines", "home", "vps", 1, (), known)
-    monkeypatch.setattr(advise, "_advice", lambda *_: found)
+    advised = Advice("Two lines", "home", "vps", 1, (), known)
+    monkeypatch.setattr(advise, "_advice", lambda *_: advised)
     monkeypatch.setattr(Advice, "best", "bbr")
     folder = Path("out")
     folder.mkdir()

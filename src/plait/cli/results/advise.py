@@ -39,45 +39,51 @@ ChangeOption = Annotated[
     typer.Option("--change", metavar="NAME", help="Change for --apply", show_default="the best one"),
 ]
 _MINUTES = (0.1, 1440)
+LinesArgument = Annotated[
+    str, typer.Argument(metavar="LINES", help="Scenario of the lines, as `plait lines` writes it")
+]
+GoalsOption = Annotated[
+    str, typer.Option("--for", metavar="GOAL,..", help="What for: download, upload, call, video, pages")
+]
+MinutesOption = Annotated[
+    float, typer.Option(metavar="N", min=_MINUTES[0], max=_MINUTES[1], help="Longest time of the search")
+]
+SeedOption = Annotated[
+    int | None, typer.Option(metavar="N", min=0, help="First seed", show_default="that of the scenario")
+]
+OutOption = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="Result folder", show_default="results/NAME-advice"),
+]
+InterfacesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--interfaces",
+        metavar="NAME,..",
+        help="Interfaces of the lines in the scenario's order, for commands",
+        show_default="those that the labels name",
+    ),
+]
+PrintOption = Annotated[
+    bool, typer.Option("--print", help="With --apply: only print the commands, and those that undo them")
+]
+AdviceJson = Annotated[bool, typer.Option("--json", help="Print the advice as JSON")]
 
 
 def command(
-    lines: Annotated[
-        str, typer.Argument(metavar="LINES", help="Scenario of the lines, as `plait lines` writes it")
-    ],
+    lines: LinesArgument,
     *,
-    goals: Annotated[
-        str,
-        typer.Option("--for", metavar="GOAL,..", help="What for: download, upload, call, video, pages"),
-    ] = "download",
-    minutes: Annotated[
-        float,
-        typer.Option(metavar="N", min=_MINUTES[0], max=_MINUTES[1], help="Longest time of the search"),
-    ] = 5.0,
-    seed: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="First seed", show_default="that of the scenario")
-    ] = None,
+    goals: GoalsOption = "download",
+    minutes: MinutesOption = 5.0,
+    seed: SeedOption = None,
     jobs: JobsOption = None,
     kernel: KernelOption = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="DIR", help="Result folder", show_default="results/NAME-advice"),
-    ] = None,
-    interfaces: Annotated[
-        str | None,
-        typer.Option(
-            "--interfaces",
-            metavar="NAME,..",
-            help="Interfaces of the lines in the scenario's order, for commands",
-            show_default="those that the labels name",
-        ),
-    ] = None,
+    out: OutOption = None,
+    interfaces: InterfacesOption = None,
     apply: ApplyOption = None,
     change: ChangeOption = None,
-    printed: Annotated[
-        bool, typer.Option("--print", help="With --apply: only print the commands, and those that undo them")
-    ] = False,
-    json_output: Annotated[bool, typer.Option("--json", help="Print the advice as JSON")] = False,
+    printed: PrintOption = False,
+    json_output: AdviceJson = False,
 ) -> int:
     """Try changes of two hosts over emulated lines, and advise which ones help.
 
@@ -89,7 +95,7 @@ def command(
     from plait.advice.situation import Situation
 
     _check_options(minutes, apply, change, printed=printed, json_output=json_output)
-    names = tuple((interfaces or "").replace(" ", "").split(",")) if interfaces else ()
+    names = tuple(interfaces.replace(" ", "").split(",")) if interfaces else ()
     folder = out or Path("results") / f"{Path(lines).stem}-advice"
     request = AdviceRequest(goals_named(goals), minutes, folder, seed, jobs, names)
     scenario = _loaded(lines)
@@ -99,8 +105,7 @@ def command(
     advices: list[Advice] = []
     if (number := interruption_of(lambda: advices.append(_advice(scenario, request, kernel)))) is not None:
         notify(
-            f"interrupted by {number.name}; the trials that have finished are kept, and the same command continues "
-            "from there"
+            "interrupted; the trials that have finished are kept, and the same command continues from there"
         )
         return 128 + number
     (advice,) = advices
@@ -112,15 +117,24 @@ def command(
         _apply(advice, target, change, printed=printed)
     else:
         _show(advice, folder)
-        options = {
-            "--for": goals, "--minutes": f"{minutes:g}", "--seed": seed, "--jobs": jobs, "--kernel": kernel,
-            "--out": out, "--interfaces": interfaces, "--apply": advice.client,
-        }  # fmt: skip
-        given = [word for name, value in options.items() if value is not None for word in (name, str(value))]
-        again = shell_command("plait", "advise", lines, *given, "--print")
-        if advice.best is not None:
-            notify(f"the commands for a host, and those that undo them: {again}")
+        _show_next(advice, lines, request, out, kernel)
     return 0
+
+
+def _show_next(
+    advice: Advice, lines: str, request: AdviceRequest, out: Path | None, kernel: str | None
+) -> None:
+    """Print the command that shows the best change, with the options that take its trials from the store."""
+    if advice.best is None:
+        return
+    options = {
+        "--for": ",".join(goal.name for goal in request.goals), "--minutes": f"{request.minutes:g}",
+        "--seed": request.seed, "--jobs": request.jobs, "--kernel": kernel, "--out": out,
+        "--interfaces": ",".join(request.interfaces) or None, "--apply": advice.client,
+    }  # fmt: skip
+    given = [word for name, value in options.items() if value is not None for word in (name, str(value))]
+    again = shell_command("plait", "advise", lines, *given, "--print")
+    notify(f"the commands for a host, and those that undo them: {again}")
 
 
 def _check_options(

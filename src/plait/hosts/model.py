@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from plait.parts import Part
 from plait.scenario.mistakes import as_one_error
 from plait.scenario.names import NodeName
-from plait.units import Duration, Rate, Size
+from plait.units import Duration, Rate, Size, Within
 
 MOST_HOSTS = 16
 _DESTINATION = re.compile(r"(?:ssh://)?[A-Za-z0-9_.@:%\[\]][A-Za-z0-9_.@:%\[\]-]{0,250}", re.ASCII)
@@ -23,33 +23,14 @@ _PORTS = re.compile(r"([0-9]{1,5})-([0-9]{1,5})", re.ASCII)
 LEAST_PORT = 1024
 
 
-class LimitTime(Duration):
-    """A limit of time."""
-
-    least = 10**9
-    step = 1000
-
-
-class LimitSize(Size):
-    """A limit of bytes."""
-
-    least = 10_000
-
-
-class LimitRate(Rate):
-    """A limit of a rate."""
-
-    least = 10_000
-
-
 class Limits(Part):
     """Limits of what each host sends in one command of plait; all of them are required."""
 
-    rate: LimitRate
+    rate: Annotated[Rate, Within(least=10_000)]
     """Rate at which a host may send, as a mean over one second."""
-    bytes: LimitSize
+    bytes: Annotated[Size, Within(least=10_000)]
     """Bytes that a host may send in all trials together."""
-    time: LimitTime
+    time: Annotated[Duration, Within(least=10**9, step=1000)]
     """Time in which hosts may send, in all trials together."""
 
 

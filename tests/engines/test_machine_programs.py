@@ -21,7 +21,7 @@ from plait.plan.resolve import resolve
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand
 from plait.study.preflight.engines import refuse_what_engines_lack
-from plait.study.request import plan_study
+from plait.study.study import plan_study
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -26,12 +26,11 @@ from plait.study.executors.executor import TrialExecutor
 from plait.study.executors.local import LocalExecutor
 from plait.study.pauses import PausedTrial
 from plait.study.preflight.engines import refuse_what_engines_lack
-from plait.study.request import describe, plan_study
 from plait.study.result_folder import add_cautions, refuse_unusable
 from plait.study.runner import Runner
 from plait.study.shard import Shard
 from plait.study.store import Store
-from plait.study.study import Observer, PlannedStudy, StudyOutcome, TrialOutcome
+from plait.study.study import Observer, PlannedStudy, StudyOutcome, TrialOutcome, describe, plan_study
 
 CHECK_REPEATS = 2
 """Repeats of a study without randomness: the second one shows whether the first is enough."""

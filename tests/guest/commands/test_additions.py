@@ -19,7 +19,7 @@ from plait.cli.shared.environment import environment_of
 from plait.errors import RequestError
 from plait.kernel import additions
 from plait.scenario import load
-from plait.study.request import plan_study
+from plait.study.study import plan_study
 from plait.testing.hunt.case import HuntCase, HuntConnection, HuntLink
 from plait.testing.hunt.run import play
 

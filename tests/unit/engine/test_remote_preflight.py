@@ -20,7 +20,7 @@ from plait.engine.remote.trial import RemoteEngine
 from plait.errors import MachineError, TrialError
 from plait.hosts.read import parse_hosts
 from plait.scenario import parse
-from plait.study.request import plan_study
+from plait.study.study import plan_study
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ from plait.scenario.vary.cases import expand
 from plait.study.engines import StudyEngines
 from plait.study.estimate import work_per_case
 from plait.study.perform import is_steady
-from plait.study.request import describe, plan_study
+from plait.study.study import describe, plan_study
 
 NAMES = ("two-paths", "khalili-a", "topology-a", "behind-nat", "regions", "source-flapping")
 

@@ -30,8 +30,7 @@ from plait.study.estimate import (
     read_pace,
     refuse_too_many,
 )
-from plait.study.request import plan_study
-from plait.study.study import StudyOutcome, TrialKey, TrialOutcome
+from plait.study.study import StudyOutcome, TrialKey, TrialOutcome, plan_study
 from scenario_samples import TWO
 
 if TYPE_CHECKING:

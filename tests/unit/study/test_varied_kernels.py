@@ -9,7 +9,7 @@ from plait.engine.factory import make_engine
 from plait.errors import RequestError, ScenarioError
 from plait.scenario import parse
 from plait.study.engines import StudyEngines, make_engines
-from plait.study.request import plan_study
+from plait.study.study import plan_study
 from scenario_samples import TWO
 
 

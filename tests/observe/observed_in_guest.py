@@ -3,7 +3,8 @@
     python observed_in_guest.py FOLDER
 
 Each observation writes FOLDER/NAME: `near` and `far` as root in the two namespaces, `nobody` in `near` as an ordinary
-user, and `other` with a port that no connection has (its output and exit code are in other.json).
+user, and `other` with a port that no connection has (its output is in other.log). FOLDER/codes.json has the exit codes,
+and FOLDER/twin.yaml is the scenario that `far` wrote.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def main() -> None:
     nobody = (*inside, "near", "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
     observers = {
         "near": observer(folder, "near", "--netns", "near"),
-        "far": observer(folder, "far", "--netns", "far"),
+        "far": observer(folder, "far", "--netns", "far", "--twin", "twin.yaml"),
         "nobody": observer(folder, "nobody", "--port", "5001", user=nobody),
         "other": observer(folder, "other", "--netns", "near", "--port", "9"),
     }
@@ -99,6 +100,7 @@ def main() -> None:
     for name in observers:
         if (OPEN / name / "out").exists():
             shutil.copytree(OPEN / name / "out", folder / name / "out")
+    shutil.copy(OPEN / "far" / "twin.yaml", folder)
     (folder / "codes.json").write_text(json.dumps(codes), encoding="utf-8")
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+import plait
 from plait.results.explain import explain_study
 from plait.results.read import read_study
 
@@ -89,6 +90,16 @@ def test_a_connection_that_was_open_before_is_not_called_too_short(observed: Pat
     assert flow.kernel.busy_us <= 1.01 * flow.kernel.lifetime_us
     report = (observed / name / "out" / "report.html").read_text(encoding="utf-8")
     assert "the same command produces other data each time" in report
+
+
+def test_a_twin_has_the_rates_and_the_base_rtts_of_the_lines(observed: Path) -> None:
+    """Data goes from `far`, which observes. Both lines are full, so their rates show."""
+    scenario = plait.load(observed / "twin.yaml")
+    links = scenario.network.links
+    for name, rate, rtt_ms in (("here-there", 20e6, 20), ("here-there#2", 8e6, 60)):
+        forward = links[name].forward
+        assert forward.rate == pytest.approx(rate, rel=0.05)
+        assert 2 * forward.delay.us / 1e3 == pytest.approx(rtt_ms, rel=0.05)
 
 
 def test_a_selection_without_connections_says_so(observed: Path) -> None:

@@ -13,6 +13,7 @@ import typer
 
 from plait.cli.shared.ending import notify
 from plait.cli.shared.options import parsed
+from plait.cli.shared.outputs import output_file, write_output
 from plait.errors import RequestError, printable, shell_command
 from plait.units import Duration
 
@@ -45,6 +46,10 @@ OutOption = Annotated[
     Path | None,
     typer.Option("--out", metavar="DIR", help="New result folder", show_default="results/observed-DATE-TIME"),
 ]
+TwinOption = Annotated[
+    Path | None,
+    typer.Option("--twin", metavar="FILE", help="Also write a scenario that resembles what was seen"),
+]
 _ROWS = 12
 _REFRESH_S = 0.5
 
@@ -58,6 +63,7 @@ def command(
     pid: PidOption = None,
     netns: NetnsOption = None,
     out: OutOption = None,
+    twin: TwinOption = None,
 ) -> int:
     """Observe connections that exist, without changing them.
 
@@ -78,6 +84,7 @@ def command(
         )
     folder = out or Path("results") / f"observed-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
     selection = Selection(tuple(port or ()), tuple(map(_address, peer or ())), tuple(pid or ()), netns)
+    twin_file = None if twin is None else output_file(twin, "--twin", new=True)
     over = threading.Event()
     with _InterruptEnds(over), _Screen(duration_s) as screen:
         observe(
@@ -93,7 +100,20 @@ def command(
         )
     report_with_progress(folder)
     _print_summary(folder)
+    if twin_file is not None:
+        write_output(twin_file, "--twin", _twin(folder).encode(), new=True)
+        typer.echo(f"Twin: {shell_command('plait', 'run', twin)}")
     return 0
+
+
+def _twin(folder: Path) -> str:
+    """Return the scenario that resembles what the observation in `folder` saw (MachineError)."""
+    from plait.dataset.trial import read_trial, trial_folder
+    from plait.observe.study import CASE
+    from plait.observe.twin import twin_text
+
+    trial = read_trial(trial_folder(folder, CASE, 0))
+    return twin_text(trial.plan, trial.tables)
 
 
 def _address(text: str) -> str:

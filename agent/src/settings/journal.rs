@@ -22,11 +22,22 @@ pub const SESSION: &str = "settings";
 /// The journal of changes that stay.
 pub const LASTING: &str = "applied";
 
+/// What makes the pipe of a session another one than a pipe that somebody makes in its place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pipe {
+    pub device: u64,
+    pub inode: u64,
+    pub owner: u32,
+}
+
 /// What one session changes, written before the first change.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Journal {
     /// The folder of the session.
     pub folder: PathBuf,
+    /// Its pipe `alive`; None: an agent wrote the journal that did not note it.
+    #[serde(default)]
+    pub pipe: Option<Pipe>,
     pub before: State,
     /// The steps of `configure`, each of which may have happened or not.
     pub steps: Steps,

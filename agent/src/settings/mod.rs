@@ -28,7 +28,7 @@ mod steps;
 
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use rustix::io::Errno;
 
 use crate::error::{Attempt, Error, Result};
@@ -36,7 +36,7 @@ use crate::process;
 use crate::status::console;
 use crate::sys;
 
-use journal::Journal;
+use journal::{Journal, Pipe};
 use state::Host;
 use steps::{Wanted, changes, reversal};
 
@@ -74,15 +74,15 @@ pub fn requested(line: impl IntoIterator<Item = String>) -> Option<i32> {
 
 fn configure(folder: &Path) -> Result<()> {
     let _lock = journal::lock()?;
-    if !is_alive(folder) {
+    let Some(pipe) = living_pipe(folder) else {
         return Err(Error::new("the session has ended"));
-    }
+    };
     let mut host = Host::open()?;
     settle(&mut host, Some(folder))?;
     let wanted = Wanted::read(&folder.join("wanted.json"))?;
     let before = host.state(&wanted.sysctls_touched())?;
     let steps = changes(&before, &wanted, &Host::addresses_in_use()?)?;
-    let journal = Journal { folder: PathBuf::from(folder), before, steps };
+    let journal = Journal { folder: PathBuf::from(folder), pipe: Some(pipe), before, steps };
     journal.write()?;
     host.carry_out(&journal.steps)
 }
@@ -90,7 +90,7 @@ fn configure(folder: &Path) -> Result<()> {
 /// Restore what an earlier session left, if all of its processes were killed (error: one of another session lives).
 fn settle(host: &mut Host, folder: Option<&Path>) -> Result<()> {
     let Some(earlier) = Journal::read()? else { return Ok(()) };
-    if folder != Some(&earlier.folder) && is_alive(&earlier.folder) {
+    if folder != Some(&earlier.folder) && is_alive(&earlier) {
         return Err(Error::new(format!(
             "another session of plait ({}) has changed the settings of this host and still runs; wait for its end",
             earlier.folder.display()
@@ -162,10 +162,20 @@ fn watch(folder: &Path) -> Result<()> {
     }
 }
 
-/// Whether a process of the session in `folder` exists: one that reads its pipe `alive`.
-fn is_alive(folder: &Path) -> bool {
+/// Whether a process of the session of `journal` exists. Another user who makes its folder again, to delay `undo`, has
+/// another pipe there.
+fn is_alive(journal: &Journal) -> bool {
+    let pipe = living_pipe(&journal.folder);
+    pipe.is_some_and(|pipe| journal.pipe.as_ref().is_none_or(|noted| *noted == pipe))
+}
+
+/// Return the pipe `alive` of `folder`; None: no process reads it, so that its session has ended.
+fn living_pipe(folder: &Path) -> Option<Pipe> {
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    open(folder.join("alive"), flags, Mode::empty()).is_ok()
+    let pipe = open(folder.join("alive"), flags, Mode::empty()).ok()?;
+    let seen = fstat(&pipe).ok()?;
+    let is_pipe = FileType::from_raw_mode(seen.st_mode) == FileType::Fifo;
+    is_pipe.then_some(Pipe { device: seen.st_dev, inode: seen.st_ino, owner: seen.st_uid })
 }
 
 fn show() -> Result<()> {

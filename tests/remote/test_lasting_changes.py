@@ -9,7 +9,9 @@ import pytest
 from namespaces import in_namespaces
 
 from plait.engine.remote.lasting import (
+    Change,
     LastingEndpoint,
+    LastingIngress,
     LastingLimits,
     LastingQdisc,
     LastingSysctl,
@@ -64,6 +66,36 @@ print("-- undo", flush=True)
 subprocess.run([sys.executable, "-c", "from plait.cli import main; main()", "undo", "localhost"], check=True)
 """
 
+HELD = """
+import json, os, subprocess, tempfile
+from pathlib import Path
+from plait.binaries import AGENT
+subprocess.run(["mount", "-t", "tmpfs", "none", "/run"], check=True)
+sack = Path("/proc/sys/net/ipv4/tcp_sack")
+folder = Path(tempfile.mkdtemp(), "plait-session")
+def held():
+    folder.mkdir()
+    os.mkfifo(folder / "alive")
+    return os.open(folder / "alive", os.O_RDONLY | os.O_NONBLOCK)
+def agent(verb):
+    done = subprocess.run([AGENT, "--settings", verb, folder], capture_output=True, text=True, timeout=300)
+    return done.returncode, sack.read_text().strip()
+session = held()
+wanted = {"sysctls": {"net/ipv4/tcp_sack": "0"}, "limits": None, "endpoints": []}
+(folder / "wanted.json").write_text(json.dumps(wanted))
+print(*agent("configure"))
+print(*agent("undo"))
+os.close(session)
+folder.rename(folder.with_name("ended"))
+other = held()
+print(*agent("undo"))
+"""
+
+
+def test_a_pipe_in_the_place_of_an_ended_sessions_does_not_delay_undo() -> None:
+    """Whoever read a pipe at the path of a killed session kept `undo` from restoring its settings."""
+    assert in_namespaces("-c", HELD).splitlines() == ["0 0", "1 0", "0 1"]
+
 
 def test_undo_restores_what_apply_found_wherever_the_agent_dies() -> None:
     counts = json.loads(in_namespaces(str(PROGRAM), str(HISTORIES)).splitlines()[-1])
@@ -109,11 +141,14 @@ def test_changes_outlive_the_session_and_undo_leaves_what_a_user_changed_since()
         LastingLimits(subflows=9),
         LastingQdisc("-l1", "cake"),
         LastingQdisc("l1", "cake", ("$(reboot)",)),
+        LastingEndpoint(None, ("subflow",)),
+        LastingEndpoint("10.0.0.1", ("subflow",), "../l1"),
+        LastingIngress("l1", "-x", "cake"),
     ],
     ids=str,
 )
 def test_a_change_that_plait_does_not_make_is_refused_before_it_connects(
-    change: LastingSysctl | LastingEndpoint | LastingLimits | LastingQdisc,
+    change: Change,
 ) -> None:
     with pytest.raises(RequestError, match="is no change that plait makes"):
         apply(RemoteHost("h1", "-oProxyCommand=false"), [change])

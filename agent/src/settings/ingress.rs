@@ -64,8 +64,8 @@ pub fn present(wanted: &Ingress) -> Result<Present> {
         return Ok(seen);
     }
     let kinds = program("tc", &["qdisc", "show", "dev", device])?;
-    let kind = kinds.lines().filter_map(|line| line.split_whitespace().nth(1));
-    let kind = kind.filter(|kind| ["ingress", "clsact"].contains(kind)).next_back();
+    let mut kinds = kinds.lines().filter_map(|line| line.split_whitespace().nth(1));
+    let kind = kinds.find(|kind| ["ingress", "clsact"].contains(kind));
     seen.has_ingress = kind.is_some();
     if seen.has_ingress {
         let preferences = preferences(&program("tc", &["filter", "show", "dev", device, "ingress"])?);

@@ -1,15 +1,18 @@
 //! Changes that stay until `undo` or a reboot: `apply`, `undo` and `preview`.
 
+use std::net::IpAddr;
 use std::path::Path;
 
 use serde::Deserialize;
 
+use super::ingress::{self, Ingress};
 use super::journal::{self, LASTING};
 use super::qdiscs::{self, Qdisc};
-use super::record::{Record, Shaped, dotted};
+use super::record::{Received, Record, Shaped, dotted};
 use super::state::{Endpoint, Host, Limits, State, Steps};
 use super::steps::{Wanted, WantedEndpoint, changes};
 use crate::error::{Attempt, Error, Result};
+use crate::plan::EndpointFlag;
 
 /// How often `undo` compares and changes, before it reports what differs.
 const ROUNDS: usize = 3;
@@ -20,16 +23,40 @@ struct Changes {
     sysctls: std::collections::BTreeMap<String, String>,
     subflows: Option<u32>,
     add_addr_accepted: Option<u32>,
-    endpoints: Vec<WantedEndpoint>,
+    endpoints: Vec<LastingEndpoint>,
     qdiscs: Vec<Qdisc>,
+    #[serde(default)]
+    ingress: Vec<Ingress>,
+}
+
+/// An endpoint, with the interface through which its subflows leave if the routes alone do not decide that.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LastingEndpoint {
+    address: IpAddr,
+    flags: Vec<EndpointFlag>,
+    device: Option<String>,
+}
+
+impl LastingEndpoint {
+    fn wanted(self) -> Result<WantedEndpoint> {
+        let number = self.device.map_or(Ok(0), |device| {
+            let context = || format!("reading the number of the interface {device}");
+            let text =
+                std::fs::read_to_string(format!("/sys/class/net/{device}/ifindex")).attempt(context)?;
+            text.trim().parse().map_err(|error| Error::because(context(), error))
+        });
+        Ok(WantedEndpoint { address: self.address, flags: self.flags, interface: number? })
+    }
 }
 
 /// Make the changes of the file `path`, and print each.
 pub fn apply(host: &mut Host, path: &Path) -> Result<()> {
     let context = || format!("reading {}", path.display());
     let json = std::fs::read(path).attempt(context)?;
-    let Changes { sysctls, subflows, add_addr_accepted, endpoints, qdiscs } =
+    let Changes { sysctls, subflows, add_addr_accepted, endpoints, qdiscs, ingress } =
         serde_json::from_slice(&json).map_err(|error| Error::because(context(), error))?;
+    let endpoints = endpoints.into_iter().map(LastingEndpoint::wanted).collect::<Result<_>>()?;
     let mut wanted = Wanted { sysctls, limits: None, endpoints };
     let now = host.state(&wanted.sysctls_touched())?;
     wanted.limits = Some(Limits {
@@ -50,7 +77,8 @@ pub fn apply(host: &mut Host, path: &Path) -> Result<()> {
             shapers.push(wanted);
         }
     }
-    if steps.is_empty() && shapers.is_empty() && record == Record::default() {
+    let received = record_received(&mut record, ingress)?;
+    if steps.is_empty() && shapers.is_empty() && received.is_empty() && record == Record::default() {
         return Ok(());
     }
     record.note(&now, &steps);
@@ -66,8 +94,38 @@ pub fn apply(host: &mut Host, path: &Path) -> Result<()> {
             shaped.line = qdiscs::root(&wanted.device)?.map(|root| root.line);
         }
     }
+    for wanted in &received {
+        ingress::set(wanted)?;
+        println!("{}", ingress::named(wanted));
+        if let Some(noted) = record.ingress.get_mut(&wanted.device) {
+            noted.line = ingress::present(wanted)?.line;
+        }
+    }
     record.finish(&host.state(&names(&record))?);
     journal::write(LASTING, &record)
+}
+
+/// Note shapers of what interfaces receive, and return those that are not there.
+fn record_received(record: &mut Record, ingress: Vec<Ingress>) -> Result<Vec<Ingress>> {
+    let mut missing = Vec::new();
+    for wanted in ingress {
+        let earlier = record.ingress.get(&wanted.device);
+        if let Some(earlier) = earlier.filter(|earlier| earlier.wanted.through == wanted.through) {
+            let seen = ingress::present(&wanted)?;
+            if earlier.wanted == wanted
+                && earlier.line.is_some()
+                && seen.has_filter
+                && seen.line == earlier.line
+            {
+                continue;
+            }
+        } else {
+            ingress::refuse_if_not_restorable(&wanted)?;
+        }
+        record.ingress.insert(wanted.device.clone(), Received { wanted: wanted.clone(), line: None });
+        missing.push(wanted);
+    }
+    Ok(missing)
 }
 
 /// Print what `undo` would do.
@@ -76,7 +134,7 @@ pub fn preview(host: &mut Host) -> Result<()> {
     let now = host.state(&names(&record))?;
     let back = record.reversal(&now);
     let (shapers, left) = shapers(&record)?;
-    print(&now, &back.steps, &shapers, back.left.iter().chain(&left));
+    print(&now, &back.steps, &shapers, &received(&record)?, back.left.iter().chain(&left));
     Ok(())
 }
 
@@ -88,15 +146,19 @@ pub fn undo(host: &mut Host) -> Result<()> {
         let now = host.state(&names(&record))?;
         let back = record.reversal(&now);
         let (shapers, left) = shapers(&record)?;
+        let received = received(&record)?;
         if round == 0 {
-            print(&now, &back.steps, &shapers, back.left.iter().chain(&left));
-            record.begin_return(&back.steps);
+            print(&now, &back.steps, &shapers, &received, back.left.iter().chain(&left));
+            record.begin_return(&back.steps, &received);
             journal::write(LASTING, &record)?;
         }
-        if back.steps.is_empty() && shapers.is_empty() {
+        if back.steps.is_empty() && shapers.is_empty() && received.is_empty() {
             return journal::remove(LASTING);
         }
-        let removed = shapers.iter().try_for_each(|device| qdiscs::remove(device));
+        let removed = shapers.iter().try_for_each(|device| qdiscs::remove(device)).and_then(|()| {
+            let mut noted = received.iter().filter_map(|device| record.ingress.get(device));
+            noted.try_for_each(|noted| ingress::remove(&noted.wanted, noted.line.is_some()))
+        });
         failed = host.carry_out(&back.steps).and(removed).err().or(failed);
     }
     Err(failed
@@ -124,12 +186,32 @@ fn shapers(record: &Record) -> Result<(Vec<String>, Vec<String>)> {
     Ok((own, left))
 }
 
-fn print<'a>(now: &State, steps: &Steps, shapers: &[String], left: impl Iterator<Item = &'a String>) {
+/// Return the interfaces of which something of a shaper of what they receive is there, and plait's.
+fn received(record: &Record) -> Result<Vec<String>> {
+    let mut devices = Vec::new();
+    for (device, received) in &record.ingress {
+        if !ingress::present(&received.wanted)?.is_gone(received.line.is_some()) {
+            devices.push(device.clone());
+        }
+    }
+    Ok(devices)
+}
+
+fn print<'a>(
+    now: &State,
+    steps: &Steps,
+    shapers: &[String],
+    received: &[String],
+    left: impl Iterator<Item = &'a String>,
+) {
     for line in told(now, steps) {
         println!("{line}");
     }
     for device in shapers {
         println!("qdisc of {device}: the kernel's own returns");
+    }
+    for device in received {
+        println!("shaper of what {device} receives: removed");
     }
     for line in left {
         println!("left {line}");

@@ -19,6 +19,7 @@
 //! that watched over it, the next `configure` on the host finds its journal and restores first.
 
 mod connections;
+mod ingress;
 mod journal;
 mod lasting;
 mod qdiscs;

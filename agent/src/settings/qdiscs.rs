@@ -94,8 +94,13 @@ pub fn remove(device: &str) -> Result<()> {
 }
 
 fn tc(words: &[&str]) -> Result<String> {
-    let context = || format!("tc {}", words.join(" "));
-    let done = Command::new("timeout").arg(PATIENCE_S).arg("tc").args(words).output().attempt(context)?;
+    program("tc", words)
+}
+
+/// Run a program of iproute2, and return what it says.
+pub fn program(name: &str, words: &[&str]) -> Result<String> {
+    let context = || format!("{name} {}", words.join(" "));
+    let done = Command::new("timeout").arg(PATIENCE_S).arg(name).args(words).output().attempt(context)?;
     if done.status.success() {
         return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
     }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::ingress::Ingress;
 use super::qdiscs::Qdisc;
 use super::state::{Endpoint, Limits, State, Steps};
 use super::steps::{ALLOWED_CONGESTION_CONTROL, DEFAULT_CONGESTION_CONTROL};
@@ -58,6 +59,13 @@ pub struct Shaped {
     pub line: Option<String>,
 }
 
+/// A shaper of what an interface receives, and the line of `tc` once all of it was there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Received {
+    pub wanted: Ingress,
+    pub line: Option<String>,
+}
+
 /// Everything that plait changed to stay in a network namespace.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
@@ -68,6 +76,9 @@ pub struct Record {
     pub endpoints: Vec<Placed>,
     /// By interface.
     pub qdiscs: BTreeMap<String, Shaped>,
+    /// By interface.
+    #[serde(default)]
+    pub ingress: BTreeMap<String, Received>,
 }
 
 /// The steps back, and what stays and why.
@@ -135,8 +146,14 @@ impl Record {
         }
     }
 
-    /// Note that the endpoints which `steps` remove are missing from now on.
-    pub fn begin_return(&mut self, steps: &Steps) {
+    /// Note that the endpoints which `steps` remove, and parts of the shapers of what `devices` receive, are missing
+    /// from now on.
+    pub fn begin_return(&mut self, steps: &Steps, devices: &[String]) {
+        for device in devices {
+            if let Some(received) = self.ingress.get_mut(device) {
+                received.line = None;
+            }
+        }
         for placed in &mut self.endpoints {
             if placed.made.iter().any(|made| steps.removed.contains(made)) {
                 placed.whole = false;
@@ -310,7 +327,7 @@ mod tests {
         assert_eq!((&back.steps.removed[..], &back.steps.added[..]), (&[made][..], &[found][..]));
         let removed = record.reversal(&state("1", &[]));
         assert!(removed.steps.is_empty() && removed.left[0].contains("was removed"), "{removed:?}");
-        record.begin_return(&back.steps);
+        record.begin_return(&back.steps, &[]);
         assert_eq!(record.reversal(&state("1", &[])).steps.added.len(), 1);
     }
 

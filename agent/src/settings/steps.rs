@@ -35,6 +35,9 @@ pub struct Wanted {
 pub struct WantedEndpoint {
     pub address: IpAddr,
     pub flags: Vec<EndpointFlag>,
+    /// The number of the interface through which its subflows leave; 0: as the routes say.
+    #[serde(skip)]
+    pub interface: i32,
 }
 
 impl Wanted {
@@ -75,7 +78,7 @@ pub fn changes(before: &State, wanted: &Wanted, in_use: &BTreeSet<IpAddr>) -> Re
     }
     steps.limits = wanted.limits.filter(|limits| *limits != before.limits);
     let mut taken: BTreeSet<u8> = before.endpoints.iter().map(|endpoint| endpoint.id).collect();
-    for WantedEndpoint { address, flags } in &wanted.endpoints {
+    for WantedEndpoint { address, flags, interface } in &wanted.endpoints {
         let flags = endpoint_flags(flags);
         if steps.added.iter().any(|endpoint| endpoint.address == *address) {
             continue;
@@ -92,7 +95,7 @@ pub fn changes(before: &State, wanted: &Wanted, in_use: &BTreeSet<IpAddr>) -> Re
             None => free_id(&taken)?,
         };
         taken.insert(id);
-        steps.added.push(Endpoint { id, address: *address, port: 0, flags, interface: 0 });
+        steps.added.push(Endpoint { id, address: *address, port: 0, flags, interface: *interface });
     }
     let count = before.endpoints.len() - steps.removed.len() + steps.added.len();
     if count > MOST_ENDPOINTS {
@@ -175,8 +178,11 @@ mod tests {
     }
 
     fn wanted(address: &str) -> Wanted {
-        let endpoint =
-            WantedEndpoint { address: address.parse().unwrap(), flags: vec![EndpointFlag::Subflow] };
+        let endpoint = WantedEndpoint {
+            address: address.parse().unwrap(),
+            flags: vec![EndpointFlag::Subflow],
+            interface: 0,
+        };
         Wanted { endpoints: vec![endpoint], ..Default::default() }
     }
 

@@ -11,7 +11,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from plait.advice.situation import LARGEST_BUFFERS, common_of, queue_s, rate_of, sides_of
-from plait.engine.remote.lasting import LastingLimits, LastingQdisc, LastingSysctl
+from plait.engine.remote.lasting import (
+    LastingEndpoint,
+    LastingIngress,
+    LastingLimits,
+    LastingQdisc,
+    LastingSysctl,
+)
 from plait.errors import shell_command
 
 if TYPE_CHECKING:
@@ -204,15 +210,27 @@ def _address(situation: Situation, line: AccessLine) -> str:
 
 def _changed(situation: Situation, line: AccessLine, flag: str, former: str) -> HostCommand:
     command = f"ip mptcp endpoint change {_address(situation, line)}"
-    return _on_line(situation.client, line, f"{command} {flag}", f"{command} {former}")
+    flags = ("subflow", "backup") if flag == "backup" else ("subflow",)
+    return _on_line(
+        situation.client, line, f"{command} {flag}", f"{command} {former}", _endpoint(situation, line, flags)
+    )
 
 
 def _added(situation: Situation, line: AccessLine) -> HostCommand:
     number = _FIRST_ID + line.number  # an id of its own, so that the undo takes no other endpoint
     added = f"{_address(situation, line)} dev {_interface(line)} id {number} subflow"
     return _on_line(
-        situation.client, line, f"ip mptcp endpoint add {added}", f"ip mptcp endpoint delete id {number}"
+        situation.client,
+        line,
+        f"ip mptcp endpoint add {added}",
+        f"ip mptcp endpoint delete id {number}",
+        _endpoint(situation, line, ("subflow",)),
     )
+
+
+def _endpoint(situation: Situation, line: AccessLine, flags: tuple[str, ...]) -> LastingEndpoint:
+    version = {"ipv4": 4, "ipv6": 6}.get(situation.raw["network"].get("addresses"))
+    return LastingEndpoint(None, flags, line.interface, version)
 
 
 def _on_line(
@@ -285,7 +303,11 @@ def _shaper(host: str, line: AccessLine, direction: str, kbit: int) -> HostComma
         f"tc qdisc add dev {ifb} root cake bandwidth {kbit}kbit ingress",
     )
     return _on_line(
-        host, line, " && ".join(steps), f"ip link delete {ifb} && tc qdisc delete dev {interface} ingress"
+        host,
+        line,
+        " && ".join(steps),
+        f"tc qdisc delete dev {interface} ingress && ip link delete {ifb}",
+        LastingIngress(interface, ifb, "cake", ("bandwidth", f"{kbit}kbit", "ingress")),
     )
 
 

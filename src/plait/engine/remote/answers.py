@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from ipaddress import ip_address
 from typing import Any
 
@@ -76,3 +77,20 @@ def limits_in(text: str, name: str) -> tuple[int, int]:
     if not (0 <= subflows <= _LARGEST_LIMIT and 0 <= accepted <= _LARGEST_LIMIT):
         raise TrialError(f"{name}: the host sent MPTCP limits that are not from 0 to {_LARGEST_LIMIT}")
     return subflows, accepted
+
+
+def address_in(text: str, version: int | None) -> str | None:
+    """Return the first global address of an interface that is not deprecated, IPv4 before IPv6; None without one.
+
+    `text` is what `ip -json address show dev DEVICE` lists on a host that is not trusted.
+    """
+    infos = [
+        info for row in _objects(text) or [] for info in _list(row.get("addr_info")) if isinstance(info, dict)
+    ]
+    addresses = []
+    for info in infos:
+        if info.get("scope") == "global" and not info.get("deprecated"):
+            with suppress(ValueError):
+                addresses.append(ip_address(str(info.get("local"))))
+    usable = [address for address in addresses if version in (None, address.version)]
+    return str(min(usable, key=lambda address: address.version)) if usable else None

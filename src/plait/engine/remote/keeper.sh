@@ -137,6 +137,10 @@ while order=$(timeout "$patience" sh -c 'IFS= read -r line && printf %s "$line"'
             fi
             echo ok
             ;;
+        addresses) # DEVICE: the addresses of an interface
+            if command -v ip >/dev/null; then ip -j address show dev "$2" scope global 2>/dev/null; fi
+            echo ok
+            ;;
         endpoints) # those of MPTCP, if this user may list them
             $root "$folder/agent" --settings show 2>/dev/null </dev/null
             echo ok

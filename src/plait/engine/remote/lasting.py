@@ -11,12 +11,13 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 from plait.binaries import AGENT
+from plait.engine.remote.answers import address_in
 from plait.engine.remote.ssh import THIS_MACHINE, Connections, HostSession
 from plait.errors import MachineError, RequestError, TrialError, shell_command
 from plait.hosts.model import HostsFile
@@ -43,8 +44,13 @@ class LastingSysctl:
 class LastingEndpoint:
     """An MPTCP endpoint; flags: signal, subflow, backup, fullmesh."""
 
-    address: str
+    address: str | None
+    """None: the first global address of `device`."""
     flags: tuple[str, ...]
+    device: str | None = None
+    """The interface through which its subflows leave; None: the one that the routes name."""
+    version: int | None = None
+    """The IP version of an address that is None: 4 or 6; None: either, IPv4 first."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,18 @@ class LastingQdisc:
     options: tuple[str, ...] = ()
 
 
-Change = LastingSysctl | LastingEndpoint | LastingLimits | LastingQdisc
+@dataclass(frozen=True)
+class LastingIngress:
+    """A queueing discipline for what an interface receives, on a device `ifb` that plait adds."""
+
+    device: str
+    through: str
+    """The name of the `ifb`, which nothing else has."""
+    kind: str
+    options: tuple[str, ...] = ()
+
+
+Change = LastingSysctl | LastingEndpoint | LastingLimits | LastingQdisc | LastingIngress
 
 
 @dataclass(frozen=True)
@@ -110,9 +127,11 @@ def apply(host: RemoteHost, changes: Sequence[Change]) -> Applied:
         RequestError: a change is none that plait makes.
         MachineError: the host cannot be reached, or refuses a change; `undo` takes back those before it.
     """
-    wanted = json.dumps(_wanted(changes)).encode()
+    for change in changes:
+        _check(change)
     with _session(host) as session:
         try:
+            wanted = json.dumps(_wanted([_addressed(session, change) for change in changes])).encode()
             lines = session.order("apply", str(len(wanted)), data=wanted, timeout_s=_CHANGE_S)
         except TrialError as error:
             undoing = shell_command("plait", "undo", host.name)
@@ -120,6 +139,20 @@ def apply(host: RemoteHost, changes: Sequence[Change]) -> Applied:
                 f"changing settings: {error}; `{undoing}` takes back what was changed"
             ) from error
         return _answer(host, lines)
+
+
+def _addressed(session: HostSession, change: Change) -> Change:
+    """Return a change in which an endpoint has the address that its interface has now. Raises MachineError."""
+    if not isinstance(change, LastingEndpoint) or change.address is not None:
+        return change
+    address = address_in("".join(session.order("addresses", str(change.device))), change.version)
+    if address is None:
+        family = "global" if change.version is None else f"global IPv{change.version}"
+        raise MachineError(
+            f"changing settings: {session.name} has no {family} address on {change.device}; connect that line, or "
+            "name another interface"
+        )
+    return replace(change, address=address)
 
 
 def undo(host: RemoteHost, *, preview: bool = False) -> Applied:
@@ -168,9 +201,9 @@ def _wanted(changes: Sequence[Change]) -> dict[str, Any]:
         "add_addr_accepted": None,
         "endpoints": [],
         "qdiscs": [],
+        "ingress": [],
     }
     for change in changes:
-        _check(change)
         match change:
             case LastingSysctl(name, value):
                 wanted["sysctls"][name.replace(".", "/")] = " ".join(value.split())
@@ -180,10 +213,14 @@ def _wanted(changes: Sequence[Change]) -> dict[str, Any]:
                     "add_addr_accepted": change.add_addr_accepted,
                 }
                 wanted.update({name: value for name, value in limits.items() if value is not None})
-            case LastingEndpoint(address, flags):
-                wanted["endpoints"].append({"address": str(ip_address(address)), "flags": flags})
+            case LastingEndpoint(address, flags, device):
+                wanted["endpoints"].append(
+                    {"address": str(ip_address(str(address))), "flags": flags, "device": device}
+                )
             case LastingQdisc(device, kind, options):
                 wanted["qdiscs"].append({"device": device, "kind": kind, "options": options})
+            case LastingIngress():
+                wanted["ingress"].append(asdict(change))
     return wanted
 
 
@@ -193,18 +230,27 @@ def _check(change: Change) -> None:
         case LastingSysctl(name, value):
             is_good = bool(_NAME.fullmatch(name) and _VALUE.fullmatch(value) and value.strip())
             remedy = "plait sets sysctls of net.mptcp and net.ipv4.tcp_, and the sizes of net.core"
-        case LastingEndpoint(address, flags):
-            is_good = _is_address(address) and bool(flags) and _FLAGS.issuperset(flags)
-            remedy = f"write an IP address, and flags of {', '.join(sorted(_FLAGS))}"
+        case LastingEndpoint(address, flags, device):
+            is_placed = _is_device(device) if address is None else _is_address(address)
+            is_placed = is_placed and (device is None or _is_device(device))
+            is_good = is_placed and bool(flags) and _FLAGS.issuperset(flags)
+            remedy = f"write an IP address or an interface, and flags of {', '.join(sorted(_FLAGS))}"
         case LastingLimits(subflows, add_addr_accepted):
             is_good = all(n is None or 0 <= n <= _LARGEST_LIMIT for n in (subflows, add_addr_accepted))
             remedy = f"a limit is at most {_LARGEST_LIMIT}"
-        case LastingQdisc(device, kind, options):
+        case LastingQdisc(device, kind, options) | LastingIngress(device, _, kind, options):
             words = (kind, *options)
-            is_good = bool(_DEVICE.fullmatch(device)) and all(_WORD.fullmatch(word) for word in words)
+            through = change.through if isinstance(change, LastingIngress) else device
+            is_good = (
+                _is_device(device) and _is_device(through) and all(_WORD.fullmatch(word) for word in words)
+            )
             remedy = "write an interface, and a queueing discipline in the words of tc"
     if not is_good:
         raise RequestError(f"{change} is no change that plait makes on a host: {remedy}")
+
+
+def _is_device(name: str | None) -> bool:
+    return name is not None and _DEVICE.fullmatch(name) is not None
 
 
 def _is_address(text: str) -> bool:

@@ -14,7 +14,7 @@ SOURCES := $(shell find agent contain -name '*.rs' -o -name '*.toml') Cargo.toml
 STARTED := $(shell date +%s)
 TOOK = @echo "make $@: $$(( $$(date +%s) - $(STARTED) )) s"
 
-.PHONY: demo setup kernel quic peers quick unit test lint check format bench docs dist gallery clean
+.PHONY: demo setup kernel quic bpf peers quick unit test lint check format bench docs dist gallery clean
 
 demo: kernel ## run the first experiment and print where its report is
 	$(PLAIT) run two-paths
@@ -26,6 +26,9 @@ kernel: setup ## build the laboratory kernel into the user's cache (a few minute
 
 quic: build/plait-quic ## build plait-quic, which the scenario mptcp-mpquic runs
 	@echo "plait-quic is at $(CURDIR)/build/plait-quic; install it in /usr/local/bin, where plait looks for programs"
+
+bpf: ## compile congestion controls for stock kernels into build/bpf (see bpf/README.md)
+	$(MAKE) --no-print-directory -C bpf
 
 peers: setup ## install what only tests need; without root, the tests that need it are skipped
 	tools/system-packages test || [[ $$? -eq 3 ]]

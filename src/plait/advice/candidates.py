@@ -338,10 +338,10 @@ def candidates(situation: Situation) -> list[Candidate]:
     return [NOW, *(candidate for change in CHANGES for candidate in change.candidates(situation))]
 
 
-def against_cause(situation: Situation, cause: str) -> list[str]:
-    """Return the names of the candidates that may help against a cause of `plait explain`."""
+def against_cause(situation: Situation, cause: str) -> list[Candidate]:
+    """Return the candidates that may help against a cause of `plait explain`."""
     return [
-        candidate.name
+        candidate
         for change in CHANGES
         if cause in change.causes
         for candidate in change.candidates(situation)

@@ -34,6 +34,8 @@ MAX_CAUSES = 3
 """The number of causes of a flow to test, the most expensive first."""
 
 Fields = tuple[tuple[str, Any], ...]
+Advised = Callable[[Scenario, str], Sequence[tuple[str, Fields]]]
+"""Returns what may help a scenario against a cause: each change in words, and the fields that it sets."""
 
 
 class _CaseRunner:
@@ -127,12 +129,14 @@ def try_out(
     *,
     what_ifs: Sequence[Sequence[str]] = (),
     verify: bool = False,
+    advised: Advised = lambda *_: (),
     seeds: int = SEEDS,
     jobs: int | None = None,
     notify: Callable[[str], None] = lambda _: None,
 ) -> StudyExplanation:
     """Return the explanation with the measured effects of changes on each flow of each case.
 
+    `verify` tries to remove each cause, and then the first change that `advised` has against it.
     Each item of `what_ifs` is a list of fields to set together. Raises RequestError, MachineError.
     """
     changes = [_changes(texts) for texts in what_ifs]
@@ -149,7 +153,7 @@ def try_out(
             notify(
                 f"measuring the effect of changes on {flow.flow} of case {case.case}, with {seeds} seeds each"
             )
-            tried = list(try_remedies(runner, folder, case, flow)) if verify else []
+            tried = list(try_remedies(runner, folder, case, flow, advised)) if verify else []
             for texts, change in zip(what_ifs, changes, strict=True):
                 tried.append(_effect(runner, ", ".join(texts), change, None, flow))
             flows.append(with_effects(flow, tried))
@@ -158,9 +162,14 @@ def try_out(
 
 
 def try_remedies(
-    runner: _CaseRunner, folder: Path, explained: TrialExplanation, flow: FlowExplanation
+    runner: _CaseRunner,
+    folder: Path,
+    explained: TrialExplanation,
+    flow: FlowExplanation,
+    advised: Advised = lambda *_: (),
 ) -> Iterator[Effect]:
-    """Yield the effect of removing each of a flow's main causes that has a remedy."""
+    """Yield the effect of removing each of a flow's main causes that has a remedy, and of the change advised."""
+    tried = set[str]()
     trial = read_trial(trial_folder(folder, explained.case, explained.trial))
     shares = {share.cause: share for share in flow.shares}
     plan = with_connections(trial.plan, trial.tables)
@@ -168,6 +177,11 @@ def try_remedies(
         change = remedy(Suspect(runner.scenario, plan, flow, shares[cause]))
         if change is not None:
             yield _effect(runner, change.description, change.fields, cause, flow)
+        # A person cannot remove a loss, but may choose how a host answers it. This removes and refutes no cause.
+        for description, fields in advised(runner.scenario, cause)[:1]:
+            if description not in tried:
+                tried.add(description)
+                yield _effect(runner, description, fields, None, flow)
 
 
 def _changes(texts: Sequence[str]) -> Fields:
@@ -208,6 +222,9 @@ def _effect(
 def _set(raw: dict[str, Any], path: str, value: Any) -> None:
     """Set a field; a complete mapping may also add a link, host, router or switch."""
     parts = path.split(".")
+    hosts = raw.get("network", {}).get("hosts")
+    if parts[:2] == ["network", "hosts"] and isinstance(hosts, list):
+        raw["network"]["hosts"] = {name: {} for name in hosts}
     if len(parts) == 3 and parts[0] == "network" and parts[1] in ("links", "hosts", "routers", "switches"):
         elements = raw.get("network", {}).get(parts[1])
         if isinstance(elements, dict) and isinstance(value, dict):

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import plait
+from plait.cli.results.explain import _advised
 from plait.explain import explain_trial
 from plait.explain.causes import CAUSES, Cause
 from plait.study.verify import try_out
@@ -87,6 +88,36 @@ def test_an_effect_is_reported_only_if_it_exceeds_the_spread(engine: VirtualEngi
     assert marked.before_bps == pytest.approx(verified.before_bps)
     assert verified.difference_bps is not None
     assert verified.difference_bps > max(verified.spread_bps or 0, 0.2 * (verified.before_bps or 0))
+
+
+LOSSY = {
+    "title": "A lossy line",
+    "network": {
+        "hosts": ["home", "vps"],
+        "links": {
+            "home-vps": {"rate": "20mbit", "delay": "20ms", "queue": "100KB", "loss": "1%"},
+            "home-vps#2": {"rate": "5mbit", "delay": "20ms", "queue": "50KB"},
+        },
+    },
+    "transport": "tcp",
+    "traffic": [{"bulk": {"from": "vps", "to": "home", "reverse": True, "duration": "5s"}}],
+    "repeat": 1,
+}
+
+
+def test_a_loss_that_nobody_can_remove_is_answered_by_another_congestion_control(
+    engine: VirtualEngine, tmp_path: Path
+) -> None:
+    """`--verify` only removed the loss, which no person can."""
+    (tmp_path / "lossy.yaml").write_text(json.dumps(LOSSY), encoding="utf-8")
+    study = plait.run(tmp_path / "lossy.yaml", out=tmp_path / "out", engine=engine, calibrate=False)
+    explanation = try_out(
+        study.folder, study.explain(), lambda _: engine, verify=True, advised=_advised, seeds=3
+    )
+    (flow,) = explanation.cases[0].flows
+    assert flow.first == Cause.LOSS_RECOVERY
+    (advised,) = [tried for tried in flow.tried if tried.what == "congestion control bbr on both hosts"]
+    assert (advised.cause, advised.verdict) == (None, "faster")
 
 
 def test_every_cause_that_can_be_planted_is_planted(rows: dict[int, PlantedRow]) -> None:

@@ -6,10 +6,11 @@ import json
 
 import pytest
 
-from plait.advice.candidates import NOW, Candidate, candidates, together
+from plait.advice.candidates import CHANGES, NOW, Candidate, against_cause, candidates, together
 from plait.advice.goals import GOALS, Goal, goals_named
 from plait.advice.situation import Situation
 from plait.errors import RequestError
+from plait.explain.causes import CAUSES
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand
 
@@ -226,3 +227,8 @@ def test_no_delay_is_below_that_of_the_shortest_line() -> None:
         "rate: 20mbit, delay: 25ms", "rate: 20mbit, delay: 25ms, jitter: {deviation: 2ms}"
     )
     assert situation(varying).least_delay_s(1) == 0.0
+
+
+def test_every_cause_that_a_change_may_help_against_is_one_of_explain() -> None:
+    assert {cause for change in CHANGES for cause in change.causes} <= set(CAUSES)
+    assert [change.name for change in against_cause(situation(), "loss-recovery")] == ["bbr", "reno"]

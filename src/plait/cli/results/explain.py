@@ -16,6 +16,8 @@ from plait.cli.shared.options import JobsOption, KernelOption, ResultFolder
 
 if TYPE_CHECKING:
     from plait.explain.model import StudyExplanation
+    from plait.scenario import Scenario
+    from plait.study.verify import Fields
 
 
 def command(
@@ -86,9 +88,29 @@ def _show_advice(folder: Path, explanation: StudyExplanation) -> None:
         situation = Situation.of(RecordedScenario(read_study_file(folder)).scenario)
     except RequestError:
         return
-    names = dict.fromkeys(name for cause in sorted(causes) for name in against_cause(situation, cause))
+    names = dict.fromkeys(
+        change.name for cause in sorted(causes) for change in against_cause(situation, cause)
+    )
     if names:
         Screen().line(f"plait advise would try: {', '.join(names)}")
+
+
+def _advised(scenario: Scenario, cause: str) -> list[tuple[str, Fields]]:
+    """Return what `plait advise` would try against a cause on these lines, in words and as fields."""
+    from plait.advice.candidates import against_cause
+    from plait.advice.situation import Situation
+    from plait.errors import RequestError
+
+    try:
+        changes = against_cause(Situation.of(scenario), cause)
+    except RequestError:
+        return []
+    return [
+        (change.words, tuple(change.settings.items()))
+        for change in changes
+        if scenario.transport != "tcp"
+        or not any(path.startswith(("mptcp", "transport")) for path in change.settings)
+    ]
 
 
 def _with_trials(
@@ -113,6 +135,7 @@ def _with_trials(
         partial(make_engine, request=EngineRequest(kernel=kernel, warn=notify, build=build_with_progress)),
         what_ifs=[text.split(";") for text in what_ifs],
         verify=verify,
+        advised=_advised,
         seeds=seeds,
         jobs=jobs,
         notify=notify,

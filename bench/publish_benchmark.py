@@ -57,7 +57,7 @@ def _score(row: ClassScore, place: RankRange | None) -> str:
 
 
 def _interval(row: ClassScore) -> str:
-    return MISSING if row.ci95 is None else f"{significant(row.ci95[0])} to {significant(row.ci95[1])}"
+    return MISSING if row.ci95 is None else f"{significant(row.ci95[0])}-{significant(row.ci95[1])}"
 
 
 def page() -> str:

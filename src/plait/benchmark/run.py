@@ -62,16 +62,17 @@ def run(settings: Settings, subset: Subset, name: str, folder: Path, running: Ru
     """
     chosen = cells(subset)
     if settings.transport == "mptcp":
-        study = _study(settings, chosen, folder, running)
+        study = study_of(settings, chosen, folder, running)
         return results_of(folder, chosen, subset, seeds(), _entry(study, settings, name))
     several = []
     for path in PATHS:
-        study = _study(Settings(**{**vars(settings), "via": path}), chosen, folder / path, running)
+        study = study_of(Settings(**{**vars(settings), "via": path}), chosen, folder / path, running)
         several.append(results_of(folder / path, chosen, subset, seeds(), _entry(study, settings, name)))
     return _better(several, chosen)
 
 
-def _study(settings: Settings, chosen: Sequence[Cell], folder: Path, running: Running) -> StudyData:
+def study_of(settings: Settings, chosen: Sequence[Cell], folder: Path, running: Running) -> StudyData:
+    """Run cells with the settings of an entry, and return their study (RequestError, MachineError, DataError)."""
     options = Options(SEED, SEEDS, running.jobs, calibrate=False, confirmed=True, command=running.command)
     _, outcome = perform(
         scenario_of(settings, tuple(chosen)), "benchmark", running.make_engine, options,
@@ -136,7 +137,7 @@ def verify(results: Results, draw: int, folder: Path, running: Running) -> list[
     repeated: list[Mapping[str, CellResult]] = []
     for path in paths:
         target = folder if path is None else folder / path
-        study = _study(Settings(**{**vars(settings), "via": path}), chosen, target, running)
+        study = study_of(Settings(**{**vars(settings), "via": path}), chosen, target, running)
         if study.about.kernel.version != entry.kernel_version:
             raise RequestError(
                 f"verifying {entry.name}: its trials ran on Linux {entry.kernel_version}, and this kernel is "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from plait.analysis.wording import MISSING, significant
-from plait.benchmark.score import RankRange, common_subset, places, scores
+from plait.benchmark.score import MARGIN, RankRange, common_subset, places, scores
 from plait.benchmark.suite import NAME, PARTS
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Standing:
         """Yield class, score, rank and leaders of each class."""
         for score in self.scores:
             place = self.place(score.cell_class)
-            failed = f"not ranked: {len(score.failed)} of {score.cells} cells failed"
+            failed = f"{len(score.failed)} of {score.cells} failed"
             yield (
                 score.cell_class.title,
                 score_words(score),
@@ -106,9 +106,11 @@ class Standing:
         if last:
             yield f"Nothing is shown to be worse than it in {len(last)}: {_list(last)}."
         if tied:
-            yield f"In {tied} classes, nothing is shown to differ."
+            yield f"In {tied} {'class' if tied == 1 else 'classes'}, nothing is shown to differ."
         below = [
-            score.cell_class.title for score in self.scores if score.ci95 is not None and score.ci95[1] < 1
+            score.cell_class.title
+            for score in self.scores
+            if score.ci95 is not None and score.ci95[1] < 1 - MARGIN
         ]
         if below:
             yield f"TCP on the better path is better in {len(below)}: {_list(below)}."
@@ -153,7 +155,7 @@ class Standing:
         ]
         order = [score.cell_class.title for score in self.scores]
         x = {
-            "field": "score", "type": "quantitative", "scale": {"type": "log", "zero": False},
+            "field": "score", "type": "quantitative", "scale": {"type": "log", "nice": False, "padding": 8},
             "title": f"score ({SCORE_WORDS})",
         }  # fmt: skip
         y = {"field": "class", "type": "nominal", "sort": order, "title": None, "axis": {"labelLimit": 400}}
@@ -199,7 +201,8 @@ def _mark(score: ClassScore, entry: str) -> dict[str, Any]:
 
 
 def _list(names: Sequence[str]) -> str:
-    return ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
+    """Return names that may have commas."""
+    return "; ".join(names[:_LISTED]) + (f"; and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
 
 
 def table(standing: Standing) -> Table:

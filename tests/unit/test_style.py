@@ -44,7 +44,7 @@ MAY_IMPORT = {
     "explain": {"scenario", "plan", "dataset", "analysis"},
     "results": {"scenario", "plan", "dataset", "engine", "analysis", "explain"},
     "report": {"plan", "dataset", "analysis", "explain", "results"},
-    "view": {"scenario", "plan", "dataset", "engine", "analysis", "explain", "results", "report"},
+    "view": {"scenario", "plan", "dataset", "engine", "analysis", "explain", "results", "report", "advice"},
     "study": STAGES,
     "prompt": {"scenario", "plan", "engine", "study"},
     "importers": {"scenario"},

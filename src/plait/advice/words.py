@@ -64,8 +64,11 @@ def _times(ratio: float) -> str:
     return f"\N{MULTIPLICATION SIGN}{significant(ratio)}"
 
 
-def sentences(goal: GoalAdvice, others: Sequence[GoalAdvice] = ()) -> Iterator[str]:
-    """Yield what the numbers of a goal show. `others`: the goals whose best change shall suit this goal, too."""
+def sentences(goal: GoalAdvice, others: Sequence[GoalAdvice] = (), rows: int = _ROWS) -> Iterator[str]:
+    """Yield what the numbers of a goal show.
+
+    `others` are the goals whose best change shall suit this goal, too; `rows` is how many candidates a table shows.
+    """
     now = goal.named("now")
     if now.cause:
         yield f"Now, the first cause is {now.cause}."
@@ -86,7 +89,7 @@ def sentences(goal: GoalAdvice, others: Sequence[GoalAdvice] = ()) -> Iterator[s
     for other in others:
         if other.best not in (None, goal.best) and (row := _row(goal, other.best)) is not None:
             yield f"The best for {other.goal}, {row.name}: {against(row.against_now)}."
-    if (hidden := len(goal.tried) - _ROWS) > 0:
+    if (hidden := len(goal.tried) - rows) > 0:
         yield f"advice.json has {count_of(hidden, 'further change')}."
     if goal.cut_short:
         yield "The time was over before the last round; --minutes gives it more."

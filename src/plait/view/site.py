@@ -26,6 +26,7 @@ from plait.dataset.study_file import StudyFile, read_study_file
 from plait.errors import DataError, PlaitError, RequestError, printable
 from plait.version import __version__
 from plait.view import study_data
+from plait.view.advice_data import advice_view
 from plait.view.encode import rounded
 from plait.view.reduced import ReducedTrials
 from plait.view.running import is_running, running_trials
@@ -148,7 +149,9 @@ class StudySite:
             self._want(study, names)
             figures = study_data.cases_view([study.figures(name) for name in names])
         view = study_data.study_view(study_id, study.found.name, study_file, figures)
-        return {**view, "running": running, "summarised": summarised, "drawn": drawn}
+        # A study that the user names alone: the folder above it is none that the pages may show.
+        advice = None if study.folder in self._roots else advice_view(study.folder)
+        return {**view, "running": running, "summarised": summarised, "drawn": drawn, "advice": advice}
 
     def result(self, study_id: str) -> dict[str, Any]:
         """Return the headline of a study and the sentences below it; nothing without a summary."""

@@ -33,6 +33,19 @@
         others.length ? h("details", {}, h("summary", {}, `${others.length} more of this kind (${first.code})`), h("ul", {}, others.slice(0, 200).map((other) => h("li", {}, text(other))))) : null))));
   }
 
+  // What `plait advise` found with this study and its other rounds.
+  function advice({ problem, goal, metric, rows, sentences }) {
+    const section = (...content) => h("section", { id: "advice" }, h("h2", {}, "What would help"), content);
+    if (problem) return section(h("p", { class: "bad" }, problem));
+    const line = ({ name, words, best, value, against, trials }) => h("tr", {},
+      h("td", {}, best ? h("strong", {}, name) : name), h("td", {}, words), [value, against, trials].map((text) => h("td", { class: "number" }, format.together(String(text)))));
+    return section(h("p", { class: "note" }, "What ", h("code", {}, "plait advise"), ` found for ${goal}, over all of its rounds. `, h("code", { class: "whole" }, "plait advise LINES --apply HOST --print"), " prints the commands."),
+      h("div", { class: "findings" }, sentences.map((text) => h("p", {}, format.together(text)))),
+      h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Changes that were tried" }, h("table", { class: "tried" },
+        h("thead", {}, h("tr", {}, ["Change", "In words"].map((text) => h("th", {}, text)), [metric, "Against now", "Seeds"].map((text) => h("th", { class: "number" }, text)))),
+        h("tbody", {}, rows.map(line)))));
+  }
+
   // The tests of a study with many factors are many: those after the first wait behind a click, so that the map is near.
   function findings(sentences) {
     const made = sentences.map((text) => h("p", {}, format.together(text)));
@@ -55,6 +68,7 @@
     const facts = [study.folder, format.plural(study.caseCount, "case"), `${format.plural(study.repeat, "trial")} each`, `seed ${study.seed}`, study.kernel && `Linux ${study.kernel}`, study.engine && `${study.engine} engine`];
     const live = plait.liveSection(study, () => { rows.update(study.cases.length); map?.draw(); });
     const sections = [
+      study.advice && advice(study.advice),
       map?.element,
       h("section", { id: "cases" }, h("h2", {}, "Cases"), rows.element, tables(id, "cases", rows)),
       figures(study), checks(study), plait.scenario.section(study),

@@ -1,0 +1,38 @@
+"""`bench/links.py` compares two kernels on drawn networks: the drawing is valid, and no difference escapes it."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+links = SimpleNamespace(**runpy.run_path(str(Path(__file__).parents[2] / "bench" / "links.py")))
+
+
+def trial(folder: Path, **contents: bytes) -> Path:
+    (folder / "data").mkdir(parents=True)
+    for name, content in contents.items():
+        (folder / "data" / name).write_bytes(content)
+    return folder
+
+
+def test_every_seed_draws_a_network_that_plait_can_plan() -> None:
+    plans = [links.plan_of(seed) for seed in range(1, 31)]
+    assert all(len(plan.flows) == 2 for plan in plans)
+
+
+def test_a_seed_draws_the_same_network_again() -> None:
+    assert links.drawn(7) == links.drawn(7) != links.drawn(8)
+
+
+def test_a_changed_byte_and_a_missing_file_are_differences(tmp_path: Path) -> None:
+    old = trial(tmp_path / "old", flows=b"1", links=b"2", events=b"3")
+    new = trial(tmp_path / "new", flows=b"1", links=b"4")
+    assert links.differing(old, new) == ["data/events", "data/links"]
+
+
+def test_trials_without_files_are_not_equal(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="left no file"):
+        links.differing(trial(tmp_path / "old"), trial(tmp_path / "new", flows=b"1"))

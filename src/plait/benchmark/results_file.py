@@ -33,10 +33,13 @@ _Short = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
 _Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e18, le=1e18)]
 
 
+ENTRY_NAME = r"^[A-Za-z0-9][A-Za-z0-9 ._+=,-]{0,59}$"
+
+
 class BenchmarkEntry(Part):
     """Who is measured: settings, and what carried the trials out."""
 
-    name: Annotated[str, Field(min_length=1, max_length=60, pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._+=,-]*$")]
+    name: Annotated[str, Field(pattern=ENTRY_NAME)]
     transport: Literal["mptcp", "tcp"] = "mptcp"
     scheduler: _Word
     congestion_control: _Word

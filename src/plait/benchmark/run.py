@@ -79,6 +79,9 @@ def study_of(settings: Settings, chosen: Sequence[Cell], folder: Path, running: 
         folder=folder, watch=running.watch, notify=running.notify,
     )  # fmt: skip
     if outcome.interrupted:
+        running.notify(
+            f"{len(outcome.finished)} of {outcome.total} trials are finished and kept; the same command continues"
+        )
         raise KeyboardInterrupt
     return read_study(folder)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from functools import partial
 from pathlib import Path
@@ -76,7 +77,7 @@ def command(
     if subset not in _SUBSETS:
         raise RequestError(f"--subset {subset}: there is no such subset; write quick or full")
     settings = _settings(scheduler, congestion_control, transport, sysctl or [], kernel)
-    entry = name or _name(settings, kernel)
+    entry = _checked_name(name or _name(settings, kernel), further)
     folder = out or Path("results") / "benchmark" / entry.replace(" ", "-").replace(",", "")
     chosen: Subset = "full" if subset == "full" else "quick"
     results = run(settings, chosen, entry, folder, _running(kernel, jobs, _command(settings, chosen)))
@@ -137,6 +138,24 @@ def _name(settings: Settings, kernel: str | None) -> str:
     return "".join(letter if letter.isalnum() or letter in " ._+=,-" else "-" for letter in ", ".join(parts))[
         :60
     ]
+
+
+def _checked_name(name: str, further: list[Results]) -> str:
+    """Return the name of the entry (RequestError if it is none, or two results have one name)."""
+    from plait.benchmark.results_file import ENTRY_NAME, published
+
+    if re.fullmatch(ENTRY_NAME, name) is None:
+        raise RequestError(
+            f"--name {name}: a name has at most 60 letters, digits, spaces and . _ + = , - and begins with a letter "
+            "or digit"
+        )
+    names = [results.entry.name for results in [*published(), *further]]
+    for own in (results.entry.name for results in further):
+        if names.count(own) > 1 or own == name:
+            raise RequestError(
+                f"--against: several results have the name {own!r}; run yours again with another --name"
+            )
+    return name
 
 
 def _command(settings: Settings, subset: str) -> str:

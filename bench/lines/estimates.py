@@ -16,7 +16,7 @@ import numpy as np
 from plait.hosts.read import read_hosts
 from plait.measure.estimates.packets import PacketTimes
 from plait.measure.probing import LineProber, PacketBurst
-from plait.measure.run import measured_lines
+from plait.measure.run import measured_between
 
 
 def keep_packets(folder: Path) -> None:
@@ -43,5 +43,5 @@ if __name__ == "__main__":
     kept = out.with_name("packets")
     kept.mkdir()
     keep_packets(kept)
-    lines = measured_lines(read_hosts(hosts), ssh_config, print)
+    lines = measured_between(read_hosts(hosts), ssh_config, print).lines
     out.write_text(json.dumps([asdict(line) for line in lines]), encoding="utf-8")

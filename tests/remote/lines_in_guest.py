@@ -4,9 +4,9 @@
 
 The request has `lines` ([name, qdiscs there, qdiscs back, whether addresses are translated], ..), `limits`, and
 `command`: the arguments of plait, in which {hosts}, {ssh_config} and {folder} stand for paths; with `program`, they are
-those of another program of Python. With `home`, the lines are those of a home to a server (`home_lines.py`), the
-command runs at home, and `before` has commands for namespaces that run first. The program prints what the hosts still
-hold at the end.
+those of another program of Python. With `home`, the lines are those of a home to a server (`home_lines.py`; with
+`ipv6`, of IPv6 alone), and the command runs at home. `before` has commands for namespaces that run first. The
+program prints what the hosts still hold at the end.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
-from home_lines import HomeLines
+from home_lines import HomeLines, HomeLinesIpv6
 from real_hosts import PlantedLine, RealHosts
 
 
@@ -41,7 +41,8 @@ def main() -> int:
         PlantedLine(name, tuple(there), tuple(back), *more) for name, there, back, *more in request["lines"]
     ]
     is_home = request.get("home", False)
-    with (HomeLines if is_home else RealHosts)(Path(tempfile.mkdtemp()), lines) as hosts:
+    homes = HomeLinesIpv6 if request.get("ipv6") else HomeLines
+    with (homes if is_home else RealHosts)(Path(tempfile.mkdtemp()), lines) as hosts:
         for namespace, *words in request.get("before", []):
             hosts.run(namespace, *words)
         places = {

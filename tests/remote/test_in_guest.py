@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from guest_runs import NEEDS_SSHD, measure, netem, run_scenario, tbf
+from guest_runs import NEEDS_SSHD, in_guest, measure, netem, run_scenario, tbf
 
 from plait.scenario import load
 
@@ -56,6 +56,30 @@ def test_measure_recovers_planted_lines(tmp_path: Path) -> None:
         wrong += [] if low <= loss <= high else [f"{name} loss: {low} to {high} %, not {loss}"]
     assert not wrong, "\n".join([*wrong, text])
     assert text.count("aqm: fq_codel  # an active queue, it serves small packets of another flow first") == 1
+
+
+def test_lines_between_hosts_leave_by_their_interfaces(tmp_path: Path) -> None:
+    lines = [[name, [netem(7), tbf(3)], [netem(7), tbf(3)]] for name in ("h1-h2", "h1-h2#2")]
+    output = in_guest(
+        tmp_path,
+        {
+            "lines": lines,
+            "limits": "rate: 20mbit, bytes: 1GB, time: 1h",
+            "command": [
+                "lines",
+                "--hosts",
+                "{hosts}",
+                "--ssh-config",
+                "{ssh_config}",
+                "--out",
+                "{folder}/l.yaml",
+            ],
+            "before": [["h1", "ip", "route", "add", "10.1.2.2/32", "dev", "l1"]],
+        },
+        code=2,
+    )
+    assert "h1-h2#2: h1 sends packets from 10.1.2.1 to 10.1.2.2 through l1" in output
+    assert not (tmp_path / "l.yaml").exists()
 
 
 def loss_interval(text: str, name: str) -> tuple[float, float]:

@@ -160,3 +160,27 @@ def test_a_server_that_lets_nothing_in_ends_the_command_with_what_opens_its_port
     assert "`sudo ufw allow 5001:5010/tcp`" in output
     assert "`sudo ufw allow 5001:5010/udp`" in output
     assert not (tmp_path / "lines.yaml").exists()
+
+
+def test_lines_of_ipv6_alone_are_measured(tmp_path: Path) -> None:
+    endpoint = ["home", "ip", "mptcp", "endpoint", "add", "2001:db8:2::2", "dev", "w2", "subflow"]
+    output = lines_from_home(tmp_path, LINES, "--rate", "30mbit", before=[endpoint], ipv6=True)
+    assert "leaves it idle" not in output
+    scenario = load(tmp_path / "lines.yaml")
+    links = list(scenario.network.links.values())
+    measured = [float(link.conditions(forward=way).rate or 0) for link in links for way in (True, False)]
+    assert measured == pytest.approx([3e6, 12e6, 4e6, 6e6], rel=0.01)
+    assert [link.mtu for link in links] == [1500, 1500]
+    assert scenario.mptcp.scheduler == "default"
+
+
+def test_a_line_that_drops_handshakes_and_one_that_blocks_the_port_are_named(tmp_path: Path) -> None:
+    chain = "chain inet t c { type filter hook prerouting priority -300; }"
+    rule = "rule inet t c iifname home tcp flags syn tcp option mptcp exists drop"
+    before = [
+        *(["isp1", "nft", f"add {words}"] for words in ("table inet t", chain, rule)),
+        ["isp2", "iptables", "-A", "FORWARD", "-p", "tcp", "--dport", "5001:5010", "-j", "DROP"],
+    ]
+    output = lines_from_home(tmp_path, LINES, "--rate", "30mbit", before=before)
+    assert "w1 drops handshakes with MPTCP's options" in output
+    assert "w2: no TCP connection to port 5001 of vps, which other lines reach" in output

@@ -13,6 +13,7 @@ from plait.cli.shared.outputs import output_file, write_output
 from plait.errors import MachineError, RequestError, TrialError, printable, shell_command
 
 if TYPE_CHECKING:
+    from plait.measure.run import Measured
     from plait.measure.survey import LinesRequest
 
 _FROM_HERE = "From this machine to a server (--server)"
@@ -91,34 +92,27 @@ def command(
     try:
         if server is None:
             assert hosts is not None
-            text = _between_hosts(hosts, ssh_config)
+            measured = _between_hosts(hosts, ssh_config)
         else:
             names = tuple(name.strip() for name in (interfaces or "").split(",") if name.strip())
             limits = {"rate": rate, "bytes": most_bytes, "time": _TIME}
-            text = _from_here(LinesRequest(server, names, address, ports, limits, ssh_config))
+            measured = _from_here(LinesRequest(server, names, address, ports, limits, ssh_config))
     except TrialError as error:
         raise MachineError(f"measuring the lines of {server or hosts}: {error}") from error
-    write_output(output, "--out", text.encode(), new=True)
+    typer.echo(printable(measured.table()))
+    write_output(output, "--out", measured.scenario().encode(), new=True)
     notify(f"wrote {out}; `{shell_command('plait', 'run', out)}` runs it")
     return 0
 
 
-def _between_hosts(hosts: Path, ssh_config: Path | None) -> str:
-    """Measure the lines of a hosts file, print a row for each, and return the scenario."""
+def _between_hosts(hosts: Path, ssh_config: Path | None) -> Measured:
     from plait.hosts.read import read_hosts
-    from plait.measure.run import measured_lines
-    from plait.measure.summary import summary
-    from plait.measure.written import scenario_text
+    from plait.measure.run import measured_between
 
-    lines = measured_lines(read_hosts(hosts), ssh_config, notify)
-    typer.echo(printable(summary(lines)))
-    return scenario_text(lines)
+    return measured_between(read_hosts(hosts), ssh_config, notify)
 
 
-def _from_here(request: LinesRequest) -> str:
-    """Measure the lines of this machine, print a row for each, and return the scenario."""
+def _from_here(request: LinesRequest) -> Measured:
     from plait.measure.run import measured_from_here
 
-    measured = measured_from_here(request, notify)
-    typer.echo(printable(measured.table()))
-    return measured.scenario()
+    return measured_from_here(request, notify)

@@ -1,29 +1,29 @@
 """What crosses each line: TCP connections, MPTCP's options, and full packets.
 
-All lines carry their connections at once, in one trial of a few seconds before the measurement: one with MPTCP and a
-few bytes, and one with TCP that fills packets in both directions.
+All lines between two hosts carry their connections in one trial of a few seconds before the measurement: one with MPTCP
+and a few bytes, and one with TCP that fills packets in both directions.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
 
 from plait.dataset.convert import read_stream
 from plait.errors import RequestError, TrialError, shell_command
 from plait.frames import IPV4_HEADER, IPV6_HEADER, MSS_RANGE
+from plait.measure.named import NamedLine
+from plait.measure.probing import LineProber
 from plait.plan.model.plan import Flow, Side
 from plait.traffic.gaps import Gap
 from plait.traffic.request import Request
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from plait.measure.probing import LineEnd, LineProber
-
 _END_US = 8_000_000
 """How long connections have; a lost SYN alone costs 3 s when it is sent for the third time."""
+_REPEATED_US = 900_000
+"""A connection that takes so much longer needed a second SYN; Linux sends later ones without MPTCP."""
 _GAP_US = 50_000
 _FEW, _FULL = 64, 20_000
 """Bytes of requests and responses: of a part of a packet, and of several full ones."""
@@ -38,43 +38,51 @@ class Crossing:
     connects: bool
     """Whether a TCP connection was established."""
     mptcp: bool | None
-    """Whether a connection negotiated MPTCP; None: none was established."""
+    """Whether a connection negotiated MPTCP; None: none was established, or a host lacks MPTCP."""
     full_packets: bool
     """Whether full packets arrived in both directions."""
     mtu: int | None = None
     """The largest IP packet in bytes that both hosts send over the line; None: not known."""
+    drops_mptcp: bool = False
+    """Whether handshakes with MPTCP's options found no answer, and plain ones did."""
 
 
 def crossings(
-    lines: Sequence[tuple[LineEnd, LineEnd]], prober: LineProber, *, timestamps: bool
-) -> list[Crossing]:
-    """Return what crosses the lines, each from its client's end to its server's.
+    lines: Sequence[NamedLine], prober: LineProber, *, timestamps: bool, mptcp: bool
+) -> dict[str, Crossing]:
+    """Return what crosses the lines of two hosts, by their names.
 
-    `timestamps`: whether both hosts put time stamps into TCP segments. Raises TrialError if a host fails.
+    `timestamps`: whether both hosts put time stamps into TCP segments; `mptcp`: whether both have MPTCP. Raises
+    TrialError if a host fails.
     """
-    hosts = [end.host for end in lines[0]]
+    hosts = list(dict.fromkeys(end.host for line in lines for end in line.ends))
+    sent = len(lines) * (_FULL + 2 * _FEW)
 
     def flows(host: str) -> tuple[Flow, ...]:
         return tuple(
-            _flow(2 * number + is_full, ends, host, is_full=bool(is_full))
-            for number, ends in enumerate(lines)
-            for is_full in (0, 1)
+            _flow(number, line, host, is_full=is_full, mptcp=mptcp)
+            for number, line in enumerate(lines)
+            for is_full in (False, True)
         )
 
-    sent = len(lines) * (_FULL + 2 * _FEW)
     with prober.trial(hosts, flows, _END_US, sent, sample_us=_SAMPLE_US) as folder:
-        return [
-            _crossing(folder, hosts, number, ends, timestamps=timestamps) for number, ends in enumerate(lines)
-        ]
+        return {
+            line.name: _crossing(folder, number, line, timestamps=timestamps, mptcp=mptcp)
+            for number, line in enumerate(lines)
+        }
 
 
-def check_ports(lines: int, ports: range) -> None:
-    """Raise RequestError if the server has too few ports for the connections of so many lines."""
-    if len(ports) < 2 * lines:
-        raise RequestError(
-            f"measuring {lines} lines takes {2 * lines} ports of the server, and --ports names {len(ports)}; name "
-            f"more, such as --ports {ports[0]}-{ports[0] + 2 * lines - 1}"
-        )
+def check_ports(lines: Sequence[NamedLine]) -> None:
+    """Raise RequestError if a server has too few ports for the connections of the lines to it."""
+    for server in dict.fromkeys(line.server.host for line in lines):
+        to_server = [line for line in lines if line.server.host == server]
+        first, last = map(int, to_server[0].server_ports.split("-"))
+        needed, ports = 2 * len(to_server), last - first + 1
+        if ports < needed:
+            raise RequestError(
+                f"measuring {len(to_server)} lines takes {needed} ports of {server}, and it has {ports}; allow more "
+                f"(--ports, or ports in the hosts file), such as {first}-{first + needed - 1}"
+            )
 
 
 def opening_command(ports: str, protocol: Literal["tcp", "udp"]) -> str:
@@ -82,13 +90,13 @@ def opening_command(ports: str, protocol: Literal["tcp", "udp"]) -> str:
     return shell_command("sudo", "ufw", "allow", f"{ports.replace('-', ':')}/{protocol}")
 
 
-def _flow(number: int, ends: tuple[LineEnd, LineEnd], host: str, *, is_full: bool) -> Flow:
-    client, server = ends
+def _flow(number: int, line: NamedLine, host: str, *, is_full: bool, mptcp: bool) -> Flow:
+    client, server = line.ends
     public = server.public if server.public is not None and server.host != host else server.address
     size = _FULL if is_full else _FEW
     return Flow(
-        id=number,
-        name=f"{'full' if is_full else 'mptcp'}{number // 2}",
+        id=2 * number + is_full,
+        name=f"{'full' if is_full else 'mptcp'}{number}",
         application=Request(
             request_bytes=size,
             response_bytes=size,
@@ -96,9 +104,9 @@ def _flow(number: int, ends: tuple[LineEnd, LineEnd], host: str, *, is_full: boo
             gap=Gap(mean_us=_GAP_US),
             count=1 if is_full else 2,
         ),
-        transport="tcp" if is_full else "mptcp",
+        transport="mptcp" if mptcp and not is_full else "tcp",
         client=Side(netns=client.host, address=client.address, port=0),
-        server=Side(netns=server.host, address=public, port=server.port + number),
+        server=Side(netns=server.host, address=public, port=server.port + 2 * number + is_full),
         sender="server",
         start_us=0,
         paths=(),
@@ -106,51 +114,102 @@ def _flow(number: int, ends: tuple[LineEnd, LineEnd], host: str, *, is_full: boo
     )
 
 
-def _crossing(
-    folder: Path, hosts: Sequence[str], number: int, ends: tuple[LineEnd, LineEnd], *, timestamps: bool
-) -> Crossing:
+def _crossing(folder: Path, number: int, line: NamedLine, *, timestamps: bool, mptcp: bool) -> Crossing:
     small, full = 2 * number, 2 * number + 1
-    client = read_stream(folder / hosts[0] / "flows.arrow", "flows")
+    client = read_stream(folder / line.client.host / "flows.arrow", "flows")
     of_small, of_full = (client.filter(client["flow"] == flow).to_dicts()[0] for flow in (small, full))
-    connects = of_small["connected_us"] is not None or of_full["connected_us"] is not None
-    mptcp = None if of_small["connected_us"] is None else not of_small["fallback"]
+    is_small, is_full = (row["connected_us"] is not None for row in (of_small, of_full))
+    negotiated = not of_small["fallback"] if is_small and mptcp else None
+    took_us = [row["connected_us"] - row["start_us"] for row in (of_small, of_full) if row["connected_us"]]
+    is_late = len(took_us) == 2 and took_us[0] - took_us[1] > _REPEATED_US
+    crossing = Crossing(
+        is_small or is_full,
+        negotiated,
+        full_packets=True,
+        drops_mptcp=mptcp and is_full and (not is_small or (is_late and negotiated is False)),
+    )
     if not of_full["completed"]:
-        return Crossing(connects, mptcp, full_packets=not connects or not of_small["completed"])
-    header = IPV6_HEADER if ":" in ends[0].address else IPV4_HEADER
+        return replace(crossing, full_packets=not crossing.connects or not of_small["completed"])
+    return replace(crossing, mtu=_mtu(folder, full, line, timestamps=timestamps))
+
+
+def _mtu(folder: Path, flow: int, line: NamedLine, *, timestamps: bool) -> int | None:
+    """Return the largest packet that both hosts send, by the segments of a connection."""
+    header = IPV6_HEADER if ":" in line.client.address else IPV4_HEADER
     sizes = []
-    for host in hosts:
-        rows = read_stream(folder / host / "subflows.arrow", "subflows")
-        known = rows.filter(rows["flow"] == full)["mss_bytes"].drop_nulls()
+    for end in line.ends:
+        rows = read_stream(folder / end.host / "subflows.arrow", "subflows")
+        known = rows.filter(rows["flow"] == flow)["mss_bytes"].drop_nulls()
         sizes += [int(known[-1])] if len(known) else []
     if any(size not in MSS_RANGE for size in sizes):
         raise TrialError(
             f"measuring what crosses the lines: a host sent an MSS of {min(sizes)} B, which TCP has not"
         )
-    mtu = min(sizes) + _TCP_HEADER + header + _TIMESTAMPS * timestamps if len(sizes) == len(hosts) else None
-    return Crossing(connects, mptcp, full_packets=True, mtu=mtu)
+    if len(sizes) < len(line.ends):
+        return None
+    return min(sizes) + _TCP_HEADER + header + _TIMESTAMPS * timestamps
 
 
-def crossing_remarks(crossed: Mapping[str, Crossing], server: str, ports: str) -> Iterator[str]:
-    """Yield what does not cross lines, by the interface of each, with the remedies."""
-    blocked = [name for name, crossing in crossed.items() if not crossing.connects]
-    first, opened = ports.partition("-")[0], opening_command(ports, "tcp")
-    if blocked and len(blocked) == len(crossed):
-        yield f"{server}: TCP port {first} is closed: `{opened}` (or the same in the firewall of its provider)"
-    elif blocked:
-        yield (
-            f"{', '.join(blocked)}: no TCP connection to port {first} of {server}, which other lines reach: the line "
-            "blocks the port; choose others with --ports"
+def crossing_remarks(lines: Sequence[NamedLine], crossed: Mapping[str, Crossing]) -> Iterator[str]:
+    """Yield what does not cross lines, with the remedies."""
+    for server in dict.fromkeys(line.server.host for line in lines):
+        yield from _ports(
+            [line for line in lines if line.server.host == server and line.name in crossed], crossed
         )
-    for name, crossing in crossed.items():
-        if crossing.mptcp is False:
+    for line in lines:
+        if line.name in crossed:
+            yield from _changes(line, crossed[line.name])
+
+
+def _ports(lines: Sequence[NamedLine], crossed: Mapping[str, Crossing]) -> Iterator[str]:
+    """Yield which ports of one server are closed, or blocked by a line."""
+    blocked = [line.label for line in lines if not crossed[line.name].connects]
+    if not blocked:
+        return
+    server, port = lines[0].server.host, lines[0].server.port
+    if len(blocked) == len(lines):
+        opened = opening_command(lines[0].server_ports, "tcp")
+        yield f"{server}: TCP port {port} is closed: `{opened}` (or the same in the firewall of its provider)"
+    else:
+        yield (
+            f"{', '.join(blocked)}: no TCP connection to port {port} of {server}, which other lines reach: the line "
+            "blocks the port; choose others with --ports (or ports in the hosts file)"
+        )
+
+
+def _changes(line: NamedLine, crossing: Crossing) -> Iterator[str]:
+    """Yield what a line does to the packets of connections."""
+    label = line.label
+    if crossing.mptcp is False and not crossing.drops_mptcp:
+        yield (
+            f"{label} removes MPTCP's options: connections that begin there fall back "
+            "to TCP. Let them begin on another line (the lowest metric of its default route), or put a tunnel on "
+            "this line"
+        )
+    if crossing.drops_mptcp:
+        yield (
+            f"{label} drops handshakes with MPTCP's options, so connections that begin there wait for seconds: let "
+            "them begin on another line (the lowest metric of its default route), or put a tunnel on this line"
+        )
+    if not crossing.full_packets:
+        mtu = shell_command("sudo", "ip", "link", "set", line.interface or label, "mtu", "1280")
+        yield (
+            f"{label} loses full packets and reports nothing (a path MTU black hole), so transfers hang: lower the "
+            f"MTU of the interface: `{mtu}`"
+        )
+
+
+def udp_remarks(lines: Sequence[NamedLine], blocked: Sequence[str]) -> Iterator[str]:
+    """Yield over which lines no UDP packet passes, of those to each server; `blocked` are their names."""
+    for server in dict.fromkeys(line.server.host for line in lines):
+        to_server = [line for line in lines if line.server.host == server]
+        labels = [line.label for line in to_server if line.name in blocked]
+        first = to_server[0]
+        if len(labels) == len(to_server):
+            opened = opening_command(first.server_ports, "udp")
+            yield f"{server}: no UDP packet arrives over any line; if its firewall drops them: `{opened}`"
+        elif labels:
             yield (
-                f"{name} removes MPTCP's options: connections that begin there fall back "
-                "to TCP. Let them begin on another line (the lowest metric of its default route), or put a tunnel on "
-                "this line"
-            )
-        if not crossing.full_packets:
-            mtu = shell_command("sudo", "ip", "link", "set", name, "mtu", "1280")
-            yield (
-                f"{name} loses full packets and reports nothing (a path MTU black hole), so transfers hang: lower the "
-                f"MTU of the interface: `{mtu}`"
+                f"{', '.join(labels)}: no UDP packet to port {first.server.port} of {server} arrives, and those of "
+                "other lines do: the line blocks UDP, so QUIC and calls over it fail or fall back to TCP"
             )

@@ -9,27 +9,22 @@ quarter   both directions at a quarter of the rate: loss
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from plait.errors import RequestError
 from plait.frames import IPV6_HEADER
+from plait.hosts.model import HostsFile
 from plait.measure.estimates.delays import base_rtt, jitter
-from plait.measure.estimates.load import Load, overload, train_rate
+from plait.measure.estimates.load import Load, Overload, overload, train_rate
 from plait.measure.estimates.losses import loss
+from plait.measure.estimates.packets import PacketTimes
 from plait.measure.estimates.queues import AFTER_US
 from plait.measure.model import DirectionEstimate, LineEstimate
+from plait.measure.named import ends_of
 from plait.measure.over_tcp import measure_over_tcp
-from plait.measure.probing import DRAIN_US, UDP_HEADER, LineEnd, PacketBurst
+from plait.measure.probing import DRAIN_US, UDP_HEADER, LineEnd, LineProber, PacketBurst
 from plait.scenario.names import read_link_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from plait.hosts.model import HostsFile, RealHost
-    from plait.measure.estimates.load import Overload
-    from plait.measure.estimates.packets import PacketTimes
-    from plait.measure.probing import LineProber
 
 SMALL_BYTES, FULL_BYTES, LOSS_BYTES = 64, 1400, 100
 _IDLE_S, _TRAIN_S, _QUARTER_S = 5.0, 0.3, 10.0
@@ -82,17 +77,6 @@ class Budget:
                 f"measuring {lines} lines takes at least {needed:.0f}s; write limits.time: {needed:.0f}s or more"
             )
         return cls(overload_s, float(hosts.limits.rate), int(hosts.limits.bytes) / lines)
-
-
-def ends_of(hosts: HostsFile, line: str) -> tuple[LineEnd, LineEnd]:
-    """Return the two ends of a line."""
-    a, b = (_end(name, hosts.hosts[name], line) for name in hosts.lines()[line])
-    return a, b
-
-
-def _end(name: str, host: RealHost, line: str) -> LineEnd:
-    address = host.addresses[line]
-    return LineEnd(name, address.local, address.public, host.port_range[0])
 
 
 Ways = tuple[tuple[LineEnd, LineEnd], tuple[LineEnd, LineEnd]]

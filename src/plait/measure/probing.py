@@ -5,27 +5,23 @@ from __future__ import annotations
 import secrets
 import shutil
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
 from plait.dataset.convert import read_stream
 from plait.engine.remote.exchange import Exchange
+from plait.engine.remote.spent import Spent
+from plait.engine.remote.ssh import HostSession
 from plait.errors import TrialError
 from plait.frames import IPV4_HEADER, IPV6_HEADER
 from plait.measure.estimates.packets import PacketTimes
 from plait.plan.model.monitors import Monitors
 from plait.plan.model.plan import Flow, Machine, Namespace, Network, Plan, Side
 from plait.traffic.udp import Udp
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from plait.engine.remote.spent import Spent
-    from plait.engine.remote.ssh import HostSession
 
 UDP_HEADER, ETHERNET_HEADER = 8, 14
 DRAIN_US = 4_000_000
@@ -126,7 +122,7 @@ class LineProber:
         `is_bounded` what it reports, and its agent ends the trial at the limits. Raises TrialError as `send` does.
         """
         secret = secrets.randbits(53)  # only the hosts of the line know it
-        plans = {host: _plan(host, flows(host), end_us, secret, sample_us) for host in hosts}
+        plans = {host: _plan(host, flows(host), end_us, secret=secret, sample_us=sample_us) for host in hosts}
         self._spent.check(plans[hosts[0]])
         folder = self._folder / str(self._trials)
         self._trials += 1
@@ -153,7 +149,7 @@ def _most_sent(bursts: Sequence[PacketBurst]) -> int:
     return max(sent.values())
 
 
-def _plan(host: str, flows: tuple[Flow, ...], end_us: int, secret: int, sample_us: int) -> Plan:
+def _plan(host: str, flows: tuple[Flow, ...], end_us: int, *, secret: int, sample_us: int) -> Plan:
     return Plan(
         schema_version=1,
         seed=secret,

@@ -4,90 +4,87 @@ from __future__ import annotations
 
 import gzip
 import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plait.binaries import AGENT
 from plait.engine.remote.spent import Spent
 from plait.engine.remote.ssh import THIS_MACHINE, Connections, HostSession
 from plait.errors import MachineError
-from plait.measure.crossing import check_ports, crossing_remarks, crossings, opening_command
-from plait.measure.measure import Budget, check_lines, ends_of, full_bytes, measure
+from plait.hosts.model import HostsFile
+from plait.measure.crossing import Crossing, check_ports, crossing_remarks, crossings, udp_remarks
+from plait.measure.measure import Budget, check_lines, full_bytes, measure
+from plait.measure.model import LineEstimate
+from plait.measure.mptcp import mptcp_text, remarks
+from plait.measure.named import NamedLine, named_lines
 from plait.measure.over_tcp import NothingPassesError
 from plait.measure.probing import LineProber
-from plait.measure.settings import ENABLED, TIMESTAMPS, hosts_text, mptcp_text, read_settings, remarks
+from plait.measure.routes import routed_interfaces
+from plait.measure.settings import ENABLED, TIMESTAMPS, HostSettings, hosts_text, read_settings
 from plait.measure.summary import summary
-from plait.measure.survey import survey
-from plait.measure.together import Bounds, at_once, together_text
+from plait.measure.survey import LinesRequest, survey
+from plait.measure.together import Bounds, Together, at_once, together_text
 from plait.measure.written import Surroundings, scenario_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from plait.hosts.model import HostsFile
-    from plait.measure.crossing import Crossing
-    from plait.measure.model import LineEstimate
-    from plait.measure.settings import HostSettings
-    from plait.measure.survey import LinesRequest, Survey
-    from plait.measure.together import Together
-
-
-def measured_lines(
-    hosts: HostsFile, ssh_config: Path | None, notify: Callable[[str], None]
-) -> list[LineEstimate]:
-    """Return the estimates of all lines of a hosts file (RequestError, MachineError, TrialError)."""
-    check_lines(hosts)
-    Budget.of(hosts)
-    used = {host for ends in hosts.lines().values() for host in ends}
-    destinations = {name: hosts.hosts[name].ssh for name in hosts.hosts if name in used}
-    with _sessions(destinations, ssh_config) as (sessions, folder):
-        return measure(hosts, LineProber(sessions, folder, Spent(hosts.limits)), notify)
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The lines from this machine to a server, measured."""
+    """The lines of a machine or of a hosts file, measured."""
 
-    survey: Survey
-    lines: list[LineEstimate]
+    named: Sequence[NamedLine]
+    lines: Sequence[LineEstimate]
     settings: Mapping[str, HostSettings]
-    """Of both hosts, by name."""
+    """By host."""
     crossed: Mapping[str, Crossing]
     """By the name of the line."""
+    client: str | None = None
+    """The machine on which plait runs, if it opens all flows; a hosts file has no such machine."""
     clock_error_us: float = 0.0
     together: Sequence[Together] = ()
 
+    @property
+    def labels(self) -> dict[str, str]:
+        """What messages call each line, by its name."""
+        return {line.name: line.label for line in self.named}
+
     def scenario(self) -> str:
-        """Return the text of the scenario that emulates the lines, with the settings of both hosts."""
-        hosts, mptcp = hosts_text(self.settings), mptcp_text(self.survey, self.settings)
-        clock = f"The clocks of the two hosts were compared to {self.clock_error_us / 1000:.1f} ms."
-        comments = [clock, *together_text(self.together, self.survey.labels), *self.remarks()]
-        beside = Surroundings(
-            self.survey.labels, self.survey.client, list(hosts), list(mptcp), comments, self.crossed
-        )
+        """Return the text of the scenario that emulates the lines, with the settings of all hosts."""
+        hosts, mptcp = hosts_text(self.settings), mptcp_text(self.named, self.settings)
+        clock = f"The clocks of the hosts were compared to {self.clock_error_us / 1000:.1f} ms."
+        comments = [clock, *together_text(self.together, self.labels), *self.remarks()]
+        labels = self.labels if self.client is not None else {}
+        beside = Surroundings(labels, self.client, list(hosts), list(mptcp), comments, self.crossed)
         return scenario_text(self.lines, beside)
 
     def remarks(self) -> list[str]:
         """Return what does not cross the lines, and what keeps MPTCP from using them, with the remedies."""
-        blocked = self.blocked(all_udp=all(line.remark for line in self.lines))
-        return [*blocked, *remarks(self.survey, self.settings)]
+        without_udp = [line.name for line in self.lines if line.remark]
+        return [*self.blocked(without_udp), *remarks(self.named, self.settings)]
 
-    def blocked(self, *, all_udp: bool) -> list[str]:
-        """Return what does not cross the lines; `all_udp`: no UDP packet passes any of them."""
-        labels, ports = self.survey.labels, self.survey.request.ports
-        crossed = {labels[name]: crossing for name, crossing in self.crossed.items()}
-        udp = (
-            f"{self.survey.server}: no UDP packet arrives over any line; if its firewall drops them: "
-            f"`{opening_command(ports, 'udp')}`"
-        )
-        return [*crossing_remarks(crossed, self.survey.server, ports), *([udp] if all_udp else [])]
+    def blocked(self, without_udp: Sequence[str]) -> list[str]:
+        """Return what does not cross the lines; no UDP packet passes the lines `without_udp`."""
+        return [*crossing_remarks(self.named, self.crossed), *udp_remarks(self.named, without_udp)]
 
     def table(self) -> str:
         """Return a row for each line, and the remarks."""
-        rows = summary(self.lines, self.survey.labels, self.survey.client)
-        return "\n".join([rows, *together_text(self.together, self.survey.labels), *self.remarks()])
+        labels = self.labels if self.client is not None else None
+        rows = summary(self.lines, labels, self.client)
+        return "\n".join([rows, *together_text(self.together, self.labels), *self.remarks()])
+
+
+def measured_between(hosts: HostsFile, ssh_config: Path | None, notify: Callable[[str], None]) -> Measured:
+    """Measure the lines of a hosts file (RequestError, MachineError, TrialError)."""
+    check_lines(hosts)
+    Budget.of(hosts)
+    used = {host for ends in hosts.lines().values() for host in ends}
+    destinations = {name: hosts.hosts[name].ssh for name in hosts.hosts if name in used}
+    check_ports(named_lines(hosts))
+    with _sessions(destinations, ssh_config) as (sessions, folder):
+        named = named_lines(hosts, routed_interfaces(named_lines(hosts), sessions))
+        named = [replace(line, label=line.name) for line in named]
+        return _measured(named, None, hosts, (sessions, folder), notify)
 
 
 def measured_from_here(request: LinesRequest, notify: Callable[[str], None]) -> Measured:
@@ -104,29 +101,49 @@ def measured_from_here(request: LinesRequest, notify: Callable[[str], None]) -> 
     with _sessions(destinations, request.ssh_config) as (sessions, folder):
         hosts = surveyed.hosts(sessions[surveyed.server])
         check_lines(hosts)
-        prober = LineProber(sessions, folder, Spent(hosts.limits))
-        settings = {name: read_settings(session) for name, session in sessions.items()}
-        check_ports(len(surveyed.lines), hosts.hosts[surveyed.server].port_range)
-        notify("all lines: connections, MPTCP, full packets")
-        ends = [ends_of(hosts, name) for name in surveyed.names]
-        timestamps = all(host.values.get(TIMESTAMPS) != "0" for host in settings.values())
-        crossed = dict(zip(surveyed.names, crossings(ends, prober, timestamps=timestamps), strict=True))
-        if any(host.values.get(ENABLED) != "1" for host in settings.values()):
-            crossed = {name: replace(crossing, mptcp=None) for name, crossing in crossed.items()}
-        mtus = {name: crossing.mtu for name, crossing in crossed.items() if crossing.mtu is not None}
-        measured = Measured(surveyed, [], settings, crossed)
-        try:
-            lines = measure(hosts, prober, notify, mtus)
-        except NothingPassesError as error:
-            raise MachineError("\n".join([str(error), *measured.blocked(all_udp=True)])) from error
-        together: list[Together] = []
-        if len(lines) > 1 and not any(line.remark for line in lines):
+        named = named_lines(hosts, surveyed.labels)
+        check_ports(named)
+        return _measured(named, surveyed.client, hosts, (sessions, folder), notify)
+
+
+def _measured(
+    named: Sequence[NamedLine],
+    client: str | None,
+    hosts: HostsFile,
+    connected: tuple[dict[str, HostSession], Path],
+    notify: Callable[[str], None],
+) -> Measured:
+    """Measure lines one after the other, and then those of each pair of hosts at once."""
+    sessions, folder = connected
+    prober = LineProber(sessions, folder, Spent(hosts.limits))
+    settings = {name: read_settings(session) for name, session in sessions.items()}
+    pairs: dict[frozenset[str], list[NamedLine]] = {}
+    for line in named:
+        pairs.setdefault(frozenset((line.client.host, line.server.host)), []).append(line)
+    notify("all lines: connections, MPTCP, full packets")
+    crossed: dict[str, Crossing] = {}
+    for pair, between in pairs.items():
+        values = [settings[host].values for host in pair]
+        timestamps = all(value.get(TIMESTAMPS) != "0" for value in values)
+        mptcp = all(value.get(ENABLED) == "1" for value in values)
+        crossed |= crossings(between, prober, timestamps=timestamps, mptcp=mptcp)
+    mtus = {name: crossing.mtu for name, crossing in crossed.items() if crossing.mtu is not None}
+    measured = Measured(named, [], settings, crossed, client)
+    try:
+        lines = measure(hosts, prober, notify, mtus)
+    except NothingPassesError as error:
+        every = [line.name for line in named]
+        raise MachineError("\n".join([str(error), *measured.blocked(every)])) from error
+    together: list[Together] = []
+    limits = Bounds(float(hosts.limits.rate), int(hosts.limits.bytes))
+    for between in pairs.values():
+        estimates = [line for line in lines if line.name in {other.name for other in between}]
+        if len(between) > 1 and not any(line.remark for line in estimates):
             notify("all lines at once")
-            limits = Bounds(float(hosts.limits.rate), int(hosts.limits.bytes))
-            payloads = {name: full_bytes(mtus.get(name)) for name in surveyed.names}
-            pairs = dict(zip(surveyed.names, ends, strict=True))
-            together = at_once(lines, pairs, limits, prober, payloads)
-        return replace(measured, lines=lines, clock_error_us=prober.clock_error_us, together=together)
+            payloads = {line.name: full_bytes(mtus.get(line.name)) for line in between}
+            ends = {line.name: line.ends for line in between}
+            together += at_once(estimates, ends, limits, prober, payloads, named=client is None)
+    return replace(measured, lines=lines, clock_error_us=prober.clock_error_us, together=together)
 
 
 @contextmanager

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from plait.errors import TrialError
 from plait.measure.estimates.load import train_rate
-from plait.measure.probing import PacketBurst
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from plait.measure.estimates.packets import PacketTimes
-    from plait.measure.model import LineEstimate
-    from plait.measure.probing import LineEnd, LineProber
+from plait.measure.estimates.packets import PacketTimes
+from plait.measure.model import LineEstimate
+from plait.measure.probing import LineEnd, LineProber, PacketBurst
 
 _LASTS_S, _LEAST_S, _FILLING_US = 4.0, 1.5, 1_000_000
 """How long all lines carry packets, at least and at most, and how long queues fill before plait counts."""
@@ -35,6 +31,8 @@ class Together:
     way: Way
     alone_bps: Mapping[str, float]
     at_once_bps: Mapping[str, float]
+    target: str = ""
+    """The host that receives, if messages should name it instead of `way`."""
 
     @property
     def part(self) -> float:
@@ -61,11 +59,13 @@ def at_once(
     bounds: Bounds,
     prober: LineProber,
     full_bytes: Mapping[str, int],
+    *,
+    named: bool = False,
 ) -> list[Together]:
     """Fill all lines at once, down and then up, and return what they carried.
 
-    `ends` are those of the client and the server. A direction with a line whose rate is not known is left out. Raises
-    TrialError if a host fails.
+    `ends` are those of the client and the server. With `named`, messages name the receiving host. A direction with a
+    line whose rate is not known is left out. Raises TrialError if a host fails.
     """
     bursts: list[PacketBurst] = []
     sent: list[tuple[Way, dict[str, float], dict[str, int]]] = []
@@ -88,7 +88,12 @@ def at_once(
         begin_us = max(burst.end_us for burst in bursts) + _BETWEEN_US
     packets = prober.send(bursts) if bursts else []
     return [
-        Together(way, alone, {name: _carried(packets[number]) for name, number in numbers.items()})
+        Together(
+            way,
+            alone,
+            {name: _carried(packets[number]) for name, number in numbers.items()},
+            target=bursts[min(numbers.values())].target.host if named else "",
+        )
         for way, alone, numbers in sent
     ]
 
@@ -127,4 +132,5 @@ def together_text(results: Sequence[Together], labels: Mapping[str, str]) -> Ite
             f"{labels[name]} {result.at_once_bps[name] / 1e6:.3g} of {bps / 1e6:.3g}"
             for name, bps in result.alone_bps.items()
         )
-        yield f"{result.way}: at once the lines carry {carried} of {alone} Mbit/s ({each}), so they {verdict}"
+        way = f"to {result.target}" if result.target else result.way
+        yield f"{way}: at once the lines carry {carried} of {alone} Mbit/s ({each}), so they {verdict}"

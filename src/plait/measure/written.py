@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from plait.frames import DEFAULT_MTU, MIN_MTU
+from plait.measure.crossing import Crossing
 from plait.measure.estimates.load import SEEN_PART
 from plait.measure.estimates.losses import independent_bound
+from plait.measure.model import DirectionEstimate, LineEstimate, MeasuredValue
 from plait.scenario.names import read_link_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from plait.measure.crossing import Crossing
-    from plait.measure.model import DirectionEstimate, LineEstimate, MeasuredValue
 
 _LEAST_JITTER_US = 100.0
 """Less jitter than this is that of the hosts' own timers."""
@@ -29,9 +25,9 @@ class Surroundings:
     """What a scenario has beside measured lines."""
 
     labels: Mapping[str, str]
-    """Texts for figures, by the name of the link."""
-    client: str
-    """The host that opens all flows."""
+    """Texts for figures, by the name of the link; empty: the names are those texts."""
+    client: str | None
+    """The machine that opens all flows and downloads; None: the first host sends."""
     hosts: Sequence[str]
     """The text of `network.hosts`."""
     mptcp: Sequence[str]
@@ -47,7 +43,7 @@ def scenario_text(lines: Sequence[LineEstimate], beside: Surroundings | None = N
     hosts = list(dict.fromkeys(host for line in lines for host in (line.forward.source, line.forward.target)))
     first = lines[0].forward
     traffic = f"from: {first.source}, to: {first.target}"
-    if beside is not None:
+    if beside is not None and beside.client is not None:
         (server,) = set(hosts) - {beside.client}
         traffic = f"from: {server}, to: {beside.client}, reverse: true"
     parts = [
@@ -72,7 +68,8 @@ def scenario_text(lines: Sequence[LineEstimate], beside: Surroundings | None = N
 def _link(line: LineEstimate, hosts: Sequence[str], beside: Surroundings | None) -> Iterator[str]:
     yield f"    {line.name}:"
     if beside is not None:
-        yield f"      label: {json.dumps(beside.labels[line.name])}"
+        if line.name in beside.labels:
+            yield f"      label: {json.dumps(beside.labels[line.name])}"
         yield from _crossed(beside.crossed.get(line.name))
     if line.remark:
         yield f"      # {line.remark}"

@@ -5,14 +5,24 @@ from __future__ import annotations
 import pytest
 
 from plait.errors import RequestError
-from plait.measure.crossing import Crossing, check_ports, crossing_remarks
+from plait.measure.crossing import Crossing, check_ports, crossing_remarks, udp_remarks
+from plait.measure.named import NamedLine
+from plait.measure.probing import LineEnd
 
 WELL = Crossing(connects=True, mptcp=True, full_packets=True, mtu=1500)
 CLOSED = Crossing(connects=False, mptcp=None, full_packets=True)
 
 
+def named(*labels: str) -> list[NamedLine]:
+    server = LineEnd("vps", "198.51.100.2", "198.51.100.2", 5001)
+    return [
+        NamedLine(label, label, LineEnd("laptop", "10.0.0.7", None, 5001), server, "5001-5010")
+        for label in labels
+    ]
+
+
 def remarks_on(**lines: Crossing) -> str:
-    return "\n".join(crossing_remarks(lines, "vps", "5001-5010"))
+    return "\n".join(crossing_remarks(named(*lines), lines))
 
 
 def test_lines_that_carry_all_need_no_words() -> None:
@@ -42,6 +52,20 @@ def test_a_line_that_loses_full_packets_has_the_command_that_makes_them_smaller(
 
 
 def test_too_few_ports_are_refused_with_a_range_that_suffices() -> None:
-    check_ports(5, range(5001, 5011))
-    with pytest.raises(RequestError, match="such as --ports 5001-5012"):
-        check_ports(6, range(5001, 5011))
+    check_ports(named(*"abcde"))
+    with pytest.raises(RequestError, match="such as 5001-5012"):
+        check_ports(named(*"abcdef"))
+
+
+def test_a_line_that_drops_handshakes_is_not_said_to_remove_options() -> None:
+    dropped = Crossing(connects=True, mptcp=False, full_packets=True, mtu=1500, drops_mptcp=True)
+    assert remarks_on(eth0=dropped, wwan0=WELL).startswith("eth0 drops handshakes with MPTCP's options")
+    assert "removes" not in remarks_on(eth0=dropped, wwan0=WELL)
+
+
+def test_udp_that_one_line_blocks_is_not_that_of_the_server() -> None:
+    (blocked,) = udp_remarks(named("eth0", "wwan0"), ["wwan0"])
+    assert blocked.startswith("wwan0: no UDP packet to port 5001 of vps arrives, and those of other lines do")
+    (closed,) = udp_remarks(named("eth0", "wwan0"), ["eth0", "wwan0"])
+    assert "`sudo ufw allow 5001:5010/udp`" in closed
+    assert not list(udp_remarks(named("eth0"), []))

@@ -7,22 +7,37 @@ from pathlib import Path
 
 import pytest
 
-from plait.measure.interfaces import OwnLine
+from plait.measure.mptcp import mptcp_text, remarks
+from plait.measure.named import NamedLine
+from plait.measure.probing import LineEnd
 from plait.measure.settings import (
     CONGESTION_CONTROL,
     ENABLED,
     LABORATORY_CONTROLS,
+    LABORATORY_SCHEDULERS,
+    PATH_MANAGER,
+    PATH_MANAGER_TYPE,
+    SCHEDULER,
     HostSettings,
     hosts_text,
-    mptcp_text,
     read_settings,
-    remarks,
 )
-from plait.measure.survey import LinesRequest, Survey
 
-LINES = (OwnLine("eth0", "192.168.1.2", None, 1500), OwnLine("wwan0", "10.0.0.7", None, 1500))
-SURVEY = Survey(LinesRequest("vps"), "laptop", "vps", "198.51.100.2", LINES)
-VALUES = {CONGESTION_CONTROL: "cubic", ENABLED: "1", "net/ipv4/tcp_rmem": "4096 131072 6291456"}
+VPS = LineEnd("vps", "198.51.100.2", "198.51.100.2", 5001)
+LINES = [
+    NamedLine(name, interface, LineEnd("laptop", address, None, 5001), VPS, "5001-5010", interface=interface)
+    for name, interface, address in (
+        ("laptop-vps", "eth0", "192.168.1.2"),
+        ("laptop-vps#2", "wwan0", "10.0.0.7"),
+    )
+]
+VALUES = {
+    CONGESTION_CONTROL: "cubic",
+    SCHEDULER: "default",
+    PATH_MANAGER_TYPE: "0",
+    ENABLED: "1",
+    "net/ipv4/tcp_rmem": "4096 131072 6291456",
+}
 SERVER = HostSettings(VALUES, {}, 2, 0)
 CLIENT = HostSettings(VALUES, {"10.0.0.7": ("subflow",)}, 2, 0)
 
@@ -40,13 +55,13 @@ class Host:
         return self.state
 
 
-def texts(client: HostSettings = CLIENT) -> str:
-    settings = {"laptop": client, "vps": SERVER}
-    return "\n".join([*hosts_text(settings), *mptcp_text(SURVEY, settings)])
+def texts(client: HostSettings = CLIENT, server: HostSettings = SERVER) -> str:
+    settings = {"laptop": client, "vps": server}
+    return "\n".join([*hosts_text(settings), *mptcp_text(LINES, settings)])
 
 
 def remarks_on(client: HostSettings, server: HostSettings = SERVER) -> str:
-    return "\n".join(remarks(SURVEY, {"laptop": client, "vps": server}))
+    return "\n".join(remarks(LINES, {"laptop": client, "vps": server}))
 
 
 def test_the_scenario_has_the_settings_of_both_hosts_and_the_client_may_join() -> None:
@@ -114,3 +129,50 @@ def test_the_laboratory_kernel_has_the_congestion_controls_that_a_scenario_gets(
         if line.startswith("CONFIG_TCP_CONG_") and "ADVANCED" not in line
     ]
     assert {names.get(name, name.lower()) for name in built} | {"reno"} >= LABORATORY_CONTROLS
+
+
+def test_the_laboratory_kernel_has_the_schedulers_that_a_scenario_gets() -> None:
+    sources = (Path(__file__).parents[3] / "kernel" / "schedulers").glob("*.c")
+    assert {"default", *(source.stem for source in sources)} == LABORATORY_SCHEDULERS
+
+
+def test_the_scheduler_of_all_hosts_can_vary_and_is_their_own_where_they_differ() -> None:
+    assert "mptcp:\n  scheduler: default\n" in texts()
+    other = replace(SERVER, values={**VALUES, SCHEDULER: "roundrobin"})
+    assert "    vps:\n      scheduler: roundrobin\n" in texts(server=other)
+    assert "\n  scheduler:" not in texts(server=other)
+
+
+def test_a_scheduler_that_plait_lacks_is_a_comment() -> None:
+    values = {**VALUES, SCHEDULER: "bpf_burst"}
+    text = texts(replace(CLIENT, values=values), replace(SERVER, values=values))
+    assert "  # scheduler: bpf_burst, which plait's kernel lacks; its default stands for it" in text
+
+
+@pytest.mark.parametrize("setting", [{PATH_MANAGER_TYPE: "1"}, {PATH_MANAGER: "userspace"}])
+def test_endpoints_that_a_program_manages_are_derived_and_said(setting: dict[str, str]) -> None:
+    managed = replace(CLIENT, values={**VALUES, **setting})
+    assert "# path manager: on laptop a program opens subflows" in texts(managed)
+    assert "endpoints:\n" not in texts(managed)
+    assert "`sudo sysctl -w net.mptcp.pm_type=0`" in remarks_on(managed)
+    assert "leaves it idle" not in remarks_on(replace(managed, endpoints={}))
+
+
+def test_hosts_with_an_address_on_each_line_keep_their_endpoints() -> None:
+    ends = [
+        NamedLine(name, name, LineEnd("h1", f"10.1.{n}.1", f"10.1.{n}.1", 5001),
+                  LineEnd("h2", f"10.1.{n}.2", f"10.1.{n}.2", 5001), "5001-5100")
+        for n, name in ((1, "h1-h2"), (2, "h1-h2#2"), (3, "h1-h2#3"))
+    ]  # fmt: skip
+    settings = {
+        "h1": HostSettings(VALUES, {"10.1.2.1": ("subflow",), "10.9.9.9": ("subflow",)}, 2, 1),
+        "h2": HostSettings(VALUES, {"10.1.3.2": ("signal",)}, 8, 0),
+    }
+    text = "\n".join(mptcp_text(ends, settings))
+    assert "h1: {subflows: 2, add_addr_accepted: 1}\n    h2: {subflows: 8, add_addr_accepted: 0}" in text
+    assert 'h1: [{link: "h1-h2#2", flags: [subflow]}]\n    h2: [{link: "h1-h2#3", flags: [signal]}]' in text
+    assert not list(remarks(ends, settings))
+    alone = {**settings, "h2": HostSettings(VALUES, {}, 8, 0)}
+    (idle,) = remarks(ends, alone)
+    assert "h1 has no MPTCP endpoint for h1-h2#3" in idle
+    assert "`sudo ip mptcp endpoint add 10.1.3.1 subflow`" in idle

@@ -5,7 +5,7 @@ This sends nothing over the lines; `probe` does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from collections.abc import Mapping as Map
 from dataclasses import dataclass
 
@@ -46,32 +46,12 @@ class Check:
 
     def _addresses(self, session: HostSession) -> Iterator[str]:
         """Yield addresses that the host lacks, and those whose packets leave through another interface."""
-        absent = set()
+        problems = []
         for local, remote in local_pairs(self.plan, session.name, self.real):
             held, route = session.route(local, remote or local)
-            if held is None or route is None:
-                continue  # the host has no `ip`; the connections show what it would
-            if not held:
-                if local not in absent:
-                    yield (
-                        f"{session.name} has no address {local}, which the hosts file names; `ip -brief address` on "
-                        "that host lists its addresses"
-                    )
-                absent.add(local)
-            elif remote is None:
-                continue  # a router hides the other side; a probe shows whether answers reach it
-            elif not route:
-                yield (
-                    f"{session.name} has no route from {local} to {remote}; add one there (`ip rule add from {local} "
-                    "table 101` and a route in that table)"
-                )
-            elif route not in held and "lo" not in held:
-                yield (
-                    f"{session.name} sends packets from {local} to {remote} through {route}, and the address belongs "
-                    f"to {', '.join(sorted(held))}: the line would carry nothing. Add `ip rule add from {local} table "
-                    f"101` and `{shell_command('ip', 'route', 'add', remote, 'dev', min(held), 'table', '101')}` "
-                    "there, with the line's gateway"
-                )
+            if held is not None and route is not None:  # without `ip` the connections show what it would
+                problems.append(route_problem(session.name, local, remote, held, route))
+        yield from dict.fromkeys(problem for problem in problems if problem is not None)
 
     def _algorithms(self, session: HostSession) -> Iterator[str]:
         name, facts = session.name, session.facts
@@ -140,6 +120,34 @@ class Check:
 
     def _sets(self, node: str, path: str) -> bool:
         return self.configure and path in planned_sysctls(self.plan, node)
+
+
+def route_problem(name: str, local: str, remote: str | None, held: Collection[str], route: str) -> str | None:
+    """Return why packets from `local` to `remote` do not leave the host `name` by the interface with that address.
+
+    `held` are the interfaces with the address, and `route` is that of the packets, as `HostSession.route` returns them;
+    `remote` is None if a router hides the other side.
+    """
+    if not held:
+        return (
+            f"{name} has no address {local}, which the hosts file names; `ip -brief address` on "
+            "that host lists its addresses"
+        )
+    if remote is None:
+        return None  # a probe shows whether answers reach it
+    if not route:
+        return (
+            f"{name} has no route from {local} to {remote}; add one there (`ip rule add from {local} "
+            "table 101` and a route in that table)"
+        )
+    if route in held or "lo" in held:
+        return None
+    return (
+        f"{name} sends packets from {local} to {remote} through {route}, and the address belongs "
+        f"to {', '.join(sorted(held))}: the line would carry nothing. Add `ip rule add from {local} table "
+        f"101` and `{shell_command('ip', 'route', 'add', remote, 'dev', min(held), 'table', '101')}` "
+        "there, with the line's gateway"
+    )
 
 
 def real_pairs(flow: Flow, real: Mapping) -> list[tuple[str, str]]:

@@ -21,16 +21,18 @@ from plait.cli.shared.observing import (
     capture_folder,
     tracing,
 )
-from plait.cli.shared.options import GuestsOption, KernelOption
+from plait.cli.shared.options import GuestsOption, KernelOption, parsed
 from plait.cli.shared.outputs import output_file, output_folder, write_output
-from plait.errors import MachineError, printable, shell_command
+from plait.errors import MachineError, RequestError, printable, shell_command
 from plait.files import Output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from plait.files import Folder
+    from plait.testing.selftest.packetdrill import Scripts
     from plait.testing.selftest.run import Captures, ShardResult
+    from plait.testing.selftest.suites import Suites, SuiteShard
     from plait.testing.selftest.tap import Subtest, Verdict
 
 _WORDS: dict[Verdict, str] = {"pass": "passed", "fail": "failed", "ignore": "ignored", "skip": "skipped"}
@@ -38,17 +40,32 @@ _SEVERITY: tuple[Verdict, ...] = ("pass", "skip", "ignore", "fail")
 _SHOWN = 40
 """Most subtests that did not always pass in the table; --junit and --tap have all."""
 
+SuiteArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="SUITE",
+        help="Suites to run, such as simult_flows, or a group of one (mptcp_join:f); "
+        "or `packetdrill` with scripts or their folders",
+        show_default="all of the tree",
+        autocompletion=complete.suites,
+    ),
+]
+PacketdrillOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="packetdrill's program", show_default="PLAIT_PACKETDRILL, or PATH"),
+]
+ToleranceOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="Tolerance of times in packetdrill's scripts; 0: measure the slack of each script",
+        show_default="that of each script",
+    ),
+]
+
 
 def command(
-    suites: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="SUITE",
-            help="Suites to run, such as simult_flows, or a group of one (mptcp_join:f)",
-            show_default="all of the tree",
-            autocompletion=complete.suites,
-        ),
-    ] = None,
+    suites: SuiteArgument = None,
     *,
     tree: Annotated[
         Path | None,
@@ -65,6 +82,8 @@ def command(
     logs: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Also write the output of each suite and seed")
     ] = None,
+    packetdrill: PacketdrillOption = None,
+    tolerance: ToleranceOption = None,
     trace: TraceOption = None,
     trace_to: TraceToOption = Path("trace.parquet"),
     pcap: PcapOption = None,
@@ -74,10 +93,8 @@ def command(
     A flake fails again with the same seed. Exit code 1: a subtest failed; 3: none did, but a suite cannot run here.
     """
     from plait.testing.selftest.run import run
-    from plait.testing.selftest.suites import prepare
 
-    prepared = prepare(tree, lambda step, _: notify(f"selftests: {step}"))
-    shards = prepared.shards(tuple(suites or ()))
+    prepared, shards = _prepared(suites or [], tree, packetdrill, tolerance)
     notify(f"{len(shards)} guest{'s' * (len(shards) != 1)} for each of {seeds} seed{'s' * (seeds != 1)}")
     booted = chosen_kernel(kernel)
     _require_one_guest("--trace" if trace else "--pcap" if pcap else None, len(shards) * seeds)
@@ -98,6 +115,25 @@ def command(
         notify(f"interrupted by {interrupted_by.name}; {len(results)} of {len(shards) * seeds} guests ended")
         return 128 + interrupted_by
     return code
+
+
+def _prepared(
+    words: list[str], tree: Path | None, program: Path | None, tolerance: str | None
+) -> tuple[Suites | Scripts, list[SuiteShard]]:
+    """Return what to run, and in which guests."""
+    from plait.testing.selftest import packetdrill, suites
+    from plait.units import Duration
+
+    if words[:1] == [packetdrill.SUITE]:
+        allowed = None if tolerance is None else parsed("--tolerance", tolerance, Duration) // 1000
+        return packetdrill.prepare(
+            [Path(word) for word in words[1:]], program=program, tree=tree, tolerance_us=allowed
+        )
+    for option, value in (("--packetdrill", program), ("--tolerance", tolerance)):
+        if value is not None:
+            raise RequestError(f"{option} {value}: it concerns `plait selftest packetdrill`; omit it")
+    prepared = suites.prepare(tree, lambda step, _: notify(f"selftests: {step}"))
+    return prepared, prepared.shards(tuple(words))
 
 
 def _outputs(
@@ -128,8 +164,6 @@ def _show_all(results: list[ShardResult], junit: Output | None, logs: Folder | N
 
 
 def _require_one_guest(option: str | None, guests: int) -> None:
-    from plait.errors import RequestError
-
     if option is not None and guests != 1:
         raise RequestError(
             f"{option} with {guests} guests: it observes one; name one suite or group, and give --seed S and --seeds 1"
@@ -165,7 +199,7 @@ def _write(
         write_output(junit, "--junit", as_junit(subtests))
     if logs is not None:
         for result in results:
-            name = f"{result.shard.title.replace(' ', '')}-seed{result.seed}.log"
+            name = f"{result.shard.title.replace(' ', '-' if result.shard.scripts else '')}-seed{result.seed}.log"
             write_output(Output(logs, name), "--logs", result.output.encode())
 
 
@@ -185,7 +219,22 @@ def _show(subtests: list[Subtest], results: list[ShardResult]) -> None:
         typer.echo(f"    {passed}/{len(runs)} passed; {'; '.join(_states(runs))}")
     if len(troubled) > _SHOWN:
         typer.echo(f"  and {len(troubled) - _SHOWN} more; --tap lists all")
+    _show_slack(subtests)
     _show_repeat(results)
+
+
+def _show_slack(subtests: list[Subtest]) -> None:
+    """Print the slack of each script of packetdrill, the largest first."""
+    measured = sorted(
+        ((subtest.slack_us, subtest.name) for subtest in subtests if subtest.slack_us is not None),
+        reverse=True,
+    )
+    if measured:
+        typer.echo("Smallest tolerance with which a script passes:")
+    for slack_us, name in measured[:_SHOWN]:
+        typer.echo(f"  {slack_us:>9} us  {name}")
+    if len(measured) > _SHOWN:
+        typer.echo(f"  and {len(measured) - _SHOWN} smaller ones; --tap lists all")
 
 
 def _states(runs: list[Subtest]) -> Iterator[str]:
@@ -207,7 +256,7 @@ def _show_repeat(results: list[ShardResult]) -> None:
     for result in results:
         if any(subtest.verdict == "fail" for subtest in result.subtests):
             repeat = shell_command(
-                "plait", "selftest", result.shard.name, "--seed", result.seed, "--logs", "DIR"
+                "plait", "selftest", *result.shard.words, "--seed", result.seed, "--logs", "DIR"
             )
             typer.echo(f"To repeat: {repeat}")
             return

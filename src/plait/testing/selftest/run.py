@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from plait.files import Folder
     from plait.kernel import Kernel
+    from plait.testing.selftest.packetdrill import Scripts
     from plait.testing.selftest.suites import Suites, SuiteShard
 
     Traced = Callable[[SessionRequest], SessionRequest]
@@ -69,7 +70,7 @@ class ShardResult:
 
 
 def run(
-    suites: Suites,
+    suites: Suites | Scripts,
     shards: Sequence[SuiteShard],
     seeds: Sequence[int],
     kernel: Kernel,
@@ -103,7 +104,7 @@ def run(
 
 
 def _run(  # noqa: PLR0917 - it is called at one place
-    suites: Suites,
+    suites: Suites | Scripts,
     shard: SuiteShard,
     seed: int,
     kernel: Kernel,
@@ -111,14 +112,13 @@ def _run(  # noqa: PLR0917 - it is called at one place
     captures: Captures,
     stop: Event,
 ) -> ShardResult:
-    argv = ["/bin/bash", f"./{shard.suite}.sh", *(() if shard.letter is None else (f"-{shard.letter}",))]
-    start = ProgramStart(1, argv, _ENVIRONMENT, directory=str(suites.folder), merged=True)
+    argv, directory = suites.command(shard)
+    start = ProgramStart(1, argv, _ENVIRONMENT, directory=str(directory), merged=True)
     machine = EMPTY_PLAN.machine.model_copy(update={"memory_mib": MEMORY_MIB, "syscall_ns": SYSTEM_CALL_NS})
     plan = EMPTY_PLAN.model_copy(update={"seed": seed, "machine": machine})
     folder, keep = captures or (None, None)
     request = traced(SessionRequest(start=start, time_limit_us=_LIMIT_US, capture_bytes=keep))
-    # the suites are in the cache, which programs do not see otherwise
-    policy = replace(DEFAULT_POLICY, readable=(suites.folder.parent,))
+    policy = replace(DEFAULT_POLICY, readable=suites.readable)
     began = time.monotonic()
     code: int | None = None
     pieces: list[bytes] = []

@@ -55,6 +55,8 @@ class SuiteShard:
 
     suite: str
     letter: str | None = None
+    scripts: tuple[str, ...] = ()
+    """Scripts of packetdrill, all of one folder."""
 
     @property
     def name(self) -> str:
@@ -62,8 +64,17 @@ class SuiteShard:
         return self.suite if self.letter is None else f"{self.suite}:{self.letter}"
 
     @property
+    def words(self) -> tuple[str, ...]:
+        """The arguments of `plait selftest` that run this shard alone."""
+        if not self.scripts:
+            return (self.name,)
+        return (self.suite, self.scripts[0] if len(self.scripts) == 1 else str(Path(self.scripts[0]).parent))
+
+    @property
     def title(self) -> str:
-        """The suite, with its letter if there is one."""
+        """The suite, with its letter or the folder of its scripts if there is one."""
+        if self.scripts:
+            return f"{self.suite} {Path(self.scripts[0]).parent.name}"
         return self.suite if self.letter is None else f"{self.suite} -{self.letter}"
 
 
@@ -72,6 +83,16 @@ class Suites:
     """A folder with the suites of a tree and their compiled helpers."""
 
     folder: Path
+
+    @property
+    def readable(self) -> tuple[Path, ...]:
+        """The folders that the guest sees; the cache is hidden from programs otherwise."""
+        return (self.folder.parent,)
+
+    def command(self, shard: SuiteShard) -> tuple[list[str], Path]:
+        """Return the command that runs a shard, and its folder."""
+        letter = () if shard.letter is None else (f"-{shard.letter}",)
+        return ["/bin/bash", f"./{shard.suite}.sh", *letter], self.folder
 
     def shards(self, names: tuple[str, ...]) -> list[SuiteShard]:
         """Return what to run for these suites, or for a group of one (`mptcp_join:f`); all suites without names.

@@ -26,6 +26,7 @@ _LINE = re.compile(
 _CONTROL = re.compile(r"[^\x20-\x7e]")
 _IGNORED = ("IGNORE", "TODO", "XFAIL")
 """Directives of TAP and kselftest for a failure that is expected or not counted."""
+_SLACK = re.compile(r"SLACK (?P<us>\d{1,9}) us")
 _SKIPPED = re.compile(r"^(?!not ok|ok)(?P<before>.*)\[SKIP\](?P<after>.*)$", re.MULTILINE | re.ASCII)
 
 
@@ -39,6 +40,8 @@ class Subtest:
     verdict: Verdict
     reason: str = ""
     """Why it was skipped or ignored, or failed, if the suite or plait says that."""
+    slack_us: int | None = None
+    """The smallest tolerance with which a script of packetdrill passes."""
 
 
 def read(suite: str, seed: int, text: str) -> list[Subtest]:
@@ -56,12 +59,13 @@ def read(suite: str, seed: int, text: str) -> list[Subtest]:
             name = f"{name} ({times[name]})"
         note = _CONTROL.sub("?", match["note"] or "")[:_LONGEST_NAME]
         verdict: Verdict = "fail" if match["bad"] else "pass"
-        reason = ""
+        reason = note.removeprefix("FAIL ") if note.startswith("FAIL ") else ""
+        slack = _SLACK.fullmatch(note)
         if note.upper().startswith("SKIP"):
             verdict, reason = "skip", _reason(name, reasons)
         elif note.upper().startswith(_IGNORED):
             verdict, reason = "ignore", note.partition(" ")[2].strip()
-        subtests.append(Subtest(suite, name, seed, verdict, reason))
+        subtests.append(Subtest(suite, name, seed, verdict, reason, int(slack["us"]) if slack else None))
         if len(subtests) == MOST_SUBTESTS:
             break
     return subtests
@@ -93,6 +97,8 @@ def as_tap(subtests: Sequence[Subtest]) -> str:
         state = "not ok" if subtest.verdict == "fail" else "ok"
         directive = {"skip": " # SKIP ", "ignore": " # IGNORE "}.get(subtest.verdict)
         note = "" if directive is None else f"{directive}{subtest.reason}".rstrip()
+        if subtest.slack_us is not None:
+            note = f" # SLACK {subtest.slack_us} us"
         lines.append(f"{state} {number} - {subtest.suite}: {subtest.name} (seed {subtest.seed}){note}")
     return "\n".join(lines) + "\n"
 
@@ -115,6 +121,9 @@ def as_junit(subtests: Iterable[Subtest]) -> bytes:
             )
         elif subtest.verdict == "skip":
             ET.SubElement(case, "skipped", {"message": subtest.reason} if subtest.reason else {})
+        if subtest.slack_us is not None:
+            properties = ET.SubElement(case, "properties")
+            ET.SubElement(properties, "property", name="slack_us", value=str(subtest.slack_us))
     for suite in suites.values():
         suite.set("tests", str(len(suite)))
         suite.set("failures", str(len(suite.findall("testcase/failure"))))

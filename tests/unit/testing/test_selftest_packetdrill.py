@@ -1,0 +1,131 @@
+"""Scripts of packetdrill are found with their address families, and refused with a sentence if they cannot run."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from plait.cli.laboratory.selftest import _prepared, _show
+from plait.errors import MachineError, RequestError
+from plait.testing.selftest import tap
+from plait.testing.selftest.packetdrill import prepare
+from plait.testing.selftest.suites import SuiteShard
+
+DRIVER = Path("src/plait/testing/selftest/packetdrill.sh")
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """Return a program in place of packetdrill: its events are 10 and 30 us late."""
+    path = tmp_path / "packetdrill"
+    path.write_text(
+        "#!/bin/bash\nfor word; do case $word in --tolerance_usecs=*) us=${word#*=} ;; esac; done\n"
+        '[ "${us:-99}" -ge 30 ] && exit 0\n'
+        'late=000030; [ "$us" -lt 10 ] && late=000010\n'
+        'echo "a.pkt:3: timing error: expected outbound packet at 0.000000 sec but happened at 0.$late sec" >&2\n'
+        "exit 1\n"
+    )
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def scripts(tmp_path: Path) -> Path:
+    folder = tmp_path / "checkout/tests/join"
+    folder.mkdir(parents=True)
+    (tmp_path / "checkout/.git").mkdir()
+    for name in ("a.pkt", "b_v4.pkt", "c_v6.pkt"):
+        (folder / name).write_text("")
+    return folder
+
+
+def test_each_script_runs_over_the_families_of_its_name(scripts: Path, program: Path) -> None:
+    prepared, [shard] = prepare([scripts.parent], program=program, tree=None, tolerance_us=None)
+    words, _ = prepared.command(shard)
+    assert words[2:4] == [str(program), ""]
+    assert words[4::3] == [
+        "join/a ipv4", "join/a ipv4-mapped-v6", "join/a ipv6",
+        "join/b_v4 ipv4", "join/b_v4 ipv4-mapped-v6", "join/c_v6 ipv6",
+    ]  # fmt: skip
+    assert prepared.readable == (program.parent, scripts.parents[1]), "scripts run commands of the checkout"
+    assert shard.words == ("packetdrill", str(scripts))
+    assert shard.title == "packetdrill join"
+
+
+def test_scripts_of_a_tree_get_the_addresses_of_their_runner(tmp_path: Path, program: Path) -> None:
+    folder = tmp_path / "linux/tools/testing/selftests/net/packetdrill"
+    folder.mkdir(parents=True)
+    for name in ("a.pkt", "ksft_runner.sh"):
+        (folder / name).write_text("")
+    prepared, [shard] = prepare([], program=program, tree=tmp_path / "linux", tolerance_us=0)
+    words, _ = prepared.command(shard)
+    assert words[3] == "0"
+    assert "--local_ip=192.168.0.1 " in words[6]
+    assert shard.words == ("packetdrill", str(folder / "a.pkt"))
+
+
+def test_an_absent_packetdrill_has_its_sentence(
+    scripts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    monkeypatch.delenv("PLAIT_PACKETDRILL", raising=False)
+    with pytest.raises(MachineError, match="it is not on PATH; build it from its repository"):
+        prepare([scripts], program=None, tree=None, tolerance_us=None)
+    monkeypatch.setenv("PLAIT_PACKETDRILL", "/nowhere/packetdrill")
+    with pytest.raises(MachineError, match="/nowhere/packetdrill is no program"):
+        prepare([scripts], program=None, tree=None, tolerance_us=None)
+
+
+def test_what_cannot_run_is_refused(tmp_path: Path, program: Path) -> None:
+    with pytest.raises(RequestError, match="name scripts"):
+        prepare([], program=program, tree=None, tolerance_us=None)
+    with pytest.raises(RequestError, match=r"it has no script \(\*\.pkt\)"):
+        prepare([tmp_path], program=program, tree=None, tolerance_us=None)
+    with pytest.raises(RequestError, match="there is no such file or folder"):
+        prepare([tmp_path / "absent"], program=program, tree=None, tolerance_us=None)
+    with pytest.raises(RequestError, match="--tolerance 0: it concerns `plait selftest packetdrill`"):
+        _prepared(["diag"], None, None, "0")
+
+
+def test_the_driver_finds_the_smallest_tolerance(tmp_path: Path, program: Path, scripts: Path) -> None:
+    """Here `ip` runs its program at once, so that the driver needs no guest."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "ip").write_text('#!/bin/bash\n[ "$2" = exec ] && { shift 3; exec "$@"; }\nexit 0\n')
+    (folder / "ip").chmod(0o755)
+    words = ["/bin/bash", str(DRIVER), str(program)]
+    script = ["join/a ipv4", str(scripts / "a.pkt"), "--ip_version=ipv4"]
+    environment = {"PATH": f"{folder}:/usr/bin:/bin"}
+
+    def driven(tolerance: str) -> tuple[int, list[tap.Subtest]]:
+        answer = subprocess.run(
+            [*words, tolerance, *script],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return answer.returncode, tap.read("packetdrill", 1, answer.stdout)
+
+    assert driven("0") == (0, [tap.Subtest("packetdrill", "join/a ipv4", 1, "pass", slack_us=30)])
+    code, [late] = driven("20")
+    assert (code, late.verdict) == (1, "fail")
+    assert late.reason.startswith("a.pkt:3: timing error: expected outbound packet")
+
+
+def test_the_slack_is_in_every_output(capsys: pytest.CaptureFixture[str]) -> None:
+    subtests = tap.read(
+        "packetdrill", 1, "ok 1 - join/a ipv4 # SLACK 35 us\nnot ok 2 - b # FAIL b.pkt:1: no\n"
+    )
+    assert [(s.slack_us, s.reason) for s in subtests] == [(35, ""), (None, "b.pkt:1: no")]
+    assert "ok 1 - packetdrill: join/a ipv4 (seed 1) # SLACK 35 us\n" in tap.as_tap(subtests)
+    assert b'<property name="slack_us" value="35" />' in tap.as_junit(subtests)
+    _show(subtests, [])
+    assert "35 us  join/a ipv4" in capsys.readouterr().out
+
+
+def test_shards_of_suites_keep_their_words() -> None:
+    assert SuiteShard("mptcp_join", "f").words == ("mptcp_join:f",)

@@ -10,7 +10,7 @@ import pytest
 from plait.cli.laboratory.selftest import _prepared, _show
 from plait.errors import MachineError, RequestError
 from plait.testing.selftest import tap
-from plait.testing.selftest.packetdrill import prepare
+from plait.testing.selftest.packetdrill import Scripts, prepare
 from plait.testing.selftest.suites import SuiteShard
 
 DRIVER = Path("src/plait/testing/selftest/packetdrill.sh")
@@ -52,6 +52,26 @@ def test_each_script_runs_over_the_families_of_its_name(scripts: Path, program: 
     assert prepared.readable == (program.parent, scripts.parents[1]), "scripts run commands of the checkout"
     assert shard.words == ("packetdrill", str(scripts))
     assert shard.title == "packetdrill join"
+    part = SuiteShard("packetdrill", scripts=shard.scripts[:2])
+    assert part.words == ("packetdrill", *shard.scripts[:2]), "earlier scripts shift the times of later ones"
+
+
+def test_a_tolerance_is_0_or_a_time(scripts: Path, program: Path) -> None:
+    def tolerance_us(text: str) -> int | None:
+        prepared, _ = _prepared(["packetdrill", str(scripts)], None, program, text)
+        return prepared.tolerance_us if isinstance(prepared, Scripts) else None
+
+    assert [tolerance_us(text) for text in ("0", "500ns", "4ms")] == [0, 1, 4000]
+
+
+def test_a_guest_does_not_see_a_home_directory(
+    scripts: Path, program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(scripts.parents[1]))
+    prepared, _ = prepare([scripts], program=program, tree=None, tolerance_us=None)
+    assert prepared.folders == (scripts,)
+    monkeypatch.setenv("HOME", str(program.parent))
+    assert prepared.readable == (program, scripts)
 
 
 def test_scripts_of_a_tree_get_the_addresses_of_their_runner(tmp_path: Path, program: Path) -> None:
@@ -123,7 +143,7 @@ def test_the_slack_is_in_every_output(capsys: pytest.CaptureFixture[str]) -> Non
     assert [(s.slack_us, s.reason) for s in subtests] == [(35, ""), (None, "b.pkt:1: no")]
     assert "ok 1 - packetdrill: join/a ipv4 (seed 1) # SLACK 35 us\n" in tap.as_tap(subtests)
     assert b'<property name="slack_us" value="35" />' in tap.as_junit(subtests)
-    _show(subtests, [])
+    _show(subtests, [], "0")
     assert "35 us  join/a ipv4" in capsys.readouterr().out
 
 

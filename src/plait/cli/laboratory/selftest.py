@@ -110,7 +110,7 @@ def command(
     results: list[ShardResult] = []
     interrupted_by = interruption_of(lambda: start(partial(_keep, results)))
     results.sort(key=lambda result: (shards.index(result.shard), result.seed))
-    code = _show_all(results, junit_file, log_folder, as_tap=tap)
+    code = _show_all(results, junit_file, log_folder, as_tap=tap, tolerance=tolerance)
     if interrupted_by is not None:
         notify(f"interrupted by {interrupted_by.name}; {len(results)} of {len(shards) * seeds} guests ended")
         return 128 + interrupted_by
@@ -125,7 +125,9 @@ def _prepared(
     from plait.units import Duration
 
     if words[:1] == [packetdrill.SUITE]:
-        allowed = None if tolerance is None else parsed("--tolerance", tolerance, Duration) // 1000
+        # a tolerance below 1 us is not 0, which would measure the slack
+        written = "0us" if tolerance == "0" else tolerance
+        allowed = None if written is None else -(-parsed("--tolerance", written, Duration) // 1000)
         return packetdrill.prepare(
             [Path(word) for word in words[1:]], program=program, tree=tree, tolerance_us=allowed
         )
@@ -148,7 +150,14 @@ def _outputs(
     )
 
 
-def _show_all(results: list[ShardResult], junit: Output | None, logs: Folder | None, *, as_tap: bool) -> int:
+def _show_all(
+    results: list[ShardResult],
+    junit: Output | None,
+    logs: Folder | None,
+    *,
+    as_tap: bool,
+    tolerance: str | None,
+) -> int:
     """Write and print the results, and return the exit code."""
     from plait.testing.selftest.tap import as_tap as tap_of
 
@@ -157,7 +166,7 @@ def _show_all(results: list[ShardResult], junit: Output | None, logs: Folder | N
     if as_tap:
         sys.stdout.write(tap_of(subtests))
     else:
-        _show(subtests, results)
+        _show(subtests, results, tolerance)
     if any(subtest.verdict == "fail" for subtest in subtests):
         return 1
     return 0 if all(result.tested for result in results) else MachineError.exit_code
@@ -203,7 +212,7 @@ def _write(
             write_output(Output(logs, name), "--logs", result.output.encode())
 
 
-def _show(subtests: list[Subtest], results: list[ShardResult]) -> None:
+def _show(subtests: list[Subtest], results: list[ShardResult], tolerance: str | None) -> None:
     """Print a line for each suite, a line for each subtest that did not always pass, and how to repeat a failure."""
     by_suite: dict[str, dict[str, list[Subtest]]] = {}
     for subtest in subtests:
@@ -220,7 +229,7 @@ def _show(subtests: list[Subtest], results: list[ShardResult]) -> None:
     if len(troubled) > _SHOWN:
         typer.echo(f"  and {len(troubled) - _SHOWN} more; --tap lists all")
     _show_slack(subtests)
-    _show_repeat(results)
+    _show_repeat(results, tolerance)
 
 
 def _show_slack(subtests: list[Subtest]) -> None:
@@ -251,12 +260,13 @@ def _states(runs: list[Subtest]) -> Iterator[str]:
             yield f"{_WORDS[verdict]} with {seeds}" + (f": {printable(reason, keep='')}" if reason else "")
 
 
-def _show_repeat(results: list[ShardResult]) -> None:
+def _show_repeat(results: list[ShardResult], tolerance: str | None) -> None:
     """Print the command that repeats the first guest with a failed subtest."""
     for result in results:
         if any(subtest.verdict == "fail" for subtest in result.subtests):
+            options = () if tolerance is None else ("--tolerance", tolerance)
             repeat = shell_command(
-                "plait", "selftest", *result.shard.words, "--seed", result.seed, "--logs", "DIR"
+                "plait", "selftest", *result.shard.words, *options, "--seed", result.seed, "--logs", "DIR"
             )
             typer.echo(f"To repeat: {repeat}")
             return

@@ -75,7 +75,8 @@ class Scripts:
     @property
     def readable(self) -> tuple[Path, ...]:
         """The folders that the guest sees."""
-        return (self.program.parent, *self.folders)
+        beside = self.program.parent
+        return (self.program if Path.home().is_relative_to(beside) else beside, *self.folders)
 
     def command(self, shard: SuiteShard) -> tuple[list[str], Path]:
         """Return the command that runs a shard, and its folder."""
@@ -143,8 +144,12 @@ def _scripts(root: Path) -> list[Path]:
 
 
 def _checkout(folder: Path) -> Path:
-    """Return the checkout with the folder, or the folder above it: scripts run commands of neighbouring folders."""
-    return next((above for above in (folder, *folder.parents) if (above / ".git").exists()), folder.parent)
+    """Return the checkout with the folder, or the folder above it: scripts run commands of neighbouring folders.
+
+    A guest never sees a home directory whole.
+    """
+    above = next((above for above in (folder, *folder.parents) if (above / ".git").exists()), folder.parent)
+    return folder if Path.home().is_relative_to(above) else above
 
 
 def _families(script: Path) -> Iterator[str]:

@@ -184,3 +184,16 @@ def test_a_line_that_drops_handshakes_and_one_that_blocks_the_port_are_named(tmp
     output = lines_from_home(tmp_path, LINES, "--rate", "30mbit", before=before)
     assert "w1 drops handshakes with MPTCP's options" in output
     assert "w2: no TCP connection to port 5001 of vps, which other lines reach" in output
+
+
+def test_a_line_that_loses_announcements_of_the_server_is_named(tmp_path: Path) -> None:
+    chain = "chain inet t c { type filter hook prerouting priority -300; }"
+    rule = "rule inet t c iifname core tcp option mptcp subtype 3 drop"
+    before = [
+        ["vps", "ip", "address", "add", "198.51.100.3/24", "dev", "eth0"],
+        ["vps", "ip", "mptcp", "endpoint", "add", "198.51.100.3", "dev", "eth0", "signal"],
+        *(["isp1", "nft", f"add {words}"] for words in ("table inet t", chain, rule)),
+    ]
+    output = lines_from_home(tmp_path, LINES, "--rate", "30mbit", before=before)
+    assert "w1 loses the announcements (ADD_ADDR) of vps" in output
+    assert "w2 loses" not in output

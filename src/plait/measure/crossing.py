@@ -1,7 +1,8 @@
 """What crosses each line: TCP connections, MPTCP's options, and full packets.
 
 All lines between two hosts carry their connections in one trial of a few seconds before the measurement: one with MPTCP
-and a few bytes, and one with TCP that fills packets in both directions.
+and a few bytes, and one with TCP that fills packets in both directions. Those with MPTCP begin one after the other, so
+that the kernel's counters show whose announcements (ADD_ADDR) arrive.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
+
+import polars as pl
 
 from plait.dataset.convert import read_stream
 from plait.errors import RequestError, TrialError, shell_command
@@ -22,6 +25,8 @@ from plait.traffic.request import Request
 
 _END_US = 8_000_000
 """How long connections have; a lost SYN alone costs 3 s when it is sent for the third time."""
+_APART_US = 1_500_000
+"""Between the connections with MPTCP of two lines, so that counters show the announcements of each."""
 _REPEATED_US = 900_000
 """A connection that takes so much longer needed a second SYN; Linux sends later ones without MPTCP."""
 _GAP_US = 50_000
@@ -29,6 +34,12 @@ _FEW, _FULL = 64, 20_000
 """Bytes of requests and responses: of a part of a packet, and of several full ones."""
 _TCP_HEADER, _TIMESTAMPS = 20, 12
 _SAMPLE_US = 100_000
+_CONNECTIONS, _ANNOUNCED, _RECEIVED = (
+    "MPTcpExtMPCapableSYNRX",
+    "MPTcpExtAddAddrTx",
+    "MPTcpExtAddAddr",
+)
+"""Counters of new connections, and of sent and received ADD_ADDR; old kernels do not count sent ones."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +56,8 @@ class Crossing:
     """The largest IP packet in bytes that both hosts send over the line; None: not known."""
     drops_mptcp: bool = False
     """Whether handshakes with MPTCP's options found no answer, and plain ones did."""
+    announcements: bool | None = None
+    """Whether the server's ADD_ADDR arrived; None: it sent none, or plait cannot see it."""
 
 
 def crossings(
@@ -55,8 +68,23 @@ def crossings(
     `timestamps`: whether both hosts put time stamps into TCP segments; `mptcp`: whether both have MPTCP. Raises
     TrialError if a host fails.
     """
+    crossed = _trial(lines, prober, timestamps=timestamps, mptcp=mptcp)
+    if any(crossing.announcements is False for crossing in crossed.values()):
+        # a random loss does not repeat itself
+        again = _trial(lines, prober, timestamps=timestamps, mptcp=mptcp)
+        crossed = {
+            name: replace(crossing, announcements=crossing.announcements or again[name].announcements)
+            for name, crossing in crossed.items()
+        }
+    return crossed
+
+
+def _trial(
+    lines: Sequence[NamedLine], prober: LineProber, *, timestamps: bool, mptcp: bool
+) -> dict[str, Crossing]:
     hosts = list(dict.fromkeys(end.host for line in lines for end in line.ends))
     sent = len(lines) * (_FULL + 2 * _FEW)
+    end_us = _END_US + (len(lines) - 1) * _APART_US
 
     def flows(host: str) -> tuple[Flow, ...]:
         return tuple(
@@ -65,7 +93,7 @@ def crossings(
             for is_full in (False, True)
         )
 
-    with prober.trial(hosts, flows, _END_US, sent, sample_us=_SAMPLE_US) as folder:
+    with prober.trial(hosts, flows, end_us, sent, sample_us=_SAMPLE_US, counters_us=_SAMPLE_US) as folder:
         return {
             line.name: _crossing(folder, number, line, timestamps=timestamps, mptcp=mptcp)
             for number, line in enumerate(lines)
@@ -108,7 +136,7 @@ def _flow(number: int, line: NamedLine, host: str, *, is_full: bool, mptcp: bool
         client=Side(netns=client.host, address=client.address, port=0),
         server=Side(netns=server.host, address=public, port=server.port + 2 * number + is_full),
         sender="server",
-        start_us=0,
+        start_us=0 if is_full else number * _APART_US,
         paths=(),
         ideal_rate_bps=None,
     )
@@ -127,6 +155,7 @@ def _crossing(folder: Path, number: int, line: NamedLine, *, timestamps: bool, m
         negotiated,
         full_packets=True,
         drops_mptcp=mptcp and is_full and (not is_small or (is_late and negotiated is False)),
+        announcements=_announcements(folder, number, line) if negotiated else None,
     )
     if not of_full["completed"]:
         return replace(crossing, full_packets=not crossing.connects or not of_small["completed"])
@@ -148,6 +177,43 @@ def _mtu(folder: Path, flow: int, line: NamedLine, *, timestamps: bool) -> int |
     if len(sizes) < len(line.ends):
         return None
     return min(sizes) + _TCP_HEADER + header + _TIMESTAMPS * timestamps
+
+
+def _announcements(folder: Path, number: int, line: NamedLine) -> bool | None:
+    """Return whether an announcement of the server arrived while only this line had a new connection."""
+    begin_us = number * _APART_US
+    client, server = (
+        _Growth.read(folder / end.host, begin_us, begin_us + _APART_US) for end in (line.client, line.server)
+    )
+    if server.of(_CONNECTIONS) != 1 or not server.of(_ANNOUNCED):
+        return None  # other programs opened connections, too, or nothing was announced
+    return client.of(_RECEIVED) > 0
+
+
+@dataclass(frozen=True)
+class _Growth:
+    """By how much the counters of a host grew in a part of a trial."""
+
+    before: pl.DataFrame
+    series: pl.DataFrame
+    begin_us: int
+    end_us: int
+
+    @classmethod
+    def read(cls, folder: Path, begin_us: int, end_us: int) -> _Growth:
+        counters = read_stream(folder / "counters.arrow", "counters")
+        series = read_stream(folder / "counter_series.arrow", "counter_series")
+        return cls(counters, series, begin_us, end_us)
+
+    def of(self, counter: str) -> int:
+        """Return the growth of a counter; 0 for one that the kernel lacks."""
+        rows = self.series.filter(self.series["counter"] == counter)
+        first = self.before.filter(self.before["counter"] == counter)["before"].to_list()
+        earlier, later = (
+            rows.filter(rows["t_us"] <= t_us)["value"].to_list() for t_us in (self.begin_us, self.end_us)
+        )
+        start = (earlier or first or [0])[-1]
+        return int((later or [start])[-1]) - int(start)
 
 
 def crossing_remarks(lines: Sequence[NamedLine], crossed: Mapping[str, Crossing]) -> Iterator[str]:
@@ -190,6 +256,12 @@ def _changes(line: NamedLine, crossing: Crossing) -> Iterator[str]:
         yield (
             f"{label} drops handshakes with MPTCP's options, so connections that begin there wait for seconds: let "
             "them begin on another line (the lowest metric of its default route), or put a tunnel on this line"
+        )
+    if crossing.announcements is False:
+        yield (
+            f"{label} loses the announcements (ADD_ADDR) of {line.server.host}, so {line.client.host} joins none of "
+            "its other addresses: let connections begin on another line, or open subflows from endpoints of "
+            f"{line.client.host} with the flag fullmesh or subflow"
         )
     if not crossing.full_packets:
         mtu = shell_command("sudo", "ip", "link", "set", line.interface or label, "mtu", "1280")

@@ -19,7 +19,7 @@ from plait.engine.remote.ssh import HostSession
 from plait.errors import TrialError
 from plait.frames import IPV4_HEADER, IPV6_HEADER
 from plait.measure.estimates.packets import PacketTimes
-from plait.plan.model.monitors import Monitors
+from plait.plan.model.monitors import CounterMonitor, Monitors
 from plait.plan.model.plan import Flow, Machine, Namespace, Network, Plan, Side
 from plait.traffic.udp import Udp
 
@@ -115,14 +115,20 @@ class LineProber:
         *,
         sample_us: int = 1_000_000,
         is_bounded: bool = False,
+        counters_us: int | None = None,
     ) -> Iterator[Path]:
         """Run one trial, and yield the folder with a subfolder of tables for each host; it is removed afterwards.
 
         `flows` returns the flows as a host carries them out; a host sends at most `sent_bytes`, or with
-        `is_bounded` what it reports, and its agent ends the trial at the limits. Raises TrialError as `send` does.
+        `is_bounded` what it reports, and its agent ends the trial at the limits. `counters_us` is the time between two
+        readings of the kernel's counters. Raises TrialError as `send` does.
         """
         secret = secrets.randbits(53)  # only the hosts of the line know it
-        plans = {host: _plan(host, flows(host), end_us, secret=secret, sample_us=sample_us) for host in hosts}
+        monitors = Monitors(counters=CounterMonitor(interval_us=counters_us) if counters_us else None)
+        plans = {
+            host: _plan(host, flows(host), end_us, secret=secret, sample_us=sample_us, monitors=monitors)
+            for host in hosts
+        }
         self._spent.check(plans[hosts[0]])
         folder = self._folder / str(self._trials)
         self._trials += 1
@@ -149,7 +155,9 @@ def _most_sent(bursts: Sequence[PacketBurst]) -> int:
     return max(sent.values())
 
 
-def _plan(host: str, flows: tuple[Flow, ...], end_us: int, *, secret: int, sample_us: int) -> Plan:
+def _plan(
+    host: str, flows: tuple[Flow, ...], end_us: int, *, secret: int, sample_us: int, monitors: Monitors
+) -> Plan:
     return Plan(
         schema_version=1,
         seed=secret,
@@ -159,7 +167,7 @@ def _plan(host: str, flows: tuple[Flow, ...], end_us: int, *, secret: int, sampl
         network=Network(namespaces=(Namespace(name=host, role="host"),), veths=()),
         links=(),
         flows=flows,
-        monitors=Monitors(),
+        monitors=monitors,
     )
 
 

@@ -63,6 +63,11 @@ def test_a_line_that_drops_handshakes_is_not_said_to_remove_options() -> None:
     assert "removes" not in remarks_on(eth0=dropped, wwan0=WELL)
 
 
+def test_a_line_that_loses_announcements_is_named_and_one_without_any_is_not() -> None:
+    lost = Crossing(connects=True, mptcp=True, full_packets=True, mtu=1500, announcements=False)
+    assert remarks_on(eth0=lost, wwan0=WELL).startswith("eth0 loses the announcements (ADD_ADDR) of vps")
+
+
 def test_udp_that_one_line_blocks_is_not_that_of_the_server() -> None:
     (blocked,) = udp_remarks(named("eth0", "wwan0"), ["wwan0"])
     assert blocked.startswith("wwan0: no UDP packet to port 5001 of vps arrives, and those of other lines do")

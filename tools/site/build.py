@@ -121,7 +121,7 @@ def _append_toctree(index: Path) -> None:
     """Append the pages that the index of a folder links to, as navigation."""
     linked = [page for _, pages in _sections(index) for page in pages if "/" not in page]
     with index.open("a", encoding="utf-8") as file:
-        file.write(_toctree("", linked))
+        file.write(_toctree("", list(dict.fromkeys(linked))))
 
 
 def _navigation(source: Path) -> str:

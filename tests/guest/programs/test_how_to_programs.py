@@ -129,11 +129,8 @@ def test_every_command_of_a_page_prints_what_the_page_shows(
     for command, printed in commands(page):
         done = run(command, tmp_path, environment)
         got = done.stdout.splitlines()
-        assert all(any(agrees(command, line, output_line) for output_line in got) for line in printed), (
-            command,
-            done.stdout,
-            done.stderr,
-        )
+        missing = [line for line in printed if not any(agrees(command, line, shown) for shown in got)]
+        assert not missing, f"{command} does not print {missing}\n{done.stdout}{done.stderr}"
         assert done.returncode == 0, (command, done.stderr)
 
 

@@ -158,9 +158,10 @@ def _loaded(lines: str) -> Scenario:
 
     place = Path(lines)
     if place.is_dir() and Folder(place).has("advice.json"):
+        again = shell_command("plait", "advise", "LINES", "--out", lines)
         raise RequestError(
-            f"{lines} has an advice, and no scenario; {place / 'advice.json'} has its numbers, and `plait advise LINES "
-            f"--out {lines}` shows it again from the store"
+            f"{lines} has an advice, and no scenario; {place / 'advice.json'} has its numbers, and `{again}` shows it "
+            "again from the store"
         )
     if place.is_dir():
         raise RequestError(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from plait.benchmark.suite import NAME, PARTS, SEED, SHA256, Cell, Subset, cells
+from plait.benchmark.suite import NAME, PARTS, SHA256, Cell, Subset, cells
 from plait.errors import DataError
 from plait.files import Folder
 from plait.parts import Part
@@ -170,15 +170,3 @@ def _cell(case: CaseRows, cell: Cell, seeds: Sequence[int]) -> CellResult:
 def _rounded(value: float) -> float:
     """Return a value with six digits, which a results file has."""
     return float(f"{value:.6g}")
-
-
-__all__ = [
-    "SEED",
-    "BenchmarkEntry",
-    "CellResult",
-    "Results",
-    "measured",
-    "published",
-    "read_results",
-    "results_of",
-]

@@ -146,9 +146,9 @@ class Standing:
 
     def figure(self) -> dict[str, Any]:
         """Return the profile as a Vega-Lite specification: a strip for each class, with all entries."""
-        rows = [_mark(score, self.own.entry.name) for score in self.scores if score.score is not None]
+        rows = [_mark(score, own=True) for score in self.scores if score.score is not None]
         rows += [
-            _mark(score, "others")
+            _mark(score, own=False)
             for by_class in self.of_others.values()
             for score in by_class.values()
             if score.score is not None
@@ -159,7 +159,7 @@ class Standing:
             "title": f"score ({SCORE_WORDS})",
         }  # fmt: skip
         y = {"field": "class", "type": "nominal", "sort": order, "title": None, "axis": {"labelLimit": 400}}
-        own = {"filter": f"datum.entry === {self.own.entry.name!r}"}
+        own = {"filter": "datum.own"}
         return {
             "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
             "data": {"values": rows},
@@ -168,7 +168,7 @@ class Standing:
             "layer": [
                 {"mark": {"type": "rule", "color": "@faint"}, "data": {"values": [{"one": 1}]},
                  "encoding": {"x": {"field": "one", "type": "quantitative"}}},
-                {"transform": [{"filter": "datum.entry === 'others'"}],
+                {"transform": [{"filter": "!datum.own"}],
                  "mark": {"type": "tick", "color": "@faint", "thickness": 1.5}, "encoding": {"x": x, "y": y}},
                 {"transform": [own], "mark": {"type": "rule", "color": "@case1", "strokeWidth": 3},
                  "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y}},
@@ -195,9 +195,9 @@ def _part(metric: str, median: float | None) -> str:
     return f"{median * 100:.0f} %" if metric == "efficiency" else significant(median) if median else "0"
 
 
-def _mark(score: ClassScore, entry: str) -> dict[str, Any]:
+def _mark(score: ClassScore, *, own: bool) -> dict[str, Any]:
     low, high = score.ci95 or (score.score, score.score)
-    return {"class": score.cell_class.title, "entry": entry, "score": score.score, "low": low, "high": high}
+    return {"class": score.cell_class.title, "own": own, "score": score.score, "low": low, "high": high}
 
 
 def _list(names: Sequence[str]) -> str:

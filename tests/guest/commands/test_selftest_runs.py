@@ -98,3 +98,28 @@ def test_the_packets_of_one_guest_are_captured(tree: Path, tmp_path: Path) -> No
     _, shown = selftest(tree, "--pcap", str(tmp_path / "pcap"), "--tap")
     assert "ok 1 - diag: namespace" in shown
     assert [path.name for path in (tmp_path / "pcap").iterdir()] == ["a.pcapng"]
+
+
+@needs_programs
+def test_commands_of_packetdrill_set_values_without_a_program(tmp_path: Path) -> None:
+    """A program in place of packetdrill runs each line of a script as a command, as packetdrill does."""
+    program = tmp_path / "bin" / "packetdrill"
+    program.parent.mkdir()
+    program.write_text('#!/bin/bash\nwhile read -r line; do sh -c "$line" || exit; done <"${!#}"\n')
+    program.chmod(0o755)
+    folder = tmp_path / "scripts"
+    folder.mkdir()
+    commands = folder / "commands.sh"
+    commands.write_text(
+        "#!/bin/bash\nset -e\nPATH=/absent\ncd /proc/sys/net/ipv4\n"
+        'sysctl -q net.ipv4.tcp_sack=0 net.ipv4.tcp_rmem="4096 540000 15728640"\n'
+        'read -r sack <tcp_sack\nread -ra rmem <tcp_rmem\n[ "$sack ${rmem[*]}" = "0 4096 540000 15728640" ]\n'
+        "for rest in '-q net.ipv4.tcp_sack=many' '-q net.ipv4.absent=1' '-n net.ipv4.tcp_sack'; do\n"
+        "    if sysctl $rest; then exit 1; fi  # the program is absent\ndone\n"
+    )
+    commands.chmod(0o755)
+    (folder / "a_v4.pkt").write_text("./commands.sh\n")
+    words = ["selftest", "packetdrill", str(folder), "--packetdrill", str(program), "--tap"]
+    result = CliRunner().invoke(app, words, standalone_mode=False)
+    assert result.return_value == 0, result.output
+    assert "ok 1 - packetdrill: scripts/a_v4 ipv4 (seed 1)\nok 2" in result.output

@@ -11,6 +11,8 @@ shift 2
 readonly seconds=300 # of virtual time, after which a script that waits for ever ends
 readonly attempts=24 # tolerances to try for one script
 number=0 failed=0 runs=0
+BASH_ENV=${0%/*}/sysctl.sh # spares the scripts' commands the program of that name
+export BASH_ENV
 
 # Run a script with further options, and set `code` and `why`. Its namespace is new, so its only device is tun0.
 attempt() { # NAME SCRIPT OPTION..

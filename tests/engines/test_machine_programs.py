@@ -13,8 +13,7 @@ from fake_engine import FakeEngine
 from plait.engine.host_view import HostView
 from plait.engine.machine import host_files
 from plait.engine.machine.host_files import HostFiles, TooManyFilesError
-from plait.engine.machine.needed_files import NeededFiles
-from plait.engine.machine.programs import ProgramFiles, files_of, no_mptcp
+from plait.engine.machine.needed_files import NeededFiles, ProgramFiles, files_of, no_mptcp
 from plait.engine.support import uses
 from plait.errors import ScenarioError
 from plait.plan.resolve import resolve

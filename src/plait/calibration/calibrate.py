@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from plait.calibration import verdict, words
+from plait.calibration import verdict
 from plait.calibration.probes import SETTINGS_IN_PLAN, measurement_plan
 from plait.calibration.settings import Setting, Users, settings_of
 from plait.calibration.verdict import MeasuredFigure
@@ -73,8 +73,8 @@ class Calibration:
     def sentence(self) -> str:
         """The line for the terminal."""
         errors = verdict.worst(list(self.figures.values()))
-        parts = [f"delay within {words.time(errors['delay_us'])}"] if "delay_us" in errors else []
-        parts += [f"rate within {words.percent(errors['rate'])}"] if "rate" in errors else []
+        parts = [f"delay within {verdict.time(errors['delay_us'])}"] if "delay_us" in errors else []
+        parts += [f"rate within {verdict.percent(errors['rate'])}"] if "rate" in errors else []
         lossy = any(
             figure.name == "loss_ratio" and figure.configured
             for figures in self.figures.values()
@@ -171,7 +171,7 @@ def _measure(
 def refuse(calibration: Calibration) -> None:
     """Raise MachineError if a figure is out of tolerance."""
     mistakes = [
-        f"{_used(users)} ({words.setting(setting)}): {words.figure(figure)}"
+        f"{_used(users)} ({verdict.setting(setting)}): {verdict.figure(figure)}"
         for setting, users in calibration.settings.items()
         for figure in calibration.figures[setting]
         if not figure.good

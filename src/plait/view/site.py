@@ -26,10 +26,10 @@ from plait.dataset.study_file import StudyFile, read_study_file
 from plait.errors import DataError, PlaitError, RequestError, printable
 from plait.version import __version__
 from plait.view import study_data
-from plait.view.advice_data import advice_view
 from plait.view.encode import rounded
 from plait.view.reduced import ReducedTrials
 from plait.view.running import is_running, running_trials
+from plait.view.study_data import advice_view
 from plait.view.trial_data import trial_view
 
 MOST_DEPTH = 6

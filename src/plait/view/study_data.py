@@ -22,6 +22,9 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
+from plait.advice import words as advice_words
+from plait.advice.read import goals_in
+from plait.advice.result import GoalAdvice
 from plait.analysis.compare.factors import main_factor
 from plait.analysis.judge import judged_in
 from plait.analysis.labels.cases import labels
@@ -29,13 +32,14 @@ from plait.analysis.labels.study_labels import StudyLabels, labels_in
 from plait.analysis.metrics.catalogue import heading_of, least_of, metric_of, title_of, unit_of
 from plait.analysis.model import CaseSummary, Statistics, Summary
 from plait.analysis.statistics.intervals import describe
+from plait.analysis.values import with_interval
 from plait.analysis.wording import short_name, value_words
 from plait.cache import ContentCache
 from plait.cautions import ranked
 from plait.dataset.provenance import explain
 from plait.dataset.study_file import CaseEntry, StudyFile
 from plait.dataset.trial import making_sense
-from plait.errors import DataError
+from plait.errors import DataError, printable
 from plait.files import MOST_BYTES, Folder
 from plait.metrics import COMPARED
 from plait.report.figures.axes import telling_settings
@@ -340,4 +344,46 @@ def _result_of(summary: Summary) -> dict[str, Any]:
         "headline": [[text, stressed] for text, stressed in headline(summary, path_counts(summary))],
         "sentences": sentences(summary),
         "digest": summary.digest,
+    }
+
+
+_ROUND = re.compile(r"(?P<goal>[a-z]+)-(worse-)?[0-9]+")
+
+
+def advice_view(folder: Path) -> dict[str, Any] | None:
+    """Return the advice on the goal of a round: its candidates in words, and sentences.
+
+    The folder above the round has the advice. Returns None if the study is no round of an advice that has ended, and
+    only the problem if the advice is damaged.
+    """
+    match = _ROUND.fullmatch(folder.name)
+    if match is None:
+        return None
+    try:
+        goals = goals_in(Folder(folder.parent))
+    except DataError as error:
+        return {"problem": str(error)}
+    goal = next((goal for goal in goals if goal.goal == match["goal"]), None)
+    return None if goal is None else _goal_view(goal, [other for other in goals if other is not goal])
+
+
+def _goal_view(goal: GoalAdvice, others: list[GoalAdvice]) -> dict[str, Any]:
+    rows = [
+        {
+            "name": printable(row.name),
+            "words": printable(row.words),
+            "best": row.name == goal.best,
+            "value": with_interval(goal.metric, row.mean, row.ci95),
+            "against": advice_words.against(row.against_now),
+            "trials": row.trials,
+        }
+        for row in goal.tried
+    ]
+    return {
+        "goal": goal.goal,
+        "metric": title_of(goal.metric),
+        "rows": rows,
+        "sentences": [
+            printable(sentence) for sentence in advice_words.sentences(goal, others, rows=len(rows))
+        ],
     }

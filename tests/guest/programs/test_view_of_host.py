@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from plait.engine.host_view import HostView, view_for, view_for_programs
-from plait.engine.machine.programs import files_of
+from plait.engine.machine.needed_files import files_of
 from plait.plan.resolve import resolve
 from plait.scenario import parse
 

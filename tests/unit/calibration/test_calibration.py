@@ -10,11 +10,10 @@ import polars as pl
 import pytest
 from scipy.stats import binom
 
-from plait.calibration import words
 from plait.calibration.calibrate import Calibration, refuse
 from plait.calibration.probes import loss_ratio, measurement_plan
 from plait.calibration.settings import Setting, Users, settings_of
-from plait.calibration.verdict import FALSE_ALARM, MeasuredFigure, figures, lost_between
+from plait.calibration.verdict import FALSE_ALARM, MeasuredFigure, figures, lost_between, percent
 from plait.errors import MachineError
 from plait.plan.links.chain import qdiscs
 from plait.plan.links.distributions import table
@@ -245,6 +244,6 @@ def test_a_refusal_names_case_setting_and_figures_as_people_read_them() -> None:
 
 
 def test_small_errors_are_printed_as_people_read_them() -> None:
-    assert [words.percent(ratio) for ratio in (0.0, 5.5e-7, 2e-5, 0.0051, 0.5)] == [
+    assert [percent(ratio) for ratio in (0.0, 5.5e-7, 2e-5, 0.0051, 0.5)] == [
         "0 %", "0.001 %", "0.002 %", "0.51 %", "50 %",
     ]  # fmt: skip

@@ -24,7 +24,7 @@ from plait.engine import inventory
 from plait.engine.engine import Clock, Engine, EngineIdentity, Job
 from plait.engine.inventory import Inventory, Setting
 from plait.engine.machine.modules import ModuleFile, ModuleTree, wanted_modules
-from plait.engine.machine.programs import ProgramFiles, files_of, no_mptcp
+from plait.engine.machine.needed_files import ProgramFiles, files_of, no_mptcp
 from plait.engine.machine.qemu import (
     FOLDER,
     IMAGE,

@@ -19,9 +19,10 @@ import shutil
 import subprocess
 import tempfile
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -30,13 +31,9 @@ from plait.errors import KernelBuildError, RequestError
 from plait.files import Folder
 from plait.kernel import kit
 from plait.kernel.build import check_tools
+from plait.kernel.model import Kernel
 from plait.kernel.recipe import PINNED
 from plait.plan.model.plan import Module
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.kernel.model import Kernel
 
 _RECORD = "addition.json"
 _MAX_BYTES = 1 << 20

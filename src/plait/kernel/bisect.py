@@ -15,15 +15,11 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from plait.errors import KernelBuildError, RequestError, shell_command
 from plait.files import Folder
 from plait.kernel import cache
-from plait.kernel.checkout import run_git
-
-if TYPE_CHECKING:
-    from plait.kernel.checkout import GitTree
+from plait.kernel.checkout import GitTree, run_git
 
 MOST_STEPS = 200
 """Most commits that plait tries; a bisection of a million commits needs 20."""

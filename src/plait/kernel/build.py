@@ -10,20 +10,17 @@ import re
 import shutil
 import signal
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from plait.errors import KernelBuildError, MachineError, shell_command
 from plait.files import Folder
 from plait.kernel import kit
 from plait.kernel import recipe as recipes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from plait.kernel.model import Progress
-    from plait.kernel.recipe import Recipe
+from plait.kernel.model import Progress
+from plait.kernel.recipe import Recipe
 
 STEPS = 930
 """Compilations in a build of 6.12; other versions have a similar number. Only the progress bar uses it."""

@@ -20,22 +20,17 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from plait.cache import cache_root
 from plait.errors import KernelBuildError, RequestError
 from plait.files import Folder
-from plait.kernel.model import BuildRecord, Kernel
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.kernel.model import Progress
+from plait.kernel.model import BuildRecord, Kernel, Progress
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
 SHORTEST_PREFIX = 4

@@ -11,16 +11,13 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plait.errors import KernelBuildError, MachineError, RequestError, shell_command
 from plait.files import Folder
 from plait.kernel.unpack import LEFT_OUT_OF_CHECKOUT
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _TIMEOUT_S = 600
 _FAILED = re.compile(r"^error: patch failed: (?P<file>.+):(?P<line>\d+)$", re.MULTILINE)

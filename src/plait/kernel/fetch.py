@@ -9,15 +9,12 @@ import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from http.client import HTTPException
-from typing import TYPE_CHECKING, BinaryIO
+from pathlib import Path
+from typing import BinaryIO
 
 from plait.errors import KernelBuildError
 from plait.files import Folder
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from plait.kernel.model import Progress
+from plait.kernel.model import Progress
 
 PACKAGE = "linux-source-6.12"
 """The Debian package of the kernel source."""

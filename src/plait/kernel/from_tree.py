@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from plait.errors import KernelBuildError, RequestError
 from plait.kernel import cache, recipe, unpack
@@ -19,11 +19,7 @@ from plait.kernel.build import check_tools
 from plait.kernel.checkout import Checkout, GitTree
 from plait.kernel.model import BuildRecord, Kernel, Progress, SourceRecord, silent
 from plait.kernel.obtain import check_processor, compile_tree, finished_folder, utc_now
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from plait.kernel.recipe import Recipe
+from plait.kernel.recipe import Recipe
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,12 @@ import contextlib
 import hashlib
 import tarfile
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plait.errors import KernelBuildError
 from plait.files import Folder
 from plait.kernel.unpack import extract
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ARCHIVE = "kit.tar.xz"
 """The archive's name in a kernel's folder."""

@@ -7,12 +7,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Progress = Callable[[str, float | None], None]
 """Called with each step and its completed fraction (0 to 1; None if unknown)."""

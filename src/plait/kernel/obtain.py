@@ -9,19 +9,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from plait.cache import cache_root
 from plait.errors import KernelBuildError, MachineError, shell_command
 from plait.files import Folder
 from plait.kernel import cache, fetch, kit, packaged, recipe, unpack
-from plait.kernel.build import build, check_tools
+from plait.kernel.build import Built, build, check_tools
 from plait.kernel.model import SYMBOLS, BuildRecord, Kernel, Progress, SourceRecord, silent
+from plait.kernel.recipe import Recipe
 from plait.version import __version__
-
-if TYPE_CHECKING:
-    from plait.kernel.build import Built
-    from plait.kernel.recipe import Recipe
 
 Kind = Literal["given", "installed", "distribution", "kernel.org"]
 Fetch = Callable[[Path, Progress], Path]

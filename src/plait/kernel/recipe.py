@@ -8,14 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plait.errors import KernelBuildError, RequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LABORATORY = Path(__file__).parent / "laboratory"
 """The patches and the configuration; a link to `kernel/` of the repository."""

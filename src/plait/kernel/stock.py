@@ -13,22 +13,17 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from plait.cache import cache_root
 from plait.errors import MachineError, RequestError
 from plait.files import Folder
-from plait.kernel.model import silent
+from plait.kernel.model import Progress, silent
 from plait.kernel.unpack import file_sha256
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from plait.kernel.model import Progress
 
 SCHEME = "debian:"
 _PACKAGE = re.compile(r"^linux-image-(\d[\w.+~]*(?:-\d+)?)-(?:cloud-amd64|amd64)$")

@@ -6,12 +6,9 @@ import hashlib
 import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from plait.errors import KernelBuildError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _OTHER_ARCHITECTURES = (
     "alpha", "arc", "arm", "arm64", "csky", "hexagon", "ia64", "loongarch", "m68k", "microblaze", "mips", "nios2",

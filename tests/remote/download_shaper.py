@@ -13,11 +13,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from settings_histories import die_at_call, run
-
 from plait.binaries import AGENT
 from plait.engine.remote.lasting import LastingEndpoint, LastingIngress, RemoteHost, apply, undo
 from plait.errors import MachineError
+from settings_histories import die_at_call, run
 
 HERE = RemoteHost.named("localhost")
 SHAPER = LastingIngress("l1", "plait-ifb1", "cake", ("bandwidth", "9Mbit", "ingress"))

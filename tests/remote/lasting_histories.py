@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+
+from plait.binaries import AGENT
 from settings_histories import (
     ADDRESSES,
     FLAGS,
@@ -30,8 +32,6 @@ from settings_histories import (
     run,
 )
 from settings_histories import snapshot as snapshot_of_mptcp
-
-from plait.binaries import AGENT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

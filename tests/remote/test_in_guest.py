@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from guest_runs import NEEDS_SSHD, in_guest, measure, netem, run_scenario, tbf
 
+from guest_runs import NEEDS_SSHD, in_guest, measure, netem, run_scenario, tbf
 from plait.scenario import load
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from namespaces import in_namespaces
 
+from namespaces import in_namespaces
 from plait.engine.remote.lasting import (
     Change,
     LastingEndpoint,

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
-from remote_runs import left, start
 
 from real_hosts import HOSTS, SSHD, PlantedLine, RealHosts
+from remote_runs import left, start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from remote_runs import agents, left, start, trial_runs, wait_until
 
 from real_hosts import HOSTS, SSHD, PlantedLine, RealHosts
+from remote_runs import agents, left, start, trial_runs, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

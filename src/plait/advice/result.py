@@ -6,8 +6,9 @@ import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from plait.analysis.statistics.differences import direction, paired
+from plait.analysis.statistics.differences import Compared, direction, paired
 from plait.analysis.statistics.intervals import describe
+from plait.errors import RequestError
 from plait.metrics import CATALOGUE
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 MARGIN = 0.03
 """A smaller change of a goal is not worth a change of a host."""
+LOSS = "retransmitted_share"
+"""Retransmitted bytes of all senders, as a share of what they sent."""
 Verdict = Literal["better", "worse", "same", "unclear"]
 
 
@@ -83,6 +86,27 @@ class GoalAdvice:
 
 
 @dataclass(frozen=True)
+class Agreement:
+    """One metric on the twin and on the real lines."""
+
+    goal: str
+    change: str
+    metric: str
+    twin: float | None
+    """Mean; None if no trial measured it."""
+    lines: float | None
+    difference: float | None
+    """Of the twin from the lines: relative, of LOSS in points (0.01: one percentage point)."""
+    ci95: tuple[float, float] | None
+    """Of two sides that are no pairs (Welch): trials of two clocks share no seed."""
+    bound: float
+    verdict: Literal["agree", "differ", "undecided", "not measured"]
+    """`agree`: the whole interval is within the bound; `differ`: all of it is beyond."""
+    lines_against_now: Gain | None = None
+    """How the change compares with `now` on the lines, for the metric of the goal; None for others."""
+
+
+@dataclass(frozen=True)
 class Advice:
     """The answer: for each goal what helps, and for each candidate how to make the change."""
 
@@ -92,10 +116,16 @@ class Advice:
     seed: int
     goals: tuple[GoalAdvice, ...]
     candidates: tuple[Candidate, ...]
+    verified: tuple[Agreement, ...] = ()
+    """The twin against the real lines; empty without `--verify`."""
 
     def candidate(self, name: str) -> Candidate:
-        """Return a candidate by its name."""
-        return next(candidate for candidate in self.candidates if candidate.name == name)
+        """Return a candidate by its name (RequestError for a pair that the search did not try)."""
+        known = {candidate.name: candidate for candidate in self.candidates}
+        if name not in known:
+            there = ", ".join(other for other, candidate in known.items() if candidate.commands)
+            raise RequestError(f"--change {name}: the search tried no such pair; there is: {there}")
+        return known[name]
 
     @property
     def best(self) -> str | None:
@@ -121,7 +151,11 @@ def compared(metric: str, first: Mapping[int, float], second: Mapping[int, float
     seeds = sorted(first.keys() & second.keys())
     if not seeds:
         return None
-    tested = paired([first[seed] for seed in seeds], [second[seed] for seed in seeds])
+    return gain(metric, paired([first[seed] for seed in seeds], [second[seed] for seed in seeds]))
+
+
+def gain(metric: str, tested: Compared) -> Gain:
+    """Return what a comparison of two sides says by a metric."""
     if tested.ratio is None:
         return Gain(None, None, "unclear")
     low, high = tested.ratio.ci95 or (tested.ratio.value, tested.ratio.value)

@@ -138,7 +138,7 @@ class _Search:
             self._notify(f"{goal.name}: round {number + 1}, {len(field)} candidates with {seeds} seeds each")
             began = time.monotonic()
             study = self._request.folder / f"{goal.name}-{number + 1}"
-            values |= self._run(study, self._scenario(goal, field), goal.metric, seeds)
+            values |= self._run(study, round_text(self._situation, goal, field), goal.metric, seeds)
             if number + 1 == len(ROUNDS):
                 break
             spent_s, before = time.monotonic() - began, len(field) * seeds
@@ -178,23 +178,6 @@ class _Search:
             self.known += [pair for pair in pairs if pair.name not in {known.name for known in self.known}]
             kept += pairs
         return [NOW, *kept]
-
-    def _scenario(
-        self, goal: Goal, field: Sequence[Candidate], shift: Mapping[str, Any] | None = None
-    ) -> str:
-        """Return the scenario of a round; `shift` replaces links."""
-        raw: dict[str, Any] = copy.deepcopy(dict(self._situation.raw))
-        raw["title"] = f"{goal.name}: {raw.get('title', 'lines')}"[:120]
-        for link, conditions in (shift or {}).items():
-            raw["network"]["links"][link] = conditions
-        raw["traffic"] = goal.traffic(self._situation.client, self._situation.server)
-        raw["vary"] = {"change": {candidate.name: dict(candidate.settings) for candidate in field}}
-        if any(path.startswith("network.") for candidate in field for path in candidate.settings):
-            raw["across"] = [
-                "change"
-            ]  # the changes are compared with each other, although they are of the network
-        raw["judge"] = [goal.metric]
-        return json.dumps(raw)
 
     def _run(self, folder: Path, text: str, metric: str, seeds: int) -> dict[str, dict[int, float]]:
         """Run a round; return the metric by candidate and seed."""
@@ -240,9 +223,28 @@ class _Search:
                 rows.append(Shifted(words, Gain(1.0, None, "same")))
                 continue
             study = self._request.folder / f"{goal.name}-worse-{number + 1}"
-            values = self._run(study, self._scenario(goal, [NOW, here], shift), goal.metric, _SHIFTED_SEEDS)
+            values = self._run(
+                study, round_text(self._situation, goal, [NOW, here], shift), goal.metric, _SHIFTED_SEEDS
+            )
             rows.append(Shifted(words, compared(goal.metric, values["now"], values.get(best.name, {}))))
         return rows
+
+
+def round_text(
+    situation: Situation, goal: Goal, field: Sequence[Candidate], shift: Mapping[str, Any] | None = None
+) -> str:
+    """Return the scenario with the traffic of a goal that has a case for each candidate; `shift` replaces links."""
+    raw: dict[str, Any] = copy.deepcopy(dict(situation.raw))
+    raw["title"] = f"{goal.name}: {raw.get('title', 'lines')}"[:120]
+    for link, conditions in (shift or {}).items():
+        raw["network"]["links"][link] = conditions
+    raw["traffic"] = goal.traffic(situation.client, situation.server)
+    raw["vary"] = {"change": {candidate.name: dict(candidate.settings) for candidate in field}}
+    if any(path.startswith("network.") for candidate in field for path in candidate.settings):
+        # the changes are compared with each other, although they are of the network
+        raw["across"] = ["change"]
+    raw["judge"] = [goal.metric]
+    return json.dumps(raw)
 
 
 def _on(candidate: Candidate, shift: Mapping[str, Any]) -> Candidate:

@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from plait.advice.result import LOSS
 from plait.analysis.metrics.catalogue import title_of
-from plait.analysis.values import with_interval
+from plait.analysis.values import show, with_interval
 from plait.analysis.wording import MISSING, change, significant
+from plait.metrics import CATALOGUE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from plait.advice.result import Advice, Gain, GoalAdvice, Tried
+    from plait.advice.result import Advice, Agreement, Gain, GoalAdvice, Tried
 
 _FACTOR = 2.0
 _NAME_WIDTH = 17
+_METRIC_WORDS = {LOSS: "resent", "rtt_median_us": "median RTT"}
 _ROWS = 8
 """Rows of a goal in the table; the JSON has all."""
 
@@ -41,6 +44,60 @@ def table(goal: GoalAdvice) -> Table:
     return shown
 
 
+def verified_table(rows: Sequence[Agreement]) -> Table:
+    """Return the twin against the real lines: a heading for each goal and change, and a row for each metric."""
+    shown = Table(box=None, pad_edge=False)
+    for heading in ("", "twin", "lines", "twin against lines", ""):
+        shown.add_column(heading, justify="right" if heading else "left", no_wrap=True)
+    named = ""
+    for row in rows:
+        name, unit = f"{row.goal}: {row.change}", "pp" if row.metric == LOSS else "%"
+        if name != named:
+            shown.add_row(folded(name))
+        named = name
+        word = _METRIC_WORDS.get(row.metric) or CATALOGUE[row.metric].heading or title_of(row.metric).lower()
+        values = (_measured(row.metric, value) for value in (row.twin, row.lines))
+        verdict = MISSING if row.verdict == "not measured" else row.verdict
+        shown.add_row(
+            f"  {word} \N{PLUS-MINUS SIGN}{100 * row.bound:.0f} {unit}", *values, _difference(row), verdict
+        )
+    return shown
+
+
+def verified_sentences(rows: Sequence[Agreement]) -> Iterator[str]:
+    """Yield what the trials on the real lines show."""
+    for row in rows:
+        if row.lines_against_now is not None:
+            yield f"{row.goal}: on the real lines, {row.change} against now: {against(row.lines_against_now)}."
+    differing = [f"{row.goal} with {row.change}" for row in rows if row.verdict == "differ"]
+    if differing:
+        yield (
+            f"The twin differs from the lines for {', '.join(dict.fromkeys(differing))}: the lines or the settings of "
+            "the hosts are no longer those of the scenario; `plait lines` measures them again."
+        )
+    if any(row.verdict == "undecided" for row in rows):
+        yield "More trials decide more (--repeat); lines that change from trial to trial stay undecided."
+    unmeasured = [row.goal for row in rows if row.verdict == "not measured"]
+    if unmeasured:
+        yield (
+            f"{', '.join(dict.fromkeys(unmeasured))}: a delay from one host to the other needs one clock, so the lines "
+            "have none."
+        )
+
+
+def _measured(metric: str, value: float | None) -> str:
+    return f"{100 * value:.2f} %" if metric == LOSS and value is not None else show(metric, value)
+
+
+def _difference(row: Agreement) -> str:
+    if row.difference is None:
+        return MISSING
+    unit, numbers = "pp" if row.metric == LOSS else "%", (row.difference, *(row.ci95 or ()))
+    decimals = 0 if max(map(abs, numbers)) >= 1 else 1
+    value, *ends = (f"{100 * x:+z.{decimals}f}".replace("-", "\N{MINUS SIGN}") for x in numbers)
+    return f"{value} {unit} [{', '.join(ends)}]" if ends else f"{value} {unit}"
+
+
 def folded(name: str) -> str:
     """Return the name of a change in lines of at most 17 characters, divided where its words end."""
     if len(name) <= _NAME_WIDTH:
@@ -53,11 +110,11 @@ def against(found: Gain | None) -> str:
     """Return the ratio to `now` with its interval, as a change, or from twice the value on as a factor."""
     if found is None or found.ratio is None:
         return MISSING
-    show = change if found.ratio < _FACTOR else _times
+    shown = change if found.ratio < _FACTOR else _times
     if found.ci95 is None:
-        return show(found.ratio)
-    low, high = (show(bound).removesuffix(" %") for bound in found.ci95)
-    return f"{show(found.ratio)} [{low}, {high}]"
+        return shown(found.ratio)
+    low, high = (shown(bound).removesuffix(" %") for bound in found.ci95)
+    return f"{shown(found.ratio)} [{low}, {high}]"
 
 
 def _times(ratio: float) -> str:

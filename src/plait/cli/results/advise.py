@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,14 +17,19 @@ from plait.errors import RequestError, printable, shell_command
 from plait.files import Folder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from plait.advice.candidates import HostCommand
     from plait.advice.result import Advice
     from plait.advice.search import AdviceRequest
     from plait.advice.situation import Situation
+    from plait.advice.verify import RealLines
+    from plait.engine.engine import Engine
     from plait.engine.remote.lasting import RemoteHost
     from plait.scenario import Scenario
+
+    Place = tuple[Path | None, Path | None]
+    """A file of hosts, and a configuration file of ssh."""
 
 ApplyOption = Annotated[
     str | None,
@@ -39,6 +44,21 @@ ChangeOption = Annotated[
     typer.Option("--change", metavar="NAME", help="Change for --apply", show_default="the best one"),
 ]
 _MINUTES = (0.1, 1440)
+_REAL = "On the real lines (--verify)"
+AdviceHostsOption = Annotated[
+    Path | None,
+    typer.Option("--hosts", metavar="FILE", help="File of the real hosts, hosts.yaml", rich_help_panel=_REAL),
+]
+AdviceSshOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--ssh-config",
+        metavar="FILE",
+        help="Configuration file for ssh",
+        show_default="your own",
+        rich_help_panel=_REAL,
+    ),
+]
 LinesArgument = Annotated[
     str, typer.Argument(metavar="LINES", help="Scenario of the lines, as `plait lines` writes it")
 ]
@@ -67,6 +87,24 @@ InterfacesOption = Annotated[
 PrintOption = Annotated[
     bool, typer.Option("--print", help="With --apply: only print the commands, and those that undo them")
 ]
+VerifyOption = Annotated[
+    bool,
+    typer.Option(
+        "--verify", help="Run the settings now and the best change on the real lines, and compare",
+        rich_help_panel=_REAL,
+    ),
+]  # fmt: skip
+TrialsOption = Annotated[
+    int,
+    typer.Option(
+        "--repeat",
+        metavar="N",
+        min=2,
+        max=1000,
+        help="Trials of each on the real lines",
+        rich_help_panel=_REAL,
+    ),
+]
 AdviceJson = Annotated[bool, typer.Option("--json", help="Print the advice as JSON")]
 
 
@@ -83,27 +121,37 @@ def command(
     apply: ApplyOption = None,
     change: ChangeOption = None,
     printed: PrintOption = False,
+    verify: VerifyOption = False,
+    hosts: AdviceHostsOption = None,
+    ssh_config: AdviceSshOption = None,
+    repeat: TrialsOption = 5,
     json_output: AdviceJson = False,
 ) -> int:
     """Try changes of two hosts over emulated lines, and advise which ones help.
 
     plait tries congestion controls, buffers, MPTCP endpoints and shapers, with the same seeds for all, and more seeds
-    for the better ones. It changes a host only with --apply, until `plait undo HOST` or a reboot.
+    for the better ones. It changes a host with --apply, until `plait undo HOST` or a reboot, and with --verify while it
+    compares the twin with the real lines.
     """
     from plait.advice.goals import goals_named
     from plait.advice.search import AdviceRequest, refuse_taken
     from plait.advice.situation import Situation
 
-    _check_options(minutes, apply, change, printed=printed, json_output=json_output)
+    _check_options(minutes, apply, printed=printed, json_output=json_output)
+    _check_verify(hosts, apply, change, verify=verify)
     names = tuple(interfaces.replace(" ", "").split(",")) if interfaces else ()
     folder = out or Path("results") / f"{Path(lines).stem}-advice"
     request = AdviceRequest(goals_named(goals), minutes, folder, seed, jobs, names)
     scenario = _loaded(lines)
     situation = Situation.of(scenario, names)
     refuse_taken(folder, situation)
-    target = None if apply is None else _Target.of(apply, situation, change, printed=printed)
+    at = (hosts, ssh_config)
+    target = None if apply is None else _Target.of(apply, situation, change, at, printed=printed)
+    real = None if not verify else _real_lines(situation, request, change, at, repeat)
     advices: list[Advice] = []
-    if (number := interruption_of(lambda: advices.append(_advice(scenario, request, kernel)))) is not None:
+    if (
+        number := interruption_of(lambda: advices.append(_advice(scenario, request, kernel, real)))
+    ) is not None:
         notify(
             "interrupted; the trials that have finished are kept, and the same command continues from there"
         )
@@ -137,19 +185,53 @@ def _show_next(
     notify(f"the commands for a host, and those that undo them: {again}")
 
 
-def _check_options(
-    minutes: float, apply: str | None, change: str | None, *, printed: bool, json_output: bool
-) -> None:
+def _check_options(minutes: float, apply: str | None, *, printed: bool, json_output: bool) -> None:
     """Raise RequestError for options that exclude or need each other."""
     if not math.isfinite(minutes):
         raise RequestError(f"--minutes {minutes}: write a number from {_MINUTES[0]} to {_MINUTES[1]}")
-    for name in [name for name, is_given in (("--print", printed), ("--change", change)) if is_given]:
-        if apply is None:
-            raise RequestError(f"{name} needs a host to change; name it with --apply NAME")
+    if printed and apply is None:
+        raise RequestError("--print needs a host to change; name it with --apply NAME")
     if json_output and apply is not None:
         raise RequestError(
             "--json and --apply exclude each other; advice.json in the result folder has the advice"
         )
+
+
+def _check_verify(hosts: Path | None, apply: str | None, change: str | None, *, verify: bool) -> None:
+    """Raise RequestError for options of --verify and --apply that exclude or need each other."""
+    if verify and apply is not None:
+        raise RequestError(
+            "--verify and --apply exclude each other: --verify takes the change back at its end"
+        )
+    if verify and hosts is None:
+        raise RequestError("--verify needs the real hosts; name their file with --hosts hosts.yaml")
+    if change is not None and apply is None and not verify:
+        raise RequestError("--change needs a host to change; name it with --apply NAME, or add --verify")
+    if hosts is not None and apply is None and not verify:
+        raise RequestError("--hosts is for --verify and --apply; add one of them")
+
+
+def _real_lines(
+    situation: Situation, request: AdviceRequest, change: str | None, at: Place, repeat: int
+) -> RealLines:
+    """Return the real lines of --verify, after checks of the hosts (RequestError, MachineError)."""
+    from plait.advice.verify import RealLines
+    from plait.engine.factory import make_engine
+    from plait.engine.remote.lasting import RemoteHost
+    from plait.engine.request import EngineRequest
+    from plait.hosts.read import read_hosts
+
+    if change is not None:
+        _commands_of(change, situation)
+    hosts, ssh_config = at
+    assert hosts is not None
+    file = read_hosts(hosts)
+    ends = (situation.client, situation.server)
+    reached = {name: RemoteHost.named(name, file, ssh_config) for name in ends}
+    engine = make_engine("remote", EngineRequest(hosts=hosts, ssh_config=ssh_config, warn=notify))
+    real = RealLines(situation, request, reached, lambda _: engine, change, repeat)
+    real.refuse_changed()
+    return real
 
 
 def _loaded(lines: str) -> Scenario:
@@ -175,20 +257,26 @@ def _loaded(lines: str) -> Scenario:
     return load(lines, ())
 
 
-def _advice(scenario: Scenario, request: AdviceRequest, kernel: str | None) -> Advice:
+def _advice(scenario: Scenario, request: AdviceRequest, kernel: str | None, real: RealLines | None) -> Advice:
+    """Return the advice, and with `real` lines their comparison with the twin."""
     from plait.advice.search import search
+    from plait.advice.verify import verify
+
+    engine = _twin_engine(kernel)
+    advice = search(scenario, request, engine, notify)
+    return advice if real is None else replace(advice, verified=verify(advice, real, engine, notify))
+
+
+def _twin_engine(kernel: str | None) -> Callable[[str], Engine]:
     from plait.cli.shared.kernel import build_with_progress
     from plait.engine.factory import make_engine
     from plait.engine.request import EngineRequest
 
-    engine = partial(
-        make_engine, request=EngineRequest(kernel=kernel, warn=notify, build=build_with_progress)
-    )
-    return search(scenario, request, engine, notify)
+    return partial(make_engine, request=EngineRequest(kernel=kernel, warn=notify, build=build_with_progress))
 
 
 def _show(advice: Advice, folder: Path) -> None:
-    from plait.advice.words import sentences, table
+    from plait.advice.words import sentences, table, verified_sentences, verified_table
     from plait.report.terminal.summary import Screen
 
     screen = Screen()
@@ -196,6 +284,12 @@ def _show(advice: Advice, folder: Path) -> None:
         screen.tables.print(table(goal))
         screen.line("")
         for sentence in sentences(goal, [other for other in advice.goals if other is not goal]):
+            screen.line(sentence)
+        screen.line("")
+    if advice.verified:
+        screen.tables.print(verified_table(advice.verified))
+        screen.line("")
+        for sentence in verified_sentences(advice.verified):
             screen.line(sentence)
         screen.line("")
     screen.line(f"Studies and advice.json: {folder}", whole=True)
@@ -209,25 +303,33 @@ class _Target:
     host: RemoteHost
 
     @classmethod
-    def of(cls, named: str, situation: Situation, change: str | None, *, printed: bool) -> _Target:
+    def of(cls, named: str, situation: Situation, change: str | None, at: Place, *, printed: bool) -> _Target:
         """Read the value of --apply, and check it and --change before a search (RequestError)."""
-        from plait.advice.candidates import candidates
         from plait.engine.remote.lasting import RemoteHost
+        from plait.hosts.read import read_hosts
 
         name, _, destination = named.partition("=")
         hosts = (situation.client, situation.server)
         if name not in hosts:
             raise RequestError(f"--apply {name}: the hosts are {' and '.join(hosts)}")
-        known = {candidate.name: candidate for candidate in candidates(situation) if candidate.commands}
-        parts = change.split("+") if change is not None else []
-        if missing := [part for part in parts if part not in known]:
-            raise RequestError(
-                f"--change {change}: there is no change {missing[0]!r}; there is: {', '.join(known)}"
-            )
-        commands = [item for part in parts for item in known[part].commands if item.host == name]
-        if parts:
-            _refuse_elsewhere(name, str(change), commands, printed=printed)
-        return cls(name, RemoteHost.named(destination or name))
+        if change is not None:
+            commands = [item for item in _commands_of(change, situation) if item.host == name]
+            _refuse_elsewhere(name, change, commands, printed=printed)
+        file = None if at[0] is None or destination else read_hosts(at[0])
+        return cls(name, RemoteHost.named(destination or name, file, at[1]))
+
+
+def _commands_of(change: str, situation: Situation) -> list[HostCommand]:
+    """Return the commands of a change or a pair (RequestError if there is none of that name)."""
+    from plait.advice.candidates import candidates
+
+    known = {candidate.name: candidate for candidate in candidates(situation) if candidate.commands}
+    parts = change.split("+")
+    if missing := [part for part in parts if part not in known]:
+        raise RequestError(
+            f"--change {change}: there is no change {missing[0]!r}; there is: {', '.join(known)}"
+        )
+    return [item for part in parts for item in known[part].commands]
 
 
 def _refuse_elsewhere(host: str, change: str, commands: Sequence[HostCommand], *, printed: bool) -> None:
@@ -247,9 +349,6 @@ def _apply(advice: Advice, target: _Target, change: str | None, *, printed: bool
     from plait.advice.words import commands
     from plait.engine.remote.lasting import apply as make
 
-    known = [candidate.name for candidate in advice.candidates if candidate.commands]
-    if change is not None and change not in known:
-        raise RequestError(f"--change {change}: the search tried no such pair; there is: {', '.join(known)}")
     name = change or advice.best
     if name is None:
         raise RequestError("--apply: nothing is shown to help; --change NAME selects a change")

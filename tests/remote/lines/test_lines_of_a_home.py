@@ -8,8 +8,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from guest_runs import NEEDS_SSHD, lines_from_home, netem, tbf
 
+from guest_runs import NEEDS_SSHD, lines_from_home, netem, tbf
 from plait.scenario import load
 
 if TYPE_CHECKING:

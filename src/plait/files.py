@@ -149,6 +149,11 @@ class Folder:
                 raise self._refused(errno.EFBIG, name, f"it has more than {most} bytes")
             return content
 
+    def head(self, name: str, most: int) -> bytes:
+        """Return the first bytes of a regular file, at most `most` (OSError)."""
+        with self._file(name) as descriptor:
+            return os.pread(descriptor, most, 0)
+
     def tail(self, name: str, most: int) -> bytes:
         """Return the last bytes of a regular file, at most `most`.
 

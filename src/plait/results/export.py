@@ -1,4 +1,4 @@
-"""Exports a finished trial, or a flow of it, in the format of another tool: iperf3, flent or Perfetto."""
+"""Exports a finished trial, or a flow of it, in the format of another tool: iperf3, flent, Perfetto or packetdrill."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from plait.errors import DataError, RequestError
 from plait.files import Folder
 from plait.plan.model.plan import Flow
 from plait.results.flent import flent_document, flent_file
+from plait.results.packetdrill import CAPTURE_BYTES, packetdrill_script
 from plait.results.perfetto import perfetto_trace
 from plait.scenario.vary.choose import choose_case
 from plait.scenario.wording import nearest
@@ -51,6 +52,21 @@ def export_trace(folder: Path, *, case: str | None = None, trial: int = 0) -> di
     facts = {"case": name, "trial": trial, "seed": record.provenance.seed, "plait": __version__}
     with making_sense(record.folder):
         return perfetto_trace(with_connections(record.plan, record.tables), record.tables, facts)
+
+
+def export_packetdrill(folder: Path, *, case: str | None = None, trial: int = 0) -> str:
+    """Return a script of packetdrill for the first MPTCP connection of a trial that has a capture.
+
+    Arguments and errors are those of `export_flow`; RequestError also if the trial has no capture.
+    """
+    case, record = _completed(folder, case, trial)
+    title = f"{Folder(folder).path.resolve().name}, {case}, trial {trial}, seed {record.provenance.seed}"
+    captures = {}
+    if "pcap" in record.folder.folders():
+        pcap = record.folder / "pcap"
+        captures = {name: pcap.head(name, CAPTURE_BYTES) for name in pcap.names()}
+    with making_sense(record.folder):
+        return packetdrill_script(record.plan, captures, title)
 
 
 def _completed(folder: Path, case: str | None, trial: int) -> tuple[str, Trial]:

@@ -1,12 +1,16 @@
-"""A flow exported in iperf3's JSON format has the figures of the tables."""
+"""A flow exported in iperf3's JSON format has the figures of the tables; packetdrill plays an exported connection."""
 
 from __future__ import annotations
 
+import os
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
+from typer.testing import CliRunner
 
 from plait.analysis.iperf3 import exportable, iperf3_document
+from plait.cli import app
 from plait.errors import RequestError
 from plait.results.export import export_flow
 
@@ -56,3 +60,23 @@ def test_plait_reports_a_flow_that_it_cannot_export(tmp_path: Path) -> None:
         export_flow(tmp_path)
     with pytest.raises(RequestError, match="no such trial"):
         export_flow(tmp_path, case="a", trial=3)
+
+
+@pytest.mark.skipif(
+    shutil.which(os.environ.get("PLAIT_PACKETDRILL", "packetdrill")) is None,
+    reason="packetdrill is not installed, and Debian has no package of it; see docs/limitations.md",
+)
+def test_packetdrill_plays_the_connection_of_a_trial_from_either_side(tmp_path: Path) -> None:
+    options = ["--set", "vary.transport=[mptcp]", "--set", "traffic.0.bulk.duration=1s", "--repeat", "1"]
+    for host in ("h1", "h2"):
+        out, script = str(tmp_path / host), str(tmp_path / f"{host}_v4.pkt")
+        for words in (
+            ["run", "two-paths", "--out", out, "--set", f"monitors.capture=[{host}]", *options],
+            ["export", out, "--format", "packetdrill", "--out", script],
+        ):
+            assert CliRunner().invoke(app, words, standalone_mode=False).return_value in (0, None)
+    result = CliRunner().invoke(
+        app, ["selftest", "packetdrill", str(tmp_path), "--tap"], standalone_mode=False
+    )
+    assert result.return_value == 0, result.output
+    assert result.output.count("\nok ") == 4, "over IPv4 and mapped addresses"

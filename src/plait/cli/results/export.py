@@ -1,4 +1,4 @@
-"""`plait export`: converts a study or a trial to the format of other tools: tables, iperf3, flent, Perfetto."""
+"""`plait export`: converts a study or a trial to the format of other tools: tables, iperf3, flent, ..."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ class Format(Enum):
     iperf3 = "iperf3"
     flent = "flent"
     perfetto = "perfetto"
+    packetdrill = "packetdrill"
     dataset = "dataset"
 
 
@@ -43,6 +44,7 @@ _SUFFIX = {
     Format.iperf3: "flow.json",
     Format.flent: "flow.flent.gz",
     Format.perfetto: "trace.json",
+    Format.packetdrill: "connection_v4.pkt",
     Format.dataset: "dataset",
 }
 
@@ -51,7 +53,8 @@ FormatOption = Annotated[
     Format,
     typer.Option(
         "--format",
-        help="csv, parquet: the metrics of all trials; dataset: their tables; iperf3, flent: a flow; perfetto: a trial",
+        help="csv, parquet: the metrics of all trials; dataset: their tables; iperf3, flent: a flow; "
+        "perfetto: a trial; packetdrill: a script of a connection",
     ),
 ]
 CaseOption = Annotated[
@@ -141,6 +144,8 @@ def _content(folder: Path, kind: Format, case: str | None, trial: int | None, fl
         return table_content(long_table(folder, case, trial), kind.value)
     if kind is Format.flent:
         return export.export_flent(folder, case=case, trial=trial or 0, flow=flow)
+    if kind is Format.packetdrill:
+        return export.export_packetdrill(folder, case=case, trial=trial or 0).encode()
     document = (
         export.export_flow(folder, case=case, trial=trial or 0, flow=flow)
         if kind is Format.iperf3

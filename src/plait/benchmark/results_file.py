@@ -17,7 +17,6 @@ from plait.benchmark.suite import NAME, PARTS, SHA256, Cell, Subset, cells
 from plait.errors import DataError
 from plait.files import Folder
 from plait.parts import Part
-from plait.results.read import read_study
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -129,17 +128,6 @@ def read_results(path: Path) -> Results:
 def published() -> list[Results]:
     """Return the results that plait ships, sorted by name."""
     return [read_results(path) for path in sorted((Path(__file__).parent / "published").glob("*.json"))]
-
-
-def results_of(
-    folder: Path, chosen: Sequence[Cell], subset: Subset, seeds: Sequence[int], entry: BenchmarkEntry
-) -> Results:
-    """Return the results of a study of `chosen` (DataError if a file of it is damaged)."""
-    study = read_study(folder)
-    return Results(
-        suite_sha256=SHA256, subset=subset, seeds=tuple(seeds), entry=entry,
-        cells=measured(study, chosen, seeds),
-    )  # fmt: skip
 
 
 def measured(study: StudyData, chosen: Iterable[Cell], seeds: Sequence[int]) -> dict[str, CellResult]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from plait.benchmark.results_file import BenchmarkEntry, CellResult, Results, measured, results_of
-from plait.benchmark.suite import SEED, SEEDS, Cell, Settings, Subset, cells, scenario_of
+from plait.benchmark.results_file import BenchmarkEntry, CellResult, Results, measured
+from plait.benchmark.suite import SEED, SEEDS, SHA256, Cell, Settings, Subset, cells, scenario_of
 from plait.errors import RequestError
 from plait.kernel.additions import modules_by_name
 from plait.metrics import CATALOGUE
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from plait.engine.engine import Engine
     from plait.results.read import StudyData
+    from plait.study.executors.executor import TrialExecutor
+    from plait.study.shard import Shard
     from plait.study.study import Observer
 
 PATHS = ("client-one", "client-two")
@@ -38,6 +40,10 @@ class Running:
     notify: Callable[[str], None]
     jobs: int | None = None
     command: str = ""
+    make_executor: Callable[[], TrialExecutor | None] = lambda: None
+    """Returns what runs the trials of one study; None for this machine."""
+    shard: Shard | None = None
+    """Run this part of the trials only, which has no results yet (`run_shard`)."""
 
 
 @dataclass(frozen=True)
@@ -57,26 +63,57 @@ def seeds() -> tuple[int, ...]:
 def run(settings: Settings, subset: Subset, name: str, folder: Path, running: Running) -> Results:
     """Run the cells of a subset into `folder`, and return the results (RequestError, MachineError, DataError).
 
-    Raises KeyboardInterrupt if it was interrupted; the same call continues from there. TCP runs over each path, and
-    has in each cell the better one.
+    Raises KeyboardInterrupt if it was interrupted; the same call continues from there.
     """
-    chosen = cells(subset)
+    study, results = run_cells(settings, cells(subset), folder, running)
+    return Results(
+        suite_sha256=SHA256, subset=subset, seeds=seeds(), entry=_entry(study, settings, name), cells=results
+    )
+
+
+def run_cells(
+    settings: Settings, chosen: Sequence[Cell], folder: Path, running: Running
+) -> tuple[StudyData, dict[str, CellResult]]:
+    """Run cells as `run` does, and return a study of them and the results by the name of the cell.
+
+    TCP has in each cell the better one of its paths.
+    """
+    studies = [study_of(part, chosen, place, running) for place, part in studies_of(settings, folder)]
+    several = [measured(study, chosen, seeds()) for study in studies]
+    return studies[0], several[0] if len(several) == 1 else _better(several, chosen)
+
+
+def studies_of(settings: Settings, folder: Path) -> list[tuple[Path, Settings]]:
+    """Return the folder and the settings of each study of an entry: one, and for TCP one over each path."""
     if settings.transport == "mptcp":
-        study = study_of(settings, chosen, folder, running)
-        return results_of(folder, chosen, subset, seeds(), _entry(study, settings, name))
-    several = []
-    for path in PATHS:
-        study = study_of(Settings(**{**vars(settings), "via": path}), chosen, folder / path, running)
-        several.append(results_of(folder / path, chosen, subset, seeds(), _entry(study, settings, name)))
-    return _better(several, chosen)
+        return [(folder, settings)]
+    return [(folder / path, replace(settings, via=path)) for path in PATHS]
+
+
+def run_shard(
+    settings: Settings, chosen: Sequence[Cell], folder: Path, running: Running
+) -> dict[Path, StudyData]:
+    """Run the trials of `running.shard` into `folder`, and return the studies by their folders (see `run`).
+
+    `plait merge` puts the folders of all shards together; `run` then finds the trials there.
+    """
+    return {place: study_of(part, chosen, place, running) for place, part in studies_of(settings, folder)}
 
 
 def study_of(settings: Settings, chosen: Sequence[Cell], folder: Path, running: Running) -> StudyData:
     """Run cells with the settings of an entry, and return their study (RequestError, MachineError, DataError)."""
-    options = Options(SEED, SEEDS, running.jobs, calibrate=False, confirmed=True, command=running.command)
+    options = Options(
+        SEED,
+        SEEDS,
+        running.jobs,
+        calibrate=False,
+        confirmed=True,
+        shard=running.shard,
+        command=running.command,
+    )
     _, outcome = perform(
         scenario_of(settings, tuple(chosen)), "benchmark", running.make_engine, options,
-        folder=folder, watch=running.watch, notify=running.notify,
+        folder=folder, watch=running.watch, notify=running.notify, executor=running.make_executor(),
     )  # fmt: skip
     if outcome.interrupted:
         running.notify(
@@ -98,7 +135,7 @@ def _entry(study: StudyData, settings: Settings, name: str) -> BenchmarkEntry:
     )  # fmt: skip
 
 
-def _better(several: Sequence[Results], chosen: Sequence[Cell]) -> Results:
+def _better(several: Sequence[Mapping[str, CellResult]], chosen: Sequence[Cell]) -> dict[str, CellResult]:
     """Return in each cell the results of the path with the better median."""
     best = {}
     for cell in chosen:
@@ -111,8 +148,8 @@ def _better(several: Sequence[Results], chosen: Sequence[Cell]) -> Results:
                 else -float("inf")
             )
 
-        best[cell.name] = max((results.cells[cell.name] for results in several), key=goodness)
-    return several[0].model_copy(update={"cells": best})
+        best[cell.name] = max((results[cell.name] for results in several), key=goodness)
+    return best
 
 
 def drawn_cells(subset: Subset, draw: int) -> tuple[Cell, ...]:
@@ -136,11 +173,9 @@ def verify(results: Results, draw: int, folder: Path, running: Running) -> list[
                 "add its source (`plait kernel add FILE.c`)"
             )
     settings = Settings(entry.scheduler, entry.congestion_control, entry.transport, None, entry.sysctls)
-    paths: Sequence[str | None] = PATHS if entry.transport == "tcp" else (None,)
     repeated: list[Mapping[str, CellResult]] = []
-    for path in paths:
-        target = folder if path is None else folder / path
-        study = study_of(Settings(**{**vars(settings), "via": path}), chosen, target, running)
+    for place, part in studies_of(settings, folder):
+        study = study_of(part, chosen, place, running)
         if study.about.kernel.version != entry.kernel_version:
             raise RequestError(
                 f"verifying {entry.name}: its trials ran on Linux {entry.kernel_version}, and this kernel is "

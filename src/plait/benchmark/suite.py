@@ -115,6 +115,7 @@ class Settings:
     via: str | None = None
     """The client's link of every connection; None: its first one."""
     sysctls: Mapping[str, str] = field(default_factory=dict)
+    engine: str = "virtual"
 
 
 def group_of(network: str) -> str:
@@ -188,6 +189,7 @@ def scenario_of(settings: Settings, chosen: tuple[Cell, ...]) -> Scenario:
         "traffic": traffic,
         **({"exclude": exclude} if exclude else {}),
     }
+    raw["engine"] = settings.engine
     raw["transport"] = settings.transport
     raw["mptcp"] = {"scheduler": settings.scheduler}
     raw["tcp"] = {"congestion_control": settings.congestion_control}

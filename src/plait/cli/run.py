@@ -16,12 +16,15 @@ from plait.cli.shared.ending import notify
 from plait.cli.shared.environment import environment_of
 from plait.cli.shared.kernel import build_with_progress, show_step
 from plait.cli.shared.options import (
+    ClusterOption,
     ConfigureOption,
     HostsOption,
+    InsecureOption,
     JobsOption,
     RepeatOption,
     ScenarioArgument,
     SetOption,
+    ShardOption,
     SshConfigOption,
     StudySeed,
     SummaryJson,
@@ -47,29 +50,6 @@ _NO_JSON = (
     "--json with a pause: the prompt needs standard output; omit --json and read the folder's summary.json"
 )
 
-_WORKERS = "Other machines"
-ClusterOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="WHERE",
-        rich_help_panel=_WORKERS,
-        help="Run the trials on a Dask cluster: tls://HOST:PORT, local:N, or slurm",
-    ),
-]
-InsecureOption = Annotated[
-    bool,
-    typer.Option(
-        "--insecure",
-        rich_help_panel=_WORKERS,
-        help="Accept a Dask cluster without TLS (tcp://HOST:PORT): anyone who can reach its ports can run code as you",
-    ),
-]
-ShardOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="I/N", rich_help_panel=_WORKERS, help="Run only every N-th trial, starting with the I-th"
-    ),
-]
 ProgressOption = Annotated[
     str, typer.Option(metavar="FORM", help="Progress on standard error: bar, or json for scripts")
 ]

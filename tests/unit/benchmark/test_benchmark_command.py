@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from plait.benchmark import run
 from plait.cli.laboratory.benchmark import command
 from plait.errors import PlaitError
+from plait.study.shard import Shard
 from result_folders import benchmark_results
+
+if TYPE_CHECKING:
+    from plait.benchmark.suite import Settings
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +41,8 @@ def _written(folder: Path, name: str) -> Path:
         ({"name": "../x"}, "at most 60 letters"),
         ({"scheduler": "mine.bpf.c"}, "no compiler for BPF"),
         ({"draw": 3}, "--draw is of --verify"),
+        ({"shard": "3/2"}, "write I/N"),
+        ({"shard": "1/2", "verify": Path("results.json")}, "omit --shard"),
         ({"against": [Path("none.json")]}, "No such file"),
     ],
 )
@@ -47,3 +55,22 @@ def test_a_mistake_has_its_reason(options: dict[str, object], reason: str) -> No
 def test_two_results_of_one_name_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(PlaitError, match="several results have the name"):
         command(name="mine", against=[_written(tmp_path, name)])
+
+
+def test_a_shard_names_the_merges_and_the_command_that_writes_the_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[Shard | None] = []
+
+    def run_shard(
+        _settings: Settings, _cells: object, folder: Path, running: run.Running
+    ) -> dict[Path, object]:
+        seen.append(running.shard)
+        return {folder / path: SimpleNamespace(cases=[]) for path in run.PATHS}
+
+    monkeypatch.setattr(run, "run_shard", run_shard)
+    assert command(transport="tcp", shard="1/3", out=tmp_path / "mine") == 0
+    assert seen == [Shard(1, 3)]
+    words = capsys.readouterr().err
+    assert "`plait merge ALL/client-one DIR...` and `plait merge ALL/client-two DIR...`" in words
+    assert "without --shard" in words

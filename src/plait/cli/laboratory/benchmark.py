@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,17 +12,45 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plait.cli.shared.ending import notify
-from plait.cli.shared.options import JobsOption, KernelOption
+from plait.cli.shared.options import (
+    ClusterOption,
+    InsecureOption,
+    JobsOption,
+    KernelOption,
+    ShardOption,
+)
 from plait.errors import RequestError, printable, shell_command
 from plait.files import Folder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from plait.benchmark.results_file import Results
     from plait.benchmark.run import Running
     from plait.benchmark.suite import Settings, Subset
+    from plait.results.read import StudyData
+    from plait.study.executors.executor import TrialExecutor
 
 _SUBSETS = ("quick", "full")
 _MOST_DRAWS = 1_000_000
+NameOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Name of the entry", show_default="its settings")
+]
+AgainstOption = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", help="Further results to compare with; repeat it for more"),
+]
+VerifyOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Run a drawn tenth of these results again, and compare digests"),
+]
+DrawOption = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=0, help="Number of the draw of --verify", show_default="by chance"),
+]
+OutOption = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Result folder", show_default="results/benchmark/NAME")
+]
 
 
 def command(
@@ -41,25 +70,15 @@ def command(
         str, typer.Option(metavar="mptcp|tcp", help="tcp: TCP on the better path")
     ] = "mptcp",
     subset: Annotated[str, typer.Option(metavar="quick|full", help="Cells of the suite")] = "quick",
-    name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Name of the entry", show_default="its settings")
-    ] = None,
-    against: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="Further results to compare with; repeat it for more"),
-    ] = None,
-    verify: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Run a drawn tenth of these results again, and compare digests"),
-    ] = None,
-    draw: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=0, help="Number of the draw of --verify", show_default="by chance"),
-    ] = None,
+    name: NameOption = None,
+    against: AgainstOption = None,
+    verify: VerifyOption = None,
+    draw: DrawOption = None,
     jobs: JobsOption = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Result folder", show_default="results/benchmark/NAME")
-    ] = None,
+    cluster: ClusterOption = None,
+    insecure: InsecureOption = False,
+    shard: ShardOption = None,
+    out: OutOption = None,
 ) -> int:
     """Run a fixed suite of networks and traffic, and place the result among published ones.
 
@@ -67,20 +86,30 @@ def command(
     continues. Exit code 1: a cell failed, or trials of --verify differ.
     """
     from plait.benchmark.results_file import read_results
-    from plait.benchmark.run import run
+    from plait.benchmark.run import run, run_shard
+    from plait.benchmark.suite import cells
+    from plait.study.executors.choice import executor_of
+    from plait.study.shard import shard as shard_of
 
     if draw is not None and verify is None:
         raise RequestError("--draw is of --verify FILE; name the results to verify")
+    if verify is not None and shard is not None:
+        raise RequestError("--shard with --verify: a tenth of the cells has no shards; omit --shard")
     further = [read_results(path) for path in against or ()]
+    make_executor = partial(executor_of, cluster, notify, insecure=insecure)
+    running = replace(_running(kernel, jobs, make_executor), shard=shard_of(shard) if shard else None)
     if verify is not None:
-        return _verify(read_results(verify), draw, kernel, jobs, out)
+        return _verify(read_results(verify), draw, out, running)
     if subset not in _SUBSETS:
         raise RequestError(f"--subset {subset}: there is no such subset; write quick or full")
     settings = _settings(scheduler, congestion_control, transport, sysctl or [], kernel)
     entry = _checked_name(name or _name(settings, kernel), further)
     folder = out or Path("results") / "benchmark" / entry.replace(" ", "-").replace(",", "")
     chosen: Subset = "full" if subset == "full" else "quick"
-    results = run(settings, chosen, entry, folder, _running(kernel, jobs, _command(settings, chosen)))
+    running = replace(running, command=_command(settings, chosen))
+    if running.shard is not None:
+        return _end_shard(run_shard(settings, cells(chosen), folder, running), folder)
+    results = run(settings, chosen, entry, folder, running)
     Folder(folder).write("results.json", results.as_bytes())
     return _show(results, further, folder)
 
@@ -166,7 +195,9 @@ def _command(settings: Settings, subset: str) -> str:
     )  # fmt: skip
 
 
-def _running(kernel: str | None, jobs: int | None, command: str) -> Running:
+def _running(
+    kernel: str | None, jobs: int | None, make_executor: Callable[[], TrialExecutor | None]
+) -> Running:
     from plait.benchmark.run import Running
     from plait.benchmark.suite import TRIAL_TIMEOUT_S
     from plait.cli.shared.kernel import build_with_progress
@@ -178,7 +209,18 @@ def _running(kernel: str | None, jobs: int | None, command: str) -> Running:
         kernel=kernel, trial_timeout_s=TRIAL_TIMEOUT_S, warn=notify, build=build_with_progress
     )
     watch = partial(on_standard_error, bar=True, as_json=False, workers=None)
-    return Running(partial(make_engine, request=request), watch, notify, jobs, command)
+    return Running(partial(make_engine, request=request), watch, notify, jobs, make_executor=make_executor)
+
+
+def _end_shard(studies: dict[Path, StudyData], out: Path) -> int:
+    """Say how to go on from a shard, which has no results; return the exit code."""
+    places = ["ALL" if folder == out else f"ALL/{folder.name}" for folder in studies]
+    merges = " and ".join(f"`plait merge {place} DIR...`" for place in places)
+    notify(
+        f"{out} has a part of the trials: {merges} puts the parts together, and the same command without --shard and "
+        "with --out ALL writes the results"
+    )
+    return 1 if any(case.failed for study in studies.values() for case in study.cases) else 0
 
 
 def _show(results: Results, further: list[Results], folder: Path) -> int:
@@ -210,9 +252,7 @@ def _show(results: Results, further: list[Results], folder: Path) -> int:
     return 1 if any(score.failed for score in standing.scores) else 0
 
 
-def _verify(
-    results: Results, draw: int | None, kernel: str | None, jobs: int | None, out: Path | None
-) -> int:
+def _verify(results: Results, draw: int | None, out: Path | None, running: Running) -> int:
     """Run a tenth of published results again; return the exit code."""
     from plait.benchmark.run import drawn_cells, verify
 
@@ -220,7 +260,7 @@ def _verify(
     folder = out or Path("results") / "benchmark" / f"verify-{number}"
     count = len(drawn_cells(results.subset, number))
     notify(f"{results.entry.name}: {count} cells of draw {number} (--draw {number} repeats it)")
-    differing = verify(results, number, folder, _running(kernel, jobs, ""))
+    differing = verify(results, number, folder, running)
     for item in differing:
         published, repeated = item.published.values, item.repeated.values
         typer.echo(printable(f"{item.cell.name}: published {list(published)}, here {list(repeated)}"))

@@ -107,6 +107,29 @@ ConfigureOption = Annotated[
         rich_help_panel=_REMOTE,
     ),
 ]
+_WORKERS = "Other machines"
+ClusterOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHERE",
+        rich_help_panel=_WORKERS,
+        help="Run the trials on a Dask cluster: tls://HOST:PORT, local:N, or slurm",
+    ),
+]
+InsecureOption = Annotated[
+    bool,
+    typer.Option(
+        "--insecure",
+        rich_help_panel=_WORKERS,
+        help="Accept a Dask cluster without TLS (tcp://HOST:PORT): anyone who can reach its ports can run code as you",
+    ),
+]
+ShardOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="I/N", rich_help_panel=_WORKERS, help="Run only every N-th trial, starting with the I-th"
+    ),
+]
 ColumnsOption = Annotated[
     str | None,
     typer.Option(

@@ -42,20 +42,29 @@ def test_a_draw_of_the_published_results_repeats_to_the_byte(
     assert [item.cell for item in run.verify(forged, 5, tmp_path, RUNNING)] == [drawn[0]]
 
 
-def test_a_broken_scheduler_fails_its_long_cells_and_keeps_the_short_ones(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("instead", "crashes"),
+    [("NULL", False), ("READ_ONCE(*(struct mptcp_subflow_context **)NULL)", True)],
+    ids=["stalls", "crashes"],
+)
+def test_a_broken_scheduler_fails_its_long_cells_with_the_reason_and_keeps_the_short_ones(
+    instead: str, crashes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It stops sending after 1 MB: 20 MB never arrive, and 256 KB do."""
+    """It stops sending or crashes the kernel after 1 MB: 20 MB never arrive, and 256 KB do."""
     mine = tmp_path / "cache"
     mine.mkdir()
     (mine / "kernels").symlink_to(cache_root() / "kernels")
     monkeypatch.setenv("PLAIT_CACHE", str(mine))
     monkeypatch.setattr(run, "SEEDS", 1)
-    add(SCHEDULERS / "broken.c", kernels.ensure(), AGENT)
+    source = tmp_path / "broken.c"
+    source.write_text((SCHEDULERS / "broken.c").read_text().replace("return NULL;", f"return {instead};", 1))
+    add(source, kernels.ensure(), AGENT)
     chosen = (Cell("low-bdp-03", "large"), Cell("low-bdp-03", "small"))
     assert set(chosen) <= set(cells("quick"))
     running = replace(RUNNING, command="plait benchmark --scheduler broken")
     study = run.study_of(Settings("broken"), chosen, tmp_path / "study", running)
     results = measured(study, chosen, run.seeds())
-    assert not results["low-bdp-03/large"].is_whole
+    failed = results["low-bdp-03/large"]
+    assert not failed.is_whole
+    assert ["the guest's kernel" in why for why in failed.failed] == [True] * crashes
     assert results["low-bdp-03/small"].is_whole

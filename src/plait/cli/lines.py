@@ -58,7 +58,13 @@ BytesOption = Annotated[
         "--bytes", metavar="SIZE", help="Most bytes that each side sends", rich_help_panel=_FROM_HERE
     ),
 ]
-OutFile = Annotated[Path, typer.Option("--out", metavar="FILE", help="Scenario to write")]
+OutFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", metavar="FILE", help="Scenario to write", show_default="lines.yaml, or lines-2.yaml, .."
+    ),
+]
+_MOST_FILES = 1000
 _TIME = "1h"
 """A bound for the time of sending; rates and phases bound it further."""
 
@@ -72,7 +78,7 @@ def command(
     rate: RateOption = "300mbit",
     most_bytes: BytesOption = "2GB",
     hosts: HostsOption = None,
-    out: OutFile = Path("lines.yaml"),
+    out: OutFile = None,
     ssh_config: SshConfigOption = None,
 ) -> int:
     """Measure real lines, and write a scenario that emulates them.
@@ -88,6 +94,7 @@ def command(
             "plait lines: name the other end of this machine's lines with --server HOST, or the file of several hosts "
             "with --hosts hosts.yaml"
         )
+    out = _free_name() if out is None else out
     output = output_file(out, "--out", new=True)
     try:
         if server is None:
@@ -103,6 +110,12 @@ def command(
     write_output(output, "--out", measured.scenario().encode(), new=True)
     notify(f"wrote {out}; `{shell_command('plait', 'run', out)}` runs it")
     return 0
+
+
+def _free_name() -> Path:
+    """Return lines.yaml, or the first of lines-2.yaml, lines-3.yaml, .. that is free: a measurement replaces none."""
+    names = ("lines.yaml", *(f"lines-{number}.yaml" for number in range(2, _MOST_FILES)))
+    return next((path for path in map(Path, names) if not path.exists()), Path("lines.yaml"))
 
 
 def _between_hosts(hosts: Path, ssh_config: Path | None) -> Measured:

@@ -25,8 +25,11 @@ from plait.traffic.request import Request
 
 _END_US = 8_000_000
 """How long connections have; a lost SYN alone costs 3 s when it is sent for the third time."""
-_APART_US = 1_500_000
-"""Between the connections with MPTCP of two lines, so that counters show the announcements of each."""
+_APART_US, _MOST_APART_US = 1_500_000, 6_000_000
+"""Between the connections with MPTCP of two lines, so that counters show the announcements of each; if a round trip is
+long, up to the second one."""
+_ANNOUNCED_RTTS = 2.5
+"""Round trips from the begin of a connection to the arrival of an announcement: two, and some of a third."""
 _REPEATED_US = 900_000
 """A connection that takes so much longer needed a second SYN; Linux sends later ones without MPTCP."""
 _GAP_US = 50_000
@@ -68,10 +71,13 @@ def crossings(
     `timestamps`: whether both hosts put time stamps into TCP segments; `mptcp`: whether both have MPTCP. Raises
     TrialError if a host fails.
     """
-    crossed = _trial(lines, prober, timestamps=timestamps, mptcp=mptcp)
+    crossed, apart_us = _trial(lines, prober, timestamps, mptcp, _APART_US)
+    if apart_us > _APART_US and len(lines) > 1:
+        # on a line with a long round trip, announcements arrived among those of the next line
+        crossed, _ = _trial(lines, prober, timestamps, mptcp, min(apart_us, _MOST_APART_US))
     if any(crossing.announcements is False for crossing in crossed.values()):
         # a random loss does not repeat itself
-        again = _trial(lines, prober, timestamps=timestamps, mptcp=mptcp)
+        again, _ = _trial(lines, prober, timestamps, mptcp, min(max(apart_us, _APART_US), _MOST_APART_US))
         crossed = {
             name: replace(crossing, announcements=crossing.announcements or again[name].announcements)
             for name, crossing in crossed.items()
@@ -80,24 +86,31 @@ def crossings(
 
 
 def _trial(
-    lines: Sequence[NamedLine], prober: LineProber, *, timestamps: bool, mptcp: bool
-) -> dict[str, Crossing]:
+    lines: Sequence[NamedLine], prober: LineProber, timestamps: bool, mptcp: bool, apart_us: int
+) -> tuple[dict[str, Crossing], int]:
+    """Return what crosses the lines, and how far apart connections must begin for announcements to be told apart."""
     hosts = list(dict.fromkeys(end.host for line in lines for end in line.ends))
     sent = len(lines) * (_FULL + 2 * _FEW)
-    end_us = _END_US + (len(lines) - 1) * _APART_US
+    end_us = _END_US + (len(lines) - 1) * apart_us
 
     def flows(host: str) -> tuple[Flow, ...]:
         return tuple(
-            _flow(number, line, host, is_full=is_full, mptcp=mptcp)
+            _flow(number, line, host, is_full=is_full, mptcp=mptcp, apart_us=apart_us)
             for number, line in enumerate(lines)
             for is_full in (False, True)
         )
 
+    crossed, longest_us = {}, 0
     with prober.trial(hosts, flows, end_us, sent, sample_us=_SAMPLE_US, counters_us=_SAMPLE_US) as folder:
-        return {
-            line.name: _crossing(folder, number, line, timestamps=timestamps, mptcp=mptcp)
-            for number, line in enumerate(lines)
-        }
+        for number, line in enumerate(lines):
+            crossing, took_us = _crossing(folder, number, line, timestamps=timestamps, mptcp=mptcp)
+            longest_us = max(longest_us, took_us)
+            if crossing.mptcp:
+                begin_us = number * apart_us
+                announced = _announcements(folder, line, begin_us, begin_us + apart_us)
+                crossing = replace(crossing, announcements=announced)
+            crossed[line.name] = crossing
+    return crossed, int(_ANNOUNCED_RTTS * longest_us)
 
 
 def check_ports(lines: Sequence[NamedLine]) -> None:
@@ -118,7 +131,7 @@ def opening_command(ports: str, protocol: Literal["tcp", "udp"]) -> str:
     return shell_command("sudo", "ufw", "allow", f"{ports.replace('-', ':')}/{protocol}")
 
 
-def _flow(number: int, line: NamedLine, host: str, *, is_full: bool, mptcp: bool) -> Flow:
+def _flow(number: int, line: NamedLine, host: str, *, is_full: bool, mptcp: bool, apart_us: int) -> Flow:
     client, server = line.ends
     public = server.public if server.public is not None and server.host != host else server.address
     size = _FULL if is_full else _FEW
@@ -136,13 +149,16 @@ def _flow(number: int, line: NamedLine, host: str, *, is_full: bool, mptcp: bool
         client=Side(netns=client.host, address=client.address, port=0),
         server=Side(netns=server.host, address=public, port=server.port + 2 * number + is_full),
         sender="server",
-        start_us=0 if is_full else number * _APART_US,
+        start_us=0 if is_full else number * apart_us,
         paths=(),
         ideal_rate_bps=None,
     )
 
 
-def _crossing(folder: Path, number: int, line: NamedLine, *, timestamps: bool, mptcp: bool) -> Crossing:
+def _crossing(
+    folder: Path, number: int, line: NamedLine, *, timestamps: bool, mptcp: bool
+) -> tuple[Crossing, int]:
+    """Return what crossed a line but announcements, and how long its connection with MPTCP took to be established."""
     small, full = 2 * number, 2 * number + 1
     client = read_stream(folder / line.client.host / "flows.arrow", "flows")
     of_small, of_full = (client.filter(client["flow"] == flow).to_dicts()[0] for flow in (small, full))
@@ -155,11 +171,12 @@ def _crossing(folder: Path, number: int, line: NamedLine, *, timestamps: bool, m
         negotiated,
         full_packets=True,
         drops_mptcp=mptcp and is_full and (not is_small or (is_late and negotiated is False)),
-        announcements=_announcements(folder, number, line) if negotiated else None,
     )
+    small_us = of_small["connected_us"] - of_small["start_us"] if is_small else 0
     if not of_full["completed"]:
-        return replace(crossing, full_packets=not crossing.connects or not of_small["completed"])
-    return replace(crossing, mtu=_mtu(folder, full, line, timestamps=timestamps))
+        is_whole = not crossing.connects or not of_small["completed"]
+        return replace(crossing, full_packets=is_whole), small_us
+    return replace(crossing, mtu=_mtu(folder, full, line, timestamps=timestamps)), small_us
 
 
 def _mtu(folder: Path, flow: int, line: NamedLine, *, timestamps: bool) -> int | None:
@@ -179,12 +196,9 @@ def _mtu(folder: Path, flow: int, line: NamedLine, *, timestamps: bool) -> int |
     return min(sizes) + _TCP_HEADER + header + _TIMESTAMPS * timestamps
 
 
-def _announcements(folder: Path, number: int, line: NamedLine) -> bool | None:
+def _announcements(folder: Path, line: NamedLine, begin_us: int, end_us: int) -> bool | None:
     """Return whether an announcement of the server arrived while only this line had a new connection."""
-    begin_us = number * _APART_US
-    client, server = (
-        _Growth.read(folder / end.host, begin_us, begin_us + _APART_US) for end in (line.client, line.server)
-    )
+    client, server = (_Growth.read(folder / end.host, begin_us, end_us) for end in (line.client, line.server))
     if server.of(_CONNECTIONS) != 1 or not server.of(_ANNOUNCED):
         return None  # other programs opened connections, too, or nothing was announced
     return client.of(_RECEIVED) > 0

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from plait.measure.model import DirectionEstimate, LineEstimate
 
+_WIDTH = 80
 _SHOWN_LOSS = 0.0005
 """A smaller loss ratio shows as 0.0 %."""
 
@@ -18,12 +19,18 @@ def summary(
 ) -> str:
     """Return a table with a row for each line: its rates, base RTT, waits under load, and loss in each direction.
 
+    Where a row has no room in 80 columns, waits and losses follow on a second one.
     With `client`, the directions are down and up as that host sees them; `labels` replace the names of lines.
     """
     rows = [_row(line, (labels or {}).get(line.name, line.name), client) for line in lines]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    padded = ("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
-    return "\n".join(row.rstrip() for row in padded)
+    padded = [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in rows]
+    whole = ["   ".join(row).rstrip() for row in padded]
+    if max(map(len, whole), default=0) <= _WIDTH:
+        return "\n".join(whole)
+    indent = " " * (widths[0] + 3)
+    halves = (part for row in padded for part in (row[:3], [indent + row[3], row[4]]))
+    return "\n".join("   ".join(half).rstrip() for half in halves)
 
 
 def _row(line: LineEstimate, name: str, client: str | None) -> list[str]:
@@ -37,7 +44,7 @@ def _row(line: LineEstimate, name: str, client: str | None) -> list[str]:
         name,
         f"{rates} Mbit/s",
         "RTT unknown" if rtt is None else f"{_digits(rtt / 1000)} ms",
-        f"{' / '.join(map(_wait, ways))} ms under load",
+        f"{' / '.join(map(_wait, ways))} ms loaded",
         f"loss {' / '.join(map(_percent, ways))} %{_pattern(ways)}{' (by TCP: UDP is blocked)' if line.remark else ''}",
     ]
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import typer.main
 
-from plait.cli import app, main
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from plait.cli import app, lines, main
 
 
 @pytest.mark.parametrize("verb", ["lines", "measure"])
@@ -42,3 +39,11 @@ def test_the_help_lists_only_the_new_name() -> None:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     assert commands["measure"].hidden
     assert not commands["lines"].hidden
+
+
+def test_a_further_measurement_has_a_file_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert lines._free_name() == Path("lines.yaml")
+    Path("lines.yaml").touch()
+    Path("lines-2.yaml").touch()
+    assert lines._free_name() == Path("lines-3.yaml")

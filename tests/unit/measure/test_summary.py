@@ -32,7 +32,14 @@ LINE = LineEstimate("laptop-vps", UP, DOWN, value(14_200))
 
 def test_a_line_of_this_machine_goes_down_and_up() -> None:
     text = summary([LINE], {"laptop-vps": "eth0"}, "laptop")
-    assert text == "eth0   48 down / 9.6 up Mbit/s   14 ms   +95 / +310 ms under load   loss 0.0 / 0.0 %"
+    assert text == "eth0   48 down / 9.6 up Mbit/s   14 ms   +95 / +310 ms loaded   loss 0.0 / 0.0 %"
+
+
+def test_a_row_without_room_in_80_columns_has_a_second_line() -> None:
+    text = summary([LINE], {"laptop-vps": "wlp0s20f3"}, "laptop")
+    assert text == (
+        "wlp0s20f3   48 down / 9.6 up Mbit/s   14 ms\n            +95 / +310 ms loaded   loss 0.0 / 0.0 %"
+    )
 
 
 def test_a_line_between_hosts_names_them() -> None:
@@ -45,9 +52,11 @@ def test_rows_align_and_say_what_is_not_known() -> None:
     unknown = replace(UP, rate_bps=MeasuredValue(None, None, None), queue=QueueEstimate("unknown"))
     slow = replace(UP, rate_bps=MeasuredValue(None, 30e6, None))
     lines = [replace(LINE, backward=lossy, forward=unknown), replace(LINE, backward=bucket, forward=slow)]
-    first, second = summary(lines, None, "laptop").splitlines()
+    shown = summary(lines, None, "laptop").splitlines()
+    first, loaded, second, _ = shown
+    assert max(map(len, shown)) <= 80
     assert "48 down / unknown up Mbit/s" in first
-    assert "+95 / +? ms under load" in first
-    assert first.endswith("loss 0.31 / 0.0 % in bursts")
+    assert "+95 / +? ms loaded" in loaded
+    assert loaded.endswith("loss 0.31 / 0.0 % in bursts")
     assert "48 then 4.0 down / at least 30 up Mbit/s" in second
     assert first.index("14 ms") == second.index("14 ms")

@@ -14,7 +14,7 @@ from plait.metrics import CATALOGUE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from plait.advice.candidates import Candidate
+    from plait.advice.changes.model import Candidate
 
 MARGIN = 0.03
 """A smaller change of a goal is not worth a change of a host."""

@@ -11,7 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plait.advice.candidates import NOW, candidates, together
+from plait.advice.candidates import candidates
+from plait.advice.changes.model import NOW, together
 from plait.advice.result import Advice, Gain, GoalAdvice, Shifted, compared, judged
 from plait.advice.situation import Situation, common_of, rate_of, sides_of
 from plait.errors import Ended, RequestError
@@ -28,7 +29,7 @@ from plait.units import Duration, Ratio
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from plait.advice.candidates import Candidate
+    from plait.advice.changes.model import Candidate
     from plait.advice.goals import Goal
     from plait.engine.engine import Engine
     from plait.scenario import Scenario

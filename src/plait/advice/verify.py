@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from plait.advice.candidates import NOW
+from plait.advice.changes.model import NOW
 from plait.advice.result import LOSS, Agreement, gain
 from plait.advice.search import round_text
 from plait.analysis.statistics.differences import unpaired
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from plait.advice.candidates import Candidate
+    from plait.advice.changes.model import Candidate
     from plait.advice.goals import Goal
     from plait.advice.result import Advice
     from plait.advice.search import AdviceRequest

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from guest_runs import NEEDS_SSHD, in_guest, netem, tbf
-from plait.advice.candidates import NOW, candidates
+from plait.advice.candidates import candidates
+from plait.advice.changes.model import NOW
 from plait.advice.goals import GOALS
 from plait.advice.search import AdviceRequest
 from plait.advice.situation import Situation

@@ -9,7 +9,8 @@ import json
 import sys
 from pathlib import Path
 
-from plait.advice.candidates import NOW, candidates
+from plait.advice.candidates import candidates
+from plait.advice.changes.model import NOW
 from plait.advice.goals import GOALS
 from plait.advice.search import AdviceRequest
 from plait.advice.situation import Situation

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from plait.advice.candidates import NOW, Candidate, HostCommand
+from plait.advice.changes.model import NOW, Candidate, HostCommand
 from plait.advice.result import Advice, GoalAdvice, Shifted, compared, judged
 from plait.advice.words import against, sentences, table
 from plait.cli.results.advise import _apply, _Target

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from plait.advice.candidates import CHANGES, NOW, Candidate, against_cause, candidates, together
+from plait.advice.candidates import CHANGES, against_cause, candidates
+from plait.advice.changes.model import NOW, Candidate, together
 from plait.advice.goals import GOALS, Goal, goals_named
 from plait.advice.situation import Situation
 from plait.errors import RequestError

@@ -11,7 +11,8 @@ import pytest
 from rich.console import Console
 
 from plait.advice import verify as verifying
-from plait.advice.candidates import NOW, candidates
+from plait.advice.candidates import candidates
+from plait.advice.changes.model import NOW
 from plait.advice.result import LOSS
 from plait.advice.situation import Situation
 from plait.advice.verify import RealLines, compare

@@ -19,7 +19,7 @@ from plait.files import Folder
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from plait.advice.candidates import HostCommand
+    from plait.advice.changes.model import HostCommand
     from plait.advice.result import Advice
     from plait.advice.search import AdviceRequest
     from plait.advice.situation import Situation

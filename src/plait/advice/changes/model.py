@@ -1,0 +1,73 @@
+"""The records of changes: a command of root with its undo, a candidate, and a kind of change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from plait.advice.situation import Situation
+    from plait.engine.remote.lasting import Change as Lasting
+
+
+@dataclass(frozen=True)
+class HostCommand:
+    """A command of root on a host, and the one that takes it back."""
+
+    host: str
+    command: str
+    undo: str
+    lasting: Lasting | None = None
+    """The same change for `plait.engine.remote.lasting`; None if plait does not make it itself."""
+    note: str = ""
+    """What a person must do first."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One change, or several together."""
+
+    name: str
+    words: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the scenario by path."""
+    commands: tuple[HostCommand, ...] = ()
+    parts: tuple[str, ...] = ()
+    """The names of the changes that it has together; empty for one change."""
+
+
+NOW = Candidate("now", "the settings as they are")
+
+
+@dataclass(frozen=True)
+class ChangeKind:
+    """A kind of change."""
+
+    name: str
+    needs: str
+    """What a host needs for it."""
+    causes: frozenset[str]
+    """The causes of `plait explain` against which it may help."""
+    candidates: Callable[[Situation], Iterator[Candidate]]
+
+
+def together(first: Candidate, second: Candidate) -> Candidate | None:
+    """Return two changes at once; None if one would replace the other."""
+    merged: dict[str, Any] = dict(first.settings)
+    for path, value in second.settings.items():
+        if path not in merged:
+            merged[path] = value
+        elif path.endswith(".sysctls"):
+            merged[path] = {**merged[path], **value}
+        else:
+            return None
+    if first is NOW or second is NOW or "transport" in merged:
+        return None
+    return Candidate(
+        f"{first.name}+{second.name}",
+        f"{first.words}; {second.words}",
+        merged,
+        (*first.commands, *second.commands),
+        (*(first.parts or (first.name,)), *(second.parts or (second.name,))),
+    )

@@ -17,6 +17,7 @@
 #define PLAIT_COUPLED_H		/* instead of the modules' */
 
 #include "kernel.h"
+#include "num.h"
 #include "plait_rules.h"
 
 #undef PLAIT_PATHS

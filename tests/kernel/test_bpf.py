@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ALGORITHMS = ("lia", "balia", "wvegas")
+ALGORITHMS = ("lia", "olia", "balia", "wvegas")
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _LIMIT_S = 120
 

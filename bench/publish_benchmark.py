@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 from plait.analysis.wording import MISSING, significant
+from plait.benchmark.ideal import ideal_score
 from plait.benchmark.results_file import published
 from plait.benchmark.score import ClassScore, RankRange, common_subset, floor_of, places, scores
 from plait.benchmark.standing import SCORE_WORDS
@@ -30,7 +31,8 @@ MOST_S = 3600
 _PREFACE = (
     "`bench/publish_benchmark.py` writes this page from the files in `src/plait/benchmark/published`, which",
     f"have the values of each cell and seed. Each table has scores ({SCORE_WORDS}), their intervals of at",
-    "least 95 %, and ranks. [The benchmark](README.md) says what scores and ranks mean.",
+    "least 95 %, and ranks. The ideal is a bound from rates and delays, which no entry exceeds.",
+    "[The benchmark](README.md) says what scores, ranks and the ideal mean.",
 )
 
 
@@ -77,12 +79,13 @@ def page() -> str:
     for group, title in GROUPS.items():
         columns = [CellClass(group, traffic) for traffic in TRAFFIC if CellClass(group, traffic) in present]
         headings = [item.title.partition(": ")[2] for item in columns]
+        best = [ideal_score(floor, subset, column) for column in columns]
         rows = {item.entry.name: [by_name[item.entry.name][column] for column in columns] for item in known}
         ranks = {name: [ranked[row.cell_class].get(name) for row in row_of] for name, row_of in rows.items()}
         lines += [f"## {title[0].upper()}{title[1:]}", "", "Scores, with ranks in parentheses:", ""]
-        lines += _table(
-            headings, {name: list(map(_score, row_of, ranks[name])) for name, row_of in rows.items()}
-        )
+        shown = {name: list(map(_score, row_of, ranks[name])) for name, row_of in rows.items()}
+        shown["*the ideal*"] = [MISSING if score is None else significant(score) for score in best]
+        lines += _table(headings, shown)
         lines += ["Their intervals:", ""]
         lines += _table(headings, {name: list(map(_interval, row_of)) for name, row_of in rows.items()})
     return "\n".join(lines)

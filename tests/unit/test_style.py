@@ -49,7 +49,7 @@ MAY_IMPORT = {
     "prompt": {"scenario", "plan", "engine", "study"},
     "importers": {"scenario"},
     "api": STAGES,
-    "benchmark": {"scenario", "kernel", "engine", "analysis", "results", "report", "study"},
+    "benchmark": {"scenario", "plan", "kernel", "engine", "analysis", "results", "report", "study"},
     "cli": {*STAGES, "api", "prompt", "importers", "advice", "benchmark", "observe", "view", "testing"},
     "testing": {"plan", "dataset", "explain", "kernel", "engine", "scenario"},
 }

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from plait.benchmark.standing import PART_TITLES, SCORE_WORDS, overall
-from plait.benchmark.suite import NAME, PARTS
+from plait.benchmark.standing import PART_TITLES, SCORE_WORDS, SHOWN_PARTS, overall
+from plait.benchmark.suite import NAME
 from plait.files import Folder
 from plait.report.render.render import draw_all
 from plait.report.render.theme import LIGHT
@@ -38,11 +38,12 @@ def markdown(standing: Standing) -> str:
     lines += [f"| {' | '.join(row)} |" for row in standing.rows()]
     lines += ["", *(f"- {sentence}" for sentence in standing.sentences()), "", "## Parts", ""]
     lines += [
-        f"| class | {' | '.join(PART_TITLES[part] for part in PARTS)} |",
-        "| -- |" + " --: |" * len(PARTS),
+        f"| class | {' | '.join(PART_TITLES[part] for part in SHOWN_PARTS)} |",
+        "| -- |" + " --: |" * len(SHOWN_PARTS),
     ]
     lines += [
-        f"| {title} | {' | '.join(words[part] for part in PARTS)} |" for title, words in standing.parts()
+        f"| {title} | {' | '.join(words[part] for part in SHOWN_PARTS)} |"
+        for title, words in standing.parts()
     ]
     return "\n".join(lines) + "\n"
 
@@ -59,6 +60,6 @@ def page(standing: Standing, svg: str) -> str:
     return template.render(
         suite=NAME, standing=standing, entry=entry, words=SCORE_WORDS, colours=LIGHT,
         figure=Markup(svg),  # noqa: S704 - plait has drawn it
-        titles=[PART_TITLES[part] for part in PARTS], parts=list(standing.parts()), names=PARTS,
+        titles=[PART_TITLES[part] for part in SHOWN_PARTS], parts=list(standing.parts()), names=SHOWN_PARTS,
         overall=overall(standing),
     )  # fmt: skip

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from plait.analysis.wording import MISSING, significant
+from plait.benchmark.ideal import ideal_score
 from plait.benchmark.score import MARGIN, RankRange, common_subset, places, scores
 from plait.benchmark.suite import NAME, PARTS
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _LISTED = 3
 PART_TITLES = {
+    "ideal": "score of the ideal",
     "efficiency": "of ideal",
     "aggregation_benefit": "aggregation benefit",
     "reinjected_bytes": "sent twice, kB",
@@ -29,6 +31,7 @@ PART_TITLES = {
     "out_of_order_max_bytes": "out of order, kB",
     "retransmits": "retransmits",
 }
+SHOWN_PARTS = ("ideal", *PARTS)
 _IN_KB = ("reinjected_bytes", "duplicate_bytes", "out_of_order_max_bytes")
 SCORE_WORDS = "1 is TCP on the better path, more is better"
 
@@ -70,9 +73,17 @@ class Standing:
 
     def first(self, cell_class: CellClass) -> str:
         """Return the entries that nothing shows to be behind another one in a class."""
-        leaders = [name for name, place in self.places[cell_class].items() if place.first == 1]
+        leaders = [self.label(name) for name, place in self.places[cell_class].items() if place.first == 1]
         more = len(leaders) - _LISTED
         return "; ".join(leaders[:_LISTED]) + (f"; {more} more" if more > 0 else "")
+
+    def label(self, name: str) -> str:
+        """Return the name of an entry, with its kernel and version of plait where those of this entry differ."""
+        own = self.own.entry
+        entry = next(results.entry for results in (self.own, *self.others) if results.entry.name == name)
+        marks = [f"Linux {entry.kernel_version}"] if entry.kernel_version != own.kernel_version else []
+        marks += [f"plait {entry.plait_version}"] if entry.plait_version != own.plait_version else []
+        return f"{name} [{', '.join(marks)}]" if marks else name
 
     @property
     def title(self) -> str:
@@ -140,9 +151,10 @@ class Standing:
                 )
 
     def parts(self) -> Iterator[tuple[str, dict[str, str]]]:
-        """Yield for each class the medians of further metrics, as words by metric."""
+        """Yield for each class the score of the ideal and the medians of further metrics, as words by metric."""
         for score in self.scores:
-            yield score.cell_class.title, {metric: _part(metric, score.parts.get(metric)) for metric in PARTS}
+            parts = {"ideal": ideal_score(self.floor, self.subset, score.cell_class), **score.parts}
+            yield score.cell_class.title, {metric: _part(metric, parts.get(metric)) for metric in SHOWN_PARTS}
 
     def figure(self) -> dict[str, Any]:
         """Return the profile as a Vega-Lite specification: a strip for each class, with all entries."""
@@ -224,7 +236,7 @@ def overall(standing: Standing) -> list[tuple[str, float, int]]:
     ranks: dict[str, list[int]] = {}
     for by_name in standing.places.values():
         for name, place in by_name.items():
-            ranks.setdefault(name, []).append(place.first)
+            ranks.setdefault(standing.label(name), []).append(place.first)
     return sorted(
         ((name, statistics.fmean(own), len(own)) for name, own in ranks.items()), key=lambda row: row[1]
     )

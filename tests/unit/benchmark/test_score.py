@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from plait.benchmark.ideal import ideal_score, ideals
 from plait.benchmark.results_file import CellResult, published
 from plait.benchmark.score import ClassScore, floor_of, median_of, places, scores
 from plait.benchmark.standing import Standing, overall, score_words
 from plait.benchmark.suite import CellClass, cells, classes
+from plait.metrics import CATALOGUE
 from result_folders import BENCHMARK_SEEDS, benchmark_results, with_cell
 
 LARGE = CellClass("low-bdp", "large")
@@ -98,12 +100,16 @@ def test_words_claim_no_order_where_all_tie() -> None:
     assert "is shown to be worse" not in words
 
 
-def test_words_name_other_kernels() -> None:
+def test_another_kernel_and_another_plait_mark_an_entry() -> None:
     other = benchmark_results("new", 1.0, kernel="7.1")
-    assert any(
-        "6.12.117, 7.1" in sentence
-        for sentence in Standing(benchmark_results("one", 1.0), [other], FLOOR).sentences()
-    )
+    old = benchmark_results("old", 1.0)
+    old = old.model_copy(update={"entry": old.entry.model_copy(update={"plait_version": "0.0.9"})})
+    standing = Standing(benchmark_results("one", 1.0), [other, old], FLOOR)
+    assert standing.first(LARGE) == "one; new [Linux 7.1]; old [plait 0.0.9]"
+    assert {name for name, _, _ in overall(standing)} == {"one", "new [Linux 7.1]", "old [plait 0.0.9]"}
+    words = " ".join(standing.sentences())
+    assert "different kernels: 6.12.117, 7.1." in words
+    assert "Different versions of plait measured them: 0.0.9, 0.1.0." in words
 
 
 def test_the_floor_is_the_published_tcp_and_the_overall_rank_is_a_mean() -> None:
@@ -122,3 +128,23 @@ def test_results_of_quick_are_compared_in_the_cells_of_quick() -> None:
     standing = Standing(benchmark_results("mine", 1.0), [], known)
     assert standing.subset == "quick"
     assert len(list(standing.rows())) == len(classes("quick"))
+
+
+def test_no_published_value_exceeds_the_ideal() -> None:
+    bounds = ideals("quick")
+    assert len(bounds) == len([cell for cell in cells("quick") if cell.cell_class.group != "changing"])
+    for results in published():
+        for cell in cells("quick"):
+            more_is_better = CATALOGUE[cell.cell_class.metric].more_is_better
+            for value in filter(None, results.cells[cell.name].values if cell.name in bounds else ()):
+                assert value <= bounds[cell.name] if more_is_better else value >= bounds[cell.name]
+
+
+def test_the_ideal_has_a_score_where_links_stay_as_they_are() -> None:
+    floor = floor_of(published())
+    assert floor is not None
+    best = {cell_class: ideal_score(floor, "quick", cell_class) for cell_class in classes("quick")}
+    assert {cell_class.group for cell_class, score in best.items() if score is None} == {"changing"}
+    assert all(score > 1 for score in best.values() if score is not None)
+    parts = dict(Standing(benchmark_results("one", 1.0), [], floor).parts())
+    assert parts[LARGE.title]["ideal"] != parts[CellClass("changing", "bulk").title]["ideal"] == "\N{EN DASH}"

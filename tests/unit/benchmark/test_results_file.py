@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+import re
+import statistics
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,9 +16,6 @@ from plait.benchmark.score import floor_of
 from plait.benchmark.suite import cells
 from plait.errors import DataError
 from result_folders import benchmark_results
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def _changed(folder: Path, **fields: Any) -> Path:
@@ -80,3 +80,17 @@ def test_a_draw_is_a_tenth_and_repeats() -> None:
     assert drawn_cells("quick", 7) == drawn_cells("quick", 7)
     assert drawn_cells("quick", 7) != drawn_cells("quick", 8)
     assert len(drawn_cells("full", 7)) == round(len(cells("full")) / 10)
+
+
+def test_each_figure_of_the_reading_is_a_published_one() -> None:
+    """The tables of results.md have the scores; Jain's indices of the reading are medians of single cells."""
+    docs = Path(__file__).parents[3] / "docs" / "benchmark"
+    figures = r"(?<![\d.])\d+\.\d+(?![\d.])"
+    tables = set(re.findall(figures, (docs / "results.md").read_text()))
+    jain = {
+        f"{statistics.median(value or 0.0 for value in cell.values):.3f}"
+        for results in published()
+        for name, cell in results.cells.items()
+        if name.endswith("/fairness")
+    }
+    assert set(re.findall(figures, (docs / "reading.md").read_text())) <= tables | jain

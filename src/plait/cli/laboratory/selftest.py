@@ -62,6 +62,17 @@ ToleranceOption = Annotated[
         show_default="that of each script",
     ),
 ]
+AgainstOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE",
+        help="Earlier results to compare with: JUnit XML of --junit, or JSON of `plait benchmark`; may be repeated",
+    ),
+]
+FiguresOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="New JSON of `plait benchmark`, to compare with that of --against"),
+]
 
 
 def command(
@@ -84,16 +95,20 @@ def command(
     ] = None,
     packetdrill: PacketdrillOption = None,
     tolerance: ToleranceOption = None,
+    against: AgainstOption = None,
+    figures: FiguresOption = None,
     trace: TraceOption = None,
     trace_to: TraceToOption = Path("trace.parquet"),
     pcap: PcapOption = None,
 ) -> int:
     """Run upstream's selftests of MPTCP, unmodified, in virtual time.
 
-    A flake fails again with the same seed. Exit code 1: a subtest failed; 3: none did, but a suite cannot run here.
+    A flake fails again with the same seed. Exit code 1: a subtest failed (with --against: one that passed before);
+    3: none did, but a suite cannot run here.
     """
     from plait.testing.selftest.run import run
 
+    compare = _comparison(against or [], figures)
     prepared, shards = _prepared(suites or [], tree, packetdrill, tolerance)
     notify(f"{len(shards)} guest{'s' * (len(shards) != 1)} for each of {seeds} seed{'s' * (seeds != 1)}")
     booted = chosen_kernel(kernel)
@@ -111,10 +126,41 @@ def command(
     interrupted_by = interruption_of(lambda: start(partial(_keep, results)))
     results.sort(key=lambda result: (shards.index(result.shard), result.seed))
     code = _show_all(results, junit_file, log_folder, as_tap=tap, tolerance=tolerance)
+    if compare is not None:
+        failures = compare([subtest for result in results for subtest in result.subtests], as_tap=tap)
+        code = failures if code == 1 else code
     if interrupted_by is not None:
         notify(f"interrupted by {interrupted_by.name}; {len(results)} of {len(shards) * seeds} guests ended")
         return 128 + interrupted_by
     return code
+
+
+def _comparison(against: list[Path], figures: Path | None) -> Callable[..., int] | None:
+    """Return the function that prints what changed since `against` and returns 1 after a new failure; None without."""
+    from plait.benchmark.results_file import read_results
+    from plait.testing.selftest.against import changes_of_figures, changes_of_subtests, read_junit
+
+    earlier = [subtest for path in against if path.suffix != ".json" for subtest in read_junit(path)]
+    files = [path for path in against if path.suffix == ".json"]
+    if bool(files) != (figures is not None) or len(files) > 1:
+        raise RequestError(
+            "--figures NEW.json and --against OLD.json belong together: give one of each, of `plait benchmark`"
+        )
+    moved = changes_of_figures(read_results(files[0]), read_results(figures)) if figures is not None else []
+    if not against:
+        return None
+
+    def compare(subtests: list[Subtest], *, as_tap: bool) -> int:
+        changes = [*(changes_of_subtests(earlier, subtests) if len(files) < len(against) else ()), *moved]
+        lines = [
+            f"Against {', '.join(map(str, against))}: "
+            + (f"{len(changes)} changed" if changes else "as before")
+        ]
+        lines += [f"  {change.kind:<14} {change.name[:60]:<60}  {change.detail}" for change in changes]
+        typer.echo("\n".join(f"# {line}" if as_tap else line for line in lines))
+        return int(any(change.is_new_failure for change in changes))
+
+    return compare
 
 
 def _prepared(

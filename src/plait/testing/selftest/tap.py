@@ -26,6 +26,8 @@ _LINE = re.compile(
 _CONTROL = re.compile(r"[^\x20-\x7e]")
 _IGNORED = ("IGNORE", "TODO", "XFAIL")
 """Directives of TAP and kselftest for a failure that is expected or not counted."""
+IGNORED = "failed, ignored by the suite"
+"""The words of JUnit for a failure that the suite does not count."""
 _SLACK = re.compile(r"SLACK (?P<us>\d{1,9}) us")
 _SKIPPED = re.compile(r"^(?!not ok|ok)(?P<before>.*)\[SKIP\](?P<after>.*)$", re.MULTILINE | re.ASCII)
 
@@ -116,9 +118,7 @@ def as_junit(subtests: Iterable[Subtest]) -> bytes:
             reason = f": {subtest.reason}" if subtest.reason else ""
             ET.SubElement(case, "failure", message=printable(f"failed with seed {subtest.seed}{reason}"))
         elif subtest.verdict == "ignore":
-            ET.SubElement(
-                case, "skipped", message=f"failed, ignored by the suite: {subtest.reason}".rstrip(": ")
-            )
+            ET.SubElement(case, "skipped", message=f"{IGNORED}: {subtest.reason}".rstrip(": "))
         elif subtest.verdict == "skip":
             ET.SubElement(case, "skipped", {"message": subtest.reason} if subtest.reason else {})
         if subtest.slack_us is not None:

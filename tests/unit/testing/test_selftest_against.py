@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from plait.benchmark.moved import moved_figures
 from plait.benchmark.results_file import published
 from plait.cli.laboratory.selftest import _comparison
 from plait.errors import DataError, RequestError
-from plait.testing.selftest.against import Change, changes_of_figures, changes_of_subtests, read_junit
+from plait.testing.selftest.against import changes_of_subtests, read_junit
 from plait.testing.selftest.tap import Subtest, Verdict, as_junit
 
 if TYPE_CHECKING:
@@ -34,19 +35,19 @@ def test_a_failure_is_new_if_its_seed_passed_before() -> None:
         breaks="FFF", flakes="PFP", known="FPF", mended="PPP", gone="SSS", ignored="III", fresh="FF"
     )
     assert changes_of_subtests(old, new) == [
-        Change("new failure", "diag: breaks", "seeds 1, 2, 3; passed before"),
-        Change("new failure", "diag: fresh", "seeds 1, 2; not run before"),
-        Change("new flake", "diag: flakes", "seed 2; passed before"),
-        Change("newly skipped", "diag: gone", "seeds 1, 2, 3"),
-        Change("not run", "diag: lost", "its suite ran"),
-        Change("fixed", "diag: mended", "seed 2 failed before"),
+        ("new failure", "diag: breaks", "seeds 1, 2, 3; passed before"),
+        ("new failure", "diag: fresh", "seeds 1, 2; not run before"),
+        ("new flake", "diag: flakes", "seed 2; passed before"),
+        ("newly skipped", "diag: gone", "seeds 1, 2, 3"),
+        ("not run", "diag: lost", "its suite ran"),
+        ("fixed", "diag: mended", "seed 2 failed before"),
     ]
 
 
 def test_a_known_flake_is_not_new_with_a_seed_that_never_ran() -> None:
     assert changes_of_subtests(subtests(a="PF"), subtests(a="PFF")) == []
     [change] = changes_of_subtests(subtests(a="PP"), subtests(a="PPF"))
-    assert (change.kind, change.detail) == ("new flake", "seed 3; passed before")
+    assert change[::2] == ("new flake", "seed 3; passed before")
     assert changes_of_subtests([Subtest("other", "x", 1, "pass")], subtests(a="P")) == [], (
         "its suite did not run"
     )
@@ -73,19 +74,19 @@ def test_junit_comes_back_as_it_was_written(tmp_path: Path) -> None:
 
 def test_figures_move_seed_by_seed() -> None:
     results = next(r for r in published() if len(r.seeds) > 5)
-    assert changes_of_figures(results, results) == []
+    assert moved_figures(results, results) == []
     name = min(results.cells)
     cell = results.cells[name]
     worse = cell.model_copy(update={"values": tuple(value and value * 0.8 for value in cell.values)})
     changed = results.model_copy(update={"cells": {**results.cells, name: worse}})
-    [change] = changes_of_figures(results, changed)
-    assert change.name == f"benchmark: {name}"
-    assert change.detail.startswith("\N{MINUS SIGN}20.0 % (")
-    assert change.kind in ("worse", "better")
-    assert {c.kind for c in changes_of_figures(changed, results)} == {"worse", "better"} - {change.kind}
+    [change] = moved_figures(results, changed)
+    assert change[1] == f"benchmark: {name}"
+    assert change[2].startswith("\N{MINUS SIGN}20.0 % (")
+    assert change[0] in ("worse", "better")
+    assert {c[0] for c in moved_figures(changed, results)} == {"worse", "better"} - {change[0]}
     other = results.model_copy(update={"seeds": tuple(seed + 1000 for seed in results.seeds)})
     with pytest.raises(RequestError, match="no seed in common"):
-        changes_of_figures(results, other)
+        moved_figures(results, other)
 
 
 def test_the_table_fails_a_night_for_what_is_new_only(

@@ -137,8 +137,9 @@ def command(
 
 def _comparison(against: list[Path], figures: Path | None) -> Callable[..., int] | None:
     """Return the function that prints what changed since `against` and returns 1 after a new failure; None without."""
+    from plait.benchmark.moved import moved_figures
     from plait.benchmark.results_file import read_results
-    from plait.testing.selftest.against import changes_of_figures, changes_of_subtests, read_junit
+    from plait.testing.selftest.against import changes_of_subtests, read_junit
 
     earlier = [subtest for path in against if path.suffix != ".json" for subtest in read_junit(path)]
     files = [path for path in against if path.suffix == ".json"]
@@ -146,7 +147,7 @@ def _comparison(against: list[Path], figures: Path | None) -> Callable[..., int]
         raise RequestError(
             "--figures NEW.json and --against OLD.json belong together: give one of each, of `plait benchmark`"
         )
-    moved = changes_of_figures(read_results(files[0]), read_results(figures)) if figures is not None else []
+    moved = moved_figures(read_results(files[0]), read_results(figures)) if figures is not None else []
     if not against:
         return None
 
@@ -156,9 +157,9 @@ def _comparison(against: list[Path], figures: Path | None) -> Callable[..., int]
             f"Against {', '.join(map(str, against))}: "
             + (f"{len(changes)} changed" if changes else "as before")
         ]
-        lines += [f"  {change.kind:<14} {change.name[:60]:<60}  {change.detail}" for change in changes]
+        lines += [f"  {kind:<14} {name[:60]:<60}  {detail}" for kind, name, detail in changes]
         typer.echo("\n".join(f"# {line}" if as_tap else line for line in lines))
-        return int(any(change.is_new_failure for change in changes))
+        return int(any(kind in ("new failure", "new flake") for kind, _, _ in changes))
 
     return compare
 

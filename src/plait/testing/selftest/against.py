@@ -1,46 +1,26 @@
-"""Compare results with earlier ones: subtests of JUnit files, and the figures of `plait benchmark`, as one list."""
+"""Compare subtests with those of an earlier JUnit file: what fails newly, what flakes, and what is mended."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from plait.analysis.statistics.differences import direction, paired
-from plait.analysis.statistics.tests import holm
-from plait.benchmark.suite import cells
-from plait.errors import DataError, RequestError, printable
+from plait.errors import DataError, printable
 from plait.files import Folder
-from plait.metrics import CATALOGUE
 from plait.testing.selftest.tap import IGNORED, Subtest, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from plait.benchmark.results_file import Results
-
 MOST_BYTES = 64 << 20
 _SUITE = re.compile(r"(?P<suite>.{1,200}) seed (?P<seed>\d{1,9})")
-_MARGIN = 0.01
-"""Figures that differ by less, as a ratio, have not moved."""
 _Seeds = dict[int, Verdict]
 
 
-@dataclass(frozen=True)
-class Change:
-    """A difference to earlier results."""
-
-    kind: str
-    """Of subtests: new failure, new flake, newly skipped, not run, fixed. Of figures: worse, better."""
-    name: str
-    detail: str
-
-    @property
-    def is_new_failure(self) -> bool:
-        """Whether it fails a nightly run."""
-        return self.kind in ("new failure", "new flake")
+Change = tuple[str, str, str]
+"""new failure, new flake, newly skipped, not run or fixed; the suite and subtest; its seeds and why."""
 
 
 def read_junit(path: Path) -> list[Subtest]:
@@ -90,7 +70,7 @@ def changes_of_subtests(old: Sequence[Subtest], new: Sequence[Subtest]) -> list[
         if (change := _change(key, before.get(key, {}), after.get(key, {}), suites)) is not None
     ]
     order = ("new failure", "new flake", "newly skipped", "not run", "fixed")
-    return sorted(found, key=lambda change: order.index(change.kind))
+    return sorted(found, key=lambda change: order.index(change[0]))
 
 
 def _change(key: tuple[str, str], before: _Seeds, after: _Seeds, suites: set[str]) -> Change | None:
@@ -100,15 +80,15 @@ def _change(key: tuple[str, str], before: _Seeds, after: _Seeds, suites: set[str
     newly = [seed for seed in failed if (before[seed] != "fail" if seed in before else not ever)]
     if newly:
         kind = "new failure" if len(failed) == len(after) else "new flake"
-        return Change(kind, name, f"{_seeds(newly)}; {'passed before' if before else 'not run before'}")
+        return (kind, name, f"{_seeds(newly)}; {'passed before' if before else 'not run before'}")
     if not after:
         ran = key[0] in suites and any(verdict != "skip" for verdict in before.values())
-        return Change("not run", name, "its suite ran") if ran else None
+        return ("not run", name, "its suite ran") if ran else None
     skipped = all(verdict == "skip" for verdict in after.values())
     if skipped and "pass" in before.values():
-        return Change("newly skipped", name, _seeds(list(after)))
+        return ("newly skipped", name, _seeds(list(after)))
     fixed = [seed for seed, verdict in after.items() if verdict == "pass" and before.get(seed) == "fail"]
-    return Change("fixed", name, f"{_seeds(fixed)} failed before") if fixed and not failed else None
+    return ("fixed", name, f"{_seeds(fixed)} failed before") if fixed and not failed else None
 
 
 def _by_name(subtests: Sequence[Subtest]) -> dict[tuple[str, str], _Seeds]:
@@ -120,46 +100,3 @@ def _by_name(subtests: Sequence[Subtest]) -> dict[tuple[str, str], _Seeds]:
 
 def _seeds(seeds: list[int]) -> str:
     return f"seed{'s' * (len(seeds) != 1)} {', '.join(map(str, seeds[:8]))}" + ", .." * (len(seeds) > 8)
-
-
-def changes_of_figures(old: Results, new: Results) -> list[Change]:
-    """Return the cells of a benchmark whose figure moved, seed by seed, with the interval of the ratio.
-
-    Student's t over the pairs, or the bootstrap if they are skewed, with Holm's correction over the cells; a ratio
-    within 1 % has not moved.
-
-    Raises:
-        RequestError: the results have no seed in common.
-    """
-    seeds = [seed for seed in old.seeds if seed in new.seeds]
-    if not seeds:
-        raise RequestError(
-            f"comparing the figures of {old.entry.name} and {new.entry.name}: they have no seed in common"
-        )
-    more_is_better = {
-        cell.name: CATALOGUE[cell.cell_class.metric].more_is_better for cell in cells(new.subset)
-    }
-    tested = []
-    for name in sorted(old.cells.keys() & new.cells.keys()):
-        pairs = [
-            (x, y)
-            for seed in seeds
-            if (x := old.cells[name].values[old.seeds.index(seed)]) is not None
-            and (y := new.cells[name].values[new.seeds.index(seed)]) is not None
-        ]
-        if pairs:
-            tested.append((name, len(pairs), paired(*zip(*pairs, strict=True))))
-    moved = []
-    for (name, count, compared), p_holm in zip(tested, holm([t.p_value for _, _, t in tested]), strict=True):
-        way = direction(compared, p_holm, _MARGIN)
-        if way in ("more", "less") and compared.ratio is not None:
-            better = (way == "more") == more_is_better[name]
-            low, high = compared.ratio.ci95 or (compared.ratio.value,) * 2
-            interval = f" ({_percent(low)} to {_percent(high)})" if compared.ratio.ci95 else ""
-            detail = f"{_percent(compared.ratio.value)}{interval}, {count} seed{'s' * (count != 1)}"
-            moved.append(Change("better" if better else "worse", f"benchmark: {name}", detail))
-    return moved
-
-
-def _percent(ratio: float) -> str:
-    return f"{(ratio - 1) * 100:+.1f} %".replace("-", "\N{MINUS SIGN}")

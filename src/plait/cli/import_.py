@@ -1,4 +1,4 @@
-"""`plait import`: converts a Mininet or minitopo topology to a scenario file."""
+"""`plait import`: converts a Mininet or minitopo topology, or a script of namespaces, to a scenario file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def command(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", help="A minitopo topology, or a Python file with a Mininet `Topo` class"
+            metavar="FILE",
+            help="A minitopo topology, a Python file with a Mininet `Topo` class, or a shell script with `ip netns`",
         ),
     ],
     *,
@@ -40,12 +41,12 @@ def command(
         typer.Option(metavar="FILE", help="Scenario file to write", show_default="standard output"),
     ] = None,
 ) -> None:
-    """Convert a Mininet or minitopo topology to a scenario.
+    """Convert a Mininet or minitopo topology, or a script of network namespaces, to a scenario.
 
     Comments in the scenario list what plait cannot convert.
     """
     from plait.errors import RequestError
-    from plait.importers import mininet, minitopo
+    from plait.importers import mininet, minitopo, netns
     from plait.scenario import parse as parse_scenario
 
     output = None if out is None else output_file(out, "--out", new=True)
@@ -59,10 +60,12 @@ def command(
         draft = _mininet_draft(file, topo)
     elif minitopo.looks_like(text):
         draft = minitopo.draft(text, file.name)
+    elif netns.looks_like(text):
+        draft = netns.draft(text, file.name)
     else:
         raise RequestError(
-            f"{file}: this is neither a minitopo topology nor a Python file that imports mininet; "
-            "plait imports nothing else"
+            f"{file}: this is neither a minitopo topology, nor a Python file that imports mininet, nor a script with "
+            "`ip netns` and veth pairs; plait imports nothing else"
         )
     scenario_text = draft.text()
     parse_scenario(scenario_text, out.name if out else "the imported scenario")

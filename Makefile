@@ -27,7 +27,7 @@ kernel: setup ## build the laboratory kernel into the user's cache (a few minute
 quic: build/plait-quic ## build plait-quic, which the scenario mptcp-mpquic runs
 	@echo "plait-quic is at $(CURDIR)/build/plait-quic; install it in /usr/local/bin, where plait looks for programs"
 
-bpf: ## compile congestion controls for stock kernels into build/bpf (see bpf/README.md)
+bpf: ## compile congestion controls for stock kernels beside plait's own programs (see bpf/README.md)
 	$(MAKE) --no-print-directory -C bpf
 
 peers: setup ## install what only tests need; without root, the tests that need it are skipped

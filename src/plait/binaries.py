@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-_FOLDER = Path(__file__).parent / "_bin"
-AGENT = _FOLDER / "plait-agent"
+PROGRAMS = Path(__file__).parent / "_bin"
+"""The folder of plait's own programs."""
+AGENT = PROGRAMS / "plait-agent"
 """The one program inside the guest."""
-CONTAIN = _FOLDER / "plait-contain"
+CONTAIN = PROGRAMS / "plait-contain"
 """The launcher of the guest's sandbox."""

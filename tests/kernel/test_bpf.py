@@ -6,9 +6,12 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+from plait.bpf import programs
 
 ROOT = Path(__file__).parents[2]
 ALGORITHMS = ("lia", "olia", "balia", "wvegas")
@@ -22,6 +25,10 @@ def _run(*command: str) -> str:
     return done.stdout
 
 
+def _bpftool() -> str | None:
+    return shutil.which("bpftool", path=f"{os.environ['PATH']}:/usr/sbin")
+
+
 @pytest.fixture(scope="module")
 def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder with the compiled programs."""
@@ -33,12 +40,47 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_program_compiles(objects: Path) -> None:
-    assert {path.name for path in objects.iterdir()} == {f"{name}.bpf.o" for name in ALGORITHMS}
+    assert {path.name for path in objects.iterdir()} == {
+        "bpf.sha256",
+        *(f"{name}.bpf.o" for name in ALGORITHMS),
+    }
+
+
+_HOLDER = """
+import sys
+from pathlib import Path
+from plait.bpf import programs
+programs.PROGRAMS = Path(sys.argv[1])
+with programs.loaded_for_a_trial(["wvegas"]):
+    print(*programs.available(), flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_killed_trial_leaves_no_program(
+    objects: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if (
+        os.geteuid() != 0
+        or _bpftool() is None
+        or not Path("/sys/kernel/btf/vmlinux").exists()
+        or "wvegas" in AVAILABLE.read_text().split()
+    ):
+        pytest.skip("root, bpftool, a kernel with BTF and the free name wvegas are needed")
+    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path))
+    command = [sys.executable, "-c", _HOLDER, str(objects)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        loaded = holder.stdout.readline().split()
+        holder.kill()
+    os.close(programs.locked())  # the process that takes the program away holds the lock until then
+    assert "wvegas" in loaded
+    assert "wvegas" not in AVAILABLE.read_text().split()
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_the_kernel_accepts_and_forgets_the_program(objects: Path, algorithm: str) -> None:
-    bpftool = shutil.which("bpftool", path=f"{os.environ['PATH']}:/usr/sbin")
+    bpftool = _bpftool()
     if os.geteuid() != 0 or bpftool is None or not Path("/sys/kernel/btf/vmlinux").exists():
         pytest.skip("root, bpftool and a kernel with BTF are needed")
     if algorithm in AVAILABLE.read_text().split():

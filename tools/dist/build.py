@@ -80,6 +80,8 @@ def main() -> None:
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     bill.write_licences(ROOT, ROOT / "src" / "plait" / "_bin" / "licences.txt")
+    if subprocess.run(["make", "--no-print-directory", "-C", "bpf"], cwd=ROOT, check=False).returncode != 0:
+        sys.exit("compiling the BPF programs failed; install clang and libbpf-dev (`tools/system-packages test`)")
     package(ROOT, out, "wheel", seconds)
     if not arguments.without_kernel:
         try:

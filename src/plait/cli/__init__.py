@@ -12,7 +12,7 @@ from importlib import import_module
 import typer
 
 from plait import limits
-from plait.cli import lines, store
+from plait.cli import bpf, lines, store
 from plait.cli.laboratory import kernel
 from plait.cli.shared import ending
 from plait.cli.shared.verbs import Verbs
@@ -44,6 +44,7 @@ for _group, _modules in _GROUPS.items():
         _register(import_module(f"plait.cli.{_module}").command)
 app.command("measure", hidden=True)(lines.command)  # the former name of `plait lines`
 app.add_typer(kernel.app, name="kernel", rich_help_panel="Kernels")
+app.add_typer(bpf.app, name="bpf", rich_help_panel="Real hosts")
 app.add_typer(store.app, name="store", rich_help_panel="Manage")
 
 

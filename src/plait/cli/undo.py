@@ -24,8 +24,9 @@ def command(
 ) -> int:
     """Restore the settings that plait found on a host before it changed them.
 
-    These are MPTCP endpoints and limits, sysctls, and queueing disciplines. What somebody else has changed since stays
-    as it is, and plait names it. It needs root on the host, or sudo without a password.
+    These are MPTCP endpoints and limits, sysctls, queueing disciplines, and on localhost what `plait bpf` loaded.
+    What somebody else has changed since stays as it is, and plait names it. It needs root on the host, or sudo
+    without a password.
     """
     from plait.engine.remote.lasting import RemoteHost, undo
     from plait.hosts.read import read_hosts
@@ -36,6 +37,21 @@ def command(
         typer.echo(f"{host}: {printable(line)}")
     for line in answer.left:
         typer.echo(f"{host}: left as it is: {printable(line)}")
-    if not answer.changed and not answer.left:
+    unloaded = _unload(preview=printed) if host == "localhost" else []
+    for name in unloaded:
+        typer.echo(f"{host}: the congestion control {name} is not loaded any more")
+    if not answer.changed and not answer.left and not unloaded:
         typer.echo(f"{host}: there is nothing to undo")
     return 0
+
+
+def _unload(*, preview: bool) -> list[str]:
+    """Take away the congestion controls that `plait bpf` loaded, and return their names (MachineError)."""
+    from plait.bpf import programs
+
+    if not set(programs.ALGORITHMS) & set(programs.available()):
+        return []
+    names = list(programs.loaded())
+    for name in () if preview else names:
+        programs.unload(name)
+    return names

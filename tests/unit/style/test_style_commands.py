@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PACKAGE = Path(__file__).parents[3] / "src" / "plait"
-VERBS = "|".join(str(command.name) for command in app.registered_commands) + "|kernel|store|fidelity"
+VERBS = "|".join(str(command.name) for command in app.registered_commands) + "|kernel|store|bpf|fidelity"
 PROGRAMS = "sudo|apt-get|apt|pip|git|mkdir|unzip|sysctl|modprobe|make|gdb|ssh|python3|rm|chmod"
 COMMAND = re.compile(rf"(\bplait ({VERBS})|([`(]|\brun |\n)({PROGRAMS})) ([^`;:,\n]* )?[^`;:,\n ]*\Z")
 NAME = "a; touch PWNED $(id) `id` '\" .plait.zip"

@@ -44,6 +44,7 @@ def command() -> int:
             typer.echo(f"{name:<10} failed: {error}")
             return MachineError.exit_code
     typer.echo(f"{'host':<10} {_host()}")
+    typer.echo(f"{'bpf':<10} {_bpf()}")
     typer.echo(f"{'selftests':<10} {_selftests()}")
     return 0
 
@@ -102,6 +103,17 @@ def _host() -> str:
         return "the engine host can run here"
     lines = [f"\n{'':<10}   {lack}" for lack in lacks]
     return "the engine host cannot run every scenario here:" + "".join(lines)
+
+
+def _bpf() -> str:
+    """Return whether `plait bpf` could load congestion controls into this machine's kernel."""
+    from plait.bpf import programs
+
+    try:
+        programs.object_of(programs.ALGORITHMS[0])
+        return f"coupled congestion controls can be loaded here, by {programs.require_loading()}"
+    except MachineError as error:
+        return f"coupled congestion controls cannot be loaded here: {error}"
 
 
 def _selftests() -> str:

@@ -1,0 +1,242 @@
+"""Loads coupled congestion controls into this machine's kernel, lists them, and takes them away again.
+
+`make bpf` compiles the objects beside plait's own programs, with their SHA-256. `bpftool` loads them (`struct_ops`), so
+this machine needs no compiler. The kernel keeps a loaded object until `unload` or a reboot, and is itself the record
+of what plait loaded: every object registers under a name that starts with `plait_`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from plait.binaries import PROGRAMS
+from plait.cache import cache_root
+from plait.errors import MachineError, RequestError, printable
+
+ALGORITHMS = ("lia", "olia", "balia", "wvegas")
+PINNED = Path("/sys/fs/bpf/plait")
+"""`load` pins the map with the windows of the subflows here, on request."""
+SUMS = "bpf.sha256"
+_SCHEDULERS = ("default", "minrtt", "roundrobin", "redundant", "blest", "ecf", "capped")
+_BTF = Path("/sys/kernel/btf/vmlinux")
+_PROC = Path("/proc/sys/net/ipv4")
+_LIMIT_S = 120
+_JANITOR = """
+read -r _
+for name; do "$0" struct_ops unregister name "plait_$name" >/dev/null 2>&1; done
+"""
+_JANITOR_S = 30
+
+
+def object_of(name: str) -> bytes:
+    """Return the object of an algorithm.
+
+    Raises RequestError: plait has no such algorithm; MachineError: the object is missing or damaged.
+    """
+    _require_name(name)
+    try:
+        content = (PROGRAMS / f"{name}.bpf.o").read_bytes()
+        sums = (PROGRAMS / SUMS).read_text(encoding="ascii").split()
+    except OSError as error:
+        raise MachineError(
+            f"reading the BPF program of {name}: {error.strerror}; install plait's wheel, or run `make bpf`"
+        ) from error
+    digests = dict(zip(sums[1::2], sums[::2], strict=True))
+    if hashlib.sha256(content).hexdigest() != digests.get(f"{name}.bpf.o"):
+        raise MachineError(
+            f"reading the BPF program of {name}: its SHA-256 is not the one in {PROGRAMS / SUMS}; install plait again, "
+            "or run `make bpf`"
+        )
+    return content
+
+
+def find_loader() -> Path:
+    """Return the program `bpftool` (MachineError)."""
+    path = shutil.which("bpftool", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    if path is None:
+        raise MachineError(
+            "bpftool, which loads BPF programs, is missing; install it (`apt-get install bpftool`)"
+        )
+    return Path(path)
+
+
+def require_loading() -> Path:
+    """Return `bpftool`. Raises MachineError with the remedy if this machine or this user cannot load BPF programs."""
+    if os.geteuid() != 0:
+        raise MachineError(
+            "loading BPF programs into this machine's kernel needs root, because they run for every user; use sudo"
+        )
+    if not _BTF.exists():
+        raise MachineError(
+            f"this machine's kernel has no type information ({_BTF}), by which the programs find its fields; boot a "
+            "kernel with CONFIG_DEBUG_INFO_BTF, such as Debian's"
+        )
+    return find_loader()
+
+
+def loadable() -> tuple[str, ...]:
+    """Return the algorithms that plait can load into this machine's kernel; none if something is missing."""
+    try:
+        require_loading()
+        for name in ALGORITHMS:
+            object_of(name)
+    except MachineError:
+        return ()
+    return ALGORITHMS
+
+
+def available() -> tuple[str, ...]:
+    """Return the congestion controls of this machine's kernel (MachineError)."""
+    return tuple(_setting("tcp_available_congestion_control").split())
+
+
+def loaded() -> tuple[str, ...]:
+    """Return the algorithms that plait has loaded and not taken away (MachineError; needs root)."""
+    entries = json.loads(_run(require_loading(), "-j", "struct_ops", "list") or "[]")
+    names = [str(entry.get("name", "")) for entry in entries if isinstance(entry, dict)]
+    return tuple(name for name in ALGORITHMS if f"plait_{name}" in names)
+
+
+def load(name: str, *, pin: bool = False) -> bool:
+    """Load an algorithm; return whether it was absent. `pin`: show its map of windows below `PINNED`.
+
+    Raises RequestError: plait has no such algorithm; MachineError: this machine or its kernel refuses it.
+    """
+    object_of(name)
+    tool = require_loading()
+    if pin and not PINNED.parent.is_mount():
+        raise MachineError(
+            f"pinning: {PINNED.parent} is not mounted; mount it (`mount -t bpf bpf {PINNED.parent}`)"
+        )
+    is_new = name not in loaded()
+    if is_new:
+        if name in available():
+            raise MachineError(
+                f"this machine's kernel has a congestion control {name} of its own; use that one"
+            )
+        _run(tool, "struct_ops", "register", str(PROGRAMS / f"{name}.bpf.o"))
+    if pin and not (PINNED / name).exists():
+        _pin(tool, name)
+    return is_new
+
+
+def unload(name: str) -> None:
+    """Take an algorithm away. Connections that use it keep it until they close.
+
+    Raises RequestError: plait has not loaded it; MachineError: new connections would still need it.
+    """
+    _require_name(name)
+    tool = require_loading()
+    if name not in loaded():
+        raise RequestError(f"plait has loaded no {name}; `plait bpf list` shows what it has loaded")
+    if _setting("tcp_congestion_control") == name:
+        raise MachineError(
+            f"{name} is this machine's default congestion control; choose another one first "
+            "(`sysctl -w net.ipv4.tcp_congestion_control=cubic`)"
+        )
+    (PINNED / name).unlink(missing_ok=True)
+    _run(tool, "struct_ops", "unregister", "name", f"plait_{name}")
+
+
+@contextlib.contextmanager
+def loaded_for_a_trial(names: Iterable[str]) -> Iterator[None]:
+    """Load those algorithms that this machine's kernel lacks, and take these away at the end (MachineError).
+
+    A process of its own takes them away when plait's end of a pipe closes, so `kill -9` leaves none. It also holds the
+    lock that lets one trial at a time load programs.
+    """
+    if not set(names) - set(available()):
+        yield
+        return
+    tool = require_loading()
+    lock = locked()
+    janitor = None
+    try:
+        missing = sorted(set(names) - set(available()))
+        janitor = subprocess.Popen(
+            ["/bin/sh", "-c", _JANITOR, str(tool), *missing],
+            stdin=subprocess.PIPE, pass_fds=(lock,), start_new_session=True,  # Ctrl-C must reach plait only
+        )  # fmt: skip
+        for name in missing:
+            load(name)
+        yield
+    finally:
+        os.close(lock)
+        if janitor is not None:
+            assert janitor.stdin is not None
+            janitor.stdin.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):  # the janitor goes on
+                janitor.wait(_JANITOR_S)
+
+
+def locked() -> int:
+    """Return the descriptor of the lock for trials that load programs, once none holds it (MachineError)."""
+    path = cache_root() / "host-bpf.lock"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise MachineError(
+            f"creating {path}: {error.strerror}; set PLAIT_CACHE to a folder that you can write to"
+        ) from error
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    return descriptor
+
+
+def _require_name(name: str) -> None:
+    if name in ALGORITHMS:
+        return
+    if name in _SCHEDULERS:
+        has = _BTF.exists() and b"bpf_struct_ops_mptcp_sched_ops" in _BTF.read_bytes()
+        reason = (
+            "plait has no BPF program of it"
+            if has
+            else "this machine's kernel takes no schedulers by BPF (it has no struct_ops mptcp_sched_ops)"
+        )
+        raise RequestError(
+            f"{name} is a scheduler of MPTCP, and {reason}; `--engine virtual` runs it in plait's kernel"
+        )
+    raise RequestError(
+        f"plait has no BPF program of a congestion control {name[:40]!r}; it has {', '.join(ALGORITHMS)}"
+    )
+
+
+def _pin(tool: Path, name: str) -> None:
+    programs = json.loads(_run(tool, "-j", "prog", "show", "name", f"{name}_on_ack"))
+    latest = max(programs if isinstance(programs, list) else [programs], key=lambda program: program["id"])
+    PINNED.mkdir(exist_ok=True)
+    for number in latest.get("map_ids", ()):
+        if json.loads(_run(tool, "-j", "map", "show", "id", str(number))).get("name") == "plait_slots":
+            _run(tool, "map", "pin", "id", str(number), str(PINNED / name))
+            return
+    raise MachineError(f"pinning the windows of {name}: the loaded program has no map plait_slots")
+
+
+def _setting(name: str) -> str:
+    try:
+        return (_PROC / name).read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise MachineError(f"reading {_PROC / name}: {error.strerror}") from error
+
+
+def _run(tool: Path, *arguments: str) -> str:
+    command = [str(tool), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise MachineError(f"running {' '.join(command)}: {error}") from error
+    if done.returncode != 0:
+        last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
+        raise MachineError(
+            f"running {' '.join(command)}: {printable(''.join(last)) or f'exit code {done.returncode}'}; "
+            "run it by hand with the option -d to see what the kernel's verifier says"
+        )
+    return done.stdout

@@ -1,0 +1,53 @@
+"""`plait bpf`: loads coupled congestion controls into this machine's kernel, and takes them away."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from plait.cli.shared.verbs import Verbs
+
+app = typer.Typer(
+    cls=Verbs, help="Load coupled congestion controls into this machine's kernel.", no_args_is_help=True
+)
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="lia, olia, balia or wvegas")]
+
+
+@app.command("load")
+def load(
+    name: NameArgument,
+    *,
+    pin: Annotated[
+        bool, typer.Option("--pin", help="Show the windows of its subflows in /sys/fs/bpf/plait/NAME")
+    ] = False,
+) -> None:
+    """Load a congestion control, until `plait bpf unload` or the next boot.
+
+    It needs root, bpftool and a kernel with BTF. Connections use it once you choose it: as the default, for a route
+    (`ip route .. congctl NAME`), or for a socket.
+    """
+    from plait.bpf import programs
+
+    is_new = programs.load(name, pin=pin)
+    typer.echo(f"{name} {'is loaded' if is_new else 'was loaded already'}")
+    typer.echo(f"Use it for new connections: sysctl -w net.ipv4.tcp_congestion_control={name}")
+
+
+@app.command("list")
+def show() -> None:
+    """List the congestion controls that plait has, and whether each is loaded."""
+    from plait.bpf import programs
+
+    loaded = programs.loaded()
+    for name in programs.ALGORITHMS:
+        typer.echo(f"{name:<7} {'loaded' if name in loaded else 'not loaded'}")
+
+
+@app.command("unload")
+def unload(name: NameArgument) -> None:
+    """Take a congestion control away. Open connections keep it until they close."""
+    from plait.bpf import programs
+
+    programs.unload(name)
+    typer.echo(f"{name} is not loaded any more")

@@ -1,0 +1,75 @@
+"""plait loads only intact programs of its own, only as root, and says what to do otherwise."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from plait.bpf import programs
+from plait.errors import MachineError, RequestError
+
+
+@pytest.fixture
+def objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder in place of plait's own programs, with an object of OLIA."""
+    (tmp_path / "olia.bpf.o").write_bytes(b"object")
+    (tmp_path / programs.SUMS).write_text(f"{hashlib.sha256(b'object').hexdigest()}  olia.bpf.o\n")
+    monkeypatch.setattr(programs, "PROGRAMS", tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("objects")
+def test_an_intact_object_is_returned() -> None:
+    assert programs.object_of("olia") == b"object"
+
+
+def test_a_changed_object_is_refused(objects: Path) -> None:
+    (objects / "olia.bpf.o").write_bytes(b"objecT")
+    with pytest.raises(MachineError, match="SHA-256"):
+        programs.object_of("olia")
+
+
+@pytest.mark.usefixtures("objects")
+def test_a_missing_object_names_its_remedy() -> None:
+    with pytest.raises(MachineError, match="make bpf"):
+        programs.object_of("lia")
+
+
+def test_an_unknown_name_lists_the_algorithms() -> None:
+    with pytest.raises(RequestError, match="lia, olia, balia, wvegas"):
+        programs.load("../olia")
+
+
+def test_a_scheduler_is_refused_with_what_runs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "_BTF", tmp_path / "none")
+    with pytest.raises(RequestError, match=r"takes no schedulers by BPF.*--engine virtual"):
+        programs.load("ecf")
+
+
+@pytest.mark.usefixtures("objects")
+def test_a_user_who_is_not_root_gets_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(MachineError, match="needs root"):
+        programs.load("olia")
+    assert programs.loadable() == ()
+
+
+@pytest.mark.usefixtures("objects")
+def test_the_default_of_the_machine_stays_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tcp_congestion_control").write_text("olia\n")
+    monkeypatch.setattr(programs, "_PROC", tmp_path)
+    monkeypatch.setattr(programs, "require_loading", lambda: Path("bpftool"))
+    monkeypatch.setattr(programs, "loaded", lambda: ("olia",))
+    with pytest.raises(MachineError, match="default congestion control"):
+        programs.unload("olia")
+
+
+def test_a_trial_without_programs_needs_no_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tcp_available_congestion_control").write_text("reno cubic\n")
+    monkeypatch.setattr(programs, "_PROC", tmp_path)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with programs.loaded_for_a_trial(["cubic"]):
+        pass

@@ -17,14 +17,14 @@ def with_modules(plan: Plan, additions: Mapping[str, Module]) -> Plan:
     Only these become part of the plan, and so of the trial's identity: an addition does not affect other
     trials.
     """
-    needed = {additions[name].name: additions[name] for name in _algorithms(plan) if name in additions}
+    needed = {additions[name].name: additions[name] for name in algorithms_of(plan) if name in additions}
     if not needed:
         return plan
     machine = plan.machine.model_copy(update={"modules": tuple(needed[name] for name in sorted(needed))})
     return plan.model_copy(update={"machine": machine})
 
 
-def _algorithms(plan: Plan) -> Iterator[str]:
+def algorithms_of(plan: Plan) -> Iterator[str]:
     """Yield every scheduler and congestion control that the plan names."""
     settings = [plan.machine.sysctls, *(space.sysctls for space in plan.network.namespaces)]
     for path, value in (pair for pairs in settings for pair in pairs):

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from plait.binaries import AGENT
+from plait.bpf import programs as bpf
 from plait.engine import inventory
 from plait.engine.engine import Clock, Engine, EngineIdentity, Job
 from plait.engine.host import agent, fidelity, settings
@@ -24,6 +25,7 @@ from plait.engine.support import Feature, Unsupported, lacking
 from plait.engine.virtual.boot_inputs import EMPTY_PLAN
 from plait.errors import MachineError, TrialError, shell_command
 from plait.plan.model.plan import LinksAs, Plan
+from plait.plan.modules import algorithms_of
 
 LACKS: Mapping[Feature, str] = {
     "traces": "has no queue that replays a trace, because that queue is a module of plait's kernel",
@@ -79,7 +81,9 @@ class _HostEngine:
     def inventory(self, tried: Iterable[Setting] = ()) -> Inventory:
         """Return what the kernel has at this moment (see Engine)."""
         self._require(set())
-        return inventory.ask(sorted(set(tried)), self._take_inventory)
+        present = inventory.ask(sorted(set(tried)), self._take_inventory)
+        names = tuple(dict.fromkeys((*present.congestion_controls, *bpf.loadable())))
+        return present.model_copy(update={"congestion_controls": names})
 
     def _take_inventory(self, folder: Path) -> None:
         job = Job(EMPTY_PLAN, {}, folder)
@@ -120,7 +124,7 @@ class _HostEngine:
         """Run one trial between two calibrations (see Engine)."""
         agent.fill(job)
         unmet = settings.differences(job.plan) if self._allow_settings else []
-        with settings.written(unmet):
+        with bpf.loaded_for_a_trial(self._programs(job.plan)), settings.written(unmet):
             burst_before = self._burst(job)
             agent.run(self.program, job, self._limit_s)
             burst_after = self._burst(job)
@@ -131,6 +135,9 @@ class _HostEngine:
             job.note(f"set {difference.name}", difference.needed)
         for reason in fidelity.disturbances(record, burst_before, burst_after, _rate_bps(job.plan)):
             job.exclude(reason)
+
+    def _programs(self, plan: Plan) -> list[str]:
+        return sorted(set(algorithms_of(plan)) & set(bpf.loadable()))
 
     def _burst(self, job: Job) -> fidelity.Burst:
         """Measure TCP over a veth pair, and timers meanwhile (TrialError, Interrupted)."""

@@ -352,6 +352,8 @@ def test_data_that_should_not_be_trusted_are_observed() -> None:
     (caution,) = cautions("case", 2, {timed: [(0, 25_000), (1, 31_000)]})
     assert caution.message == "case: flow f fell back to TCP at 0.025 to 0.031 s in 2 of 2 trials"
     assert caution.figures == {"trials": 2, "first_us": 25_000, "last_us": 31_000}
+    (caution,) = cautions("case", 2, {timed: [(0, 25_000), (0, 26_000), (1, 31_000)]})
+    assert caution.message.endswith("in 2 of 2 trials"), "a trial counts once"
 
 
 def test_fake_data_are_believable() -> None:

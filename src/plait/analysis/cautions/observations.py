@@ -66,17 +66,16 @@ def cautions(
 ) -> list[Caution]:
     """Return one caution for each observation of a case, which people call `case`.
 
-    `occurrences` has the trials that show it: their numbers, and times in us.
+    `occurrences` has the trials that show it: their numbers, and times in us. A trial may show it several times.
     """
-    return [
-        Caution(
-            code=observation.code,
-            message=f"{case}: {observation.text}{_time_text(occasions)} in {len(occasions)} of {trials} trials",
-            remedy=REMEDIES.get(observation.code),
-            figures={"trials": len(occasions), **_times(occasions)},
-        )
-        for observation, occasions in occurrences.items()
-    ]
+    found = []
+    for observation, occasions in occurrences.items():
+        count = len({trial for trial, _ in occasions})
+        message = f"{case}: {observation.text}{_time_text(occasions)} in {count} of {trials} trials"
+        remedy = REMEDIES.get(observation.code)
+        figures = {"trials": count, **_times(occasions)}
+        found.append(Caution(code=observation.code, message=message, remedy=remedy, figures=figures))
+    return found
 
 
 def _times(occasions: Sequence[tuple[int, int | None]]) -> dict[str, float]:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from plait.traffic.kinds import COMPLETED, CONNECTIONS, GREEDY, JOBS, TIMED
 
-Owner = Literal["trial", "FLOW", "PATH", "PROGRAM", "GROUP", "LINK"]
+Owner = Literal["trial", "FLOW", "PATH", "PROGRAM", "GROUP", "LINK", "LAYER"]
 """The owner of a metric. All but those of the trial have the owner's name before a dot: `PATH.path_share`."""
 
 
@@ -40,7 +40,7 @@ class TrialData:
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric of a trial, or of its flows, paths, programs, groups of flows or link directions."""
+    """One metric of a trial, or of its flows, paths, programs, groups of flows, link directions or layers of links."""
 
     name: str
     """Its name without the owner. It ends in the unit; `N` is any number."""
@@ -201,6 +201,26 @@ _METRICS = (
         owners=("GROUP",), drawn=False,
     ),
     Metric(
+        "mean_completion_s", "Mean completion time of its flows", ("transfer",), "groups.group_metrics",
+        owners=("GROUP",), better="less", drawn=False,
+    ),
+    Metric(
+        "completion_p99_s", "99th percentile of completion time", ("transfer",), RANK, owners=("GROUP",),
+        better="less", drawn=False,
+    ),
+    Metric(
+        "slowdown", "Completion time / that of the flow alone", ("transfer",), "ideal.slowdown",
+        owners=("FLOW",), better="less", drawn=False, least=1.0,
+    ),
+    Metric(
+        "slowdown_p50", "Median slowdown", ("transfer",), RANK, owners=("trial", "GROUP"), better="less",
+        heading="slowdown p50", least=1.0,
+    ),
+    Metric(
+        "slowdown_p99", "99th percentile of slowdown", ("transfer",), RANK, owners=("trial", "GROUP"),
+        better="less", heading="slowdown p99", least=1.0,
+    ),
+    Metric(
         "ideal_goodput_bps", "Goodput that the links allow", GREEDY,
         "ideal.ideal_goodput_bps; of several flows joint_ideal.joint_goodput_bps",
     ),
@@ -299,6 +319,14 @@ _METRICS = (
     ),
     Metric(
         "queueing_delay_p99_us", "99th percentile of queueing delay", EVERY, BINNED, better="less", owners=LINK,
+    ),
+    Metric(
+        "link_utilisation", "Utilisation of links", EVERY, "layers.layer_metrics, mean over the links of a layer",
+        owners=("LAYER",), form="percent", drawn=False,
+    ),
+    Metric(
+        "link_utilisation_max", "Utilisation of the busiest link", EVERY, "layers.layer_metrics",
+        owners=("LAYER",), form="percent", drawn=False,
     ),
     Metric("dropped_packets", "Dropped packets", EVERY, "drops of all links", better="less", form="count"),
     Metric(

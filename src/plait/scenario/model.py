@@ -65,7 +65,7 @@ class ScenarioModel(Part):
     tcp: TcpSettings = TcpSettings()
     sysctls: Sysctls = {}
     """Kernel settings of every host: `{net.ipv4.tcp_sack: 0}`."""
-    traffic: Annotated[list[Traffic], Field(max_length=256)] = []
+    traffic: Annotated[list[Traffic], Field(max_length=4096)] = []
     """Flows that plait generates. A scenario needs at least one flow or one program."""
     events: list[EventSpec] = []
     """Changes of the network during the trial: links that go down, are cut, come up, or change."""

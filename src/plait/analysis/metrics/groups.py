@@ -1,35 +1,51 @@
-"""Groups of flows that the scenario names: the mean goodput of the flows of each group."""
+"""Groups of flows that the scenario names: mean goodput, completion times and slowdowns of the flows of each."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from plait.metrics import nearest_rank
 from plait.plan.model.plan import Flow, Plan
+from plait.traffic.transfer import Transfer
 
 MEAN = ".mean_goodput_bps"
 STEADY = ".mean_steady_goodput_bps"
+PERCENTILES = {"p50": 0.5, "p99": 0.99}
 
 
 def group_metrics(plan: Plan, metrics: Mapping[str, float | None]) -> dict[str, float | None]:
-    """Return the mean goodput of the flows of each group, and of their steady goodput where a window is measured.
+    """Return the means and percentiles of each group's flows; None where a flow of the group has no value.
 
-    `metrics` has those of the flows. None where a flow of the group has none.
+    `metrics` has those of the flows. Steady goodput is that of a measured window; completion times and slowdowns are
+    of groups of transfers.
     """
     groups: dict[str, list[Flow]] = {}
     for flow in plan.flows:
         if flow.group is not None:
             groups.setdefault(flow.group, []).append(flow)
-    endings = ((MEAN, "goodput_bps"), (STEADY, "steady_goodput_bps"))[: 1 if plan.measure is None else 2]
-    means: dict[str, float | None] = {}
+    found: dict[str, float | None] = {}
     for group, flows in groups.items():
-        for ending, name in endings:
-            prefixes = [f"{flow.name}." if len(plan.flows) > 1 else "" for flow in flows]
+        prefixes = [f"{flow.name}." if len(plan.flows) > 1 else "" for flow in flows]
+
+        def of_all(name: str, prefixes: list[str] = prefixes) -> list[float] | None:
             values = [metrics.get(f"{prefix}{name}") for prefix in prefixes]
             measured = [value for value in values if value is not None]
-            means[f"{group}{ending}"] = (
-                sum(measured) / len(measured) if len(measured) == len(values) else None
-            )
-    return means
+            return sorted(measured) if len(measured) == len(values) else None
+
+        found[f"{group}{MEAN}"] = _mean(of_all("goodput_bps"))
+        if plan.measure is not None:
+            found[f"{group}{STEADY}"] = _mean(of_all("steady_goodput_bps"))
+        if all(isinstance(flow.application, Transfer) for flow in flows):
+            times, slowdowns = of_all("completion_s"), of_all("slowdown")
+            found[f"{group}.mean_completion_s"] = _mean(times)
+            found[f"{group}.completion_p99_s"] = nearest_rank(times or [], 0.99)
+            for name, share in PERCENTILES.items():
+                found[f"{group}.slowdown_{name}"] = nearest_rank(slowdowns or [], share)
+    return found
+
+
+def _mean(values: list[float] | None) -> float | None:
+    return sum(values) / len(values) if values else None
 
 
 def group_names(metrics: Iterable[str]) -> dict[str, str]:

@@ -27,6 +27,7 @@ from collections.abc import Sequence
 
 from plait.plan.model.plan import Flow, Plan
 from plait.plan.network.framing import full_segment
+from plait.traffic.transfer import Transfer
 
 SCHEDULER, EXTRA = "net/mptcp/scheduler", "net/mptcp_capped/e_permille"
 
@@ -104,3 +105,24 @@ def _extra(plan: Plan, flow: Flow) -> float | None:
     if chosen != "capped" or EXTRA not in settings:
         return None
     return int(settings[EXTRA]) / 1000
+
+
+def slowdown(plan: Plan, flow: Flow, completion_s: float | None) -> float | None:
+    """Return a transfer's completion time over the least one that the links allow it alone; None without such a one.
+
+    The least time is a round trip for the handshake, half a round trip on the first path for the last byte, and the
+    bytes at the ideal goodput. Slow start and what routers take to receive a packet whole are not in it, so the
+    slowdown is above 1 in an idle network, too. Transfers that wait by themselves have none.
+    """
+    job = flow.application
+    goodput_bps = ideal_goodput_bps(plan, flow)
+    if (
+        completion_s is None
+        or not isinstance(job, Transfer)
+        or job.first
+        or not goodput_bps
+        or not flow.paths
+    ):
+        return None
+    round_trips = 1.5 if flow.connection is None else 0.5
+    return completion_s / (round_trips * flow.paths[0].base_rtt_us / 1e6 + job.bytes * 8 / goodput_bps)

@@ -12,9 +12,15 @@ import polars as pl
 
 from plait.analysis.by_flow import DividedTables, SenderSubflow, columns_of, sender_subflows
 from plait.analysis.gaps import part
-from plait.analysis.metrics.groups import group_metrics
-from plait.analysis.metrics.ideal import capped_goodput_bps, ideal_goodput_bps, single_path_goodputs_bps
+from plait.analysis.metrics.groups import PERCENTILES, group_metrics
+from plait.analysis.metrics.ideal import (
+    capped_goodput_bps,
+    ideal_goodput_bps,
+    single_path_goodputs_bps,
+    slowdown,
+)
 from plait.analysis.metrics.joint_ideal import joint_goodput_bps
+from plait.analysis.metrics.layers import layer_metrics
 from plait.analysis.metrics.messages import message_metrics
 from plait.analysis.metrics.path_shares import share_metrics
 from plait.analysis.metrics.programs import flow_prefix, is_control, program_metrics
@@ -22,10 +28,11 @@ from plait.analysis.metrics.users import foreground, goodput_bps, users
 from plait.analysis.metrics.windows import second_subflow_s, steady_goodput_bps
 from plait.analysis.queueing import queue_metrics
 from plait.analysis.translation import path_name
-from plait.metrics import CATALOGUE, TrialData
+from plait.metrics import CATALOGUE, TrialData, nearest_rank
 from plait.plan.model.plan import Flow, Plan
 from plait.traffic.kinds import COMPLETED, GREEDY
 from plait.traffic.program import Connection
+from plait.traffic.transfer import Transfer
 
 Metrics = dict[str, float | None]
 
@@ -44,6 +51,7 @@ def trial_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
         "queues": lambda: queue_metrics(plan, tables),
         "steady goodput and second subflows": lambda: _windows(plan, tables, flows),
         "messages": lambda: message_metrics(plan, tables),
+        "layers": lambda: layer_metrics(plan, tables, flows),
         "the catalogue": lambda: computed_metrics(plan, tables, flows),
         "programs": lambda: program_metrics(plan, tables),
         "single flows": lambda: _flow_metrics(plan, flows),
@@ -106,7 +114,13 @@ def _flow_metrics(plan: Plan, flows: Mapping[int, Mapping[str, object]]) -> Metr
     if len(plan.flows) > 1:
         for flow in _planned(plan):
             metrics[f"{flow.name}.goodput_bps"] = flow_goodput_bps(flows.get(flow.id))
-            metrics[f"{flow.name}.completion_s"] = _duration_s(flow, flows.get(flow.id))
+            metrics[f"{flow.name}.completion_s"] = taken = _duration_s(flow, flows.get(flow.id))
+            if isinstance(flow.application, Transfer):
+                metrics[f"{flow.name}.slowdown"] = slowdown(plan, flow, taken)
+    slowdowns = [metrics.get(f"{flow.name}.slowdown") for flow in foreground(plan)]
+    if slowdowns and None not in slowdowns:
+        ordered = sorted(value for value in slowdowns if value is not None)
+        metrics |= {f"slowdown_{name}": nearest_rank(ordered, share) for name, share in PERCENTILES.items()}
     return metrics
 
 

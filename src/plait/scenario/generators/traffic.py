@@ -10,32 +10,19 @@ ENTRY is an entry of the traffic without its ends: `{bulk: {duration: 10s}}`. Th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
-from plait.parts import Part, Whole, listed
-from plait.scenario.wording import nearest
-
-MAX_FLOWS = 1024
-_NAME_MAX = 56
+from plait.scenario.generators.data_centre import AllToAll, Arrivals, Hotspot, Incast
+from plait.scenario.generators.patterns import FlowGenerator, Names, Seed, chosen
 
 
-Names = Annotated[
-    list[str], BeforeValidator(listed, json_schema_input_type=str | list[str]), Field(min_length=1)
-]
-"""Names of hosts, or patterns of names such as `sender*`."""
-
-
-class Permutation(Part):
+class Permutation(FlowGenerator):
     """Each host sends to exactly one other and receives from exactly one other, none to itself."""
 
-    seed: Annotated[Whole, Field(ge=0, lt=2**53)] = 1
-    """Seed of the permutation; it is independent of the study's seed, so all trials of a case have the same."""
+    seed: Seed = 1
     hosts: Names = ["*"]
-    each: dict[str, Any]
-    """Entry of the traffic without `from` and `to`: `{bulk: {duration: 10s}}`."""
 
     def ends(self, hosts: Sequence[str]) -> list[tuple[str, str]]:
         """Return (from, to) of every flow. Raises ValueError with the problem and the remedy."""
@@ -47,15 +34,13 @@ class Permutation(Part):
         return list(zip(named, derangement(named, self.seed), strict=True))
 
 
-class Pairs(Part):
+class Pairs(FlowGenerator):
     """Pairs of a host of one side and a host of the other, in the order of the file; a single host pairs with all."""
 
     from_: Names = Field(alias="from")
     """Sending hosts."""
     to: Names
     """Receiving hosts."""
-    each: dict[str, Any]
-    """Entry of the traffic without `from` and `to`: `{bulk: {duration: 10s}}`."""
 
     def ends(self, hosts: Sequence[str]) -> list[tuple[str, str]]:
         """Return (from, to) of every flow. Raises ValueError with the problem and the remedy."""
@@ -72,21 +57,14 @@ class Pairs(Part):
         return list(zip(senders, receivers, strict=True))
 
 
-KINDS: dict[str, type[Permutation | Pairs]] = {"permutation": Permutation, "pairs": Pairs}
-
-
-def chosen(patterns: Sequence[str], hosts: Sequence[str], kind: str = "host") -> list[str]:
-    """Return the matching names, each once, in the order of patterns and then of `hosts`.
-
-    Raises ValueError for a pattern without a match.
-    """
-    names: dict[str, None] = {}
-    for pattern in patterns:
-        fitting = [host for host in hosts if fnmatchcase(host, pattern)]
-        if not fitting:
-            raise ValueError(f"no {kind} matches '{pattern[:40]}'; {nearest(pattern, hosts)}".rstrip("; "))
-        names |= dict.fromkeys(fitting)
-    return list(names)
+KINDS: dict[str, type[FlowGenerator]] = {
+    "permutation": Permutation,
+    "pairs": Pairs,
+    "all-to-all": AllToAll,
+    "incast": Incast,
+    "hotspot": Hotspot,
+    "arrivals": Arrivals,
+}
 
 
 def derangement(names: Sequence[str], seed: int) -> list[str]:
@@ -111,28 +89,6 @@ def _number(seed: int, round_: int, step: int) -> int:
     from hashlib import sha256
 
     return int.from_bytes(sha256(f"permutation {seed} {round_} {step}".encode()).digest()[:8], "big")
-
-
-def flows(kind: str, part: Permutation | Pairs, hosts: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the traffic entries that the generator `kind` makes: one flow for each pair of hosts.
-
-    Raises ValueError with the problem and the remedy.
-    """
-    if len(part.each) != 1 or not isinstance(next(iter(part.each.values())), dict):
-        raise ValueError(
-            f"each must be one entry of the traffic without its ends, not {str(part.each)[:60]}; "
-            "write for example each: {bulk: {duration: 10s}}"
-        )
-    ((entry, options),) = part.each.items()
-    ends = part.ends(hosts)
-    if len(ends) > MAX_FLOWS:
-        raise ValueError(
-            f"this {kind} has {len(ends)} flows, and at most {MAX_FLOWS} are possible; name fewer hosts"
-        )
-    ends_given = [name for name in ("from", "to") if name in options]
-    if ends_given:
-        raise ValueError(f"the {kind} sets '{ends_given[0]}' itself; remove it from each")
-    return [{entry: {"name": f"{a}-{b}"[:_NAME_MAX], **options, "from": a, "to": b}} for a, b in ends]
 
 
 MAX_PROGRAMS = 256

@@ -243,7 +243,7 @@ def _traffic(entries: list[Any], hosts: list[str], origins: list[Where]) -> list
             continue
         try:
             part = traffic.KINDS[kind].model_validate(entry[kind])
-            made = traffic.flows(kind, part, hosts) if hosts else [_HARMLESS]
+            made = part.entries(kind, hosts) if hosts else [_HARMLESS]
         except ValidationError as error:
             mistakes += [
                 ((*here, *where), message) for where, message in mistakes_in(error, traffic.KINDS[kind])

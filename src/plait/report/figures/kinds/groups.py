@@ -1,5 +1,6 @@
-"""The figure of groups of flows: what each flow of a group gets in each case, beside what others have published.
+"""Figures of groups in each case: goodput and slowdown by group of flows, utilisation by layer of links.
 
+Goodput is what each flow of a group gets, beside what others have published.
 A figure is a Vega-Lite specification (a JSON value) whose colours are tokens, see `plait.report.render.theme`.
 """
 
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from plait.analysis.labels.cases import short_labels
+from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.metrics.groups import group_names
 from plait.analysis.model import CaseSummary
 from plait.analysis.published import Published
@@ -22,48 +24,70 @@ from plait.report.render.theme import path_token
 
 Values = list[dict[str, Any]]
 
-FIGURE = "goodput-by-group"
+NAMES = {
+    "goodput_bps": "goodput-by-group",
+    "slowdown_p99": "slowdown-by-group",
+    "link_utilisation": "utilisation-by-layer",
+}
+"""The name of the figure of each metric of groups or layers."""
 APART = 0.36
 """Distance of the first and the last group from the middle of their row, in rows."""
 
 
 def _selected(content: Content) -> list[FigureRequest]:
-    """Return the one figure of all groups."""
-    return [FigureRequest(FIGURE, "groups", "goodput_bps")] if groups_of(content.cases) else []
+    """Return the figure of each metric that groups of flows, or layers of links, have."""
+    return [
+        FigureRequest(name, "groups", metric)
+        for metric, name in NAMES.items()
+        if groups_of(content.cases, metric)
+    ]
 
 
-def _panels(_: FigureRequest, content: Content) -> list[Spec]:
+def _panels(request: FigureRequest, content: Content) -> list[Spec]:
     """Return one panel, or one for every `MOST_CASES` cases."""
     panels = []
     for start in range(0, len(content.rows), MOST_CASES):
         rows = content.rows[start : start + MOST_CASES]
-        spec = group_spec(rows, content.cases[start : start + MOST_CASES], content.published)
+        spec = group_spec(rows, content.cases[start : start + MOST_CASES], content.published, request.metric)
         title = f"Cases {start + 1} to {start + len(rows)}"
         if spec is not None:
             panels.append({**spec, "title": title} if len(rows) < len(content.rows) else spec)
     return panels
 
 
-def _table(_: FigureRequest, content: Content) -> TableRows:
+def _table(request: FigureRequest, content: Content) -> TableRows:
     """Return every trial's value of each group, their mean with the 95 % interval, and what was published."""
     settings = list(dict.fromkeys(name for case in content.cases for name in case.settings))
-    head = ["case", *settings, "group", "what", "trial", "seed", "goodput_bps", "ci95_low", "ci95_high"]
+    head = ["case", *settings, "group", "what", "trial", "seed", request.metric, "ci95_low", "ci95_high"]
     settings_of = {case.name: [case.settings.get(name, "") for name in settings] for case in content.cases}
     rows: TableRows = [head]
     for mark in observations(
-        content.rows, content.cases, content.published, lambda case, metric: case.measured(metric)
+        content.rows,
+        content.cases,
+        content.published,
+        request.metric,
+        lambda case, metric: case.measured(metric),
     ):
-        value = [number(mark.get(name)) for name in ("goodput_bps", "low", "high")]
+        value = [number(mark.get(name)) for name in ("value", "low", "high")]
         trial = [mark.get(name, "") for name in ("trial", "seed")]
         rows.append([mark["case"], *settings_of[mark["case"]], mark["group"], mark["what"], *trial, *value])
     return rows
 
 
-def _caption(_: FigureRequest, content: Content) -> str:
+def _caption(request: FigureRequest, content: Content) -> str:
     """Return what the marks mean."""
-    source = content.published.source
+    source = content.published.source if request.metric == "goodput_bps" else ""
     diamonds = f"; diamonds are the published figures ({source})" if source else ""
-    return f"{what_dots_are(content.rows)}, the vertical mark the mean over the flows of a group{diamonds}."
+    return f"{what_dots_are(content.rows)}, the vertical mark {_MARKS[request.metric]}{diamonds}."
+
+
+_MARKS = {
+    "goodput_bps": "the mean over the flows of a group",
+    "slowdown_p99": "the mean of the slowdown that one transfer in a hundred of a group exceeds",
+    "link_utilisation": "the mean over the links of a layer",
+}
+_AXES = {"goodput_bps": "Goodput of each flow", "slowdown_p99": "99th percentile of slowdown"}
+_TOOLTIPS = {"goodput_bps": "goodput of each flow"}
 
 
 GROUPS = FigureKind("groups", _panels, _table, _caption, selected=_selected)
@@ -71,23 +95,26 @@ GROUPS = FigureKind("groups", _panels, _table, _caption, selected=_selected)
 
 
 def group_spec(
-    rows: Sequence[CaseRows], summaries: Sequence[CaseSummary], published: Published
+    rows: Sequence[CaseRows],
+    summaries: Sequence[CaseSummary],
+    published: Published,
+    metric: str = "goodput_bps",
 ) -> Spec | None:
-    """Return the figure; None when no flow has a group, or nothing was measured."""
-    groups = groups_of(summaries)
-    marks = list(observations(rows, summaries, published, with_dots))
-    values = [mark["goodput_bps"] for mark in marks]
+    """Return the figure of a metric of `NAMES`; None without groups or layers, and when nothing was measured."""
+    groups = groups_of(summaries, metric)
+    marks = list(observations(rows, summaries, published, metric, with_dots))
+    values = [mark["value"] for mark in marks]
     if not groups or not values:
         return None
-    divisor, unit = scale_of("goodput_bps", max(values))
-    ends = [end for metric in groups.values() for end in interval_ends(summaries, metric)]
+    divisor, unit = scale_of(metric, max(values))
+    ends = [end for name in groups.values() for end in interval_ends(summaries, name)]
     largest = max([*values, *ends]) / divisor
     names = short_labels(summaries)
     order = [names[case.name] for case in summaries]
     domain = list(groups)
     for mark in marks:
-        mark["x"] = mark["goodput_bps"] / divisor
-        mark["shown"] = show("goodput_bps", mark["goodput_bps"])
+        mark["x"] = mark["value"] / divisor
+        mark["shown"] = show(metric, mark["value"])
         for end in ("low", "high"):
             if end in mark:
                 mark[end] = mark[end] / divisor
@@ -107,7 +134,9 @@ def group_spec(
                 **field("x"),
                 "type": "quantitative",
                 "scale": {"domain": [0, largest * 1.04], "nice": False},
-                "axis": number_axis(f"Goodput of each flow, {unit}", grid=True),
+                "axis": number_axis(
+                    ", ".join(filter(None, (_AXES.get(metric, title_of(metric)), unit))), grid=True
+                ),
             },
             "color": {
                 **field("group"),
@@ -116,44 +145,49 @@ def group_spec(
                 "legend": legend,
             },
         },
-        "layer": _layers(parts, published.source),
+        "layer": _layers(parts, published.source, _TOOLTIPS.get(metric, title_of(metric).lower())),
     }
 
 
-def groups_of(summaries: Sequence[CaseSummary]) -> dict[str, str]:
-    """Return the metric of each group, by its name."""
-    return group_names(name for case in summaries for name in case.metrics)
+def groups_of(summaries: Sequence[CaseSummary], metric: str = "goodput_bps") -> dict[str, str]:
+    """Return the metric of each group or layer, by its name."""
+    names = dict.fromkeys(name for case in summaries for name in case.metrics)
+    if metric == "goodput_bps":
+        return group_names(names)
+    return {name.removesuffix(f".{metric}"): name for name in names if name.endswith(f".{metric}")}
 
 
 def observations(
     rows: Sequence[CaseRows],
     summaries: Sequence[CaseSummary],
     published: Published,
+    metric: str,
     trials_of: Callable[[CaseRows, str], Sequence[tuple[TrialRow, float]]],
 ) -> Iterator[dict[str, Any]]:
-    """Yield, in bit/s, trials' values of each group, their mean with its interval, and what was published.
+    """Yield, in base units, trials' values of each group, their mean with its interval, and what was published.
 
     `trials_of` returns the trials of a case that count for a metric.
     """
-    groups = groups_of(summaries)
+    groups = groups_of(summaries, metric)
     names = short_labels(summaries)
     for case, summary in zip(rows, summaries, strict=True):
-        for place_number, (group, metric) in enumerate(groups.items()):
+        for place_number, (group, name) in enumerate(groups.items()):
             place = APART * (2 * place_number / (len(groups) - 1) - 1) if len(groups) > 1 else 0.0
             base = {"case": case.name, "label": names[case.name], "group": group, "place": place}
-            for row, value in trials_of(case, metric):
+            for row, value in trials_of(case, name):
                 trial = {"what": "trial", "trial": row.index, "seed": row.seed}
-                yield {**base, **trial, "goodput_bps": value}
-            stats = summary.metrics.get(metric)
+                yield {**base, **trial, "value": value}
+            stats = summary.metrics.get(name)
             if stats is not None and stats.mean is not None:
                 low, high = stats.ci95 or (stats.mean, stats.mean)
-                yield {**base, "what": "mean", "goodput_bps": stats.mean, "low": low, "high": high}
-            if (goodput := published.goodput_bps(case.settings, group)) is not None:
-                yield {**base, "what": "published", "goodput_bps": goodput}
+                yield {**base, "what": "mean", "value": stats.mean, "low": low, "high": high}
+            goodput = published.goodput_bps(case.settings, group) if metric == "goodput_bps" else None
+            if goodput is not None:
+                yield {**base, "what": "published", "value": goodput}
 
 
-def _layers(parts: dict[str, Values], source: str) -> list[Spec]:
-    tooltip = [field("label", "case"), field("group", "group"), field("shown", "goodput of each flow")]
+def _layers(parts: dict[str, Values], source: str, words: str) -> list[Spec]:
+    tooltip = [field("label", "case"), field("group", "group"), field("shown", words)]
     dots = {"type": "circle", "size": 26, "opacity": 0.45}
     bars = {"type": "rule", "strokeWidth": 3, "clip": True}
     layers = [

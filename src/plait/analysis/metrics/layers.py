@@ -1,0 +1,92 @@
+"""How busy the links of each layer are: from hosts to their switches, from these to the next ones, and back."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+
+import numpy as np
+import polars as pl
+
+from plait.analysis.metrics.users import foreground
+from plait.plan.model.plan import Plan
+
+
+def layers(plan: Plan) -> dict[str, list[tuple[str, int]]]:
+    """Return (name, rate in bit/s) of the link directions of each layer of a network that spreads flows (ECMP).
+
+    A node's depth is its distance from the nearest host. Layer n has the links whose deeper end has the depth n: up
+    towards that end (`layer1-up`), down from it (`layer1-down`), and across between equal depths. A layer with an
+    unlimited link is left out. A network whose routers have no choice has no layers.
+    """
+    if not any(path.spread for flow in plan.flows for path in flow.paths):
+        return {}
+    depth = _depths(plan)
+    found: dict[str, list[tuple[str, int | None]]] = {}
+    for direction in (direction for link in plan.links for direction in link.directions):
+        if direction.source not in depth:
+            continue  # no host can reach it
+        rise = depth[direction.target] - depth[direction.source]
+        layer = max(depth[direction.source], depth[direction.target])
+        name = f"layer{layer}-{'up' if rise > 0 else 'down' if rise < 0 else 'across'}"
+        found.setdefault(name, []).append((direction.name, direction.rate_bps))
+    limited = {
+        name: [(link, rate) for link, rate in members if rate is not None] for name, members in found.items()
+    }
+    return {name: limited[name] for name in sorted(found) if len(limited[name]) == len(found[name])}
+
+
+def _depths(plan: Plan) -> dict[str, int]:
+    """Return the number of links from each node to the nearest host; without nodes that no host can reach."""
+    neighbours: dict[str, set[str]] = {}
+    for link in plan.links:
+        a, b = link.directions[0].source, link.directions[0].target
+        neighbours.setdefault(a, set()).add(b)
+        neighbours.setdefault(b, set()).add(a)
+    depth = {space.name: 0 for space in plan.network.namespaces if space.role == "host"}
+    queue = deque(depth)
+    while queue:
+        node = queue.popleft()
+        for neighbour in neighbours.get(node, ()):
+            if neighbour not in depth:
+                depth[neighbour] = depth[node] + 1
+                queue.append(neighbour)
+    return depth
+
+
+def layer_metrics(
+    plan: Plan, tables: Mapping[str, pl.DataFrame], flows: Mapping[int, Mapping[str, object]]
+) -> dict[str, float | None]:
+    """Return mean and largest utilisation of the links of each layer.
+
+    A link's utilisation is the bits that it sent over rate and time, from the last sample before the first foreground
+    flow starts to the first one after the last such flow ends. None if a flow has no end, or a link no samples.
+    """
+    members = layers(plan)
+    rows = [flows.get(flow.id, {}) for flow in foreground(plan)]
+    starts = [row.get("start_us") for row in rows]
+    ends = [row.get("end_us") for row in rows]
+    times = [time for time in (*starts, *ends) if isinstance(time, int)]
+    span = (min(times), max(times)) if rows and len(times) == 2 * len(rows) else None
+    metrics: dict[str, float | None] = {}
+    samples = dict(tables["links"].partition_by("link", as_dict=True).items()) if members else {}
+    for name, links in members.items():
+        shares = [_utilisation(samples.get((link,)), rate, span) for link, rate in links]
+        known = [share for share in shares if share is not None]
+        whole = bool(known) and len(known) == len(shares)
+        metrics[f"{name}.link_utilisation"] = sum(known) / len(known) if whole else None
+        metrics[f"{name}.link_utilisation_max"] = max(known) if whole else None
+    return metrics
+
+
+def _utilisation(rows: pl.DataFrame | None, rate_bps: int, span: tuple[int, int] | None) -> float | None:
+    """Return the share of its capacity that a link used between the samples that enclose a span of time."""
+    if rows is None or span is None:
+        return None
+    known = rows.select("t_us", "sent_bytes").drop_nulls().sort("t_us")
+    times, sent = known["t_us"].to_numpy(), known["sent_bytes"].to_numpy()
+    first = max(int(np.searchsorted(times, span[0], "right")) - 1, 0)
+    last = min(int(np.searchsorted(times, span[1])), len(times) - 1)
+    if last <= first:
+        return None
+    return float((sent[last] - sent[first]) * 8e6 / (rate_bps * (times[last] - times[first])))

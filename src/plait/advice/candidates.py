@@ -13,6 +13,8 @@ from plait.advice.changes import (
     buffers,
     congestion_control,
     endpoint,
+    first_line,
+    limits,
     shaper,
     transport,
     unsent,
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
     from plait.advice.situation import Situation
 
 CHANGES = tuple(
-    kind.CHANGE for kind in (congestion_control, buffers, unsent, backup, endpoint, transport, shaper)
+    kind.CHANGE
+    for kind in (congestion_control, buffers, unsent, backup, endpoint, limits, first_line, transport, shaper)
 )
 
 

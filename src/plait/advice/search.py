@@ -240,7 +240,7 @@ def round_text(
     for link, conditions in (shift or {}).items():
         raw["network"]["links"][link] = conditions
     raw["traffic"] = goal.traffic(situation.client, situation.server)
-    raw["vary"] = {"change": {candidate.name: dict(candidate.settings) for candidate in field}}
+    raw["vary"] = {"change": {candidate.name: candidate.fields(raw["traffic"]) for candidate in field}}
     if any(path.startswith("network.") for candidate in field for path in candidate.settings):
         # the changes are compared with each other, although they are of the network
         raw["across"] = ["change"]

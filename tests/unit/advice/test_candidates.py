@@ -51,7 +51,7 @@ def test_the_host_that_connects_is_the_client_and_its_links_are_the_lines() -> N
 
 def test_only_what_would_change_something_is_a_candidate() -> None:
     assert set(named()) == {
-        *("now", "bbr", "reno", "buffers", "notsent-lowat", "lte-backup", "tcp", "shape-cable"),
+        *("now", "bbr", "reno", "buffers", "notsent-lowat", "lte-backup", "first-lte", "tcp", "shape-cable"),
     }
     backup = named(LINES.replace("flags: [subflow]", "flags: [subflow, backup]"))
     assert "use-lte" in backup
@@ -130,7 +130,7 @@ def test_every_candidate_can_be_planned_for_every_goal(goal: Goal) -> None:
         raw = {
             **result.raw,
             "traffic": goal.traffic(result.client, result.server),
-            "vary": {"change": {"now": {}, candidate.name: dict(candidate.settings)}},
+            "vary": {"change": {"now": {}, candidate.name: candidate.fields(goal.traffic("home", "vps"))}},
         }
         assert len(expand(parse(json.dumps(raw), "advice", ()))) == 2
 
@@ -228,6 +228,45 @@ def test_no_delay_is_below_that_of_the_shortest_line() -> None:
         "rate: 20mbit, delay: 25ms", "rate: 20mbit, delay: 25ms, jitter: {deviation: 2ms}"
     )
     assert situation(varying).least_delay_s(1) == 0.0
+
+
+def test_connections_that_begin_on_another_line_use_the_first_one_too() -> None:
+    first = named()["first-lte"]
+    assert first.fields([{"bulk": {}}, {"stream": {}}]) == {
+        "mptcp.endpoints.home": [{"link": "home-vps", "flags": ["subflow"]}],
+        "mptcp.endpoints.vps": [
+            {"link": "home-vps#2", "flags": ["signal"]},
+            {"link": "home-vps", "flags": ["signal"]},
+        ],
+        "traffic.0.bulk.via": "home-vps#2",
+        "traffic.1.stream.via": "home-vps#2",
+    }
+    route, endpoint = first.commands
+    assert "prepend default $(ip -4 route show default dev wwan0" in route.command
+    assert route.lasting is None
+    assert "dev eth0 id 218 subflow" in endpoint.command
+    both = together(first, named()["bbr"])
+    assert both is not None
+    assert both.first == "home-vps#2"
+    assert together(first, named()["lte-backup"]) is None
+
+
+def test_limits_are_a_change_only_where_they_hold_an_endpoint_back() -> None:
+    assert "limits" not in named()
+    tight = named(LINES.replace("home: {subflows: 2", "home: {subflows: 0"))["limits"]
+    assert tight.settings["mptcp.limits.home"] == {"subflows": 1, "add_addr_accepted": 1}
+    (command,) = tight.commands
+    assert (command.command, command.undo) == (
+        "ip mptcp limits set subflows 1", "ip mptcp limits set subflows 0"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cause", "name"), [("receive-memory", "buffers"), ("initial-path-poor", "first-lte")]
+)
+def test_a_cause_that_a_change_may_help_against_has_one(cause: str, name: str) -> None:
+    """Explain ended without a line for these two."""
+    assert name in {candidate.name for candidate in against_cause(situation(), cause)}
 
 
 def test_every_cause_that_a_change_may_help_against_is_one_of_explain() -> None:

@@ -34,5 +34,8 @@ def _buffers(situation: Situation) -> Iterator[Candidate]:
 
 
 CHANGE = ChangeKind(
-    "buffers", "a stock kernel", frozenset({"receive-window", "send-buffer", "head-of-line"}), _buffers
+    "buffers",
+    "a stock kernel",
+    frozenset({"receive-window", "receive-memory", "send-buffer", "head-of-line"}),
+    _buffers,
 )

@@ -51,6 +51,19 @@ def endpoints(situation: Situation, changed: Mapping[str, tuple[str, ...]]) -> d
     }
 
 
+def announced(situation: Situation, line: AccessLine) -> dict[str, Any]:
+    """Return the settings by which the server announces its address on a line, if the line ends at it.
+
+    That address stands for the only one of a real server, which needs no change.
+    """
+    server = situation.server
+    present = situation.raw.get("mptcp", {}).get("endpoints", {}).get(server)
+    is_direct = line.link.startswith(f"{server}-") or line.link.split("#")[0].endswith(f"-{server}")
+    if not is_direct or present is None or line.link in {item.get("link") for item in present}:
+        return {}
+    return {f"mptcp.endpoints.{server}": [*present, {"link": line.link, "flags": ["signal"]}]}
+
+
 def address_words(situation: Situation, line: AccessLine) -> str:
     """Return the words of a shell for the first global address of a line's interface, of the scenario's family."""
     families = situation.raw["network"].get("addresses")

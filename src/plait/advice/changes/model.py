@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,13 @@ class Candidate:
     commands: tuple[HostCommand, ...] = ()
     parts: tuple[str, ...] = ()
     """The names of the changes that it has together; empty for one change."""
+    first: str | None = None
+    """The link over which connections begin; None: the first line."""
+
+    def fields(self, traffic: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return the fields of the scenario that it sets, by path, if the scenario has this traffic."""
+        begin = [f"traffic.{number}.{kind}.via" for number, item in enumerate(traffic) for kind in item]
+        return {**self.settings, **(dict.fromkeys(begin, self.first) if self.first else {})}
 
 
 NOW = Candidate("now", "the settings as they are")
@@ -62,7 +69,7 @@ def together(first: Candidate, second: Candidate) -> Candidate | None:
             merged[path] = {**merged[path], **value}
         else:
             return None
-    if first is NOW or second is NOW or "transport" in merged:
+    if first is NOW or second is NOW or "transport" in merged or (first.first and second.first):
         return None
     return Candidate(
         f"{first.name}+{second.name}",
@@ -70,4 +77,5 @@ def together(first: Candidate, second: Candidate) -> Candidate | None:
         merged,
         (*first.commands, *second.commands),
         (*(first.parts or (first.name,)), *(second.parts or (second.name,))),
+        first.first or second.first,
     )

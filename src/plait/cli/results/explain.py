@@ -105,8 +105,9 @@ def _advised(scenario: Scenario, cause: str) -> list[tuple[str, Fields]]:
         changes = against_cause(Situation.of(scenario), cause)
     except RequestError:
         return []
+    traffic = scenario.model_dump(mode="json", by_alias=True, exclude_unset=True)["traffic"]
     return [
-        (change.words, tuple(change.settings.items()))
+        (change.words, tuple(change.fields(traffic).items()))
         for change in changes
         if scenario.transport != "tcp"
         or not any(path.startswith(("mptcp", "transport")) for path in change.settings)

@@ -2,9 +2,9 @@
 
     unshare -Urnm python lasting_histories.py COUNT
 
-A history has endpoints, limits, sysctls and a qdisc of the host, two sets of changes, of which the agent makes one or
-both, its death at a system call in either of them or in the undo, and what a user changes afterwards. The program
-prints a line of JSON with what the histories did.
+A history has endpoints, limits, sysctls and a qdisc of the host, a shaper of what arrives where the kernel has `ifb`
+and `matchall`, two sets of changes, of which the agent makes one or both, its death at a system call in either of them
+or in the undo, and what a user changes afterwards. The program prints a line of JSON with what the histories did.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import tempfile
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,15 @@ QDISCS = [
     ["pfifo", "limit", "60"],
     ["tbf", "rate", "9Mbit", "burst", "9k", "limit", "90k"],
 ]
+SHAPERS = [
+    {
+        "device": "l2",
+        "through": "plait-ifb2",
+        "kind": "tbf",
+        "options": ["rate", rate, "burst", "9k", "limit", "90k"],
+    }
+    for rate in ("9Mbit", "7Mbit")
+]
 DEATHS = ("nobody", "first", "second", "undo")
 COUNTS: Counter[str] = Counter()
 
@@ -62,6 +72,19 @@ class History:
     """Sysctls that a user sets after the changes."""
 
 
+@cache
+def can_shape() -> bool:
+    """Return whether this kernel shapes what an interface receives: `ifb` and the classifier `matchall`."""
+    filters = "tc qdisc add dev lo ingress && tc filter add dev lo parent ffff: matchall action pass"
+    attempts = ("ip link add plait-ifb9 type ifb", filters)
+    worked = [
+        subprocess.run(["sh", "-c", words], capture_output=True, check=False).returncode for words in attempts
+    ]
+    for undo in ("tc qdisc delete dev lo ingress", "ip link delete plait-ifb9"):
+        subprocess.run(["sh", "-c", undo], capture_output=True, check=False)
+    return worked == [0, 0]
+
+
 def changes() -> st.SearchStrategy[dict[str, Any]]:
     sysctls = st.fixed_dictionaries({}, optional={name: st.sampled_from(v) for name, v in VALUES.items()})
     limit = st.one_of(st.none(), st.integers(0, 8))
@@ -76,6 +99,7 @@ def changes() -> st.SearchStrategy[dict[str, Any]]:
             "add_addr_accepted": limit,
             "endpoints": st.lists(endpoint, max_size=3, unique_by=lambda wanted: wanted["address"]),
             "qdiscs": st.lists(qdisc, max_size=1),
+            "ingress": st.lists(st.sampled_from(SHAPERS), max_size=1) if can_shape() else st.just([]),
         }
     )
 
@@ -114,8 +138,12 @@ def set_up(history: History) -> None:
 
 
 def snapshot() -> dict[str, Any]:
-    """Return endpoints, limits, sysctls of MPTCP and TCP, and the queueing disciplines."""
-    return {**snapshot_of_mptcp(), "qdiscs": run("tc", "qdisc", "show")}
+    """Return endpoints, limits, sysctls of MPTCP and TCP, queueing disciplines, filters and interfaces."""
+    filters = run("tc", "filter", "show", "dev", "l2", "ingress")
+    return {
+        **snapshot_of_mptcp(),
+        "qdiscs": run("tc", "qdisc", "show") + filters + run("ip", "-brief", "link"),
+    }
 
 
 def agent(verb: str, folder: Path, call: int | None) -> str | None:
@@ -146,6 +174,7 @@ def check(history: History) -> None:
         for order, wanted in zip(DEATHS[1:], history.changes, strict=False):
             (folder / "wanted.json").write_text(json.dumps(wanted), encoding="utf-8")
             dies = history.death == order
+            COUNTS["shapers of what arrives"] += len(wanted["ingress"])
             output = agent("apply", folder, history.call if dies else None)
             if output is not None and not dies:
                 made = snapshot()

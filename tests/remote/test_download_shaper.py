@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,12 +14,25 @@ pytestmark = pytest.mark.guest
 PROGRAM = Path(__file__).with_name("download_shaper.py")
 
 
-def test_a_shaper_of_a_download_is_undone_wherever_the_agent_dies_and_leaves_filters_of_others() -> None:
+def in_exec(*words: str) -> dict[str, Any]:
+    """Run a program of Python as root of a guest, and return the JSON of its last line."""
     plait = [sys.executable, "-c", "from plait.cli import main; main()", "exec"]
-    command = [*plait, "--env", "PYTHONDONTWRITEBYTECODE=1", "--", sys.executable, str(PROGRAM)]
+    command = [*plait, "--env", "PYTHONDONTWRITEBYTECODE=1", "--", sys.executable, *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    result = json.loads(done.stdout.splitlines()[-1])
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def test_histories_with_shapers_of_downloads_are_left_as_found() -> None:
+    """The kernel of a guest has `ifb` and `matchall`, which the machine of the other histories may lack."""
+    counts = in_exec(str(PROGRAM.with_name("lasting_histories.py")), "12")
+    assert counts["histories"] >= 12
+    assert counts["shapers of what arrives"] > 0
+
+
+def test_a_shaper_of_a_download_is_undone_wherever_the_agent_dies_and_leaves_filters_of_others() -> None:
+    result = in_exec(str(PROGRAM))
     assert result["applied"] == [
         "MPTCP endpoint 200 (10.1.1.1): added",
         "shaper of what l1 receives: cake bandwidth 9Mbit ingress",

@@ -19,11 +19,23 @@ from plait.units import Duration
 
 if TYPE_CHECKING:
     from plait.observe.live import CarriedNow
+    from plait.observe.watching import Selection
 
 ForOption = Annotated[
-    str, typer.Option("--for", metavar="TIME", help="Duration of the observation; Ctrl-C ends it early")
+    str | None,
+    typer.Option(
+        "--for",
+        metavar="TIME",
+        help="Duration of the observation; Ctrl-C ends it early",
+        show_default="60s",
+    ),
 ]
-EveryOption = Annotated[str, typer.Option("--every", metavar="TIME", help="Time between two samples")]
+EveryOption = Annotated[
+    str | None,
+    typer.Option(
+        "--every", metavar="TIME", help="Time between two samples", show_default="1s; 100ms with --pcap"
+    ),
+]
 PortOption = Annotated[
     list[int] | None,
     typer.Option(
@@ -50,41 +62,68 @@ TwinOption = Annotated[
     Path | None,
     typer.Option("--twin", metavar="FILE", help="Also write a scenario that resembles what was seen"),
 ]
+PcapOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--pcap",
+        metavar="FILE",
+        help="Read this capture instead of this machine's sockets; repeat it for further interfaces and the other end",
+    ),
+]
 _ROWS = 12
 _REFRESH_S = 0.5
 
 
 def command(
     *,
-    for_: ForOption = "60s",
-    every: EveryOption = "1s",
+    for_: ForOption = None,
+    every: EveryOption = None,
     port: PortOption = None,
     peer: PeerOption = None,
     pid: PidOption = None,
     netns: NetnsOption = None,
+    pcap: PcapOption = None,
     out: OutOption = None,
     twin: TwinOption = None,
 ) -> int:
     """Observe connections that exist, without changing them.
 
-    plait reads the kernel's counters of TCP and MPTCP sockets of this machine. As root it also gets path-manager events
-    and the last counters of sockets that close. The result folder works with report, explain, compare, view and export.
+    plait reads the kernel's counters of TCP and MPTCP sockets of this machine, or packet captures of one end or of both
+    ends. As root it also gets path-manager events and the last counters of sockets that close. The result folder works
+    with report, explain, compare, view and export.
     """
     from plait.cli.shared.report import report_with_progress
+    from plait.observe.watching import Selection
+
+    folder = out or Path("results") / f"observed-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
+    selection = Selection(tuple(port or ()), tuple(map(_address, peer or ())), tuple(pid or ()), netns)
+    twin_file = None if twin is None else output_file(twin, "--twin", new=True)
+    interval_s = _interval_s(every or ("100ms" if pcap else "1s"))
+    typed = shell_command("plait", *sys.argv[1:]) if sys.argv[1:2] == ["observe"] else "plait observe"
+    if pcap and for_ is not None:
+        raise RequestError("--for: captures last as long as they do; leave out --for with --pcap")
+    if pcap:
+        _read(folder, pcap, selection, interval_s, typed)
+    else:
+        _watch(folder, selection, for_ or "60s", interval_s, typed)
+    report_with_progress(folder)
+    _print_summary(folder)
+    if twin_file is not None:
+        write_output(twin_file, "--twin", _twin(folder).encode(), new=True)
+        typer.echo(f"Twin: {shell_command('plait', 'run', twin)}")
+    return 0
+
+
+def _watch(folder: Path, selection: Selection, for_: str, interval_s: float, typed: str) -> None:
+    """Observe the sockets of this machine."""
     from plait.observe.study import observe
-    from plait.observe.watching import LONGEST_S, Selection
+    from plait.observe.watching import LONGEST_S
 
     duration_s = parsed("--for", for_, Duration).us / 1e6
-    interval_s = parsed("--every", every, Duration).us / 1e6
-    if not 0.1 <= interval_s <= 60:
-        raise RequestError(f"--every {every}: a sample needs 0.1 to 60 s; write for example --every 1s")
     if not 2 * interval_s <= duration_s <= LONGEST_S:
         raise RequestError(
             f"--for {for_}: an observation needs at least two samples ({2 * interval_s:g} s) and at most 24 h"
         )
-    folder = out or Path("results") / f"observed-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
-    selection = Selection(tuple(port or ()), tuple(map(_address, peer or ())), tuple(pid or ()), netns)
-    twin_file = None if twin is None else output_file(twin, "--twin", new=True)
     over = threading.Event()
     with _InterruptEnds(over), _Screen(duration_s) as screen:
         observe(
@@ -92,18 +131,35 @@ def command(
             selection,
             duration_s=duration_s,
             interval_s=interval_s,
-            command=shell_command("plait", *sys.argv[1:])
-            if sys.argv[1:2] == ["observe"]
-            else "plait observe",
+            command=typed,
             over=over,
             watch=screen.watch,
         )
-    report_with_progress(folder)
-    _print_summary(folder)
-    if twin_file is not None:
-        write_output(twin_file, "--twin", _twin(folder).encode(), new=True)
-        typer.echo(f"Twin: {shell_command('plait', 'run', twin)}")
-    return 0
+
+
+def _read(folder: Path, files: list[Path], selection: Selection, interval_s: float, typed: str) -> None:
+    """Read captures."""
+    from rich.console import Console
+
+    from plait.observe.study import read_captures
+
+    console = Console(stderr=True)
+    with console.status("reading captures") as status:
+        read_captures(
+            folder,
+            files,
+            selection,
+            interval_s=interval_s,
+            command=typed,
+            progress=lambda text: status.update(f"reading {printable(text)}"),
+        )
+
+
+def _interval_s(every: str) -> float:
+    interval_s = parsed("--every", every, Duration).us / 1e6
+    if not 0.1 <= interval_s <= 60:
+        raise RequestError(f"--every {every}: a sample needs 0.1 to 60 s; write for example --every 1s")
+    return interval_s
 
 
 def _twin(folder: Path) -> str:

@@ -25,7 +25,7 @@ def with_paths(plan: Plan, tables: Mapping[str, pl.DataFrame], interfaces: Mappi
     """
     node = plan.network.namespaces[0].name
     connections = tables["program_flows"]
-    subflows = tables["subflows"]
+    subflows = subflows_of(node, tables)
     peers: list[Peers] = []
     others: dict[str, None] = {}
     for stranger, flows in _by_stranger(connections, node).items():
@@ -50,6 +50,15 @@ def with_paths(plan: Plan, tables: Mapping[str, pl.DataFrame], interfaces: Mappi
     return plan.model_copy(
         update={"network": plan.network.model_copy(update={"namespaces": nodes}), "peers": tuple(peers)}
     )
+
+
+def subflows_of(node: str, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """Return the samples of subflows that `node` made; a trial that both ends observed has those of the other too."""
+    sides = tables["program_flows"].select(
+        "flow",
+        pl.when(pl.col("client") == node).then(pl.lit("client")).otherwise(pl.lit("server")).alias("side"),
+    )
+    return tables["subflows"].join(sides, on=["flow", "side"], how="semi", maintain_order="left")
 
 
 def _by_stranger(connections: pl.DataFrame, node: str) -> dict[str, list[int]]:

@@ -18,6 +18,7 @@ from plait.dataset.trial import Tables, trial_folder
 from plait.engine.workspace import Workspace
 from plait.errors import DataError, MachineError, RequestError
 from plait.files import Folder
+from plait.observe.captures.engine import CaptureReader
 from plait.observe.seen import with_paths
 from plait.observe.watching import Observer, observing_plan
 from plait.plan.identity import plan_bytes, trial_identity
@@ -28,8 +29,9 @@ from plait.study.study import TrialKey
 from plait.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
+    from plait.engine.engine import Engine, EngineIdentity
     from plait.observe.watching import Selection
     from plait.plan.model.plan import Plan
 
@@ -54,14 +56,61 @@ def observe(
     `over` ends the observation early. `watch` gets the folder in which the tables grow. Raises RequestError if
     `folder` holds something, MachineError if this machine cannot observe or nothing was seen.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise RequestError(f"writing the observation to {folder}: it holds something; give another --out")
+    check_new(folder)
     engine = Observer(over, selection.namespace)
     plan = observing_plan(_node(), selection, duration_s, interval_s)
+    names = {} if selection.namespace else interface_names()
+    keep(folder, engine, plan, title=f"Connections of {_node()}", command=command, names=names, watch=watch)
+
+
+def read_captures(
+    folder: Path,
+    files: Iterable[Path],
+    selection: Selection,
+    *,
+    interval_s: float,
+    command: str,
+    progress: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Derive an observation from captures of one end or of both, and write it to the new result folder `folder`.
+
+    Raises RequestError if `folder` holds something or a file is no capture, MachineError without tshark or packets.
+    """
+    check_new(folder)
+    engine = CaptureReader(files, selection, progress)
+    plan = observing_plan(engine.node, selection, interval_s, interval_s)
+    keep(folder, engine, plan, title=f"Captured connections of {engine.node}", command=command, names={})
+
+
+def check_new(folder: Path) -> None:
+    """Raise RequestError unless `folder` is missing or empty."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise RequestError(f"writing the observation to {folder}: it holds something; give another --out")
+
+
+def keep(
+    folder: Path,
+    engine: Engine,
+    plan: Plan,
+    *,
+    title: str,
+    command: str,
+    names: Mapping[str, str],
+    watch: Callable[[Path], None] = lambda _: None,
+) -> None:
+    """Let `engine` observe what `plan` asks for, and write it to `folder`.
+
+    `names` has the name of the interface of local addresses. Raises RequestError, MachineError.
+    """
     identity = engine.identity()
-    key = TrialKey(CASE, 0)
     task = TrialTask(
-        key, trial_identity(plan, *identity.parts), engine.name, identity, (), 0, pack_plan(plan)
+        TrialKey(CASE, 0),
+        trial_identity(plan, *identity.parts),
+        engine.name,
+        identity,
+        (),
+        0,
+        pack_plan(plan),
     )
     with Workspace(cache_root() / "observe", ".work-") as work:
         watch(work.path)
@@ -71,13 +120,15 @@ def observe(
         assert isinstance(result.content, Path)
         content = result.content
         try:
-            Folder(content).write("plan.json", plan_bytes(_seen(plan, content, selection)))
+            lasted_us = round((result.virtual_s or 0) * 1e6)
+            seen = _seen(plan.model_copy(update={"end_us": max(plan.end_us, lasted_us)}), content, names)
+            Folder(content).write("plan.json", plan_bytes(seen))
         except DataError as error:
             raise MachineError(f"reading the observation: {error}") from error
-        _keep(folder, content, _study_file(engine, command))
+        _keep(folder, content, _study_file(identity, title, command))
 
 
-def _seen(plan: Plan, content: Path, selection: Selection) -> Plan:
+def _seen(plan: Plan, content: Path, names: Mapping[str, str]) -> Plan:
     """Return the plan with the paths that were seen (MachineError if there was no connection, DataError)."""
     tables = Tables(Folder(content))
     if tables["program_flows"].is_empty():
@@ -85,20 +136,18 @@ def _seen(plan: Plan, content: Path, selection: Selection) -> Plan:
             "observing connections: none was seen that matches; start the transfer first, or widen "
             "--port, --peer, --pid and --netns"
         )
-    names = {} if selection.namespace else interface_names()
     return with_paths(plan, tables, names)
 
 
-def _study_file(engine: Observer, command: str) -> StudyFile:
-    identity = engine.identity()
+def _study_file(identity: EngineIdentity, title: str, command: str) -> StudyFile:
     return StudyFile(
         name=CASE,
-        title=f"Connections of {_node()}",
+        title=title,
         command=command,
         seed=0,
         repeat=1,
         plait_version=__version__,
-        engine=engine.name,
+        engine=identity.engine,
         kernel=KernelFacts(identity=identity.kernel, version=identity.kernel_version),
         agent_sha256=identity.agent_sha256,
         baseline=CASE,

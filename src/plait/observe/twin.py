@@ -11,6 +11,7 @@ import polars as pl
 from plait.analysis.wording import micros, percent, rate
 from plait.errors import MachineError
 from plait.frames import DSS, ETHERNET_HEADER, FULL_PAYLOAD, IPV4_HEADER, IPV6_HEADER, TCP_HEADER, TIMESTAMPS
+from plait.observe.seen import subflows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -96,7 +97,7 @@ def twin_text(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> str:
 def _busiest(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Peers:
     """Return the paths from here to the other end with which most bytes were exchanged."""
     node = plan.network.namespaces[0].name
-    grown = _grown(tables["subflows"])
+    grown = _grown(subflows_of(node, tables))
 
     def carried(peers: Peers) -> int:
         rows = grown.filter(pl.col("flow").is_in(_flows(tables, peers)))
@@ -131,7 +132,7 @@ def _grown(subflows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _carriers(plan: Plan, peers: Peers, tables: Mapping[str, pl.DataFrame]) -> list[_Carrier]:
-    grown = _grown(tables["subflows"]).filter(
+    grown = _grown(subflows_of(peers.source, tables)).filter(
         pl.col("flow").is_in(_flows(tables, peers)), pl.col("elapsed_us") >= plan.sample_interval_us / 2
     )
     return [

@@ -8,6 +8,8 @@ import polars as pl
 
 from plait.analysis.wording import percent, rate
 from plait.dataset.trial import read_trial, trial_folder
+from plait.observe.captures.engine import NOT_VISIBLE
+from plait.observe.seen import subflows_of
 from plait.observe.study import CASE
 
 if TYPE_CHECKING:
@@ -33,8 +35,15 @@ def sentences(folder: Path) -> Iterator[str]:
         f"{_count(flows.height - mptcp.height, 'TCP connection')}"
     )
     yield from _fastest(trial)
-    if EVENTS_REFUSED in _console(trial):
+    if read_from_captures(trial):
+        yield from _console(trial).splitlines()
+    elif EVENTS_REFUSED in _console(trial):
         yield "The kernel reports path-manager events and closed sockets to root only: the study has none."
+
+
+def read_from_captures(trial: Trial) -> bool:
+    """Return whether captures are the source of an observation, whose console log then has sentences about them."""
+    return trial.provenance.kernel_version == NOT_VISIBLE
 
 
 def _console(trial: Trial) -> str:
@@ -42,7 +51,7 @@ def _console(trial: Trial) -> str:
 
 
 def _fastest(trial: Trial) -> Iterator[str]:
-    flows, subflows = trial.tables["flows"], trial.tables["subflows"]
+    flows, subflows = trial.tables["flows"], subflows_of(_here(trial.plan), trial.tables)
     names = _path_names(trial.plan)
     rated = []
     for row in flows.iter_rows(named=True):
@@ -59,6 +68,10 @@ def _fastest(trial: Trial) -> Iterator[str]:
         yield f"  and {_count(len(rated) - _LINES, 'slower connection')}"
     if silent := flows.height - len(rated):
         yield f"  {_count(silent, 'connection')} carried no data in this time"
+
+
+def _here(plan: Plan) -> str:
+    return plan.network.namespaces[0].name
 
 
 def _parts(subflows: pl.DataFrame, names: Mapping[tuple[str, str], str]) -> list[tuple[str, float]]:

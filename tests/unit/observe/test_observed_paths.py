@@ -37,8 +37,9 @@ def test_a_path_is_called_by_what_sets_it_apart(pairs: list[tuple[str, str]], na
 
 def subflow_rows(t_us: int, carried: tuple[int, int]) -> pl.DataFrame:
     rows = [
-        {"t_us": t_us, "flow": 0, "subflow": number, "local_address": local, "remote_address": "203.0.113.7"}
+        {"t_us": t_us, "flow": 0, "side": "client", "subflow": number, "local_address": local}
         | {
+            "remote_address": "203.0.113.7",
             "remote_port": 443,
             "min_rtt_us": rtt,
             "rtt_us": 2 * rtt,

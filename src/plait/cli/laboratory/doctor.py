@@ -46,7 +46,18 @@ def command() -> int:
     typer.echo(f"{'host':<10} {_host()}")
     typer.echo(f"{'bpf':<10} {_bpf()}")
     typer.echo(f"{'selftests':<10} {_selftests()}")
+    typer.echo(f"{'captures':<10} {_captures()}")
     return 0
+
+
+def _captures() -> str:
+    from shutil import which
+
+    from plait.engine.packages import install_hint
+
+    if which("tshark") is None:
+        return f"`plait observe --pcap` needs tshark, which is missing; {install_hint('tshark')}"
+    return "`plait observe --pcap` finds tshark"
 
 
 def _sandbox() -> str:

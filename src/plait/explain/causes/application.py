@@ -13,6 +13,8 @@ from plait.traffic.kinds import GREEDY
 
 
 def _nothing_unsent(facts: FlowFacts, _: Places) -> list[str]:
+    if np.isnan(facts.unsent).all():
+        return []  # the data come from captures
     empty = float(np.mean(np.nan_to_num(facts.unsent) == 0))
     return [f"No data waited to be sent in {percent(empty, 2)} of the samples."]
 

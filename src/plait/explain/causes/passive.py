@@ -17,6 +17,6 @@ KINDS = (
         Cause.NOT_KNOWN,
         title="unknown",
         clause="the samples do not show why",
-        next_step="capture packets, or sample more often",
+        next_step="capture packets, or sample more often; captures alone do not show what waits in the sender",
     ),
 )

@@ -219,7 +219,9 @@ def _idle_reasons(facts: FlowFacts, path: PathFacts) -> dict[str, Array]:
         Cause.HEAD_OF_LINE: (unsent & window_full & window_masks[Cause.HEAD_OF_LINE]) | stuck,
         Cause.RECEIVE_WINDOW: unsent & window_full & ~window_masks[Cause.HEAD_OF_LINE],
         Cause.SCHEDULER_IDLE_PATH: unsent & ~window_full & scheduled,
-        Cause.NOT_KNOWN: unsent & ~window_full & (not scheduled),
+        # Captures do not show what waits in the sender: with data in flight it may be idle or not.
+        Cause.NOT_KNOWN: (unsent & ~window_full & (not scheduled))
+        | (np.isnan(facts.unsent) & (facts.in_flight > 0) & ~all_written & ~stuck & ~blocked),
         Cause.LAST_BYTES: ~unsent & all_written,
         Cause.SEND_BUFFER: blocked & ~stuck,
     }

@@ -40,7 +40,7 @@ MAY_IMPORT = {
     "calibration": {"scenario", "plan", "dataset", "engine"},
     "measure": {"scenario", "hosts", "plan", "dataset", "engine"},
     "advice": {"scenario", "dataset", "engine", "analysis", "explain", "results", "report", "study"},
-    "observe": {"plan", "dataset", "engine", "analysis", "study"},
+    "observe": {"hosts", "plan", "dataset", "engine", "analysis", "study"},
     "analysis": {"plan", "dataset"},
     "explain": {"scenario", "plan", "dataset", "analysis"},
     "results": {"scenario", "plan", "dataset", "engine", "analysis", "explain"},

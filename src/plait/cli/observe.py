@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import typer
 
 from plait.cli.shared.ending import notify
-from plait.cli.shared.options import parsed
+from plait.cli.shared.options import HostsOption, SshConfigOption, parsed
 from plait.cli.shared.outputs import output_file, write_output
 from plait.errors import RequestError, printable, shell_command
 from plait.units import Duration
@@ -70,6 +70,12 @@ PcapOption = Annotated[
         help="Read this capture instead of this machine's sockets; repeat it for further interfaces and the other end",
     ),
 ]
+HostOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--host", metavar="NAME", help="Observe on this host of --hosts; repeat it for the other end"
+    ),
+]
 _ROWS = 12
 _REFRESH_S = 0.5
 
@@ -82,15 +88,18 @@ def command(
     peer: PeerOption = None,
     pid: PidOption = None,
     netns: NetnsOption = None,
+    hosts: HostsOption = None,
+    host: HostOption = None,
+    ssh_config: SshConfigOption = None,
     pcap: PcapOption = None,
     out: OutOption = None,
     twin: TwinOption = None,
 ) -> int:
     """Observe connections that exist, without changing them.
 
-    plait reads the kernel's counters of TCP and MPTCP sockets of this machine, or packet captures of one end or of both
-    ends. As root it also gets path-manager events and the last counters of sockets that close. The result folder works
-    with report, explain, compare, view and export.
+    plait reads the kernel's counters of TCP and MPTCP sockets of this machine or of hosts, or packet captures of one
+    end or of both. As root it also gets path-manager events and the last counters of sockets that close. The result
+    folder works with report, explain, compare, view and export.
     """
     from plait.cli.shared.report import report_with_progress
     from plait.observe.watching import Selection
@@ -100,10 +109,26 @@ def command(
     twin_file = None if twin is None else output_file(twin, "--twin", new=True)
     interval_s = _interval_s(every or ("100ms" if pcap else "1s"))
     typed = shell_command("plait", *sys.argv[1:]) if sys.argv[1:2] == ["observe"] else "plait observe"
+    if (hosts is None) != (not host) or (hosts is not None and pcap):
+        raise RequestError(
+            "plait observe: --hosts FILE and --host NAME belong together, and exclude --pcap; write for example "
+            "--hosts hosts.yaml --host h1"
+        )
     if pcap and for_ is not None:
         raise RequestError("--for: captures last as long as they do; leave out --for with --pcap")
     if pcap:
         _read(folder, pcap, selection, interval_s, typed)
+    elif hosts is not None:
+        _watch_hosts(
+            hosts,
+            host or [],
+            ssh_config,
+            folder,
+            selection=selection,
+            duration_s=_duration_s(for_ or "60s", interval_s),
+            interval_s=interval_s,
+            command=typed,
+        )
     else:
         _watch(folder, selection, for_ or "60s", interval_s, typed)
     report_with_progress(folder)
@@ -117,13 +142,8 @@ def command(
 def _watch(folder: Path, selection: Selection, for_: str, interval_s: float, typed: str) -> None:
     """Observe the sockets of this machine."""
     from plait.observe.study import observe
-    from plait.observe.watching import LONGEST_S
 
-    duration_s = parsed("--for", for_, Duration).us / 1e6
-    if not 2 * interval_s <= duration_s <= LONGEST_S:
-        raise RequestError(
-            f"--for {for_}: an observation needs at least two samples ({2 * interval_s:g} s) and at most 24 h"
-        )
+    duration_s = _duration_s(for_, interval_s)
     over = threading.Event()
     with _InterruptEnds(over), _Screen(duration_s) as screen:
         observe(
@@ -134,6 +154,33 @@ def _watch(folder: Path, selection: Selection, for_: str, interval_s: float, typ
             command=typed,
             over=over,
             watch=screen.watch,
+        )
+
+
+def _duration_s(for_: str, interval_s: float) -> float:
+    from plait.observe.watching import LONGEST_S
+
+    duration_s = parsed("--for", for_, Duration).us / 1e6
+    if not 2 * interval_s <= duration_s <= LONGEST_S:
+        raise RequestError(
+            f"--for {for_}: an observation needs at least two samples ({2 * interval_s:g} s) and at most 24 h"
+        )
+    return duration_s
+
+
+def _watch_hosts(
+    hosts: Path, names: list[str], ssh_config: Path | None, folder: Path, **request: Any
+) -> None:
+    """Observe the sockets of one or two hosts."""
+    from plait.engine.remote.ssh import Connections
+    from plait.hosts.read import read_hosts
+    from plait.observe.study import observe_hosts
+
+    over = threading.Event()
+    notify(f"observing {', '.join(names)} for {request['duration_s']:g} s; Ctrl-C ends it early")
+    with _InterruptEnds(over):
+        observe_hosts(
+            folder, read_hosts(hosts), names, connections=Connections(ssh_config), over=over, **request
         )
 
 

@@ -19,6 +19,7 @@ from plait.engine.workspace import Workspace
 from plait.errors import DataError, MachineError, RequestError
 from plait.files import Folder
 from plait.observe.captures.engine import CaptureReader
+from plait.observe.remote import open_hosts
 from plait.observe.seen import with_paths
 from plait.observe.watching import Observer, observing_plan
 from plait.plan.identity import plan_bytes, trial_identity
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from plait.engine.engine import Engine, EngineIdentity
+    from plait.engine.remote.ssh import Connections
+    from plait.hosts.model import HostsFile
     from plait.observe.watching import Selection
     from plait.plan.model.plan import Plan
 
@@ -80,6 +83,29 @@ def read_captures(
     engine = CaptureReader(files, selection, progress)
     plan = observing_plan(engine.node, selection, interval_s, interval_s)
     keep(folder, engine, plan, title=f"Captured connections of {engine.node}", command=command, names={})
+
+
+def observe_hosts(
+    folder: Path,
+    hosts: HostsFile,
+    names: Iterable[str],
+    selection: Selection,
+    *,
+    connections: Connections,
+    duration_s: float,
+    interval_s: float,
+    command: str,
+    over: threading.Event,
+) -> None:
+    """Observe connections on one host of `hosts` or on both their ends, and write them to the result folder `folder`.
+
+    `over` ends the observation early. Raises RequestError, or MachineError if a host cannot be used.
+    """
+    check_new(folder)
+    with open_hosts(hosts, names, connections, selection, over) as engine:
+        node = engine.node
+        plan = observing_plan(node, selection, duration_s, interval_s)
+        keep(folder, engine, plan, title=f"Connections of {node}", command=command, names=engine.interfaces)
 
 
 def check_new(folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -100,11 +101,20 @@ class Participant:
 class Exchange:
     """A trial between plait and the agents of its hosts."""
 
-    def __init__(self, sessions: Mapping[str, HostSession], folder: Path, arguments: tuple[str, ...]) -> None:
-        """`arguments` are further ones for all agents."""
+    def __init__(
+        self,
+        sessions: Mapping[str, HostSession],
+        folder: Path,
+        arguments: tuple[str, ...],
+        *,
+        tables: Iterable[str] = FETCHED,
+        over: threading.Event | None = None,
+    ) -> None:
+        """`arguments` are further ones for all agents, and `over` ends the trial early, with complete tables."""
         self._hosts = {name: Participant(session) for name, session in sessions.items()}
         self._folder = folder
         self._arguments = arguments
+        self._tables, self._over = tables, over
         self.started_s: float | None = None
         """When plait ordered the start, on its monotonic clock; None: it did not."""
         self._failed: Participant | None = None
@@ -165,7 +175,11 @@ class Exchange:
                 self._failed = next((host for host in self._hosts.values() if host.failed), None)
                 if self._failed is not None:
                     deadline = now + _AFTER_FAILURE_S
-                    self._stop()
+                    self._order(b"stop\n")
+            if self._over is not None and self._over.is_set():
+                self._over = None
+                deadline = now + _GRACE_S
+                self._order(b"end\n")
             if now > deadline and self._failed is not None:
                 break
             if now > deadline:
@@ -183,11 +197,11 @@ class Exchange:
                 if not host.ended:
                     self._listen(host)
 
-    def _stop(self) -> None:
-        """Order the agents that still run to end."""
+    def _order(self, order: bytes) -> None:
+        """Give an order to the agents that still run."""
         for host in self._hosts.values():
             if not host.ended:
-                host.session.channel.send(b"stop\n", _READY_S)
+                host.session.channel.send(order, _READY_S)
 
     @staticmethod
     def _listen(host: Participant) -> None:
@@ -213,7 +227,7 @@ class Exchange:
     def _fetch(self, host: Participant) -> None:
         """Copy the tables, the log and the status of a host; TrialError if its agent failed."""
         self._fetch_status(host)
-        for name in FETCHED:
+        for name in self._tables:
             host.session.fetch(f"data/{name}.arrow", self._folder / host.name / f"{name}.arrow", _MOST_BYTES)
 
     def _fetch_status(self, host: Participant) -> None:

@@ -52,8 +52,7 @@ def merged(plan: Plan, real: Mapping, hosts: Iterable[HostTables]) -> dict[str, 
     for host in hosts:
         flows = flows_of(plan, host.node)
         for name, frame in host.tables.items():
-            shifted = _shifted(frame, host.later_us)
-            numbered = _numbered(shifted, flows)
+            numbered = _numbered(shifted(frame, host.later_us), flows)
             if name == "flows":
                 for row in numbered.to_dicts():
                     rows.setdefault(row["flow"], {})[host.node] = row
@@ -79,7 +78,16 @@ def write(tables: Map[str, pl.DataFrame], folder: Path) -> None:
             frame.write_ipc_stream(file, compression="uncompressed")
 
 
-def _shifted(frame: pl.DataFrame, later_us: int) -> pl.DataFrame:
+def join_logs(folder: Path, nodes: Iterable[str]) -> None:
+    """Write what the agents printed to the trial's console log."""
+    for node in nodes:
+        log = folder / node / "console.log"
+        if log.is_file():
+            lines = log.read_bytes().splitlines(keepends=True)
+            Folder(folder).append("console.log", b"".join(f"{node}: ".encode() + line for line in lines))
+
+
+def shifted(frame: pl.DataFrame, later_us: int) -> pl.DataFrame:
     """Add `later_us` to all times; a column called `*_us` of these tables is a time or a length of time."""
     names = ["t_us", "start_us", "connected_us", "first_byte_us", "end_us"]
     if "copies" in frame.columns:  # the table of messages

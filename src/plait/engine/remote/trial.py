@@ -187,7 +187,7 @@ class RemoteEngine:
             try:
                 tables, zeros = self._exchange(job.plan, real, job.folder, job.progress)
             finally:
-                _join_logs(job.folder, nodes)
+                merge.join_logs(job.folder, nodes)
         if not_connected := list(unconnected(job.plan, tables, real)):
             raise MachineError("\n".join(not_connected))
         self._keep(job, tables, zeros)
@@ -269,15 +269,6 @@ def _close(sessions: dict[str, HostSession], stack: ExitStack) -> None:
         session.close()
     sessions.clear()
     stack.close()
-
-
-def _join_logs(folder: Path, nodes: Iterable[str]) -> None:
-    """Write what the agents printed to the trial's console log."""
-    for node in nodes:
-        log = folder / node / "console.log"
-        if log.is_file():
-            lines = log.read_bytes().splitlines(keepends=True)
-            Folder(folder).append("console.log", b"".join(f"{node}: ".encode() + line for line in lines))
 
 
 def create(request: EngineRequest) -> RemoteEngine:

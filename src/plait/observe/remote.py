@@ -1,0 +1,224 @@
+"""The engine that observes connections on hosts of hosts.yaml: on one, or on both ends. It changes nothing there."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+
+import polars as pl
+
+from plait.binaries import AGENT
+from plait.dataset.convert import read_stream
+from plait.dataset.model import ALL_TABLES, TABLES
+from plait.engine.engine import Clock, EngineIdentity, Job
+from plait.engine.inventory import Inventory, Setting
+from plait.engine.remote.exchange import Exchange, longest_status
+from plait.engine.remote.merge import join_logs, shifted, write
+from plait.engine.remote.ssh import Connections, HostSession
+from plait.engine.support import Unsupported
+from plait.errors import MachineError, RequestError, TrialError
+from plait.hosts.model import HostsFile
+from plait.observe.watching import Selection, observing_plan
+from plait.plan.model.plan import LinksAs, Plan
+
+_TABLES = (*TABLES, "program_flows", "programs", "program_figures")
+_OF_SENDER = ("congestion_control", "sent_bytes")
+_OF_RECEIVER = ("start_us", "first_byte_us", "end_us", "received_bytes")
+Tables = Mapping[str, pl.DataFrame]
+
+
+class HostsObserver:
+    """The engine `observed` for one host or two. Use `open_hosts`."""
+
+    name = "observed"
+    repeatable = False
+    clock: Clock = "real"
+    max_jobs: int | None = 1
+    emulated_links: LinksAs | None = None
+
+    def __init__(
+        self, sessions: Mapping[str, HostSession], selection: Selection, over: threading.Event
+    ) -> None:
+        """`over` ends the observation early. Raises MachineError if the kernel of a host has no MPTCP."""
+        self._sessions, self._selection, self._over = sessions, selection, over
+        self.interfaces: dict[str, str] = {}
+        """The interfaces of addresses of the first host; `execute` fills it."""
+        for name, session in sessions.items():
+            if "net/mptcp/enabled" not in session.facts:
+                raise MachineError(
+                    f"observing MPTCP on {name}: its kernel ({session.facts.get('kernel')}) has no MPTCP "
+                    "(CONFIG_MPTCP); observe a host with Linux 5.6 or later whose kernel has it"
+                )
+
+    @property
+    def node(self) -> str:
+        """The name of the first host."""
+        return next(iter(self._sessions))
+
+    def identity(self) -> EngineIdentity:
+        """Return the identities of the hosts' kernels and of the agent."""
+        kernels = {name: session.facts.get("kernel", "unknown") for name, session in self._sessions.items()}
+        return EngineIdentity(
+            self.name,
+            hashlib.sha256(json.dumps(sorted(kernels.items())).encode()).hexdigest(),
+            ", ".join(f"{kernel} ({name})" for name, kernel in kernels.items()),
+            hashlib.sha256(AGENT.read_bytes()).hexdigest(),
+        )
+
+    def inventory(self, settings: Iterable[Setting] = ()) -> Inventory | None:  # noqa: ARG002
+        """Return None: an observation asks for nothing."""
+        return None
+
+    def unsupported(self, plan: Plan) -> list[Unsupported]:  # noqa: ARG002
+        """Return nothing: `observing_plan` makes all plans."""
+        return []
+
+    def execute(self, job: Job) -> None:
+        """Observe on all hosts until the end of the plan, or until `over` is set (see Engine)."""
+        plans = {
+            name: observing_plan(
+                name, self._selection, job.plan.end_us / 1e6, job.plan.sample_interval_us / 1e6
+            )
+            for name in self._sessions
+        }
+        exchange = Exchange(self._sessions, job.folder, (), tables=_TABLES, over=self._over)
+        try:
+            zeros = exchange.run(plans, job.progress)
+        finally:
+            join_logs(job.folder, self._sessions)
+        first = next(iter(zeros.values()))
+        hosts = {}
+        for name, zero in zeros.items():
+            tables = {table: read_stream(job.folder / name / f"{table}.arrow", table) for table in _TABLES}
+            hosts[name] = {table: shifted(frame, zero.after_us(first)) for table, frame in tables.items()}
+            error_us = (zero.error_ns + first.error_ns) / 1000 if zero is not first else 0.0
+            job.note(f"{name}.clock_error_us", round(error_us, 1))
+        tables = joined(hosts)
+        self._find_interfaces(tables["subflows"])
+        write(tables, job.folder / "data")
+        longest = longest_status(job.folder, zeros)
+        (job.folder / "status.json").write_bytes(longest)
+
+    def _find_interfaces(self, subflows: pl.DataFrame) -> None:
+        """Ask the first host which interfaces have the addresses of its subflows."""
+        session = next(iter(self._sessions.values()))
+        pairs = subflows.select("local_address", "remote_address").drop_nulls().unique(maintain_order=True)
+        for local, remote in pairs.rows()[:64]:
+            found, _ = session.route(local, remote)
+            if found is not None and len(found) == 1 and local not in self.interfaces:
+                self.interfaces[local] = next(iter(found))
+
+
+@contextmanager
+def open_hosts(
+    hosts: HostsFile,
+    names: Iterable[str],
+    connections: Connections,
+    selection: Selection,
+    over: threading.Event,
+) -> Iterator[HostsObserver]:
+    """Connect to the hosts called `names`, and yield the engine that observes there.
+
+    Nothing is left on the hosts afterwards. Raises RequestError for unknown names, MachineError if a host cannot be
+    reached or used.
+    """
+    wanted = list(dict.fromkeys(names))
+    if unknown := [name for name in wanted if name not in hosts.hosts]:
+        raise RequestError(
+            f"--host {unknown[0]}: the hosts file has no such host; it has {', '.join(hosts.hosts)}"
+        )
+    if not 1 <= len(wanted) <= 2:
+        raise RequestError("--host: observe one host, or the two ends of connections")
+    if selection.namespace is not None or (selection.processes and len(wanted) > 1):
+        raise RequestError("--netns and --pid mean those of one machine; leave them out with --host")
+    agent = gzip.compress(AGENT.read_bytes(), 6, mtime=0)
+    with connections, ExitStack() as stack:
+        sessions = {}
+        try:
+            for name in wanted:
+                sessions[name] = HostSession(connections, name, hosts.hosts[name].ssh)
+                stack.callback(sessions[name].close)
+            for session in sessions.values():
+                session.set_up(agent, configure=False)
+        except TrialError as error:
+            raise MachineError(f"connecting to the hosts of --host: {error}") from error
+        yield HostsObserver(sessions, selection, over)
+
+
+def joined(hosts: Mapping[str, Tables]) -> dict[str, pl.DataFrame]:
+    """Return the tables of a trial from those of its hosts: the connections of the first one, with both sides.
+
+    The receiver of a connection decides what arrived and when, its sender what was sent.
+    """
+    (here, tables), *others = hosts.items()
+    if not others:
+        return dict(tables)
+    (there, other), *_ = others
+    numbers = _same(tables["program_flows"], other["program_flows"])
+    theirs = {name: _renumbered(frame, numbers) for name, frame in other.items()}
+    merged = {
+        name: pl.concat([tables[name], theirs[name]])
+        for name in ("connections", "subflows", "events", "counters")
+    }
+    for name in ("connections", "subflows", "events"):
+        merged[name] = merged[name].sort("t_us", maintain_order=True)
+    flows = {row["flow"]: row for row in theirs["flows"].iter_rows(named=True)}
+    about = {row["flow"]: row for row in theirs["program_flows"].iter_rows(named=True)}
+    rows, abouts = [], []
+    for row, mine in zip(
+        tables["flows"].iter_rows(named=True), tables["program_flows"].iter_rows(named=True), strict=True
+    ):
+        far, its = flows.get(row["flow"]), about.get(row["flow"])
+        if far is None or its is None:
+            rows.append(row)
+            abouts.append(mine)
+            continue
+        side = "client" if mine["client"] == here else "server"
+        sends = mine["sender"] == side
+        sender, receiver = (row, far) if sends else (far, row)
+        fallbacks = [item["fallback"] for item in (row, far) if item["fallback"] is not None]
+        rows.append(
+            row
+            | {name: sender[name] for name in _OF_SENDER}
+            | {name: receiver[name] for name in _OF_RECEIVER}
+            | {"fallback": any(fallbacks) if fallbacks else None}
+        )
+        opposite = "server" if side == "client" else "client"
+        program = "server_program" if opposite == "server" else "program"
+        abouts.append(mine | {opposite: there, program: its[program] or mine[program]})
+    merged["flows"] = pl.DataFrame(rows, schema=ALL_TABLES["flows"])
+    merged["program_flows"] = pl.DataFrame(abouts, schema=ALL_TABLES["program_flows"])
+    return {**tables, **merged}
+
+
+def _same(ours: pl.DataFrame, theirs: pl.DataFrame) -> dict[int, int]:
+    """Return our number of each connection of the other host that is ours too: by its ends.
+
+    Behind address translation addresses differ; there the ports show it, if no second connection has the same ones.
+    """
+    ends = ("client_address", "client_port", "server_address", "server_port")
+    numbers: dict[int, int] = {}
+    for names in (ends, ("client_port", "server_port")):
+        left = ours.filter(~pl.col("flow").is_in(list(numbers.values()))).select("flow", *names).rows()
+        right = theirs.filter(~pl.col("flow").is_in(list(numbers))).select("flow", *names).rows()
+        counts = Counter(key for _, *key_parts in (*left, *right) for key in [tuple(key_parts)])
+        by_ends = {tuple(key): flow for flow, *key in left}
+        numbers |= {
+            flow: by_ends[tuple(key)]
+            for flow, *key in right
+            if tuple(key) in by_ends and counts[tuple(key)] == 2
+        }
+    return numbers
+
+
+def _renumbered(frame: pl.DataFrame, numbers: Mapping[int, int]) -> pl.DataFrame:
+    """Give rows the numbers of our connections, and leave out those of others."""
+    if "flow" not in frame.columns:
+        return frame
+    number = pl.col("flow").replace_strict(numbers, default=None, return_dtype=pl.Int64)
+    return frame.filter(pl.col("flow").is_null() | pl.col("flow").is_in(list(numbers))).with_columns(number)

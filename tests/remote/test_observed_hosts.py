@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from plait.dataset.trial import Trial
 
 pytestmark = [pytest.mark.guest, NEEDS_SSHD]
-PROGRAM = Path(__file__).with_name("download_between_hosts.py")
+PROGRAM = Path(__file__).parents[1] / "observe" / "download_between_hosts.py"
 RATES = {"10.1.1.1": 20e6, "10.1.2.1": 8e6}
 """The rate of each line in bit/s, by the address of h1."""
 LINES = [

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from plait.analysis.wording import MISSING, significant
 from plait.benchmark.ideal import ideal_score
-from plait.benchmark.results_file import published
+from plait.benchmark.results_file import Results, published
 from plait.benchmark.score import ClassScore, RankRange, common_subset, floor_of, places, scores
 from plait.benchmark.standing import SCORE_WORDS
 from plait.benchmark.suite import GROUPS, NAME, TRAFFIC, CellClass, classes
@@ -88,7 +88,40 @@ def page() -> str:
         lines += _table(headings, shown)
         lines += ["Their intervals:", ""]
         lines += _table(headings, {name: list(map(_interval, row_of)) for name, row_of in rows.items()})
-    return "\n".join(lines)
+    return "\n".join([*lines, *_coupled(known, floor)])
+
+
+def _coupled(known: list[Results], floor: Results) -> list[str]:
+    """Return the table of the entries that have results of `quick` alone: schedulers with LIA, beside CUBIC."""
+    lia = {item.entry.scheduler: item for item in [*known, *published("quick/*.json")]
+           if item.entry.congestion_control == "lia"}  # fmt: skip
+    cubic = {item.entry.scheduler: item for item in known
+             if item.entry.congestion_control == "cubic" and item.entry.transport == "mptcp"}  # fmt: skip
+    names = [name for name in SCHEDULERS if name in lia]
+    rows: dict[str, list[str]] = {}
+    for name in names:
+        pair = [lia[name], cubic[name]]
+        ranked = places(pair, floor, "quick")
+        for one, other in zip(*(scores(item, floor, "quick") for item in pair), strict=True):
+            ranks = ranked[one.cell_class]
+            place = ranks.get(pair[0].entry.name)
+            shown = {(1, 1): "better", (2, 2): "worse"}.get((place.first, place.last)) if place else None
+            words = "/".join(MISSING if row.score is None else significant(row.score) for row in (one, other))
+            rows.setdefault(one.cell_class.title, []).append(words + (f" {shown}" if shown else ""))
+    facts = (
+        "Scores in `quick`, with LIA and with CUBIC. A word says where the seeds show LIA to be better or worse. These",
+        "entries have no results of `full`, and no rank above; `plait benchmark --against FILE` compares with",
+        "the files in `src/plait/benchmark/published/quick`.",
+    )
+    table = _table(names, rows)
+    return [
+        "## Schedulers with LIA (quick)",
+        "",
+        *facts,
+        "",
+        table[0].replace("entry", "class", 1),
+        *table[1:],
+    ]
 
 
 def main() -> None:

@@ -125,9 +125,9 @@ def read_results(path: Path) -> Results:
         ) from error
 
 
-def published() -> list[Results]:
-    """Return the results that plait ships, sorted by name."""
-    return [read_results(path) for path in sorted((Path(__file__).parent / "published").glob("*.json"))]
+def published(pattern: str = "*.json") -> list[Results]:
+    """Return the results that plait ships, sorted by name: those of `full`, or of `quick` with `quick/*.json`."""
+    return [read_results(path) for path in sorted((Path(__file__).parent / "published").glob(pattern))]
 
 
 def measured(study: StudyData, chosen: Iterable[Cell], seeds: Sequence[int]) -> dict[str, CellResult]:

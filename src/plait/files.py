@@ -138,10 +138,7 @@ class Folder:
                 raise self._unfit(name, mode)
 
     def read(self, name: str, most: int = MOST_BYTES) -> bytes:
-        """Return the content of a regular file of at most `most` bytes.
-
-        Raises OSError.
-        """
+        """Return the content of a regular file of at most `most` bytes (OSError)."""
         with self._file(name) as descriptor:
             with os.fdopen(os.dup(descriptor), "rb", buffering=0) as file:
                 content = file.read(most + 1) if os.fstat(descriptor).st_size > most else file.readall()
@@ -154,11 +151,14 @@ class Folder:
         with self._file(name) as descriptor:
             return os.pread(descriptor, most, 0)
 
-    def tail(self, name: str, most: int) -> bytes:
-        """Return the last bytes of a regular file, at most `most`.
+    @contextlib.contextmanager
+    def stream(self, name: str) -> Iterator[BinaryIO]:
+        """Yield a regular file to read. Raises OSError."""
+        with self._file(name) as descriptor, os.fdopen(os.dup(descriptor), "rb") as file:
+            yield file
 
-        Raises OSError.
-        """
+    def tail(self, name: str, most: int) -> bytes:
+        """Return the last bytes of a regular file, at most `most` (OSError)."""
         with self._file(name) as descriptor:
             return os.pread(descriptor, most, max(0, os.fstat(descriptor).st_size - most))
 

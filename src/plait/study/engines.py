@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
 
 from plait.dataset.study_file import EngineFacts, KernelFacts
 from plait.engine.engine import Engine, EngineIdentity, Fact
@@ -88,6 +91,17 @@ def host_facts() -> dict[str, Fact]:
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "host": platform.node(),
         "host_kernel": platform.release(),
-        "processors": os.cpu_count(),
+        **machine_facts(),
         "load_1min": round(os.getloadavg()[0], 2),
     }
+
+
+@cache
+def machine_facts() -> dict[str, Fact]:
+    """Return what the wall time of a trial depends on: the model of the processor, and how many there are."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            name, _, model = line.partition(":")
+            if name.strip() == "model name":
+                return {"processor": model.strip()[:100], "processors": os.cpu_count()}
+    return {"processors": os.cpu_count()}

@@ -28,7 +28,7 @@ from plait.study.pauses import PausedTrial
 from plait.study.preflight.engines import refuse_what_engines_lack
 from plait.study.result_folder import add_cautions, refuse_unusable
 from plait.study.runner import Runner
-from plait.study.shard import Shard
+from plait.study.shard import Shard, StudyPart
 from plait.study.store import Store
 from plait.study.study import Observer, PlannedStudy, StudyOutcome, TrialOutcome, describe, plan_study
 
@@ -60,7 +60,7 @@ class Options:
     """Run the study even if it has more than MOST_TRIALS trials."""
     calibrate: bool = True
     """Measure every link setting first; refuse to run if one is out of tolerance."""
-    shard: Shard | None = None
+    shard: StudyPart | None = None
     """Run this part of the trials only."""
     command: str = ""
     """The command that gives the same data, for study.json."""
@@ -102,7 +102,7 @@ def perform(
     paces = Paces.read(cache, engines)
     with executor or LocalExecutor(_jobs(options)) as workers:
         expected = paces.estimate(planned, workers.workers)
-        if study.shard is None:
+        if not isinstance(study.shard, Shard):
             notify((ONE_IS_ENOUGH.format(repeat=study.repeat) if steady else "") + expected.sentence)
         else:
             notify(f"shard {study.shard}: {study.total} of {len(study.cases) * study.repeat} trials")
@@ -168,7 +168,9 @@ def _calibrations(
             yield calibration
 
 
-def _refuse_pauses_elsewhere(scenario: Scenario, executor: TrialExecutor | None, shard: Shard | None) -> None:
+def _refuse_pauses_elsewhere(
+    scenario: Scenario, executor: TrialExecutor | None, shard: StudyPart | None
+) -> None:
     if scenario.pause and (executor is not None or shard is not None):
         raise RequestError(
             f"pause: {', '.join(scenario.pause)}: a trial that halts for a prompt runs on this machine; leave out "

@@ -1,4 +1,4 @@
-"""A shard: every N-th trial of a study, for machines that share nothing. `plait merge` puts shards together."""
+"""Parts of a study: a shard for machines that share nothing (`plait merge` puts shards together), and a selection."""
 
 from __future__ import annotations
 
@@ -24,6 +24,20 @@ class Shard:
 
     def __str__(self) -> str:
         return f"{self.number}/{self.total}"
+
+
+@dataclass(frozen=True)
+class TrialSelection:
+    """Chosen trials of a study, by their positions (from 0)."""
+
+    positions: frozenset[int]
+
+    def holds(self, position: int) -> bool:
+        """Return whether the trial at this position is chosen."""
+        return position in self.positions
+
+
+StudyPart = Shard | TrialSelection
 
 
 def shard(text: str) -> Shard:

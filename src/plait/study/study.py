@@ -17,7 +17,7 @@ from plait.scenario import Scenario
 from plait.scenario.vary.cases import expand
 from plait.seeds import trial_seed
 from plait.study.engines import StudyEngines
-from plait.study.shard import Shard
+from plait.study.shard import Shard, StudyPart
 from plait.version import __version__
 
 
@@ -67,7 +67,7 @@ class PlannedStudy:
     """The first repeat to run; earlier ones have run already."""
     paused: bool = False
     """Whether its trials halt for a prompt, one after the other."""
-    shard: Shard | None = None
+    shard: StudyPart | None = None
     """The part of the trials to run; None: all of them."""
 
     @property
@@ -110,7 +110,7 @@ def plan_study(
     *,
     seed: int | None = None,
     repeat: int | None = None,
-    shard: Shard | None = None,
+    shard: StudyPart | None = None,
 ) -> PlannedStudy:
     """Return the study of `scenario`; `seed` and `repeat` replace the scenario's own.
 
@@ -159,7 +159,7 @@ def describe(scenario: Scenario, study: PlannedStudy, engines: StudyEngines, com
         kernel=engines.kernel(),
         agent_sha256=first.agent_sha256,
         engines=tuple(engines.facts()),
-        shard=None if study.shard is None else str(study.shard),
+        shard=str(study.shard) if isinstance(study.shard, Shard) else None,
         baseline=study.cases[0].name,
         cases=tuple(CaseEntry(name=case.name, settings=case.settings) for case in study.cases),
         cautions=tuple(lint_cases(study.cases, study.seed)),

@@ -14,14 +14,18 @@ import pytest
 import plait
 from fake_engine import FakeEngine
 from plait.cli.shared.bundles import requested_study, show_repeat
-from plait.errors import DataError, RequestError, ScenarioError
+from plait.dataset.trial import trial_numbers
+from plait.errors import DataError, PlaitError, RequestError, ScenarioError
 from plait.plan.case_plan import resolve_case
 from plait.plan.identity import plan_bytes
 from plait.scenario import load, parse
 from plait.scenario.read import library
 from plait.scenario.vary.cases import expand
 from plait.study.bundle.pack import scenario_text, write_bundle
-from plait.study.bundle.repeat import compare_with, open_bundle
+from plait.study.bundle.repeat import compare_with, is_bundle, open_bundle
+from plait.study.perform import Options, perform
+from plait.study.progress import silent
+from plait.study.shard import TrialSelection
 from plait.version import __version__
 
 if TYPE_CHECKING:
@@ -87,6 +91,50 @@ def test_a_bundle_repeats_elsewhere_without_the_folders_it_came_from(place: Path
     shutil.rmtree("data")
     Path("file.yaml").unlink()
     assert repeat(bundle, place / "again") == ["same"] * 4
+
+
+def test_an_unpacked_bundle_repeats_like_the_archive(place: Path) -> None:
+    with zipfile.ZipFile(write_bundle(Path("results"))) as archive:
+        archive.extractall(place / "unpacked")
+    shutil.rmtree("data")
+    assert is_bundle(str(place / "unpacked"))
+    assert not is_bundle(str(place))
+    assert repeat(place / "unpacked", place / "again") == ["same"] * 4
+
+
+@pytest.mark.parametrize("change", ["none", "link", "bytes"])
+def test_an_unpacked_bundle_without_one_of_its_files_is_refused(place: Path, change: str) -> None:
+    unpacked = place / "unpacked"
+    with zipfile.ZipFile(write_bundle(Path("results"))) as archive:
+        archive.extractall(unpacked)
+    member = unpacked / "inputs/0/input.bin"
+    content = member.read_bytes()
+    member.unlink()
+    if change == "link":
+        (place / "outside").write_bytes(content)
+        member.symlink_to(place / "outside")
+    elif change == "bytes":
+        member.write_bytes(b"abd" * 1000)
+    (place / "files").mkdir()
+    problem = {"none": "damaged", "link": "symbolic link", "bytes": "not the file that"}[change]
+    with pytest.raises(PlaitError, match=problem):
+        open_bundle(unpacked, place / "files")
+
+
+def test_a_selection_runs_only_its_trials(place: Path) -> None:
+    options = Options(seed=5, repeat=2, jobs=1, calibrate=False, shard=TrialSelection(frozenset({1, 2})))
+    perform(
+        load("file.yaml"), "file", lambda _: FakeEngine(), options, folder=place / "part", watch=silent,
+        notify=lambda _: None,
+    )  # fmt: skip
+    assert trial_numbers(place / "part", "transport=mptcp") == [0]
+    assert trial_numbers(place / "part", "transport=tcp") == [1]
+
+
+def test_an_unfinished_study_is_refused_with_the_command_that_finishes_it(place: Path) -> None:
+    shutil.rmtree("results/trials/transport=mptcp/001")
+    with pytest.raises(RequestError, match=r"1 of its 4 trials have not run.*`plait run file\.yaml`"):
+        write_bundle(Path("results"))
 
 
 def test_equal_folders_give_equal_bytes(place: Path) -> None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import shutil
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from importlib import metadata
 from io import StringIO
 from pathlib import Path
+from typing import NamedTuple
 
 from ruamel.yaml import YAML
 
+from plait.dataset.provenance import Provenance
 from plait.dataset.study_file import StudyFile, read_study_file
 from plait.dataset.trial import checked_digest, read_trial, trial_folder, trial_numbers
-from plait.errors import MachineError, RequestError
+from plait.errors import MachineError, RequestError, shell_command
 from plait.files import Folder, Output
 from plait.kernel import additions
 from plait.plan.case_plan import resolve_case
@@ -42,18 +44,22 @@ _MOST_FILE_BYTES = 1 << 32
 """The size limit for one file of a result folder (a capture may be long)."""
 
 
-def write_bundle(folder: Path, target: Path | None = None, *, scenario_folder: Path | None = None) -> Path:
+def write_bundle(
+    folder: Path,
+    target: Path | None = None,
+    *,
+    scenario_folder: Path | None = None,
+    documents: Callable[[BundleRecord, Mapping[str, bytes]], Mapping[str, bytes]] = lambda _, __: {},
+) -> Path:
     """Write the study in `folder` as a bundle and return its path (default: beside the folder, by its name).
 
     Relative file names in the scenario start at `scenario_folder` (default: the folder of the scenario that the
-    study's command names). Raises RequestError if plait cannot repeat the study from a bundle or `target` exists,
+    study's command names). `documents` takes the record and the sources of algorithms by name, and returns further
+    files of the bundle. Raises RequestError if plait cannot repeat the study from a bundle or `target` exists,
     DataError if the study is damaged, MachineError if plait cannot write.
     """
     study_file = read_study_file(folder)
-    if study_file.merged is not None:
-        raise RequestError(
-            f"bundling {folder}: it merges several studies, and one command cannot repeat it; bundle each of them"
-        )
+    _refuse_parts(folder, study_file)
     path = target or folder.resolve().parent / f"{folder.resolve().name}{SUFFIX}"
     if path.exists():
         raise RequestError(
@@ -64,41 +70,55 @@ def write_bundle(folder: Path, target: Path | None = None, *, scenario_folder: P
     text = scenario_text(recorded.scenario)
     scenario = parse(text, "the scenario in study.json")
     scenario = scenario.attached(files=input_files(scenario, base))
-    trials, modules = _checked(folder, study_file, scenario)
-    algorithms = [additions.source_of(sha256) for sha256 in modules]
-    record = BundleRecord(
-        name=study_file.name or folder.resolve().name,
-        plait_version=study_file.plait_version,
-        engine=study_file.engine,
-        kernel=study_file.kernel,
-        agent_sha256=study_file.agent_sha256,
-        seed=study_file.seed,
-        repeat=max(trial.number for trial in trials) + 1,
-        inputs=tuple(
-            BundledFile(reference=reference, name=file.path.name, bytes=file.bytes, sha256=file.sha256)
-            for reference, file in scenario.files.items()
-        ),
-        algorithms=tuple(source.path for source in algorithms),
-        trials=tuple(trials),
-    )
+    checked = _checked(folder, study_file, scenario)
+    sources = {source.path: source.content for source in map(additions.source_of, checked.modules)}
+    record = _record(folder, study_file, scenario, tuple(sources), checked)
+    written = documents(record, sources)
     try:
         with (
             Output.at(path).create(keep=True) as archive,
             zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as bundle,
         ):
+            for name, content in written.items():
+                _add(bundle, name, content)
             _add(bundle, RECORD, record.model_dump_json(by_alias=True, indent=1).encode() + b"\n")
             _add(bundle, SCENARIO, text.encode())
-            _add(bundle, PACKAGES, _packages().encode())
+            _add(bundle, PACKAGES, packages().encode())
             for number, file in enumerate(scenario.files.values()):
                 _add_file(bundle, f"{INPUTS}/{number}/{file.path.name}", file.path)
-            for source in algorithms:
-                _add(bundle, f"{ALGORITHMS}/{source.path}", source.content)
+            for name, content in sources.items():
+                _add(bundle, f"{ALGORITHMS}/{name}", content)
             _add_study(bundle, Folder(folder))
     except OSError as error:
         raise MachineError(
             f"writing the bundle {path}: {error.strerror}: {error.filename or path}; check space and permissions"
         ) from error
     return path
+
+
+def _record(
+    folder: Path,
+    study_file: StudyFile,
+    scenario: Scenario,
+    algorithms: tuple[str, ...],
+    checked: _CheckedTrials,
+) -> BundleRecord:
+    return BundleRecord(
+        name=study_file.name or folder.resolve().name,
+        plait_version=study_file.plait_version,
+        engine=study_file.engine,
+        kernel=study_file.kernel,
+        agent_sha256=study_file.agent_sha256,
+        seed=study_file.seed,
+        repeat=max(trial.number for trial in checked.trials) + 1,
+        inputs=tuple(
+            BundledFile(reference=reference, name=file.path.name, bytes=file.bytes, sha256=file.sha256)
+            for reference, file in scenario.files.items()
+        ),
+        algorithms=algorithms,
+        trials=checked.trials,
+        machines=checked.machines,
+    )
 
 
 def scenario_text(scenario: Scenario) -> str:
@@ -115,10 +135,40 @@ def scenario_text(scenario: Scenario) -> str:
     return text.getvalue()
 
 
-def _checked(
-    folder: Path, study_file: StudyFile, scenario: Scenario
-) -> tuple[list[BundledTrial], Sequence[str]]:
-    """Return all trials, and the hashes of added algorithms.
+def _refuse_parts(folder: Path, study_file: StudyFile) -> None:
+    """Raise RequestError unless the folder has all trials of one study, so that one command can repeat it."""
+    if study_file.merged is not None:
+        raise RequestError(
+            f"bundling {folder}: it merges several studies, and one command cannot repeat it; bundle each of them"
+        )
+    if study_file.shard is not None:
+        raise RequestError(
+            f"bundling {folder}: it is shard {study_file.shard} of a study; put all shards together first "
+            "(`plait merge OUT DIR...`)"
+        )
+    numbers = [len(trial_numbers(folder, entry.name)) for entry in study_file.cases]
+    if not sum(numbers):
+        raise RequestError(f"bundling {folder}: it has no trial; run the study first")
+    missing = sum(max(0, study_file.repeat - number) for number in numbers)
+    if missing:
+        command = f"`{study_file.command}`" if study_file.command else "the command that began it"
+        into = shell_command("--out", folder)
+        raise RequestError(
+            f"bundling {folder}: {missing} of its {study_file.repeat * len(numbers)} trials have not run; finish the "
+            f"study with {command} into the same folder ({into})"
+        )
+
+
+class _CheckedTrials(NamedTuple):
+    """The trials of a folder, the hashes of the algorithms that they need, and the machines that ran them."""
+
+    trials: tuple[BundledTrial, ...]
+    modules: tuple[str, ...]
+    machines: tuple[str, ...]
+
+
+def _checked(folder: Path, study_file: StudyFile, scenario: Scenario) -> _CheckedTrials:
+    """Return all trials.
 
     Raises RequestError if the scenario no longer gives the plan of a trial, DataError if its data have changed.
     """
@@ -126,6 +176,7 @@ def _checked(
     cases = {case.name: resolve_case(case, known) for case in expand(scenario)}
     trials: list[BundledTrial] = []
     modules: set[str] = set()
+    machines: set[str] = set()
     for entry in study_file.cases:
         for number in trial_numbers(folder, entry.name):
             place = trial_folder(folder, entry.name, number)
@@ -139,10 +190,27 @@ def _checked(
                 )
             modules.update(module.sha256 for module in trial.plan.machine.modules)
             digest = None if trial.provenance.status == "failed" else checked_digest(trial)
-            trials.append(BundledTrial(case=entry.name, number=number, seed=seed, digest=digest))
-    if not trials:
-        raise RequestError(f"bundling {folder}: it has no trial; run the study first")
-    return trials, sorted(modules)
+            provenance = trial.provenance
+            trials.append(
+                BundledTrial(
+                    case=entry.name,
+                    number=number,
+                    seed=seed,
+                    digest=digest,
+                    identity=provenance.identity,
+                    wall_s=provenance.wall_s,
+                )
+            )
+            machines.add(_machine(provenance))
+    return _CheckedTrials(tuple(trials), tuple(sorted(modules)), tuple(sorted(machines)))
+
+
+def _machine(provenance: Provenance) -> str:
+    """Return the machine that ran a trial, in words."""
+    processor, count = provenance.host.get("processor"), provenance.host.get("processors")
+    if processor is None:
+        return "a machine that the trials do not describe"
+    return f"{processor}, {count} processors"
 
 
 def _add_study(archive: zipfile.ZipFile, folder: Folder) -> None:
@@ -168,7 +236,7 @@ def _entry(name: str) -> zipfile.ZipInfo:
     return entry
 
 
-def _packages() -> str:
+def packages() -> str:
     """Return a line for each installed Python package, in the format that pip reads."""
     versions = {package.name.lower(): package.version for package in metadata.distributions()}
     return "".join(f"{name}=={version}\n" for name, version in sorted(versions.items()))

@@ -1,6 +1,7 @@
 """bundle.json: what a bundle holds, and what its trials measured.
 
 NAME.plait.zip
+  README.md ..       documents for a reader, and artefact.json (`plait.artefact`)
   bundle.json        this record
   scenario.yaml      the scenario with every override applied
   inputs/N/FILE      the files that the scenario names
@@ -58,6 +59,10 @@ class BundledTrial(_BundlePart):
     seed: int
     digest: str | None
     """None if the trial failed."""
+    identity: str | None = None
+    """The hash of all that decides the digest; None in the bundle of an earlier plait."""
+    wall_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """Seconds of real time that the trial took."""
 
 
 class BundleRecord(_BundlePart):
@@ -78,6 +83,8 @@ class BundleRecord(_BundlePart):
     algorithms: tuple[str, ...] = ()
     """Names of C files."""
     trials: tuple[BundledTrial, ...]
+    machines: tuple[str, ...] = ()
+    """The machines that ran the trials, in words."""
 
     _names_a_study = field_validator("name")(_file_name)
 

@@ -1,7 +1,7 @@
 """Reads a bundle to run its study again, and compares the digests of the repeat with those of the bundle.
 
-A bundle may come from a stranger. plait takes from it only the record, the scenario, and the files that the record
-lists, each with its size and hash. It never takes the study's own folder.
+A bundle is an archive, or the folder with its files. It may come from a stranger. plait takes from it only the record,
+the scenario, and the files that the record lists, each with its size and hash. It never takes the study's own folder.
 """
 
 from __future__ import annotations
@@ -9,9 +9,12 @@ from __future__ import annotations
 import hashlib
 import shutil
 import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 from pydantic import ValidationError
 
@@ -26,6 +29,8 @@ from plait.scenario.read.inputs import input_files
 from plait.study.bundle.record import ALGORITHMS, INPUTS, RECORD, SCENARIO, SUFFIX, BundledTrial, BundleRecord
 from plait.version import other_version
 
+Member = Callable[[str], AbstractContextManager[IO[bytes]]]
+"""Opens a member of a bundle by its name."""
 MOST_INPUT_BYTES = 16 << 30
 """The size limit for all files that a scenario in a bundle names."""
 _MOST_RECORD_BYTES = 64 << 20
@@ -58,7 +63,42 @@ class _RepeatedTrial:
 
 def is_bundle(reference: str) -> bool:
     """Return whether a reference to a scenario names a bundle."""
-    return reference.endswith(SUFFIX)
+    return reference.endswith(SUFFIX) or (Path(reference) / RECORD).is_file()
+
+
+@contextmanager
+def members(path: Path) -> Iterator[Member]:
+    """Yield the function that opens a member of the bundle at `path` by its name.
+
+    Raises DataError if the bundle is damaged, RequestError if there is none.
+    """
+    try:
+        if path.is_dir():
+            yield partial(_file_of, path)
+        else:
+            with zipfile.ZipFile(path) as archive:
+                yield archive.open
+    except (
+        zipfile.BadZipFile,
+        KeyError,
+        EOFError,
+        NotImplementedError,
+        UnicodeDecodeError,
+        RuntimeError,
+    ) as error:
+        raise DataError(f"{path}: not a bundle, or a damaged one ({error}); get a new copy of it") from error
+    except OSError as error:
+        raise RequestError(f"reading the bundle {path}: {error.strerror or error}; check the path") from error
+
+
+@contextmanager
+def _file_of(path: Path, name: str) -> Iterator[IO[bytes]]:
+    *folders, file = name.split("/")
+    try:
+        with Folder(path, tuple(folders)).stream(file) as stream:
+            yield stream
+    except FileNotFoundError as error:
+        raise KeyError(f"there is no file {name}") from error
 
 
 def _scenario(text: str, name: str, record: BundleRecord) -> Scenario:
@@ -78,24 +118,12 @@ def open_bundle(path: Path, folder: Path) -> _Bundle:
     Raises RequestError if plait cannot read the bundle or needs an algorithm that it lacks, ScenarioError if this
     version of plait does not accept the scenario, DataError if the bundle is damaged.
     """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            record = _record(path, archive)
-            text = _member(archive, SCENARIO, 4 * MAX_CHARACTERS).decode("utf-8")
-            _require_algorithms(path, archive, record)
-            scenario = _scenario(text, f"{path.name}/{SCENARIO}", record)
-            places = _extract(archive, record, folder)
-    except (
-        zipfile.BadZipFile,
-        KeyError,
-        EOFError,
-        NotImplementedError,
-        UnicodeDecodeError,
-        RuntimeError,
-    ) as error:
-        raise DataError(f"{path}: not a bundle, or a damaged one ({error}); get a new copy of it") from error
-    except OSError as error:
-        raise RequestError(f"reading the bundle {path}: {error.strerror or error}; check the path") from error
+    with members(path) as member:
+        record = _record(path, member)
+        text = read_member(path, member, SCENARIO, 4 * MAX_CHARACTERS).decode("utf-8")
+        _require_algorithms(path, member, record)
+        scenario = _scenario(text, f"{path.name}/{SCENARIO}", record)
+        places = _extract(path, member, record, folder)
     return _Bundle(record, scenario.attached(files=input_files(scenario, folder, places)))
 
 
@@ -112,9 +140,9 @@ def _digest(folder: Path, trial: BundledTrial) -> str | None:
     return provenance.digest if provenance.status == "ok" and provenance.seed == trial.seed else None
 
 
-def _record(path: Path, archive: zipfile.ZipFile) -> BundleRecord:
+def _record(path: Path, member: Member) -> BundleRecord:
     """Return the record of a bundle. Raise DataError, which names the version of plait that made it if it differs."""
-    content = _member(archive, RECORD, _MOST_RECORD_BYTES)
+    content = read_member(path, member, RECORD, _MOST_RECORD_BYTES)
     try:
         return BundleRecord.model_validate_json(content)
     except ValidationError as error:
@@ -132,50 +160,49 @@ def _made_by(content: bytes) -> object:
     return record.get("plait_version") if isinstance(record, dict) else None
 
 
-def _member(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
+def read_member(path: Path, member: Member, name: str, limit: int) -> bytes:
     """Return the content of a member of at most `limit` bytes. Raise DataError if it is longer."""
-    with archive.open(name) as member:
-        content = member.read(limit + 1)
+    with member(name) as file:
+        content = file.read(limit + 1)
     if len(content) > limit:
-        raise DataError(f"{archive.filename}/{name}: it has more than {limit} bytes; plait refuses it")
+        raise DataError(f"{path}/{name}: it has more than {limit} bytes; plait refuses it")
     return content
 
 
-def _require_algorithms(path: Path, archive: zipfile.ZipFile, record: BundleRecord) -> None:
+def _require_algorithms(path: Path, member: Member, record: BundleRecord) -> None:
     """Raise RequestError if an algorithm of the bundle has not been added here: building it is the user's decision."""
     known = {module.sha256 for module in additions.modules_by_name().values()}
     missing = []
     for name in record.algorithms:
-        content = _member(archive, f"{ALGORITHMS}/{name}", _MOST_SOURCE_BYTES)
+        content = read_member(path, member, f"{ALGORITHMS}/{name}", _MOST_SOURCE_BYTES)
         if hashlib.sha256(content).hexdigest() not in known:
             missing.append(name)
     if missing:
         added = (shell_command("plait", "kernel", "add", f"{ALGORITHMS}/{name}") for name in missing)
         commands = " and ".join(f"`{command}`" for command in added)
+        unzip = f"`{shell_command('unzip', path, f'{ALGORITHMS}/*')}` and " if path.is_file() else ""
         raise RequestError(
             f"running {path}: it needs algorithms that this machine has not added; read their source, then run "
-            f"`{shell_command('unzip', path, f'{ALGORITHMS}/*')}` and {commands}"
+            f"{unzip}{commands}"
         )
 
 
-def _extract(archive: zipfile.ZipFile, record: BundleRecord, folder: Path) -> dict[str, Path]:
+def _extract(path: Path, member: Member, record: BundleRecord, folder: Path) -> dict[str, Path]:
     """Write the files of the scenario to `folder` and return them by reference."""
     total = sum(file.bytes for file in record.inputs)
     if total > MOST_INPUT_BYTES:
-        raise DataError(
-            f"{archive.filename}: its files have {total} bytes, and plait takes at most {MOST_INPUT_BYTES}"
-        )
+        raise DataError(f"{path}: its files have {total} bytes, and plait takes at most {MOST_INPUT_BYTES}")
     free = shutil.disk_usage(folder).free
     if total > free:
         raise MachineError(
-            f"unpacking {archive.filename}: its files have {total} bytes, and {folder} has {free} free; make space"
+            f"unpacking {path}: its files have {total} bytes, and {folder} has {free} free; make space"
         )
     places = {}
     for number, file in enumerate(record.inputs):
-        member = f"{INPUTS}/{number}/{file.name}"
+        name = f"{INPUTS}/{number}/{file.name}"
         target = folder / str(number) / file.name
         digest, rest = hashlib.sha256(), file.bytes
-        with archive.open(member) as source, (Folder(folder) / str(number)).create(file.name) as copy:
+        with member(name) as source, (Folder(folder) / str(number)).create(file.name) as copy:
             while content := source.read(min(1 << 20, rest + 1)):
                 rest -= len(content)
                 if rest < 0:
@@ -183,8 +210,6 @@ def _extract(archive: zipfile.ZipFile, record: BundleRecord, folder: Path) -> di
                 digest.update(content)
                 copy.write(content)
             if rest or digest.hexdigest() != file.sha256:
-                raise DataError(
-                    f"{archive.filename}/{member}: it is not the file that {RECORD} describes; get a new copy"
-                )
+                raise DataError(f"{path}/{name}: it is not the file that {RECORD} describes; get a new copy")
         places[file.reference] = target
     return places

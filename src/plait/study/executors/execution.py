@@ -20,7 +20,7 @@ from plait.errors import DataError, TrialError, printable
 from plait.files import Folder, UnfitError, json_of
 from plait.plan.identity import plan_bytes
 from plait.plan.model.plan import PauseAt
-from plait.study.engines import host_facts
+from plait.study.engines import host_facts, machine_facts
 from plait.study.executors.task import TrialResult, TrialTask
 from plait.version import __version__
 
@@ -49,7 +49,7 @@ def execute(
     Folder(folder).write(RUNNING_TRIAL, json.dumps(running).encode())
     plan = task.plan
     files = {name: inputs[sha256] for name, sha256 in task.inputs}
-    host: dict[str, Fact] = host_facts() if engine.clock == "real" else {}
+    host: dict[str, Fact] = host_facts() if engine.clock == "real" else dict(machine_facts())
     exclusions: list[str] = []
     started = time.monotonic()
     error: str | None = None

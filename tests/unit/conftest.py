@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 SLOW = {
     "api/test_api.py": "whole studies",
+    "artefact/test_artefact.py": "whole studies",
     "cli/test_explain_trials.py": "whole studies",
     "kernel/test_kernel_bisect_scenario.py": "hundreds of trials",
     "report/figures/test_figure_files.py": "whole reports",

@@ -51,7 +51,19 @@ MAY_IMPORT = {
     "importers": {"scenario"},
     "api": STAGES,
     "benchmark": {"scenario", "plan", "kernel", "engine", "analysis", "results", "report", "study"},
-    "cli": {*STAGES, "api", "prompt", "importers", "advice", "benchmark", "observe", "view", "testing"},
+    "artefact": {"scenario", "kernel", "dataset", "analysis", "results", "report", "study", "benchmark"},
+    "cli": {
+        *STAGES,
+        "api",
+        "prompt",
+        "importers",
+        "advice",
+        "artefact",
+        "benchmark",
+        "observe",
+        "view",
+        "testing",
+    },
     "testing": {"plan", "dataset", "explain", "kernel", "engine", "scenario"},
 }
 SERVES_ALL = {

@@ -112,9 +112,16 @@ class Results(Part):
 def read_results(path: Path) -> Results:
     """Return the results in a file (DataError if it has none, or none of this suite)."""
     try:
-        return Results.model_validate_json(Folder(path.parent).read(path.name, MOST_BYTES))
+        content = Folder(path.parent).read(path.name, MOST_BYTES)
     except OSError as error:
         raise DataError(f"reading the results {path}: {error.strerror or error}; check the path") from error
+    return parse_results(content, path)
+
+
+def parse_results(content: bytes, path: Path) -> Results:
+    """Return the results in the content of a file (DataError if it has none, or none of this suite)."""
+    try:
+        return Results.model_validate_json(content)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))

@@ -43,6 +43,8 @@ class ClassScore:
     """The cells that count nothing, because a trial failed or did not finish."""
     parts: Mapping[str, float]
     """By metric, the median over the cells of what the results have beside the metric of the class."""
+    runs: tuple[float, ...] = ()
+    """The score of each seed."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +81,8 @@ def _score(results: Results, floor: Results, subset: Subset, cell_class: CellCla
     of_class = _cells(subset, cell_class)
     failed = tuple(cell.name for cell in of_class if not results.cells[cell.name].is_whole)
     whole = [cell for cell in of_class if cell.name not in failed and floor.cells[cell.name].is_whole]
-    value, interval = (
-        median_of(list(_runs(results, floor, whole, results.seeds).values())) if whole else (None, None)
-    )
+    runs = list(_runs(results, floor, whole, results.seeds).values()) if whole else []
+    value, interval = median_of(runs) if runs else (None, None)
     parts: dict[str, list[float]] = {}
     for cell in of_class:
         for metric, median in results.cells[cell.name].parts.items():
@@ -93,6 +94,7 @@ def _score(results: Results, floor: Results, subset: Subset, cell_class: CellCla
         len(of_class),
         failed,
         {metric: statistics.median(medians) for metric, medians in parts.items()},
+        tuple(map(math.exp, runs)),
     )
 
 

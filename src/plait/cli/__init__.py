@@ -31,7 +31,7 @@ _GROUPS = {
     "Look": "results.report results.explain results.compare results.view results.export",
     "Real hosts": "observe lines results.advise undo",
     "Kernels": "laboratory.benchmark laboratory.selftest laboratory.hunt laboratory.bisect",
-    "Manage": "results.merge results.bundle laboratory.doctor help",
+    "Manage": "results.merge results.bundle results.verify laboratory.doctor help",
 }
 """The modules of the verbs by what they are for, in the order of the help. A verb is called as its module is."""
 _PROGRAM_FOLLOWS = {"exec": {"allow_interspersed_args": False}}

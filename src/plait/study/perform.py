@@ -102,9 +102,9 @@ def perform(
     paces = Paces.read(cache, engines)
     with executor or LocalExecutor(_jobs(options)) as workers:
         expected = paces.estimate(planned, workers.workers)
-        if not isinstance(study.shard, Shard):
+        if study.shard is None:
             notify((ONE_IS_ENOUGH.format(repeat=study.repeat) if steady else "") + expected.sentence)
-        else:
+        elif isinstance(study.shard, Shard):
             notify(f"shard {study.shard}: {study.total} of {len(study.cases) * study.repeat} trials")
         started = time.monotonic()
         trials = cache / "trials"

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.guest
 PACKAGE = Path(plait.__file__).parent
 EXTRAS = (
     *(
+        "artefact",
         "benchmark",
         "importers",
         "measure",

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from plait.analysis.model import Summary
+from plait.artefact.claims import Artefact
 from plait.dataset.provenance import Provenance, read_provenance
 from plait.dataset.study_file import StudyFile, read_study_file
 from plait.errors import PlaitError
@@ -31,6 +32,7 @@ PAGE = Path(__file__).parents[3] / "docs/reference/versions.md"
         ("summary", Summary),
         ("explanation", StudyExplanation),
         ("bundle", BundleRecord),
+        ("artefact", Artefact),
     ],
 )
 def test_the_page_has_the_schema_of_the_code(name: str, model: type) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from ipaddress import ip_interface, ip_network
+from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_interface, ip_network
+from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plait.plan.routes.tables import _collapsed, _prefix
 from plait.plan.traffic.flow_paths import maximum_flow
 from scenario_samples import ISLANDS, MESH, TWO, WORK_S, direct, mistakes_as_text, plan_of
 
@@ -195,6 +197,33 @@ def test_networks_that_need_too_many_routes_are_refused() -> None:
     assert "more than 65536 routes" in mistakes_as_text(
         text + "traffic: [bulk: {from: h0, to: h1, duration: 1s}]\n"
     )
+
+
+@pytest.mark.slow
+def test_a_fat_tree_of_1024_hosts_is_planned() -> None:
+    each = "hosts: ['*'], each: {bulk: {duration: 1s}}"
+    plan = plan_of(f"title: t\nnetwork: {{generator: fat-tree, k: 16}}\ntraffic: [permutation: {{{each}}}]\n")
+    assert (len(plan.flows), len(plan.network.routes)) == (1024, 6528)
+
+
+@pytest.mark.slow
+def test_more_lookups_of_gates_than_planning_has_time_for_are_refused() -> None:
+    hosts, routers = [f"h{i}" for i in range(400)], [f"r{i}" for i in range(900)]
+    ends = [*(f"{host}-r0" for host in hosts), *(f"r0-{router}" for router in routers[1:])]
+    links = ", ".join(f"{name}: {{}}" for name in ends)
+    nodes = f"hosts: [{', '.join(hosts)}], routers: [{', '.join(routers)}]"
+    text = f"title: t\nnetwork: {{{nodes}, links: {{{links}}}}}\n"
+    message = mistakes_as_text(text + "traffic: [bulk: {from: h0, to: h1, duration: 1s}]\n")
+    assert "900 routers with 400 destinations are 360000 lookups" in message
+
+
+def test_joined_prefixes_are_those_of_the_standard_library() -> None:
+    draw = Random(1)
+    for width, kind in ((32, IPv4Network), (128, IPv6Network)):
+        for _ in range(500):
+            lengths = [draw.randint(1, 7) for _ in range(draw.randint(1, 20))]
+            nets = [kind((draw.getrandbits(n) << (width - n), n)) for n in lengths]
+            assert list(_collapsed([_prefix(net) for net in nets])) == list(collapse_addresses(nets))
 
 
 @pytest.mark.slow

@@ -30,11 +30,15 @@ class PathManager:
         self._routing = routing
         self._settings = topology.scenario.mptcp
         hosts = topology.scenario.network.hosts
-        first = {host: host_events.numbered(self._endpoints_of(host, flows)) for host in hosts}
+        of_host: dict[str, list[InitialSubflow]] = {host: [] for host in hosts}
+        for initial in flows:
+            for host in {initial.client, initial.server}:
+                of_host[host].append(initial)
+        first = {host: host_events.numbered(self._endpoints_of(host, of_host[host])) for host in hosts}
         states = States(topology, first)
         most = dict.fromkeys(hosts, (MAX_SUBFLOWS, MAX_SUBFLOWS))
         self._states = [PathManagerState(routing, endpoints, most) for endpoints in states.endpoints]
-        limits = {host: self._limit(host, flows) for host in hosts}
+        limits = {host: self._limit(host, of_host[host]) for host in hosts}
         self.events: list[HostEvent] = list(states.events(limits))
         """The events of hosts, in the order of time."""
         self._states = [
@@ -177,14 +181,13 @@ class PathManager:
     def _limit(self, host: str, flows: list[InitialSubflow]) -> tuple[int, int]:
         """Return (subflows, add_addr_accepted): as given, or enough for all paths of the host's flows at any time."""
         given = self._settings.limits.get(host)
-        mine = [initial for initial in flows if host in (initial.client, initial.server)]
         subflows = max(
             (
                 len(state.pairs(initial))
                 - 1
                 + (state.unanswered_subflows(initial) if host == initial.server else 0)
                 for state in self._states
-                for initial in mine
+                for initial in flows
             ),
             default=0,
         )
@@ -192,7 +195,7 @@ class PathManager:
             (
                 sum("signal" in endpoint.flags for endpoint in state.endpoints[initial.server])
                 for state in self._states
-                for initial in mine
+                for initial in flows
                 if initial.client == host
             ),
             default=0,

@@ -7,6 +7,7 @@ A segment is what one subnet covers: links that switches join, or a single link 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
 from typing import Protocol
 
@@ -89,7 +90,7 @@ class Port:
         """Return the name of the veth's other end in the namespace `wire`, `w0a`."""
         return f"w{self.link.index}{'a' if self.at_a else 'b'}"
 
-    @property
+    @cached_property
     def out(self) -> str:
         """Return the name of the link direction that leaves the node here."""
         return self.link.name.direction(forward=self.at_a)
@@ -116,9 +117,13 @@ class TopologyLink:
         """Return the two ends in the family of a segment."""
         return self.second if segment.second else self.ports
 
+    @cached_property
+    def _delays_ns(self) -> dict[bool, int]:
+        return {way: int(self.spec.conditions(forward=way).delay or 0) for way in (True, False)}
+
     def delay_ns(self, *, forward: bool) -> int:
         """Return the one-way delay of a direction."""
-        return int(self.spec.conditions(forward=forward).delay or 0)
+        return self._delays_ns[forward]
 
 
 @dataclass(eq=False)

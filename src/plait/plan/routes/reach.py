@@ -23,8 +23,10 @@ from plait.plan.routes.static_routes import statics
 Cost = tuple[int, int]
 """(sum of delays in ns, hops), or (hops, sum of delays in ns); with ECMP the sum is 0, because it does not count."""
 
-_Goal = tuple[frozenset[tuple[str, bool]], int]
+Goal = tuple[frozenset[tuple[str, bool]], int]
 """Routers, whether each hides the goal from its outside, and the address family."""
+_Way = tuple[str, Cost, Pair]
+"""A hop: the router that it leads to, its cost, and its ports."""
 _Costs = dict[str, tuple[Cost, bool]]
 """The cost from each router, and whether it hides this path from its outside."""
 
@@ -56,13 +58,20 @@ class Reach:
             for router in self.routers
             for version in (4, 6)
         }
-        self._costs: dict[_Goal, _Costs] = {}
-        self._goals: dict[Segment, _Goal] = {}
-        self._gates: dict[tuple[str, _Goal], list[Pair]] = {}
+        self._costs: dict[Goal, _Costs] = {}
+        self._goals: dict[Segment, Goal] = {}
+        self._same: dict[Goal, Goal] = {}
+        """Equal goals are one object, so that finding one among keys compares no routers."""
+        self._gates: dict[tuple[str, Goal], list[Pair]] = {}
+        self._hops: dict[tuple[str, int], list[_Way]] = {}
+        self._first_ports = {node: _by_segment(ports) for node, ports in topology.ports.items()}
+        self._spreads: dict[Pair, list[Port]] = {}
+        self._crossed: dict[Pair, dict[Port, None]] = {}
+        """The ports by which a frame may leave between two ports of a segment."""
 
     def reaches(self, router: str, target: Segment) -> bool:
         """Return whether there is a path from a router to a segment."""
-        return router in self._cost(self._goal(target))
+        return router in self._cost(self.goal(target))
 
     def neighbours(self, router: str, version: int) -> list[str]:
         """Return the adjacent routers in a family; a router with two links to this one occurs twice."""
@@ -74,15 +83,15 @@ class Reach:
 
     def gates(self, ports: list[Port], target: Segment) -> list[Pair]:
         """Return the best gates out of a node through these ports: with ECMP all of the least cost, otherwise one."""
-        goal = self._goal(target)
+        goal = self.goal(target)
         whole = len(ports) == len(self._topology.ports[ports[0].node])
         cached = self._gates.get((ports[0].node, goal)) if whole else None
         if cached is not None:
             return cached
-        usable = [port for port in ports if port.segment.version == target.version]
-        best = self._best(usable, self._cost(goal))
-        if whole:
-            self._gates[ports[0].node, goal] = best
+        if not whole:
+            return self._best(self._ways(ports, target.version), self._cost(goal))
+        best = self._best(self._all_ways(ports[0].node, target.version), self._cost(goal))
+        self._gates[ports[0].node, goal] = best
         return best
 
     def gate(self, ports: list[Port], target: Segment) -> Pair | None:
@@ -96,12 +105,12 @@ class Reach:
 
     def towards(self, ports: list[Port], target: Port) -> list[Pair]:
         """Return the gates of a node towards an address: a static route's, otherwise the best; empty: none."""
-        given = self.static(ports, target)
+        given = self.static(ports, target) if self.statics else None
         return [given] if given is not None else self.gates(ports, target.segment)
 
     def attached(self, node: str, segment: Segment) -> Port | None:
         """Return the first port of a node on a segment."""
-        return next((port for port in self._topology.ports[node] if port.segment is segment), None)
+        return self._first_ports[node].get(segment)
 
     def walk(self, source: Port, target: Port) -> list[Port] | None:
         """Return the ports left by a packet from the address of `source` to that of `target`; None: it cannot arrive.
@@ -165,11 +174,18 @@ class Reach:
             return self.explicit.pins[source, target].ports
         if source.segment is target.segment:
             return every_way(source, target)
+        if (source, target) not in self._spreads:
+            self._spreads[source, target] = self._spread(source, target)
+        return self._spreads[source, target]
+
+    def _spread(self, source: Port, target: Port) -> list[Port]:
         leaving: dict[Port, None] = {}
         waiting = self.towards([source], target)[:1]
         seen: set[str] = set()
         for gate in waiting:
-            leaving |= dict.fromkeys(every_way(*gate))
+            if gate not in self._crossed:
+                self._crossed[gate] = dict.fromkeys(every_way(*gate))
+            leaving |= self._crossed[gate]
             node = gate[1].node
             if node in seen:
                 continue
@@ -215,26 +231,40 @@ class Reach:
         """Return whether a router hides a path that leaves through this port from its outside."""
         return port.node in self._nats and port not in self.outside
 
-    def _goal(self, target: Segment) -> _Goal:
+    def goal(self, target: Segment) -> Goal:
+        """Return what decides the gates towards a segment: two segments with one goal have the same gates."""
         goal = self._goals.get(target)
         if goal is None:
             gates = self.gates_of.get(target, ())
             goal = frozenset((gate.node, self._hides(gate)) for gate in gates), target.version
-            self._goals[target] = goal
+            goal = self._goals[target] = self._same.setdefault(goal, goal)
         return goal
 
-    def _best(self, ports: list[Port], costs: _Costs) -> list[Pair]:
-        options = []
-        for port in ports:
-            for gate, step in self._steps_from(port):
-                cost, hidden = costs.get(gate.node, (None, False))
-                if cost is not None and not (hidden and gate in self.outside):
-                    options.append(((cost[0] + step[0], cost[1] + step[1]), port, gate))
-        least = min((option[0] for option in options), default=None)
-        best = [(port, gate) for cost, port, gate in options if cost == least]
+    def _best(self, ways: list[_Way], costs: _Costs) -> list[Pair]:
+        least: Cost | None = None
+        best: list[Pair] = []
+        for node, step, pair in ways:
+            cost, hidden = costs.get(node, (None, False))
+            if cost is None or (hidden and pair[1] in self.outside):
+                continue
+            reached = (cost[0] + step[0], cost[1] + step[1])
+            if least is None or reached < least:
+                least, best = reached, [pair]
+            elif reached == least:
+                best.append(pair)
         return best if self.ecmp else best[:1]
 
-    def _cost(self, goal: _Goal) -> _Costs:
+    def _ways(self, ports: list[Port], version: int) -> list[_Way]:
+        """Return the hops to adjacent routers from these ports of a node, in a family."""
+        usable = (port for port in ports if port.segment.version == version)
+        return [(gate.node, step, (port, gate)) for port in usable for gate, step in self._steps_from(port)]
+
+    def _all_ways(self, node: str, version: int) -> list[_Way]:
+        if (node, version) not in self._hops:
+            self._hops[node, version] = self._ways(self._topology.ports[node], version)
+        return self._hops[node, version]
+
+    def _cost(self, goal: Goal) -> _Costs:
         """Return the cost from each router to the nearest of these routers in a family (Dijkstra's algorithm)."""
         cached = self._costs.get(goal)
         if cached is not None:
@@ -254,3 +284,8 @@ class Reach:
                     heapq.heappush(waiting, (reached, before.node, self._hides(before)))
         self._costs[goal] = costs
         return costs
+
+
+def _by_segment(ports: list[Port]) -> dict[Segment, Port]:
+    """Return the first of these ports on each segment."""
+    return {port.segment: port for port in reversed(ports)}

@@ -20,6 +20,8 @@ from plait.kernel import Kernel
 from plait.testing.hunt.case import HuntCase, HuntConnection, HuntEvent, HuntLink, as_text, load_case
 from plait.testing.hunt.draw import draw
 from plait.testing.hunt.ends import BLOCK, End
+from plait.testing.hunt.kinds import KINDS
+from plait.testing.hunt.netlink import path_address
 from plait.testing.hunt.run import CaseResult, Violation, judge
 from plait.testing.hunt.search import Fault, Hunt, HuntLimits
 from plait.testing.hunt.shrink import MOST_ATTEMPTS, shrink
@@ -68,9 +70,10 @@ def test_a_seed_always_draws_the_same_case_and_seeds_differ() -> None:
     cases = [drawn(seed) for seed in range(100)]
     assert cases == [drawn(seed) for seed in range(100)]
     assert len({case.model_dump_json() for case in cases}) == 100
-    assert {event.do for case in cases for event in case.events} == {
-        *("close", "reset", "shutdown", "destroy", "link_down", "remove_endpoint", "add_endpoint", "flush")
-    }
+    assert {event.do for case in cases for event in case.events} == set(KINDS)
+    assert {(case.ipv6, case.checksums, case.user_paths) for case in map(drawn, range(2000))} == set(
+        itertools.product((False, True), repeat=3)
+    )
 
 
 def test_a_written_case_is_read_back(tmp_path: Path) -> None:
@@ -127,6 +130,8 @@ def test_a_clean_report_is_no_fault() -> None:
         ({"log": "[1.0] WARNING: CPU: 0 PID: 1 at net/ipv4/af_inet.c:156 inet_sock_destruct"}, "kernel"),
         ({"log": "[1.0] BUG: KASAN: slab-use-after-free in mptcp_close"}, "kernel"),
         ({"violations": [{"kind": "bytes", "text": "wrong content"}]}, "bytes"),
+        ({"violations": [{"kind": "paths", "text": "no subflow of 10.0.1.1"}]}, "paths"),
+        ({"violations": [{"kind": "closing", "text": "the server saw no reset"}]}, "closing"),
     ],
 )
 def test_each_invariant_is_judged(changes: dict[str, Any], kind: str) -> None:
@@ -159,6 +164,15 @@ def test_a_standstill_is_no_fault_of_the_kernel_under_test_after_a_lost_ack_of_t
     fell_back = {"client": {}, "server": {"MPTcpExtMPCapableFallbackACK": 1}}
     assert kinds(report(**stands_still)) == ["progress"]
     assert kinds(report(**stands_still, counters=fell_back)) == []
+
+
+def test_a_rewritten_byte_may_arrive_only_after_mptcp_has_noticed_it() -> None:
+    """Then the only subflow falls back to TCP, which has no checksum of its own for a middlebox to break."""
+    wrong = {"violations": [{"kind": "bytes", "text": "wrong content"}]}
+    rewritten = SMALL.model_copy(update={"checksums": True, "events": (HuntEvent(at_ms=5, do="rewrite"),)})
+    noticed = {"counters": {"client": {}, "server": {"MPTcpExtDataCsumErr": 1}}}
+    assert kinds(report(**wrong), rewritten) == kinds(report(**wrong, **noticed)) == ["bytes"]
+    assert kinds(report(**wrong, **noticed), rewritten) == []
 
 
 def test_some_cases_have_a_slow_reader_and_a_long_transfer() -> None:
@@ -206,6 +220,52 @@ def test_some_slow_readers_with_small_buffers_get_copies_over_links_of_unequal_m
         and case.receive_buffer < 131_072
         and len({link.mtu for link in case.links}) > 1
         for case in cases
+    )
+
+
+def test_endpoints_come_and_go_around_connections_that_nothing_else_disturbs() -> None:
+    """Otherwise no case would show that a subflow is missing."""
+    calm = [
+        case
+        for case in map(drawn, range(400))
+        if len(case.events) >= 4 and all(KINDS[event.do].calm for event in case.events)
+    ]
+    assert len(calm) >= 40
+    assert all(connection.hold for case in calm for connection in case.connections[:1])
+
+
+def test_a_rewritten_byte_needs_a_checksum_and_ipv6_an_mtu() -> None:
+    for case in map(drawn, range(2000)):
+        assert case.checksums or all(event.do != "rewrite" for event in case.events)
+        assert not case.ipv6 or min(link.mtu for link in case.links) >= 1280
+    with pytest.raises(ValueError, match="1280"):
+        HuntCase(
+            ipv6=True,
+            links=(HuntLink(rate_mbit=10, delay_ms=5, mtu=576),),
+            connections=SMALL.connections,
+        )
+
+
+@pytest.mark.parametrize("read_by", ["recv", "peek", "peek_all", "splice"])
+def test_each_way_of_reading_sees_wrong_content(read_by: str) -> None:
+    for content, expected in (
+        (bytes(BLOCK), None),
+        (b"\1" * BLOCK, "wrong content within 1000 bytes from byte 0"),
+    ):
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            ours.setblocking(False)
+            end = End("client", 0, b"", bytes(BLOCK) * 2, 0, BLOCK, hold=False, read_by=read_by, socket=ours)
+            theirs.sendall(content[:1000])
+            seen = end.read(1.0)
+            assert seen == expected or (seen and expected and seen.endswith(expected))
+            assert end.received == (0 if expected else 1000)
+
+
+def test_an_address_of_a_path_manager_is_encoded_as_netlink_wants() -> None:
+    address = path_address(socket.AF_INET, "10.0.1.2", port=5000, identifier=3)
+    assert address.hex() == "06000100" + "02000000" + "08000300" + "0a000102" + "05000200" + "03000000" + (
+        "06000500" + "88130000"
     )
 
 

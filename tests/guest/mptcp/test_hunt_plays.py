@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.guest,
     pytest.mark.skipif(
-        any(shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin") is None for name in ("ip", "tc")),
-        reason="the guest uses this machine's iproute2",
+        any(shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin") is None for name in ("ip", "tc", "nft")),
+        reason="the guest uses this machine's iproute2 and nftables",
     ),
 ]
 
@@ -48,6 +48,47 @@ def test_all_bytes_arrive_over_several_subflows_and_nothing_is_left() -> None:
     assert result.received_bytes == 2_006_000
     assert result.joined >= 3
     assert result == play(BUSY, kernels.ensure(), environment_of([], terminal=False))
+
+
+CHURN = HuntCase(
+    links=(LINK, LINK, LINK),
+    connections=(
+        HuntConnection(up_bytes=100_000, down_bytes=3000, hold=True, fast_open=True, read_by="peek"),
+    ),
+    events=(
+        HuntEvent(at_ms=300, do="announce", link=2),
+        HuntEvent(at_ms=310, do="lose_announcements", link=0, for_ms=300),
+        HuntEvent(at_ms=1000, do="remove_endpoint", link=1),
+        HuntEvent(at_ms=1200, do="add_endpoint", link=1),
+        HuntEvent(at_ms=1400, do="replace_endpoint", link=1),
+        HuntEvent(at_ms=1500, do="backup", link=2, for_ms=300),
+        HuntEvent(at_ms=1600, do="share", for_ms=2000),
+    ),
+)
+
+
+@pytest.mark.parametrize("ipv6", [False, True])
+@pytest.mark.parametrize("user_paths", [False, True])
+def test_each_endpoint_has_its_subflow_after_churn(*, ipv6: bool, user_paths: bool) -> None:
+    case = CHURN.model_copy(update={"ipv6": ipv6, "user_paths": user_paths, "checksums": ipv6})
+    result = play(case, kernels.ensure(), environment_of([], terminal=False))
+    assert result.violations == ()
+    assert result.received_bytes == 103_000
+    assert result.joined >= 3
+
+
+def test_a_middlebox_in_the_middle_of_a_connection_costs_no_byte() -> None:
+    case = HuntCase(
+        checksums=True,
+        links=(LINK, LINK),
+        connections=(HuntConnection(up_bytes=1_000_000, read_by="splice"),),
+        events=(
+            HuntEvent(at_ms=300, do="rewrite", link=1, for_ms=300),
+            HuntEvent(at_ms=700, do="strip", link=1, for_ms=2000),
+        ),
+    )
+    result = play(case, kernels.ensure(), environment_of([], terminal=False))
+    assert (result.violations, result.received_bytes) == ((), 1_000_000)
 
 
 def test_a_file_repeats_its_case(tmp_path: Path) -> None:

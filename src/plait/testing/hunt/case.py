@@ -15,18 +15,13 @@ from ruamel.yaml import YAML
 from plait.errors import DataError
 from plait.files import Folder
 from plait.scenario.read.document import Refused, read
+from plait.testing.hunt.kinds import KINDS
 
 Side = Literal["client", "server"]
 _Name = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,15}$")]
 _Moment = Annotated[int, Field(ge=0, le=60_000)]
 _Number = Annotated[int, Field(ge=0, le=7)]
 MOST_EVENTS = 64
-
-
-OF_CONNECTIONS = ("close", "reset", "shutdown", "destroy")
-"""Events that happen to a connection."""
-OF_LINKS = ("destroy", "link_down", "remove_endpoint", "add_endpoint")
-"""Events that happen to a link, or to something on it."""
 
 
 class _HuntPart(BaseModel):
@@ -41,7 +36,7 @@ class HuntLink(_HuntPart):
     loss_percent: int = Field(default=0, ge=0, le=3)
     queue_packets: int = Field(default=100, ge=4, le=10_000)
     mtu: int = Field(default=1500, ge=576, le=9000)
-    endpoint: Literal["subflow", "subflow fullmesh", "subflow backup", "none"] = "subflow"
+    endpoint: Literal["subflow", "subflow fullmesh", "subflow backup", "subflow signal", "none"] = "subflow"
     """The client's endpoint; link 0 has none."""
     signal: bool = False
     """Whether the server announces its address."""
@@ -63,21 +58,25 @@ class HuntConnection(_HuntPart):
     """Size of each write of a side, sent without waiting for more (TCP_NODELAY); 0: all that the socket takes."""
     write_every_ms: int = Field(default=0, ge=0, le=1000)
     """The time between two writes; 0: as soon as the socket takes bytes."""
+    fast_open: bool = False
+    """The client's SYN has data (TCP Fast Open without a cookie)."""
+    read_by: Literal["recv", "peek", "peek_all", "splice"] = "recv"
+    """How a side reads. It looks at bytes before it receives them: at what there is, or for 10 ms (MSG_WAITALL).
+
+    `peek_all` is never drawn: Linux 6.12.117 then spins for ever in recv(), and a guest's time stands still."""
 
 
 class HuntEvent(_HuntPart):
     """Something that happens; `connection`, `link` and `side` say to what."""
 
     at_ms: _Moment
-    do: Literal[
-        "close", "reset", "shutdown", "destroy", "link_down", "remove_endpoint", "add_endpoint", "flush"
-    ]
+    do: Annotated[str, Field(pattern=f"^({'|'.join(KINDS)})$")]
     connection: _Number = 0
     side: Side = "client"
     link: _Number = 0
-    """The link of the subflow to destroy or of the endpoint, or the link that goes down."""
+    """The link of the subflow to destroy, of the endpoint or of the middlebox, or the link that goes down."""
     for_ms: Annotated[int, Field(ge=0, le=3000)] = 0
-    """How long the link is down."""
+    """How long an event lasts, if its kind does."""
 
 
 class HuntCase(_HuntPart):
@@ -91,6 +90,11 @@ class HuntCase(_HuntPart):
     congestion_control: _Name = "cubic"
     receive_buffer: int = Field(default=6 << 20, ge=4096, le=64 << 20)
     send_buffer: int = Field(default=4 << 20, ge=16_384, le=64 << 20)
+    ipv6: bool = False
+    checksums: bool = False
+    """Both hosts ask for DSS checksums."""
+    user_paths: bool = False
+    """The client's path manager is in user space (this program), instead of the kernel's."""
     links: tuple[HuntLink, ...] = Field(min_length=1, max_length=4)
     connections: tuple[HuntConnection, ...] = Field(min_length=1, max_length=8)
     events: tuple[HuntEvent, ...] = Field(default=(), max_length=MOST_EVENTS)
@@ -102,6 +106,8 @@ class HuntCase(_HuntPart):
                 raise ValueError(
                     f"the event at {event.at_ms} ms refers to a link or connection that is not there"
                 )
+        if self.ipv6 and any(link.mtu < 1280 for link in self.links):
+            raise ValueError("a link with IPv6 has an MTU of at least 1280 bytes")
         return self
 
 

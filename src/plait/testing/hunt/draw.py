@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from plait.testing.hunt.case import OF_CONNECTIONS, OF_LINKS, HuntCase, HuntConnection, HuntEvent, HuntLink
+from plait.testing.hunt.case import HuntCase, HuntConnection, HuntEvent, HuntLink
+from plait.testing.hunt.kinds import KINDS
 
-_KINDS = (
-    *("close", "close", "reset", "shutdown", "destroy", "destroy", "destroy"),
-    *("link_down", "link_down", "remove_endpoint", "add_endpoint", "flush"),
-)
+_KINDS = tuple(name for name, kind in KINDS.items() for _ in range(kind.weight))
+_CALM = tuple(name for name, kind in KINDS.items() if kind.calm)
 _SIZES = (0, 0, 1, 3000, 100_000, 500_000, 1_000_000)
 _WRITE_BYTES = (0, 0, 0, 400, 4000)
+_READ_BY = ("recv", "recv", "recv", "peek", "splice")
 _READ_EVERY_MS = (0, 0, 0, 20, 50, 200)
 _LEAST_BUFFER = 32_768
 _LEAST_BUFFER_OF_PIECES = 524_288
@@ -21,6 +21,8 @@ _LEAST_BUFFER_OF_PIECES = 524_288
 With smaller ones a connection of 6.12.117 often stalls for ever (see `_linux_stands_still` in run.py)."""
 _BUFFERS = (_LEAST_BUFFER, 131_072, 524_288, 6 << 20)
 _MTUS = (1500, 1500, 1500, 1400, 1280, 576, 9000)
+_LEAST_MTU_IPV6 = 1280
+_ENDPOINTS = ("subflow", "subflow", "subflow fullmesh", "subflow backup", "subflow signal", "none")
 _UNEQUAL_MTUS = (1500, 1400, 1280, 576, 4000, 9000)
 _COPYING = {"redundant"}
 """Schedulers that send the same bytes on several subflows: what arrives twice has its own code in the kernel."""
@@ -29,8 +31,11 @@ _COPYING = {"redundant"}
 def draw(seed: int, schedulers: Sequence[str], congestion_controls: Sequence[str]) -> HuntCase:
     """Return the case of `seed` with algorithms of these; the same seed and names give the same case."""
     chance = Random(seed)  # noqa: S311 - it chooses experiments
-    if chance.random() < 0.3:
-        return _slow_reader(seed, chance, schedulers, congestion_controls)
+    profile = chance.random()
+    if profile < 0.25:
+        return _with_options(chance, _slow_reader(seed, chance, schedulers, congestion_controls))
+    if profile < 0.5:
+        return _with_options(chance, _churn(seed, chance))
     links = tuple(_link(chance) for _ in range(chance.choice((2, 2, 3, 4))))
     connections = tuple(_connection(chance) for _ in range(chance.choice((1, 2, 4))))
     concerned = len(connections)
@@ -38,7 +43,7 @@ def draw(seed: int, schedulers: Sequence[str], congestion_controls: Sequence[str
     if one_open:  # everything happens to one open connection, so that orders of closing are tried
         concerned = 1
         connections = (HuntConnection(up_bytes=3000, hold=True), *connections[1:2])
-    events = [_event(chance, len(links), concerned) for _ in range(chance.choice((0, 4, 8, 16)))]
+    events = [_event(chance, _KINDS, len(links), concerned) for _ in range(chance.choice((0, 4, 8, 16)))]
     case = HuntCase(
         seed=seed % 2**31,
         scheduler=_scheduler(chance, schedulers, default=0.4),
@@ -48,9 +53,49 @@ def draw(seed: int, schedulers: Sequence[str], congestion_controls: Sequence[str
         links=links,
         connections=connections,
     )
-    if one_open and chance.random() < 0.5:
+    if one_open and chance.random() < 0.7:
         events = _order_of_closing(chance, len(links))
-    return case.model_copy(update={"events": tuple(sorted(events, key=lambda event: event.at_ms))})
+    events.sort(key=lambda event: event.at_ms)
+    return _with_options(chance, case.model_copy(update={"events": tuple(events)}))
+
+
+def _with_options(chance: Random, case: HuntCase) -> HuntCase:
+    """Return the case with a family of addresses, with or without checksums, and with a path manager."""
+    links = case.links
+    ipv6 = chance.random() < 0.3
+    if ipv6:
+        links = tuple(link.model_copy(update={"mtu": max(link.mtu, _LEAST_MTU_IPV6)}) for link in links)
+    rewritten = any(event.do == "rewrite" for event in case.events)
+    options = {
+        "ipv6": ipv6,
+        "links": links,
+        "checksums": chance.random() < 0.2 or rewritten,
+        "user_paths": chance.random() < 0.1,
+    }
+    return case.model_copy(update=options)
+
+
+def _churn(seed: int, chance: Random) -> HuntCase:
+    """Return a case in which endpoints and addresses come and go while a connection stays open.
+
+    Nothing breaks a subflow, so that afterwards each endpoint must have one.
+    """
+    links = tuple(_link(chance) for _ in range(chance.choice((2, 3, 4))))
+    up_bytes, down_bytes = chance.choice(_SIZES[2:]), chance.choice(_SIZES)
+    connection = HuntConnection(
+        up_bytes=up_bytes,
+        down_bytes=down_bytes,
+        hold=True,
+        fast_open=chance.random() < 0.2,
+        read_by=chance.choice(_READ_BY),
+    )
+    events = [_event(chance, _CALM, len(links), 1) for _ in range(chance.choice((0, 2, 4, 8, 16)))]
+    return HuntCase(
+        seed=seed % 2**31,
+        links=links,
+        connections=(connection,) * chance.choice((1, 1, 2)),
+        events=tuple(sorted(events, key=lambda event: event.at_ms)),
+    )
 
 
 def _order_of_closing(chance: Random, links: int) -> list[HuntEvent]:
@@ -100,6 +145,7 @@ def _slow_reader(
         down_bytes=0 if is_upload else size,
         read_every_ms=chance.choice((20, 100, 200)),
         write_bytes=chance.choice(_WRITE_BYTES),
+        read_by=chance.choice(_READ_BY),
     )
     return HuntCase(
         seed=seed % 2**31,
@@ -131,31 +177,35 @@ def _link(chance: Random) -> HuntLink:
         loss_percent=chance.choice((0, 0, 1, 3)),
         queue_packets=chance.choice((5, 20, 100, 1000)),
         mtu=chance.choice(_MTUS),
-        endpoint=chance.choice(("subflow", "subflow", "subflow fullmesh", "subflow backup", "none")),
+        endpoint=chance.choice(_ENDPOINTS),
         signal=chance.random() < 0.2,
     )
 
 
 def _connection(chance: Random) -> HuntConnection:
+    up_bytes = chance.choice(_SIZES)
     return HuntConnection(
         start_ms=chance.choice((0, 0, 500, 2000)),
-        up_bytes=chance.choice(_SIZES),
+        up_bytes=up_bytes,
         down_bytes=chance.choice(_SIZES),
         early_end=chance.random() < 0.2,
         hold=chance.random() < 0.5,
         read_every_ms=chance.choice(_READ_EVERY_MS),
         write_bytes=chance.choice(_WRITE_BYTES),
         write_every_ms=chance.choice((0, 0, 1)),
+        fast_open=up_bytes > 0 and chance.random() < 0.2,
+        read_by=chance.choice(_READ_BY),
     )
 
 
-def _event(chance: Random, links: int, connections: int) -> HuntEvent:
-    kind = chance.choice(_KINDS)
+def _event(chance: Random, kinds: Sequence[str], links: int, connections: int) -> HuntEvent:
+    name = chance.choice(kinds)
+    kind = KINDS[name]
     return HuntEvent(
         at_ms=chance.randrange(100, 5000),
-        do=kind,
-        connection=chance.randrange(connections) if kind in OF_CONNECTIONS else 0,
+        do=name,
+        connection=chance.randrange(connections) if kind.connection else 0,
         side=chance.choice(("client", "client", "server")),
-        link=chance.randrange(links) if kind in OF_LINKS else 0,
-        for_ms=chance.choice((10, 300, 2000)) if kind == "link_down" else 0,
+        link=chance.randrange(links) if kind.link else 0,
+        for_ms=chance.choice((10, 300, 2000)) if kind.lasts else 0,
     )

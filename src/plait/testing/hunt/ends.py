@@ -33,6 +33,10 @@ class End:
     """The bytes of a write, which TCP sends at once; 0: it writes all that the socket takes."""
     write_every_s: float = 0.0
     """The time between two writes; 0: it writes as soon as the socket takes bytes."""
+    read_by: str = "recv"
+    """How it reads (see `HuntConnection.read_by`)."""
+    pipe: tuple[int, int] | None = None
+    """What it splices into."""
     reads_at_s: float = 0.0
     """When it reads next."""
     writes_at_s: float = 0.0
@@ -44,6 +48,8 @@ class End:
     ended: bool = False
     """It has ended its stream."""
     closed: bool = False
+    reset: bool = False
+    """It was closed so that its peer sees a reset."""
     saw_end: bool = False
     error: str | None = None
 
@@ -88,18 +94,46 @@ class End:
             return None
         self.reads_at_s = now_s + self.read_every_s
         for _ in range(1 if self.read_every_s else 64):
+            position = self.received % BLOCK
             try:
-                data = self.socket.recv(BLOCK)
+                if self.read_by in {"peek", "peek_all"}:
+                    data = self._peek()
+                    if data != self.into[position : position + len(data)]:
+                        return (
+                            f"MSG_PEEK shows wrong content within {len(data)} bytes from byte {self.received}"
+                        )
+                data = self._splice() if self.read_by == "splice" else self.socket.recv(BLOCK)
             except BlockingIOError:
                 return None
             if not data:
                 self.saw_end = True
                 return None
-            position = self.received % BLOCK
             if data != self.into[position : position + len(data)]:
                 return f"wrong content within {len(data)} bytes from byte {self.received}"
             self.received += len(data)
         return None
+
+    def _peek(self) -> bytes:
+        """Return what there is or comes within 10 ms, without receiving it."""
+        assert self.socket is not None
+        if self.read_by == "peek":
+            return self.socket.recv(BLOCK, socket.MSG_PEEK)
+        self.socket.setblocking(True)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 10_000))
+        try:
+            return self.socket.recv(BLOCK, socket.MSG_PEEK | socket.MSG_WAITALL)
+        finally:
+            self.socket.setblocking(False)
+
+    def _splice(self) -> bytes:
+        assert self.socket is not None
+        self.pipe = self.pipe or os.pipe()
+        count = os.splice(self.socket.fileno(), self.pipe[1], BLOCK, flags=os.SPLICE_F_NONBLOCK)
+        return os.read(self.pipe[0], count) if count else b""
+
+    def is_open(self) -> bool:
+        """Return whether it is connected, and neither closed nor failed."""
+        return self.socket is not None and self.connected and not self.closed and not self.error
 
     def memory_is_full(self) -> bool:
         """Return whether the memory of what it has not read exceeds its receive buffer."""

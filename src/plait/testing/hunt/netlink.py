@@ -8,6 +8,7 @@ import socket
 import struct
 import subprocess
 from pathlib import Path
+from typing import NamedTuple
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 _NETWORK = 0x4000_0000
@@ -15,10 +16,30 @@ _DESTROY, _DUMP = 21, 20
 _ESTABLISHED = 1 << 1
 _ALIVE = 0xFFF & ~(1 << 10) & ~(1 << 7)
 """The states of TCP sockets that are neither listening nor closed."""
-_SOL_MPTCP, _SUBFLOW_ADDRS = 284, 3
+_SOL_MPTCP, _INFO, _SUBFLOW_ADDRS = 284, 1, 3
 _MOST_SUBFLOWS = 32
 _STORAGE = 128
+_PROTOCOLS = ("TCP", "MPTCP", "TCPv6", "MPTCPv6")
 _READ_ALL, _LOG_BYTES = 3, 1 << 18
+CREATE_SUBFLOW, DESTROY_SUBFLOW = 10, 11
+"""Commands of the path manager's generic netlink (linux/mptcp_pm.h)."""
+_LOCAL, _TOKEN, _REMOTE = 1, 4, 6
+_FAMILY, _ID, _ADDRESS, _ADDRESS6, _PORT = 1, 2, 3, 4, 5
+Addresses = tuple[bytes, int, bytes, int]
+"""Local address and port, remote address and port of a subflow."""
+
+
+class Information(NamedTuple):
+    """What MPTCP_INFO says of a connection."""
+
+    fell_back: bool
+    token: int
+    write_sequence: int
+    acknowledged: int
+    """The peer has acknowledged all bytes before this sequence number."""
+    expected: int
+    """The sequence number of the next byte from the peer."""
+    subflows: int
 
 
 class HuntNamespace:
@@ -36,8 +57,13 @@ class HuntNamespace:
             raise OSError(ctypes.get_errno(), f"entering {self.name}")
 
     def batch(self, program: str, lines: list[str]) -> None:
-        """Run lines of `ip` or `tc` in the namespace."""
-        run([program, "-n", self.name, "-batch", "-"], "\n".join(lines) + "\n")
+        """Run lines of `ip`, `ip -6` or `tc` in the namespace."""
+        run([*program.split(), "-n", self.name, "-batch", "-"], "\n".join(lines) + "\n")
+
+    def nft(self, text: str) -> None:
+        """Run commands of `nft` in the namespace."""
+        self.enter()
+        run(["nft", "-f", "-"], text)
 
     def ip(self, words: str) -> bool:
         """Run one command of `ip`; return whether it succeeded."""
@@ -58,7 +84,7 @@ class HuntNamespace:
         """Return the number of TCP and MPTCP sockets of the namespace."""
         self.enter()
         lines = Path("/proc/thread-self/net/protocols").read_text(encoding="ascii").splitlines()[1:]
-        return sum(int(line.split()[2]) for line in lines if line.split()[0] in ("TCP", "MPTCP"))
+        return sum(int(line.split()[2]) for line in lines if line.split()[0] in _PROTOCOLS)
 
     def counters(self) -> dict[str, int]:
         """Return the counters of the namespace (see `counters`)."""
@@ -71,8 +97,49 @@ def run(command: list[str], text: str = "") -> None:
     subprocess.run(command, input=text.encode(), check=True, capture_output=True)
 
 
-def subflows(connection: socket.socket) -> list[tuple[bytes, int, bytes, int]]:
-    """Return (local address, local port, remote address, remote port) of each subflow of an MPTCP socket."""
+def information(connection: socket.socket) -> Information | None:
+    """Return MPTCP_INFO of an MPTCP socket, or None if it is none any more."""
+    try:
+        data = connection.getsockopt(_SOL_MPTCP, _INFO, 96)
+    except OSError:
+        return None
+    flags, token, written, acknowledged, expected = struct.unpack_from("=IIQQQ", data, 8)
+    return Information(bool(flags & 1), token, written, acknowledged, expected, data[80])
+
+
+def path_address(family: int, address: str, port: int = 0, identifier: int = 0) -> bytes:
+    """Return an address as a nested attribute of a command of the path manager."""
+    packed = socket.inet_pton(family, address)
+    fields = [(_FAMILY, struct.pack("=H", family)), (_ADDRESS if len(packed) == 4 else _ADDRESS6, packed)]
+    fields += [(_ID, struct.pack("B", identifier))] if identifier else []
+    fields += [(_PORT, struct.pack("=H", port))] if port else []
+    return b"".join(_attribute(kind, value) for kind, value in fields)
+
+
+def path_command(command: int, token: int, local: bytes, remote: bytes) -> bool:
+    """Send a command of a path manager in user space; return whether the kernel did it."""
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 16) as generic:
+        generic.settimeout(1.0)
+        name = _attribute(2, b"mptcp_pm\0")
+        generic.send(struct.pack("=IHHII", 20 + len(name), 16, 1, 1, 0) + struct.pack("=BBxx", 3, 1) + name)
+        # the answer's first two attributes are the family's name (as long as above) and number
+        family = struct.unpack_from("=H", generic.recv(65_536), 20 + len(name) + 4)[0]
+        body = struct.pack("=BBxx", command, 1) + _attribute(_TOKEN, struct.pack("=I", token))
+        body += _attribute(_LOCAL | 0x8000, local) + _attribute(_REMOTE | 0x8000, remote)
+        generic.send(struct.pack("=IHHII", 16 + len(body), family, 5, 2, 0) + body)
+        while True:
+            data = generic.recv(65_536)
+            if struct.unpack_from("=4xHxxI", data) == (2, 2):
+                return bool(struct.unpack_from("=i", data, 16)[0] == 0)
+
+
+def _attribute(kind: int, value: bytes) -> bytes:
+    size = 4 + len(value)
+    return struct.pack("=HH", size, kind) + value + b"\0" * (-size % 4)
+
+
+def subflows(connection: socket.socket) -> list[Addresses]:
+    """Return the addresses of each subflow of an MPTCP socket."""
     size = 16 + 2 * _STORAGE * _MOST_SUBFLOWS
     request = struct.pack("=IIII", 16, 0, 0, 2 * _STORAGE).ljust(size, b"\0")
     # getsockopt() of Python passes no input, so this is the call of the C library
@@ -83,10 +150,16 @@ def subflows(connection: socket.socket) -> list[tuple[bytes, int, bytes, int]]:
     entries = []
     for number in range(count):
         position = 16 + 2 * _STORAGE * number
-        local_port, local = struct.unpack_from(">2xH4s", buffer.raw, position)
-        remote_port, remote = struct.unpack_from(">2xH4s", buffer.raw, position + _STORAGE)
-        entries.append((local, local_port, remote, remote_port))
+        ends = (_address(buffer.raw, position), _address(buffer.raw, position + _STORAGE))
+        entries.append((*ends[0], *ends[1]))
     return entries
+
+
+def _address(data: bytes, position: int) -> tuple[bytes, int]:
+    """Return address and port of a sockaddr_in or sockaddr_in6."""
+    family, port = struct.unpack_from("=H", data, position)[0], struct.unpack_from(">2xH", data, position)[0]
+    start, size = (8, 16) if family == socket.AF_INET6 else (4, 4)
+    return data[position + start : position + start + size], port
 
 
 def counters() -> dict[str, int]:
@@ -101,32 +174,35 @@ def counters() -> dict[str, int]:
 
 def destroy(diag: socket.socket, local: bytes, local_port: int, remote_port: int) -> bool:
     """Destroy the TCP socket with these addresses, as `ss -K` does; return whether there was one."""
-    for identity in sockets(diag):
+    family = socket.AF_INET if len(local) == 4 else socket.AF_INET6
+    for identity in sockets(diag, family=family):
         ports = struct.unpack_from(">HH", identity)
-        if ports == (local_port, remote_port) and identity[4:8] == local:
-            destroy_identity(diag, identity)
+        if ports == (local_port, remote_port) and identity[4 : 4 + len(local)] == local:
+            destroy_identity(diag, identity, family)
             return True
     return False
 
 
-def destroy_identity(diag: socket.socket, identity: bytes) -> None:
+def destroy_identity(diag: socket.socket, identity: bytes, family: int = socket.AF_INET) -> None:
     """Destroy the TCP socket with this sock_diag identity; OSError if no answer comes."""
-    diag.send(struct.pack("=IHHII", 72, _DESTROY, 5, 1, 0) + struct.pack("=BBxxI", 2, 6, 0xFFF) + identity)
+    request = struct.pack("=BBxxI", family, 6, 0xFFF) + identity
+    diag.send(struct.pack("=IHHII", 72, _DESTROY, 5, 1, 0) + request)
     diag.recv(65_536)
 
 
-def established(diag: socket.socket) -> set[tuple[int, int]]:
+def established(diag: socket.socket, family: int) -> set[tuple[int, int]]:
     """Return (local port, remote port) of each established TCP socket of a namespace."""
-    ports = (struct.unpack_from(">HH", identity) for identity in sockets(diag, _ESTABLISHED))
+    identities = sockets(diag, _ESTABLISHED, family)
+    ports = (struct.unpack_from(">HH", identity) for identity in identities)
     return {(local, remote) for local, remote in ports}
 
 
-def sockets(diag: socket.socket, states: int = _ALIVE) -> list[bytes]:
+def sockets(diag: socket.socket, states: int = _ALIVE, family: int = socket.AF_INET) -> list[bytes]:
     """Return the 48-byte sock_diag identity of each TCP socket of a namespace in one of these states.
 
     By default these are all but listening and closed.
     """
-    request = struct.pack("=BBxxI48x", 2, 6, states)
+    request = struct.pack("=BBxxI48x", family, 6, states)
     diag.send(struct.pack("=IHHII", 16 + len(request), _DUMP, 0x301, 1, 0) + request)
     identities: list[bytes] = []
     while True:

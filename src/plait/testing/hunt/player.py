@@ -6,8 +6,10 @@ plait starts this file with Python in a guest; it imports its neighbour and the 
 from __future__ import annotations
 
 import json
+import os
 import random
 import select
+import signal
 import socket
 import struct
 import sys
@@ -18,17 +20,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from plait.testing.hunt import netlink
     from plait.testing.hunt.ends import BLOCK, End, Played
-    from plait.testing.hunt.netlink import HuntNamespace
+    from plait.testing.hunt.kinds import KINDS
+    from plait.testing.hunt.paths import PORT, Paths
 else:
     import netlink  # the folder of this file is the first in Python's path; the guest imports nothing else of plait
     from ends import BLOCK, End, Played
-    from netlink import HuntNamespace
+    from kinds import KINDS
+    from paths import PORT, Paths
 
 MPTCP = 262
 TCP_CONGESTION = 13
-PORT = 5000
+FAST_OPEN_CONNECT = 30
 STANDSTILL_S = 30.0
 """The longest time without a byte on a connection that has a usable subflow, after the last event."""
+SETTLED_S = 40.0
+"""The time in which the last subflow opens, with a few lost SYNs."""
+USER_PATHS_AFTER_S = 1.0
+"""When a path manager in user space opens its subflows, after the start of the last connection."""
 LONGEST_S = 900.0
 """A case ends after this time in any case."""
 EMPTY_S = 1800.0
@@ -45,15 +53,13 @@ class _Player:
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.case["seed"])  # noqa: S311 - it chooses an order
-        self.client, self.server = HuntNamespace("client"), HuntNamespace("server")
-        self.sides = {"client": self.client, "server": self.server}
-        self._make_links()
-        self._make_settings()
-        self._make_endpoints()
-        self.listener = self.server.socket(socket.SOCK_STREAM, MPTCP)
+        self.paths = Paths(self.case)
+        self.sides = self.paths.sides
+        self._calm = all(KINDS[event["do"]].calm for event in self.case["events"])
+        self.listener = self.paths.server.socket(socket.SOCK_STREAM, MPTCP, self.paths.family)
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._choose(self.listener)
-        self.listener.bind(("0.0.0.0", PORT))  # noqa: S104 - a namespace of its own
+        self.listener.bind(("::" if self.case["ipv6"] else "0.0.0.0", PORT))  # noqa: S104 - a namespace of its own
         self.listener.listen(64)
         self.listener.setblocking(False)
         self.diag = {
@@ -62,48 +68,12 @@ class _Player:
         for diag in self.diag.values():
             diag.settimeout(1.0)
         self.connections = [self._connection(i, entry) for i, entry in enumerate(self.case["connections"])]
-        self.began = time.monotonic()
-
-    def _make_links(self) -> None:
         for i, link in enumerate(self.case["links"]):
-            self.client.enter()
-            pair = f"link add c{i} mtu {link['mtu']} type veth peer name s{i} mtu {link['mtu']} netns server"
-            self.client.batch("ip", [pair])
-            for side, end in ((self.client, 1), (self.server, 2)):
-                device = f"{side.name[0]}{i}"
-                lines = [f"address add 10.0.{i}.{end}/24 dev {device}", f"link set {device} up"]
-                if side is self.client:
-                    lines += [f"rule add from 10.0.{i}.1 table {100 + i}", self._route(i)]
-                side.batch("ip", lines)
-                loss = f" loss {link['loss_percent']}%" if link["loss_percent"] else ""
-                delay = f"qdisc add dev {device} root handle 1: netem delay {link['delay_ms']}ms{loss} limit 10000"
-                size = link["queue_packets"] * link["mtu"]
-                rate = f"tbf rate {link['rate_mbit']}mbit burst 20000 limit {size}"
-                side.batch("tc", [delay, f"qdisc add dev {device} parent 1: handle 2: {rate}"])
-
-    @staticmethod
-    def _route(i: int) -> str:
-        """Return the route of subflows from the client's address on link `i`: over that link to every address."""
-        return f"route replace 10.0.0.0/16 dev c{i} table {100 + i}"
-
-    def _make_settings(self) -> None:
-        for side in self.sides.values():
-            side.batch("ip", ["link set lo up", "mptcp limits set subflows 8 add_addr_accepted 8"])
-            side.setting("mptcp/scheduler", self.case["scheduler"])
-            buffer_bytes = self.case["receive_buffer"]
-            side.setting("ipv4/tcp_rmem", f"4096 {min(131_072, buffer_bytes)} {buffer_bytes}")
-            side.setting("ipv4/tcp_wmem", f"4096 16384 {self.case['send_buffer']}")
-
-    def _make_endpoints(self) -> None:
-        for i, link in enumerate(self.case["links"]):
-            if i and link["endpoint"] != "none":
-                self._add_endpoint(i)
             if i and link["signal"]:
-                self.server.ip(f"mptcp endpoint add 10.0.{i}.2 dev s{i} signal")
-
-    def _add_endpoint(self, i: int) -> None:
-        kind = self.case["links"][i]["endpoint"]
-        self.client.ip(f"mptcp endpoint add 10.0.{i}.1 dev c{i} {'subflow' if kind == 'none' else kind}")
+                self.paths.announce(i, 0.0)
+            if i and link["endpoint"] != "none" and not self.case["user_paths"]:
+                self.paths.add(i, [])
+        self.began = time.monotonic()
 
     def _choose(self, end: socket.socket) -> None:
         end.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, self.case["congestion_control"].encode())
@@ -115,8 +85,10 @@ class _Player:
         client_waits, server_waits = (0, 0) if entry["early_end"] else (down_bytes, up_bytes)
         pace = (hold, entry["read_every_ms"] / 1000, entry["write_bytes"], entry["write_every_ms"] / 1000)
         return Played(
-            End("client", number, upload, download, up_bytes, client_waits, *pace),
-            End("server", number, download, upload, down_bytes, server_waits, *pace),
+            End("client", number, upload, download, up_bytes, client_waits, *pace, read_by=entry["read_by"]),
+            End(
+                "server", number, download, upload, down_bytes, server_waits, *pace, read_by=entry["read_by"]
+            ),
             entry["start_ms"] / 1000,
         )
 
@@ -132,22 +104,78 @@ class _Player:
     def play(self) -> None:
         """Play until all events have happened and no connection has anything to do."""
         agenda = [(event["at_ms"] / 1000, event) for event in self.case["events"]]
-        agenda += [(event["at_ms"] / 1000 + event["for_ms"] / 1000, {**event, "do": "link_up"})
-                   for event in self.case["events"] if event["do"] == "link_down"]  # fmt: skip
+        agenda += [(at_s + event["for_ms"] / 1000, {**event, "do": f"end_{event['do']}"})
+                   for at_s, event in agenda if KINDS[event["do"]].lasts and event["do"] != "share"]  # fmt: skip
         agenda += [
             (played.start_s, {"do": "open", "connection": i}) for i, played in enumerate(self.connections)
         ]
+        if self.case["user_paths"]:
+            opened_s = max(played.start_s for played in self.connections) + USER_PATHS_AFTER_S
+            agenda += [(opened_s, {"do": "add_endpoint", "link": i})
+                       for i, link in enumerate(self.case["links"]) if i and link["endpoint"] != "none"]  # fmt: skip
         agenda.sort(key=lambda item: item[0])
         while self.now() < LONGEST_S:
             while agenda and agenda[0][0] <= self.now():
                 self._apply(agenda.pop(0)[1])
             if not agenda and not any(played.unfinished() for played in self.connections):
+                self._settle()
                 return
             wait = min(1.0, agenda[0][0] - self.now()) if agenda else 1.0
             self._serve(max(0.001, wait))
             self._look_for_standstill()
             if self.violations:
                 return
+
+    def _settle(self) -> None:
+        """Let what is open come to rest, and examine it."""
+        until_s = self.now() + SETTLED_S
+        while (
+            any(end.is_open() for played in self.connections for end in played.ends())
+            and self.now() < until_s
+        ):
+            self._serve(1.0)
+        for played in self.connections:
+            reset_by = next((end for end in played.ends() if end.reset), None)
+            if reset_by is not None and not self._lossy():
+                peer = played.server if reset_by is played.client else played.client
+                if peer.is_open() and not peer.saw_end and not peer.ended:
+                    self.violation("closing", f"connection {peer.number}: the {peer.side} saw no reset")
+            elif all(end.is_open() and not end.saw_end for end in played.ends()) and not played.unfinished():
+                self._examine(played)
+
+    def _lossy(self) -> bool:
+        """Return whether packets may be lost."""
+        return not self._calm or any(link["loss_percent"] for link in self.case["links"])
+
+    def _examine(self, played: Played) -> None:
+        """Compare what both ends of a connection at rest know of each other, and its subflows with its endpoints."""
+        sockets = [end.socket for end in played.ends() if end.socket]
+        ends = [netlink.information(connection) for connection in sockets]
+        subflows = [netlink.subflows(connection) for connection in sockets]
+        client, server = ends
+        number = played.client.number
+        if client is None or server is None or client.fell_back or server.fell_back:
+            return
+        for end, peer, side in ((client, server, "client"), (server, client, "server")):
+            if not end.write_sequence == end.acknowledged == peer.expected:
+                self.violation(
+                    "counters",
+                    f"connection {number}: the {side} wrote {(end.write_sequence - peer.expected) % 2**64} bytes more "
+                    f"than its peer received, and {(end.write_sequence - end.acknowledged) % 2**64} more than it knows",
+                )
+        for end, listed, side in ((client, subflows[0], "client"), (server, subflows[1], "server")):
+            if end.subflows != len(listed):
+                self.violation(
+                    "counters",
+                    f"connection {number}: the {side} has {len(listed)} subflows and counts {end.subflows}",
+                )
+        moved = played.client.sent + played.client.received
+        if self._calm and moved and subflows[0] and self.paths.fits():
+            wrong = self.paths.wrong(subflows[0])
+            if not wrong and len(subflows[0]) != len(subflows[1]):
+                wrong = f"the client has {len(subflows[0])} subflows, and the server {len(subflows[1])}"
+            if wrong:
+                self.violation("paths", f"connection {number}: {wrong}")
 
     def _serve(self, wait_s: float) -> None:
         poll, now = select.poll(), self.now()
@@ -226,26 +254,29 @@ class _Player:
 
     def _usable(self, client: socket.socket) -> int:
         """Return the number of subflows that are established at both ends."""
-        at_client, at_server = (
-            netlink.established(self.diag["client"]),
-            netlink.established(self.diag["server"]),
-        )
+        at_client, at_server = (netlink.established(diag, self.paths.family) for diag in self.diag.values())
         ports = [(local, remote) for _, local, _, remote in netlink.subflows(client)]
         return sum((local, remote) in at_client and (remote, local) in at_server for local, remote in ports)
 
     def _apply(self, event: dict[str, Any]) -> None:
         self.quiet_from_s = self.now()
-        getattr(self, f"_do_{event['do']}")(event)
+        kind = event["do"].removeprefix("end_")
+        if kind in KINDS and KINDS[kind].middlebox:
+            self.paths.middlebox(event["link"], kind, present=kind == event["do"])
+        else:
+            getattr(self, f"_do_{event['do']}")(event)
 
     def _do_open(self, event: dict[str, Any]) -> None:
         end = self.connections[event["connection"]].client
-        end.socket = self.client.socket(socket.SOCK_STREAM, MPTCP)
+        end.socket = self.paths.client.socket(socket.SOCK_STREAM, MPTCP, self.paths.family)
         end.socket.setblocking(False)
+        if self.case["connections"][event["connection"]]["fast_open"]:
+            end.socket.setsockopt(socket.IPPROTO_TCP, FAST_OPEN_CONNECT, 1)
         self._choose(end.socket)
         end.prepare()
         self.connections[event["connection"]].moved_s = self.now()
         try:
-            end.socket.connect(("10.0.0.2", PORT))
+            end.socket.connect((self.paths.address(0, 2), PORT))
         except BlockingIOError:
             pass
         except OSError as error:
@@ -266,6 +297,7 @@ class _Player:
         end = self._end_of(event)[1]
         if end.socket is not None and not end.closed:
             end.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            end.reset = end.connected and not end.ended and not end.saw_end and not end.error
         self._do_close(event)
 
     def _do_shutdown(self, event: dict[str, Any]) -> None:
@@ -283,35 +315,61 @@ class _Player:
         if end.socket is None or end.closed:
             return
         for local, local_port, _, remote_port in netlink.subflows(end.socket):
-            if local[2] == event["link"]:
+            if self.paths.link_of(local) == event["link"]:
                 played.disturbed = True
                 self.sides[event["side"]].enter()
                 netlink.destroy(self.diag[event["side"]], local, local_port, remote_port)
 
-    def _do_link_down(self, event: dict[str, Any]) -> None:
-        self.client.ip(f"link set c{event['link']} down")
+    def _do_share(self, event: dict[str, Any]) -> None:
+        """Let a child process have the socket for a time, so that closing it is not the last close."""
+        end = self._end_of(event)[1]
+        if end.socket is None or end.closed:
+            return
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nothing waits for the child
+        if os.fork() == 0:
+            for played in self.connections:
+                for another in played.ends():
+                    if another.socket is not None and another is not end:
+                        another.socket.close()
+            self.listener.close()
+            time.sleep(event["for_ms"] / 1000)
+            os._exit(0)
 
-    def _do_link_up(self, event: dict[str, Any]) -> None:
-        self.client.ip(f"link set c{event['link']} up")
-        self.client.ip(self._route(event["link"]))  # the link lost it
+    def _clients(self) -> list[socket.socket]:
+        ends = (played.client for played in self.connections)
+        return [end.socket for end in ends if end.socket is not None and end.is_open()]
+
+    def _do_link_down(self, event: dict[str, Any]) -> None:
+        self.paths.client.ip(f"link set c{event['link']} down")
+
+    def _do_end_link_down(self, event: dict[str, Any]) -> None:
+        self.paths.link_up(event["link"])
+
+    def _do_backup(self, event: dict[str, Any]) -> None:
+        self.paths.set_backup(event["link"], backup=True)
+
+    def _do_end_backup(self, event: dict[str, Any]) -> None:
+        self.paths.set_backup(event["link"], backup=False)
 
     def _do_remove_endpoint(self, event: dict[str, Any]) -> None:
-        for entry in self._endpoints():
-            if entry.get("address") == f"10.0.{event['link']}.1":
-                self.client.ip(f"mptcp endpoint delete id {entry['id']}")
-
-    def _endpoints(self) -> list[dict[str, Any]]:
-        self.client.enter()
-        entries = json.loads(
-            netlink.output(["ip", "-n", "client", "-json", "mptcp", "endpoint", "show"]) or "[]"
-        )
-        return entries if isinstance(entries, list) else []
+        self.paths.remove(event["link"], self._clients())
 
     def _do_add_endpoint(self, event: dict[str, Any]) -> None:
-        self._add_endpoint(event["link"])
+        self.paths.add(event["link"], self._clients())
+
+    def _do_replace_endpoint(self, event: dict[str, Any]) -> None:
+        """Remove an endpoint, and add it again with its identifier."""
+        for identifier in self.paths.remove(event["link"], self._clients()):
+            self.paths.add(event["link"], self._clients(), identifier)
+
+    def _do_announce(self, event: dict[str, Any]) -> None:
+        self.paths.announce(event["link"], self.now())
+
+    def _do_withdraw(self, event: dict[str, Any]) -> None:
+        self.paths.withdraw(event["link"], self.now())
 
     def _do_flush(self, event: dict[str, Any]) -> None:
-        self.sides[event["side"]].ip("mptcp endpoint flush")
+        self.paths.flush(event["side"])
 
     def finish(self) -> dict[str, Any]:
         """Close everything in a random order, and wait until no socket is left; return the report."""

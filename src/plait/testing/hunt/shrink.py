@@ -10,13 +10,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from plait.testing.hunt.case import OF_CONNECTIONS, OF_LINKS, HuntCase
+from plait.testing.hunt.case import HuntCase
+from plait.testing.hunt.kinds import KINDS
 
 FirstFailing = Callable[[Sequence[HuntCase]], int | None]
 
 MOST_ATTEMPTS = 400
 _PLAIN: dict[str, Any] = {
     "scheduler": "default", "congestion_control": "cubic", "receive_buffer": 6 << 20, "send_buffer": 4 << 20,
+    "ipv6": False, "checksums": False, "user_paths": False,
 }  # fmt: skip
 _PLAIN_LINK: dict[str, Any] = {
     "loss_percent": 0, "mtu": 1500, "queue_packets": 100, "signal": False, "endpoint": "subflow", "rate_mbit": 10,
@@ -24,6 +26,7 @@ _PLAIN_LINK: dict[str, Any] = {
 }  # fmt: skip
 _PLAIN_CONNECTION: dict[str, Any] = {
     "start_ms": 0, "early_end": False, "hold": False, "read_every_ms": 0, "write_bytes": 0, "write_every_ms": 0,
+    "fast_open": False, "read_by": "recv",
 }  # fmt: skip
 _PLAIN_SIZES = (0, 1, 3000, 100_000, 1_000_000, 3_000_000)
 
@@ -78,7 +81,7 @@ def _renumbered(case: HuntCase, field: str, name: str, gone: int) -> HuntCase:
     events = []
     for event in case.events:
         number = getattr(event, name)
-        if event.do not in (OF_CONNECTIONS if name == "connection" else OF_LINKS):
+        if not getattr(KINDS[event.do], name):
             events.append(event.model_copy(update={name: 0}))
         elif number != gone:
             events.append(event.model_copy(update={name: number - (number > gone)}))

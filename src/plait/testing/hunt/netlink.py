@@ -13,9 +13,11 @@ from typing import NamedTuple
 LIBC = ctypes.CDLL(None, use_errno=True)
 _NETWORK = 0x4000_0000
 _DESTROY, _DUMP = 21, 20
-_ESTABLISHED = 1 << 1
-_ALIVE = 0xFFF & ~(1 << 10) & ~(1 << 7)
+ESTABLISHED = 1 << 1
+ALIVE = 0xFFF & ~(1 << 10) & ~(1 << 7)
 """The states of TCP sockets that are neither listening nor closed."""
+OPEN = ALIVE & ~(1 << 6)
+"""These without TIME_WAIT, in which a connection still lists its first subflow."""
 _SOL_MPTCP, _INFO, _SUBFLOW_ADDRS = 284, 1, 3
 _MOST_SUBFLOWS = 32
 _STORAGE = 128
@@ -190,14 +192,13 @@ def destroy_identity(diag: socket.socket, identity: bytes, family: int = socket.
     diag.recv(65_536)
 
 
-def established(diag: socket.socket, family: int) -> set[tuple[int, int]]:
-    """Return (local port, remote port) of each established TCP socket of a namespace."""
-    identities = sockets(diag, _ESTABLISHED, family)
-    ports = (struct.unpack_from(">HH", identity) for identity in identities)
-    return {(local, remote) for local, remote in ports}
+def ports(diag: socket.socket, states: int, family: int) -> set[tuple[int, int]]:
+    """Return (local port, remote port) of each TCP socket of a namespace in one of these states."""
+    pairs = (struct.unpack_from(">HH", identity) for identity in sockets(diag, states, family))
+    return {(local, remote) for local, remote in pairs}
 
 
-def sockets(diag: socket.socket, states: int = _ALIVE, family: int = socket.AF_INET) -> list[bytes]:
+def sockets(diag: socket.socket, states: int = ALIVE, family: int = socket.AF_INET) -> list[bytes]:
     """Return the 48-byte sock_diag identity of each TCP socket of a namespace in one of these states.
 
     By default these are all but listening and closed.

@@ -151,7 +151,10 @@ class _Player:
         """Compare what both ends of a connection at rest know of each other, and its subflows with its endpoints."""
         sockets = [end.socket for end in played.ends() if end.socket]
         ends = [netlink.information(connection) for connection in sockets]
-        subflows = [netlink.subflows(connection) for connection in sockets]
+        subflows = [
+            [entry for entry in netlink.subflows(connection) if (entry[1], entry[3]) in alive]
+            for connection, alive in zip(sockets, self._ports(), strict=True)
+        ]  # a connection also lists its first subflow after that is closed
         client, server = ends
         number = played.client.number
         if client is None or server is None or client.fell_back or server.fell_back:
@@ -254,9 +257,13 @@ class _Player:
 
     def _usable(self, client: socket.socket) -> int:
         """Return the number of subflows that are established at both ends."""
-        at_client, at_server = (netlink.established(diag, self.paths.family) for diag in self.diag.values())
+        at_client, at_server = self._ports(netlink.ESTABLISHED)
         ports = [(local, remote) for _, local, _, remote in netlink.subflows(client)]
         return sum((local, remote) in at_client and (remote, local) in at_server for local, remote in ports)
+
+    def _ports(self, states: int = netlink.OPEN) -> list[set[tuple[int, int]]]:
+        """Return the local and remote ports of TCP sockets of the client and of the server in one of these states."""
+        return [netlink.ports(diag, states, self.paths.family) for diag in self.diag.values()]
 
     def _apply(self, event: dict[str, Any]) -> None:
         self.quiet_from_s = self.now()

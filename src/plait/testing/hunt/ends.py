@@ -35,6 +35,8 @@ class End:
     """The time between two writes; 0: it writes as soon as the socket takes bytes."""
     read_by: str = "recv"
     """How it reads (see `HuntConnection.read_by`)."""
+    fast_open: bool = False
+    """Its first write connects it."""
     pipe: tuple[int, int] | None = None
     """What it splices into."""
     reads_at_s: float = 0.0
@@ -90,7 +92,7 @@ class End:
     def read(self, now_s: float) -> str | None:
         """Read what there is, or a block if it reads slowly; return what is wrong with it."""
         assert self.socket is not None
-        if now_s < self.reads_at_s:
+        if now_s < self.reads_at_s or (self.fast_open and not self.sent):
             return None
         self.reads_at_s = now_s + self.read_every_s
         for _ in range(1 if self.read_every_s else 64):

@@ -84,7 +84,9 @@ class Paths:
 
     def _route(self, i: int) -> str:
         """Return the route of subflows from the client's address on link `i`: over that link to every address."""
-        return f"route replace {'fd00::/48' if self.case['ipv6'] else '10.0.0.0/16'} dev c{i} table {100 + i}"
+        # with IPv6 a host answers for the addresses of one device there alone, so its address is the gateway
+        target = f"fd00::/48 via {self.address(i, 2)}" if self.case["ipv6"] else "10.0.0.0/16"
+        return f"route replace {target} dev c{i} table {100 + i}"
 
     def _set(self, side: HuntNamespace) -> None:
         side.batch("ip", ["link set lo up", "mptcp limits set subflows 8 add_addr_accepted 8"])

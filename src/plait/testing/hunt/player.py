@@ -278,6 +278,7 @@ class _Player:
         end.socket = self.paths.client.socket(socket.SOCK_STREAM, MPTCP, self.paths.family)
         end.socket.setblocking(False)
         if self.case["connections"][event["connection"]]["fast_open"]:
+            end.fast_open = True
             end.socket.setsockopt(socket.IPPROTO_TCP, FAST_OPEN_CONNECT, 1)
         self._choose(end.socket)
         end.prepare()
@@ -366,7 +367,8 @@ class _Player:
 
     def _do_replace_endpoint(self, event: dict[str, Any]) -> None:
         """Remove an endpoint, and add it again with its identifier."""
-        for identifier in self.paths.remove(event["link"], self._clients()):
+        identifiers = self.paths.remove(event["link"], self._clients())
+        for identifier in [0] if self.case["user_paths"] else identifiers:
             self.paths.add(event["link"], self._clients(), identifier)
 
     def _do_announce(self, event: dict[str, Any]) -> None:

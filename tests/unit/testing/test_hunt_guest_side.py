@@ -1,0 +1,62 @@
+"""The guest's side of a hunt reads and writes in pieces, sees wrong content, and speaks netlink."""
+
+from __future__ import annotations
+
+import select
+import socket
+
+import pytest
+
+from plait.testing.hunt.ends import BLOCK, End
+from plait.testing.hunt.netlink import path_address
+
+
+def test_a_slow_reader_reads_one_block_and_waits() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        end = End("client", 0, b"", bytes(BLOCK) * 2, 0, 3 * BLOCK, hold=False, read_every_s=0.5, socket=ours)
+        theirs.sendall(bytes(1000))
+        assert end.read(10.0) is None
+        theirs.sendall(bytes(1000))
+        assert (end.read(10.4), end.received) == (None, 1000)
+        assert not end.wants(10.4) & select.POLLIN
+        assert end.wants(10.5) & select.POLLIN
+        assert (end.read(10.5), end.received) == (None, 2000)
+
+
+def test_a_slow_writer_writes_one_piece_and_waits() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        end = End("client", 0, bytes(BLOCK) * 2, b"", 1000, 0, hold=True, write_bytes=400, write_every_s=0.5)
+        end.socket, end.connected = ours, True
+        assert (end.write(10.0), end.sent) == (True, 400)
+        assert (end.write(10.4), end.sent) == (False, 400)
+        assert not end.wants(10.4) & select.POLLOUT
+        assert end.wants(10.5) & select.POLLOUT
+        assert (end.write(10.5), end.write(11.0), end.sent) == (True, True, 1000)
+        assert not end.wants(20.0) & select.POLLOUT
+        assert len(theirs.recv(5000)) == 1000
+
+
+@pytest.mark.parametrize("read_by", ["recv", "peek", "peek_all", "splice"])
+def test_each_way_of_reading_sees_wrong_content(read_by: str) -> None:
+    for content, expected in (
+        (bytes(BLOCK), None),
+        (b"\1" * BLOCK, "wrong content within 1000 bytes from byte 0"),
+    ):
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            ours.setblocking(False)
+            end = End("client", 0, b"", bytes(BLOCK) * 2, 0, BLOCK, hold=False, read_by=read_by, socket=ours)
+            theirs.sendall(content[:1000])
+            seen = end.read(1.0)
+            assert seen == expected or (seen and expected and seen.endswith(expected))
+            assert end.received == (0 if expected else 1000)
+
+
+def test_an_address_of_a_path_manager_is_encoded_as_netlink_wants() -> None:
+    address = path_address(socket.AF_INET, "10.0.1.2", port=5000, identifier=3)
+    assert address.hex() == "06000100" + "02000000" + "08000300" + "0a000102" + "05000200" + "03000000" + (
+        "06000500" + "88130000"
+    )

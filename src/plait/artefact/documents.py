@@ -224,7 +224,7 @@ def claims_page(bundle: Contents) -> str:
     for claim in bundle.artefact.claims:
         took = duration(recorded_s(trials_of(bundle.record, [claim])))
         value, low, high = (words(claim.show(number)) for number in (claim.value, claim.low, claim.high))
-        command = f"`plait verify . --claim {claim.number}`"
+        command = f"`{shell_command('plait', 'verify', '.', '--claim', claim.number)}`"
         lines.append(f"| {words(claim.sentence)} | {value} | {low} to {high} | {took} | {command} |")
     if not bundle.artefact.claims:
         lines = ["# Claims", "", "No comparison of this study shows a difference, and no case has a value."]

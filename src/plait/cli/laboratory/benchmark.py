@@ -215,7 +215,7 @@ def _running(
 def _end_shard(studies: dict[Path, StudyData], out: Path) -> int:
     """Say how to go on from a shard, which has no results; return the exit code."""
     places = ["ALL" if folder == out else f"ALL/{folder.name}" for folder in studies]
-    merges = " and ".join(f"`plait merge {place} DIR...`" for place in places)
+    merges = " and ".join(f"`{shell_command('plait', 'merge', place)} DIR...`" for place in places)
     notify(
         f"{out} has a part of the trials: {merges} puts the parts together, and the same command without --shard and "
         "with --out ALL writes the results"

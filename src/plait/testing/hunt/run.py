@@ -33,7 +33,7 @@ from plait.engine.interactive import END, STDERR, STDOUT, ProgramStart
 from plait.engine.virtual.boot_inputs import EMPTY_PLAN
 from plait.engine.virtual.session import Session, SessionRequest
 from plait.engine.workspace import Workspace
-from plait.errors import MachineError, TrialError, printable
+from plait.errors import MachineError, TrialError, printable, shell_command
 from plait.files import Folder
 from plait.kernel import Kernel, additions
 from plait.testing.hunt.case import HuntCase
@@ -121,7 +121,8 @@ def require_programs() -> None:
     """Raise MachineError if this machine lacks a program that the guest runs."""
     for name, package in (("ip", "iproute2"), ("tc", "iproute2"), ("nft", "nftables")):
         if shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin") is None:
-            raise MachineError(f"hunting: {name} is not installed; run `sudo apt-get install {package}`")
+            command = shell_command("sudo", "apt-get", "install", package)
+            raise MachineError(f"hunting: {name} is not installed; run `{command}`")
 
 
 def play(

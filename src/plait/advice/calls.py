@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plait.advice.goals import goals_named
+from plait.advice.result import Advice
 from plait.advice.search import AdviceRequest, search
 from plait.engine.factory import make_engine
 from plait.engine.request import EngineRequest
-from plait.scenario import load
-
-if TYPE_CHECKING:
-    from plait.advice.result import Advice
-    from plait.scenario import Scenario
+from plait.scenario import Scenario, load
 
 
 def advise(

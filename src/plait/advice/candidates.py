@@ -6,8 +6,6 @@ on a host. One that changes nothing of the situation does not occur.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from plait.advice.changes import (
     backup,
     buffers,
@@ -19,11 +17,8 @@ from plait.advice.changes import (
     transport,
     unsent,
 )
-from plait.advice.changes.model import NOW
-
-if TYPE_CHECKING:
-    from plait.advice.changes.model import Candidate
-    from plait.advice.situation import Situation
+from plait.advice.changes.model import NOW, Candidate
+from plait.advice.situation import Situation
 
 CHANGES = tuple(
     kind.CHANGE

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plait.errors import RequestError
 from plait.scenario.wording import nearest
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Traffic = Callable[[str, str], list[dict[str, Any]]]
-    """Return the traffic between client and server."""
+Traffic = Callable[[str, str], list[dict[str, Any]]]
+"""Return the traffic between client and server."""
 
 
 @dataclass(frozen=True)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ValidationError
 
 from plait.advice.result import GoalAdvice
 from plait.dataset.provenance import explain
 from plait.errors import DataError
-from plait.files import MOST_BYTES
+from plait.files import MOST_BYTES, Folder
 from plait.metrics import CATALOGUE
-
-if TYPE_CHECKING:
-    from plait.files import Folder
 
 FILE = "advice.json"
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from plait.advice.changes.model import Candidate
 from plait.analysis.statistics.differences import Compared, direction, paired
 from plait.analysis.statistics.intervals import describe
 from plait.errors import RequestError
 from plait.metrics import CATALOGUE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from plait.advice.changes.model import Candidate
 
 MARGIN = 0.03
 """A smaller change of a goal is not worth a change of a host."""

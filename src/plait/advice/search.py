@@ -6,33 +6,28 @@ import copy
 import json
 import signal
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plait.advice.candidates import candidates
-from plait.advice.changes.model import NOW, together
+from plait.advice.changes.model import NOW, Candidate, together
+from plait.advice.goals import Goal
 from plait.advice.result import Advice, Gain, GoalAdvice, Shifted, compared, judged
 from plait.advice.situation import Situation, common_of, rate_of, sides_of
+from plait.engine.engine import Engine
 from plait.errors import Ended, RequestError
 from plait.files import Folder, UnfitError
 from plait.metrics import CATALOGUE
 from plait.results.explain import explain_study
 from plait.results.read import read_study
-from plait.scenario import parse
+from plait.scenario import Scenario, parse
 from plait.study.perform import Options, perform
 from plait.study.progress import silent
 from plait.study.result_folder import refuse_unusable
 from plait.units import Duration, Ratio
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from plait.advice.changes.model import Candidate
-    from plait.advice.goals import Goal
-    from plait.engine.engine import Engine
-    from plait.scenario import Scenario
 
 ROUNDS = (4, 8, 16)
 """Seeds of a candidate up to the end of each round."""

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plait.errors import RequestError
+from plait.scenario import Scenario
 from plait.scenario.names import read_link_name
 from plait.units import Duration, Rate, Size
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from plait.scenario import Scenario
 
 _DROPPED = (
     "vary",

@@ -7,36 +7,27 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from plait.advice.changes.model import NOW
-from plait.advice.result import LOSS, Agreement, gain
-from plait.advice.search import round_text
+import polars as pl
+
+from plait.advice.changes.model import NOW, Candidate
+from plait.advice.goals import Goal
+from plait.advice.result import LOSS, Advice, Agreement, gain
+from plait.advice.search import AdviceRequest, round_text
+from plait.advice.situation import Situation
 from plait.analysis.statistics.differences import unpaired
 from plait.dataset.trial import read_trial, trial_folder
-from plait.engine.remote.lasting import apply, undo
+from plait.engine.engine import Engine
+from plait.engine.remote.lasting import RemoteHost, apply, undo
 from plait.errors import Ended, MachineError, RequestError, shell_command
 from plait.results.read import read_study
 from plait.scenario import parse
 from plait.study.perform import Options, perform
 from plait.study.progress import silent
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    import polars as pl
-
-    from plait.advice.changes.model import Candidate
-    from plait.advice.goals import Goal
-    from plait.advice.result import Advice
-    from plait.advice.search import AdviceRequest
-    from plait.advice.situation import Situation
-    from plait.engine.engine import Engine
-    from plait.engine.remote.lasting import RemoteHost
 
 BOUNDS = {"rtt_median_us": 0.2, LOSS: 0.01}
 """The largest difference that counts as agreement: a share of the line's value, of LOSS a difference of shares."""

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import re
 import textwrap
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from rich.table import Table
 
-from plait.advice.result import LOSS
+from plait.advice.result import LOSS, Advice, Agreement, Gain, GoalAdvice, Tried
 from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.values import show, with_interval
 from plait.analysis.wording import MISSING, change, significant
 from plait.metrics import CATALOGUE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from plait.advice.result import Advice, Agreement, Gain, GoalAdvice, Tried
 
 _FACTOR = 2.0
 _NAME_WIDTH = 17

@@ -10,18 +10,14 @@ from __future__ import annotations
 import math
 import statistics
 from functools import cache
-from typing import TYPE_CHECKING
 
 from plait.analysis.metrics.ideal import ideal_goodput_bps
-from plait.benchmark.suite import SEED, CellClass, Settings, cells, scenario_of
+from plait.benchmark.results_file import Results
+from plait.benchmark.suite import SEED, Cell, CellClass, Settings, Subset, cells, scenario_of
 from plait.metrics import CATALOGUE
+from plait.plan.model.plan import Plan
 from plait.seeds import trial_seed
 from plait.study.study import plan_study
-
-if TYPE_CHECKING:
-    from plait.benchmark.results_file import Results
-    from plait.benchmark.suite import Cell, Subset
-    from plait.plan.model.plan import Plan
 
 BYTES = {"large": 20e6, "small": 256e3, "page": 950e3, "video": 2e6, "mixed": 10e3}
 """Of one download, page, chunk or answer."""

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from plait.analysis.statistics.differences import direction, paired
 from plait.analysis.statistics.tests import holm
+from plait.benchmark.results_file import Results
 from plait.benchmark.score import MARGIN
 from plait.benchmark.suite import cells
 from plait.errors import RequestError
 from plait.metrics import CATALOGUE
-
-if TYPE_CHECKING:
-    from plait.benchmark.results_file import Results
 
 
 def moved_figures(old: Results, new: Results) -> list[tuple[str, str, str]]:

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from plait.benchmark.standing import PART_TITLES, SCORE_WORDS, SHOWN_PARTS, overall
+from plait.benchmark.standing import PART_TITLES, SCORE_WORDS, SHOWN_PARTS, Standing, overall
 from plait.benchmark.suite import NAME
 from plait.files import Folder
 from plait.report.render.render import draw_all
 from plait.report.render.theme import LIGHT
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from plait.benchmark.standing import Standing
 
 _WIDTH_MM = 170.0
 

@@ -8,21 +8,18 @@ from __future__ import annotations
 import hashlib
 import json
 import statistics
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
+from plait.analysis.rows import CaseRows
 from plait.benchmark.suite import NAME, PARTS, SHA256, Cell, Subset, cells
 from plait.errors import DataError
 from plait.files import Folder
 from plait.parts import Part
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from plait.analysis.rows import CaseRows
-    from plait.results.read import StudyData
+from plait.results.read import StudyData
 
 MOST_BYTES = 4 << 20
 MOST_SEEDS = 100

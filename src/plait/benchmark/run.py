@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import random
 import statistics
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from plait.benchmark.results_file import BenchmarkEntry, CellResult, Results, measured
 from plait.benchmark.suite import SEED, SEEDS, SHA256, Cell, Settings, Subset, cells, scenario_of
+from plait.engine.engine import Engine
 from plait.errors import RequestError
 from plait.kernel.additions import modules_by_name
 from plait.metrics import CATALOGUE
-from plait.results.read import read_study
+from plait.results.read import StudyData, read_study
 from plait.seeds import trial_seed
+from plait.study.executors.executor import TrialExecutor
 from plait.study.perform import Options, perform
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
-    from plait.engine.engine import Engine
-    from plait.results.read import StudyData
-    from plait.study.executors.executor import TrialExecutor
-    from plait.study.shard import Shard
-    from plait.study.study import Observer
+from plait.study.shard import Shard
+from plait.study.study import Observer
 
 PATHS = ("client-one", "client-two")
 SHARE_VERIFIED = 0.1

@@ -10,19 +10,14 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from scipy.stats import quantile_test  # type: ignore[import-untyped]  # scipy ships no types
 
-from plait.benchmark.suite import CellClass, cells, classes
+from plait.benchmark.results_file import Results
+from plait.benchmark.suite import Cell, CellClass, Subset, cells, classes
 from plait.metrics import CATALOGUE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from plait.benchmark.results_file import Results
-    from plait.benchmark.suite import Cell, Subset
 
 MARGIN = 0.01
 """Scores of two entries that differ by less are a tie."""

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.table import Table
 
 from plait.analysis.wording import MISSING, significant
 from plait.benchmark.ideal import ideal_score
-from plait.benchmark.score import MARGIN, RankRange, common_subset, places, scores
-from plait.benchmark.suite import NAME, PARTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from plait.benchmark.results_file import Results
-    from plait.benchmark.score import ClassScore
-    from plait.benchmark.suite import CellClass, Subset
+from plait.benchmark.results_file import Results
+from plait.benchmark.score import MARGIN, ClassScore, RankRange, common_subset, places, scores
+from plait.benchmark.suite import NAME, PARTS, CellClass, Subset
 
 _LISTED = 3
 PART_TITLES = {

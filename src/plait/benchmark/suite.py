@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from plait.errors import RequestError
-from plait.scenario import build, load
+from plait.scenario import Scenario, build, load
 from plait.scenario.read import library
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from plait.scenario import Scenario
 
 NAME = "plait-mptcp-1"
 SHA256 = "467cd92d897d978848e10af71ba17f0ee155bb95c1527e9b2a263b2cdfb7fa94"

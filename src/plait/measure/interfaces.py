@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plait.errors import MachineError, RequestError, shell_command
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 Rows = list[dict[str, Any]]
 _PATIENCE_S = 10.0

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
+import polars as pl
 from scipy.stats import t  # type: ignore[import-untyped]  # scipy ships no types
 
 from plait.dataset.convert import read_stream
@@ -19,17 +20,11 @@ from plait.measure.model import (
     MeasuredValue,
     QueueEstimate,
 )
+from plait.measure.probing import LineEnd, LineProber
 from plait.plan.model.plan import Flow, Side, SideName
 from plait.traffic.bulk import Bulk
 from plait.traffic.gaps import Gap
 from plait.traffic.request import Request
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import polars as pl
-
-    from plait.measure.probing import LineEnd, LineProber
 
 REMARK = "UDP does not pass, so TCP measured this line: loss, jitter, token bucket and the kind of queue are not known"
 _IDLE_US, _LOAD_US, _QUIET_US = 3_000_000, 8_000_000, 2_000_000

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from plait.measure.model import DirectionEstimate, LineEstimate
+from plait.measure.model import DirectionEstimate, LineEstimate
 
 _WIDTH = 80
 _SHOWN_LOSS = 0.0005

@@ -7,18 +7,13 @@ import socket
 import subprocess
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from plait.engine.remote.ssh import HostSession
 from plait.errors import MachineError, RequestError, printable
 from plait.hosts.model import HostsFile
-from plait.measure.interfaces import own_lines
+from plait.measure.interfaces import OwnLine, own_lines
 from plait.scenario.names import NODE_NAME_MAX, RESERVED
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from plait.engine.remote.ssh import HostSession
-    from plait.measure.interfaces import OwnLine
 
 _PATIENCE_S = 30.0
 

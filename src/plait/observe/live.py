@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path as FilePath
 
 import polars as pl
 
 from plait.dataset.convert import END_OF_STREAM
 from plait.dataset.files import READ_ERRORS
 from plait.files import Folder
-
-if TYPE_CHECKING:
-    from pathlib import Path as FilePath
 
 _PREFIX = struct.Struct("<Ii")
 """What precedes each message of an Arrow stream: a continuation mark, and the length of the metadata."""

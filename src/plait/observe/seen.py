@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 import polars as pl
 
-from plait.plan.model.plan import Namespace, Path, Peers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from plait.plan.model.plan import Plan
-    from plait.plan.model.sockets import StreamTransport
+from plait.plan.model.plan import Namespace, Path, Peers, Plan
+from plait.plan.model.sockets import StreamTransport
 
 
 def with_paths(plan: Plan, tables: Mapping[str, pl.DataFrame], interfaces: Mapping[str, str]) -> Plan:

@@ -9,34 +9,29 @@ import platform
 import socket
 import struct
 import threading
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plait.cache import cache_root
 from plait.dataset.study_file import CaseEntry, KernelFacts, StudyFile
 from plait.dataset.trial import Tables, trial_folder
+from plait.engine.engine import Engine, EngineIdentity
+from plait.engine.remote.ssh import Connections
 from plait.engine.workspace import Workspace
 from plait.errors import DataError, MachineError, RequestError
 from plait.files import Folder
+from plait.hosts.model import HostsFile
 from plait.observe.captures.engine import CaptureReader
 from plait.observe.remote import open_hosts
 from plait.observe.seen import with_paths
-from plait.observe.watching import Observer, observing_plan
+from plait.observe.watching import Observer, Selection, observing_plan
 from plait.plan.identity import plan_bytes, trial_identity
+from plait.plan.model.plan import Plan
 from plait.study.executors.execution import execute
 from plait.study.executors.task import TrialTask, pack_plan
 from plait.study.result_folder import cannot_write
 from plait.study.study import TrialKey
 from plait.version import __version__
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from plait.engine.engine import Engine, EngineIdentity
-    from plait.engine.remote.ssh import Connections
-    from plait.hosts.model import HostsFile
-    from plait.observe.watching import Selection
-    from plait.plan.model.plan import Plan
 
 CASE = "observed"
 _SIOCGIFADDR = 0x8915

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -12,11 +12,7 @@ from plait.analysis.wording import micros, percent, rate
 from plait.errors import MachineError
 from plait.frames import DSS, ETHERNET_HEADER, FULL_PAYLOAD, IPV4_HEADER, IPV6_HEADER, TCP_HEADER, TIMESTAMPS
 from plait.observe.seen import subflows_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from plait.plan.model.plan import Path, Peers, Plan
+from plait.plan.model.plan import Path, Peers, Plan
 
 _TAIL = 0.005
 """The chance that a true value is below its interval, and that it is above: that of measured lines."""

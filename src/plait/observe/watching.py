@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import platform
+import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plait.binaries import AGENT
-from plait.engine.engine import EngineIdentity
+from plait.engine.engine import Clock, EngineIdentity, Job
 from plait.engine.host import agent
+from plait.engine.inventory import Inventory, Setting
+from plait.engine.support import Unsupported
 from plait.errors import MachineError, RequestError
 from plait.plan.model.monitors import ConnectionMonitor, Monitors
-from plait.plan.model.plan import Machine, Namespace, Network, Plan
-
-if TYPE_CHECKING:
-    import threading
-    from collections.abc import Iterable
-
-    from plait.engine.engine import Clock, Job
-    from plait.engine.inventory import Inventory, Setting
-    from plait.engine.support import Unsupported
-    from plait.plan.model.plan import LinksAs
+from plait.plan.model.plan import LinksAs, Machine, Namespace, Network, Plan
 
 LONGEST_S = 24 * 3600
 _NAMESPACES = Path("/run/netns")

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import polars as pl
 
 from plait.analysis.wording import percent, rate
-from plait.dataset.trial import read_trial, trial_folder
+from plait.dataset.trial import Trial, read_trial, trial_folder
 from plait.observe.captures.engine import NOT_VISIBLE
 from plait.observe.seen import subflows_of
 from plait.observe.study import CASE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from plait.dataset.trial import Trial
-    from plait.plan.model.plan import Plan
+from plait.plan.model.plan import Plan
 
 _LINES = 5
 EVENTS_REFUSED = "the kernel reports MPTCP events only to root"

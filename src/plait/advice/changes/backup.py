@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from plait.advice.changes.commands import changed, endpoints
 from plait.advice.changes.model import Candidate, ChangeKind
-
-if TYPE_CHECKING:
-    from plait.advice.situation import Situation
+from plait.advice.situation import Situation
 
 
 def _backups(situation: Situation) -> Iterator[Candidate]:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from plait.advice.changes.commands import sysctls
 from plait.advice.changes.model import Candidate, ChangeKind
-from plait.advice.situation import LARGEST_BUFFERS
-
-if TYPE_CHECKING:
-    from plait.advice.situation import Situation
+from plait.advice.situation import LARGEST_BUFFERS, Situation
 
 LARGE_BYTES = 16 * 2**20
 

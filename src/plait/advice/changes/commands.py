@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plait.advice.changes.model import Candidate, HostCommand
+from plait.advice.situation import AccessLine, Situation
+from plait.engine.remote.lasting import Change as Lasting
 from plait.engine.remote.lasting import LastingEndpoint, LastingSysctl
 from plait.errors import shell_command
-
-if TYPE_CHECKING:
-    from plait.advice.situation import AccessLine, Situation
-    from plait.engine.remote.lasting import Change as Lasting
 
 _FIRST_ID = 217
 

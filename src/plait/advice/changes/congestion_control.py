@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from plait.advice.changes.commands import sysctl
 from plait.advice.changes.model import Candidate, ChangeKind
-
-if TYPE_CHECKING:
-    from plait.advice.situation import Situation
+from plait.advice.situation import Situation
 
 _CONTROLS = {"bbr": "modprobe tcp_bbr", "cubic": None, "reno": None}
 """Congestion controls of Debian's kernels, and the command that loads each into the kernel."""

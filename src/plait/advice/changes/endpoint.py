@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from plait.advice.changes.commands import added, announced, changed, endpoints
 from plait.advice.changes.limits import limits_of
 from plait.advice.changes.model import Candidate, ChangeKind
-
-if TYPE_CHECKING:
-    from plait.advice.situation import Situation
+from plait.advice.situation import Situation
 
 
 def _joins(situation: Situation) -> Iterator[Candidate]:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from plait.advice.changes.commands import added, announced, interface_of, on_line
 from plait.advice.changes.model import Candidate, ChangeKind, HostCommand
-
-if TYPE_CHECKING:
-    from plait.advice.situation import AccessLine, Situation
+from plait.advice.situation import AccessLine, Situation
 
 
 def _first(situation: Situation) -> Iterator[Candidate]:

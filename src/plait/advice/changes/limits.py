@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plait.advice.changes.model import Candidate, ChangeKind, HostCommand
+from plait.advice.situation import Situation
 from plait.engine.remote.lasting import LastingLimits
-
-if TYPE_CHECKING:
-    from plait.advice.situation import Situation
 
 
 def limits_of(situation: Situation, count: int) -> tuple[dict[str, Any], list[HostCommand]]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from plait.advice.situation import Situation
-    from plait.engine.remote.lasting import Change as Lasting
+from plait.advice.situation import Situation
+from plait.engine.remote.lasting import Change as Lasting
 
 
 @dataclass(frozen=True)

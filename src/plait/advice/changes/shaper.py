@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from plait.advice.changes.commands import interface_of, on_line
 from plait.advice.changes.model import Candidate, ChangeKind, HostCommand
-from plait.advice.situation import common_of, queue_s, rate_of, sides_of
+from plait.advice.situation import AccessLine, Situation, common_of, queue_s, rate_of, sides_of
 from plait.engine.remote.lasting import LastingIngress, LastingQdisc
-
-if TYPE_CHECKING:
-    from plait.advice.situation import AccessLine, Situation
 
 BLOATED_S = 0.05
 """A queue that takes longer to drain is worth a shaper in front of it."""

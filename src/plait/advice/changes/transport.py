@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from plait.advice.changes.model import Candidate, ChangeKind, HostCommand
+from plait.advice.situation import Situation
 from plait.engine.remote.lasting import LastingSysctl
-
-if TYPE_CHECKING:
-    from plait.advice.situation import Situation
 
 
 def _single(situation: Situation) -> Iterator[Candidate]:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy.stats import kurtosis, linregress, norm  # type: ignore[import-untyped]  # scipy ships no types
 
-from plait.measure.estimates.packets import PacketTimes
+from plait.measure.estimates.packets import PacketTimes, Times
 from plait.measure.model import NOT_MEASURED, TAIL, MeasuredValue
-
-if TYPE_CHECKING:
-    from plait.measure.estimates.packets import Times
 
 _WINDOW_US = 1_000_000.0
 _CLOCK_US = 2.0

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import t  # type: ignore[import-untyped]  # scipy ships no types
 
 from plait.measure.estimates.delays import MOST_DRIFT
+from plait.measure.estimates.packets import PacketTimes, Times
 from plait.measure.estimates.queues import queue
 from plait.measure.model import NOT_MEASURED, TAIL, BucketEstimate, MeasuredValue, QueueEstimate
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from plait.measure.estimates.packets import PacketTimes, Times
 
 _BLOCKS = 10
 _KNEE_POINTS = 1000

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import minimize  # type: ignore[import-untyped]  # scipy ships no types
 from scipy.special import expit, logit, xlogy  # type: ignore[import-untyped]
 from scipy.stats import beta, chi2  # type: ignore[import-untyped]
 
+from plait.measure.estimates.packets import PacketTimes
 from plait.measure.model import NOT_MEASURED, TAIL, LossModel, MeasuredValue
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from plait.measure.estimates.packets import PacketTimes
 
 _LEAST_LOSSES = 20
 """With fewer losses, the loss ratio within bursts cannot be fitted."""

@@ -8,15 +8,12 @@ wait falls or varies although the load stays the same.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from plait.measure.estimates.delays import MOST_DRIFT
+from plait.measure.estimates.packets import PacketTimes, Times
 from plait.measure.model import MeasuredValue, QueueEstimate
-
-if TYPE_CHECKING:
-    from plait.measure.estimates.packets import PacketTimes, Times
 
 _LEAST_PACKETS, _LEAST_SPARSE = 16, 5
 AFTER_US = 2_500_000.0

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from plait.errors import DataError, printable
 from plait.files import Folder
 from plait.testing.selftest.tap import IGNORED, Subtest, Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 MOST_BYTES = 64 << 20
 _SUITE = re.compile(r"(?P<suite>.{1,200}) seed (?P<seed>\d{1,9})")

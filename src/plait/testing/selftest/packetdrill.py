@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plait.errors import MachineError, RequestError
 from plait.testing.selftest.suites import SuiteShard
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 SUITE = "packetdrill"
 OF_A_TREE = Path("tools/testing/selftests/net/packetdrill")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from threading import Event
-from typing import TYPE_CHECKING
 
 from plait.binaries import AGENT
 from plait.cache import cache_root
@@ -19,19 +19,14 @@ from plait.engine.virtual.boot_inputs import EMPTY_PLAN
 from plait.engine.virtual.session import Session, SessionRequest
 from plait.engine.workspace import Workspace
 from plait.errors import Ended, TrialError, printable
+from plait.files import Folder
+from plait.kernel import Kernel
 from plait.testing.selftest import tap
-from plait.testing.selftest.suites import missing_tools
+from plait.testing.selftest.packetdrill import Scripts
+from plait.testing.selftest.suites import Suites, SuiteShard, missing_tools
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from plait.files import Folder
-    from plait.kernel import Kernel
-    from plait.testing.selftest.packetdrill import Scripts
-    from plait.testing.selftest.suites import Suites, SuiteShard
-
-    Traced = Callable[[SessionRequest], SessionRequest]
-    Captures = tuple[Folder, int] | None
+Traced = Callable[[SessionRequest], SessionRequest]
+Captures = tuple[Folder, int] | None
 
 MEMORY_MIB = 1024
 SYSTEM_CALL_NS = 7000

@@ -7,21 +7,16 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plait.cache import cache_root
 from plait.errors import KernelBuildError, MachineError, RequestError
 from plait.files import Folder
-from plait.kernel import built_by_default
+from plait.kernel import Progress, built_by_default
 from plait.kernel.obtain import Sources, source_archive
 from plait.kernel.unpack import extract
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.kernel import Progress
 
 SUITES = (
     "simult_flows", "mptcp_join", "mptcp_connect", "mptcp_connect_mmap", "mptcp_connect_sendfile",

@@ -6,15 +6,13 @@ The output comes from a guest, so it is bounded.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 from xml.etree import ElementTree as ET
 
 from plait.errors import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 Verdict = Literal["pass", "fail", "skip", "ignore"]
 """`ignore`: the subtest failed, and the suite does not count that, because it calls the subtest flaky."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import os
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import platformdirs
 
+from plait.errors import MachineError
 from plait.files import Folder
 
 _SUM_BYTES = 32
@@ -19,6 +21,20 @@ def cache_root() -> Path:
     """Return plait's cache directory (`PLAIT_CACHE` overrides it), which may not exist yet."""
     override = os.environ.get("PLAIT_CACHE")
     return Path(override) if override else Path(platformdirs.user_cache_dir("plait"))
+
+
+def locked(name: str) -> int:
+    """Return the descriptor of the lock `name` of this user, once no other plait holds it (MachineError)."""
+    path = cache_root() / f"{name}.lock"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise MachineError(
+            f"creating {path}: {error.strerror}; set PLAIT_CACHE to a folder that you can write to"
+        ) from error
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    return descriptor
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from plait.bpf import programs
+from plait.cache import locked
 
 ROOT = Path(__file__).parents[2]
 ALGORITHMS = ("lia", "olia", "balia", "wvegas")
@@ -50,6 +50,7 @@ _HOLDER = """
 import sys
 from pathlib import Path
 from plait.bpf import programs
+from plait.cache import locked
 programs.PROGRAMS = Path(sys.argv[1])
 with programs.loaded_for_a_trial(["wvegas"]):
     print(*programs.available(), flush=True)
@@ -73,7 +74,7 @@ def test_a_killed_trial_leaves_no_program(
         assert holder.stdout is not None
         loaded = holder.stdout.readline().split()
         holder.kill()
-    os.close(programs.locked())  # the process that takes the program away holds the lock until then
+    os.close(locked("host-bpf"))  # the process that takes the program away holds the lock until then
     assert "wvegas" in loaded
     assert "wvegas" not in AVAILABLE.read_text().split()
 

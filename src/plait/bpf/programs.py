@@ -8,7 +8,6 @@ of what plait loaded: every object registers under a name that starts with `plai
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -18,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from plait.binaries import PROGRAMS
-from plait.cache import cache_root
+from plait.cache import locked
 from plait.errors import MachineError, RequestError, printable
 
 ALGORITHMS = ("lia", "olia", "balia", "wvegas")
@@ -157,7 +156,7 @@ def loaded_for_a_trial(names: Iterable[str]) -> Iterator[None]:
         yield
         return
     tool = require_loading()
-    lock = locked()
+    lock = locked("host-bpf")
     janitor = None
     try:
         missing = sorted(set(names) - set(available()))
@@ -175,20 +174,6 @@ def loaded_for_a_trial(names: Iterable[str]) -> Iterator[None]:
             janitor.stdin.close()
             with contextlib.suppress(subprocess.TimeoutExpired):  # the janitor goes on
                 janitor.wait(_JANITOR_S)
-
-
-def locked() -> int:
-    """Return the descriptor of the lock for trials that load programs, once none holds it (MachineError)."""
-    path = cache_root() / "host-bpf.lock"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except OSError as error:
-        raise MachineError(
-            f"creating {path}: {error.strerror}; set PLAIT_CACHE to a folder that you can write to"
-        ) from error
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    return descriptor
 
 
 def _require_name(name: str) -> None:

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from plait.errors import DataError, RequestError, printable
+from plait.errors import DataError, RequestError, printable, shell_command
 from plait.plan.model.plan import Plan
 
 _PACKET = 6
@@ -170,7 +170,8 @@ def _head(plan: Plan, host: str, title: str, segments: list[_Segment]) -> Iterat
                 raise DataError(
                     f"exporting {title} to packetdrill: the plan sets {name} to {value!r}, which is no value"
                 )
-            yield f'+0 `sysctl -q {name.replace("/", ".")}="{value}"`'
+            setting = name.replace("/", ".") + f"={value}"
+            yield f"+0 `{shell_command('sysctl', '-q', setting)}`"
     syn = next(s for s in segments if s.outbound and s.flags & _SYN)
     mtu = sum(int.from_bytes(c, "big") for kind, c in syn.options if kind == 2) + (40 if family == 4 else 60)
     if mtu != 1500:

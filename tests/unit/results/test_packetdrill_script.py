@@ -118,7 +118,7 @@ def test_the_connecting_side_writes_what_it_sent_and_waits_as_its_peer_did() -> 
     """The script leaves out the third segment of data, so later numbers are lower than in the capture."""
     text = script(plan=plan_of(("net/ipv4/tcp_rmem", "4096 131072 6291456")))
     assert text.endswith(CLIENT)
-    assert '+0 `sysctl -q net.ipv4.tcp_rmem="4096 131072 6291456"`\n' in text
+    assert "+0 `sysctl -q 'net.ipv4.tcp_rmem=4096 131072 6291456'`\n" in text
     assert "+0 `ip mptcp limits set add_addr_accepted 1 subflows 1`\n" in text
 
 

@@ -7,14 +7,13 @@ nothing changed. The janitor also holds the lock that keeps two plaits from writ
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from plait.cache import cache_root
+from plait.cache import locked
 from plait.errors import MachineError
 from plait.plan.model.plan import Plan
 from plait.plan.network.sysctls import ALLOWED_CONGESTION_CONTROL
@@ -99,7 +98,7 @@ def written(unmet: list[Difference]) -> Iterator[None]:
     if not unmet:
         yield
         return
-    lock = _locked()
+    lock = locked("host-settings")
     janitor = None
     try:
         pairs = [text for difference in unmet for text in (str(_PROC / difference.path), difference.present)]
@@ -119,20 +118,6 @@ def written(unmet: list[Difference]) -> Iterator[None]:
             janitor.stdin.close()
             with contextlib.suppress(subprocess.TimeoutExpired):  # the janitor goes on
                 janitor.wait(_JANITOR_TIMEOUT_S)
-
-
-def _locked() -> int:
-    """Return the descriptor of the lock for settings, once no other plait writes any."""
-    path = cache_root() / "host-settings.lock"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except OSError as error:
-        raise MachineError(
-            f"creating {path}: {error.strerror}; set PLAIT_CACHE to a folder that you can write to"
-        ) from error
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    return descriptor
 
 
 def _write(difference: Difference) -> None:

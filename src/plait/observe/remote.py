@@ -22,6 +22,7 @@ from plait.engine.remote.merge import join_logs, shifted, write
 from plait.engine.remote.ssh import Connections, HostSession
 from plait.engine.support import Unsupported
 from plait.errors import MachineError, RequestError, TrialError
+from plait.files import Folder
 from plait.hosts.model import HostsFile
 from plait.observe.watching import Selection, observing_plan
 from plait.plan.model.plan import LinksAs, Plan
@@ -102,7 +103,7 @@ class HostsObserver:
         self._find_interfaces(tables["subflows"])
         write(tables, job.folder / "data")
         longest = longest_status(job.folder, zeros)
-        (job.folder / "status.json").write_bytes(longest)
+        Folder(job.folder).write("status.json", longest)
 
     def _find_interfaces(self, subflows: pl.DataFrame) -> None:
         """Ask the first host which interfaces have the addresses of its subflows."""

@@ -28,7 +28,7 @@ from plait.plan.traffic.applications import application, length_us, messages
 from plait.plan.traffic.entries import Entry
 from plait.plan.traffic.flow_paths import directed, spread
 from plait.plan.traffic.flow_slots import Slot, slots, total
-from plait.plan.traffic.flows import MAX_FLOWS, flows
+from plait.plan.traffic.flows import flows
 from plait.plan.traffic.missing_subflows import MissingSubflow
 from plait.plan.traffic.monitors import buffers_mib, monitors
 from plait.plan.traffic.path_subflows import check_subflows
@@ -38,6 +38,7 @@ from plait.plan.traffic.prototypes import prototype_programs
 from plait.scenario import Scenario
 from plait.scenario.check.references import MAX_LINKS
 from plait.scenario.fields.nodes import Host
+from plait.scenario.generators.patterns import MAX_FLOWS
 from plait.scenario.located import located, locating
 from plait.seeds import SEED_BITS, derived
 

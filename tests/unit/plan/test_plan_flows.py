@@ -134,8 +134,8 @@ def test_more_than_eight_further_paths_are_refused_for_want_of_endpoints() -> No
 
 
 def test_too_many_flows_are_refused() -> None:
-    traffic = ", ".join(["{bulk: {from: a, to: b, duration: 1s, count: 256}}"] * 5)
-    assert "have 1280 flows" in mistakes_as_text(direct("a-b: {}", traffic))
+    traffic = ", ".join(["{bulk: {from: a, to: b, duration: 1s, count: 256}}"] * 17)
+    assert "have 4352 flows" in mistakes_as_text(direct("a-b: {}", traffic))
 
 
 def test_the_default_queue_is_a_product_of_rate_and_rtt_but_at_least_100_packets() -> None:

@@ -25,7 +25,6 @@ from plait.traffic.spec import ConnectionSpec
 from plait.traffic.udp import Udp
 
 FIRST_PORT = 5001
-MAX_FLOWS = 1024
 DRAIN_US = 100_000
 """The wait for a UDP packet beyond its longest possible delay."""
 

@@ -14,9 +14,8 @@ import tempfile
 from pathlib import Path
 
 from plait.analysis.wording import MISSING, significant
-from plait.benchmark.ideal import ideal_score
 from plait.benchmark.results_file import Results, published
-from plait.benchmark.score import ClassScore, RankRange, common_subset, floor_of, places, scores
+from plait.benchmark.score import ClassScore, RankRange, common_subset, floor_of, ideal_score, places, scores
 from plait.benchmark.standing import SCORE_WORDS
 from plait.benchmark.suite import GROUPS, NAME, TRAFFIC, CellClass, classes
 

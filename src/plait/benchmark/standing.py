@@ -11,9 +11,8 @@ from typing import Any
 from rich.table import Table
 
 from plait.analysis.wording import MISSING, significant
-from plait.benchmark.ideal import ideal_score
 from plait.benchmark.results_file import Results
-from plait.benchmark.score import MARGIN, ClassScore, RankRange, common_subset, places, scores
+from plait.benchmark.score import MARGIN, ClassScore, RankRange, common_subset, ideal_score, places, scores
 from plait.benchmark.suite import NAME, PARTS, CellClass, Subset
 
 _LISTED = 3

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from plait.binaries import AGENT
+from plait.engine.remote.preflight import route_problem
 from plait.engine.remote.spent import Spent
 from plait.engine.remote.ssh import THIS_MACHINE, Connections, HostSession
-from plait.errors import MachineError
+from plait.errors import MachineError, RequestError
 from plait.hosts.model import HostsFile
 from plait.measure.crossing import Crossing, check_ports, crossing_remarks, crossings, udp_remarks
 from plait.measure.measure import Budget, check_lines, full_bytes, measure
@@ -21,7 +22,6 @@ from plait.measure.mptcp import mptcp_text, remarks
 from plait.measure.named import NamedLine, named_lines
 from plait.measure.over_tcp import NothingPassesError
 from plait.measure.probing import LineProber
-from plait.measure.routes import routed_interfaces
 from plait.measure.settings import ENABLED, TIMESTAMPS, HostSettings, hosts_text, read_settings
 from plait.measure.summary import summary
 from plait.measure.survey import LinesRequest, survey
@@ -162,3 +162,26 @@ def _sessions(
         for session in sessions.values():
             session.set_up(agent, configure=False)
         yield sessions, folder
+
+
+def routed_interfaces(lines: Sequence[NamedLine], sessions: Mapping[str, HostSession]) -> dict[str, str]:
+    """Return the interface by which the packets of each line leave the client, by line, where the host shows it.
+
+    Raises RequestError, with a sentence for each reason, if a host lacks an address of a line, or sends packets from it
+    through another interface. Raises TrialError if a host does not answer.
+    """
+    problems, interfaces = [], {}
+    for line in lines:
+        for end, peer in (line.ends, line.ends[::-1]):
+            session = sessions[end.host]
+            held, route = session.route(end.address, peer.public or end.address)
+            if held is None or route is None:
+                continue  # the host has no `ip`; the connections show what it would
+            problem = route_problem(end.host, end.address, peer.public, held, route)
+            if problem:
+                problems.append(f"{line.name}: {problem}")
+            elif end is line.client and held:
+                interfaces[line.name] = min(held)
+    if problems:
+        raise RequestError("\n".join(dict.fromkeys(problems)))
+    return interfaces

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from plait.benchmark.ideal import ideal_score, ideals
 from plait.benchmark.results_file import CellResult, published
-from plait.benchmark.score import ClassScore, floor_of, median_of, places, scores
+from plait.benchmark.score import ClassScore, floor_of, ideal_score, ideals, median_of, places, scores
 from plait.benchmark.standing import Standing, overall, score_words
 from plait.benchmark.suite import CellClass, cells, classes
 from plait.metrics import CATALOGUE

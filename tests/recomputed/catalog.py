@@ -23,6 +23,8 @@ STUDY: dict[str, OfStudy] = {
     "goodput_bps": goodputs.goodput,
     "steady_goodput_bps": goodputs.steady_goodput,
     "completion_s": goodputs.completion_s,
+    "slowdown_p50": ceilings.slowdown(0.5),
+    "slowdown_p99": ceilings.slowdown(0.99),
     "jain_index": goodputs.jain_index,
     "ideal_goodput_bps": ceilings.ideal_goodput,
     "efficiency": ceilings.efficiency,
@@ -82,8 +84,16 @@ FLOW: dict[str, OfFlow] = {
     "goodput_bps": goodputs.flow_goodput,
     "steady_goodput_bps": goodputs.flow_steady_goodput,
     "completion_s": goodputs.flow_completion_s,
+    "slowdown": ceilings.flow_slowdown,
 }
-GROUP = {"mean_goodput_bps": goodputs.group_goodput, "mean_steady_goodput_bps": goodputs.group_steady_goodput}
+GROUP = {
+    "mean_goodput_bps": goodputs.group_goodput,
+    "mean_steady_goodput_bps": goodputs.group_steady_goodput,
+    "mean_completion_s": goodputs.group_mean_completion,
+    "completion_p99_s": goodputs.group_completion_p99,
+    "slowdown_p50": ceilings.group_slowdown(0.5),
+    "slowdown_p99": ceilings.group_slowdown(0.99),
+}
 PROGRAM = {"goodput_bps": goodputs.program_goodput, "duration_s": goodputs.program_duration}
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from goodputs import goodput
+from goodputs import completion, goodput, nearest_rank
 from scipy.optimize import linprog
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from recorded import Flow, Trial
 
 FRAME, TCP_HEADERS, DSS = 1514, 14 + 20 + 20 + 12, 24
@@ -123,3 +125,33 @@ def of_cap(trial: Trial) -> float | None:
         else:
             high = middle
     return reached / (low * payload_share(True))
+
+
+def flow_slowdown(trial: Trial, flow: Flow) -> float | None:
+    """Return the completion time over 1.5 round trips of the first path and the bytes at the ideal goodput."""
+    time_s, job = completion([flow]), flow.plan["application"]
+    if time_s is None or job["kind"] != "transfer" or job.get("first") or not limited(trial, flow):
+        return None
+    if trial.plan["events"]:
+        return None  # those of the studies change the links
+    mptcp = flow.plan["transport"] == "mptcp"
+    bps = greatest(trial, [(way(path, flow), 1.0) for path in flow.plan["paths"]]) * payload_share(mptcp)
+    round_trips = 1.5 if flow.plan["connection"] is None else 0.5
+    return time_s / (round_trips * flow.plan["paths"][0]["base_rtt_us"] / 1e6 + job["bytes"] * 8 / bps)
+
+
+def slowdowns(trial: Trial, flows: list[Flow]) -> list[float] | None:
+    """Return the slowdowns of the transfers among flows, ascending; null when one has none."""
+    values = [flow_slowdown(trial, flow) for flow in flows if flow.kind == "transfer"]
+    known = sorted(value for value in values if value is not None)
+    return known if len(known) == len(values) else None
+
+
+def slowdown(share: float) -> Callable[[Trial], float | None]:
+    return lambda trial: nearest_rank(slowdowns(trial, trial.foreground), share)
+
+
+def group_slowdown(share: float) -> Callable[[Trial, str], float | None]:
+    return lambda trial, group: nearest_rank(
+        slowdowns(trial, [flow for flow in trial.flows if flow.plan["group"] == group]), share
+    )

@@ -20,6 +20,11 @@ IPERF3 = (
     *("sent_bps", "sent_bytes", "received_bps", "received_bytes", "retransmits"),
     *("udp_bps", "packets", "lost_packets", "jitter_us"),
 )
+LEAST: dict[str, float | None] = {
+    "aggregation_benefit": None,
+    **dict.fromkeys(("slowdown", "slowdown_p50", "slowdown_p99"), 1.0),
+}
+"""The least value of metrics that cannot be less; of all others it is 0."""
 METRICS = (
     *(
         *STUDY,
@@ -65,7 +70,7 @@ class Case:
         for name, recorded in self.metrics.items():
             if self.family(name) == metric:
                 expected = [recompute(name, trial) for trial in self.trials]
-                yield name, difference(expected, recorded, bounded=metric != "aggregation_benefit")
+                yield name, difference(expected, recorded, least=LEAST.get(name.rpartition(".")[2], 0.0))
 
 
 def cases(study: Path) -> list[Case]:
@@ -73,7 +78,7 @@ def cases(study: Path) -> list[Case]:
 
 
 def difference(
-    expected: list[float | None], reported: dict[str, Any] | None, *, bounded: bool = True
+    expected: list[float | None], reported: dict[str, Any] | None, *, least: float | None = 0.0
 ) -> str | None:
     """Return how the figures over trials differ from those of the expected values; None where they agree."""
     values = [value for value in expected if value is not None]
@@ -98,19 +103,19 @@ def difference(
         for key, value in figures.items()
         if not math.isclose(reported[key], value, rel_tol=1e-9, abs_tol=rounding)
     }
-    if not same_interval(values, reported["ci95"], bounded=bounded):
+    if not same_interval(values, reported["ci95"], least=least):
         wrong["ci95"] = reported["ci95"]
     return f"{wrong}, recomputed {expected}" if wrong else None
 
 
-def same_interval(values: list[float], ci95: list[float] | None, *, bounded: bool) -> bool:
+def same_interval(values: list[float], ci95: list[float] | None, *, least: float | None) -> bool:
     """Return whether the interval is mean -+ t(0.975, n-1) stdev / sqrt(n); null without a second value or spread.
 
-    It does not reach below 0 where no value does, if the metric is `bounded`: a time, a rate, a count or a ratio.
+    It does not reach below `least`, the least value that the metric can have, where no value does.
     """
     if ci95 is None or len(set(values)) < 2:
         return ci95 is None and len(set(values)) < 2
     half = t.ppf(0.975, len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
     mean = statistics.fmean(values)
-    low = max(0.0, mean - half) if bounded and min(values) >= 0 else mean - half
+    low = max(least, mean - half) if least is not None and min(values) >= least else mean - half
     return np.allclose(ci95, (low, mean + half), rtol=1e-9, atol=1e-9 * half)

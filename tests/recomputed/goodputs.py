@@ -187,3 +187,25 @@ def program_figure(trial: Trial, program: str, figure: str) -> float | None:
         if (row["program"], row["figure"]) == (program, figure)
     ]
     return figures[0] if figures else None
+
+
+def group_completions(trial: Trial, group: str) -> list[float] | None:
+    """Return the completion times of the transfers of a group, ascending; null when one did not complete."""
+    values = [completion([flow]) for flow in trial.flows if flow.plan["group"] == group]
+    known = sorted(value for value in values if value is not None)
+    return known if len(known) == len(values) else None
+
+
+def group_mean_completion(trial: Trial, group: str) -> float | None:
+    return mean_of([*(group_completions(trial, group) or [None])])
+
+
+def group_completion_p99(trial: Trial, group: str) -> float | None:
+    return nearest_rank(group_completions(trial, group), 0.99)
+
+
+def nearest_rank(values: list[float] | None, share: float) -> float | None:
+    """Return the smallest value that is at least as large as this share of all."""
+    if not values:
+        return None
+    return next(value for i, value in enumerate(values, 1) if i / len(values) >= share - 1e-12)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plait.scenario.generators.data_centre import Arrivals, Hotspot, Incast
+from plait.scenario.generators.data_centre import AllToAll, Arrivals, Hotspot, Incast
+from plait.scenario.generators.patterns import MAX_FLOWS
 from plait.traffic.transfer import Transfer
 from scenario_samples import mistakes_as_text, plan_of
 
@@ -27,6 +28,11 @@ def test_all_to_all_is_every_ordered_pair_once() -> None:
     pairs = [(flow.client.netns, flow.server.netns) for flow in plan.flows]
     hosts = [f"p0e{e}h{h}" for e in (0, 1) for h in (0, 1)]
     assert sorted(pairs) == sorted((a, b) for a in hosts for b in hosts if a != b)
+
+
+def test_many_hosts_make_no_more_pairs_than_are_refused() -> None:
+    """4096 hosts have 17 million pairs, which a stranger's file must not cost."""
+    assert len(AllToAll(each=BULK).ends([f"h{i}" for i in range(4096)])) == MAX_FLOWS + 1
 
 
 def test_an_incast_has_one_receiver_and_so_many_senders() -> None:

@@ -47,14 +47,20 @@ def _one_of(names: Sequence[str], seed: int, *purpose: object) -> str:
     return names[derived(seed, *purpose) % len(names)]
 
 
+def _another(names: Sequence[str], own: int, seed: int, *purpose: object) -> str:
+    """Return one of the names but the one at the place `own`."""
+    place = derived(seed, *purpose) % (len(names) - 1)
+    return names[place + (place >= own)]
+
+
 class AllToAll(FlowGenerator):
     """Each host sends to each other host."""
 
     hosts: Names = ["*"]
 
     def ends(self, hosts: Sequence[str]) -> list[tuple[str, str]]:
-        """Return (from, to) of every flow."""
-        return list(permutations(chosen(self.hosts, hosts), 2))
+        """Return (from, to) of every flow, and no more than tell that there are too many."""
+        return list(islice(permutations(chosen(self.hosts, hosts), 2), MAX_FLOWS + 1))
 
 
 class Incast(FlowGenerator):
@@ -103,11 +109,12 @@ class Hotspot(FlowGenerator):
         return list(self._drawn(named, spots))
 
     def _drawn(self, named: Sequence[str], spots: Sequence[str]) -> Iterator[tuple[str, str]]:
-        for host in named:
+        for place, host in enumerate(named):
             hot = [spot for spot in spots if spot != host]
-            towards_spot = hot and _uniform(self.seed, "hot", host) < self.share
-            choice = hot if towards_spot else [name for name in named if name != host]
-            yield host, _one_of(choice, self.seed, "to", host)
+            if hot and _uniform(self.seed, "hot", host) < self.share:
+                yield host, _one_of(hot, self.seed, "to", host)
+            else:
+                yield host, _another(named, place, self.seed, "to", host)
 
 
 class SizePoint(Part):
@@ -195,8 +202,8 @@ class Arrivals(FlowGenerator):
         return flows
 
     def _flow(self, named: Sequence[str], number: int, start_us: int) -> tuple[str, str, dict[str, Any]]:
-        sender = _one_of(named, self.seed, "from", number)
-        receiver = _one_of([name for name in named if name != sender], self.seed, "to", number)
+        place = derived(self.seed, "from", number) % len(named)
+        sender, receiver = named[place], _another(named, place, self.seed, "to", number)
         size = self._size(_uniform(self.seed, "size", number))
         group = next(name for most, name in CLASSES if most is None or size <= most)
         fields = {"name": f"arrival{number + 1}", "bytes": f"{size}B", "group": group}

@@ -122,7 +122,7 @@ class SizePoint(Part):
 
     bytes: Size
     share: Ratio
-    """Share of the flows with at most so many bytes."""
+    """Share of the flows that have at most this many bytes."""
 
 
 class Arrivals(FlowGenerator):

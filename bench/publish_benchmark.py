@@ -1,6 +1,8 @@
-"""Runs the benchmark for the entries that plait publishes, and writes their results and docs/benchmark/results.md.
+"""Runs the benchmark for the entries that plait publishes, and writes their results and pages.
 
-    bench/publish_benchmark.py [--subset full] [--page]      --page: only the page, from the results that are there
+    bench/publish_benchmark.py [--subset full] [--page]      --page: only the pages, from the results that are there
+
+The pages are results.md, pairs.md and coverage.md of docs/benchmark.
 
 Trials that are in the store do not run again. `plait benchmark --verify FILE` repeats a drawn tenth of a file.
 """
@@ -13,15 +15,17 @@ import sys
 import tempfile
 from pathlib import Path
 
+import benchmark_coverage
+
 from plait.analysis.wording import MISSING, significant
-from plait.benchmark.results_file import Results, published
+from plait.benchmark.results_file import published
 from plait.benchmark.score import ClassScore, RankRange, common_subset, floor_of, ideal_score, places, scores
 from plait.benchmark.standing import SCORE_WORDS
 from plait.benchmark.suite import GROUPS, NAME, TRAFFIC, CellClass, classes
 
 ROOT = Path(__file__).parents[1]
 PUBLISHED = ROOT / "src/plait/benchmark/published"
-PAGE = ROOT / "docs/benchmark/results.md"
+PAGES = ROOT / "docs/benchmark"
 SCHEDULERS = ("default", "minrtt", "roundrobin", "redundant", "blest", "ecf", "balanced")
 CONTROLS = ("reno", "bbr", "lia", "olia", "balia", "wvegas")
 ENTRIES = [("tcp", "default", "cubic"), *(("mptcp", name, "cubic") for name in SCHEDULERS),
@@ -32,6 +36,27 @@ _PREFACE = (
     f"have the values of each cell and seed. Each table has scores ({SCORE_WORDS}), their intervals of at",
     "least 95 %, and ranks. The ideal is a bound from rates and delays, which no entry exceeds.",
     "[The benchmark](README.md) says what scores, ranks and the ideal mean.",
+)
+
+
+_PAIRS_PREFACE = (
+    "`bench/publish_benchmark.py` writes this page. Each cell is a score (" + SCORE_WORDS + ").",
+    "A bold one is of a pair to which no other pair, nor TCP on the better path, is shown to be better.",
+    "[Results](results.md) has the subset `full` of fourteen entries, with intervals and ranks.",
+    "The files are in `src/plait/benchmark/published` and its folder `quick`; `plait benchmark --against FILE`",
+    "compares with those of `quick`.",
+)
+_COVERAGE = (
+    "`bench/publish_benchmark.py` writes this page. The suite has four groups of twelve drawn networks. A network is",
+    "a dot in each panel of its group: its first path's share of the factor's range to the right, and its second",
+    "path's share upwards. [The benchmark](README.md) has the ranges.",
+    "",
+    "Two numbers say how even a group is. The centred discrepancy (Hickernell, 1998) compares the share of networks",
+    "in each box with the volume of the box; less is more even. The widest gap is the largest share of a factor's",
+    "range, over all factors, that has no network. Beside each is the median of",
+    f"{benchmark_coverage.RANDOM_DESIGNS} designs of twelve networks drawn independently, with the range of 90 % of",
+    "them, and the number of them that are as even or as narrow. The last column is the gap of the three drawn",
+    "networks that `quick` has: conclusions about ranges need `full`.",
 )
 
 
@@ -87,36 +112,69 @@ def page() -> str:
         lines += _table(headings, shown)
         lines += ["Their intervals:", ""]
         lines += _table(headings, {name: list(map(_interval, row_of)) for name, row_of in rows.items()})
-    return "\n".join([*lines, *_coupled(known, floor)])
+    return "\n".join(lines)
 
 
-def _coupled(known: list[Results], floor: Results) -> list[str]:
-    """Return the table of the entries that have results of `quick` alone: schedulers with LIA, beside CUBIC."""
-    lia = {item.entry.scheduler: item for item in [*known, *published("quick/*.json")]
-           if item.entry.congestion_control == "lia"}  # fmt: skip
-    cubic = {item.entry.scheduler: item for item in known
-             if item.entry.congestion_control == "cubic" and item.entry.transport == "mptcp"}  # fmt: skip
-    names = [name for name in SCHEDULERS if name in lia]
-    rows: dict[str, list[str]] = {}
-    for name in names:
-        pair = [lia[name], cubic[name]]
-        ranked = places(pair, floor, "quick")
-        for one, other in zip(*(scores(item, floor, "quick") for item in pair), strict=True):
-            ranks = ranked[one.cell_class]
-            place = ranks.get(pair[0].entry.name)
-            shown = {(1, 1): "better", (2, 2): "worse"}.get((place.first, place.last)) if place else None
-            words = "/".join(MISSING if row.score is None else significant(row.score) for row in (one, other))
-            rows.setdefault(one.cell_class.title, []).append(words + (f" {shown}" if shown else ""))
-    facts = (
-        "Scores in `quick`, with LIA and with CUBIC. A word says where the seeds show LIA to be better or worse. These",
-        "entries have no results of `full`, and no rank above; `plait benchmark --against FILE` compares with",
-        "the files in `src/plait/benchmark/published/quick`.",
-    )
-    lines = ["## Schedulers with LIA (quick)", "", *facts, ""]
-    for part in (slice(0, 3), slice(3, 6)):
-        table = _table(names[part], {title: words[part] for title, words in rows.items()})
-        lines += [table[0].replace("entry", "class", 1), *table[1:]]
-    return lines
+def pairs_page() -> str:
+    """Return a table for each class, with the scores in `quick` of each scheduler with each congestion control."""
+    known = published()
+    floor = floor_of(known)
+    assert floor is not None
+    entries = {
+        (item.entry.scheduler, item.entry.congestion_control): item
+        for item in [*known, *published("quick/*.json")]
+        if item.entry.transport == "mptcp"
+    }
+    ranked = places([floor, *entries.values()], floor, "quick")
+    by_pair = {
+        pair: {row.cell_class: row for row in scores(item, floor, "quick")} for pair, item in entries.items()
+    }
+    controls = ("cubic", *CONTROLS)
+    of_all = len(SCHEDULERS) * len(controls)
+    lines = ["# Schedulers with congestion controls", ""]
+    lines += [
+        f"Subset `quick`, {len(floor.seeds)} seeds, {len(entries)} of {of_all} pairs.",
+        *_PAIRS_PREFACE,
+        "",
+    ]
+    for cell_class in classes("quick"):
+        best = ideal_score(floor, "quick", cell_class)
+        lines += [f"## {cell_class.title[0].upper()}{cell_class.title[1:]}", ""]
+        if best is not None:
+            lines += [f"The ideal: {significant(best)}.", ""]
+        rows = {}
+        for scheduler in SCHEDULERS:
+            words = []
+            for control in controls:
+                item = entries.get((scheduler, control))
+                place = ranked[cell_class].get(item.entry.name) if item else None
+                score = by_pair[scheduler, control][cell_class].score if item else None
+                word = MISSING if score is None else significant(score)
+                words.append(f"**{word}**" if place and place.first == 1 else word)
+            rows[scheduler] = words
+        table = _table(list(controls), rows)
+        lines += [table[0].replace("entry", "scheduler", 1), *table[1:]]
+    return "\n".join(lines)
+
+
+def coverage_page() -> str:
+    """Return the figure of the drawn networks, and how evenly they fill their ranges."""
+    evenness, gaps = benchmark_coverage.rows()
+    lines = [
+        "# Coverage of the drawn networks",
+        "",
+        *_COVERAGE,
+        "",
+        "![The drawn networks](coverage.svg)",
+        "",
+    ]
+    for headings, rows in (
+        (["factors", "discrepancy", "of random designs", "as even"], evenness),
+        (["widest gap", "of random designs", "as narrow", "widest gap of `quick`"], gaps),
+    ):
+        table = _table(headings, rows)
+        lines += [table[0].replace("entry", "group", 1), *table[1:]]
+    return "\n".join(lines)
 
 
 def main() -> None:
@@ -130,9 +188,12 @@ def main() -> None:
     if not options.page:
         for entry in ENTRIES:
             _run(*entry, options.subset)
-    PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(page(), encoding="utf-8")
-    subprocess.run([str(Path(sys.executable).parent / "mdformat"), str(PAGE)], check=True)
+    pages = {"results.md": page(), "pairs.md": pairs_page(), "coverage.md": coverage_page()}
+    for name, text in pages.items():
+        (PAGES / name).write_text(text, encoding="utf-8")
+    (PAGES / "coverage.svg").write_text(benchmark_coverage.figure(), encoding="utf-8")
+    command = [str(Path(sys.executable).parent / "mdformat"), *(str(PAGES / name) for name in pages)]
+    subprocess.run(command, check=True, timeout=MOST_S)
 
 
 if __name__ == "__main__":

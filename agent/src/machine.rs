@@ -11,6 +11,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use rustix::mount::{MountFlags, mount};
@@ -20,6 +21,10 @@ use crate::job::MOUNTED;
 
 /// The modules to load, one `NAME PARAMETERS` a line.
 const MODULES: &str = "/modules/order";
+/// The congestion controls to load as BPF programs, one a line, and the program that loads them.
+const PROGRAMS: &str = "/bpf/order";
+const LOADER: &str = "/bpf/loader";
+const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 const PROGRESS_PORT: &str = "/dev/vport0p1";
 const RESULTS_PORT: &str = "/dev/vport0p2";
 /// What the host put into the trial's folder, and need not get back.
@@ -34,7 +39,7 @@ pub fn is_this_one() -> bool {
     rustix::process::getpid() == rustix::process::Pid::INIT && Path::new(MODULES).exists()
 }
 
-/// Make the devices visible, and load the kernel's modules.
+/// Make the devices visible, and load the kernel's modules and BPF programs.
 pub fn prepare() -> Result<()> {
     mount("devtmpfs", "/dev", "devtmpfs", MountFlags::empty(), c"")
         .attempt(|| "mounting devtmpfs on /dev")?;
@@ -48,6 +53,25 @@ pub fn prepare() -> Result<()> {
         match rustix::system::finit_module(file, &parameters, 0) {
             Ok(()) | Err(rustix::io::Errno::EXIST) => {}
             other => other.attempt(|| format!("loading the kernel's module {name}"))?,
+        }
+    }
+    load_programs()
+}
+
+/// Load the congestion controls that the kernel does not have itself.
+fn load_programs() -> Result<()> {
+    if !Path::new(PROGRAMS).exists() {
+        return Ok(());
+    }
+    let order = std::fs::read_to_string(PROGRAMS).attempt(|| format!("reading {PROGRAMS}"))?;
+    let available = std::fs::read_to_string(AVAILABLE).attempt(|| format!("reading {AVAILABLE}"))?;
+    for name in order.lines().filter(|name| !available.split_whitespace().any(|own| own == *name)) {
+        let context = || format!("loading the BPF program of {name}");
+        let object = format!("/bpf/{name}.bpf.o");
+        let done =
+            Command::new(LOADER).args(["struct_ops", "register", &object]).output().attempt(context)?;
+        if !done.status.success() {
+            return Err(Error::because(context(), String::from_utf8_lossy(&done.stderr).trim()));
         }
     }
     Ok(())

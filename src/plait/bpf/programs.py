@@ -11,6 +11,8 @@ import contextlib
 import hashlib
 import json
 import os
+import platform
+import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Iterator
@@ -55,6 +57,12 @@ def object_of(name: str) -> bytes:
             "or run `make bpf`"
         )
     return content
+
+
+def accepts(release: str) -> bool:
+    """Return whether the verifier of this kernel (`6.12.117-amd64`) accepts the programs (see bpf/README.md)."""
+    version = re.match(r"(\d+)\.(\d+)", release)
+    return version is not None and (int(version[1]), int(version[2])) >= (6, 12)
 
 
 def find_loader() -> Path:
@@ -121,7 +129,7 @@ def load(name: str, *, pin: bool = False) -> bool:
             raise MachineError(
                 f"this machine's kernel has a congestion control {name} of its own; use that one"
             )
-        _run(tool, "struct_ops", "register", str(PROGRAMS / f"{name}.bpf.o"))
+        _register(tool, name)
     if pin and not (PINNED / name).exists():
         _pin(tool, name)
     return is_new
@@ -192,6 +200,19 @@ def _require_name(name: str) -> None:
     raise RequestError(
         f"plait has no BPF program of a congestion control {name[:40]!r}; it has {', '.join(ALGORITHMS)}"
     )
+
+
+def _register(tool: Path, name: str) -> None:
+    try:
+        _run(tool, "struct_ops", "register", str(PROGRAMS / f"{name}.bpf.o"))
+    except MachineError as error:
+        release = platform.release()
+        if accepts(release):
+            raise
+        raise MachineError(
+            f"loading {name}: Linux {release} is too old, and its verifier refuses the program; boot Linux 6.12 or a "
+            "newer one (on Debian 12: `apt-get install -t bookworm-backports linux-image-amd64`)"
+        ) from error
 
 
 def _pin(tool: Path, name: str) -> None:

@@ -99,15 +99,18 @@ class HostFiles:
     def entries(self) -> list[ArchiveEntry]:
         """Return the archive's entries, folders before what is in them (OSError if a file has changed)."""
         folders = {name: ArchiveEntry(name, stat.S_IFDIR | 0o755) for name in _needed_folders()}
-        for path, status in self._entries.items():
-            name = PLACE + path
-            # Times are part of what the machine's kernel reads, so they are fixed but for Python's, which
-            # compares them with those in its compiled files.
-            mtime = int(status.st_mtime) if path.endswith(".py") else 0
-            folders[name] = ArchiveEntry(name, _mode(status), self._content(path, status), mtime=mtime)
+        folders |= {entry.name: entry for entry in self.copies(f"{PLACE}/")}
         hosts = f"{PLACE}/etc/hosts"  # the agent mounts its own over it
         folders.setdefault(hosts, ArchiveEntry(hosts, stat.S_IFREG | 0o644))
         return [folders[name] for name in sorted(folders)]
+
+    def copies(self, place: str) -> Iterator[ArchiveEntry]:
+        """Yield an entry for each file below `place` ("" or "FOLDER/"), sorted (OSError if a file has changed)."""
+        for path, status in sorted(self._entries.items()):
+            # Times are part of what the machine's kernel reads, so they are fixed but for Python's, which
+            # compares them with those in its compiled files.
+            mtime = int(status.st_mtime) if path.endswith(".py") else 0
+            yield ArchiveEntry(place + path[1:], _mode(status), self._content(path, status), mtime=mtime)
 
     def _status(self, path: str) -> os.stat_result | None:
         if self.covers(path):

@@ -12,6 +12,7 @@ machine's memory until the trial has ended.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import stat
@@ -23,6 +24,7 @@ from plait.binaries import AGENT
 from plait.engine import inventory
 from plait.engine.engine import Clock, Engine, EngineIdentity, Job
 from plait.engine.inventory import Inventory, Setting
+from plait.engine.machine.congestion import bpf_archive, offered
 from plait.engine.machine.modules import ModuleFile, ModuleTree, wanted_modules
 from plait.engine.machine.needed_files import ProgramFiles, files_of, no_mptcp
 from plait.engine.machine.qemu import (
@@ -52,6 +54,7 @@ from plait.plan.identity import plan_bytes
 from plait.plan.links.chain import METHOD, with_chains
 from plait.plan.model.plan import LinksAs, Plan
 from plait.plan.model.programs import Program
+from plait.plan.modules import algorithms_of
 
 LACKS: Mapping[Feature, str] = {
     "traces": "has a stock kernel, without the queue that replays traces (plait_trace)",
@@ -94,12 +97,17 @@ class _MachineEngine:
         self._runner = GuestRunner(limits or TrialLimits(stall_s=_STALL_S), warn)
         self._initramfs, self._agent_sha256 = initramfs_of(agent)
         self._modules = ModuleTree(kernel.modules)
+        self._by_bpf = offered(kernel)
         self._loaded: dict[frozenset[str], list[ModuleFile]] = {}
         self._files: dict[tuple[Program, ...], ProgramFiles] = {}
 
     def identity(self) -> EngineIdentity:
-        """Return the kernel's and the agent's identities, and those of QEMU and of the way to make links."""
-        settings = (f"qemu {self._emulator.version} {self._emulator.identity}", f"chains {METHOD}")
+        """Return the identities of kernel, agent, QEMU, the way to make links, and the BPF programs."""
+        settings = (
+            f"qemu {self._emulator.version} {self._emulator.identity}",
+            f"chains {METHOD}",
+            f"bpf {hashlib.sha256(bpf_archive(self._by_bpf)).hexdigest()}",
+        )
         return EngineIdentity(
             self.name, self._kernel.identity, self._kernel.version, self._agent_sha256, settings
         )
@@ -112,7 +120,9 @@ class _MachineEngine:
     def inventory(self, settings: Iterable[Setting] = ()) -> Inventory:
         """Return what the kernel has (see Engine)."""
         identity = " ".join(self.identity().parts)
-        return inventory.take(identity, settings, self._boot_for_inventory)
+        of_kernel = inventory.take(identity, settings, self._boot_for_inventory)
+        names = (*of_kernel.congestion_controls, *self._by_bpf)
+        return of_kernel.model_copy(update={"congestion_controls": tuple(dict.fromkeys(names))})
 
     def _boot_for_inventory(self, folder: Path) -> None:
         self.execute(Job(EMPTY_PLAN, {}, folder))
@@ -141,7 +151,9 @@ class _MachineEngine:
                 inputs[inventory.REQUEST] = request.read_bytes()
             files = self._files_for(job.plan)
             modules = self._modules_for(job.plan)
-            write_root(job.folder / ROOT, self._initramfs, modules, inputs, files.archive())
+            programs = bpf_archive(sorted(set(algorithms_of(job.plan)) & set(self._by_bpf)))
+            archives = files.archive(), programs
+            write_root(job.folder / ROOT, self._initramfs, modules, inputs, archives)
             Folder(job.folder).link(IMAGE, self._kernel.image.resolve())
             Folder(job.folder).link(FOLDER, self._emulator.folder.resolve())
         except OSError as error:
@@ -207,11 +219,11 @@ def write_root(
     agent: Path,
     modules: Iterable[ModuleFile],
     inputs: Mapping[str, bytes],
-    programs: bytes = b"",
+    archives: Iterable[bytes] = (),
 ) -> None:
     """Write the initramfs to `target`: the archive `agent`, the modules in order, `inputs` by path below /job.
 
-    `programs`: another archive, with the files of programs. Raises OSError.
+    `archives`: further archives, with files of programs. Raises OSError.
     """
     loaded = list(modules)
     order = "".join(f"{module.name} {module.parameters}".rstrip() + "\n" for module in loaded)
@@ -221,7 +233,7 @@ def write_root(
     entries += [ArchiveEntry(folder, stat.S_IFDIR | 0o755) for folder in sorted(folders)]
     entries += [_file(f"job/{path}", content) for path, content in inputs.items()]
     with Folder(target.parent).create(target.name) as file:
-        for content in (agent.read_bytes(), programs):
+        for content in (agent.read_bytes(), *archives):
             file.write(content + b"\0" * (-len(content) % 512))
         file.write(pack(entries))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
+from plait.bpf.programs import ALGORITHMS
 from plait.engine.inventory import Inventory, Setting
 from plait.errors import Mistake, ScenarioError
 from plait.plan.network import sysctls
@@ -28,6 +29,7 @@ _ALGORITHM_SYSCTLS = {
 }
 """Sysctls whose value is the name of an algorithm, and the kind of algorithm."""
 _MAX_LISTED = 24
+_BY_BPF = "; a stock kernel from Linux 6.12 on gets it as a BPF program, which needs bpftool (`plait doctor`)"
 _NO_TRACE = (
     "this kernel has no trace events; build one with `plait kernel build --tree DIR --tracing --name traced`, "
     "and run with --kernel traced"
@@ -137,7 +139,8 @@ def _algorithm_problem(base: Inventory, kind: str, name: str) -> str | None:
         return None
     close = closest(name, names)
     guess = f"did you mean '{close}'? " if close is not None else ""
-    return f"this kernel has no {title} '{name}'; {guess}there is: {', '.join(sorted(names))}"
+    hint = _BY_BPF if name in ALGORITHMS else ""
+    return f"this kernel has no {title} '{name}'; {guess}there is: {', '.join(sorted(names))}{hint}"
 
 
 def _trace_problems(base: Inventory, names: Sequence[str]) -> Iterator[tuple[Where, str]]:

@@ -1,0 +1,69 @@
+"""A machine's stock kernel gets coupled congestion controls as BPF programs, for the trials that name them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from plait.bpf import programs
+from plait.engine.engine import Job
+from plait.engine.factory import make_engine
+from plait.engine.machine.congestion import bpf_archive, offered
+from plait.errors import MachineError
+from plait.kernel.stock import StockKernel
+from plait.plan.resolve import resolve
+from plait.scenario import parse
+from plait.scenario.vary.cases import expand
+
+FLOWS = """\
+title: A connection for each algorithm
+network:
+  hosts: [client, server]
+  links:
+    client-server: {rate: 10mbit, delay: 2ms}
+    client-server#2: {rate: 10mbit, delay: 2ms}
+traffic:
+"""
+FLOW = "  - transfer: {from: client, to: server, bytes: 100kB, congestion_control: %s}\n"
+
+
+def kernel(version: str) -> StockKernel:
+    return StockKernel(Path("vmlinuz"), None, version, "identity")
+
+
+@pytest.fixture
+def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have an object for each algorithm, and a loader."""
+    monkeypatch.setattr(programs, "find_loader", lambda: Path("/bin/true"))
+    monkeypatch.setattr(programs, "object_of", lambda name: f"object {name}".encode())
+
+
+@pytest.mark.usefixtures("built")
+def test_kernels_from_6_12_on_are_offered_the_algorithms() -> None:
+    assert offered(kernel("6.12.117+deb12-cloud-amd64")) == programs.ALGORITHMS
+    assert offered(kernel("6.1.0-56-cloud-amd64")) == ()
+
+
+@pytest.mark.usefixtures("built")
+def test_the_archive_has_the_objects_in_order_and_a_loader_with_its_libraries() -> None:
+    archive = bpf_archive(["lia", "olia"])
+    for content in (b"lia\nolia\n\0", b"object lia", b"object olia", b"bpf/loader\0", b"/libc.so.6\0"):
+        assert content in archive
+    assert b"object balia" not in archive
+    assert bpf_archive([]) == b""
+
+
+@pytest.mark.guest
+def test_every_algorithm_carries_a_connection_on_a_stock_kernel(tmp_path: Path) -> None:
+    try:
+        programs.find_loader()
+        programs.object_of("olia")
+    except MachineError as error:
+        pytest.skip(str(error))
+    engine = make_engine("machine")
+    text = FLOWS + "".join(FLOW % name for name in programs.ALGORITHMS)
+    assert set(programs.ALGORITHMS) <= set(engine.inventory().congestion_controls)
+    engine.execute(Job(resolve(expand(parse(text, "t.yaml"))[0].scenario, 1), {}, tmp_path))
+    assert pl.read_ipc_stream(tmp_path / "data/flows.arrow")["completed"].to_list() == [True] * 4

@@ -29,6 +29,8 @@ from guest_runs import in_guest
 
 LEAST_FRAMES, FRAME = 3, 1514
 AT_ONCE = 4
+SHAPER_BYTES = 5000
+"""What a shaper without a larger bucket passes at once."""
 SYSTEM_CALL = "300ns"
 """As on a real host: at the 7 us that `plait exec` takes a fast line would wait for the processor of its hosts."""
 
@@ -58,7 +60,7 @@ class Direction:
             r = 1 / self.burst
             loss = f" loss gemodel {100 * r * self.loss / (1 - self.loss):.5f}% {100 * r:.5f}% 100% 0%"
         netem = f"netem delay {self.delay_us / 1000:.4f}ms{jitter} limit 100000{loss}"
-        burst, baseline = self.bucket or (5000, self.rate_bps)
+        burst, baseline = self.bucket or (SHAPER_BYTES, self.rate_bps)
         tbf = f"tbf rate {round(baseline)}bit burst {burst}b limit {self.queue_bytes}b"
         if self.bucket:
             tbf += f" peakrate {round(self.rate_bps)}bit mtu 10000"
@@ -119,6 +121,8 @@ def direction_misses(planted: Direction, estimate: dict[str, Any]) -> list[str]:
     if planted.jitter_us:
         wrong += outside("jitter", estimate["jitter_us"], planted.jitter_us)
     bucket, queue = estimate["bucket"], estimate["queue"]
+    if estimate["burst_bytes"]["value"] is not None:
+        wrong += outside("burst of the shaper", estimate["burst_bytes"], SHAPER_BYTES)
     if planted.bucket and bucket:
         wrong += outside("burst", bucket["burst_bytes"], planted.bucket[0])
         wrong += outside("baseline", bucket["baseline_bps"], planted.bucket[1])

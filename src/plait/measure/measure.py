@@ -26,7 +26,7 @@ from plait.measure.over_tcp import measure_over_tcp
 from plait.measure.probing import DRAIN_US, UDP_HEADER, LineEnd, LineProber, PacketBurst
 from plait.scenario.names import read_link_name
 
-SMALL_BYTES, FULL_BYTES, LOSS_BYTES = 64, 1400, 100
+SMALL_BYTES, FULL_BYTES, LOSS_BYTES = 64, 1400, 64
 _IDLE_S, _TRAIN_S, _QUARTER_S = 5.0, 0.3, 10.0
 _SMALL_NS = 20_000_000
 _SMALL_BPS = 50_000
@@ -172,7 +172,7 @@ def _direction(
     deviation, above_us = jitter(calm)
     return DirectionEstimate(
         way[0].host, way[1].host, result.rate_bps, result.bucket, result.lasted_s, result.queue,
-        ratio, model, deviation, above_us, quarter.sent_us.size,
+        ratio, model, deviation, above_us, quarter.sent_us.size, result.burst_bytes,
     )  # fmt: skip
 
 

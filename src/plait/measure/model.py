@@ -88,6 +88,8 @@ class DirectionEstimate:
     """The mean delay above the least one."""
     probes: int
     """Packets from which the loss is estimated."""
+    burst_bytes: MeasuredValue = NOT_MEASURED
+    """Bytes that a shaper passes at once on an idle line; not measured if each packet takes its time at the rate."""
 
 
 @dataclass(frozen=True)

@@ -175,7 +175,14 @@ def _rate(way: DirectionEstimate) -> Iterator[tuple[str, str]]:
         burst, baseline = way.bucket.burst_bytes, way.bucket.baseline_bps
         fields = f"{{baseline: {_kbit(baseline.value or 0)}, burst: {round(burst.value or 0)}B}}"
         yield f"bucket: {fields}", f"baseline {_interval(baseline, _mbit)}; burst {_interval(burst, _size)}"
-    elif bps is not None and way.lasted_s:
+        return
+    burst_bytes = way.burst_bytes
+    if burst_bytes.value is not None:
+        yield (
+            f"bucket: {{burst: {round(burst_bytes.value)}B}}",
+            f"{_interval(burst_bytes, _size)} pass at once on the idle line",
+        )
+    if bps is not None and way.lasted_s:
         seen_s = way.lasted_s * SEEN_PART
         most = f"{_digits(seen_s)} s ({_size(bps * seen_s / 8)})"
         yield "", f"bucket: none that is empty after {most}; a larger one does not show"

@@ -128,3 +128,24 @@ def test_the_same_events_give_the_same_bytes(run_trial: RunTrial) -> None:
         "  - {at: 1.5s, set: {h1-h2: {rate: 3mbit}}}\n"
     )
     assert run_trial(text).digest == run_trial(text).digest
+
+
+def test_a_shaper_passes_its_burst_at_once_and_then_its_rate_also_after_a_change(run_trial: RunTrial) -> None:
+    """Two requests of five frames: they wait for no rate if the shaper's bucket holds them."""
+    took, rates = {}, {}
+    for bucket in ("", ", bucket: {burst: 9kB}"):
+        ran = run_trial(
+            "title: A shaper\n"
+            f"network: {{hosts: [h1, h2], links: {{h1-h2: {{rate: 2mbit, delay: 20ms{bucket}}}}}}}\n"
+            "traffic:\n"
+            "  - request: {from: h1, to: h2, response: 6kB, requests: 2, gap: 400ms, transport: tcp}\n"
+            "  - bulk: {from: h1, to: h2, start: 2s, start_jitter: 0s, duration: 4s, transport: tcp}\n"
+            "events: [{at: 4s, set: {h1-h2: {rate: 4mbit}}}]\n"
+        )
+        times = ran.tables["messages"].filter(pl.col("flow") == 0)
+        took[bucket] = times["received_us"][-1] - times["sent_us"][-1]
+        rates[bucket] = [rate_bps(ran, "h1->h2", t, t + 1_000_000) for t in (3_000_000, 5_000_000)]
+    plain, shaped = took.values()
+    assert plain - shaped == pytest.approx(4 * FRAME * 8 / 2, rel=0.1), took
+    for before, after in rates.values():
+        assert [before, after] == pytest.approx([2e6, 4e6], rel=0.01)

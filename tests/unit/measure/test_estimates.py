@@ -66,6 +66,25 @@ def test_a_token_bucket_shows_its_burst_its_baseline_and_the_rate_before(burst: 
     assert covers(result.queue.bytes, 100_000)
 
 
+@pytest.mark.parametrize(
+    ("burst", "jitter_us"), [(3_100, 0), (5_000, 0), (5_000, 100), (10_000, 0), (20_000, 0), (29_000, 100)]
+)
+def test_a_shaper_shows_what_it_passes_at_once_and_keeps_its_rate(burst: float, jitter_us: float) -> None:
+    line = SimulatedLine(1e9, bucket=(burst, 5e6), jitter_us=jitter_us, queue_bytes=60_000)
+    result = overload(line.load(6.5e6, 8))
+    assert covers(result.burst_bytes, burst)
+    assert result.rate_bps.value == pytest.approx(5e6, rel=0.001)
+    assert result.bucket is None
+    assert covers(result.queue.bytes, 60_000)
+
+
+@pytest.mark.parametrize("jitter_us", [0.0, 500.0, 3000.0])
+@pytest.mark.parametrize("rate_bps", [2e6, 20e6, 100e6])
+def test_a_line_on_which_packets_take_their_time_shows_no_burst(rate_bps: float, jitter_us: float) -> None:
+    result = measured(SimulatedLine(rate_bps, jitter_us=jitter_us, queue_bytes=rate_bps / 80))
+    assert result.burst_bytes == MeasuredValue(None, None, None)
+
+
 def test_what_a_train_took_from_the_bucket_counts() -> None:
     line = SimulatedLine(20e6, bucket=(500_000, 4e6))
     without = overload(line.load(26e6, 8)).bucket

@@ -124,6 +124,13 @@ def test_a_bucket_is_tbf_with_the_rate_as_its_peak() -> None:
     )
 
 
+def test_a_bucket_without_a_baseline_is_the_burst_of_a_shaper() -> None:
+    bucket = forward("{rate: 10mbit, bucket: {burst: 5kB}}")[1].options
+    assert bucket == Tbf(rate_bps=10_000_000, burst_bytes=5000, limit_bytes=151_400)
+    (flow,) = plan_of(direct("a-b: {rate: 10mbit, bucket: {burst: 5kB}}")).flows
+    assert flow.ideal_rate_bps == 10_000_000
+
+
 HOSTS = (
     "title: t\nnetwork: {{hosts: {{a: {{bucket: {bucket}}}, b: {b}}}, links: {{a-b: {{}}, 'a-b#2': {{}}}}}}\n"
 )
@@ -209,6 +216,7 @@ def test_two_buckets_cannot_hold_the_same_direction() -> None:
         ("{rate: 1mbit, bucket: {baseline: 8kbit, burst: 1KB}}", "bucket.burst", "out of range"),
         ("{rate: 1mbit, bucket: {baseline: 8kbit, burst: 5GB}}", "bucket.burst", "out of range"),
         ("{rate: 1mbit, bucket: {baseline: 8kbit}}", "bucket.burst", "missing"),
+        ("{rate: 1mbit, bucket: {burst: 1KB}}", "bucket.burst", "out of range"),
         ("{bucket: {baseline: 8kbit, burst: 1MB}}", "bucket", "add a rate"),
         ("{rate: 1000001bit}", "rate", "write for example 1000000bit"),
         ("{delay: 5ms, forward: {jitter: 6ms}}", "forward.jitter", "greater than the delay"),
@@ -227,6 +235,8 @@ def test_a_shared_bucket_is_checked_too() -> None:
     assert "network.hosts.a.bucket.baseline: 9mbit is not below the peak 8mbit" in text
     assert "network.hosts.a.bucket.links.0: a has no link 'a-c'" in text
     assert "network.hosts.a.bucket.queue: 100B is less than one frame" in text
+    text = mistakes_as_text(HOSTS.format(bucket="{peak: 8mbit, burst: 1MB}", b="{}") + FLOW)
+    assert "network.hosts.a.bucket.baseline: this field is missing" in text
 
 
 def test_the_shell_form_makes_the_same_qdiscs() -> None:

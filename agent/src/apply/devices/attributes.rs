@@ -75,10 +75,13 @@ fn conditions(
         (GE, model.into_iter().flat_map(|share| threshold(share).to_ne_bytes()).collect()),
     ];
     list.extend(is.ratios().map(|(kind, ratio)| (kind, threshold(ratio).to_ne_bytes().to_vec())));
-    if let Some(bps) = is.rate_bps {
+    // A shaper's bucket fills at the rate of the link and passes what it holds at once.
+    let is_shaper = is.burst_bytes.is_some() && is.baseline_bps.is_none();
+    let (rate_bps, fills_bps) = if is_shaper { (None, is.rate_bps) } else { (is.rate_bps, is.baseline_bps) };
+    if let Some(bps) = rate_bps {
         list.push((RATE, bps.to_ne_bytes().to_vec()));
     }
-    if let (Some(bps), Some(bytes)) = (is.baseline_bps, is.burst_bytes) {
+    if let (Some(bps), Some(bytes)) = (fills_bps, is.burst_bytes) {
         list.push((BUCKET_RATE, bps.to_ne_bytes().to_vec()));
         list.push((BUCKET_BURST, limit(bytes).to_ne_bytes().to_vec()));
     }

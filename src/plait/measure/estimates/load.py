@@ -20,6 +20,9 @@ _LEAST_BURST_BYTES = 30_000
 """A smaller burst is that of any rate limiter."""
 _LEAST_DROP = 0.85
 """The baseline is at most this part of the rate before; a smaller change counts as noise."""
+_BURST_US = 1_000_000.0
+"""The part of a load that shows what a shaper passes at once: its second half has the rate."""
+_LEAST_BURST_FRAMES = 2
 SEEN_PART = 0.89
 """A bucket shows that is empty after this part of the load."""
 _STAMP_US = 2.0
@@ -48,6 +51,12 @@ class Load:
     taken_before_us: float = 0.0
     """How long before the load that train began."""
 
+    @property
+    def jitter_us(self) -> float:
+        """The standard deviation of delays before the load."""
+        before = self.sparse.sent_between(-np.inf, float(self.full.sent_us[0])).delays_us
+        return float(before.std(ddof=1)) if before.size > 1 else 0.0
+
 
 @dataclass(frozen=True)
 class Overload:
@@ -55,6 +64,7 @@ class Overload:
 
     rate_bps: MeasuredValue = NOT_MEASURED
     bucket: BucketEstimate | None = None
+    burst_bytes: MeasuredValue = NOT_MEASURED
     queue: QueueEstimate = NO_QUEUE
     lasted_s: float = 0.0
 
@@ -77,17 +87,20 @@ def overload(load: Load) -> Overload:
     rate, lasted_s, first_us = steady.rate(), float(end / 1e6), float(load.full.sent_us[0])
     if not is_limited(load.full):
         unfilled = QueueEstimate("not full", reason="the packets did not fill the line")
-        return Overload(MeasuredValue(None, rate.low, None), None, unfilled, lasted_s)
-    if knee is None:
-        return Overload(rate, None, queue(load.full, load.sparse, rate.value, first_us), lasted_s)
-    bucket = _bucket(steady, arrivals, rate, load)
+        return Overload(MeasuredValue(None, rate.low, None), None, NOT_MEASURED, unfilled, lasted_s)
+    bucket = None if knee is None else _bucket(steady, arrivals, rate, load)
+    if knee is None or bucket is None:
+        burst = arrivals.until(_BURST_US).burst_bytes(load)
+        return Overload(rate, None, burst, queue(load.full, load.sparse, rate.value, first_us), lasted_s)
     before = arrivals.until(knee * 0.95).rate()
     if not is_limited(load.full.sent_between(first_us, first_us + knee)):
         before = MeasuredValue(None, before.low, None)
     begin_us = float(np.nanmin(load.full.received_us)) + knee * 1.05
     emptied = load.full.sent_us[load.full.received_us >= begin_us]
     from_us = float(emptied[0]) if emptied.size else first_us
-    return Overload(before, bucket, queue(load.full, load.sparse, rate.value, from_us), lasted_s)
+    return Overload(
+        before, bucket, NOT_MEASURED, queue(load.full, load.sparse, rate.value, from_us), lasted_s
+    )
 
 
 @dataclass(frozen=True)
@@ -133,6 +146,23 @@ class _Arrivals:
         half += rate * (MOST_DRIFT + _STAMP_US / lasted)
         return MeasuredValue(rate, rate - half, rate + half)
 
+    def burst_bytes(self, load: Load) -> MeasuredValue:
+        """Return what passed at once, before the rate: the bytes at the first arrival by a line fitted to the rest.
+
+        A line on which each packet takes its time at the rate shows one frame; less than two frames is no burst. Frames
+        are whole, and jitter moves the first arrival: the interval has both.
+        """
+        late = self.after(_BURST_US / 2)
+        if late.times.size < 2 * _BLOCKS:
+            return NOT_MEASURED
+        slope, value = np.polyfit(late.times, late.total, 1)
+        spread = float(np.std(late.total - slope * late.times - value))
+        frame_bytes = load.full.frame_bytes
+        spare = frame_bytes / 2 + 2 * spread + 3 * load.jitter_us * slope
+        if value - spare < _LEAST_BURST_FRAMES * frame_bytes - frame_bytes / 2:
+            return NOT_MEASURED
+        return MeasuredValue(float(value), float(value - spare), float(value + spare))
+
     def knee_us(self) -> float | None:
         """Return when a bucket ran empty: where the best pair of lines meets; None without a bucket."""
         picks = np.searchsorted(self.times, np.linspace(0, self.times[-1], _KNEE_POINTS)[1:-1])
@@ -172,9 +202,8 @@ def _bucket(
         kept = max(0.0, load.taken_bytes - bps * load.taken_before_us / 8e6)
         return float(np.mean(steady.total - first - bps * steady.times / 8e6)) + kept
 
-    before = load.sparse.sent_between(-np.inf, float(load.full.sent_us[0])).delays_us
-    jitter_us = float(before.std(ddof=1)) if before.size > 1 else 0.0
-    value, spare = burst(baseline.value), 2 * load.full.frame_bytes + 3 * jitter_us * baseline.value / 8e6
+    value = burst(baseline.value)
+    spare = 2 * load.full.frame_bytes + 3 * load.jitter_us * baseline.value / 8e6
     if value < _LEAST_BURST_BYTES:
         return None
     interval = MeasuredValue(value, max(0.0, burst(baseline.high) - spare), burst(baseline.low) + spare)

@@ -137,7 +137,11 @@ def can_become(before: LinkDirection, after: LinkDirection) -> bool:
     chains = [
         [(qdisc.handle, qdisc.options.kind) for qdisc in qdiscs(direction)] for direction in (before, after)
     ]
-    return chains[0] == chains[1] and (before.baseline_bps is None) == (after.baseline_bps is None)
+    return chains[0] == chains[1] and _bucket_fields(before) == _bucket_fields(after)
+
+
+def _bucket_fields(direction: LinkDirection) -> tuple[bool, bool]:
+    return direction.baseline_bps is None, direction.burst_bytes is None
 
 
 def changed(before: tuple[Qdisc, ...], now: tuple[Qdisc, ...]) -> tuple[Qdisc, ...]:
@@ -182,7 +186,7 @@ def _is_line(first: LinkDirection, later: Iterable[LinkDirection]) -> bool:
     """Return whether one netem can replace the bucket and the queue of a direction with these conditions."""
     if first.rate_bps is None or first.queue_packets is None or first.duplicate_ratio:
         return False  # Linux refuses a netem that duplicates beside another one
-    if first.manager is not None or first.trace is not None or first.baseline_bps is not None:
+    if first.manager is not None or first.trace is not None or first.burst_bytes is not None:
         return False
     kept = (first.rate_bps, first.queue_packets)
     return all((now.rate_bps, now.queue_packets) == kept and not now.duplicate_ratio for now in later)
@@ -249,7 +253,7 @@ def _netem(direction: LinkDirection) -> Netem:
 def _tbf(direction: LinkDirection, rate_bps: int, queued: int, bucket_frames: int) -> Tbf:
     burst = _frames_bytes(rate_bps, direction.frame_bytes, bucket_frames)
     if direction.baseline_bps is None or direction.burst_bytes is None:
-        return Tbf(rate_bps=rate_bps, burst_bytes=burst, limit_bytes=queued)
+        return Tbf(rate_bps=rate_bps, burst_bytes=direction.burst_bytes or burst, limit_bytes=queued)
     return Tbf(
         rate_bps=direction.baseline_bps,
         burst_bytes=direction.burst_bytes,

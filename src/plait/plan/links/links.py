@@ -104,7 +104,7 @@ def direction(port: Port, place: ShapedInterface, conditions: Conditions) -> Lin
         queue_bytes=size,
         aqm=None if managed is None else managed.kind,
         manager=managed,
-        baseline_bps=None if bucket is None else int(bucket.baseline),
+        baseline_bps=None if bucket is None or bucket.baseline is None else int(bucket.baseline),
         burst_bytes=None if bucket is None else int(bucket.burst),
         trace=_trace(conditions.trace),
         frame_bytes=place.frame_bytes,

@@ -50,7 +50,7 @@ def buckets(
 
 
 def takes_tokens(net: Topology, port: Port) -> bool:
-    """Return whether packets that leave their node by this port take tokens of a link's bucket or a shared one."""
+    """Return whether a link's bucket or a shared one changes the rate of packets that leave their node by this port."""
     nodes = {**net.scenario.network.hosts, **net.scenario.network.routers}
     for node, end, sides in (
         (port.node, port, ("out", "together")),
@@ -61,7 +61,7 @@ def takes_tokens(net: Topology, port: Port) -> bool:
             continue
         if any(side in sides for side in _SIDES[bucket.direction]):
             return True
-    return port.conditions.bucket is not None
+    return port.conditions.bucket is not None and port.conditions.bucket.baseline is not None
 
 
 def _ports(ports: list[Port], bucket: SharedBucketSpec, side: str) -> Iterator[Port]:

@@ -84,7 +84,7 @@ class LinkDirection(Record):
     baseline_bps: U64 | None = None
     """The rate at which tokens fill the bucket; `rate_bps` is then the peak rate."""
     burst_bytes: U64 | None = None
-    """The size of the token bucket."""
+    """The size of the token bucket; without `baseline_bps` the rate fills it, and what it holds passes at once."""
     trace: Replay | None = Field(default=None, exclude_if=lambda value: value is None)
     """The recorded delivery opportunities, which replace the rate."""
     frame_bytes: U32 = Field(default=_FRAME, exclude_if=lambda value: value == _FRAME)

@@ -149,8 +149,10 @@ def _queue(direction: LinkDirection) -> str:
 
 
 def _bucket(direction: LinkDirection) -> str:
-    if direction.baseline_bps is None or direction.burst_bytes is None:
+    if direction.burst_bytes is None:
         return ""
+    if direction.baseline_bps is None:
+        return f"bursts of {plain(size(direction.burst_bytes))}"
     return f"bucket {plain(size(direction.burst_bytes))} at {plain(rate(direction.baseline_bps))}"
 
 

@@ -118,10 +118,11 @@ def _jitter(jitter: Jitter, delay: Delay | None) -> Iterator[FieldMistake]:
 def bucket_mistakes(bucket: Bucket, peak: Rate, mtu: int, peak_field: str) -> Iterator[FieldMistake]:
     """Yield mistakes if the bucket never empties, or cannot hold a frame."""
     frame = frame_bytes(mtu)
-    yield from _whole_bytes(bucket.baseline, "baseline")
+    if bucket.baseline is not None:
+        yield from _whole_bytes(bucket.baseline, "baseline")
     if peak_field == "peak":
         yield from _whole_bytes(peak, "peak")
-    if bucket.baseline >= peak:
+    if bucket.baseline is not None and bucket.baseline >= peak:
         yield (
             ("baseline",),
             f"{bucket.baseline} is not below the {peak_field} {peak}, so the bucket would never empty; lower it",

@@ -233,15 +233,18 @@ class Aqm(Part):
 
 
 class Bucket(Part):
-    """Token bucket: bursts at the full rate until the bucket is empty, then the baseline rate."""
+    """Token bucket: bursts at the full rate until the bucket is empty, then the baseline rate.
 
-    baseline: Rate
-    """Fill rate of the bucket, which is the long-run rate."""
+    Without a baseline it is that of a shaper: the link's rate fills it, and what it holds passes at once.
+    """
+
+    baseline: Rate | None = None
+    """Fill rate of the bucket, which is the long-run rate. Default: the link's rate, and bursts pass at once."""
     burst: Size
     """Capacity of the bucket, which is full at first."""
 
     def __str__(self) -> str:
-        return f"{self.burst} at {self.baseline}"
+        return str(self.burst) if self.baseline is None else f"{self.burst} at {self.baseline}"
 
 
 def _jitter(value: object) -> object:

@@ -66,6 +66,8 @@ class LinkSpec(Conditions):
 class SharedBucketSpec(Bucket):
     """A token bucket that all or some interfaces of a node share, as in a cloud instance."""
 
+    baseline: Rate
+    """Fill rate of the bucket, which is the long-run rate."""
     peak: Rate
     """Rate of all these interfaces together while the bucket has tokens."""
     queue: Queue | None = None

@@ -45,7 +45,6 @@ class Cause(StrEnum):
     RATE_CHANGED = "rate-changed"
     RATE_TOO_HIGH = "rate-too-high"
     JITTER = "jitter"
-    NAGLE = "nagle"
     NOT_KNOWN = "not-known"
 
 

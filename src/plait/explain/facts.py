@@ -128,10 +128,8 @@ class FlowFacts:
     reinjected: Array
     """Bytes that were sent again at the data level, a counter."""
     events: pl.DataFrame = field(repr=False)
-    memory_pressures: Mapping[str, int]
-    """How often TCP came under memory pressure (TCPMemoryPressures), by end node of the flow."""
-    pruned_segments: int = 0
-    """Segments that MPTCP dropped at the receiver because it had no memory for them (RcvPruned)."""
+    counters: pl.DataFrame = field(repr=False)
+    """The kernel's counters at the end nodes of the flow, before and after it."""
     payload_ratio: float = 1.0
     """Payload bytes per frame byte of a full segment."""
 
@@ -150,6 +148,11 @@ class FlowFacts:
         """The number of slices."""
         return len(self.edges) - 1
 
+    def counted(self, counter: str) -> dict[str, int]:
+        """Return the growth of a counter of the kernel, as `TcpExtDelayedACKs`, at each end node where it grew."""
+        rows = self.counters.filter(pl.col("counter") == counter).select("node", "before", "after")
+        return {node: last - first for node, first, last in rows.iter_rows() if last > first}
+
     @cached_property
     def memory_full(self) -> Array:
         """The slices in which the receiver of MPTCP had no memory for what it missed, so that nothing became in order.
@@ -163,6 +166,19 @@ class FlowFacts:
             if self.edges[end] - self.edges[begin] < STANDSTILL_US:
                 standstill[begin:end] = False
         return np.asarray(standstill & (self.flow.transport == "mptcp"))
+
+
+@dataclass(frozen=True)
+class LateMessage:
+    """A late message over TCP or MPTCP, which neither links nor what its sender waited for explain."""
+
+    facts: FlowFacts
+    excess_us: float
+    """How much longer it took than an idle network takes."""
+    all_excess_us: Array
+    """The same of each late message of the flow."""
+    longest_rtt_us: float
+    """The longest base RTT of the paths that carried the flow."""
 
 
 def flow_facts(
@@ -213,8 +229,7 @@ def flow_facts(
         receive_buffer=_state(receiver_samples, "receive_buffer_bytes", edges),
         reinjected=reinjected,
         events=events,
-        memory_pressures=_counter_growth(tables["counters"], flow, "TcpExtTCPMemoryPressures"),
-        pruned_segments=sum(_counter_growth(tables["counters"], flow, "MPTcpExtRcvPruned").values()),
+        counters=tables["counters"].filter(pl.col("node").is_in([flow.client.netns, flow.server.netns])),
         payload_ratio=payload_ratio,
     )
 
@@ -241,18 +256,6 @@ def _unsent(sender_samples: pl.DataFrame, edges: Array) -> Array:
     """Return the unsent bytes at each edge, without the DATA_FIN, which MPTCP counts as one byte until it leaves."""
     unsent = _state(sender_samples, "unsent_bytes", edges)
     return np.where(unsent == 1, 0.0, unsent)
-
-
-def _counter_growth(counters: pl.DataFrame, flow: Flow, name: str) -> dict[str, int]:
-    """Return the growth of a counter at each end node of the flow where it grew."""
-    rows = counters.filter(
-        (pl.col("counter") == name) & pl.col("node").is_in([flow.client.netns, flow.server.netns])
-    )
-    return {
-        node: count_after - count_before
-        for node, count_before, count_after in rows.select("node", "before", "after").iter_rows()
-        if count_after > count_before
-    }
 
 
 def _window(sender_subflows: pl.DataFrame, edges: Array) -> Array:

@@ -172,7 +172,7 @@ transport: tcp
 def test_a_stream_waits_for_nagles_algorithm_and_not_without_it(run_trial: RunTrial) -> None:
     waits = run_trial(NAGLE)
     (explanation,) = explain_trial(waits.plan, waits.tables)
-    assert (explanation.basis, explanation.first) == ("messages", Cause.NAGLE)
+    assert (explanation.basis, explanation.first) == ("messages", "nagle")
     assert explanation.sentences[0].startswith("stream1 kept its pace of 2 Mbit/s")
     quick = run_trial(NAGLE.replace("duration: 4s", "duration: 4s, nodelay: true"))
     (explanation,) = explain_trial(quick.plan, quick.tables)

@@ -179,5 +179,5 @@ def test_an_effect_is_judged_by_the_primary_metric_of_the_flow() -> None:
 
 
 def test_every_cause_of_messages_has_a_text() -> None:
-    for cause in (Cause.ON_TIME, Cause.JITTER, Cause.NAGLE, Cause.RATE_TOO_HIGH):
+    for cause in (Cause.ON_TIME, Cause.JITTER, "nagle", Cause.RATE_TOO_HIGH):
         assert CAUSES[cause].clause

@@ -37,6 +37,13 @@ KINDS = (
         rule=_blamed,
         precedence=9,
     ),
+    Kind(
+        "tuesday",
+        title="Tuesday",
+        clause="it was Tuesday",
+        evidence=lambda facts, places: [f"It was late at {places[0]}."],
+        late_rule=lambda message: (message.facts.receiver,),
+    ),
 )
 '''
 METRIC = """
@@ -48,7 +55,8 @@ METRIC = """
 ASKED = """
 import io, json
 from fake_plans import fake_plan
-from fake_tables import fake_tables
+from fake_tables import fake_tables, make_tables
+from scenario_samples import plan_of
 from plait.analysis.compare.summary import summarise
 from plait.analysis.metrics.trial import trial_metrics
 from plait.analysis.rows import CaseRows, TrialRow
@@ -57,9 +65,22 @@ from plait.explain.model import StudyExplanation, TrialExplanation
 from plait.report.table import value_columns
 from plait.report.terminal.explanation import show_explanation
 
+REQUESTS = '''
+title: Requests
+network: {hosts: [a, b], links: {a-b: {rate: 100mbit, delay: 1ms}}}
+traffic:
+  - request: {from: a, to: b, response: 1KB, duration: 4s}
+transport: tcp
+'''
 plan = fake_plan()
 tables = fake_tables(plan)
 (flow,) = explain_trial(plan, tables)
+asking = plan_of(REQUESTS)
+tables_of_requests = fake_tables(plan_of(REQUESTS.replace("request:", "bulk:").replace("response: 1KB, ", "")))
+late = [{"flow": 0, "index": n, "sent_us": n * 100_000, "received_us": n * 100_000 + 90_000, "bytes": 1000}
+        for n in range(40)]
+made = make_tables({"messages": late})
+(answered,) = explain_trial(asking, tables_of_requests | {name: made[name] for name in ("messages", "links")})
 case = TrialExplanation(case="only", trial=0, seed=1, flows=(flow,))
 shown = io.StringIO()
 show_explanation(StudyExplanation(scenario="", cases=(case,)), {}, shown)
@@ -67,7 +88,8 @@ rows = CaseRows("only", {}, (TrialRow(0, 1, "", trial_metrics(plan, tables)),))
 summary = summarise([rows], scenario="", digest="", baseline=None)
 columns = {column.name: column.cells[0] for column in value_columns(summary)}
 shares = {share.cause: share.evidence for share in flow.shares}
-print(json.dumps({"shares": shares, "shown": shown.getvalue(), "columns": columns}))
+print(json.dumps({"shares": shares, "shown": shown.getvalue(), "columns": columns,
+    "late": {share.cause: share.evidence for share in answered.shares}}))
 """
 
 
@@ -96,6 +118,10 @@ def answer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
 def test_a_cause_in_a_file_of_its_own_takes_time_and_is_shown(answer: dict[str, object]) -> None:
     assert dict(answer["shares"])["monday"] == ["The calendar says so."]  # type: ignore[call-overload]
     assert str(answer["shown"]).count(" monday") == 1
+
+
+def test_a_cause_of_late_messages_is_the_same_file(answer: dict[str, object]) -> None:
+    assert dict(answer["late"])["tuesday"] == ["It was late at a."]  # type: ignore[call-overload]
 
 
 def test_a_metric_that_is_one_entry_is_computed_and_has_a_column(answer: dict[str, object]) -> None:

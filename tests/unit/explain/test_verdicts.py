@@ -84,5 +84,5 @@ def test_the_next_step_depends_on_the_reason() -> None:
 
 
 def test_a_sentence_names_links_and_paths_as_places_and_no_side_of_a_flow() -> None:
-    shares = [Share(cause=Cause.NAGLE, time=0.3, where=where) for where in (("client",), ("window", "a->b"))]
+    shares = [Share(cause="nagle", time=0.3, where=where) for where in (("client",), ("window", "a->b"))]
     assert [places_text(share) for share in shares] == ["", " (on a->b)"]

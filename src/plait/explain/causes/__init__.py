@@ -1,6 +1,7 @@
 """All kinds of causes. Each module here has `KINDS`, and this registry finds them.
 
-A new cause is a `Kind` with its name and a `rule` in a module here, and in `docs/reference/explain.md` its row under
+A new cause is a `Kind` with its name and a `rule` (of the time of a path) or a `late_rule` (of messages) in a module
+here, and in `docs/reference/explain.md` its row under
 *Every cause*, its rule, how it can mislead, and its remedy. `return_path.py` has a whole one. Facts end at the `end_us`
 of the flow. The name moves to `explain/cause.py` when another module speaks of it.
 """
@@ -23,6 +24,15 @@ HARMLESS = frozenset(cause for cause, kind in CAUSES.items() if kind.is_harmless
 RULES = [
     kind.rule for kind in sorted(CAUSES.values(), key=lambda kind: kind.precedence) if kind.rule is not None
 ]
+LATE_RULES = {
+    cause: kind.late_rule
+    for cause, kind in sorted(CAUSES.items(), key=lambda item: item[1].precedence)
+    if kind.late_rule is not None
+}
+WHOLE_SEGMENTS = frozenset(cause for cause, kind in CAUSES.items() if kind.keeps_messages == "whole segments")
+ANY_SEGMENTS = WHOLE_SEGMENTS | {
+    cause for cause, kind in CAUSES.items() if kind.keeps_messages == "partial segments"
+}
 
 
 def next_step(cause: str, transport: str, reason: str | None = None) -> str:
@@ -41,4 +51,15 @@ def remedy(suspect: Suspect) -> Remedy | None:
     return make(suspect)
 
 
-__all__ = ["CAUSES", "HARMLESS", "RULES", "Cause", "Kind", "next_step", "remedy"]
+__all__ = [
+    "ANY_SEGMENTS",
+    "CAUSES",
+    "HARMLESS",
+    "LATE_RULES",
+    "RULES",
+    "WHOLE_SEGMENTS",
+    "Cause",
+    "Kind",
+    "next_step",
+    "remedy",
+]

@@ -8,8 +8,12 @@ from plait.analysis.wording import percent
 from plait.explain.cause import Cause, Places
 from plait.explain.causes.kind import Kind
 from plait.explain.changes import Remedy, Suspect
-from plait.explain.facts import FlowFacts
+from plait.explain.facts import FlowFacts, LateMessage
+from plait.plan.model.plan import Flow
 from plait.traffic.kinds import GREEDY
+
+DELAYED_ACK_US = 40_000
+"""How long a receiver delays an ACK at least (TCP_DELACK_MIN)."""
 
 
 def _nothing_unsent(facts: FlowFacts, _: Places) -> list[str]:
@@ -54,6 +58,19 @@ def _without_nagle(suspect: Suspect) -> Remedy | None:
     return Remedy("Nagle's algorithm off (nodelay)", ((f"traffic.{number}.{kind}.nodelay", True),))
 
 
+def _partial_segment_waits(message: LateMessage) -> Places:
+    """Blame Nagle's algorithm: a partial segment waits until earlier data is acknowledged, or for more data."""
+    flow = message.facts.flow
+    if not _has_nagle(flow) or flow.application.ANSWERS:
+        return ()
+    is_short = message.excess_us <= message.longest_rtt_us + DELAYED_ACK_US
+    return (flow.sender,) if is_short else ()
+
+
+def _has_nagle(flow: Flow) -> bool:
+    return flow.transport in {"tcp", "mptcp"} and not flow.socket.nodelay
+
+
 KINDS = (
     Kind(
         Cause.SENDER_IDLE,
@@ -64,11 +81,12 @@ KINDS = (
         change=_always_sending,
     ),
     Kind(
-        Cause.NAGLE,
+        "nagle",
         title="Nagle",
         clause="the last segment of a message waited for an ACK (Nagle's algorithm)",
         next_step="set nodelay",
         evidence=_partial_segments,
         change=_without_nagle,
+        late_rule=_partial_segment_waits,
     ),
 )

@@ -121,6 +121,7 @@ KINDS = (
         evidence=_window,
         change=_receive_buffer,
         is_marked=True,
+        keeps_messages="whole segments",
     ),
     Kind(
         Cause.SEND_BUFFER,
@@ -130,6 +131,7 @@ KINDS = (
         next_steps={"autotuning": AT_ONCE},
         evidence=_send_buffer_state,
         change=_send_buffer,
+        keeps_messages="partial segments",
     ),
     Kind(
         Cause.HEAD_OF_LINE,
@@ -147,5 +149,6 @@ KINDS = (
         evidence=_out_of_order,
         change=_both_buffers,
         is_marked=True,
+        keeps_messages="whole segments",
     ),
 )

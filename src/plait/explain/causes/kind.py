@@ -1,12 +1,13 @@
-"""A kind of cause: its words, its evidence, the change that removes it, and the rule that finds it."""
+"""A kind of cause: its words, its evidence, the change that removes it, and the rules that find it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from plait.explain.changes import Remedy, Suspect
-from plait.explain.facts import FlowFacts, PathFacts
+from plait.explain.facts import FlowFacts, LateMessage, PathFacts
 from plait.explain.time.path_time import PathTime
 
 
@@ -39,6 +40,10 @@ class Kind:
     """Move time of a path to this cause from those that the path shows; `time/` finds causes without a rule."""
     precedence: int = 0
     """Rules run in this order, the smallest first: a later one sees what the earlier ones have moved."""
+    late_rule: Callable[[LateMessage], tuple[str, ...]] | None = None
+    """Return the places of the cause if it explains a late message, else none; links and long waits come before it."""
+    keeps_messages: Literal["never", "partial segments", "whole segments"] = "never"
+    """What a sender may keep back of a message for this cause of its time; `messages/late.py` looks for these."""
     is_marked: bool = False
     """It begins at a certain time, so figures over time mark it."""
     names_place: bool = False

@@ -60,6 +60,7 @@ KINDS = (
         evidence=_drops,
         change=link_change("loss", "0%", "no random loss on {links}"),
         is_marked=True,
+        keeps_messages="whole segments",
     ),
     Kind(
         Cause.QUEUE_FULL,
@@ -70,6 +71,7 @@ KINDS = (
         evidence=_drops,
         change=link_change("queue", "2bdp", "a queue of two bandwidth-delay products on {links}"),
         is_marked=True,
+        keeps_messages="whole segments",
     ),
     Kind(
         "reordering",

@@ -11,6 +11,7 @@ from plait.explain.changes import LEAST_BUFFER, Remedy, Suspect
 from plait.explain.facts import FlowFacts, PathFacts
 from plait.explain.time.path_time import PathTime
 
+PRESSURES = "TcpExtTCPMemoryPressures"
 STALLED = 0.1
 """A flow is stalled in a slice when less than this share of its capacity arrived in order."""
 
@@ -54,23 +55,24 @@ def _stalled(facts: FlowFacts, _: PathFacts, path_time: PathTime) -> None:
     paths idle.
     """
     capacity = sum(path.capacity_bps or 0 for path in facts.paths) * facts.payload_ratio
-    if not facts.memory_pressures or not capacity:
+    hosts = tuple(facts.counted(PRESSURES))
+    if not hosts or not capacity:
         return
     delivered = np.nan_to_num(np.diff(facts.delivered)) * 8e6
     stalled = delivered < STALLED * capacity * np.diff(facts.edges)
     for cause, places in list(path_time.time):
         if cause in WINDOWS:
-            path_time.move((cause, places), stalled, Cause.MEMORY_PRESSURE, tuple(facts.memory_pressures))
+            path_time.move((cause, places), stalled, Cause.MEMORY_PRESSURE, hosts)
 
 
 def _memory_pressure(facts: FlowFacts, _: Places) -> list[str]:
     sentences = [
         f"{node} came under memory pressure {'once' if count == 1 else f'{count} times'} (TCPMemoryPressures)."
-        for node, count in facts.memory_pressures.items()
+        for node, count in facts.counted(PRESSURES).items()
     ]
-    if facts.pruned_segments:
+    if pruned := sum(facts.counted("MPTcpExtRcvPruned").values()):
         sentences.append(
-            f"MPTCP dropped {facts.pruned_segments} segments that subflows had acknowledged (MPTcpExtRcvPruned)."
+            f"MPTCP dropped {pruned} segments that subflows had acknowledged (MPTcpExtRcvPruned)."
         )
     return sentences
 
@@ -92,6 +94,7 @@ KINDS = (
         change=_buffer_at_once,
         rule=_stand_still,
         precedence=1,
+        keeps_messages="whole segments",
     ),
     Kind(
         Cause.MEMORY_PRESSURE,
@@ -104,6 +107,7 @@ KINDS = (
         rule=_stalled,
         precedence=2,
         is_marked=True,
+        keeps_messages="whole segments",
     ),
     Kind(
         Cause.SOCKET_BUFFER,

@@ -47,6 +47,7 @@ KINDS = (
         prototype_step="choose another scheduler of the prototype",
         evidence=_unsent_data,
         change=_scheduler,
+        keeps_messages="partial segments",
     ),
     Kind(
         Cause.DUPLICATES,

@@ -76,6 +76,7 @@ KINDS = (
         evidence=_duration,
         change=_longer_transfer,
         names_place=True,
+        keeps_messages="whole segments",
     ),
     Kind(
         Cause.INITIAL_PATH_POOR,

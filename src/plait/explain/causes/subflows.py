@@ -96,6 +96,7 @@ KINDS = (
         evidence=late_subflows,
         change=_late_subflow,
         names_place=True,
+        keeps_messages="partial segments",
     ),
     Kind(
         Cause.SUBFLOW_NEVER,

@@ -48,7 +48,7 @@ def with_messages(
         with_delivery = explanation.model_copy(update={"delivery": summary})
         return with_delivery.model_copy(update={"sentences": paragraph(with_delivery)})
     path_uses = _path_uses(plan, tables, facts, times)
-    late = LateMessages(facts.network, messages, path_uses, (facts.memory_full, facts.receiver))
+    late = LateMessages(facts.network, messages, path_uses, facts)
     shares = _shares(late, facts.network, facts)
     return _explained_by_messages(explanation.model_copy(update={"delivery": summary}), shares)
 

@@ -2,7 +2,7 @@
 
 The causes are tested in this order: a link was down, the receiver had no memory, packets were dropped, packets waited
 in a queue, jitter, a path of the same connection with a higher delay, what its sender waited for during a large part of
-the delay, a partial segment that waited (Nagle), and what its sender waited for at all.
+the delay, the rules of kinds of cause (`late_rule`), and what its sender waited for at all.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import numpy as np
 
 from plait.explain.capacity import NetworkTimeline
 from plait.explain.cause import Array, Cause, Places
+from plait.explain.causes import ANY_SEGMENTS, LATE_RULES, WHOLE_SEGMENTS
+from plait.explain.facts import FlowFacts, LateMessage
 from plait.explain.messages.timing import Messages, one_way_us
 from plait.explain.time.history import LOOK_BACK
 from plait.explain.time.path_time import PathTime
@@ -31,27 +33,8 @@ SLOWER = 0.95
 """A link has become slower when its rate is below this share of its initial rate."""
 FULL = 0.8
 """Below this load a link overflowed because its queue is short."""
-DELAYED_ACK_US = 40_000
-"""How long a receiver may delay an ACK (TCP_DELACK_MIN)."""
 MAX_EXAMINED = 2000
 """At most this many late or lost messages are examined, evenly spaced."""
-SENDER_CAUSES = frozenset(
-    {
-        Cause.RECEIVE_WINDOW,
-        Cause.SEND_BUFFER,
-        Cause.HEAD_OF_LINE,
-        Cause.RECEIVE_MEMORY,
-        Cause.MEMORY_PRESSURE,
-        Cause.LOSS_RECOVERY,
-        Cause.QUEUE_FULL,
-        Cause.TOO_SHORT,
-        Cause.SCHEDULER_IDLE_PATH,
-        Cause.SUBFLOW_LATE,
-    }
-)
-"""The causes for which a sender may wait while it has a message to send."""
-WINDOW_CAUSES = SENDER_CAUSES - {Cause.SCHEDULER_IDLE_PATH, Cause.SEND_BUFFER, Cause.SUBFLOW_LATE}
-"""Those that keep whole segments back; a partial one that waits for Nagle's algorithm looks like the others."""
 
 
 @dataclass(frozen=True)
@@ -74,11 +57,10 @@ class LateMessages:
         network: NetworkTimeline,
         messages: Messages,
         path_uses: Sequence[PathUse],
-        memory_full: tuple[Array, str] | None = None,
+        facts: FlowFacts | None = None,
     ) -> None:
-        """`memory_full`: the slices in which the receiver stood still without memory, and its node."""
-        self._net, self._messages, self._path_uses = network, messages, path_uses
-        self._memory_full = memory_full
+        """`facts`: those of a flow of TCP or MPTCP."""
+        self._net, self._messages, self._path_uses, self._facts = network, messages, path_uses, facts
         self._datagrams = messages.flow.transport == "udp"
         self._answers = messages.flow.application.ANSWERS
         self._last_slice = len(network.edges) - 2
@@ -105,7 +87,7 @@ class LateMessages:
             self._jitter,
             self._farther_path,
             self._sender_waited_long,
-            self._nagle,
+            self._kinds,
             self._sender_waited,
         )
         for test in tests[:3] if lost else tests:
@@ -131,11 +113,10 @@ class LateMessages:
 
     def _memory(self, slices: slice, excess: float) -> Attribution | None:
         """Return the receiver as the cause if it stood still without memory for the greater part of the delay."""
-        if self._memory_full is None or not np.isfinite(excess):
+        if self._facts is None or not np.isfinite(excess):
             return None
-        full, receiver = self._memory_full
-        stood_us = float(np.diff(self._net.edges)[slices][full[slices]].sum())
-        return (Cause.RECEIVE_MEMORY, (receiver,)) if stood_us >= EXPLAINS * excess else None
+        stood_us = float(np.diff(self._net.edges)[slices][self._facts.memory_full[slices]].sum())
+        return (Cause.RECEIVE_MEMORY, (self._facts.receiver,)) if stood_us >= EXPLAINS * excess else None
 
     def _drops(self, slices: slice, _: float) -> Attribution | None:
         """Return a drop as the cause: any drop for UDP; for TCP a drop on a path with retransmissions.
@@ -227,21 +208,23 @@ class LateMessages:
         is_new = path_use.retransmitted_segments[since] == 0
         return not np.any(path_use.own_bytes[since][is_new] > 0)
 
-    def _nagle(self, _: slice, excess: float) -> Attribution | None:
-        """Return Nagle's algorithm: a partial segment waits until earlier data is acknowledged, or for more data."""
-        flow = self._messages.flow
-        if flow.transport not in {"tcp", "mptcp"} or flow.socket.nodelay or self._answers:
+    def _kinds(self, _: slice, excess: float) -> Attribution | None:
+        """Return the first kind of cause whose own rule explains the message."""
+        if self._facts is None:
             return None
-        longest = max(path_use.path.base_rtt_us for path_use in self._path_uses)
-        return (Cause.NAGLE, (flow.sender,)) if excess <= longest + DELAYED_ACK_US else None
+        all_excess = (self._messages.delay - self._messages.base)[self._messages.late]
+        longest_rtt = max((path_use.path.base_rtt_us for path_use in self._path_uses), default=0.0)
+        message = LateMessage(self._facts, excess, all_excess, longest_rtt)
+        found = ((cause, rule(message)) for cause, rule in LATE_RULES.items())
+        return next(((cause, places) for cause, places in found if places), None)
 
     def _sender_waited_long(self, slices: slice, excess: float) -> Attribution | None:
         """Return what the sender waited for if that explains the delay."""
-        return self._waited(slices, WINDOW_CAUSES, EXPLAINS * excess)
+        return self._waited(slices, WHOLE_SEGMENTS, EXPLAINS * excess)
 
     def _sender_waited(self, slices: slice, _: float) -> Attribution | None:
         """Return what the sender waited for, however short."""
-        return self._waited(slices, SENDER_CAUSES, 0.0)
+        return self._waited(slices, ANY_SEGMENTS, 0.0)
 
     def _waited(self, slices: slice, causes: frozenset[str], least_us: float) -> Attribution | None:
         """Return the one of `causes` for which the sender waited longest on its paths."""

@@ -192,10 +192,15 @@ class _BucketHistory:
 
 
 def capacity_bps(plan: Plan, path: Path) -> float | None:
-    """Return the initial frame rate of a path's slowest link in bit/s; None if no link has a rate."""
+    """Return the initial frame rate of a path's slowest link towards the receiver in bit/s; None without a rate."""
+    return slowest_bps(plan, path.forward)
+
+
+def slowest_bps(plan: Plan, names: Sequence[str]) -> float | None:
+    """Return the initial frame rate of the slowest of these link directions in bit/s; None if none has a rate."""
     rates = {direction.name: direction.rate_bps for link in plan.links for direction in link.directions}
-    limits = [rate for name in path.forward if (rate := rates.get(name)) is not None]
-    limits += [bucket.peak_bps for bucket in plan.buckets if set(bucket.directions) & set(path.forward)]
+    limits = [rate for name in names if (rate := rates.get(name)) is not None]
+    limits += [bucket.peak_bps for bucket in plan.buckets if set(bucket.directions) & set(names)]
     return float(min(limits)) if limits else None
 
 

@@ -11,8 +11,8 @@ from plait.explain.reasons import LATE_TEXTS, REASON_TEXTS
 
 MAX_NAMED = 3
 MAX_PATHS = 6
-_NO_PLACES = frozenset({"window", "client", "server"})
-"""Places of lost time beside links and paths: the congestion window, and a side of the flow."""
+_NO_PLACE = "window"
+"""The place of lost time that is neither a link nor a path nor a host: the congestion window."""
 MAX_PLACES = 3
 LEAST_SHARE = 0.03
 """A smaller share of the time is not worth a sentence."""
@@ -133,7 +133,7 @@ def _cause_text(share: Share) -> str:
 
 def places_text(share: Share) -> str:
     """Return " (on a->b, b->c and 2 more)"; empty for a cause without a place in the network."""
-    places = [place for place in share.where if place not in _NO_PLACES]
+    places = [place for place in share.where if place != _NO_PLACE]
     if not places:
         return ""
     rest = len(places) - MAX_PLACES

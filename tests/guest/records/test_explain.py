@@ -127,6 +127,7 @@ def test_every_cause_that_can_be_planted_is_planted(rows: dict[int, PlantedRow])
         Cause.NOT_KNOWN,
         Cause.MEMORY_PRESSURE,
         Cause.RECEIVE_MEMORY,  # test_a_receiver_whose_memory_is_full_of_small_messages_is_named has it
+        "delayed-ack",  # test_a_request_in_two_writes_waits_for_the_delayed_ack_of_the_server_and_not_without_nagle
         Cause.SOCKET_BUFFER,  # tests/unit/explain/test_program_udp.py has it, with what the kernel counts
     }
     assert {row.planted.cause for row in rows.values()} - {None} == set(CAUSES) - unplanted
@@ -175,6 +176,30 @@ def test_a_stream_waits_for_nagles_algorithm_and_not_without_it(run_trial: RunTr
     assert (explanation.basis, explanation.first) == ("messages", "nagle")
     assert explanation.sentences[0].startswith("stream1 kept its pace of 2 Mbit/s")
     quick = run_trial(NAGLE.replace("duration: 4s", "duration: 4s, nodelay: true"))
+    (explanation,) = explain_trial(quick.plan, quick.tables)
+    assert (explanation.first, explanation.delivery and explanation.delivery.late) == (None, 0)
+
+
+REQUESTS = """\
+title: Requests in two writes
+network: {hosts: [a, b], links: {a-b: {rate: 100mbit, delay: 1ms}}}
+traffic:
+  - request: {from: a, to: b, request: 66000B, response: 200B, duration: 3s}
+"""
+
+
+def test_a_request_in_two_writes_waits_for_the_delayed_ack_of_the_server_and_not_without_nagle(
+    run_trial: RunTrial,
+) -> None:
+    """The agent writes the first 64 KiB of a request, and then the rest, which is less than a segment."""
+    waits = run_trial(REQUESTS)
+    (explanation,) = explain_trial(waits.plan, waits.tables)
+    assert (explanation.basis, explanation.named) == ("messages", ("delayed-ack",))
+    assert explanation.shares[0].where == ("b",)
+    assert explanation.delivery is not None
+    assert explanation.delivery.p50_us is not None
+    assert explanation.delivery.p50_us > 40_000, "a delayed ACK (TCP_DELACK_MIN)"
+    quick = run_trial(REQUESTS.replace("duration: 3s", "duration: 3s, nodelay: true"))
     (explanation,) = explain_trial(quick.plan, quick.tables)
     assert (explanation.first, explanation.delivery and explanation.delivery.late) == (None, 0)
 

@@ -170,6 +170,73 @@ def test_a_stream_whose_messages_wait_longer_and_longer_is_explained_like_a_bulk
     assert "of the 4 Mbit/s that it offers" in explanation.sentences[0]
 
 
+REQUESTS = """\
+title: Requests
+network: {hosts: [a, b], links: {a-b: {rate: 100mbit, delay: 1ms}}}
+traffic:
+  - request: {from: a, to: b, request: 66000B, response: 200B, duration: 4s}
+transport: tcp
+"""
+HELD_US, HELD, ASKED = 50_000, 30, 40
+"""How long a request takes that waits for a delayed ACK, the number of these requests, and that of all."""
+
+
+def requests(delayed_acks: dict[str, int], held_us: int = HELD_US, text: str = REQUESTS) -> FlowExplanation:
+    plan = plan_of(text)
+    tables = fake_tables(
+        plan_of(text.replace("request:", "bulk:", 1).replace("request: 66000B, response: 200B, ", ""))
+    )
+    messages = [
+        {
+            "flow": 0,
+            "index": n,
+            "sent_us": n * 100_000,
+            "received_us": n * 100_000 + (held_us if n >= ASKED - HELD else 3_000),
+            "bytes": 200,
+        }
+        for n in range(ASKED)
+    ]
+    counters = [
+        {"node": node, "counter": "TcpExtDelayedACKs", "before": 5, "after": 5 + count}
+        for node, count in delayed_acks.items()
+    ]
+    made = make_tables({"messages": messages, "counters": counters})
+    # The fake sender fills the link; a link without samples holds nothing back.
+    tables |= {name: made[name] for name in ("messages", "counters", "links")}
+    (explanation,) = explain_trial(plan, tables)
+    return explanation
+
+
+def test_a_late_response_is_attributed_to_the_acks_that_the_server_delayed() -> None:
+    explanation = requests({"b": HELD})
+    assert (explanation.named, explanation.shares[0].where) == (("delayed-ack",), ("b",))
+    assert shares(explanation)["delayed-ack"] == pytest.approx(HELD / ASKED)
+    assert explanation.shares[0].evidence == (
+        "b sent 30 ACKs only when its timer for delayed ACKs expired (DelayedACKs).",
+    )
+
+
+@pytest.mark.parametrize(
+    ("delayed_acks", "held_us", "text"),
+    [
+        ({}, HELD_US, REQUESTS),
+        ({"a": HELD}, HELD_US, REQUESTS),
+        ({"b": HELD // 3}, HELD_US, REQUESTS),
+        ({"b": HELD}, 35_000, REQUESTS),
+        ({"b": HELD}, 250_000, REQUESTS),
+        ({"b": HELD}, HELD_US, REQUESTS.replace("duration: 4s", "duration: 4s, nodelay: true")),
+    ],
+    ids=["none", "of-the-client", "too-few", "too-early", "too-late", "nodelay"],
+)
+def test_no_delayed_ack_is_blamed_that_cannot_have_held_a_request_back(
+    delayed_acks: dict[str, int], held_us: int, text: str
+) -> None:
+    explanation = requests(delayed_acks, held_us, text)
+    assert explanation.delivery is not None
+    assert explanation.delivery.late == HELD
+    assert explanation.first == Cause.NOT_KNOWN
+
+
 def test_an_effect_is_judged_by_the_primary_metric_of_the_flow() -> None:
     before, after = {1: 24_000.0, 2: 24_100.0, 3: 23_900.0}, {1: 9_000.0, 2: 9_100.0, 3: 8_900.0}
     change = effect("it", (), None, before, after, metric="message_delay_p95_us")

@@ -83,6 +83,6 @@ def test_the_next_step_depends_on_the_reason() -> None:
     assert "queue" in next_step(Cause.HEAD_OF_LINE, "mptcp", "queues")
 
 
-def test_a_sentence_names_links_and_paths_as_places_and_no_side_of_a_flow() -> None:
-    shares = [Share(cause="nagle", time=0.3, where=where) for where in (("client",), ("window", "a->b"))]
-    assert [places_text(share) for share in shares] == ["", " (on a->b)"]
+def test_a_sentence_names_links_paths_and_hosts_as_places_and_no_window() -> None:
+    shares = [Share(cause="nagle", time=0.3, where=where) for where in (("window",), ("client", "a->b"))]
+    assert [places_text(share) for share in shares] == ["", " (on client, a->b)"]

@@ -12,8 +12,13 @@ from plait.explain.facts import FlowFacts, LateMessage
 from plait.plan.model.plan import Flow
 from plait.traffic.kinds import GREEDY
 
+DELAYED_ACKS = "TcpExtDelayedACKs"
 DELAYED_ACK_US = 40_000
-"""How long a receiver delays an ACK at least (TCP_DELACK_MIN)."""
+"""How long a receiver delays an ACK at least (TCP_DELACK_MIN) .."""
+LONGEST_DELAYED_ACK_US = 200_000
+""".. and at most (TCP_DELACK_MAX)."""
+DELAYED_SHARE = 0.5
+"""Delayed ACKs explain late answers if there are at least this many for each answer that is late by as much."""
 
 
 def _nothing_unsent(facts: FlowFacts, _: Places) -> list[str]:
@@ -64,11 +69,36 @@ def _partial_segment_waits(message: LateMessage) -> Places:
     if not _has_nagle(flow) or flow.application.ANSWERS:
         return ()
     is_short = message.excess_us <= message.longest_rtt_us + DELAYED_ACK_US
-    return (flow.sender,) if is_short else ()
+    return (message.facts.sender,) if is_short else ()
 
 
 def _has_nagle(flow: Flow) -> bool:
     return flow.transport in {"tcp", "mptcp"} and not flow.socket.nodelay
+
+
+def _request_waits(message: LateMessage) -> Places:
+    """Blame the end that answers if it delayed ACKs: the last segment of a request waited for one (Nagle).
+
+    An answer that leaves at once acknowledges its request, so what this end delays is the ACK of an incomplete one.
+    What the end that asks delays proves nothing: it has nothing to send before its next request.
+    """
+    flow, answers = message.facts.flow, message.facts.sender
+    if not _has_nagle(flow) or not flow.application.ANSWERS:
+        return ()
+    longest = LONGEST_DELAYED_ACK_US + 2 * message.longest_rtt_us
+    alike = np.count_nonzero((message.all_excess_us >= DELAYED_ACK_US) & (message.all_excess_us <= longest))
+    is_alike = DELAYED_ACK_US <= message.excess_us <= longest
+    count = message.facts.counted(DELAYED_ACKS).get(answers, 0)
+    return (answers,) if is_alike and 0 < count >= DELAYED_SHARE * alike else ()
+
+
+def _delayed_acks(facts: FlowFacts, places: Places) -> list[str]:
+    """Return how many ACKs the end that answers delayed."""
+    return [
+        f"{node} sent {count} ACKs only when its timer for delayed ACKs expired (DelayedACKs)."
+        for node, count in facts.counted(DELAYED_ACKS).items()
+        if node in places
+    ]
 
 
 KINDS = (
@@ -88,5 +118,14 @@ KINDS = (
         evidence=_partial_segments,
         change=_without_nagle,
         late_rule=_partial_segment_waits,
+    ),
+    Kind(
+        "delayed-ack",
+        title="delayed ACK",
+        clause="the last segment of a request waited for an ACK that the other end delayed",
+        next_step="set nodelay, or write each request with one call",
+        evidence=_delayed_acks,
+        change=_without_nagle,
+        late_rule=_request_waits,
     ),
 )

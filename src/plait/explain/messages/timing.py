@@ -13,11 +13,12 @@ import numpy as np
 import polars as pl
 
 from plait.analysis.metrics.catalogue import speaks_for
-from plait.explain.capacity import capacity_bps
+from plait.explain.capacity import capacity_bps, slowest_bps
 from plait.explain.cause import Array, Tables
 from plait.explain.model import Delivery
 from plait.plan.model.plan import Flow, Path, Plan
 from plait.traffic.page import Page
+from plait.traffic.request import Request
 
 LATE = 1.5
 """A message is late when it took more than this many times as long as the network alone takes .."""
@@ -110,7 +111,8 @@ def _loaded_together(sent: Array, received: Array, size: Array) -> Array:
 
 
 def _base_us(plan: Plan, flow: Flow, size: Array, together: Array) -> Array:
-    """Return the least time over all paths: the delay, `together` at the rate, and the round trips of slow start."""
+    """Return the least time over all paths: delay, request and `together` at their rates, and rounds of slow start."""
+    request_bits = 8 * flow.application.request_bytes if isinstance(flow.application, Request) else 0
     answers = flow.application.ANSWERS
     rates = [rate for path in flow.paths if (rate := capacity_bps(plan, path))]
     leaving = together * 8e6 / max(rates) if len(rates) == len(flow.paths) else np.zeros(len(size))
@@ -120,7 +122,8 @@ def _base_us(plan: Plan, flow: Flow, size: Array, together: Array) -> Array:
         rounds = np.ceil(np.log2(np.maximum(size / (FIRST_WINDOW * SEGMENT), 1)))
     for path in flow.paths:
         single_us = path.base_rtt_us if answers else one_way_us(plan, path)
-        least = np.minimum(least, single_us + rounds * path.base_rtt_us)
+        asking_us = request_bits * 1e6 / (slowest_bps(plan, path.backward) or math.inf)
+        least = np.minimum(least, single_us + asking_us + rounds * path.base_rtt_us)
     return least + leaving
 
 

@@ -7,8 +7,9 @@
  * adds, changes or deletes a slot, under its socket lock, so nothing needs another lock. A reader may meet a slot that
  * its owner deletes meanwhile: it then sees values of that path, or of the path that reuses the memory, for one ACK.
  *
- * The map is bounded. A subflow that finds no index or no memory is a path on its own, as a plain TCP socket is. The
- * connection's address is a key and nothing else; its token keeps connections apart that have one address in turn.
+ * The map is bounded, and a full map drops the slot that nobody has used for the longest time: Linux 6.18 ends some
+ * sockets without release(). A subflow without an index, or whose slot was dropped, is a path on its own, as a plain
+ * TCP socket is. The connection's address is a key and nothing else; its token keeps connections apart that have one address in turn.
  *
  * A silent path counts in jiffies, not in microseconds: a program cannot ask for the length of a jiffy.
  */
@@ -22,7 +23,9 @@
 
 #undef PLAIT_PATHS
 #define PLAIT_PATHS	9	/* MPTCP has at most 8 beside the first; more do not fit on the stack of a program */
+#ifndef PLAIT_SLOTS
 #define PLAIT_SLOTS	131072	/* subflows on this machine */
+#endif
 #define PLAIT_SILENT	3	/* retransmission timeouts, as in the module */
 #define PLAIT_ALONE	U32_MAX
 
@@ -53,8 +56,7 @@ struct plait_coupled {
 };
 
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, PLAIT_SLOTS);
 	__type(key, struct plait_place);
 	__type(value, struct plait_slot);

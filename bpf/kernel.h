@@ -32,9 +32,8 @@ typedef u32 __wsum;
 #define EINVAL 22
 #define U32_MAX ((u32)~0U)
 #define S64_MAX ((s64)(~0ULL >> 1))
-#define BPF_MAP_TYPE_HASH 1
+#define BPF_MAP_TYPE_LRU_HASH 9
 #define BPF_NOEXIST 1
-#define BPF_F_NO_PREALLOC 1
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -95,3 +96,43 @@ def test_the_kernel_accepts_and_forgets_the_program(objects: Path, algorithm: st
     assert algorithm not in AVAILABLE.read_text().split()
     listed = json.loads(_run(bpftool, "-j", "struct_ops", "list") or "[]")
     assert f"plait_{algorithm}" not in {entry["name"] for entry in listed}
+
+
+_SLOTS = 1024
+_MPTCP = 262
+_CONGESTION = 13
+
+
+def test_a_map_full_of_wrong_entries_has_room_for_a_new_connection(tmp_path: Path) -> None:
+    bpftool = _bpftool()
+    mptcp = Path("/proc/sys/net/mptcp/enabled")
+    if os.geteuid() != 0 or bpftool is None or not mptcp.exists() or mptcp.read_text() != "1\n":
+        pytest.skip("root, bpftool and a kernel with MPTCP are needed")
+    if shutil.which("clang") is None or "lia" in AVAILABLE.read_text().split():
+        pytest.skip("clang and the free name lia are needed")
+    _run("make", "--no-print-directory", "-C", "bpf", f"OUT={tmp_path}", f"DEFINES=-DPLAIT_SLOTS={_SLOTS}")
+    _run(bpftool, "struct_ops", "register", f"{tmp_path}/lia.bpf.o")
+    try:
+        program = json.loads(_run(bpftool, "-j", "prog", "show", "name", "lia_on_ack"))
+        identity = str((program if isinstance(program, list) else [program])[-1]["map_ids"][0])
+        value = "0xff " * int(json.loads(_run(bpftool, "-j", "map", "show", "id", identity))["bytes_value"])
+        wrong = [f"{number % 256} {number // 256} " + "0 " * 14 for number in range(_SLOTS)]
+        batch = "".join(f"map update id {identity} key {key} value {value}\n" for key in wrong)
+        (tmp_path / "batch").write_text(batch)
+        _run(bpftool, "batch", "file", f"{tmp_path}/batch")
+        with (
+            socket.socket(socket.AF_INET, socket.SOCK_STREAM, _MPTCP) as listener,
+            socket.socket(socket.AF_INET, socket.SOCK_STREAM, _MPTCP) as client,
+        ):
+            listener.bind(("127.0.0.1", 0))
+            listener.listen()
+            client.setsockopt(socket.IPPROTO_TCP, _CONGESTION, b"lia")
+            client.connect(listener.getsockname())
+            with listener.accept()[0] as server:
+                client.sendall(b"data")
+                assert server.recv(4) == b"data"
+                entries = json.loads(_run(bpftool, "-j", "map", "dump", "id", identity))
+        tokens = {entry["formatted"]["key"]["token"] for entry in entries}
+    finally:
+        _run(bpftool, "struct_ops", "unregister", "name", "plait_lia")
+    assert tokens - {0}

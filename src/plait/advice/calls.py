@@ -17,7 +17,7 @@ def advise(
     lines: str | Path | Scenario,
     *,
     goals: str = "download",
-    minutes: float = 5.0,
+    minutes: float = 2.0,
     out: str | Path | None = None,
     seed: int | None = None,
     jobs: int | None = None,

@@ -16,7 +16,7 @@ from plait.advice.candidates import candidates
 from plait.advice.changes.model import NOW, Candidate, together
 from plait.advice.goals import Goal
 from plait.advice.result import Advice, Gain, GoalAdvice, Shifted, compared, judged
-from plait.advice.situation import Situation, common_of, rate_of, sides_of
+from plait.advice.situation import Situation, common_of, rate_of, shaped, sides_of, slower
 from plait.engine.engine import Engine
 from plait.errors import Ended, RequestError
 from plait.files import Folder, UnfitError
@@ -211,10 +211,10 @@ class _Search:
             return []
         best = next(candidate for candidate in self.known if candidate.name == advice.best)
         rows = []
-        for number, (words, shift) in enumerate(_worse(self._situation)):
+        for number, (words, shift) in enumerate(worse_lines(self._situation)):
             if number and time.monotonic() > deadline:
                 break
-            here = _on(best, shift)
+            here = shaper_on(best, shift)
             if not here.settings:
                 rows.append(Shifted(words, Gain(1.0, None, "same")))
                 continue
@@ -243,7 +243,7 @@ def round_text(
     return json.dumps(raw)
 
 
-def _on(candidate: Candidate, shift: Mapping[str, Any]) -> Candidate:
+def shaper_on(candidate: Candidate, shift: Mapping[str, Any]) -> Candidate:
     """Return a candidate whose shapers are in front of the links of `shift`.
 
     A shaper keeps the rate that it was set to. In front of a line that has become slower, it does nothing.
@@ -270,22 +270,21 @@ def _shaped_on(
     is_shaped = candidate.get("aqm") == "fq_codel" and unshaped.get("aqm") != "fq_codel"
     if not is_shaped or (rate_of(conditions) or 0.0) <= (rate_of(candidate) or 0.0):
         return unshaped
-    kept = {name: part for name, part in conditions.items() if name != "queue"}
-    return {**kept, "rate": candidate["rate"], "aqm": candidate["aqm"]}
+    return shaped(conditions, candidate["rate"])
 
 
-def _worse(situation: Situation) -> list[tuple[str, dict[str, Any]]]:
+def worse_lines(situation: Situation) -> list[tuple[str, dict[str, Any]]]:
     """Return lines that are worse: the first one slower, the others farther and more lossy."""
     links = situation.raw["network"]["links"]
     rows = []
     first, *others = situation.lines
-    slower = {
-        side: {**conditions, "rate": f"{(rate_of(conditions) or 0) * 0.7 / 1000:.0f}kbit"}
+    slow = {
+        side: slower(conditions, 0.7)
         for side, conditions in sides_of(links[first.link]).items()
         if rate_of(conditions)
     }
-    if slower:
-        rows.append((f"{first.title} 30 % slower", {first.link: {**common_of(links[first.link]), **slower}}))
+    if slow:
+        rows.append((f"{first.title} 30 % slower", {first.link: {**common_of(links[first.link]), **slow}}))
     for line in others:
         sides = sides_of(links[line.link])
         farther = {side: {**part, "delay": _twice(part.get("delay", "0ms"))} for side, part in sides.items()}

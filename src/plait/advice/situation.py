@@ -222,8 +222,28 @@ def sides_of(link: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def rate_of(conditions: Mapping[str, Any]) -> float | None:
-    """Return the rate of one direction of a line in bit/s; None without one."""
-    return None if conditions.get("rate") is None else float(Rate.parse(str(conditions["rate"])))
+    """Return the rate of one direction of a line in bit/s, of a token bucket its baseline; None without one."""
+    rate = (conditions.get("bucket") or {}).get("baseline", conditions.get("rate"))
+    return None if rate is None else float(Rate.parse(str(rate)))
+
+
+def shaped(conditions: Mapping[str, Any], rate: str) -> dict[str, Any]:
+    """Return the conditions of a direction behind a shaper: its rate is never reached, so nothing else queues."""
+    kept = {name: value for name, value in conditions.items() if name not in ("queue", "bucket")}
+    return {**kept, "rate": rate, "aqm": "fq_codel"}
+
+
+def slower(conditions: Mapping[str, Any], part: float) -> dict[str, Any]:
+    """Return the conditions of a direction with a part of its rates."""
+
+    def scaled(rate: object) -> str:
+        return f"{float(Rate.parse(str(rate))) * part / 1000:.0f}kbit"
+
+    bucket = conditions.get("bucket")
+    changed = {**conditions, "rate": scaled(conditions["rate"])}
+    if bucket and "baseline" in bucket:
+        changed["bucket"] = {**bucket, "baseline": scaled(bucket["baseline"])}
+    return changed
 
 
 def queue_s(conditions: Mapping[str, Any]) -> float | None:

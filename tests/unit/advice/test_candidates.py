@@ -9,6 +9,7 @@ import pytest
 from plait.advice.candidates import CHANGES, against_cause, candidates
 from plait.advice.changes.model import NOW, Candidate, together
 from plait.advice.goals import GOALS, Goal, goals_named
+from plait.advice.search import round_text, shaper_on, worse_lines
 from plait.advice.situation import Situation
 from plait.errors import RequestError
 from plait.explain.causes import CAUSES
@@ -70,6 +71,22 @@ def test_a_shaper_takes_a_part_of_the_rate_only_where_a_queue_takes_longer_than_
     assert link["backward"] == {"rate": "50mbit", "delay": "7ms", "queue": "100KB"}
     (command,) = shaper.commands
     assert command.command == "tc qdisc add dev eth0 root handle 7a17: cake bandwidth 9500kbit"
+
+
+@pytest.mark.parametrize(
+    ("bucket", "rate"), [("{burst: 5kB}", "9500kbit"), ("{baseline: 4mbit, burst: 1MB}", "3800kbit")]
+)
+def test_a_shaper_in_front_of_a_token_bucket_leaves_it_full_also_on_a_slower_line(
+    bucket: str, rate: str
+) -> None:
+    """It took the rate of the burst, and 30 % less than that was below the baseline: no scenario."""
+    text = LINES.replace("forward: {rate: 10mbit", f"forward: {{bucket: {bucket}, rate: 10mbit")
+    shaper = named(text)["shape-cable"]
+    link = shaper.settings["network.links.home-vps"]
+    assert link["forward"] == {"rate": rate, "delay": "7ms", "aqm": "fq_codel"}
+    _, lines = worse_lines(situation(text))[0]
+    assert shaper_on(shaper, lines).settings == {}, "it keeps its rate, which the line no longer has"
+    parse(round_text(situation(text), GOALS["upload"], [NOW], lines), "round", ())
 
 
 def test_every_change_has_a_command_that_takes_it_back() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from plait.advice.changes.commands import interface_of, on_line
 from plait.advice.changes.model import Candidate, ChangeKind, HostCommand
-from plait.advice.situation import AccessLine, Situation, common_of, queue_s, rate_of, sides_of
+from plait.advice.situation import AccessLine, Situation, common_of, queue_s, rate_of, shaped, sides_of
 from plait.engine.remote.lasting import LastingIngress, LastingQdisc
 
 BLOATED_S = 0.05
@@ -28,8 +28,7 @@ def _shapers(situation: Situation) -> Iterator[Candidate]:
         for name in bloated:
             rate = rate_of(directions[name]) or 0.0
             side = next(side for side, conditions in sides.items() if conditions == directions[name])
-            kept = {key: value for key, value in directions[name].items() if key != "queue"}
-            sides[side] = {**kept, "rate": f"{rate * SHAPED / 1000:.0f}kbit", "aqm": "fq_codel"}
+            sides[side] = shaped(directions[name], f"{rate * SHAPED / 1000:.0f}kbit")
             commands.append(_shaper(situation.client, line, name, round(rate * SHAPED / 1000)))
         yield Candidate(
             f"shape-{line.word}",

@@ -112,7 +112,7 @@ def command(
     lines: LinesArgument,
     *,
     goals: GoalsOption = "download",
-    minutes: MinutesOption = 5.0,
+    minutes: MinutesOption = 2.0,
     seed: SeedOption = None,
     jobs: JobsOption = None,
     kernel: KernelOption = None,

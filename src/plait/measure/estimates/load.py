@@ -90,7 +90,7 @@ def overload(load: Load) -> Overload:
         return Overload(MeasuredValue(None, rate.low, None), None, NOT_MEASURED, unfilled, lasted_s)
     bucket = None if knee is None else _bucket(steady, arrivals, rate, load)
     if knee is None or bucket is None:
-        burst = arrivals.until(_BURST_US).burst_bytes(load)
+        burst = arrivals.until(_BURST_US).burst_bytes(load, rate)
         return Overload(rate, None, burst, queue(load.full, load.sparse, rate.value, first_us), lasted_s)
     before = arrivals.until(knee * 0.95).rate()
     if not is_limited(load.full.sent_between(first_us, first_us + knee)):
@@ -146,22 +146,23 @@ class _Arrivals:
         half += rate * (MOST_DRIFT + _STAMP_US / lasted)
         return MeasuredValue(rate, rate - half, rate + half)
 
-    def burst_bytes(self, load: Load) -> MeasuredValue:
-        """Return what passed at once, before the rate: the bytes at the first arrival by a line fitted to the rest.
+    def burst_bytes(self, load: Load, rate: MeasuredValue) -> MeasuredValue:
+        """Return what passed at once, before the rate: the bytes that arrived beyond it.
 
         A line on which each packet takes its time at the rate shows one frame; less than two frames is no burst. Frames
-        are whole, and jitter moves the first arrival: the interval has both.
+        are whole, jitter moves the first arrival, and the rate varies: the interval has all of them.
         """
         late = self.after(_BURST_US / 2)
-        if late.times.size < 2 * _BLOCKS:
+        if late.times.size < 2 * _BLOCKS or rate.value is None or rate.low is None:
             return NOT_MEASURED
-        slope, value = np.polyfit(late.times, late.total, 1)
-        spread = float(np.std(late.total - slope * late.times - value))
-        frame_bytes = load.full.frame_bytes
-        spare = frame_bytes / 2 + 2 * spread + 3 * load.jitter_us * slope
+        beyond = late.total - rate.value / 8e6 * late.times
+        means = [float(part.mean()) for part in np.array_split(beyond, _BLOCKS)]
+        frame_bytes, value = load.full.frame_bytes, float(beyond.mean())
+        spare = frame_bytes / 2 + max(means) - min(means) + 3 * load.jitter_us * rate.value / 8e6
+        spare += (rate.value - rate.low) * float(late.times.mean()) / 8e6
         if value - spare < _LEAST_BURST_FRAMES * frame_bytes - frame_bytes / 2:
             return NOT_MEASURED
-        return MeasuredValue(float(value), float(value - spare), float(value + spare))
+        return MeasuredValue(value, value - spare, value + spare)
 
     def knee_us(self) -> float | None:
         """Return when a bucket ran empty: where the best pair of lines meets; None without a bucket."""

@@ -101,17 +101,21 @@ def trials_of(record: BundleRecord, claims: Sequence[Claim]) -> list[BundledTria
     return [trial for trial in record.trials if trial.case in names]
 
 
-def selection(scenario: Scenario, chosen: Iterable[BundledTrial]) -> TrialSelection:
-    """Return which trials of the study to run (DataError if the scenario lacks a case of them)."""
+def selection(
+    scenario: Scenario, chosen: Sequence[BundledTrial], done: Sequence[BundledTrial] = ()
+) -> TrialSelection:
+    """Return which trials to run, and which ran before (DataError if the scenario lacks a case of them)."""
     positions = {case.name: position for position, case in enumerate(expand(scenario))}
     unknown = [trial.case for trial in chosen if trial.case not in positions]
     if unknown:
         raise DataError(
             f"the scenario of the bundle has no case {unknown[0]!r}; get a new copy of the bundle"
         )
-    return TrialSelection(
-        frozenset(trial.number * len(positions) + positions[trial.case] for trial in chosen)
+    selected, before = (
+        frozenset(trial.number * len(positions) + positions[trial.case] for trial in trials)
+        for trials in (chosen, done)
     )
+    return TrialSelection(selected, before)
 
 
 class TrialCheck(NamedTuple):

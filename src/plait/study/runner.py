@@ -70,7 +70,7 @@ class Runner:
         else.
         """
         keys = list(study.keys())
-        everything = replace(study, start=0)
+        everything = replace(study, start=0, shard=study.shard and study.shard.in_folder)
         open_result_folder(target, study_file, {key for _, key in everything.keys()})  # noqa: SIM118 - no mapping
         pauses = Pauses(self._ask if study.paused else None, len(keys))
         inputs = {name: shipped_file(path).sha256 for name, path in study.inputs.items()}

@@ -22,6 +22,11 @@ class Shard:
         """Return whether the shard has the trial at this position (from 0) of the study."""
         return position % self.total == self.number - 1
 
+    @property
+    def in_folder(self) -> Shard:
+        """The trials that its result folder has."""
+        return self
+
     def __str__(self) -> str:
         return f"{self.number}/{self.total}"
 
@@ -31,10 +36,17 @@ class TrialSelection:
     """Chosen trials of a study, by their positions (from 0)."""
 
     positions: frozenset[int]
+    done: frozenset[int] = frozenset()
+    """Trials that ran before: they stay in the result folder, and do not run again."""
 
     def holds(self, position: int) -> bool:
         """Return whether the trial at this position is chosen."""
         return position in self.positions
+
+    @property
+    def in_folder(self) -> TrialSelection:
+        """The trials that its result folder has."""
+        return TrialSelection(self.positions | self.done)
 
 
 StudyPart = Shard | TrialSelection

@@ -14,8 +14,9 @@ import pytest
 from fake_engine import FakeEngine
 from plait.artefact import check
 from plait.artefact.claims import Artefact, artefact_of, repeated_value
-from plait.artefact.write import write_artefact
+from plait.artefact.write import title_of, write_artefact
 from plait.cli.results import verify
+from plait.dataset.study_file import StudyFile
 from plait.engine import factory
 from plait.errors import DataError, RequestError
 from plait.results.read import read_study
@@ -23,6 +24,7 @@ from plait.scenario import load
 from plait.study.bundle.record import BundleRecord
 from plait.study.perform import Options, perform
 from plait.study.progress import silent
+from result_folders import benchmark_results
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -208,6 +210,32 @@ def test_a_draw_fits_into_its_minutes_and_repeats(place: Path) -> None:
     assert check.drawn(record, 7, 5) == check.drawn(record, 7, 5)
     assert check.drawn(record, 7, 0.1) == check.drawn(record, 7, 5)[:1]
     assert [len(batch) for batch in check.batches(slow)] == [1] * 6
+
+
+def test_a_batch_leaves_the_trials_of_those_before_it(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A check in several batches once compared the trials of the last batch alone, and called the others missing."""
+    monkeypatch.setattr(check, "batches", lambda chosen: [[trial] for trial in chosen])
+    assert verify.command(unpacked(place), jobs=1, draw=1, out=place / "again") == 0
+    assert "6 same bytes (6 trials)" in capsys.readouterr().out
+    assert sum(1 for _ in (place / "again" / "trials").glob("*/*/provenance.json")) == 6
+
+
+def test_the_title_of_a_benchmark_names_its_entry(tmp_path: Path) -> None:
+    about = {
+        "title": "The benchmark plait-mptcp-1",
+        "seed": 1,
+        "repeat": 6,
+        "plait_version": "0.1.0",
+        "cases": (),
+    }
+    study = StudyFile(command="plait benchmark --scheduler blest", **about)
+    assert title_of(tmp_path, study) == "The benchmark plait-mptcp-1"
+    (tmp_path / "results.json").write_bytes(benchmark_results("blest, cubic", 1.0).as_bytes())
+    assert title_of(tmp_path, study) == "blest, cubic in the benchmark plait-mptcp-1, quick"
+    mine = study.model_copy(update={"command": "plait run mine.yaml"})
+    assert title_of(tmp_path, mine) == "The benchmark plait-mptcp-1"
 
 
 def test_a_benchmark_is_bundled_with_its_results_only(place: Path) -> None:

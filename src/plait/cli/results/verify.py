@@ -97,9 +97,7 @@ def _announced(subject: str, record: BundleRecord, chosen: Sequence[BundledTrial
     return chosen
 
 
-def _within(
-    minutes: float, chosen: Sequence[BundledTrial], run: Callable[[Sequence[BundledTrial]], None]
-) -> list[BundledTrial]:
+def _within(minutes: float, chosen: Sequence[BundledTrial], run: Callable[..., None]) -> list[BundledTrial]:
     """Run drawn trials, batch by batch, until no other batch fits into the time; return those that ran."""
     from plait.artefact.check import batches
 
@@ -112,7 +110,7 @@ def _within(
                 f"stopped after {len(done)} trials, because others no longer fit into {minutes:g} minutes here"
             )
             break
-        run(batch)
+        run(batch, done=tuple(done))
         done += batch
     return done
 
@@ -125,8 +123,9 @@ def _repeat(
     *,
     kernel: str | None,
     jobs: int | None,
+    done: Sequence[BundledTrial] = (),
 ) -> None:
-    """Run the chosen trials again into `target`."""
+    """Run the chosen trials again into `target`, beside those that are done."""
     from plait.artefact.check import selection
     from plait.cli.shared.kernel import build_with_progress
     from plait.engine.factory import make_engine
@@ -138,7 +137,7 @@ def _repeat(
         kernel=kernel, trial_timeout_s=_TRIAL_TIMEOUT_S, warn=notify, build=build_with_progress
     )
     options = Options(
-        record.seed, record.repeat, jobs, fresh=True, confirmed=True, shard=selection(scenario, chosen)
+        record.seed, record.repeat, jobs, fresh=True, confirmed=True, shard=selection(scenario, chosen, done)
     )
     _, outcome = perform(
         scenario, record.name, partial(make_engine, request=request), options, folder=target,

@@ -138,7 +138,10 @@ def citation_cff(cited: Publication, plait_version: str) -> bytes:
 def zenodo_json(cited: Publication, plait_version: str) -> bytes:
     """Return the content of .zenodo.json, the metadata of a deposit.
 
-    Zenodo reads the description as HTML. It sets the date and the DOI itself.
+    Its keys are those of Zenodo's deposit metadata (developers.zenodo.org, "Representation"), which Zenodo still reads
+    since it moved to InvenioRDM in 2023: zenodo-rdm converts them (legacy/deserializers/metadata.py), and compares
+    licences in lower case with its list of SPDX identifiers. It reads the description as HTML, and sets the date and
+    the DOI itself.
     """
     record = {
         "upload_type": "dataset",

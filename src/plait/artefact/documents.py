@@ -42,13 +42,14 @@ def duration(seconds: float) -> str:
     """Return seconds in words: `less than a second`, `12 s`, `3 min`."""
     if seconds < 1:
         return "less than a second"
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 @dataclass(frozen=True)
 class Contents:
     """A bundle, to write about."""
 
+    title: str
     study: StudyFile
     record: BundleRecord
     artefact: Artefact
@@ -71,7 +72,7 @@ def readme(bundle: Contents) -> str:
     record, kernel = bundle.record, bundle.record.kernel
     kind = "benchmark entry" if bundle.is_benchmark else "study"
     lines = [
-        f"# Artefact: {words(bundle.study.heading)}",
+        f"# Artefact: {words(bundle.title)}",
         "",
         (
             f"This bundle has a {kind} of plait, a Multipath TCP laboratory: what ran, its data, and what they show. "

@@ -11,8 +11,8 @@ from plait.artefact.claims import FILE, artefact_of
 from plait.artefact.replicability import replicability
 from plait.benchmark.results_file import Results, measured, read_results
 from plait.benchmark.run import PATHS
-from plait.benchmark.suite import cells
-from plait.dataset.study_file import read_study_file
+from plait.benchmark.suite import NAME, cells
+from plait.dataset.study_file import StudyFile, read_study_file
 from plait.errors import DataError, RequestError, shell_command
 from plait.files import Folder
 from plait.results.read import StudyData, read_study
@@ -34,15 +34,16 @@ def write_artefact(
     """
     _refuse_several(folder)
     study_file = read_study_file(folder)
-    description = study_file.description or study_file.heading
-    cited = citation.publication(authors, licence, study_file.heading, description)
+    title = title_of(folder, study_file)
+    description = " ".join((study_file.description or title).split())
+    cited = citation.publication(authors, licence, title, description)
 
     def written(record: BundleRecord, sources: Mapping[str, bytes]) -> Mapping[str, bytes]:
         study = read_study(folder)
         results = _results(folder, study)
         artefact, further = artefact_of(study, results)
         bundle = documents.Contents(
-            study_file, record, artefact, further, tuple(replicability(folder, study, results)),
+            title, study_file, record, artefact, further, tuple(replicability(folder, study, results)),
             sources, cited, results is not None,
         )  # fmt: skip
         pages = {
@@ -67,6 +68,18 @@ def _cited(cited: citation.Publication | None, record: BundleRecord) -> dict[str
     }
 
 
+def title_of(folder: Path, study: StudyFile) -> str:
+    """Return the title of a bundle: the name of the study and, of a benchmark, its entry and subset (DataError)."""
+    if not _is_benchmark(study) or RESULTS not in Folder(folder).names():
+        return study.heading
+    results = read_results(folder / RESULTS)
+    return f"{results.entry.name} in the benchmark {NAME}, {results.subset}"
+
+
+def _is_benchmark(study: StudyFile) -> bool:
+    return study.command.startswith("plait benchmark ")
+
+
 def _refuse_several(folder: Path) -> None:
     """Raise RequestError for the benchmark of TCP, which is a study for each path."""
     names = Folder(folder).names()
@@ -80,7 +93,7 @@ def _results(folder: Path, study: StudyData) -> Results | None:
 
     Raises RequestError if the benchmark has no results yet, DataError if they are not those of its trials.
     """
-    if not study.about.command.startswith("plait benchmark "):
+    if not _is_benchmark(study.about):
         return None
     if RESULTS not in Folder(folder).names():
         if "--transport tcp" in study.about.command:

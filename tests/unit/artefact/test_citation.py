@@ -13,7 +13,11 @@ from plait.errors import RequestError
 
 JANE = "Doe, Jane; 0000-0002-1825-0097; A University"
 REQUIRED_BY_CFF = {"cff-version", "message", "title", "authors"}
-CREATOR_FIELDS = {"name", "orcid", "affiliation"}
+ZENODO_FIELDS = {
+    "upload_type": str, "title": str, "description": str, "creators": list, "access_right": str, "license": str,
+    "keywords": list, "references": list,
+}  # fmt: skip
+"""What plait writes of the deposit metadata of developers.zenodo.org, with their types."""
 
 
 def test_an_author_has_an_orcid_and_an_affiliation_in_any_order() -> None:
@@ -66,7 +70,9 @@ def test_the_metadata_for_zenodo_carry_no_markup_of_a_stranger() -> None:
     cited = publication([JANE], "CC-BY-4.0", "A title", "<script>alert(1)</script>")
     assert cited is not None
     record = json.loads(zenodo_json(cited, "0.1.0"))
-    assert record["upload_type"] == "dataset"
+    assert {key: type(value) for key, value in record.items()} == ZENODO_FIELDS
+    assert all(isinstance(text, str) for key in ("keywords", "references") for text in record[key])
+    assert (record["upload_type"], record["access_right"]) == ("dataset", "open")
     assert record["license"] == "cc-by-4.0"
     assert record["creators"] == [
         {"name": "Doe, Jane", "orcid": "0000-0002-1825-0097", "affiliation": "A University"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from dataclasses import replace
@@ -136,6 +137,14 @@ def test_a_single_trial_beside_several_of_other_seeds_is_judged_by_their_spread(
     assert far.difference is not None
     # t of two degrees of freedom, 4.303, times the spread of 1 and the root of 1 + 1/3
     assert far.difference.ci95 == pytest.approx((-10 - 4.9683, -10 + 4.9683), abs=1e-3)
+
+
+def test_two_single_observations_differ_by_chance() -> None:
+    """Two moments of a real network 1 % apart were called better."""
+    before, after = (dataclasses.replace(case([value]), seeded=False) for value in (10.0, 9.0))
+    comparison = only_comparison(before, after)
+    assert comparison.verdict == "undecided"
+    assert "undecided; 1 and 1 trials that are no pair, so no interval" in comparison.sentence
 
 
 def test_two_single_trials_of_different_seeds_are_marked_as_such() -> None:

@@ -42,6 +42,7 @@ def compare_studies(
     matched = [(case, by_settings[_key(case)]) for case in first if _key(case) in by_settings]
     keys = {_key(case) for case in first}
     words = labels([case for case, _ in matched])
+    unseeded = {earlier.name for earlier, later in matched if not (earlier.seeded and later.seeded)}
     comparisons: list[CaseComparison] = []
     for metric in metrics:
         margin = margin_of(metric, design.margins) if tolerance is None else tolerance
@@ -53,7 +54,7 @@ def compare_studies(
         for family in networks.values():
             corrected = holm([row.p_value for row, _ in family])
             comparisons += [
-                _judged(row, tested, p, words[row.case])
+                _judged(row, tested, p, words[row.case], seeded=row.case not in unseeded)
                 for (row, tested), p in zip(family, corrected, strict=True)
             ]
     worse = any(row.verdict in {"worse", "not measured"} for row in comparisons)
@@ -107,9 +108,12 @@ def _side(case: CaseRows, values: dict[int, float]) -> CaseTrials:
 
 
 def _judged(
-    row: CaseComparison, tested: Compared | None, p_holm: float | None, called: str
+    row: CaseComparison, tested: Compared | None, p_holm: float | None, called: str, *, seeded: bool
 ) -> CaseComparison:
-    judged = row.model_copy(update={"p_holm": p_holm, "verdict": _verdict(row, tested, p_holm)})
+    verdict = _verdict(row, tested, p_holm)
+    if not seeded and row.before.measured == row.after.measured == 1 and verdict in {"better", "worse"}:
+        verdict = "undecided"  # two moments of a real network differ by chance
+    judged = row.model_copy(update={"p_holm": p_holm, "verdict": verdict})
     return judged.model_copy(update={"sentence": sentence(judged, called)})
 
 

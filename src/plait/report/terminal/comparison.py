@@ -115,7 +115,8 @@ def _fields(part: object, path: str = "") -> Iterator[tuple[str, object]]:
 
 def _kernel(study_file: StudyFile) -> str:
     identity = (study_file.kernel.identity or MISSING).removeprefix("sha256:")[:12]
-    return f"{study_file.kernel.version or MISSING} ({identity})"
+    version = study_file.kernel.version or MISSING
+    return version if version[:1].isalpha() else f"{version} ({identity})"  # captures show none
 
 
 def show_comparison(

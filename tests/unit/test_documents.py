@@ -101,3 +101,20 @@ def test_an_anchor_is_the_one_that_github_makes(tmp_path: Path) -> None:
     )
     anchors = _links_and_anchors(page)[1]
     assert anchors == {"plait-explain-why", "mininets-own-2", "again", "again-1"}
+
+
+def test_a_page_leads_from_a_symptom_to_the_setting_in_at_most_seven_commands() -> None:
+    """Each command of a console is run by `tests/guest/programs/test_how_to_programs.py`."""
+    run = (ROOT / "tests/guest/programs/test_how_to_programs.py").read_text(encoding="utf-8")
+    pages = [page for page in (DOCS / "how-to").glob("*.md") if "**Symptom.**" in page.read_text("utf-8")]
+    assert len(pages) >= 4
+    for page in pages:
+        blocks = re.findall(r"^```(console|sh)\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+        commands = [
+            line
+            for kind, block in blocks
+            for line in block.splitlines()
+            if kind == "sh" or line.startswith("$ ")
+        ]
+        assert 1 < len(commands) <= 7, (page.name, commands)
+        assert f'"{page.stem}"' in run, page.name

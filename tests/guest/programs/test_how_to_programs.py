@@ -31,7 +31,7 @@ NEEDS = {
     "bittorrent": ("node", "aria2c"),
     "office-bond": ("ip", "sh"),
     "phone": (),
-    **dict.fromkeys(("advise", "idle-line", "slow-bond", "broken-calls", "which-scheduler"), ()),
+    **dict.fromkeys(("advise", "idle-line", "slow-bond", "two-wans", "broken-calls", "which-scheduler"), ()),
     "vpn-bonding": ("vpncmd", "vpnserver", "mptcpize", "iperf3", "ping"),
 }
 """What a page needs of this machine; `tools/system-packages test` installs it."""

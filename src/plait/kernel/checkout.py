@@ -20,6 +20,12 @@ from plait.files import Folder
 from plait.kernel.unpack import LEFT_OUT_OF_CHECKOUT
 
 _TIMEOUT_S = 600
+_ALTERNATES = Path(".git", "objects", "info", "alternates")
+"""Names the objects that a checkout borrows; a checkout without it is not complete."""
+_SETTINGS = {
+    "core.sparseCheckout": "true", "gc.auto": "0", "index.version": "4",
+    "core.checkStat": "minimal", "core.trustctime": "false",  # a copy of a checkout has its times and sizes
+}  # fmt: skip
 _FAILED = re.compile(r"^error: patch failed: (?P<file>.+):(?P<line>\d+)$", re.MULTILINE)
 
 
@@ -78,19 +84,24 @@ class Checkout:
     """A folder that holds one state of a tree at a time, with the products of its last build."""
 
     def __init__(self, folder: Path, tree: GitTree) -> None:
-        """Open the checkout in `folder`, and make it if there is none."""
+        """Open the checkout in `folder`, and make it if there is none.
+
+        A new one is a copy of the tree's newest checkout beside it, so that make compiles only what another
+        configuration changes.
+        """
         self.folder = folder
         self._tree = tree
-        objects = folder / ".git" / "objects" / "info" / "alternates"
-        if not objects.is_file():
+        borrowed = f"{tree.path('objects')}\n"
+        if not (folder / _ALTERNATES).is_file():
             shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
-            self._git(["init", "--quiet"])
-            for name, value in {"core.sparseCheckout": "true", "gc.auto": "0", "index.version": "4"}.items():
-                self._git(["config", name, value])
-            excluded = "\n".join(LEFT_OUT_OF_CHECKOUT) + "\n"
-            Folder(folder, (".git", "info")).write("sparse-checkout", excluded.encode())
-            Folder(objects.parent).write(objects.name, f"{tree.path('objects')}\n".encode())
+            if not _copy_newest(folder, borrowed):
+                folder.mkdir(parents=True)
+                self._git(["init", "--quiet"])
+                for name, value in _SETTINGS.items():
+                    self._git(["config", name, value])
+                excluded = "\n".join(LEFT_OUT_OF_CHECKOUT) + "\n"
+                Folder(folder, (".git", "info")).write("sparse-checkout", excluded.encode())
+                Folder(folder, _ALTERNATES.parent.parts).write(_ALTERNATES.name, borrowed.encode())
 
     @property
     def objects(self) -> Path:
@@ -193,6 +204,35 @@ class Checkout:
                 f"is not full, remove {self.folder}"
             )
         return answer.stdout
+
+
+def _copy_newest(folder: Path, borrowed: str) -> bool:
+    """Copy the newest checkout beside `folder` that borrows the same objects, and return whether there is one."""
+    others = [
+        path
+        for path in folder.parent.glob("*/")
+        if path.suffix != ".part"
+        and (path / _ALTERNATES).is_file()
+        and (path / _ALTERNATES).read_text(encoding="utf-8") == borrowed
+    ]
+    if not others:
+        return False
+    newest = max(others, key=lambda path: (path / ".git" / "index").stat().st_mtime_ns)
+    part = folder.with_name(f"{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    copy = ["cp", "--archive", "--reflink=auto", "--", str(newest), str(part)]
+    answer = subprocess.run(
+        copy, capture_output=True, text=True, errors="replace", check=False, timeout=_TIMEOUT_S
+    )
+    if answer.returncode != 0:
+        shutil.rmtree(part, ignore_errors=True)
+        raise KernelBuildError(
+            f"copying the checkout {newest} for another configuration: {_first_line(answer.stderr)}; "
+            "free disk space, for example with `plait store prune --part trees`"
+        )
+    (part / ".git" / "index.lock").unlink(missing_ok=True)
+    part.rename(folder)
+    return True
 
 
 def _hunk(patch: Path, file: str, line: str) -> str:

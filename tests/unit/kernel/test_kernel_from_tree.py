@@ -81,6 +81,20 @@ def test_products_of_the_last_build_stay_and_only_changed_files_are_written(tree
     assert (checkout() / "file.c").stat().st_mtime_ns == unchanged
 
 
+def test_another_configuration_starts_from_the_products_of_the_first(tree: Path, tmp_path: Path) -> None:
+    build_tree(TreeRequest(tree, "HEAD~1"))
+    first = checkout()
+    (first / "old.o").write_text("object")
+    times = {name: (first / name).stat().st_mtime_ns for name in ("file.c", "other.c")}
+    fragment = tmp_path / "more.config"
+    fragment.write_text("# CONFIG_MPTCP is not set\n")
+    build_tree(TreeRequest(tree, "HEAD", fragments=(fragment,)))
+    second = next(path for path in first.parent.glob("*/") if path != first)
+    assert (second / "old.o").read_text() == "object"
+    assert (second / "file.c").stat().st_mtime_ns == times["file.c"]
+    assert [(folder / "other.c").read_text() for folder in (first, second)] == ["one\n", "two\n"]
+
+
 def test_a_tree_is_configured_again_only_if_its_kconfig_files_or_the_options_changed(
     tree: Path, tmp_path: Path
 ) -> None:

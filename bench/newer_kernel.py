@@ -66,7 +66,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         as_default(kernel, Path(scratch))
         report = Path(scratch) / "results.xml"
-        command = [sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=line", f"--junitxml={report}"]
+        command = [sys.executable, "-m", "pytest", "-v", "--no-header", "--tb=line", f"--junitxml={report}"]
         environment = {**os.environ, "PLAIT_CACHE": scratch}
         subprocess.run([*command, *options.test], cwd=ROOT, env=environment, timeout=TIMEOUT_S, check=False)
         counts, lines = results(report)

@@ -12,7 +12,7 @@ from plait.analysis.model import CaseSummary, Comparison, Leader, Summary
 from plait.analysis.statistics.bootstrap import FEWEST
 from plait.analysis.values import show, span
 from plait.analysis.wording import capital, change, number_word, significant, within
-from plait.metrics import COMPARED
+from plait.metrics import COMPARED, columns_beside
 
 MOST_LISTED = 4
 """Most cases of another kind than the headline's that are listed one by one."""
@@ -82,7 +82,7 @@ def _beside(case: CaseSummary, metric: str) -> str:
     """Return what else was measured of the kind of traffic that `metric` represents: " (delay p95 41.0 ms, ..)"."""
     further = [
         f"{heading_of(metric_name)} {show(metric_name, mean(case, metric_name))}"
-        for metric_name in compared_metric(metric).columns
+        for metric_name in columns_beside(compared_metric(metric))
         if metric_name != metric and mean(case, metric_name) is not None
     ]
     return f" ({', '.join(further)})" if further else ""

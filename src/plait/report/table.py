@@ -17,7 +17,7 @@ from plait.analysis.published import REPORTED
 from plait.analysis.values import in_one_unit, show, span, with_interval
 from plait.analysis.wording import MISSING, capital, change, significant
 from plait.errors import RequestError
-from plait.metrics import COMPARED
+from plait.metrics import COMPARED, columns_beside
 from plait.report.figures.axes import telling_settings
 from plait.report.headline import matched
 from plait.report.render.theme import PATHS
@@ -107,7 +107,7 @@ def metric_order(measured: Collection[str], judged: Sequence[str]) -> list[str]:
 
     Those that the study is judged by come first, then those of the same kind of traffic.
     """
-    near = COMPARED[judged[0]].columns if judged[0] in COMPARED else ()
+    near = columns_beside(COMPARED[judged[0]]) if judged[0] in COMPARED else ()
     programs = [name for name in measured if name.endswith(REPORTED)]
     usual = ("completion_s", "goodput_bps", "efficiency", *programs, STEADY, *catalogue.columns(judged[0]))
     order = dict.fromkeys((*judged, *near, *usual, "jain_index", *DETAILS))

@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -138,11 +139,12 @@ def package_with(entry: str, folder: Path) -> Path:
     """Return a folder from which Python imports plait with one more entry in the catalogue."""
     (folder / "plait").mkdir(parents=True)
     for child in PACKAGE.iterdir():
-        if child.name not in {"metrics.py", "__pycache__"}:
+        if child.name not in {"metrics", "__pycache__"}:
             (folder / "plait" / child.name).symlink_to(child)
-    catalogue = (PACKAGE / "metrics.py").read_text(encoding="utf-8")
+    shutil.copytree(PACKAGE / "metrics", folder / "plait" / "metrics")
+    catalogue = (PACKAGE / "metrics" / "__init__.py").read_text(encoding="utf-8")
     assert catalogue.count("\n)  # fmt: skip\n") == 1
-    (folder / "plait" / "metrics.py").write_text(
+    (folder / "plait" / "metrics" / "__init__.py").write_text(
         catalogue.replace("\n)  # fmt: skip\n", entry), encoding="utf-8"
     )
     return folder

@@ -99,7 +99,7 @@ def answer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     root = tmp_path_factory.mktemp("copy")
     copy = shutil.copytree(PACKAGE, root / "plait", ignore=shutil.ignore_patterns("__pycache__", "_bin"))
     (copy / "explain" / "causes" / "monday.py").write_text(dedent(CAUSE), encoding="utf-8")
-    catalogue = copy / "metrics.py"
+    catalogue = copy / "metrics" / "__init__.py"
     text = catalogue.read_text(encoding="utf-8")
     catalogue.write_text(text.replace("_METRICS = (\n", f"_METRICS = ({METRIC}"), encoding="utf-8")
     support = Path(__file__).parents[2] / "support"

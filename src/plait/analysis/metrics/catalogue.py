@@ -19,7 +19,8 @@ from plait.analysis.wording import (
     significant,
     size,
 )
-from plait.metrics import CATALOGUE, COMPARED, Metric
+from plait.metrics import CATALOGUE, COMPARED, columns_beside
+from plait.metrics.metric import Metric
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def speaks_for(kind: str) -> str:
 def columns(first: str) -> list[str]:
     """Return the metrics of the columns that only some kinds of traffic have, those of the metric `first` first."""
     order = sorted(COMPARED, key=lambda name: name != first)
-    return [column for name in order for column in COMPARED[name].columns]
+    return [column for name in order for column in columns_beside(COMPARED[name])]
 
 
 def primary_metric(summary: Summary) -> str:

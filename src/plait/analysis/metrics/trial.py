@@ -28,7 +28,8 @@ from plait.analysis.metrics.users import foreground, goodput_bps, users
 from plait.analysis.metrics.windows import second_subflow_s, steady_goodput_bps
 from plait.analysis.queueing import queue_metrics
 from plait.analysis.translation import path_name
-from plait.metrics import CATALOGUE, TrialData, nearest_rank
+from plait.metrics import CATALOGUE, nearest_rank
+from plait.metrics.metric import TrialData
 from plait.plan.model.plan import Flow, Plan
 from plait.traffic.kinds import COMPLETED, GREEDY
 from plait.traffic.program import Connection

@@ -42,6 +42,7 @@ STUDY: dict[str, OfStudy] = {
     "retransmits": spread.retransmits,
     "reinjected_bytes": spread.reinjected_bytes,
     "second_subflow_s": spread.second_subflow_s,
+    "stall_max_s": spread.longest_stall,
     "rtt_median_us": spread.rtt_median_us,
     "rtt_max_us": spread.rtt_max_us,
     "queue_mean_bytes": exchanges.queue_mean_bytes,
@@ -85,6 +86,7 @@ FLOW: dict[str, OfFlow] = {
     "steady_goodput_bps": goodputs.flow_steady_goodput,
     "completion_s": goodputs.flow_completion_s,
     "slowdown": ceilings.flow_slowdown,
+    "stall_max_s": spread.flow_stall,
 }
 GROUP = {
     "mean_goodput_bps": goodputs.group_goodput,

@@ -228,6 +228,22 @@ def second_subflow_s(trial: Trial) -> float | None:
     return sum(delays) / len(delays) if delays else None
 
 
+def flow_stall(trial: Trial, flow: Flow) -> float | None:
+    """Return the longest time in s over which `received_bytes` of the receiver's samples stays the same."""
+    if flow.kind not in {"bulk", "transfer"} or flow.row["first_byte_us"] is None:
+        return None
+    rows = trial.of("connections", flow, OTHER[flow.sender], after_end=flow.row["end_us"] is None)
+    rows = rows.filter(pl.col("t_us") >= flow.row["first_byte_us"])
+    spans = rows.group_by("received_bytes").agg(pl.col("t_us").max() - pl.col("t_us").min())["t_us"].to_list()
+    return max(spans) / 1e6 if spans else None
+
+
+def longest_stall(trial: Trial) -> float | None:
+    """Return that of the flow with the longest; null if one of them has none."""
+    stalls = [flow_stall(trial, flow) for flow in trial.connected if flow.kind in {"bulk", "transfer"}]
+    return greatest(stalls) if None not in stalls else None
+
+
 def round_trips(trial: Trial) -> list[float]:
     """Return the kernel's smoothed round-trip time, over all samples of sending subflows that carry data."""
     samples: list[float] = []

@@ -37,6 +37,25 @@ def _probe_loss(trial: TrialData) -> float:
     return float(probes["rtt_us"].null_count() / probes.height)
 
 
+def _longest_stall(trial: TrialData) -> float | None:
+    """Return the longest time in s between samples of a receiver with the same count; None if a flow has no sample."""
+    longest_us = 0
+    for flow in trial.flows:
+        row = trial.rows.get(flow.id)
+        if row is None or row["first_byte_us"] is None:
+            return None
+        receiver = "server" if flow.sender == "client" else "client"
+        samples = trial.columns("connections", flow.carrier, receiver)
+        first, last = row["first_byte_us"], math.inf if row["end_us"] is None else row["end_us"]
+        since_us: dict[int, int] = {}
+        for t_us, count in zip(samples["t_us"], samples["received_bytes"], strict=True):
+            if count is not None and first <= t_us <= last:
+                longest_us = max(longest_us, t_us - since_us.setdefault(count, t_us))
+        if not since_us:
+            return None
+    return longest_us / 1e6
+
+
 EVERY = tuple(JOBS)
 PROGRAM: tuple[Owner, ...] = ("PROGRAM",)
 FLOW: tuple[Owner, ...] = ("trial", "FLOW")
@@ -159,6 +178,10 @@ _METRICS = (
     Metric(
         "second_subflow_s", "First data on a second subflow", CONNECTIONS, "windows.second_subflow_s",
         better="less", prose="time to first data on a second subflow",
+    ),
+    Metric(
+        "stall_max_s", "Longest stall", GREEDY, "longest time between samples without a new byte in order",
+        compute=_longest_stall, better="less", owners=FLOW, heading="longest stall, at least",
     ),
     Metric(
         "path_share", "Share of the path", CONNECTIONS, "acknowledged bytes of the path / those of all paths",

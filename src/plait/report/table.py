@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Literal, TypeVar
 
 from plait.analysis.compare.factors import HasSettings, factor_names, level, main_factor
@@ -17,7 +18,7 @@ from plait.analysis.published import REPORTED
 from plait.analysis.values import in_one_unit, show, span, with_interval
 from plait.analysis.wording import MISSING, capital, change, significant
 from plait.errors import RequestError
-from plait.metrics import COMPARED, columns_beside
+from plait.metrics import CATALOGUE, COMPARED, columns_beside
 from plait.report.figures.axes import telling_settings
 from plait.report.headline import matched
 from plait.report.render.theme import PATHS
@@ -197,13 +198,22 @@ def picked(known: Sequence[Column], wanted: Sequence[str]) -> list[Column]:
     by_name |= {column.name: column for column in reversed(known)}
     for name in wanted:
         if name not in by_name:
-            names = ", ".join(dict.fromkeys(column.name for column in known))
-            raise RequestError(f"--columns {name}: there is no such column; choose from {names}")
+            names = dict.fromkeys(column.name for column in known)
+            raise RequestError(f"--columns {name}: {_no_column(name, tuple(names))}")
     columns = [by_name[name] for name in wanted]
     columns = [column for place, column in enumerate(columns) if column not in columns[:place]]
     if any(column.is_factor for column in columns):
         return columns
     return [*(column for column in known if column.is_factor), *columns]
+
+
+def _no_column(name: str, names: Sequence[str]) -> str:
+    """Return why there is no such column, and what to ask for instead."""
+    if name in CATALOGUE:
+        return "no trial measured it; docs/reference/results.md says what has this metric"
+    close = get_close_matches(name, [*names, *CATALOGUE], n=1)
+    choice = f"did you mean '{close[0]}'?" if close else f"choose from {', '.join(names)}"
+    return f"there is no such column; {choice} (docs/reference/results.md has all metrics)"
 
 
 def flow_columns(summary: Summary) -> list[Column]:

@@ -18,7 +18,7 @@ from plait.analysis.metrics.trial import computed_metrics, trial_metrics
 from plait.analysis.model import CaseSummary, Summary
 from plait.analysis.rows import CaseRows, TrialRow
 from plait.analysis.statistics.intervals import describe
-from plait.metrics import CATALOGUE, COMPARED
+from plait.metrics import CATALOGUE, COMPARED, columns_beside
 from plait.report.headline import headline, sentences
 from plait.report.table import value_columns
 
@@ -100,7 +100,7 @@ def test_headline_and_table_report_each_kind_of_traffic_by_its_metric(kind: str)
     assert "".join(words for words, _ in headline(study_summary, {})) == expected
     shown = {column.name: column.cells for column in value_columns(study_summary, "page")}
     others = [metric for metric in columns(primary) if metric in metrics]
-    leading = [metric for metric in COMPARED[primary].columns if metric in metrics]
+    leading = [metric for metric in columns_beside(COMPARED[primary]) if metric in metrics]
     first = [name for name in shown if name in others][: len(leading)]
     assert sorted(first) == sorted(leading), "those of the kind of traffic stand before others"
     assert set(others) <= set(shown)
@@ -272,4 +272,4 @@ def test_probes_report_round_trips_and_missing_answers() -> None:
         "probe_rtt_p95_us": 50_000,
         "probe_loss_ratio": 0.05,
     }
-    assert not any(name.startswith("probe_") for name in computed_metrics(fake_plan(), {}, {}))
+    assert not any(name.startswith("probe_") for name in computed_metrics(fake_plan(), make_tables({}), {}))

@@ -362,3 +362,39 @@ def test_fake_data_are_believable() -> None:
     assert 0.95 < (values["efficiency"] or 0) <= 1
     assert values["h1-s1-h2.path_share"] == pytest.approx(0.5, abs=0.02)
     assert isinstance(fake_tables(TCP)["flows"], pl.DataFrame)
+
+
+def stalls(
+    counts: list[int], *, first_byte_us: int | None = 150_000, end_us: int | None = 650_000
+) -> Metrics:
+    """Return the metrics of a transfer whose receiver has these counts at samples 100 ms apart."""
+    flow = {"flow": 0, "start_us": 0, "first_byte_us": first_byte_us, "end_us": end_us}
+    samples = [
+        {"t_us": 100_000 * number, "flow": 0, "side": "server", "received_bytes": count}
+        for number, count in enumerate(counts)
+    ]
+    plan = fake_plan(FakeFlow(transport="tcp", bytes=900))
+    return metrics(plan, flows=[flow], connections=samples)
+
+
+def test_the_longest_stall_is_between_the_first_byte_and_the_end_of_a_flow() -> None:
+    counts = [0, 0, 100, 100, 100, 900, 900, 900, 900, 900]
+    assert stalls(counts)["stall_max_s"] == 0.2
+    assert stalls(counts, end_us=None)["stall_max_s"] == 0.4, "an unfinished transfer has no end"
+    assert stalls([0, 0, 1, 2, 3, 4, 5])["stall_max_s"] == 0
+    assert stalls(counts, first_byte_us=None)["stall_max_s"] is None
+    assert stalls(counts[:2])["stall_max_s"] is None, "no sample after the first byte"
+
+
+def test_of_several_flows_the_longest_stall_counts() -> None:
+    plan = fake_plan(FakeFlow(bytes=900), FakeFlow(bytes=900))
+    rows = [{"flow": flow, "start_us": 0, "first_byte_us": 0, "end_us": 900_000} for flow in (0, 1)]
+    samples = [
+        {"t_us": t_us, "flow": flow, "side": "server", "received_bytes": count}
+        for flow, levels in enumerate(([1, 2, 2, 3], [1, 1, 1, 2]))
+        for t_us, count in zip(range(0, 400_000, 100_000), levels, strict=True)
+    ]
+    values = metrics(plan, flows=rows, connections=samples)
+    assert [values[name] for name in ("flow1.stall_max_s", "flow2.stall_max_s")] == [0.1, 0.2]
+    assert values["stall_max_s"] == 0.2
+    assert metrics(plan, flows=rows, connections=samples[:4])["stall_max_s"] is None

@@ -165,9 +165,17 @@ def test_chosen_columns_without_a_factor_follow_those_of_all_factors(tmp_path: P
     assert [tuple(line.split()[:2]) for line in lines] == list(product(SCHEDULERS, CONTROLS))
 
 
-def test_an_unknown_column_is_refused_with_those_that_exist(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match=r"--columns speed: .* choose from scheduler, page_load_s"):
-        printed(tmp_path, crossed({"scheduler": SCHEDULERS}), "speed")
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("speed", r"no such column; choose from scheduler, page_load_s"),
+        ("second_subflow", r"no such column; did you mean 'second_subflow_s'\?"),
+        ("stall_max_s", r"no trial measured it"),
+    ],
+)
+def test_an_unknown_column_is_refused_with_what_to_ask_for(tmp_path: Path, name: str, why: str) -> None:
+    with pytest.raises(RequestError, match=f"--columns {name}: .*{why}"):
+        printed(tmp_path, crossed({"scheduler": SCHEDULERS}), name)
 
 
 def test_a_comparison_of_studies_has_a_column_for_each_factor() -> None:

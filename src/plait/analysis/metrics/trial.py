@@ -84,7 +84,9 @@ def computed_metrics(
             named = (flow for flow in _planned(plan) if flow.measured_as in metric.traffic)
             owners |= {f"{flow.name}.{metric.name}": [flow] for flow in named}
         for name, flows in owners.items():
-            compute = partial(metric.compute, TrialData(plan, flows, tables, rows))
+            compute = partial(
+                metric.compute, TrialData(plan, flows, tables, rows, partial(columns_of, tables))
+            )
             metrics[name] = part(f"the metric {name}", compute, None)
     return metrics
 

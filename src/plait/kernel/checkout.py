@@ -231,6 +231,8 @@ def _copy_newest(folder: Path, borrowed: str) -> bool:
             "free disk space, for example with `plait store prune --part trees`"
         )
     (part / ".git" / "index.lock").unlink(missing_ok=True)
+    for name, value in _SETTINGS.items():  # an earlier version of plait may have made the other one
+        run_git(["config", name, value], {}, part)
     part.rename(folder)
     return True
 

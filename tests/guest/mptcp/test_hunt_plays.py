@@ -85,6 +85,18 @@ def test_each_endpoint_has_its_subflow_after_churn(*, ipv6: bool, user_paths: bo
     assert result.joined >= 2
 
 
+@pytest.mark.parametrize("do", ["flush", "remove_endpoint"])
+def test_who_removes_an_endpoint_also_removes_its_subflow_to_an_announced_address(do: str) -> None:
+    """The peer does not announce again, so that is no fault."""
+    case = HuntCase(
+        links=(LINK, LINK.model_copy(update={"signal": True})),
+        connections=(HuntConnection(down_bytes=1, hold=True),),
+        events=(HuntEvent(at_ms=1000, do=do, link=1),),
+    )
+    result = play(case, kernels.ensure(), environment_of([], terminal=False))
+    assert (result.violations, result.joined > 0) == ((), True)
+
+
 def test_a_middlebox_in_the_middle_of_a_connection_costs_no_byte() -> None:
     case = HuntCase(
         checksums=True,

@@ -38,6 +38,8 @@ class Paths:
     """Links for which it had one."""
     announced: dict[int, float] = field(default_factory=dict)
     """Links of which the server announces its address, and since when."""
+    let_go: set[int] = field(default_factory=set)
+    """Links of which the client removed its endpoint, and so the subflow to what the server announces there."""
     withdrawn: set[int] = field(default_factory=set)
     """Links of which the server withdrew its address after the client knew it well."""
 
@@ -139,6 +141,7 @@ class Paths:
             for connection in clients:
                 self._close_subflows(connection, i)
         identifiers = self._delete(self.client, self.address(i, 1))
+        self.let_go.add(i)
         if i in self.endpoints:
             self.endpoints.discard(i)
             self.removed.add(i)
@@ -148,6 +151,7 @@ class Paths:
         """Let the server announce its address on a link."""
         if self.server.ip(f"mptcp endpoint add {self.address(i, 2)} dev s{i} signal"):
             self.announced[i] = now_s
+            self.let_go.discard(i)
             self.withdrawn.discard(i)
 
     def withdraw(self, i: int, now_s: float) -> None:
@@ -163,6 +167,7 @@ class Paths:
         if side == "server":
             self.announced.clear()
         elif not self.case["user_paths"]:
+            self.let_go |= self.endpoints
             self.removed |= self.endpoints - {0}  # Linux keeps the initial subflow
             self.endpoints.clear()
 
@@ -178,7 +183,7 @@ class Paths:
         missing = [self.address(i, 1) for i in sorted(self.endpoints - local)]
         superfluous = sorted(self.withdrawn & remote - {0})
         if not self.case["user_paths"]:
-            missing += [self.address(i, 2) for i in sorted(self.announced.keys() - remote)]
+            missing += [self.address(i, 2) for i in sorted(self.announced.keys() - self.let_go - remote)]
         if not self.announced and not self.withdrawn:  # otherwise the kernel opens some from any address
             superfluous += sorted(self.removed & local - {0})
         texts = [f"no subflow of {address}" for address in missing]

@@ -12,10 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from plait.bpf import programs
 from plait.cache import locked
+from plait.cli import undo
+from plait.engine.remote import lasting
 
 ROOT = Path(__file__).parents[2]
-ALGORITHMS = ("lia", "olia", "balia", "wvegas")
+ALGORITHMS = ("lia", "olia", "balia", "wvegas", "cap")
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _LIMIT_S = 120
 
@@ -78,6 +81,25 @@ def test_a_killed_trial_leaves_no_program(
     os.close(locked("host-bpf"))  # the process that takes the program away holds the lock until then
     assert "wvegas" in loaded
     assert "wvegas" not in AVAILABLE.read_text().split()
+
+
+def test_undo_of_this_machine_takes_away_what_bpf_loaded(
+    objects: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if os.geteuid() != 0 or _bpftool() is None or set(ALGORITHMS) & set(AVAILABLE.read_text().split()):
+        pytest.skip("root, bpftool and a kernel without loaded algorithms are needed")
+    monkeypatch.setattr(programs, "PROGRAMS", objects)
+    monkeypatch.setattr(lasting, "undo", lambda host, **_: lasting.Applied(host.name, ()))
+    programs.load("wvegas")
+    try:
+        undo.command("localhost", printed=True)
+        kept = programs.loaded()
+        undo.command("localhost")
+    finally:
+        left = programs.loaded()
+        for name in left:
+            programs.unload(name)
+    assert (kept, left) == (("wvegas",), ())
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

@@ -22,7 +22,7 @@ from plait.binaries import PROGRAMS
 from plait.cache import locked
 from plait.errors import MachineError, RequestError, printable
 
-ALGORITHMS = ("lia", "olia", "balia", "wvegas")
+ALGORITHMS = ("lia", "olia", "balia", "wvegas", "cap")
 PINNED = Path("/sys/fs/bpf/plait")
 """`load` pins the map with the windows of the subflows here, on request."""
 SUMS = "bpf.sha256"

@@ -11,7 +11,7 @@ from plait.cli.shared.verbs import Verbs
 app = typer.Typer(
     cls=Verbs, help="Load coupled congestion controls into this machine's kernel.", no_args_is_help=True
 )
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="lia, olia, balia or wvegas")]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="lia, olia, balia, wvegas or cap")]
 
 
 @app.command("load")

@@ -108,6 +108,13 @@ def test_an_announcement_gets_the_address_of_the_plan() -> None:
     assert _planned_ends(flow, "h1", (None, None, "203.0.113.9", None), known)[2] == "203.0.113.9"
 
 
+def test_a_congestion_control_that_plait_has_as_a_program_names_the_command_that_loads_it() -> None:
+    plan, real = planned(SCENARIO.replace("bytes: 6MB", "bytes: 6MB, congestion_control: olia"))
+    host = Host("h1", {"net/ipv4/tcp_available_congestion_control": "reno cubic", "net/mptcp/enabled": "1"})
+    problems = list(Check(plan, real, {"h1": host, "h2": host}, configure=False).problems())
+    assert "load it there: `plait bpf load olia`" in problems[0]
+
+
 @pytest.mark.parametrize("capable", [False, True])
 def test_a_congestion_control_that_a_host_reserves_is_refused_without_the_capability(
     *, capable: bool

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from collections.abc import Mapping as Map
 from dataclasses import dataclass
 
+from plait.bpf.programs import ALGORITHMS
 from plait.engine.remote.answers import whole_number
 from plait.engine.remote.configure import planned_endpoints, planned_sysctls
 from plait.engine.remote.mapping import Mapping, flows_of, nodes_of
@@ -62,9 +63,14 @@ class Check:
         of_flows = {flow.socket.congestion_control for flow in flows_of(self.plan, name)} - {None, default}
         for algorithm in sorted(filter(None, {*of_flows, default})):
             if available and algorithm not in available:
+                command = (
+                    ("plait", "bpf", "load", algorithm)
+                    if algorithm in ALGORITHMS
+                    else ("modprobe", f"tcp_{algorithm}")
+                )
                 yield (
                     f"{name} has no congestion control {algorithm} (it has {', '.join(available)}); load it there: "
-                    f"`{shell_command('modprobe', f'tcp_{algorithm}')}`"
+                    f"`{shell_command(*command)}`"
                 )
             elif algorithm in of_flows and facts.get("net_admin") != "yes" and algorithm not in allowed:
                 setting = f"net.ipv4.tcp_allowed_congestion_control={' '.join([*allowed, algorithm])}"

@@ -90,6 +90,7 @@ def test_a_connection_that_was_open_before_is_not_called_too_short(observed: Pat
     assert flow.kernel.busy_us <= 1.01 * flow.kernel.lifetime_us
     report = (observed / name / "out" / "report.html").read_text(encoding="utf-8")
     assert "the same command produces other data each time" in report
+    assert 'id="network"' not in report, "it sees no links"
 
 
 def test_a_twin_has_the_rates_and_the_base_rtts_of_the_lines(observed: Path) -> None:

@@ -50,6 +50,16 @@ class KernelFacts(_Part):
     identity: str | None = None
     version: str | None = None
 
+    @property
+    def title(self) -> str | None:
+        """Return the version as people write it; an observation of captures has a text instead."""
+        return self.version and kernel_title(self.version)
+
+
+def kernel_title(version: str) -> str:
+    """Return a version as people write it, `Linux 6.12`, or what an observation has instead as it is."""
+    return f"kernel {version}" if version[:1].isalpha() else f"Linux {version}"
+
 
 class EngineFacts(_Part):
     """One of several engines that ran the study."""

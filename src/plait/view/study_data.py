@@ -291,7 +291,7 @@ def facts_view(study_file: StudyFile) -> dict[str, Any]:
         "command": study_file.command,
         "seed": study_file.seed,
         "repeat": study_file.repeat,
-        "kernel": study_file.kernel.version or "",
+        "kernel": study_file.kernel.title or "",
         "engine": study_file.engine or "",
         "plait": study_file.plait_version,
         "caseCount": len(study_file.cases),

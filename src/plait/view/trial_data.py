@@ -20,7 +20,7 @@ from plait.analysis.metrics.trial import trial_metrics
 from plait.analysis.series import Points, TrialSeries, trial_series
 from plait.analysis.values import show
 from plait.analysis.wording import MISSING, rate, seconds, size
-from plait.dataset.study_file import StudyFile
+from plait.dataset.study_file import StudyFile, kernel_title
 from plait.dataset.trial import Trial, making_sense, read_trial, trial_folder
 from plait.explain import explain_trial
 from plait.explain.causes import CAUSES
@@ -62,7 +62,7 @@ def trial_view(folder: Path, study_file: StudyFile, case: str, number: int) -> d
         "facts": [
             ["Seed", str(record.seed)],
             ["Engine", record.engine],
-            ["Kernel", f"Linux {record.kernel_version}" if record.kernel_version else MISSING],
+            ["Kernel", kernel_title(record.kernel_version) if record.kernel_version else MISSING],
             ["Virtual time", seconds(record.virtual_s)],
             ["Real time", seconds(record.wall_s)],
             ["Digest of the data", record.digest or MISSING],

@@ -9,6 +9,8 @@ import pytest
 
 from plait.cli import observe
 from plait.dataset.model import FLOWS, PROGRAM_FLOWS, SUBFLOWS
+from plait.dataset.study_file import KernelFacts
+from plait.observe.captures.engine import NOT_VISIBLE
 from plait.observe.live import LiveRates
 from plait.observe.seen import path_names, with_paths
 from plait.observe.watching import Selection, observing_plan
@@ -107,3 +109,9 @@ def test_the_name_of_a_program_cannot_control_the_terminal(
     )
     observe._print_summary(tmp_path)
     assert "\x1b" not in capsys.readouterr().out
+
+
+def test_captures_say_what_they_are_instead_of_a_linux_version() -> None:
+    assert KernelFacts(version="6.12.117").title == "Linux 6.12.117"
+    assert KernelFacts(version=NOT_VISIBLE).title == "kernel not visible in captures"
+    assert KernelFacts().title is None

@@ -331,8 +331,12 @@ def _legend(paths: Sequence[DrawnPath], top: float, colours: Mapping[str, str]) 
 
 
 def most_paths(shown: Sequence[Representative]) -> Representative | None:
-    """Return the representative whose flows use most paths: its drawing shows those of the others too."""
-    return max(shown, key=lambda case: len(distinct_paths(case.plan)), default=None)
+    """Return the representative whose flows use most paths: its drawing shows those of the others too.
+
+    None if there is no link to draw: an observation sees none.
+    """
+    linked = (case for case in shown if case.plan.links)
+    return max(linked, key=lambda case: len(distinct_paths(case.plan)), default=None)
 
 
 def coloured_paths(plan: Plan, series: TrialSeries, colours: Mapping[str, str]) -> list[DrawnPath]:

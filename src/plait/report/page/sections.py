@@ -37,8 +37,8 @@ def header(study_file: StudyFile) -> Markup:
         f"{repeat} trial{'s' * (repeat != 1)} each",
         f"seed {study_file.seed}",
     ]
-    if study_file.kernel.version:
-        facts.append(f"Linux {study_file.kernel.version}")
+    if study_file.kernel.title:
+        facts.append(study_file.kernel.title)
     if study_file.engine:
         names = study_file.engine.split(", ")
         facts.append(f"{' and '.join(names)} engine{'s' * (len(names) > 1)}")
@@ -131,7 +131,7 @@ def reproduce(study: StudyData) -> Markup:
         ("Seed", str(study_file.seed)),
         ("plait", study_file.plait_version),
         ("Engine", study_file.engine),
-        ("Kernel", study_file.kernel.version and f"Linux {study_file.kernel.version}"),
+        ("Kernel", study_file.kernel.title),
         ("Kernel identity", study_file.kernel.identity),
         ("Agent", study_file.agent_sha256),
         *(
@@ -143,6 +143,7 @@ def reproduce(study: StudyData) -> Markup:
         "reproduce",
         command=study_file.command,
         repeats=all(study_file.repeats_seeds(case.settings) for case in study_file.cases),
+        kernel_known=not (study_file.kernel.version or "")[:1].isalpha(),
         facts=[fact for fact in facts if fact[1]],
         scenario=json.dumps(study_file.scenario, indent=2, ensure_ascii=False),
     )

@@ -10,7 +10,7 @@
     if (study.error) {
       return h("li", { class: "card" }, h("h2", {}, h("a", { href: address }, study.folder)), h("p", { class: "bad" }, study.error));
     }
-    const facts = [format.plural(study.caseCount, "case"), `${format.plural(study.repeat, "trial")} each`, study.kernel && `Linux ${study.kernel}`, study.engine];
+    const facts = [format.plural(study.caseCount, "case"), `${format.plural(study.repeat, "trial")} each`, study.kernel, study.engine];
     return h("li", { class: "card" },
       h("h2", {}, h("a", { href: address }, study.title), study.running ? h("span", { class: "running" }, "running") : null),
       h("p", { class: "facts" }, [study.folder, study.apart, ...facts].filter(Boolean).join(" \u00b7 ")),

@@ -65,7 +65,7 @@
     const rows = cases.casesTable(study, study.leading);
     const map = cases.map(study);
     const headline = h("div", { class: study.summarised ? "headline" : null });
-    const facts = [study.folder, format.plural(study.caseCount, "case"), `${format.plural(study.repeat, "trial")} each`, `seed ${study.seed}`, study.kernel && `Linux ${study.kernel}`, study.engine && `${study.engine} engine`];
+    const facts = [study.folder, format.plural(study.caseCount, "case"), `${format.plural(study.repeat, "trial")} each`, `seed ${study.seed}`, study.kernel, study.engine && `${study.engine} engine`];
     const live = plait.liveSection(study, () => { rows.update(study.cases.length); map?.draw(); });
     const sections = [
       study.advice && advice(study.advice),

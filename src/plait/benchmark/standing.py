@@ -134,15 +134,19 @@ class Standing:
         return place.first == rank if first else place.last == place.entries
 
     def _failures(self) -> Iterator[str]:
+        """Yield a sentence for each of the first reasons why cells failed, so that the summary stays on one page."""
+        classes: dict[str, list[str]] = {}
         for score in self.scores:
             if score.failed:
                 reason = next(
                     (why for cell in score.failed for why in self.own.cells[cell].failed), "it did not finish"
                 )
-                yield (
-                    f"{score.cell_class.title}: {len(score.failed)} of {score.cells} cells count nothing "
-                    f"({_list(score.failed)}): {reason}"
-                )
+                words = f"{score.cell_class.title} ({len(score.failed)} of {score.cells} cells)"
+                classes.setdefault(reason, []).append(words)
+        for reason, titles in list(classes.items())[:_LISTED]:
+            yield f"Cells failed in {len(titles)}, and count nothing: {_list(titles)}: {reason}"
+        if len(classes) > _LISTED:
+            yield f"Cells failed for {len(classes) - _LISTED} further reasons; `plait report` has all of them."
 
     def parts(self) -> Iterator[tuple[str, dict[str, str]]]:
         """Yield for each class the score of the ideal and the medians of further metrics, as words by metric."""

@@ -73,6 +73,23 @@ def test_a_failed_cell_costs_the_rank_of_its_class_and_of_no_other() -> None:
     assert next(row[2] for row in standing.rows() if row[0] == LARGE.title) == "1 of 3 failed"
 
 
+def test_failures_are_grouped_by_their_reason_and_bounded() -> None:
+    broken = benchmark_results("broken", 1.0)
+    for number, cell in enumerate(cells("quick")):
+        why = ("it crashed",) if cell.traffic == "large" else (f"reason {number}",) * (cell.traffic == "page")
+        if why:
+            broken = with_cell(broken, cell.name, CellResult(values=(None,) * 6, failed=why))
+    failures = [
+        words for words in Standing(broken, [], FLOOR).sentences() if words.startswith("Cells failed")
+    ]
+    assert failures[0] == (
+        "Cells failed in 4, and count nothing: low BDP: 20 MB (3 of 3 cells); low BDP, lossy: 20 MB (3 of 3 cells); "
+        "high BDP: 20 MB (3 of 3 cells); and 1 more: it crashed"
+    )
+    assert len(failures) == 4
+    assert "3 further reasons" in failures[-1]
+
+
 def test_nothing_that_arrived_is_a_failure_and_no_division_by_zero() -> None:
     name = next(cell.name for cell in cells("quick") if cell.cell_class == BULK)
     stalled = with_cell(

@@ -1,4 +1,4 @@
-"""The benchmark on the real kernel: published results repeat to the byte, and a broken scheduler fails its cells."""
+"""The benchmark on the real kernel: results repeat to the byte, and schedulers are placed where they belong."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from plait import kernel as kernels
 from plait.api.additions import add
 from plait.benchmark import run
 from plait.benchmark.results_file import measured, published
-from plait.benchmark.suite import Cell, Settings, cells
+from plait.benchmark.score import RankRange, places
+from plait.benchmark.suite import Cell, CellClass, Settings, cells
 from plait.binaries import AGENT
 from plait.cache import cache_root
 from plait.engine.factory import make_engine
@@ -42,6 +43,42 @@ def test_a_draw_of_the_published_results_repeats_to_the_byte(
     assert [item.cell for item in run.verify(forged, 5, tmp_path, RUNNING)] == [drawn[0]]
 
 
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache with the kernels of this machine, for algorithms of a test."""
+    mine = tmp_path / "cache"
+    mine.mkdir()
+    (mine / "kernels").symlink_to(cache_root() / "kernels")
+    monkeypatch.setenv("PLAIT_CACHE", str(mine))
+    return mine
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_schedulers_of_known_character_are_placed_where_they_belong(tmp_path: Path) -> None:
+    """`patient` is better for pages, and `farthest` looks good with 20 MB alone: it is behind in pages."""
+    known = {results.entry.name: results for results in published()}
+    default, floor = known["default, cubic"], known["TCP, cubic"]
+
+    def place(name: str, *asked: CellClass) -> list[RankRange]:
+        add(SCHEDULERS / f"{name}.c", kernels.ensure(), AGENT)
+        chosen = [cell for cell in cells("quick") if cell.cell_class in asked]
+        values = run.run_cells(Settings(name), chosen, tmp_path / name, RUNNING)[1]
+        own = default.model_copy(
+            update={
+                "entry": default.entry.model_copy(update={"name": name}),
+                "cells": {**default.cells, **values},
+            }
+        )
+        ranked = places([own, default], floor, "quick")
+        return [ranked[cell_class][name] for cell_class in asked]
+
+    assert place("patient", CellClass("low-bdp", "page")) == [RankRange(1, 1, 2)]
+    bulk, pages = place("farthest", CellClass("low-bdp", "large"), CellClass("high-bdp", "page"))
+    assert bulk.first == 1
+    assert pages == RankRange(2, 2, 2)
+
+
+@pytest.mark.usefixtures("own_cache")
 @pytest.mark.parametrize(
     ("instead", "crashes"),
     [("NULL", False), ("READ_ONCE(*(struct mptcp_subflow_context **)NULL)", True)],
@@ -51,10 +88,6 @@ def test_a_broken_scheduler_fails_its_long_cells_with_the_reason_and_keeps_the_s
     instead: str, crashes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It stops sending or crashes the kernel after 1 MB: 20 MB never arrive, and 256 KB do."""
-    mine = tmp_path / "cache"
-    mine.mkdir()
-    (mine / "kernels").symlink_to(cache_root() / "kernels")
-    monkeypatch.setenv("PLAIT_CACHE", str(mine))
     monkeypatch.setattr(run, "SEEDS", 1)
     source = tmp_path / "broken.c"
     source.write_text((SCHEDULERS / "broken.c").read_text().replace("return NULL;", f"return {instead};", 1))

@@ -18,7 +18,7 @@ from pathlib import Path
 import benchmark_coverage
 
 from plait.analysis.wording import MISSING, significant
-from plait.benchmark.results_file import published
+from plait.benchmark.results_file import Results, published
 from plait.benchmark.score import ClassScore, RankRange, common_subset, floor_of, ideal_score, places, scores
 from plait.benchmark.standing import SCORE_WORDS
 from plait.benchmark.suite import GROUPS, NAME, TRAFFIC, CellClass, classes
@@ -112,7 +112,39 @@ def page() -> str:
         lines += _table(headings, shown)
         lines += ["Their intervals:", ""]
         lines += _table(headings, {name: list(map(_interval, row_of)) for name, row_of in rows.items()})
-    return "\n".join(lines)
+    return "\n".join([*lines, *_kernels(known, floor)])
+
+
+def _kernels(known: list[Results], floor: Results) -> list[str]:
+    """Return the table of the entries that ran on another kernel too, in `quick`: each beside itself on 6.12."""
+    others = published("kernels/*.json")
+    rows: dict[str, list[str]] = {}
+    for item in others:
+        (own,) = [
+            one for one in known
+            if (one.entry.transport, one.entry.scheduler, one.entry.congestion_control)
+            == (item.entry.transport, item.entry.scheduler, item.entry.congestion_control)
+        ]  # fmt: skip
+        ranked = places([item, own], floor, "quick")
+        for here, there in zip(scores(item, floor, "quick"), scores(own, floor, "quick"), strict=True):
+            ranks = ranked[here.cell_class]
+            place = ranks.get(item.entry.name)
+            shown = {(1, 1): "better", (2, 2): "worse"}.get((place.first, place.last)) if place else None
+            words = [MISSING if row.score is None else significant(row.score) for row in (there, here)]
+            rows.setdefault(here.cell_class.title, []).append(
+                "/".join(words) + (f" {shown}" if shown else "")
+            )
+    if not others:
+        return []
+    kernels = ", ".join(sorted({item.entry.kernel_version for item in others}))
+    table = _table([item.entry.name.rpartition(",")[0] for item in others], rows)
+    facts = (
+        f"Scores in `quick` on Linux {floor.entry.kernel_version} and on {kernels}.",
+        "A word says where the seeds show the newer kernel to be better or worse. 1 is TCP on the better path of the",
+        "older one. These entries have no rank above: another kernel is another column. The files are in",
+        "`src/plait/benchmark/published/kernels`.",
+    )
+    return [f"## Linux {kernels} (quick)", "", *facts, "", table[0].replace("entry", "class", 1), *table[1:]]
 
 
 def pairs_page() -> str:

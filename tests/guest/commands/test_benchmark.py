@@ -59,18 +59,18 @@ def test_schedulers_of_known_character_are_placed_where_they_belong(tmp_path: Pa
     known = {results.entry.name: results for results in published()}
     default, floor = known["default, cubic"], known["TCP, cubic"]
 
-    def place(name: str, *asked: CellClass) -> list[RankRange]:
+    def place(name: str, *wanted: CellClass) -> list[RankRange]:
         add(SCHEDULERS / f"{name}.c", kernels.ensure(), AGENT)
-        chosen = [cell for cell in cells("quick") if cell.cell_class in asked]
+        chosen = [cell for cell in cells("quick") if cell.cell_class in wanted]
         values = run.run_cells(Settings(name), chosen, tmp_path / name, RUNNING)[1]
-        own = default.model_copy(
+        placed = default.model_copy(
             update={
                 "entry": default.entry.model_copy(update={"name": name}),
                 "cells": {**default.cells, **values},
             }
         )
-        ranked = places([own, default], floor, "quick")
-        return [ranked[cell_class][name] for cell_class in asked]
+        ranked = places([placed, default], floor, "quick")
+        return [ranked[cell_class][name] for cell_class in wanted]
 
     assert place("patient", CellClass("low-bdp", "page")) == [RankRange(1, 1, 2)]
     bulk, pages = place("farthest", CellClass("low-bdp", "large"), CellClass("high-bdp", "page"))

@@ -8,6 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from plait import kernel as kernels
+
 links = SimpleNamespace(**runpy.run_path(str(Path(__file__).parents[2] / "bench" / "links.py")))
 
 
@@ -20,7 +22,7 @@ def trial(folder: Path, **contents: bytes) -> Path:
 
 def test_every_seed_draws_a_network_that_plait_can_plan() -> None:
     plans = [links.plan_of(seed) for seed in range(1, 31)]
-    assert all(len(plan.flows) == 2 for plan in plans)
+    assert all(len(plan.flows) == 4 for plan in plans)
 
 
 def test_a_seed_draws_the_same_network_again() -> None:
@@ -36,3 +38,14 @@ def test_a_changed_byte_and_a_missing_file_are_differences(tmp_path: Path) -> No
 def test_trials_without_files_are_not_equal(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="left no file"):
         links.differing(trial(tmp_path / "old"), trial(tmp_path / "new", flows=b"1"))
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("seed", [103, 147])
+def test_a_network_is_the_same_with_the_cut_through_and_with_whole_stacks(
+    seed: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Network 103 once showed that programs see the length of the kernel's command line."""
+    name = kernels.ensure().identity
+    assert links.main([name, name, "--whole-stack", "--networks", "1", "--seed", str(seed)]) == 0
+    assert f"network {seed}: " in capsys.readouterr().out

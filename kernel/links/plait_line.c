@@ -147,13 +147,16 @@ static void plait_deliver(struct plait_line *line, struct sk_buff_head *arrived,
 			kfree_skb(skb);
 			continue;
 		}
-		if (__dev_forward_skb(to, skb) != NET_RX_SUCCESS)
+		if (!at_once && plait_cut_through(line, to, skb))
 			continue;
-		dev_sw_netstats_rx_add(to, bytes);
-		if (at_once)
-			netif_rx(skb);
-		else
-			netif_receive_skb(skb);
+		if (likely(__dev_forward_skb(to, skb) == NET_RX_SUCCESS)) {
+			dev_sw_netstats_rx_add(to, bytes);
+			if (at_once)
+				netif_rx(skb);
+			else
+				netif_receive_skb(skb);
+		}
+		plait_cut_done();
 	}
 }
 
@@ -179,6 +182,7 @@ static __always_inline void plait_foresee_packets(const struct plait_line *line,
 	} else if (skb_peek(&line->flight)) {
 		plait_prefetch(first->data, 2 * SMP_CACHE_BYTES);
 		prefetch(skb_shinfo(first));
+		plait_cut_foresee(line->cuts, first);
 		prefetch(first->next);
 		prefetch(waiting->next);
 	}
@@ -482,6 +486,7 @@ void plait_line_free(struct plait_line *line)
 	struct sk_buff *skb;
 
 	plait_agenda_leave(line);
+	plait_cut_free(line);
 	__skb_queue_purge(&line->queue);
 	__skb_queue_purge(&line->flight);
 	while ((skb = plait_first_early(line))) {

@@ -11,6 +11,7 @@
 #include <net/sch_generic.h>
 
 #include "plait_agenda.h"
+#include "plait_cut.h"
 #include "plait_link.h"
 #include "plait_link_rules.h"
 
@@ -64,6 +65,7 @@ struct plait_line {
 	struct plait_entry next;	/* when something happens to the line */
 	struct net_device *from;
 	struct net_device __rcu *to;
+	struct plait_cuts *cuts;	/* what is known of flows that arrive at `to` */
 
 	u32 number;
 	struct plait_line_counters count;

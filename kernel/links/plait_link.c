@@ -64,6 +64,8 @@ static netdev_tx_t plait_xmit(struct sk_buff *skb, struct net_device *dev)
 	} else {
 		dev_sw_netstats_tx_add(dev, 1, skb->len);
 		skb_tx_timestamp(skb);
+		plait_cut_learn(&end->out, skb);
+		skb_dst_drop(skb);
 		plait_line_send(&end->out, skb);
 	}
 	rcu_read_unlock();
@@ -161,6 +163,8 @@ static void plait_setup(struct net_device *dev)
 	dev->features |= PLAIT_FEATURES;
 	dev->hw_features = PLAIT_FEATURES;
 	dev->vlan_features = PLAIT_FEATURES;
+	if (PLAIT_CUTS)
+		netif_keep_dst(dev);	/* plait_cut_learn reads it */
 	dev->needs_free_netdev = true;
 	dev->pcpu_stat_type = NETDEV_PCPU_STAT_TSTATS;
 	dev->max_mtu = ETH_MAX_MTU;
@@ -408,7 +412,7 @@ static int plait_dump(struct sk_buff *skb, struct netlink_callback *cb)
 		genlmsg_end(skb, header);
 		cb->args[0] = place;
 	}
-	rtnl_unlock();
+	rtnl_unlock_unchanged();
 	return err && !skb->len ? err : skb->len;
 }
 
@@ -431,6 +435,7 @@ static int __init plait_link_register(void)
 	int err;
 
 	plait_agenda_start();
+	plait_cut_start();
 	err = genl_register_family(&plait_family);
 	if (err)
 		return err;

@@ -169,3 +169,12 @@ def processes_in(folder: Path) -> list[int]:
 def test_the_command_line_holds_no_path_of_the_host() -> None:
     same_everywhere = {"rdinit=/init", "hostfs=/proc/self/cwd"}
     assert not any("/" in parameter for parameter in set(kernel_parameters(fake_plan())) - same_everywhere)
+
+
+def test_a_variable_sends_each_packet_through_whole_stacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PLAIT_CUT_THROUGH", raising=False)
+    usual = kernel_parameters(fake_plan())
+    monkeypatch.setenv("PLAIT_CUT_THROUGH", "1")
+    assert kernel_parameters(fake_plan()) == usual
+    monkeypatch.setenv("PLAIT_CUT_THROUGH", "0")
+    assert set(kernel_parameters(fake_plan())) - set(usual) == {"plait_cut_through=0"}

@@ -8,6 +8,7 @@ guest's memory.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,8 @@ EPOCH_NS = 1_700_000_000_000_000_000
 """The date of every guest at boot: 2023-11-14."""
 INPUTS = ("plan.json", "initramfs.cpio", "input", "modules", "session.json", inventory.REQUEST)
 """The files and folders of the job folder that the guest reads, if they exist."""
+CUT_THROUGH = "PLAIT_CUT_THROUGH"
+"""A variable: with `0`, each packet passes the whole stack of each router. Results are the same to the byte."""
 EMPTY_PLAN = Plan(
     seed=0,
     machine=Machine(),
@@ -58,6 +61,7 @@ def kernel_parameters(plan: Plan, *, real_time: bool = False, orders: bool = Fal
         "con=null",
         "con0=null,fd:1",
         *(["con1=fd:0"] if orders else []),
+        *(["plait_cut_through=0"] if os.environ.get(CUT_THROUGH) == "0" else []),
         "uml_dir=.",
         "umid=guest",
         "panic=-1",

@@ -130,9 +130,10 @@ def test_a_connection_without_its_only_subflow_is_no_standstill() -> None:
 
 
 def test_a_receiver_whose_memory_is_full_of_data_beyond_a_gap_stands_still() -> None:
-    """Linux 6.12 does, for data that its subflows have: a hunt found such a case, with buffers that grow."""
+    """Linux 6.12 does, for data that its subflows have; with this buffer each of five seeds met it."""
     case = HuntCase(
-        seed=2000,  # few seeds meet it
+        seed=1,
+        receive_buffer=32_768,
         congestion_control="olia",
         links=(
             HuntLink(rate_mbit=10, delay_ms=5, loss_percent=3, mtu=576),

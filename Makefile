@@ -8,7 +8,7 @@ PYTHON ?= python3
 PLAIT := $(VENV)/bin/plait
 BINARIES := src/plait/_bin/plait-agent src/plait/_bin/plait-contain
 SOURCES := $(shell find agent contain -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock \
-	$(shell find src/plait/prototype src/plait/plan/model -name '*.py') src/plait/parts.py src/plait/dataset/model.py \
+	$(shell find src/plait/prototype src/plait/plan/model src/plait/traffic -name '*.py') src/plait/parts.py src/plait/dataset/model.py \
 	tools/contract.py
 
 STARTED := $(shell date +%s)

@@ -9,6 +9,7 @@ fn main() {
     let out = env::var_os("OUT_DIR").expect("cargo sets it");
     for source in [
         "src/plait/plan/model",
+        "src/plait/traffic",
         "src/plait/dataset/model.py",
         "src/plait/parts.py",
         "src/plait/frames.py",
@@ -27,7 +28,7 @@ fn main() {
         .status();
     assert!(
         status.as_ref().is_ok_and(std::process::ExitStatus::success),
-        "{} could not derive the plan's records from src/plait/plan/model ({status:?}): run `make setup`, which \
+        "{} could not derive the plan's records from src/plait/plan/model and src/plait/traffic ({status:?}): run `make setup`, which \
          makes .venv, or name a Python that has plait's dependencies in PLAIT_PYTHON",
         python.display()
     );

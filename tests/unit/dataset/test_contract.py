@@ -99,3 +99,16 @@ def test_every_table_has_a_row_with_its_columns(contract: ModuleType) -> None:
     assert rows.count(": i64,") == sum(
         kind == pl.Int64 for schema in ALL_TABLES.values() for kind in schema.values()
     )
+
+
+@pytest.mark.parametrize("builder", ["Makefile", "agent/build.rs"])
+def test_a_change_of_a_module_of_the_contract_builds_the_agent_again(
+    contract: ModuleType, builder: str
+) -> None:
+    text = (ROOT / builder).read_text(encoding="utf-8")
+    sources = {Path(str(module.__file__)).relative_to(ROOT) for module in contract.MODULES}
+    assert len(sources) > 10
+    missing = [
+        str(source) for source in sources if str(source.parent) not in text and str(source) not in text
+    ]
+    assert missing == []

@@ -58,6 +58,8 @@ class KernelTimes(Part):
 class Delivery(Part):
     """The fate of the messages of a stream, requests, a page or UDP; percentiles as in summary.json."""
 
+    kind: str
+    """The kind of traffic whose metrics the flow has."""
     metric: str
     """The primary metric of this kind of traffic."""
     messages: int

@@ -141,6 +141,7 @@ def delivery(messages: Messages, start_us: float) -> Delivery:
         for share in (0.5, 0.95, 1.0)
     )
     return Delivery(
+        kind=messages.flow.measured_as,
         metric=speaks_for(messages.flow.measured_as),
         messages=len(messages.sent),
         lost=int(messages.lost.sum()),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from plait.analysis.metrics.catalogue import speaks_for
 from plait.analysis.wording import micros, percent, plain, rate, seconds
 from plait.explain.causes import CAUSES, next_step
 from plait.explain.model import Delivery, FlowExplanation, Share
@@ -14,7 +13,7 @@ def paragraph(flow: FlowExplanation) -> tuple[str, ...]:
     """Return the sentences about a flow that has messages."""
     delivery = flow.delivery
     assert delivery is not None
-    kind = next((kind for kind in JOBS if speaks_for(kind) == delivery.metric), "bulk")
+    kind = delivery.kind
     noun, delay_noun = JOBS[kind].NOUNS
     sentences = [_total(flow, delivery, noun, kind), *paths(flow), _delays(delivery, noun, delay_noun)]
     if delivery.kept_pace:

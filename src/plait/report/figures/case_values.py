@@ -179,6 +179,16 @@ def shown_ends(stats: Statistics) -> tuple[float, ...]:
     return max(stats.ci95[0], stats.min - reach), min(stats.ci95[1], stats.max + reach)
 
 
+def exceed_axes(summaries: Sequence[CaseSummary], metric: str) -> bool:
+    """Return whether an interval of a metric, of the trial or of an owner, is wider than `shown_ends`."""
+    return any(
+        stats.ci95 is not None and shown_ends(stats) not in {(), stats.ci95}
+        for case in summaries
+        for name, stats in case.metrics.items()
+        if name == metric or name.endswith(f".{metric}")
+    )
+
+
 def ideals_of(summaries: Sequence[CaseSummary]) -> dict[str, float]:
     """Return the goodput that the links allow in each case that has one, in bit/s, by name."""
     return {case.name: mean for case, mean, _ in means_of(summaries, "ideal_goodput_bps")}

@@ -137,6 +137,8 @@ class FigureKind:
     """The metric to name above the figure; nothing where its panels have titles."""
     note: Callable[[FigureRequest, Content], str] = without_words
     """The note of a file above its panels: the settings that all its cases share."""
+    draws_intervals: bool = False
+    """It draws the intervals of means, as far as `case_values.shown_ends`."""
     shows_trials: bool = False
     """It shows single trials; otherwise, different networks have panels of their own."""
 

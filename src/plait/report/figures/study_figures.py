@@ -17,6 +17,7 @@ from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.model import Summary
 from plait.report.drawing.network import coloured_paths, draw, most_paths
 from plait.report.figures import networks
+from plait.report.figures.case_values import exceed_axes
 from plait.report.figures.kind import Content, FigureRequest, Spec, TableRows
 from plait.report.figures.kinds.distribution import DELAYS
 from plait.report.figures.kinds.over_time import OVER_TIME, SIDE_BY_SIDE
@@ -157,6 +158,8 @@ def drawn_figure(request: FigureRequest, content: Content) -> DrawnFigure | None
     metric = kind.heading(request)
     marks = [kind.caption(request, networks.networks(content, request)[0][1])]
     notes = [kind.note(request, content)]
+    if kind.draws_intervals and exceed_axes(content.cases, request.metric):
+        marks.append(f"An interval that reaches the edge extends beyond it; {request.name}.csv has it whole.")
     if len(by_network) > 1:
         marks.append("Each network has scales of its own.")
     if len(panels) < len(every):

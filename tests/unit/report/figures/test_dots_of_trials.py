@@ -59,3 +59,13 @@ def test_a_figure_and_its_caption_say_what_has_a_dot_and_its_table_has_all(kind:
         assert explained == (trials > MOST_DOTS)
         assert len(kinds[kind].table(request, content)) == 1 + 3 * trials + 3
     assert size[4 * MOST_DOTS] < 1.1 * size[MOST_DOTS]
+
+
+@pytest.mark.parametrize(("trials", "is_cut"), [(2, True), (4, False)])
+def test_a_caption_says_that_an_axis_cuts_an_interval(trials: int, is_cut: bool) -> None:
+    """Student's t of two trials is 12.7: their interval is 6.4 times their range to each side, the axis shows 2.5."""
+    cases = (case_of(trials, "5ms"), case_of(trials, "10ms"))
+    content = Content(cases, summarise(cases, scenario="s", digest="", baseline=None), (), Published())
+    figure = drawn_figure(resolved(FigureFields(name="f", kind="cases", metric=METRIC), content), content)
+    assert figure is not None
+    assert ("extends beyond it; f.csv has it whole" in figure.marks) == is_cut

@@ -113,6 +113,7 @@ CASES = FigureKind(
     lambda request, content: trials_table(content, request.metric),
     _caption,
     selected=_selected,
+    draws_intervals=True,
 )
 """A row for each case; every study has it, of each metric."""
 

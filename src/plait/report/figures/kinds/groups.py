@@ -90,7 +90,7 @@ _AXES = {"goodput_bps": "Goodput of each flow", "slowdown_p99": "99th percentile
 _TOOLTIPS = {"goodput_bps": "goodput of each flow"}
 
 
-GROUPS = FigureKind("groups", _panels, _table, _caption, selected=_selected)
+GROUPS = FigureKind("groups", _panels, _table, _caption, selected=_selected, draws_intervals=True)
 """A row for each case with each group of flows; a study has it whose flows form groups."""
 
 

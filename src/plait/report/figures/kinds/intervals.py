@@ -84,6 +84,7 @@ INTERVALS = FigureKind(
     lambda request, content: trials_table(content, request.metric),
     lambda _, __: "Each point is the mean over the trials of a case; the bar is its 95 % interval.",
     selected=_selected,
+    draws_intervals=True,
 )
 """Points with intervals, grouped by what varies; a study has it of many cases that choices distinguish."""
 

@@ -102,6 +102,7 @@ LINES = FigureKind(
     ),
     selected=_selected,
     completed=_completed,
+    draws_intervals=True,
 )
 """Lines over one thing; a study has it in which one thing varies in steps, or two in a grid."""
 Group = tuple[str, list["CaseRows"], list["CaseSummary"], "Sweep"]

@@ -10,6 +10,9 @@ from pydantic_core import ErrorDetails
 
 from plait.scenario.mistakes import SEVERAL, FieldMistake, Where
 from plait.scenario.wording import abbreviated, closest, nearest
+from plait.traffic.kinds import KEYS, SPECS
+
+_SMALLEST: dict[str, dict[str, Any]] = {key: SPECS[kind].SMALLEST for kind, key in KEYS.items()}
 
 
 def mistakes_in(error: ValidationError, root: type[BaseModel]) -> list[FieldMistake]:
@@ -34,7 +37,7 @@ def _message(detail: ErrorDetails, where: Where, root: type[BaseModel]) -> str:
         hint = f", or forward: {{{where[-1]}: ..}} for one direction" if of_link else ""
         return f"{context['error']}{hint}"
     if kind == "missing":
-        return f"this field is missing; {_HINTS.get(str(where[-1]), 'add it')}"
+        return f"this field is missing; {_HINTS.get(str(where[-1])) or _example(where)}"
     if kind == "extra_forbidden":
         if (
             elsewhere := _ELSEWHERE.get(tuple(map(str, where[-2:] if len(where) > 1 else where)))
@@ -58,6 +61,15 @@ def _message(detail: ErrorDetails, where: Where, root: type[BaseModel]) -> str:
         length = context["actual_length"]
         return f"there {'is 1 entry' if length == 1 else f'are {length} entries'}; write {side} {bound}"
     return f"{abbreviated(value)}: {detail['msg'][0].lower()}{detail['msg'][1:]}"
+
+
+def _example(where: Where) -> str:
+    """Return what to write for a missing field: as its kind of traffic has it at the smallest, if it is of one."""
+    value = _SMALLEST.get(str(where[-2]), {}).get(str(where[-1])) if len(where) > 1 else None
+    if value is None:
+        return "add it"
+    text = f"[{', '.join(value)}]" if isinstance(value, list) else value
+    return f"write for example {where[-1]}: {text}"
 
 
 def _other_field(name: str, names: list[str], shorthands: dict[str, str], *, is_top: bool) -> str:
@@ -88,10 +100,6 @@ _HINTS = {
     "duration": "write for example duration: 10s",
     "at": "write for example at: 5s",
     "flags": "write for example flags: [subflow]",
-    "packet": "write for example packet: 1200B",
-    "response": "write for example response: 10KB",
-    "message": "write for example message: 200B",
-    "objects": "write for example objects: [30KB, 10KB]",
     "on": "write for example on: 1s",
     "off": "write for example off: 1s",
     "baseline": "write for example baseline: 10mbit",

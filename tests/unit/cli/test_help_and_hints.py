@@ -145,7 +145,7 @@ def test_new_copies_a_shipped_scenario_with_its_files(
             "gap follows a response, every does not wait for it",
         ),
         ("bulk: {from: a, to: b, bytes: 5MB}", "write transfer for a number of bytes"),
-        ("udp: {from: a, to: b, rate: 1mbit, duration: 1s}", "write for example packet: 1200B"),
+        ("udp: {from: a, to: b, rate: 1mbit, duration: 1s}", "write for example packet: 1KB"),
     ],
 )
 def test_a_mistake_in_traffic_names_the_field_that_was_meant(entry: str, remedy: str) -> None:

@@ -142,7 +142,7 @@ def test_bind_and_connect_choose_both_ends() -> None:
         ),
         (
             "stream: {from: a, to: b, rate: 1mbit, duration: 1s}",
-            "stream.message: this field is missing; write for example message: 200B",
+            "stream.message: this field is missing; write for example message: 1KB",
         ),
         (
             "udp: {from: a, to: b, packet: 4B, every: 1ms, duration: 1s}",

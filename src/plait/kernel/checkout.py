@@ -233,7 +233,7 @@ def _copy_newest(folder: Path, borrowed: str) -> bool:
     (part / ".git" / "index.lock").unlink(missing_ok=True)
     for name, value in _SETTINGS.items():  # an earlier version of plait may have made the other one
         run_git(["config", name, value], {}, part)
-    part.rename(folder)
+    Folder(folder.parent).take(part, folder.name)
     return True
 
 

@@ -203,9 +203,9 @@ def code_of_rows() -> str:
 
 @cache
 def code_of(packages: tuple[str, ...]) -> str:
-    """Return the hash of the code of some packages and of plait's own modules, and of their libraries' versions."""
+    """Return the hash of some packages, the catalogue of metrics, plait's own modules, and libraries' versions."""
     package = Path(__file__).parents[1]
-    files = sorted(path for name in packages for path in (package / name).rglob("*.py"))
+    files = sorted(path for name in (*packages, "metrics") for path in (package / name).rglob("*.py"))
     content = hashlib.sha256(" ".join(map(importlib.metadata.version, _LIBRARIES)).encode())
     for path in [*files, *sorted(package.glob("*.py"))]:
         content.update(path.read_bytes())

@@ -74,7 +74,7 @@ traffic:
 NETWORKS = {"unequal": UNEQUAL, "dies": DIES, "shared": SHARED, "khalili-a": KHALILI_A}
 COMMON = "tcp: {congestion_control: CC}\nsample: 100ms\n"
 START_S, END_S, WINDOW_S = 5, 20, 5
-"""Slow start is left out; windows are means over so many seconds."""
+"""The comparison leaves out slow start; each window is a mean over this many seconds."""
 
 
 def run(folder: Path, engine: Engine, network: str, algorithm: str, seeds: int) -> list[Path]:

@@ -59,7 +59,7 @@ class AllToAll(FlowGenerator):
     hosts: Names = ["*"]
 
     def ends(self, hosts: Sequence[str]) -> list[tuple[str, str]]:
-        """Return (from, to) of every flow, and no more than tell that there are too many."""
+        """Return (from, to) of every flow; where there are too many, one more than the limit allows."""
         return list(islice(permutations(chosen(self.hosts, hosts), 2), MAX_FLOWS + 1))
 
 

@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from plait.analysis.rows import CaseRows
-from plait.benchmark.suite import NAME, PARTS, SHA256, Cell, Subset, cells
+from plait.benchmark.suite import NAME, PARTS, SHA256, STALLED_S, STALLS, Cell, Subset, cells
 from plait.errors import DataError
 from plait.files import Folder
 from plait.parts import Part
@@ -56,7 +56,7 @@ class CellResult(Part):
     digest: _Short | None = None
     """The beginning of the SHA-256 of the digests of all its trials; None if one of them failed."""
     failed: Annotated[tuple[Annotated[str, Field(max_length=400)], ...], Field(max_length=3)] = ()
-    """Why trials failed: the first reasons."""
+    """Why trials failed, or why one that ended does not count: the first reasons."""
     parts: dict[_Word, _Number] = Field(default_factory=dict)
     """Medians of further metrics."""
 
@@ -141,14 +141,17 @@ def measured(study: StudyData, chosen: Iterable[Cell], seeds: Sequence[int]) -> 
 
 
 def _cell(case: CaseRows, cell: Cell, seeds: Sequence[int]) -> CellResult:
-    values = case.by_seed(cell.cell_class.metric)
+    stalls = _stalls(case, cell)
+    values = {
+        seed: value for seed, value in case.by_seed(cell.cell_class.metric).items() if seed not in stalls
+    }
     digests = [row.digest for row in sorted(case.rows, key=lambda row: row.index)]
     parts = {
         metric: _rounded(statistics.median(of_metric))
         for metric in PARTS
         if (of_metric := [value for _, value in case.measured(metric)])
     }
-    reasons = list(dict.fromkeys(trial.error[:400] for trial in case.failed))
+    reasons = list(dict.fromkeys([*(trial.error[:400] for trial in case.failed), *stalls.values()]))
     return CellResult(
         values=tuple(None if (value := values.get(seed)) is None else _rounded(value) for seed in seeds),
         digest=None
@@ -157,6 +160,18 @@ def _cell(case: CaseRows, cell: Cell, seeds: Sequence[int]) -> CellResult:
         failed=tuple(reasons[:3]),
         parts=parts,
     )
+
+
+def _stalls(case: CaseRows, cell: Cell) -> dict[int, str]:
+    """Return by seed why a trial does not count: its flow stalled, so what ran beside it had the links alone."""
+    if (metric := STALLS.get(cell.traffic)) is None:
+        return {}
+    waits = {row.seed: row.metrics.get(metric) for row in case.rows}
+    return {
+        seed: "a flow delivered nothing" + ("" if wait_s is None else f" for more than {STALLED_S:g} s")
+        for seed, wait_s in waits.items()
+        if wait_s is None or wait_s > STALLED_S
+    }
 
 
 def _rounded(value: float) -> float:

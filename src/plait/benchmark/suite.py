@@ -52,6 +52,10 @@ TRAFFIC = {
     "fairness": ("jain_index", "fairness to TCP"),
 }
 """The kinds of traffic: the metric that judges each, and its name in tables."""
+STALLS = {"bulk": "stall_max_s", "mixed": "beside.stall_max_s", "fairness": "flow.stall_max_s"}
+"""By kind of traffic with a flow that always has data to send: the metric of its longest stall."""
+STALLED_S = 7.5
+"""A flow that delivers nothing for longer has stalled: half of the shortest one."""
 _RECOVERY = ("message_delay_max_us", "recovery")
 PARTS = (
     "efficiency", "aggregation_benefit", "reinjected_bytes", "duplicate_bytes", "out_of_order_max_bytes", "retransmits",

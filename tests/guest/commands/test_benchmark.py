@@ -81,18 +81,25 @@ def test_schedulers_of_known_character_are_placed_where_they_belong(tmp_path: Pa
 @pytest.mark.usefixtures("own_cache")
 @pytest.mark.parametrize(
     ("instead", "crashes"),
-    [("NULL", False), ("READ_ONCE(*(struct mptcp_subflow_context **)NULL)", True)],
-    ids=["stalls", "crashes"],
+    [
+        ("NULL", False),
+        ("READ_ONCE(*(struct mptcp_subflow_context **)NULL)", True),
+        ("(msk->first_pending = NULL), NULL", False),
+    ],
+    ids=["stalls", "crashes", "drops-data"],
 )
 def test_a_broken_scheduler_fails_its_long_cells_with_the_reason_and_keeps_the_short_ones(
     instead: str, crashes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It stops sending or crashes the kernel after 1 MB: 20 MB never arrive, and 256 KB do."""
+    """After 1 MB it stops sending, crashes the kernel, or drops what waits: 20 MB never arrive, and 256 KB do.
+
+    Requests beside a flow that stalls have the links alone; their latency counts nothing.
+    """
     monkeypatch.setattr(run, "SEEDS", 1)
     source = tmp_path / "broken.c"
     source.write_text((SCHEDULERS / "broken.c").read_text().replace("return NULL;", f"return {instead};", 1))
     add(source, kernels.ensure(), AGENT)
-    chosen = (Cell("low-bdp-03", "large"), Cell("low-bdp-03", "small"))
+    chosen = (Cell("low-bdp-03", "large"), Cell("low-bdp-03", "small"), Cell("wifi-lte", "mixed"))
     assert set(chosen) <= set(cells("quick"))
     running = replace(RUNNING, command="plait benchmark --scheduler broken")
     study = run.study_of(Settings("broken"), chosen, tmp_path / "study", running)
@@ -101,3 +108,6 @@ def test_a_broken_scheduler_fails_its_long_cells_with_the_reason_and_keeps_the_s
     assert not failed.is_whole
     assert ["the guest's kernel" in why for why in failed.failed] == [True] * crashes
     assert results["low-bdp-03/small"].is_whole
+    beside = results["wifi-lte/mixed"]
+    assert not beside.is_whole
+    assert ["a flow delivered nothing for more than 7.5 s" in why for why in beside.failed] == [not crashes]

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plait.benchmark import run
-from plait.cli.laboratory.benchmark import command
+from plait.cli.laboratory.benchmark import command, time_spent
 from plait.errors import PlaitError
 from plait.study.shard import Shard
+from plait.study.study import TrialKey, TrialOutcome
 from result_folders import benchmark_results
 
 if TYPE_CHECKING:
@@ -74,3 +75,14 @@ def test_a_shard_names_the_merges_and_the_command_that_writes_the_results(
     words = capsys.readouterr().err
     assert "`plait merge ALL/client-one DIR...` and `plait merge ALL/client-two DIR...`" in words
     assert "without --shard" in words
+
+
+def test_the_time_is_that_of_trials_that_ran_by_class() -> None:
+    def ended(cell: str, *, reused: bool = False) -> TrialOutcome:
+        return TrialOutcome(TrialKey(cell, 0), None, reused, 30.0, None)
+
+    mixed, page = "network=wifi-lte,traffic=mixed", "network=behind-nat,traffic=page"
+    words = time_spent([ended(mixed), ended(page), ended(mixed), ended(page, reused=True)], 0.0)
+    assert "for 3 trials (1 more came from the store), which took 2 min" in words
+    assert words.endswith("the dearest classes: everyday: requests beside bulk 67%, everyday: web page 33%.")
+    assert time_spent([ended(page, reused=True)], 0.0).endswith("; all trials came from the store.")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 import secrets
+import time
+from collections import defaultdict
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,16 +26,19 @@ from plait.errors import RequestError, printable, shell_command
 from plait.files import Folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from plait.benchmark.results_file import Results
     from plait.benchmark.run import Running
     from plait.benchmark.suite import Settings, Subset
     from plait.results.read import StudyData
     from plait.study.executors.executor import TrialExecutor
+    from plait.study.study import Observer, TrialOutcome
 
 _SUBSETS = ("quick", "full")
 _MOST_DRAWS = 1_000_000
+_LISTED = 4
 NameOption = Annotated[
     str | None, typer.Option(metavar="NAME", help="Name of the entry", show_default="its settings")
 ]
@@ -109,9 +115,51 @@ def command(
     running = replace(running, command=_command(settings, chosen))
     if running.shard is not None:
         return _end_shard(run_shard(settings, cells(chosen), folder, running), folder)
-    results = run(settings, chosen, entry, folder, running)
+    started = time.monotonic()
+    ended: list[TrialOutcome] = []
+    results = run(
+        settings, chosen, entry, folder, replace(running, watch=partial(_kept, running.watch, ended))
+    )
     Folder(folder).write("results.json", results.as_bytes())
-    return _show(results, further, folder)
+    return _show(results, further, folder, partial(time_spent, ended, started))
+
+
+@contextmanager
+def _kept(
+    watch: Callable[[int], AbstractContextManager[Observer]], ended: list[TrialOutcome], total: int
+) -> Iterator[Observer]:
+    """Yield an observer that shows what `watch` shows, and keeps how each trial ended."""
+    with watch(total) as show:
+
+        def keep(outcome: TrialOutcome) -> None:
+            ended.append(outcome)
+            show(outcome)
+
+        yield keep
+
+
+def time_spent(ended: list[TrialOutcome], started: float) -> str:
+    """Return where the time since `started` went."""
+    from plait.benchmark.suite import cells
+    from plait.study.meter import duration
+
+    titles = {
+        f"network={cell.network},traffic={cell.traffic}": cell.cell_class.title for cell in cells("full")
+    }
+    spent_s: defaultdict[str, float] = defaultdict(float)
+    for outcome in ended:
+        if not outcome.reused:
+            spent_s[titles[outcome.key.case]] += outcome.wall_s
+    took = f"Time: {duration(time.monotonic() - started)}"
+    if not spent_s:
+        return f"{took}; all trials came from the store."
+    reused, total_s = sum(outcome.reused for outcome in ended), sum(spent_s.values())
+    dearest = sorted(spent_s, key=spent_s.__getitem__, reverse=True)[:_LISTED]
+    listed = ", ".join(f"{title} {spent_s[title] / total_s:.0%}" for title in dearest)
+    return (
+        f"{took} for {len(ended) - reused} trials{f' ({reused} more came from the store)' if reused else ''}, which "
+        f"took {duration(total_s)} one after the other; the dearest classes: {listed}."
+    )
 
 
 def _settings(
@@ -223,7 +271,7 @@ def _end_shard(studies: dict[Path, StudyData], out: Path) -> int:
     return 1 if any(case.failed for study in studies.values() for case in study.cases) else 0
 
 
-def _show(results: Results, further: list[Results], folder: Path) -> int:
+def _show(results: Results, further: list[Results], folder: Path, time_spent: Callable[[], str]) -> int:
     """Write and print the standing; return the exit code."""
     from plait.benchmark.page import write
     from plait.benchmark.results_file import published
@@ -246,6 +294,7 @@ def _show(results: Results, further: list[Results], folder: Path) -> int:
     for sentence in standing.sentences():
         screen.line(sentence)
     write(standing, folder)
+    screen.line(time_spent())
     screen.line(
         f"Summary: {folder / 'benchmark.html'}; results to publish: {folder / 'results.json'}", whole=True
     )

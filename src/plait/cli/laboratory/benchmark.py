@@ -92,7 +92,7 @@ def command(
     continues. Exit code 1: a cell failed, or trials of --verify differ.
     """
     from plait.benchmark.results_file import read_results
-    from plait.benchmark.run import run, run_shard
+    from plait.benchmark.run import run_shard
     from plait.benchmark.suite import cells
     from plait.study.executors.choice import executor_of
     from plait.study.shard import shard as shard_of
@@ -115,13 +115,23 @@ def command(
     running = replace(running, command=_command(settings, chosen))
     if running.shard is not None:
         return _end_shard(run_shard(settings, cells(chosen), folder, running), folder)
+    results, spent = _run(settings, chosen, entry, folder, running)
+    return _show(results, further, folder, spent)
+
+
+def _run(
+    settings: Settings, subset: Subset, entry: str, folder: Path, running: Running
+) -> tuple[Results, str]:
+    """Run the suite and write the results; return them, and the sentence that says where the time went."""
+    from plait.benchmark.run import run
+
     started = time.monotonic()
     ended: list[TrialOutcome] = []
     results = run(
-        settings, chosen, entry, folder, replace(running, watch=partial(_kept, running.watch, ended))
+        settings, subset, entry, folder, replace(running, watch=partial(_kept, running.watch, ended))
     )
     Folder(folder).write("results.json", results.as_bytes())
-    return _show(results, further, folder, partial(time_spent, ended, started))
+    return results, time_spent(ended, started)
 
 
 @contextmanager
@@ -271,7 +281,7 @@ def _end_shard(studies: dict[Path, StudyData], out: Path) -> int:
     return 1 if any(case.failed for study in studies.values() for case in study.cases) else 0
 
 
-def _show(results: Results, further: list[Results], folder: Path, time_spent: Callable[[], str]) -> int:
+def _show(results: Results, further: list[Results], folder: Path, spent: str) -> int:
     """Write and print the standing; return the exit code."""
     from plait.benchmark.page import write
     from plait.benchmark.results_file import published
@@ -294,7 +304,7 @@ def _show(results: Results, further: list[Results], folder: Path, time_spent: Ca
     for sentence in standing.sentences():
         screen.line(sentence)
     write(standing, folder)
-    screen.line(time_spent())
+    screen.line(spent)
     screen.line(
         f"Summary: {folder / 'benchmark.html'}; results to publish: {folder / 'results.json'}", whole=True
     )

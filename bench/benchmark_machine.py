@@ -1,6 +1,6 @@
 """Checks that a stock kernel gives the same ranks: runs a drawn part of `quick` on the engines virtual and machine.
 
-    bench/benchmark_machine.py [--seeds N] [--entries N]      trials that are in the store do not run again
+    bench/benchmark_machine.py [--seeds N] [--entries N] [--bulk]      trials that are in the store do not run again
 
 The part is one network of each class, drawn by a number. It compares entries that a stock kernel can have; it has one
 scheduler. On virtual they have six seeds; published results serve where there are some. Kendall's tau is tau-b of the
@@ -36,7 +36,7 @@ from plait.study.progress import silent
 DRAW = 20261126
 NETWORK_LEFT_OUT = "data-centre"
 """A machine fills no link above 400 Mbit/s (docs/explanation/engines.md)."""
-TRAFFIC_LEFT_OUT = ("bulk", "mixed", "fairness")
+BULK = ("bulk", "mixed", "fairness")
 """Flows that fill links for 15 to 40 s: a trial of them takes a machine minutes."""
 ENTRIES = {
     "default, cubic": Settings(),
@@ -49,8 +49,8 @@ ENTRIES = {
 RESAMPLES = 5000
 
 
-def drawn() -> list[Cell]:
-    """Return one cell of each class."""
+def drawn(*, is_bulk: bool) -> list[Cell]:
+    """Return one cell of each class: of those of flows by time, or of the others."""
     generator = random.Random(DRAW)
     return [
         generator.choice(
@@ -61,7 +61,7 @@ def drawn() -> list[Cell]:
             ]
         )
         for cell_class in classes("quick")
-        if cell_class.traffic not in TRAFFIC_LEFT_OUT
+        if (cell_class.traffic in BULK) == is_bulk
     ]
 
 
@@ -131,8 +131,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--entries", type=int, default=len(ENTRIES))
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument(
+        "--bulk", action="store_true", help="the classes of flows by time, instead of the others"
+    )
     options = parser.parse_args()
-    chosen, names = drawn(), list(ENTRIES)[: options.entries]
+    chosen, names = drawn(is_bulk=options.bulk), list(ENTRIES)[: options.entries]
     known = {item.entry.name: item.cells for item in published()}
     request = EngineRequest(trial_timeout_s=10 * TRIAL_TIMEOUT_S)
     running = run.Running(partial(make_engine, request=request), silent, lambda _: None, options.jobs)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -11,14 +13,18 @@ from fake_tables import fake_tables, make_tables
 from plait.analysis.metrics.catalogue import speaks_for
 from plait.dataset.model import ALL_TABLES
 from plait.explain import explain_trial
-from plait.explain.causes import CAUSES, Cause
+from plait.explain.causes import ANY_SEGMENTS, CAUSES, WHOLE_SEGMENTS, Cause
 from plait.explain.effect import effect
+from plait.explain.messages.late import LateMessages
 from plait.metrics import COMPARED
 from plait.traffic.kinds import Application
 from plait.traffic.program import Connection
 from scenario_samples import plan_of
 
 if TYPE_CHECKING:
+    from plait.explain.capacity import NetworkTimeline
+    from plait.explain.messages.late import PathUse
+    from plait.explain.messages.timing import Messages
     from plait.explain.model import FlowExplanation
 
 ONE = """\
@@ -235,6 +241,24 @@ def test_no_delayed_ack_is_blamed_that_cannot_have_held_a_request_back(
     assert explanation.delivery is not None
     assert explanation.delivery.late == HELD
     assert explanation.first == Cause.NOT_KNOWN
+
+
+@pytest.mark.parametrize(("waited_us", "is_explained"), [(1.0, False), (390.0, False), (400.5, True)])
+def test_a_wait_explains_a_delay_only_if_it_is_a_large_part_of_it(
+    waited_us: float, is_explained: bool
+) -> None:
+    """Two fifths of a delay of 1000 us."""
+    cause = next(iter(ANY_SEGMENTS - WHOLE_SEGMENTS))
+    slices = SimpleNamespace(edges=np.arange(3))
+    flow = SimpleNamespace(transport="tcp", application=SimpleNamespace(ANSWERS=False))
+    use = SimpleNamespace(time=SimpleNamespace(time={(cause, ("a",)): np.array([waited_us, 0.0])}))
+    late = LateMessages(
+        cast("NetworkTimeline", slices),
+        cast("Messages", SimpleNamespace(flow=flow)),
+        [cast("PathUse", use)],
+    )
+    expected = (cause, ("a",)) if is_explained else None
+    assert late.sender_waited(slice(0, 2), 1000.0) == expected
 
 
 def test_an_effect_is_judged_by_the_primary_metric_of_the_flow() -> None:

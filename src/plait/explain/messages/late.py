@@ -1,8 +1,9 @@
 """Find the cause of each late or lost message from the links and subflows while the message was in flight.
 
 The causes are tested in this order: a link was down, the receiver had no memory, packets were dropped, packets waited
-in a queue, jitter, a path of the same connection with a higher delay, what its sender waited for during a large part of
-the delay, the rules of kinds of cause (`late_rule`), and what its sender waited for at all.
+in a queue, jitter, a path of the same connection with a higher delay, what its sender waited for with whole segments,
+the rules of kinds of cause (`late_rule`), and what its sender waited for at all. A wait explains a delay only if it
+is a large part of it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Attribution = tuple[str, Places]
 
 
 EXPLAINS = 0.4
-"""A queue, jitter or another path explains a delay if it makes up at least this share of the excess."""
+"""A queue, jitter, another path or a wait explains a delay if it makes up at least this share of the excess."""
 OTHERS_SHARE = 0.2
 """Competing traffic explains a full queue if it made up at least this share of what the link carried."""
 SLOWER = 0.95
@@ -88,7 +89,7 @@ class LateMessages:
             self._farther_path,
             self._sender_waited_long,
             self._kinds,
-            self._sender_waited,
+            self.sender_waited,
         )
         for test in tests[:3] if lost else tests:
             if attribution := test(window, float(excess)):
@@ -222,9 +223,9 @@ class LateMessages:
         """Return what the sender waited for if that explains the delay."""
         return self._waited(slices, WHOLE_SEGMENTS, EXPLAINS * excess)
 
-    def _sender_waited(self, slices: slice, _: float) -> Attribution | None:
-        """Return what the sender waited for, however short."""
-        return self._waited(slices, ANY_SEGMENTS, 0.0)
+    def sender_waited(self, slices: slice, excess: float) -> Attribution | None:
+        """Return the same, with causes that also keep a part of a segment waiting."""
+        return self._waited(slices, ANY_SEGMENTS, EXPLAINS * excess)
 
     def _waited(self, slices: slice, causes: frozenset[str], least_us: float) -> Attribution | None:
         """Return the one of `causes` for which the sender waited longest on its paths."""

@@ -48,7 +48,7 @@ MAY_IMPORT = {
     "view": {"scenario", "plan", "dataset", "engine", "analysis", "explain", "results", "report", "advice"},
     "study": STAGES,
     "prompt": {"scenario", "plan", "engine", "study"},
-    "importers": {"scenario"},
+    "importers": {"scenario", "analysis"},
     "api": STAGES,
     "benchmark": {"scenario", "plan", "kernel", "engine", "analysis", "results", "report", "study"},
     "artefact": {"scenario", "kernel", "dataset", "analysis", "results", "report", "study", "benchmark"},

@@ -1,4 +1,4 @@
-"""`plait import`: converts a Mininet or minitopo topology, or a script of namespaces, to a scenario file."""
+"""`plait import`: converts a Mininet or minitopo topology, or a report of MPTCP, to a scenario file."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ _OUTPUT_BYTES = 16 << 20
 
 
 def command(
-    file: Annotated[
-        Path,
+    files: Annotated[
+        list[Path],
         typer.Argument(
-            metavar="FILE",
-            help="A minitopo topology, a Python file with a Mininet `Topo` class, or a shell script with `ip netns`",
+            metavar="FILE..",
+            help="A minitopo topology, a Python file with a Mininet `Topo` class, or the files of a report: a shell "
+            "script with `ip netns`, and the output of `ss -tinM` and `nstat`",
         ),
     ],
     *,
@@ -41,32 +42,14 @@ def command(
         typer.Option(metavar="FILE", help="Scenario file to write", show_default="standard output"),
     ] = None,
 ) -> None:
-    """Convert a Mininet or minitopo topology, or a script of network namespaces, to a scenario.
+    """Convert a Mininet or minitopo topology, or the script, sockets and counters of a report, to a scenario.
 
     Comments in the scenario list what plait cannot convert.
     """
-    from plait.errors import RequestError
-    from plait.importers import mininet, minitopo, netns
     from plait.scenario import parse as parse_scenario
 
     output = None if out is None else output_file(out, "--out", new=True)
-    try:
-        text = file.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise RequestError(f"reading {file}: this is not a text file in UTF-8") from error
-    except OSError as error:
-        raise RequestError(f"reading {file}: {error.strerror}; check the path and its permissions") from error
-    if mininet.looks_like(text):
-        draft = _mininet_draft(file, topo)
-    elif minitopo.looks_like(text):
-        draft = minitopo.draft(text, file.name)
-    elif netns.looks_like(text):
-        draft = netns.draft(text, file.name)
-    else:
-        raise RequestError(
-            f"{file}: this is neither a minitopo topology, nor a Python file that imports mininet, nor a script with "
-            "`ip netns` and veth pairs; plait imports nothing else"
-        )
+    draft = _draft(files, [_text(file) for file in files], topo)
     scenario_text = draft.text()
     parse_scenario(scenario_text, out.name if out else "the imported scenario")
     if output is None:
@@ -75,6 +58,39 @@ def command(
     write_output(output, "--out", scenario_text.encode(), new=True)
     count = len(dict.fromkeys(draft.remarks))
     typer.echo(f"{out}: {len(draft.links)} links; not converted: {count} (listed in its comments)")
+
+
+def _text(file: Path) -> str:
+    from plait.errors import RequestError
+
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise RequestError(f"reading {file}: this is not a text file in UTF-8") from error
+    except OSError as error:
+        raise RequestError(f"reading {file}: {error.strerror}; check the path and its permissions") from error
+
+
+def _draft(files: list[Path], texts: list[str], topo: str | None) -> Draft:
+    """Return the draft of a topology, or of the files of a report."""
+    from plait.errors import RequestError
+    from plait.importers import mininet, minitopo, netns, observed
+
+    if len(files) == 1 and mininet.looks_like(texts[0]):
+        return _mininet_draft(files[0], topo)
+    if len(files) == 1 and minitopo.looks_like(texts[0]):
+        return minitopo.draft(texts[0], files[0].name)
+    for file, text in zip(files, texts, strict=True):
+        if not netns.looks_like(text) and not observed.looks_like(text):
+            raise RequestError(
+                f"{file}: this is neither a minitopo topology, nor a Python file that imports mininet, nor a script "
+                "with `ip netns` and veth pairs, nor the output of `ss` or `nstat`; plait imports nothing else, and "
+                "several files only of a report"
+            )
+    whole, names = "\n".join(texts), ", ".join(file.name for file in files)
+    draft = netns.draft(whole, names) if netns.looks_like(whole) else observed.draft(whole, names)
+    observed.observe(whole, draft)
+    return draft
 
 
 def _mininet_draft(file: Path, topo: str | None) -> Draft:

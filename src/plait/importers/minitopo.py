@@ -96,7 +96,7 @@ def _build(topology: Draft, paths: list[tuple[str, int, dict[str, float]]]) -> N
             conditions["loss"] = f"{number(path['loss'])}%"
         topology.links.append((node, peer, conditions, f"queueSize {number(path['queueSize'])}"))
         if path.get("backup"):
-            topology.backups.append(("Client" if kind == "c2r" else "Server", name))
+            topology.endpoints.append(("Client" if kind == "c2r" else "Server", name, ["subflow", "backup"]))
     if not any(kind == "r2s" for kind, _, _ in paths):
         topology.links.append(("Router", "Server", {}, "unlimited, as in minitopo"))
     topology.remarks.append("a policer's burst of 15000 bytes on every link")

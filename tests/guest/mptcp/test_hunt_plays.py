@@ -111,6 +111,26 @@ def test_a_middlebox_in_the_middle_of_a_connection_costs_no_byte() -> None:
     assert (result.violations, result.received_bytes) == ((), 1_000_000)
 
 
+def test_a_server_that_answers_a_fast_open_at_once_stands_still() -> None:
+    """Linux 6.12 and 7.3 send what it writes before the handshake's last ACK only with later bytes."""
+    patient = HuntConnection(up_bytes=1, down_bytes=1, fast_open=True)
+    kernel, environment = kernels.ensure(), environment_of([], terminal=False)
+    case = HuntCase(links=(LINK,), connections=(patient,))
+    assert play(case, kernel, environment).violations == ()
+    hasty = patient.model_copy(update={"writes_at_once": True})
+    result = play(case.model_copy(update={"connections": (hasty,)}), kernel, environment)
+    assert [violation.kind for violation in result.violations] == ["progress"]
+
+
+def test_after_a_reset_the_other_side_sees_an_error_instead_of_an_end() -> None:
+    case = HuntCase(
+        links=(LINK, LINK),
+        connections=(HuntConnection(up_bytes=3000, hold=True),),
+        events=(HuntEvent(at_ms=2000, do="reset"),),
+    )
+    assert play(case, kernels.ensure(), environment_of([], terminal=False)).violations == ()
+
+
 def test_a_file_repeats_its_case(tmp_path: Path) -> None:
     (tmp_path / "case.yaml").write_text(as_text(BUSY))
     result = CliRunner().invoke(app, ["hunt", str(tmp_path / "case.yaml")], standalone_mode=False)

@@ -60,6 +60,9 @@ class HuntConnection(_HuntPart):
     """The time between two writes; 0: as soon as the socket takes bytes."""
     fast_open: bool = False
     """The client's SYN has data (TCP Fast Open without a cookie)."""
+    writes_at_once: bool = False
+    """With `fast_open`, the server writes before the handshake has ended. Never drawn: Linux sends these bytes only
+    with later ones, so the connection stands still."""
     read_by: Literal["recv", "peek", "peek_all", "splice"] = "recv"
     """How a side reads. It looks at bytes before it receives them: at what there is, or for 10 ms (MSG_WAITALL).
 

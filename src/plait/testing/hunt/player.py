@@ -36,6 +36,8 @@ STANDSTILL_S = 30.0
 SETTLED_S = 40.0
 """The time in which the last subflow opens, with a few lost SYNs."""
 USER_PATHS_AFTER_S = 1.0
+ESTABLISHED_AFTER_S = 3.0
+"""The time in which the last ACK of a handshake arrives, also if one is lost."""
 """When a path manager in user space opens its subflows, after the start of the last connection."""
 LONGEST_S = 900.0
 """A case ends after this time in any case."""
@@ -138,8 +140,9 @@ class _Player:
             reset_by = next((end for end in played.ends() if end.reset), None)
             if reset_by is not None and not self._lossy():
                 peer = played.server if reset_by is played.client else played.client
-                if peer.is_open() and not peer.saw_end and not peer.ended:
-                    self.violation("closing", f"connection {peer.number}: the {peer.side} saw no reset")
+                if peer.is_open() and not peer.ended:
+                    sight = "an end instead of a reset" if peer.saw_end else "no reset"
+                    self.violation("closing", f"connection {peer.number}: the {peer.side} saw {sight}")
             elif all(end.is_open() and not end.saw_end for end in played.ends()) and not played.unfinished():
                 self._examine(played)
 
@@ -207,6 +210,9 @@ class _Player:
                 played.server.socket, played.server.connected = accepted, True
                 played.server.prepare()
                 played.moved_s = self.now()
+                entry = self.case["connections"][played.server.number]
+                if entry["fast_open"] and not entry["writes_at_once"]:
+                    played.server.writes_at_s = self.now() + ESTABLISHED_AFTER_S
                 return
         accepted.close()
 

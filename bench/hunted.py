@@ -1,10 +1,11 @@
 """Let `plait hunt` search faults of MPTCP: fixes that Linux 6.12 received after its release, unmade one by one.
 
-    python bench/hunted.py TREE [NUMBER..] [--minutes M] [--draw SEED]
+    python bench/hunted.py TREE [NUMBER..] [--minutes M] [--jobs N] [--draw SEED]
 
 TREE is a git tree of Linux 6.12.117. The branch of each fault is one commit on its HEAD. The script builds it
-incrementally, hunts in it with one guest for each core, and prints a line of a Markdown table: the fix, whether the
-hunt found the fault, the wall and processor time until then, the events of the smallest case, and what it violates.
+incrementally, hunts in it with one guest for each core, and repeats the smallest case on plait's own kernel. It prints
+a line of a Markdown table: the fix, whether the hunt found the fault, the wall and processor time until then, the
+events of the smallest case, and what it violates.
 Without numbers it takes the first ten faults, and ten of the others that `--draw` draws, so that whoever works on the
 hunt does not choose them.
 """
@@ -28,6 +29,7 @@ PM, PROTOCOL, OPTIONS, SUBFLOW = (
     f"net/mptcp/{name}.c" for name in ("pm_kernel", "protocol", "options", "subflow")
 )
 CHOSEN = 10
+PLAIT = str(Path(sys.executable).with_name("plait"))
 
 FAULTS = (
     Planting(
@@ -166,27 +168,24 @@ def plant(tree: Path, number: int) -> str:
     return branch.name
 
 
-def hunted(tree: Path, number: int, minutes: float) -> str:
-    """Plant a fault, search it, and return the line of the table."""
-    name, plait = plant(tree, number), str(Path(sys.executable).with_name("plait"))
-    build = [plait, "kernel", "build", "--tree", str(tree), "--ref", name, "--name", name]
-    subprocess.run(build, check=True, capture_output=True)
+def build(tree: Path, name: str) -> None:
+    """Build the kernel of a branch."""
+    words = [PLAIT, "kernel", "build", "--tree", str(tree), "--ref", name, "--name", name]
+    subprocess.run(words, check=True, capture_output=True)
+
+
+def hunted(name: str, number: int, minutes: float, jobs: int) -> str:
+    """Search the fault in its kernel, and return the line of the table."""
     began, began_s = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     with tempfile.TemporaryDirectory() as folder:
-        jobs = str(len(os.sched_getaffinity(0)))
-        words = [
-            "--minutes",
-            str(minutes),
-            "--jobs",
-            jobs,
-            "--out",
-            folder,
-            "--seed",
-            str(1 + 100_000 * number),
+        command = [
+            *(PLAIT, "hunt", "--kernel", name, "--minutes", str(minutes), "--jobs", str(jobs)),
+            *("--out", folder, "--seed", str(1 + 100_000 * number)),
         ]
-        command = [plait, "hunt", "--kernel", name, *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-        texts = [path.read_text() for path in sorted(Path(folder).glob("*.yaml"))]
+        files = sorted(Path(folder).glob("*.yaml"))
+        texts = [path.read_text() for path in files]
+        clean = [subprocess.run([PLAIT, "hunt", str(files[0])], check=False).returncode] if files else []
     ended_s = resource.getrusage(resource.RUSAGE_CHILDREN)
     processor_s = ended_s.ru_utime + ended_s.ru_stime - began_s.ru_utime - began_s.ru_stime
     cases = re.search(r"^(\d+) cases?,", done.stdout, re.MULTILINE)
@@ -199,7 +198,8 @@ def hunted(tree: Path, number: int, minutes: float) -> str:
     events = len(re.findall(r"\bdo:", texts[0]))
     violated = texts[0].splitlines()[0].removeprefix("# ").partition(": ")
     after = f"found after {found[1]} s; {shown}" if found else shown
-    return f"| {FAULTS[number].title} | yes | {after} | {events} | {violated[0]}: {violated[2][:70]} |"
+    answer = "yes" if clean == [0] else "NO: plait's kernel fails, too"
+    return f"| {FAULTS[number].title} | {answer} | {after} | {events} | {violated[0]}: {violated[2][:70]} |"
 
 
 def main() -> None:
@@ -208,13 +208,16 @@ def main() -> None:
     parser.add_argument("tree", type=Path)
     parser.add_argument("number", type=int, nargs="*")
     parser.add_argument("--minutes", type=float, default=20.0)
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--draw", type=int, default=1)
     options = parser.parse_args()
     others = range(CHOSEN, len(FAULTS))
     drawn = Random(options.draw).sample(others, 20 - CHOSEN)
     print("| fix that the fault unmakes | found | after | events | violation |", flush=True)
     for number in options.number or [*range(CHOSEN), *sorted(drawn)]:
-        print(hunted(options.tree.resolve(), number, options.minutes), flush=True)
+        name = plant(options.tree.resolve(), number)
+        build(options.tree.resolve(), name)
+        print(hunted(name, number, options.minutes, options.jobs), flush=True)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ MARGIN = 0.03
 """A smaller change of a goal is not worth a change of a host."""
 LOSS = "retransmitted_share"
 """Retransmitted bytes of all senders, as a share of what they sent."""
+RTT = "rtt_median_us"
+"""The median RTT under load of one line: that of all lines together jumps from the mode of one to that of another."""
 Verdict = Literal["better", "worse", "same", "unclear"]
 
 
@@ -99,6 +101,8 @@ class Agreement:
     bound: float
     verdict: Literal["agree", "differ", "undecided", "not measured"]
     """`agree`: the whole interval is within the bound; `differ`: all of it is beyond."""
+    line: str | None = None
+    """The line of an RTT; None for other metrics."""
     lines_against_now: Gain | None = None
     """How the change compares with `now` on the lines, for the metric of the goal; None for others."""
 

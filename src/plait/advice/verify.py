@@ -16,23 +16,27 @@ import polars as pl
 
 from plait.advice.changes.model import NOW, Candidate
 from plait.advice.goals import Goal
-from plait.advice.result import LOSS, Advice, Agreement, gain
+from plait.advice.result import LOSS, RTT, Advice, Agreement, gain
 from plait.advice.search import AdviceRequest, round_text
-from plait.advice.situation import Situation
+from plait.advice.situation import AccessLine, Situation
 from plait.analysis.statistics.differences import unpaired
+from plait.analysis.translation import path_name, with_translation
 from plait.dataset.trial import read_trial, trial_folder
 from plait.engine.engine import Engine
 from plait.engine.remote.lasting import RemoteHost, apply, undo
 from plait.errors import Ended, MachineError, RequestError, shell_command
+from plait.plan.model.plan import Plan
 from plait.results.read import read_study
 from plait.scenario import parse
 from plait.study.perform import Options, perform
 from plait.study.progress import silent
 
-BOUNDS = {"rtt_median_us": 0.2, LOSS: 0.01}
+BOUNDS = {RTT: 0.2, LOSS: 0.01}
 """The largest difference that counts as agreement: a share of the line's value, of LOSS a difference of shares."""
 _BOUND = 0.1
 """That of the metrics of goals."""
+_SENDING_BYTES = 10_000
+"""A subflow that sent less only acknowledges, so its RTT is that of an idle line."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,7 @@ def verify(
         changes = [NOW] if name is None else [NOW, advice.candidate(name)]
         real.run(goal, changes, min(advised.named(change.name).trials for change in changes), make_engine)
         run_on_lines(real, goal, changes, notify)
-        rows += agreements(goal, real.request.folder, changes)
+        rows += agreements(goal, real.request.folder, changes, real.situation.lines)
     return tuple(rows)
 
 
@@ -145,17 +149,22 @@ def _changed(change: Candidate, real: RealLines, notify: Callable[[str], None]) 
                 )
 
 
-def agreements(goal: Goal, folder: Path, changes: Sequence[Candidate]) -> Iterator[Agreement]:
-    """Yield a row for the metric of the goal, the RTT and the loss, with each change."""
-    metrics, now = (goal.metric, "rtt_median_us"), list[float]()
+def agreements(
+    goal: Goal, folder: Path, changes: Sequence[Candidate], lines: Sequence[AccessLine]
+) -> Iterator[Agreement]:
+    """Yield a row for the metric of the goal, the RTT of each line, and the loss, with each change."""
+    now = list[float]()
     for change in changes:
-        twin = _values(folder / f"{goal.name}-twin", change.name, metrics)
-        lines = _values(folder / f"{goal.name}-lines-{change.name}", change.name, metrics)
-        now = lines[goal.metric] if change is NOW else now
-        for metric in twin:
-            row = compare(goal.name, change.name, metric, twin[metric], lines[metric])
-            if metric == goal.metric and change is not NOW and now and lines[metric]:
-                row = replace(row, lines_against_now=gain(metric, unpaired(now, lines[metric])))
+        twin, real = (
+            _values(folder / f"{goal.name}-{side}", change.name, goal.metric, lines)
+            for side in ("twin", f"lines-{change.name}")
+        )
+        now = real[goal.metric, None] if change is NOW else now
+        for metric, line in dict.fromkeys([*twin, *real]):
+            values = [side.get((metric, line), []) for side in (twin, real)]
+            row = replace(compare(goal.name, change.name, metric, *values), line=line)
+            if metric == goal.metric and change is not NOW and now and values[1]:
+                row = replace(row, lines_against_now=gain(metric, unpaired(now, values[1])))
             yield row
 
 
@@ -182,13 +191,38 @@ def compare(goal: str, change: str, metric: str, twin: Sequence[float], lines: S
     )
 
 
-def _values(folder: Path, change: str, metrics: Sequence[str]) -> Mapping[str, list[float]]:
-    """Return the values of the trials of a change by metric, and their LOSS."""
+def _values(
+    folder: Path, change: str, metric: str, lines: Sequence[AccessLine]
+) -> dict[tuple[str, str | None], list[float]]:
+    """Return the values of the trials of a change: `metric`, RTT by the line that carries data, and LOSS."""
     case = next(case for case in read_study(folder).cases if case.settings.get("change") == change)
-    values = {metric: [value for _, value in case.measured(metric)] for metric in metrics}
-    tables = (read_trial(trial_folder(folder, case.name, row.index)).tables for row in case.rows)
-    shares = (_retransmitted(trial["subflows"]) for trial in tables)
-    return {**values, LOSS: [share for share in shares if share is not None]}
+    words = {line.link: line.word for line in lines}
+    trials = [read_trial(trial_folder(folder, case.name, row.index)) for row in case.rows]
+    medians = [path_rtts_us(trial.plan, trial.tables) for trial in trials]
+    shares = (_retransmitted(trial.tables["subflows"]) for trial in trials)
+    return {
+        (metric, None): [value for _, value in case.measured(metric)],
+        **{
+            (RTT, words.get(path, path)): [median[path] for median in medians if path in median]
+            for path in sorted({path for median in medians for path in median})
+        },
+        (LOSS, None): [share for share in shares if share is not None],
+    }
+
+
+def path_rtts_us(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str, float]:
+    """Return the median RTT of the samples of each path that carries data, by its name."""
+    samples: dict[str, list[pl.Series]] = {}
+    for flow in with_translation(plan, tables).flows:
+        rows = tables["subflows"].filter(flow=flow.carrier, side=flow.sender)
+        for part in rows.sort("t_us").partition_by("subflow"):
+            if part.filter(pl.col("sent_bytes") > _SENDING_BYTES).is_empty():
+                continue
+            first = part.row(0, named=True)
+            ends = (first["local_address"], first["remote_address"], first["remote_port"])
+            samples.setdefault(path_name(flow.paths, flow.sender, *ends), []).append(part["rtt_us"])
+    medians = {name: pl.concat(parts).median() for name, parts in samples.items()}
+    return {name: median for name, median in medians.items() if isinstance(median, float)}
 
 
 def _retransmitted(subflows: pl.DataFrame) -> float | None:

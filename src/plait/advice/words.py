@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.table import Table
 
-from plait.advice.result import LOSS, Advice, Agreement, Gain, GoalAdvice, Tried
+from plait.advice.result import LOSS, RTT, Advice, Agreement, Gain, GoalAdvice, Tried
 from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.values import show, with_interval
 from plait.analysis.wording import MISSING, change, significant
@@ -16,7 +16,6 @@ from plait.metrics import CATALOGUE
 
 _FACTOR = 2.0
 _NAME_WIDTH = 17
-_METRIC_WORDS = {LOSS: "resent", "rtt_median_us": "median RTT"}
 _ROWS = 8
 """Rows of a goal in the table; the JSON has all."""
 
@@ -50,13 +49,24 @@ def verified_table(rows: Sequence[Agreement]) -> Table:
         if name != named:
             shown.add_row(folded(name))
         named = name
-        word = _METRIC_WORDS.get(row.metric) or CATALOGUE[row.metric].heading or title_of(row.metric).lower()
         values = (_measured(row.metric, value) for value in (row.twin, row.lines))
         verdict = MISSING if row.verdict == "not measured" else row.verdict
+        label = f"{_row_name(row)} \N{PLUS-MINUS SIGN}{100 * row.bound:.0f} {unit}"
         shown.add_row(
-            f"  {word} \N{PLUS-MINUS SIGN}{100 * row.bound:.0f} {unit}", *values, _difference(row), verdict
+            "\n".join(f"  {part}" for part in textwrap.wrap(label, _NAME_WIDTH)),
+            *values,
+            _difference(row),
+            verdict,
         )
     return shown
+
+
+def _row_name(row: Agreement) -> str:
+    if row.metric == LOSS:
+        return "resent"
+    if row.metric == RTT:
+        return f"RTT {row.line}" if row.line else "median RTT"
+    return CATALOGUE[row.metric].heading or title_of(row.metric).lower()
 
 
 def verified_sentences(rows: Sequence[Agreement]) -> Iterator[str]:
@@ -72,7 +82,11 @@ def verified_sentences(rows: Sequence[Agreement]) -> Iterator[str]:
         )
     if any(row.verdict == "undecided" for row in rows):
         yield "More trials decide more (--repeat); lines that change from trial to trial stay undecided."
-    unmeasured = [row.goal for row in rows if row.verdict == "not measured"]
+    for row in rows:
+        if row.line is not None and row.verdict == "not measured":
+            side = "the lines send" if row.twin is None else "the twin sends"
+            yield f"{row.goal} with {row.change}: only {side} data over {row.line}."
+    unmeasured = [row.goal for row in rows if row.verdict == "not measured" and row.line is None]
     if unmeasured:
         yield (
             f"{', '.join(dict.fromkeys(unmeasured))}: a delay from one host to the other needs one clock, so the lines "

@@ -65,8 +65,13 @@ def test_the_twin_agrees_with_the_lines_before_and_after_the_change(
     advice = AdviceRequest((GOALS["download"],), 1, tmp_path / "out")
     twin = RealLines(situation, advice, {}, make_engine)
     twin.run(GOALS["download"], [NOW, change], 2, lambda _: engine)
-    rows = list(agreements(GOALS["download"], tmp_path / "out", [NOW, change]))
+    rows = list(agreements(GOALS["download"], tmp_path / "out", [NOW, change], situation.lines))
     assert {row.metric for row in rows} == {"goodput_bps", "rtt_median_us", "retransmitted_share"}
+    assert {(row.change, row.line) for row in rows if row.line} == {
+        ("now", "cable"),
+        ("use-lte", "cable"),
+        ("use-lte", "lte"),
+    }
     assert [row for row in rows if row.verdict == "differ"] == []
     gain = next(row.lines_against_now for row in rows if row.lines_against_now is not None)
     assert gain.ratio is not None

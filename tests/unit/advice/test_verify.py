@@ -7,20 +7,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from rich.console import Console
 
+from fake_tables import fake_tables
 from plait.advice import verify as verifying
 from plait.advice.candidates import candidates
 from plait.advice.changes.model import NOW
-from plait.advice.result import LOSS
+from plait.advice.result import LOSS, RTT
 from plait.advice.situation import Situation
-from plait.advice.verify import RealLines, compare
+from plait.advice.verify import RealLines, compare, path_rtts_us
 from plait.advice.words import verified_sentences, verified_table
 from plait.cli.results.advise import command
 from plait.engine.remote.lasting import Applied, RemoteHost
 from plait.errors import MachineError, RequestError
 from plait.scenario import parse
+from scenario_samples import plan_of
 
 LINES = """\
 title: Two lines
@@ -62,13 +65,31 @@ def test_the_table_has_all_figures_in_80_columns() -> None:
     metrics = ("message_delay_p95_us", "request_latency_p95_us", "rtt_median_us", "goodput_bps")
     rows = [compare("video", "buffers", metric, [3e4, 3.1e4], [1.5e4, 9e4]) for metric in metrics]
     rows += [compare("call", "buffers", LOSS, [0.1, 0.2], []), compare("call", "now", "page_load_s", [], [])]
+    rows += [replace(compare("video", "now", RTT, [3e4, 3.1e4], [1.5e4, 9e4]), line="the-line-of-the-moon")]
+    rows += [replace(compare("video", "now", RTT, [], [1.5e4, 9e4]), line="lte")]
     shown = io.StringIO()
     Console(file=shown, width=80).print(verified_table(rows))
     text = shown.getvalue()
     assert "\N{HORIZONTAL ELLIPSIS}" not in text
     assert max(map(len, text.splitlines())) <= 80
     assert "median RTT ±20 %" in text
+    assert "RTT lte ±20 %" in text
+    assert "video with now: only the lines send data over lte." in list(verified_sentences(rows))
     assert "a delay from one host to the other needs one clock" in " ".join(verified_sentences(rows))
+
+
+def test_each_line_that_carries_data_has_its_own_rtt() -> None:
+    """The median of all samples lies between two modes, and jumps from one to the other."""
+    plan = plan_of(LINES, "transport=mptcp")
+    tables = fake_tables(plan)
+    first, second = ({"remote_address": path.client_address} for path in plan.flows[0].paths)
+    sampled = tables["subflows"].with_columns(
+        rtt_us=pl.when(**first).then(20_000).otherwise(60_000).cast(pl.Int64)
+    )
+    rtts_us = path_rtts_us(plan, {**tables, "subflows": sampled})
+    assert rtts_us == {"home-vps": 20_000, "home-vps#2": 60_000}
+    idle = sampled.with_columns(sent_bytes=pl.when(**second).then(1000).otherwise("sent_bytes"))
+    assert path_rtts_us(plan, {**tables, "subflows": idle}) == {"home-vps": 20_000}
 
 
 @pytest.fixture

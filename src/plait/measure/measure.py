@@ -1,15 +1,15 @@
 """Measures every line of a hosts file: what to send, in which order, and what follows from it.
 
-idle      both directions at once, small packets every 20 ms: base RTT and jitter
+idle      both directions of two lines at once, small packets every 20 ms: base RTT and jitter
 train     0.3 s at the rate of the limits: roughly the rate (the dispersion of a packet train)
 overload  one direction after the other, at 1.3 times that rate, beside small packets of another flow: rate, token
           bucket, queue
-quarter   both directions at a quarter of the rate: loss
+quarter   both directions of two lines at once, at a quarter of the rate: loss
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from plait.errors import RequestError
@@ -43,6 +43,8 @@ _MOST_PACKETS_PER_S = 2000
 """Packets per second of the phase for loss."""
 _MOST_PACKETS = 1_500_000
 _MOST_DRAINING_S = 30.0
+_AT_ONCE = 2
+"""Lines whose small packets, and whose quarters, cross at once: a shared bottleneck then carries half of its rate."""
 _PORTS = 4
 """Each burst of a trial has its own."""
 
@@ -82,52 +84,92 @@ class Budget:
 Ways = tuple[tuple[LineEnd, LineEnd], tuple[LineEnd, LineEnd]]
 
 
-def measure_line(
-    name: str,
-    ends: tuple[LineEnd, LineEnd],
-    budget: Budget,
-    prober: LineProber,
-    notify: Callable[[str], None],
-    *,
-    payload: int = FULL_BYTES,
-) -> LineEstimate:
-    """Measure one line, with packets of `payload` bytes where they fill it. Raises TrialError if a host fails."""
-    ways = (ends, (ends[1], ends[0]))
-    notify(f"{name}: round-trip time and jitter")
+@dataclass(frozen=True)
+class _Line:
+    """A line, its directions, and the payload of packets that fill it."""
+
+    name: str
+    ways: Ways
+    payload: int
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """A direction under load: what it shows, and the rate in bit/s that it carries for long."""
+
+    result: Overload
+    lasting_bps: float
+
+
+def _measure_lines(
+    lines: Sequence[_Line], budget: Budget, prober: LineProber, notify: Callable[[str], None]
+) -> list[LineEstimate]:
+    """Measure up to two lines. What fills no queue crosses both at once. Raises TrialError if a host fails."""
+    names = ", ".join(line.name for line in lines)
+    notify(f"{names}: round-trip time and jitter")
     count = _WARM_UP + int(_IDLE_S * 1e9 / _SMALL_NS)
+    ways = [way for line in lines for way in line.ways]
     quiet = prober.send([PacketBurst(*way, 0, SMALL_BYTES, _SMALL_NS, count) for way in ways])
-    if not any(packets.arrived.any() for packets in quiet):
-        notify(f"{name}: no UDP packet arrives, so TCP connections measure the line")
-        return measure_over_tcp(name, ends, prober)
-    idle = [packets.without_first(_WARM_UP) for packets in quiet]
-    notify(f"{name}: rate")
-    trains = _trains(ways, budget, payload)
+    estimates: dict[str, LineEstimate] = {}
+    loaded: list[tuple[_Line, list[PacketTimes], list[_Loaded]]] = []
+    for number, line in enumerate(lines):
+        calm = quiet[2 * number : 2 * number + 2]
+        if any(packets.arrived.any() for packets in calm):
+            idle = [packets.without_first(_WARM_UP) for packets in calm]
+            loaded.append((line, idle, _loaded(line, budget, prober, notify)))
+        else:
+            notify(f"{line.name}: no UDP packet arrives, so TCP connections measure the line")
+            estimates[line.name] = measure_over_tcp(line.name, line.ways[0], prober)
+    if loaded:
+        notify(f"{', '.join(line.name for line, _, _ in loaded)}: loss")
+        quarters = prober.send(
+            [
+                _quarter(way, direction.lasting_bps, budget)
+                for line, _, directions in loaded
+                for way, direction in zip(line.ways, directions, strict=True)
+            ]
+        )
+        for number, (line, idle, directions) in enumerate(loaded):
+            lossy = quarters[2 * number : 2 * number + 2]
+            estimates[line.name] = _estimate(line, idle, directions, lossy)
+    return [estimates[line.name] for line in lines]
+
+
+def _loaded(line: _Line, budget: Budget, prober: LineProber, notify: Callable[[str], None]) -> list[_Loaded]:
+    """Overload one direction of a line after the other."""
+    notify(f"{line.name}: rate")
+    trains = _trains(line.ways, budget, line.payload)
     coarse = prober.send(trains)
     trains_us = prober.zero_us
     prober.wait(max(map(draining_s, trains, coarse)))
-    notify(f"{name}: rate, token bucket and queue under load")
+    notify(f"{line.name}: rate, token bucket and queue under load")
     most_bps = max(budget.rate_bps - _SMALL_BPS, budget.rate_bps / 2)
     rates = [min(most_bps, _ABOVE * (train_rate(packets) or most_bps)) for packets in coarse]
-    bursts = _loads(ways, rates, budget, payload)
+    bursts = _loads(line.ways, rates, budget, line.payload)
     packets = prober.send(bursts)
-    results = []
+    directions = []
     for number, train in enumerate(coarse):
         full, sparse = 2 * number, 2 * number + 1
         taken_before_us = prober.zero_us + bursts[full].start_us - trains_us - trains[number].start_us
         taken = float(train.arrived.sum() * train.frame_bytes)
-        results.append(overload(Load(packets[full], packets[sparse], taken, max(0.0, taken_before_us))))
-    notify(f"{name}: loss")
-    lasting = [result.lasting_bps or bps for result, bps in zip(results, rates, strict=True)]
-    quarters = prober.send([_quarter(way, bps, budget) for way, bps in zip(ways, lasting, strict=True)])
+        result = overload(Load(packets[full], packets[sparse], taken, max(0.0, taken_before_us)))
+        directions.append(_Loaded(result, result.lasting_bps or rates[number]))
+    return directions
+
+
+def _estimate(
+    line: _Line, idle: Sequence[PacketTimes], directions: Sequence[_Loaded], quarters: Sequence[PacketTimes]
+) -> LineEstimate:
+    """Return what the idle, the loaded and the quarterly filled line show."""
     there, back = (
-        _direction(way, calm, result, quarter)
-        for way, calm, result, quarter in zip(ways, idle, results, quarters, strict=True)
+        _direction(way, calm, direction.result, quarter)
+        for way, calm, direction, quarter in zip(line.ways, idle, directions, quarters, strict=True)
     )
     serialisation_us = sum(
-        small.frame_bytes * 8e6 / (result.rate_bps.value or bps)
-        for small, result, bps in zip(idle, results, lasting, strict=True)
+        small.frame_bytes * 8e6 / (direction.result.rate_bps.value or direction.lasting_bps)
+        for small, direction in zip(idle, directions, strict=True)
     )
-    return LineEstimate(name, there, back, base_rtt(idle[0], idle[1], serialisation_us))
+    return LineEstimate(line.name, there, back, base_rtt(idle[0], idle[1], serialisation_us))
 
 
 def _trains(ways: Ways, budget: Budget, payload: int) -> list[PacketBurst]:
@@ -216,11 +258,14 @@ def measure(
     """
     check_lines(hosts)
     budget = Budget.of(hosts)
+    lines = []
+    for name in hosts.lines():
+        a, b = ends_of(hosts, name)
+        lines.append(_Line(name, ((a, b), (b, a)), full_bytes((mtus or {}).get(name))))
     return [
-        measure_line(
-            line, ends_of(hosts, line), budget, prober, notify, payload=full_bytes((mtus or {}).get(line))
-        )
-        for line in hosts.lines()
+        estimate
+        for first in range(0, len(lines), _AT_ONCE)
+        for estimate in _measure_lines(lines[first : first + _AT_ONCE], budget, prober, notify)
     ]
 
 

@@ -136,7 +136,9 @@ class RealHosts:
         for where, name, prefix in (a, b):
             if prefix:
                 ip("-n", self.netns(where), "addr", "add", prefix, "dev", name)
-            ip("-n", self.netns(where), "link", "set", name, "up", "gso_max_segs", "1")
+            ip("-n", self.netns(where), "link", "set", name, "up")
+            # queues count frames, as those of a real line do, and TCP still builds large buffers, as a real host does
+            self.run(where, "ethtool", "-K", name, "tso", "off")
 
     def _shape(self, host: str, device: str, qdiscs: tuple[str, ...]) -> None:
         for level, qdisc in enumerate(qdiscs, 1):

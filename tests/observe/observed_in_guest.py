@@ -3,8 +3,8 @@
     python observed_in_guest.py FOLDER
 
 Each observation writes FOLDER/NAME: `near` and `far` as root in the two namespaces, `nobody` in `near` as an ordinary
-user, and `other` with a port that no connection has (its output is in other.log). FOLDER/codes.json has the exit codes,
-and FOLDER/twin.yaml is the scenario that `far` wrote.
+user, `other` with a port that no connection has, and `off` in a namespace without MPTCP (their output is in NAME.log).
+FOLDER/codes.json has the exit codes, and FOLDER/twin.yaml is the scenario that `far` wrote.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ def build() -> None:
         run("ip", "netns", "add", name)
         run("ip", "-n", name, "link", "set", "lo", "up")
         run("ip", "-n", name, "mptcp", "limits", "set", "subflows", "4", "add_addr_accepted", "4")
+    run("ip", "netns", "add", "plain")
+    run("ip", "netns", "exec", "plain", "sysctl", "-qw", "net.mptcp.enabled=0")
     for number, (rate, delay) in enumerate(LINES, 1):
         ends = (("near", f"near{number}", 1), ("far", f"far{number}", 2))
         (near, a, _), (far, b, _) = ends
@@ -93,6 +95,7 @@ def main() -> None:
         "far": observer(folder, "far", "--netns", "far", "--twin", "twin.yaml"),
         "nobody": observer(folder, "nobody", "--port", "5001", user=nobody),
         "other": observer(folder, "other", "--netns", "near", "--port", "9"),
+        "off": observer(folder, "off", "--netns", "plain"),
     }
     codes = {name: process.wait(120) for name, process in observers.items()}
     load.wait(60)

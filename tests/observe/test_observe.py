@@ -105,5 +105,7 @@ def test_a_twin_has_the_rates_and_the_base_rtts_of_the_lines(observed: Path) -> 
 
 def test_a_selection_without_connections_says_so(observed: Path) -> None:
     codes = json.loads((observed / "codes.json").read_text(encoding="utf-8"))
-    assert codes == {"near": 0, "far": 0, "nobody": 0, "other": 3}
-    assert "none was seen that matches" in (observed / "other.log").read_text(encoding="utf-8")
+    assert codes == {"near": 0, "far": 0, "nobody": 0, "other": 3, "off": 3}
+    logs = [(observed / f"{name}.log").read_text(encoding="utf-8") for name in ("other", "off")]
+    assert all("none was seen that matches" in log for log in logs)
+    assert ["MPTCP is off on" in log for log in logs] == [False, True]

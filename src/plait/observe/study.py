@@ -34,6 +34,8 @@ from plait.study.study import TrialKey
 from plait.version import __version__
 
 CASE = "observed"
+_OFF = "MPTCP is off on "
+"""What the agent says on its console of a host (agent/src/sample/programs)."""
 _SIOCGIFADDR = 0x8915
 """`linux/sockios.h`: the address of an interface."""
 _NODE_LENGTH = 60
@@ -153,11 +155,19 @@ def _seen(plan: Plan, content: Path, names: Mapping[str, str]) -> Plan:
     """Return the plan with the paths that were seen (MachineError if there was no connection, DataError)."""
     tables = Tables(Folder(content))
     if tables["program_flows"].is_empty():
-        raise MachineError(
-            "observing connections: none was seen that matches; start the transfer first, or widen "
-            "--port, --peer, --pid and --netns"
+        console = (Folder(content) / "logs").read("console.log").decode(errors="replace")
+        nothing = (
+            "observing connections: none was seen that matches; start the transfer first, or widen --port, --peer, "
+            "--pid and --netns"
         )
+        raise MachineError("\n".join([nothing, *disabled_mptcp(console)]))
     return with_paths(plan, tables, names)
+
+
+def disabled_mptcp(console: str) -> list[str]:
+    """Return what agents say of hosts on which MPTCP is off."""
+    lines = (line[line.index(_OFF) :] for line in console.splitlines() if _OFF in line)
+    return [f"{line}." for line in lines]
 
 
 def _study_file(identity: EngineIdentity, title: str, command: str) -> StudyFile:

@@ -20,6 +20,7 @@ from plait.plan.model.plan import LinksAs, Machine, Namespace, Network, Plan
 
 LONGEST_S = 24 * 3600
 _NAMESPACES = Path("/run/netns")
+_MPTCP = Path("/proc/sys/net/mptcp")
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Observer:
 
     def __init__(self, over: threading.Event, namespace: str | None = None) -> None:
         """`over` ends the observation early, with complete tables. Raises MachineError without MPTCP, RequestError."""
-        if not Path("/proc/sys/net/mptcp").exists():
+        if not _MPTCP.exists():
             raise MachineError(
                 f"observing MPTCP: the kernel of this machine ({platform.release()}) has no MPTCP (CONFIG_MPTCP); "
                 "observe on a machine with Linux 5.6 or later whose kernel has it"

@@ -11,7 +11,7 @@ from plait.analysis.wording import percent, rate
 from plait.dataset.trial import Trial, read_trial, trial_folder
 from plait.observe.captures.engine import NOT_VISIBLE
 from plait.observe.seen import subflows_of
-from plait.observe.study import CASE
+from plait.observe.study import CASE, disabled_mptcp
 from plait.plan.model.plan import Plan
 
 _LINES = 5
@@ -32,7 +32,9 @@ def sentences(folder: Path) -> Iterator[str]:
     yield from _fastest(trial)
     if read_from_captures(trial):
         yield from _console(trial).splitlines()
-    elif EVENTS_REFUSED in _console(trial):
+        return
+    yield from disabled_mptcp(_console(trial))
+    if EVENTS_REFUSED in _console(trial):
         yield "The kernel reports path-manager events and closed sockets to root only: the study has none."
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from shutil import which
 
@@ -14,6 +15,7 @@ from plait.observe.captures.engine import CaptureReader
 from plait.observe.captures.rows import tables_of
 from plait.observe.study import read_captures
 from plait.observe.watching import Selection, observing_plan
+from plait.observe.words import sentences
 from plait.results.read import read_study
 
 pytestmark = [
@@ -132,3 +134,27 @@ def test_a_study_of_captures_has_the_goodput_and_the_paths_of_the_trial(trial: P
     assert sorted(got["transport"]) == ["mptcp", "mptcp"]
     (trial_row,) = read_study(trial.parents[2]).cases[0].rows
     assert seen_row.metrics["goodput_bps"] == pytest.approx(trial_row.metrics["goodput_bps"], rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (("-s", "60"), "packets were cut within their TCP header"),
+        (("1-9",), "The captures begin after the handshake of 2 connections"),
+        (None, "the file ends in the middle of a packet; plait used what is before"),
+    ],
+    ids=["cut-packets", "no-handshake", "ends-early"],
+)
+def test_a_capture_that_lacks_something_says_what_follows(
+    trial: Path, tmp_path: Path, damage: tuple[str, ...] | None, sentence: str
+) -> None:
+    files = []
+    for whole in captures(trial, "client"):
+        files.append(tmp_path / whole.name)
+        if damage is None:
+            files[-1].write_bytes(whole.read_bytes()[:-10])
+        else:
+            options, packets = ([*damage], []) if damage[0] == "-s" else ([], [*damage])
+            subprocess.run(["editcap", *options, whole, files[-1], *packets], check=True, timeout=300)
+    read_captures(tmp_path / "seen", files, Selection(), interval_s=0.1, command="plait observe")
+    assert sentence in "\n".join(sentences(tmp_path / "seen"))

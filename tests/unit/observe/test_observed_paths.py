@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import threading
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -10,9 +12,13 @@ import pytest
 from plait.cli import observe
 from plait.dataset.model import FLOWS, PROGRAM_FLOWS, SUBFLOWS
 from plait.dataset.study_file import KernelFacts
+from plait.errors import MachineError
+from plait.observe import watching
 from plait.observe.captures.engine import NOT_VISIBLE
 from plait.observe.live import LiveRates
+from plait.observe.remote import HostsObserver
 from plait.observe.seen import path_names, with_paths
+from plait.observe.study import disabled_mptcp
 from plait.observe.watching import Selection, observing_plan
 
 if TYPE_CHECKING:
@@ -115,3 +121,19 @@ def test_captures_say_what_they_are_instead_of_a_linux_version() -> None:
     assert KernelFacts(version="6.12.117").title == "Linux 6.12.117"
     assert KernelFacts(version=NOT_VISIBLE).title == "kernel not visible in captures"
     assert KernelFacts().title is None
+
+
+def test_a_kernel_without_mptcp_is_refused_with_what_would_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(watching, "_MPTCP", tmp_path / "mptcp")
+    with pytest.raises(MachineError, match=r"has no MPTCP.*Linux 5\.6 or later"):
+        watching.Observer(threading.Event())
+    session: Any = SimpleNamespace(facts={"kernel": "5.4.0"})
+    with pytest.raises(MachineError, match=r"on vps: its kernel \(5\.4\.0\) has no MPTCP"):
+        HostsObserver({"vps": session}, Selection(), threading.Event())
+
+
+def test_a_host_on_which_mptcp_is_off_is_named() -> None:
+    console = "vps: plait-agent: MPTCP is off on vps, so new connections use TCP\nplait-agent: another line\n"
+    assert disabled_mptcp(console) == ["MPTCP is off on vps, so new connections use TCP."]

@@ -19,8 +19,12 @@ use crate::netlink::sock_diag::{FourTuple, Kind, LISTEN, SocketInfo, Ulp, dump};
 use crate::netlink::{Family, Socket};
 use crate::plan::{Flow, Plan};
 use crate::program::Programs;
+use crate::status;
 use crate::tables::{self, Program, ProgramFigure, ProgramFlow, Table, TableSet};
 use crate::traffic::Begun;
+
+/// Of the calling thread's namespace; missing in a kernel without MPTCP.
+const MPTCP_ENABLED: &str = "/proc/sys/net/mptcp/enabled";
 
 /// The tables of programs, and the state to fill them.
 pub struct ProgramTables {
@@ -62,6 +66,16 @@ impl Node {
     }
 }
 
+/// Report that MPTCP is turned off in the calling thread's namespace, which is that of a node.
+fn note_disabled_mptcp(node: &str) {
+    if std::fs::read_to_string(MPTCP_ENABLED).is_ok_and(|value| value.trim() == "0") {
+        status::console(&format!(
+            "MPTCP is off on {node}, so new connections use TCP; turn it on there with `sudo sysctl \
+             net.mptcp.enabled=1`"
+        ));
+    }
+}
+
 impl ProgramTables {
     /// Create the tables. None: the plan has no programs.
     pub fn create(set: &TableSet, plan: &'static Plan) -> Result<Option<Self>> {
@@ -84,6 +98,9 @@ impl ProgramTables {
     pub fn attach(&mut self, plan: &'static Plan, network: &Applied) -> Result<()> {
         for name in plan.nodes_with_programs() {
             enter(&network.namespace(name)?.fd)?;
+            if self.selection.is_some() {
+                note_disabled_mptcp(name);
+            }
             self.nodes.push(Node {
                 name,
                 addresses: node_addresses(plan, name),

@@ -16,6 +16,7 @@ from plait.plan.links.changes import link_changes
 from plait.plan.model.plan import Path, Plan
 from plait.plan.model.qdiscs import Netem
 from plait.plan.network.framing import longest_frames
+from plait.plan.traffic.flow_paths import maximum_flow
 
 EMPTY_SHARE = 0.02
 """A bucket counts as empty below this share of its burst .."""
@@ -218,6 +219,27 @@ def slowest_bps(plan: Plan, names: Sequence[str]) -> float | None:
     limits = [rate for name in names if (rate := rates.get(name)) is not None]
     limits += [bucket.peak_bps for bucket in plan.buckets if set(bucket.directions) & set(names)]
     return float(min(limits)) if limits else None
+
+
+def together_bps(plan: Plan, paths: Sequence[Path]) -> float | None:
+    """Return what paths carry at once in bit/s of frames, by the maximum flow; None if a path has no rate."""
+    alone = [capacity_bps(plan, path) for path in paths]
+    known = [bps for bps in alone if bps]
+    if not paths or len(known) < len(paths):
+        return None
+    directions = {direction.name: direction for link in plan.links for direction in link.directions}
+    used = [
+        directions[name]
+        for name in dict.fromkeys(name for path in paths for name in (*path.forward, *path.spread))
+        if name in directions
+    ]
+    capacities: dict[tuple[str, str], float] = {}
+    for direction in used:
+        arc = (direction.source, direction.target)
+        capacities[arc] = capacities.get(arc, 0.0) + (direction.rate_bps or np.inf)
+    first, last = (directions.get(paths[0].forward[end]) for end in (0, -1))
+    flow = 0.0 if first is None or last is None else maximum_flow(capacities, first.source, last.target)
+    return min(sum(known), flow or np.inf)
 
 
 def _or_zeros(counts: Array | None, edges: Array) -> Array:

@@ -133,6 +133,8 @@ class FlowExplanation(Part):
     goodput_bps: float | None
     capacity_bps: float | None
     """Sum of the capacities of its paths, each alone, without backups; null if a path has no rate."""
+    together_bps: float | None = None
+    """What these paths carry at once: less than `capacity_bps` if a link that they share is the limit."""
     first: str | None
     """The most costly named cause; null if none is large enough to be named."""
     named: tuple[str, ...]
@@ -140,7 +142,7 @@ class FlowExplanation(Part):
     refuted: tuple[str, ...] = ()
     """Causes that would be named, but `--verify` removed them and the flow did not become faster."""
     shares: tuple[Share, ...]
-    """The most costly first; their times add up to 1."""
+    """The most costly first, and a link that the paths share after these; their times add up to 1."""
     basis: Literal["time", "messages"] = "time"
     """Whether `time` of a share is a share of the flow's time or of its messages."""
     delivery: Delivery | None = None
@@ -152,6 +154,11 @@ class FlowExplanation(Part):
     """The explanation in sentences."""
     tried: tuple[Effect, ...] = ()
     """The effects that `--verify` and `--what-if` measured."""
+
+    @property
+    def attainable_bps(self) -> float | None:
+        """What the links allow the flow: the capacity of its paths at once; None if a path has no rate."""
+        return self.capacity_bps if self.together_bps is None else self.together_bps
 
     @property
     def primary_metric(self) -> tuple[str, float | None]:

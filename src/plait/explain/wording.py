@@ -34,14 +34,17 @@ def _total(flow: FlowExplanation) -> str:
         return (
             f"{flow.flow} reached {rate(flow.goodput_bps)}; its capacity is unknown, as a path has no rate."
         )
-    share = percent(flow.goodput_bps / flow.capacity_bps, 3)
-    capacity = f"{capacity_noun(flow)} ({rate(flow.capacity_bps)})"
+    attainable = flow.attainable_bps or flow.capacity_bps
+    share = percent(flow.goodput_bps / attainable, 3)
+    capacity = f"{capacity_noun(flow)} ({rate(attainable)})"
     return f"{flow.flow} reached {rate(flow.goodput_bps)}, {share} of {capacity}."
 
 
 def capacity_noun(flow: FlowExplanation) -> str:
-    """Return "the capacity of its path", or "the combined capacity of its two paths"."""
+    """Return "the capacity of its path", or "the combined capacity of its two paths", which may share links."""
     count = sum(not path.backup for path in flow.paths) or len(flow.paths)
+    if flow.together_bps is not None and flow.together_bps < (1 - 1e-9) * (flow.capacity_bps or 0.0):
+        return f"what its {number_word(count)} paths, which share links, carry at once"
     return (
         "the capacity of its path"
         if count == 1
@@ -97,7 +100,7 @@ def _them(count: int) -> str:
 
 def _no_cause(flow: FlowExplanation) -> str:
     """Return that no cause is large enough to be named, and the largest one if it is no trifle."""
-    if flow.goodput_bps is not None and flow.goodput_bps >= NEAR_CAPACITY * (flow.capacity_bps or math.inf):
+    if flow.goodput_bps is not None and flow.goodput_bps >= NEAR_CAPACITY * (flow.attainable_bps or math.inf):
         return "The links are the bottleneck."
     largest = max(
         (share for share in flow.shares if share.cause not in HARMLESS and share.cause not in flow.refuted),

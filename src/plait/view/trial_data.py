@@ -158,7 +158,7 @@ def _columns(points: Points) -> list[list[float | int | None]]:
 
 def _worst_first(explained: Sequence[FlowExplanation]) -> list[FlowExplanation]:
     return sorted(
-        explained, key=lambda flow: (flow.background, -(flow.capacity_bps or 0) + (flow.goodput_bps or 0))
+        explained, key=lambda flow: (flow.background, -(flow.attainable_bps or 0) + (flow.goodput_bps or 0))
     )
 
 

@@ -30,7 +30,7 @@ def _total(flow: FlowExplanation, delivery: Delivery, noun: str, kind: str) -> s
         within = f" in {seconds(delivery.load_us / 1e6)}" if delivery.load_us is not None else ""
         missing = f"; {delivery.lost} never arrived" if delivery.lost else ""
         return f"{flow.flow} received {delivery.messages - delivery.lost} {noun}{within}{missing}."
-    capacity = f"; {capacity_noun(flow)} is {rate(flow.capacity_bps)}" if flow.capacity_bps else ""
+    capacity = f"; {capacity_noun(flow)} is {rate(flow.attainable_bps)}" if flow.attainable_bps else ""
     if delivery.kept_pace:
         return f"{flow.flow} kept its pace of {plain(rate(delivery.asked_bps))}{capacity}."
     offered = plain(rate(delivery.asked_bps))

@@ -75,7 +75,7 @@ def explanation(flows: Sequence[FlowExplanation]) -> Markup | str:
     flows = [flow for flow in flows if not flow.background] or flows
     if not flows:
         return ""
-    costliest = sorted(flows, key=lambda flow: -(flow.capacity_bps or 0) + (flow.goodput_bps or 0))
+    costliest = sorted(flows, key=lambda flow: -(flow.attainable_bps or 0) + (flow.goodput_bps or 0))
     shown = [flow for flow in flows if flow in costliest[:MOST_FLOWS]]
     return fill("explanation", flows=[_explained(flow) for flow in shown], hidden=len(flows) - len(shown))
 

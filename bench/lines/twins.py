@@ -63,7 +63,7 @@ def compared(folder: Path, number: int, pair: list[tuple[Direction, Direction]],
         "lines": [
             [name, there.qdiscs(), back.qdiscs()] for name, (there, back) in zip(names, pair, strict=True)
         ],
-        "limits": "rate: 30mbit, bytes: 100GB, time: 2h",
+        "limits": "rate: 60mbit, bytes: 100GB, time: 2h",
         "program": str(Path(__file__).with_name("original.py")),
         "command": ["{hosts}", "{ssh_config}", "{folder}", str(TRIALS)],
         "before": [

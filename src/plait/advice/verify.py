@@ -20,12 +20,11 @@ from plait.advice.result import LOSS, RTT, Advice, Agreement, gain
 from plait.advice.search import AdviceRequest, round_text
 from plait.advice.situation import AccessLine, Situation
 from plait.analysis.statistics.differences import unpaired
-from plait.analysis.translation import path_name, with_translation
+from plait.analysis.translation import path_rtts_us
 from plait.dataset.trial import read_trial, trial_folder
 from plait.engine.engine import Engine
 from plait.engine.remote.lasting import RemoteHost, apply, undo
 from plait.errors import Ended, MachineError, RequestError, shell_command
-from plait.plan.model.plan import Plan
 from plait.results.read import read_study
 from plait.scenario import parse
 from plait.study.perform import Options, perform
@@ -35,8 +34,6 @@ BOUNDS = {RTT: 0.2, LOSS: 0.01}
 """The largest difference that counts as agreement: a share of the line's value, of LOSS a difference of shares."""
 _BOUND = 0.1
 """That of the metrics of goals."""
-_SENDING_BYTES = 10_000
-"""A subflow that sent less only acknowledges, so its RTT is that of an idle line."""
 
 
 @dataclass(frozen=True)
@@ -208,21 +205,6 @@ def _values(
         },
         (LOSS, None): [share for share in shares if share is not None],
     }
-
-
-def path_rtts_us(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str, float]:
-    """Return the median RTT of the samples of each path that carries data, by its name."""
-    samples: dict[str, list[pl.Series]] = {}
-    for flow in with_translation(plan, tables).flows:
-        rows = tables["subflows"].filter(flow=flow.carrier, side=flow.sender)
-        for part in rows.sort("t_us").partition_by("subflow"):
-            if part.filter(pl.col("sent_bytes") > _SENDING_BYTES).is_empty():
-                continue
-            first = part.row(0, named=True)
-            ends = (first["local_address"], first["remote_address"], first["remote_port"])
-            samples.setdefault(path_name(flow.paths, flow.sender, *ends), []).append(part["rtt_us"])
-    medians = {name: pl.concat(parts).median() for name, parts in samples.items()}
-    return {name: median for name, median in medians.items() if isinstance(median, float)}
 
 
 def _retransmitted(subflows: pl.DataFrame) -> float | None:

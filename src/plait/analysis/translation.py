@@ -13,6 +13,8 @@ import polars as pl
 
 from plait.plan.model.plan import Flow, Path, Plan
 
+_SENDING_BYTES = 10_000
+"""A subflow that sent less only acknowledges, so its RTT is that of an idle line."""
 Outside = dict[str, str]
 """By the name of a link direction that leaves a translating router outwards, the address that packets take there."""
 
@@ -52,6 +54,21 @@ def path_name(
         if isinstance(path, _Translated) and remote_port in path.seen_ports:
             return path.name
     return names[0].name if names else f"{client or '?'} to {server or '?'}"
+
+
+def path_rtts_us(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str, float]:
+    """Return the median RTT of the samples of each path that carries data, by its name."""
+    samples: dict[str, list[pl.Series]] = {}
+    for flow in with_translation(plan, tables).flows:
+        rows = tables["subflows"].filter(flow=flow.carrier, side=flow.sender)
+        for part in rows.sort("t_us").partition_by("subflow"):
+            if part.filter(pl.col("sent_bytes") > _SENDING_BYTES).is_empty():
+                continue
+            first = part.row(0, named=True)
+            ends = (first["local_address"], first["remote_address"], first["remote_port"])
+            samples.setdefault(path_name(flow.paths, flow.sender, *ends), []).append(part["rtt_us"])
+    medians = {name: pl.concat(parts).median() for name, parts in samples.items()}
+    return {name: median for name, median in medians.items() if isinstance(median, float)}
 
 
 def _client_address(path: Path, side: str) -> str:

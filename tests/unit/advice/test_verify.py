@@ -17,8 +17,9 @@ from plait.advice.candidates import candidates
 from plait.advice.changes.model import NOW
 from plait.advice.result import LOSS, RTT
 from plait.advice.situation import Situation
-from plait.advice.verify import RealLines, compare, path_rtts_us
+from plait.advice.verify import RealLines, compare
 from plait.advice.words import verified_sentences, verified_table
+from plait.analysis.translation import path_rtts_us
 from plait.cli.results.advise import command
 from plait.engine.remote.lasting import Applied, RemoteHost
 from plait.errors import MachineError, RequestError

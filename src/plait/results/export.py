@@ -8,7 +8,6 @@ from typing import Any
 
 from plait.analysis.iperf3 import exportable, iperf3_document
 from plait.analysis.metrics.programs import with_connections
-from plait.analysis.translation import with_translation
 from plait.dataset.study_file import read_study_file
 from plait.dataset.trial import TRIALS, Trial, making_sense, read_trial, trial_folder, trial_numbers
 from plait.errors import DataError, RequestError
@@ -97,9 +96,15 @@ def _completed(folder: Path, case: str | None, trial: int) -> tuple[str, Trial]:
 
 
 def _flow(record: Trial, requested: str | None) -> Flow:
-    """Return the requested flow, or the only one, with what its server saw of the addresses of paths."""
-    flows = {entry.name: entry for entry in exportable(with_translation(record.plan, record.tables))}
-    return flows[_require_single("flow over TCP or MPTCP", requested, list(flows))]
+    """Return the requested flow, or the only one, with what its server saw of the addresses of paths.
+
+    Connections of programs count if one is requested, or no flow is planned, as in an observation.
+    """
+    flows = exportable(with_connections(record.plan, record.tables))
+    planned = {flow.id for flow in record.plan.flows}
+    own = {flow.name: flow for flow in flows if flow.id in planned or requested == flow.name}
+    named = own or {flow.name: flow for flow in flows}
+    return named[_require_single("flow over TCP or MPTCP", requested, list(named))]
 
 
 def _require_single(kind: str, requested: str | None, names: list[str]) -> str:

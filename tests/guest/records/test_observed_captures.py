@@ -16,6 +16,7 @@ from plait.observe.captures.rows import tables_of
 from plait.observe.study import read_captures
 from plait.observe.watching import Selection, observing_plan
 from plait.observe.words import sentences
+from plait.results.export import export_flow
 from plait.results.read import read_study
 
 pytestmark = [
@@ -132,6 +133,9 @@ def test_a_study_of_captures_has_the_goodput_and_the_paths_of_the_trial(trial: P
     got = pl.read_parquet(path / "flows.parquet")
     assert sorted(got["received_bytes"]) == sorted(flows["received_bytes"])
     assert sorted(got["transport"]) == ["mptcp", "mptcp"]
+    names = set(pl.read_parquet(path / "flows.parquet")["name"])
+    exported = [export_flow(tmp_path / "seen", flow=name)["end"]["sum_sent"]["bytes"] for name in names]
+    assert len(set(exported)) == len(names) == 2
     (trial_row,) = read_study(trial.parents[2]).cases[0].rows
     assert seen_row.metrics["goodput_bps"] == pytest.approx(trial_row.metrics["goodput_bps"], rel=0.05)
 

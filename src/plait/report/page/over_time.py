@@ -66,12 +66,12 @@ def over_time(
 
 def _panel(trial: Representative, charts: Sequence[str], *, is_hidden: bool) -> dict[str, Any]:
     """Return what the template shows of one case."""
-    several = len(trial.plan.flows) > 1
+    has_key = len(trial.plan.flows) > 1 or not trial.plan.links  # without links, nothing is drawn
     median = f", the median of {trial.of}" if trial.of > 1 else ""
     return {
         "label": trial.label,
         "trial": f"trial {trial.index:03d}{median}",
-        "key": [(line.colour % PATHS, line.label) for line in trial.series.subflows] if several else [],
+        "key": [(line.colour % PATHS, line.label) for line in trial.series.subflows] if has_key else [],
         "charts": charts,
         "left_out": trial.series.omitted,
         "explanation": explanation(trial.explained),
@@ -82,7 +82,7 @@ def _panel(trial: Representative, charts: Sequence[str], *, is_hidden: bool) -> 
 def _note(shown: Sequence[Representative], summary: Summary) -> str:
     """Return what the charts show."""
     where_compared = "" if len({trial.group for trial in shown}) == 1 else " where cases are compared"
-    alone = all(len(trial.plan.flows) == 1 for trial in shown)
+    alone = all(len(trial.plan.flows) == 1 and trial.plan.links for trial in shown)
     hint = " Colours are those of the paths in the drawing." if alone else ""
     choice = (
         f"These are {len(shown)} of {len(summary.cases)} cases: the first one, and others between the extremes of "

@@ -57,7 +57,7 @@ pub fn apply(host: &mut Host, path: &Path) -> Result<()> {
     let Changes { sysctls, subflows, add_addr_accepted, endpoints, qdiscs, ingress } =
         serde_json::from_slice(&json).map_err(|error| Error::because(context(), error))?;
     let endpoints = endpoints.into_iter().map(LastingEndpoint::wanted).collect::<Result<_>>()?;
-    let mut wanted = Wanted { sysctls, limits: None, endpoints };
+    let mut wanted = Wanted { sysctls, endpoints, ..Wanted::default() };
     let now = host.state(&wanted.sysctls_touched())?;
     wanted.limits = Some(Limits {
         subflows: subflows.unwrap_or(now.limits.subflows),

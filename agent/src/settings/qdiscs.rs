@@ -97,7 +97,7 @@ fn tc(words: &[&str]) -> Result<String> {
     program("tc", words)
 }
 
-/// Run a program of iproute2, and return what it says.
+/// Run a program of the host, and return what it says.
 pub fn program(name: &str, words: &[&str]) -> Result<String> {
     let context = || format!("{name} {}", words.join(" "));
     let done = Command::new("timeout").arg(PATIENCE_S).arg(name).args(words).output().attempt(context)?;

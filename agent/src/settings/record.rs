@@ -294,9 +294,9 @@ mod tests {
     fn steps(value: &str, removed: &[Endpoint], added: &[Endpoint]) -> Steps {
         Steps {
             sysctls: vec![("net/ipv4/tcp_sack".to_owned(), value.to_owned())],
-            limits: None,
             removed: removed.to_vec(),
             added: added.to_vec(),
+            ..Steps::default()
         }
     }
 

@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::{Path, PathBuf};
 
 use netlink_bindings::mptcp_pm::{self, IterableAddress};
 use netlink_bindings::traits::NetlinkRequest;
 use serde::{Deserialize, Serialize};
 
 use super::connections;
+use super::qdiscs::program;
 use crate::apply::{push_endpoint_address, write_sysctl};
 use crate::error::{Attempt, Error, Result};
 use crate::netlink::sock_diag::{Kind, LISTEN};
@@ -60,10 +62,15 @@ pub struct State {
 /// Changes of settings, in this order.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Steps {
+    /// Congestion controls, and the objects with their BPF programs.
+    #[serde(default)]
+    pub loaded: Vec<(String, PathBuf)>,
     pub sysctls: Vec<(String, String)>,
     pub limits: Option<Limits>,
     pub removed: Vec<Endpoint>,
     pub added: Vec<Endpoint>,
+    #[serde(default)]
+    pub unloaded: Vec<String>,
 }
 
 impl Steps {
@@ -134,10 +141,12 @@ impl Host {
     /// Carry out every step, also after a failure; return the first failure.
     pub fn carry_out(&mut self, steps: &Steps) -> Result<()> {
         let mut done: Vec<Result<()>> = Vec::new();
+        done.extend(steps.loaded.iter().map(|(name, object)| load(name, object)));
         done.extend(steps.sysctls.iter().map(|(path, value)| write_sysctl(path, value)));
         done.extend(steps.limits.map(|limits| self.set_limits(limits)));
         done.extend(steps.removed.iter().map(|endpoint| self.remove(endpoint)));
         done.extend(steps.added.iter().map(|endpoint| self.add(endpoint)));
+        done.extend(steps.unloaded.iter().map(|name| unload(name)));
         done.into_iter().collect()
     }
 
@@ -174,6 +183,21 @@ impl Host {
     fn act(&mut self, request: &impl NetlinkRequest, context: impl FnOnce() -> String) -> Result<()> {
         self.generic.ask(request, self.family, |_| {}).attempt(context)
     }
+}
+
+/// Give the kernel a congestion control, whose programs register as `plait_NAME`.
+fn load(name: &str, object: &Path) -> Result<()> {
+    let object = object.to_string_lossy();
+    program("bpftool", &["struct_ops", "register", &object])
+        .map(drop)
+        .attempt(|| format!("loading the BPF program of {name}"))
+}
+
+/// Take a congestion control away. Connections that use it keep it.
+fn unload(name: &str) -> Result<()> {
+    program("bpftool", &["struct_ops", "unregister", "name", &format!("plait_{name}")])
+        .map(drop)
+        .attempt(|| format!("taking the BPF program of {name} away"))
 }
 
 fn endpoint(address: &IterableAddress<'_>) -> Option<Endpoint> {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
@@ -16,6 +16,8 @@ const MOST_ENDPOINTS: usize = 8;
 /// Ids of plait's endpoints begin here if they are free.
 const FIRST_ID: u8 = 200;
 pub const DEFAULT_CONGESTION_CONTROL: &str = "net/ipv4/tcp_congestion_control";
+/// The algorithms that the kernel has. Only modules and BPF programs change it.
+pub const AVAILABLE_CONGESTION_CONTROL: &str = "net/ipv4/tcp_available_congestion_control";
 /// The kernel allows to everybody what it gets as the default.
 pub const ALLOWED_CONGESTION_CONTROL: &str = "net/ipv4/tcp_allowed_congestion_control";
 
@@ -27,6 +29,12 @@ pub struct Wanted {
     /// None: the limits stay.
     pub limits: Option<Limits>,
     pub endpoints: Vec<WantedEndpoint>,
+    /// Congestion controls to load as BPF programs if the kernel lacks them.
+    #[serde(default)]
+    pub programs: Vec<String>,
+    /// The folder with the programs' objects.
+    #[serde(skip)]
+    pub folder: PathBuf,
 }
 
 /// An endpoint for a trial; plait chooses its id.
@@ -44,12 +52,19 @@ impl Wanted {
     pub fn read(path: &Path) -> Result<Self> {
         let context = || format!("reading {}", path.display());
         let json = std::fs::read(path).attempt(context)?;
-        serde_json::from_slice(&json).map_err(|error| Error::because(context(), error))
+        let mut wanted: Self =
+            serde_json::from_slice(&json).map_err(|error| Error::because(context(), error))?;
+        wanted.folder = path.with_file_name("");
+        Ok(wanted)
     }
 
     /// Return the sysctls that change when these settings are made.
     pub fn sysctls_touched(&self) -> Vec<String> {
-        touched(self.sysctls.keys())
+        let mut names = touched(self.sysctls.keys());
+        if !self.programs.is_empty() {
+            names.push(AVAILABLE_CONGESTION_CONTROL.to_owned());
+        }
+        names
     }
 }
 
@@ -68,7 +83,9 @@ fn touched<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
 /// plait's takes its place, and its id, for the trial. An error names an endpoint that cannot be
 /// replaced and restored: one that the kernel made, or one that a connection uses (`in_use`).
 pub fn changes(before: &State, wanted: &Wanted, in_use: &BTreeSet<IpAddr>) -> Result<Steps> {
-    let mut steps = Steps::default();
+    let missing = wanted.programs.iter().filter(|name| !has_algorithm(before, name));
+    let loaded = missing.map(|name| (name.clone(), wanted.folder.join(format!("{name}.bpf.o")))).collect();
+    let mut steps = Steps { loaded, ..Steps::default() };
     for (path, value) in &wanted.sysctls {
         match before.sysctls.get(path) {
             None => return Err(Error::new(format!("this kernel has no sysctl {}", path.replace('/', ".")))),
@@ -107,6 +124,11 @@ pub fn changes(before: &State, wanted: &Wanted, in_use: &BTreeSet<IpAddr>) -> Re
         )));
     }
     Ok(steps)
+}
+
+fn has_algorithm(state: &State, name: &str) -> bool {
+    let available = state.sysctls.get(AVAILABLE_CONGESTION_CONTROL);
+    available.is_some_and(|names| names.split_whitespace().any(|present| present == name))
 }
 
 fn refuse_if_not_restorable(present: &Endpoint, in_use: &BTreeSet<IpAddr>) -> Result<()> {
@@ -154,6 +176,14 @@ pub fn reversal(before: &State, taken: &Steps, now: &State, in_use: &BTreeSet<Ip
             .cloned()
             .collect(),
         added: taken.removed.iter().filter(|endpoint| !now.endpoints.contains(endpoint)).cloned().collect(),
+        loaded: Vec::new(),
+        unloaded: taken
+            .loaded
+            .iter()
+            .map(|(name, _)| name)
+            .filter(|name| has_algorithm(now, name))
+            .cloned()
+            .collect(),
     }
 }
 
@@ -235,6 +265,23 @@ mod tests {
         let now = state(&[old, new.clone(), used.clone(), users]);
         let in_use = BTreeSet::from([used.address]);
         assert_eq!(reversal(&before, &Steps::default(), &now, &in_use).removed, [new]);
+    }
+
+    #[test]
+    fn a_program_is_loaded_if_the_kernel_lacks_it_and_leaves_if_it_was_loaded() {
+        let with = |names: &str| State {
+            sysctls: BTreeMap::from([(AVAILABLE_CONGESTION_CONTROL.to_owned(), names.to_owned())]),
+            ..state(&[])
+        };
+        let programs = ["lia", "olia"].map(str::to_owned).into();
+        let wanted = Wanted { programs, folder: PathBuf::from("/s"), ..Default::default() };
+        assert_eq!(wanted.sysctls_touched(), [AVAILABLE_CONGESTION_CONTROL]);
+        let before = with("reno cubic lia");
+        let steps = changes(&before, &wanted, &BTreeSet::new()).unwrap();
+        assert_eq!(steps.loaded, [("olia".to_owned(), PathBuf::from("/s/olia.bpf.o"))]);
+        let back = |now: &State| reversal(&before, &steps, now, &BTreeSet::new());
+        assert_eq!(back(&with("reno cubic lia olia")).unloaded, ["olia"]);
+        assert!(back(&before).is_empty());
     }
 
     #[test]

@@ -11,9 +11,10 @@ import pytest
 
 from plait.engine.engine import Job
 from plait.engine.remote.answers import endpoints_in, interface_of, interfaces_with
+from plait.engine.remote.configure import wanted
 from plait.engine.remote.mapping import Mapping, mapping
 from plait.engine.remote.merge import _Paths, _planned_ends
-from plait.engine.remote.preflight import Check
+from plait.engine.remote.preflight import Check, absent_programs
 from plait.engine.remote.probe import joined_pairs, probes
 from plait.engine.remote.ssh import Connections
 from plait.engine.remote.trial import RemoteEngine
@@ -108,11 +109,48 @@ def test_an_announcement_gets_the_address_of_the_plan() -> None:
     assert _planned_ends(flow, "h1", (None, None, "203.0.113.9", None), known)[2] == "203.0.113.9"
 
 
+OLIA = SCENARIO.replace("bytes: 6MB", "bytes: 6MB, congestion_control: olia")
+LOADS = {
+    "net/ipv4/tcp_available_congestion_control": "reno cubic",
+    "net/mptcp/enabled": "1",
+    "kernel": "6.12.117+deb12-amd64",
+    "btf": "yes",
+    "bpftool": "yes",
+}
+
+
+def refused_program(facts: dict[str, str], *, configure: bool) -> str:
+    plan, real = planned(OLIA)
+    host = Host("h1", facts)
+    return "\n".join(Check(plan, real, {"h1": host, "h2": host}, configure=configure).problems())
+
+
 def test_a_congestion_control_that_plait_has_as_a_program_names_the_command_that_loads_it() -> None:
-    plan, real = planned(SCENARIO.replace("bytes: 6MB", "bytes: 6MB, congestion_control: olia"))
-    host = Host("h1", {"net/ipv4/tcp_available_congestion_control": "reno cubic", "net/mptcp/enabled": "1"})
-    problems = list(Check(plan, real, {"h1": host, "h2": host}, configure=False).problems())
-    assert "load it there: `plait bpf load olia`" in problems[0]
+    assert "use --configure, or load it there: `plait bpf load olia`" in refused_program(
+        LOADS, configure=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("fact", "value", "remedy"),
+    [
+        ("kernel", "6.1.0-56-amd64", "too old; boot Linux 6.12"),
+        ("btf", "", "CONFIG_DEBUG_INFO_BTF"),
+        ("bpftool", "", "apt-get install bpftool"),
+    ],
+)
+def test_configure_loads_a_program_where_the_kernel_takes_it(fact: str, value: str, remedy: str) -> None:
+    assert refused_program(LOADS, configure=True) == ""
+    assert remedy in refused_program(LOADS | {fact: value}, configure=True)
+
+
+def test_a_host_gets_the_programs_that_its_flows_and_its_default_name() -> None:
+    plan, real = planned(OLIA + "tcp: {congestion_control: lia}\n")
+    host = Host("h1", LOADS)
+    assert json.loads(wanted(plan, "h1", real))["programs"] == ["lia", "olia"]
+    assert absent_programs(plan, host) == ["lia", "olia"]
+    host.facts["net/ipv4/tcp_available_congestion_control"] = "reno cubic olia"
+    assert absent_programs(plan, host) == ["lia"]
 
 
 @pytest.mark.parametrize("capable", [False, True])

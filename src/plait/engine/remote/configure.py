@@ -1,7 +1,8 @@
 """The settings of a scenario that `--configure` makes on a real host: endpoints, limits and sysctls of MPTCP and TCP.
 
-The agent on the host makes them as root (`sudo -n`) and restores them (`agent/src/settings`). plait never touches
-addresses, routes, rules or interfaces, so the route that carries SSH stays as it is.
+A congestion control that the host's kernel lacks, and that plait has as a BPF program, comes with them. The agent on the
+host makes them as root (`sudo -n`) and restores them (`agent/src/settings`). plait never touches addresses, routes,
+rules or interfaces, so the route that carries SSH stays as it is.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import json
 import re
 
-from plait.engine.remote.mapping import Mapping
+from plait.bpf.programs import ALGORITHMS
+from plait.engine.remote.mapping import Mapping, flows_of
 from plait.plan.model.plan import Plan
 
 _ALLOWED = re.compile(r"net/(mptcp|ipv4/tcp_)[a-z0-9_/]*", re.ASCII)
@@ -25,6 +27,13 @@ def planned_sysctls(plan: Plan, node: str) -> dict[str, str]:
         for path, value in space.sysctls
         if _ALLOWED.fullmatch(path) and _VALUE.fullmatch(value)
     }
+
+
+def planned_programs(plan: Plan, node: str) -> list[str]:
+    """Return the congestion controls of the plan for `node` that plait has as BPF programs."""
+    default = planned_sysctls(plan, node).get("net/ipv4/tcp_congestion_control")
+    names = {default, *(flow.socket.congestion_control for flow in flows_of(plan, node))}
+    return [name for name in ALGORITHMS if name in names]
 
 
 def planned_endpoints(plan: Plan, node: str, real: Mapping) -> dict[str, tuple[str, ...]]:
@@ -54,4 +63,5 @@ def wanted(plan: Plan, node: str, real: Mapping) -> bytes:
         {"address": address, "flags": flags} for address, flags in planned_endpoints(plan, node, real).items()
     ]
     settings = {"sysctls": planned_sysctls(plan, node), "limits": limits, "endpoints": endpoints}
+    settings["programs"] = planned_programs(plan, node)
     return json.dumps(settings).encode()

@@ -105,6 +105,8 @@ facts() {
     grep -E '^MemAvailable:' /proc/meminfo | while read -r _ free _; do echo "memory_kib $free"; done
     capabilities=$(sed -n 's/^CapEff:[[:space:]]*//p' /proc/self/status) # root in a container may lack CAP_NET_ADMIN
     [ $((0x${capabilities:-0} >> 12 & 1)) = 1 ] && echo "net_admin yes"
+    [ -r /sys/kernel/btf/vmlinux ] && echo "btf yes"
+    command -v bpftool >/dev/null && echo "bpftool yes"
     $root true 2>/dev/null && echo "root yes"
     return 0
 }
@@ -147,6 +149,10 @@ while order=$(timeout "$patience" sh -c 'IFS= read -r line && printf %s "$line"'
             ;;
         configure) # BYTES: make the settings of a trial
             receive wanted.json "$2" && configure
+            answer $?
+            ;;
+        program) # NAME BYTES: the BPF object of a congestion control, for `configure`
+            receive "$2.bpf.o" "$3"
             answer $?
             ;;
         apply) # BYTES: make settings that stay

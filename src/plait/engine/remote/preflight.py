@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterator
 from collections.abc import Mapping as Map
 from dataclasses import dataclass
 
-from plait.bpf.programs import ALGORITHMS
+from plait.bpf.programs import ALGORITHMS, accepts
 from plait.engine.remote.answers import whole_number
-from plait.engine.remote.configure import planned_endpoints, planned_sysctls
+from plait.engine.remote.configure import planned_endpoints, planned_programs, planned_sysctls
 from plait.engine.remote.mapping import Mapping, flows_of, nodes_of
 from plait.engine.remote.ssh import HostSession
 from plait.errors import shell_command
@@ -63,15 +63,14 @@ class Check:
         of_flows = {flow.socket.congestion_control for flow in flows_of(self.plan, name)} - {None, default}
         for algorithm in sorted(filter(None, {*of_flows, default})):
             if available and algorithm not in available:
-                command = (
-                    ("plait", "bpf", "load", algorithm)
-                    if algorithm in ALGORITHMS
-                    else ("modprobe", f"tcp_{algorithm}")
-                )
-                yield (
-                    f"{name} has no congestion control {algorithm} (it has {', '.join(available)}); load it there: "
-                    f"`{shell_command(*command)}`"
-                )
+                lacks = f"{name} has no congestion control {algorithm} (it has {', '.join(available)})"
+                if algorithm not in ALGORITHMS:
+                    yield f"{lacks}; load it there: `{shell_command('modprobe', f'tcp_{algorithm}')}`"
+                elif not self.configure:
+                    command = shell_command("plait", "bpf", "load", algorithm)
+                    yield f"{lacks}; use --configure, or load it there: `{command}`"
+                elif why := _refuses_programs(facts):
+                    yield f"{lacks}, and cannot load plait's BPF program of it: {why}"
             elif algorithm in of_flows and facts.get("net_admin") != "yes" and algorithm not in allowed:
                 setting = f"net.ipv4.tcp_allowed_congestion_control={' '.join([*allowed, algorithm])}"
                 yield (
@@ -126,6 +125,25 @@ class Check:
 
     def _sets(self, node: str, path: str) -> bool:
         return self.configure and path in planned_sysctls(self.plan, node)
+
+
+def absent_programs(plan: Plan, session: HostSession) -> list[str]:
+    """Return the congestion controls of the plan that plait has as BPF programs, and the host's kernel lacks."""
+    available = session.facts.get("net/ipv4/tcp_available_congestion_control", "").split()
+    return [name for name in planned_programs(plan, session.name) if name not in available]
+
+
+def _refuses_programs(facts: Map[str, str]) -> str | None:
+    """Return why a host cannot load BPF programs, with the remedy."""
+    if not accepts(facts.get("kernel", "")):
+        return f"its Linux {facts.get('kernel', '')} is too old; boot Linux 6.12 or a newer one there"
+    if facts.get("btf") != "yes":
+        return (
+            "its kernel has no type information; boot one with CONFIG_DEBUG_INFO_BTF there, such as Debian's"
+        )
+    if facts.get("bpftool") != "yes":
+        return "bpftool is missing; install it there (`apt-get install bpftool`)"
+    return None
 
 
 def route_problem(name: str, local: str, remote: str | None, held: Collection[str], route: str) -> str | None:

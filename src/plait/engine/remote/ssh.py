@@ -21,6 +21,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self
 
+from plait.bpf.programs import object_of
 from plait.engine.remote.answers import (
     endpoints_in,
     interface_of,
@@ -173,8 +174,14 @@ class HostSession:
         lines = self.order("read", *settings)
         return {name: " ".join(value.split()) for name, _, value in (line.partition(" ") for line in lines)}
 
-    def configure(self, settings: bytes) -> None:
-        """Make settings (see `plait.engine.remote.configure`), until `restore` or the session's end."""
+    def configure(self, settings: bytes, programs: Iterable[str] = ()) -> None:
+        """Make settings (see `plait.engine.remote.configure`), until `restore` or the session's end.
+
+        `programs` are the congestion controls whose BPF objects the host needs. Raises MachineError if one is missing.
+        """
+        for name in programs:
+            content = object_of(name)
+            self.order("program", name, str(len(content)), data=content)
         self.order("configure", str(len(settings)), data=settings)
 
     def route(self, local: str, remote: str) -> tuple[set[str] | None, str | None]:

@@ -69,6 +69,7 @@ def test_the_agent_loads_what_the_kernel_lacks_and_takes_it_away_after_any_death
     ]
 
 
+BUCKET = "tbf rate 10mbit burst 5k limit 64k"
 SCENARIO = """\
 title: A file with a congestion control of BPF
 network: {hosts: [h1, h2], links: {h1-h2: {}}}
@@ -92,7 +93,7 @@ def hosts(tmp_path: Path) -> Iterator[RealHosts]:
     if "wvegas" in programs.available():
         pytest.skip("this machine has wVegas already")
     tmp_path.chmod(0o755)
-    with RealHosts(tmp_path, [PlantedLine("h1-h2", (), ())]) as made:
+    with RealHosts(tmp_path, [PlantedLine("h1-h2", (BUCKET,), (BUCKET,))]) as made:
         yield made
     os.close(lock)
 
@@ -109,7 +110,7 @@ def test_hosts_have_the_program_for_a_trial(hosts: RealHosts) -> None:
 
 @pytest.mark.users
 def test_a_killed_plait_takes_the_program_away(hosts: RealHosts) -> None:
-    run = start(hosts, SCENARIO.replace("BYTES", "20GB"), "--repeat", "1", "--configure")
+    run = start(hosts, SCENARIO.replace("BYTES", "60MB"), "--repeat", "1", "--configure")
     wait_until(lambda: trial_runs(hosts), "two agents run")
     assert "wvegas" in programs.available()
     run.send_signal(signal.SIGKILL)

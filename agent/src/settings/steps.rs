@@ -126,6 +126,15 @@ pub fn changes(before: &State, wanted: &Wanted, in_use: &BTreeSet<IpAddr>) -> Re
     Ok(steps)
 }
 
+/// Return the allowed algorithms of `value` without those that leave with `taken`, or that the kernel has no more: it
+/// allows the programs of plait as long as they are loaded.
+fn present(value: &str, taken: &Steps, now: &State) -> String {
+    let leaves = |name: &str| taken.loaded.iter().any(|(loaded, _)| loaded == name);
+    let is_known = now.sysctls.contains_key(AVAILABLE_CONGESTION_CONTROL);
+    let stays = |name: &&str| !is_known || (has_algorithm(now, name) && !leaves(name));
+    value.split_whitespace().filter(stays).collect::<Vec<_>>().join(" ")
+}
+
 fn has_algorithm(state: &State, name: &str) -> bool {
     let available = state.sysctls.get(AVAILABLE_CONGESTION_CONTROL);
     available.is_some_and(|names| names.split_whitespace().any(|present| present == name))
@@ -163,11 +172,16 @@ pub fn reversal(before: &State, taken: &Steps, now: &State, in_use: &BTreeSet<Ip
     let is_of_plait = |endpoint: &Endpoint| taken.added.iter().any(|added| added.is_same(endpoint));
     let is_left = |endpoint: &Endpoint| endpoint.is_implicit() && !in_use.contains(&endpoint.address);
     let touched = touched(taken.sysctls.iter().map(|(path, _)| path));
-    let sysctls = before.sysctls.iter();
     let sysctls =
-        sysctls.filter(|(path, old)| touched.contains(path) && now.sysctls.get(*path) != Some(*old));
+        before.sysctls.iter().filter(|(path, _)| touched.contains(path)).filter_map(|(path, old)| {
+            let kept = |value: &str| {
+                if path == ALLOWED_CONGESTION_CONTROL { present(value, taken, now) } else { value.into() }
+            };
+            let (old, value) = (kept(old), now.sysctls.get(path).map(|value| kept(value)));
+            (value.as_ref() != Some(&old)).then(|| (path.clone(), old))
+        });
     Steps {
-        sysctls: sysctls.map(|(path, old)| (path.clone(), old.clone())).collect(),
+        sysctls: sysctls.collect(),
         limits: (taken.limits.is_some() && now.limits != before.limits).then_some(before.limits),
         removed: now
             .endpoints
@@ -282,6 +296,34 @@ mod tests {
         let back = |now: &State| reversal(&before, &steps, now, &BTreeSet::new());
         assert_eq!(back(&with("reno cubic lia olia")).unloaded, ["olia"]);
         assert!(back(&before).is_empty());
+    }
+
+    #[test]
+    fn the_allowed_algorithms_return_but_for_programs_that_come_and_go() {
+        let with = |available: &str, allowed: &str, default: &str| State {
+            sysctls: [
+                (AVAILABLE_CONGESTION_CONTROL, available),
+                (ALLOWED_CONGESTION_CONTROL, allowed),
+                (DEFAULT_CONGESTION_CONTROL, default),
+            ]
+            .map(|(path, value)| (path.to_owned(), value.to_owned()))
+            .into(),
+            ..state(&[])
+        };
+        let sysctls = [(DEFAULT_CONGESTION_CONTROL.to_owned(), "olia".to_owned())];
+        let wanted = Wanted { sysctls: sysctls.into(), programs: vec!["olia".into()], ..Default::default() };
+        let back = |before: &State, now: &State| {
+            let steps = changes(before, &wanted, &BTreeSet::new()).unwrap();
+            reversal(before, &steps, now, &BTreeSet::new()).sysctls
+        };
+        let default = [(DEFAULT_CONGESTION_CONTROL.to_owned(), "cubic".to_owned())];
+        let before = with("reno cubic", "reno", "cubic");
+        assert_eq!(back(&before, &with("reno cubic olia", "reno olia", "olia")), default);
+        // Another namespace of the same kernel had loaded the program, and takes it away.
+        let earlier = with("reno cubic olia", "reno olia", "cubic");
+        assert_eq!(back(&earlier, &with("reno cubic", "reno", "olia")), default);
+        let changed = back(&before, &with("reno cubic olia", "reno cubic olia", "cubic"));
+        assert_eq!(changed, [(ALLOWED_CONGESTION_CONTROL.to_owned(), "reno".to_owned())]);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 """The settings of a scenario that `--configure` makes on a real host: endpoints, limits and sysctls of MPTCP and TCP.
 
-A congestion control that the host's kernel lacks, and that plait has as a BPF program, comes with them. The agent on the
-host makes them as root (`sudo -n`) and restores them (`agent/src/settings`). plait never touches addresses, routes,
-rules or interfaces, so the route that carries SSH stays as it is.
+A congestion control that the host's kernel lacks, and that plait has as a BPF program, comes with them. The agent on
+the host makes them as root (`sudo -n`) and restores them (`agent/src/settings`). plait never touches addresses,
+routes, rules or interfaces, so the route that carries SSH stays as it is.
 """
 
 from __future__ import annotations

@@ -62,6 +62,10 @@ def wanted(plan: Plan, node: str, real: Mapping) -> bytes:
     endpoints = [
         {"address": address, "flags": flags} for address, flags in planned_endpoints(plan, node, real).items()
     ]
-    settings = {"sysctls": planned_sysctls(plan, node), "limits": limits, "endpoints": endpoints}
-    settings["programs"] = planned_programs(plan, node)
+    settings = {
+        "sysctls": planned_sysctls(plan, node),
+        "limits": limits,
+        "endpoints": endpoints,
+        "programs": planned_programs(plan, node),
+    }
     return json.dumps(settings).encode()

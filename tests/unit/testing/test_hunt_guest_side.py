@@ -7,7 +7,9 @@ import socket
 
 import pytest
 
+from plait.testing.hunt.case import HuntCase, HuntConnection, HuntEvent, HuntLink
 from plait.testing.hunt.ends import BLOCK, End
+from plait.testing.hunt.kinds import resets_arrive
 from plait.testing.hunt.netlink import path_address
 
 
@@ -60,3 +62,24 @@ def test_an_address_of_a_path_manager_is_encoded_as_netlink_wants() -> None:
     assert address.hex() == "06000100" + "02000000" + "08000300" + "0a000102" + "05000200" + "03000000" + (
         "06000500" + "88130000"
     )
+
+
+@pytest.mark.parametrize(
+    ("kinds", "loss_percent", "size", "expected"),
+    [
+        (("reset", "flush", "close"), 0, 3000, True),
+        (("reset", "destroy"), 0, 0, False),
+        (("reset", "strip"), 0, 0, False),
+        (("reset",), 1, 0, False),
+        (("reset",), 0, 100_000, False),
+    ],
+)
+def test_a_reset_is_looked_for_wherever_nothing_loses_it(
+    kinds: tuple[str, ...], loss_percent: int, size: int, *, expected: bool
+) -> None:
+    case = HuntCase(
+        links=(HuntLink(rate_mbit=10, delay_ms=5, loss_percent=loss_percent),),
+        connections=(HuntConnection(up_bytes=size),),
+        events=tuple(HuntEvent(at_ms=100, do=kind) for kind in kinds),
+    )
+    assert resets_arrive(case.model_dump()) is expected

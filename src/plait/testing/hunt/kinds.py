@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,8 @@ class EventKind:
     """It lasts for its `for_ms`."""
     calm: bool = False
     """After it, each endpoint still has its subflow, and no connection may fail."""
+    loses: bool = False
+    """Packets may be lost."""
     middlebox: tuple[str, ...] = ()
     """Rules of nft(8) for what arrives over the link, at both ends."""
 
@@ -27,13 +30,14 @@ KINDS = {
     "reset": EventKind(connection=True),
     "shutdown": EventKind(connection=True),
     "share": EventKind(connection=True, lasts=True, calm=True),
-    "destroy": EventKind(connection=True, link=True, weight=3),
-    "link_down": EventKind(link=True, weight=2, lasts=True),
-    "strip": EventKind(link=True, lasts=True, middlebox=("reset tcp option mptcp",)),
+    "destroy": EventKind(connection=True, link=True, weight=3, loses=True),
+    "link_down": EventKind(link=True, weight=2, lasts=True, loses=True),
+    "strip": EventKind(link=True, lasts=True, loses=True, middlebox=("reset tcp option mptcp",)),
     "rewrite": EventKind(
         # a byte at this place is payload: the longest TCP header has 60 bytes
         link=True,
         lasts=True,
+        loses=True,
         middlebox=("meta length > 400 limit rate 5/second burst 1 packets @th,800,8 set 0x55",),
     ),
     "lose_announcements": EventKind(
@@ -47,3 +51,15 @@ KINDS = {
     "withdraw": EventKind(link=True, calm=True),
     "flush": EventKind(calm=True),
 }
+_SMALL_BYTES = 3000
+"""A stream of this size does not fill a queue for long."""
+
+
+def resets_arrive(case: dict[str, Any]) -> bool:
+    """Return whether nothing in the case can lose a reset, also no full queue."""
+    sizes = [entry[way] for entry in case["connections"] for way in ("up_bytes", "down_bytes")]
+    return (
+        not any(KINDS[event["do"]].loses for event in case["events"])
+        and not any(link["loss_percent"] for link in case["links"])
+        and max(sizes) <= _SMALL_BYTES
+    )

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from plait.testing.hunt import netlink
     from plait.testing.hunt.ends import BLOCK, End, Played
-    from plait.testing.hunt.kinds import KINDS
+    from plait.testing.hunt.kinds import KINDS, resets_arrive
     from plait.testing.hunt.paths import PORT, Paths
 else:
     import netlink  # the folder of this file is the first in Python's path; the guest imports nothing else of plait
     from ends import BLOCK, End, Played
-    from kinds import KINDS
+    from kinds import KINDS, resets_arrive
     from paths import PORT, Paths
 
 MPTCP = 262
@@ -138,17 +138,13 @@ class _Player:
             self._serve(1.0)
         for played in self.connections:
             reset_by = next((end for end in played.ends() if end.reset), None)
-            if reset_by is not None and not self._lossy():
+            if reset_by is not None and resets_arrive(self.case):
                 peer = played.server if reset_by is played.client else played.client
                 if peer.is_open() and not peer.ended:
                     sight = "an end instead of a reset" if peer.saw_end else "no reset"
                     self.violation("closing", f"connection {peer.number}: the {peer.side} saw {sight}")
             elif all(end.is_open() and not end.saw_end for end in played.ends()) and not played.unfinished():
                 self._examine(played)
-
-    def _lossy(self) -> bool:
-        """Return whether packets may be lost."""
-        return not self._calm or any(link["loss_percent"] for link in self.case["links"])
 
     def _examine(self, played: Played) -> None:
         """Compare what both ends of a connection at rest know of each other, and its subflows with its endpoints."""

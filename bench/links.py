@@ -62,7 +62,8 @@ def drawn(seed: int) -> dict[str, Any]:
     links: dict[str, dict[str, Any]] = {name: _conditions(chance) for name in names}
     for name in chance.sample(names, chance.choice([0, 0, 1, 2])):
         links[name]["mtu"] = chance.choice([1280, 1400])
-    routers = [router for row in rows for router in row]
+    linked = {name for end in ends for name in end}
+    routers = [router for row in rows for router in row if router in linked]
     subflows = chance.choice([0, 1, 2, 4])
     return {
         "title": f"Drawn network {seed}",

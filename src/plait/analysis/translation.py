@@ -57,7 +57,11 @@ def path_name(
 
 
 def path_rtts_us(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str, float]:
-    """Return the median RTT of the samples of each path that carries data, by its name."""
+    """Return the median RTT of the samples of each path that carries data, by its name.
+
+    A subflow between addresses that the plan does not pair, such as to the only address of a server, is on the path of
+    its client's address.
+    """
     samples: dict[str, list[pl.Series]] = {}
     for flow in with_translation(plan, tables).flows:
         rows = tables["subflows"].filter(flow=flow.carrier, side=flow.sender)
@@ -65,8 +69,12 @@ def path_rtts_us(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str, fl
             if part.filter(pl.col("sent_bytes") > _SENDING_BYTES).is_empty():
                 continue
             first = part.row(0, named=True)
-            ends = (first["local_address"], first["remote_address"], first["remote_port"])
-            samples.setdefault(path_name(flow.paths, flow.sender, *ends), []).append(part["rtt_us"])
+            local, remote = first["local_address"], first["remote_address"]
+            name = path_name(flow.paths, flow.sender, local, remote, first["remote_port"])
+            if name not in {path.name for path in flow.paths}:
+                client = local if flow.sender == "client" else remote
+                name = next((path.name for path in flow.paths if path.client_address == client), name)
+            samples.setdefault(name, []).append(part["rtt_us"])
     medians = {name: pl.concat(parts).median() for name, parts in samples.items()}
     return {name: median for name, median in medians.items() if isinstance(median, float)}
 

@@ -89,6 +89,8 @@ def test_each_line_that_carries_data_has_its_own_rtt() -> None:
     )
     rtts_us = path_rtts_us(plan, {**tables, "subflows": sampled})
     assert rtts_us == {"home-vps": 20_000, "home-vps#2": 60_000}
+    one_address = sampled.with_columns(local_address=pl.lit(plan.flows[0].paths[0].server_address))
+    assert path_rtts_us(plan, {**tables, "subflows": one_address}) == rtts_us
     idle = sampled.with_columns(sent_bytes=pl.when(**second).then(1000).otherwise("sent_bytes"))
     assert path_rtts_us(plan, {**tables, "subflows": idle}) == {"home-vps": 20_000}
 

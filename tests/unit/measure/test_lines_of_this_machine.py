@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plait.errors import RequestError
+from plait.measure import run
 from plait.measure import survey as surveys
 from plait.measure.interfaces import OwnLine, own_lines
-from plait.measure.survey import LinesRequest, survey
+from plait.measure.survey import LinesRequest, Survey, survey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -146,3 +147,15 @@ def test_a_server_out_of_reach_of_all_lines_has_a_sentence_for_each_address(
 def test_what_ssh_does_not_accept_is_refused() -> None:
     with pytest.raises(RequestError, match="--server -oProxyCommand=x: ssh does not accept it"):
         survey(LinesRequest("-oProxyCommand=x", ssh_config=Path("/dev/null")))
+
+
+def test_a_machine_with_one_line_is_told_so_before_the_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = OwnLine("eth0", "192.168.1.2", "192.168.1.1", 1500)
+    request = LinesRequest("vps")
+    monkeypatch.setattr(run, "survey", lambda _: Survey(request, "laptop", "vps", SERVER, (line,)))
+    monkeypatch.setattr(run, "_sessions", lambda *_: pytest.fail("measured"))
+    messages: list[str] = []
+    with pytest.raises(pytest.fail.Exception, match="measured"):
+        run.measured_from_here(request, messages.append)
+    assert messages[0] == f"lines to vps ({SERVER}): eth0"
+    assert messages[1].startswith("eth0 is the only line of this machine, so MPTCP has nothing to combine")

@@ -67,8 +67,19 @@ MAY_IMPORT = {
     "testing": {"plan", "dataset", "explain", "kernel", "engine", "scenario"},
 }
 SERVES_ALL = {
-    *("binaries", "cache", "cautions", "errors", "files", "frames", "label_text"),
-    *("limits", "metrics", "parts", "seeds", "traffic", "units", "version", "whole_files", "process_pool"),
+    *("binaries", "cache", "cautions", "errors", "files", "frames", "janitor"),
+    *(
+        "label_text",
+        "limits",
+        "metrics",
+        "parts",
+        "seeds",
+        "traffic",
+        "units",
+        "version",
+        "whole_files",
+        "process_pool",
+    ),
 }
 PURE = ("scenario/scenario", "traffic", "plan", "analysis", "explain")
 IMPURE = {"subprocess", "socket", "threading", "time", "datetime", "random", "os", "shutil", "tempfile"}

@@ -19,8 +19,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from plait.binaries import PROGRAMS
-from plait.cache import locked
 from plait.errors import MachineError, RequestError, printable
+from plait.janitor import undone_by
 
 ALGORITHMS = ("lia", "olia", "balia", "wvegas", "cap")
 PINNED = Path("/sys/fs/bpf/plait")
@@ -30,11 +30,7 @@ _SCHEDULERS = ("default", "minrtt", "roundrobin", "redundant", "blest", "ecf", "
 _BTF = Path("/sys/kernel/btf/vmlinux")
 _PROC = Path("/proc/sys/net/ipv4")
 _LIMIT_S = 120
-_JANITOR = """
-read -r _
-for name; do "$0" struct_ops unregister name "plait_$name" >/dev/null 2>&1; done
-"""
-_JANITOR_S = 30
+_UNLOADING = 'for name; do "$0" struct_ops unregister name "plait_$name" >/dev/null 2>&1; done'
 
 
 def object_of(name: str) -> bytes:
@@ -164,24 +160,16 @@ def loaded_for_a_trial(names: Iterable[str]) -> Iterator[None]:
         yield
         return
     tool = require_loading()
-    lock = locked("host-bpf")
-    janitor = None
-    try:
-        missing = sorted(set(names) - set(available()))
-        janitor = subprocess.Popen(
-            ["/bin/sh", "-c", _JANITOR, str(tool), *missing],
-            stdin=subprocess.PIPE, pass_fds=(lock,), start_new_session=True,  # Ctrl-C must reach plait only
-        )  # fmt: skip
+    missing: list[str] = []
+
+    def arguments() -> list[str]:
+        missing.extend(sorted(set(names) - set(available())))
+        return [str(tool), *missing]
+
+    with undone_by(_UNLOADING, "host-bpf", arguments):
         for name in missing:
             load(name)
         yield
-    finally:
-        os.close(lock)
-        if janitor is not None:
-            assert janitor.stdin is not None
-            janitor.stdin.close()
-            with contextlib.suppress(subprocess.TimeoutExpired):  # the janitor goes on
-                janitor.wait(_JANITOR_S)
 
 
 def _require_name(name: str) -> None:

@@ -1,20 +1,17 @@
 """Settings that this machine has once for all namespaces: compared with those of a plan, and written only on request.
 
-plait restores what it wrote. A janitor process (`sh`) does this when plait's end of a pipe closes, so `kill -9` leaves
-nothing changed. The janitor also holds the lock that keeps two plaits from writing settings at once.
+plait restores what it wrote, also after `kill -9` (`plait.janitor`). Two plaits cannot write settings at once.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from plait.cache import locked
 from plait.errors import MachineError
+from plait.janitor import undone_by
 from plait.plan.model.plan import Plan
 from plait.plan.network.sysctls import ALLOWED_CONGESTION_CONTROL
 
@@ -26,14 +23,12 @@ _MINIMA = ("net/core/rmem_max", "net/core/wmem_max", "net/ipv4/neigh/default/gc_
 _NEIGHBOURS = 1024
 """The kernel's default of gc_thresh3; a smaller network never reaches it."""
 # The arguments are pairs of a file and its previous content.
-_JANITOR = """
-read -r _
+_RESTORING = """
 while [ $# -gt 1 ]; do
     printf '%s\\n' "$2" > "$1"
     shift 2
 done
 """
-_JANITOR_TIMEOUT_S = 10
 
 
 @dataclass(frozen=True)
@@ -98,26 +93,13 @@ def written(unmet: list[Difference]) -> Iterator[None]:
     if not unmet:
         yield
         return
-    lock = locked("host-settings")
-    janitor = None
-    try:
-        pairs = [text for difference in unmet for text in (str(_PROC / difference.path), difference.present)]
-        janitor = subprocess.Popen(
-            ["/bin/sh", "-c", _JANITOR, "janitor", *(text or "" for text in pairs)],
-            stdin=subprocess.PIPE,
-            pass_fds=(lock,),
-            start_new_session=True,  # Ctrl-C must reach plait only
-        )
+    pairs = [
+        text for difference in unmet for text in (str(_PROC / difference.path), difference.present or "")
+    ]
+    with undone_by(_RESTORING, "host-settings", lambda: ["janitor", *pairs]):
         for difference in unmet:
             _write(difference)
         yield
-    finally:
-        os.close(lock)
-        if janitor is not None:
-            assert janitor.stdin is not None
-            janitor.stdin.close()
-            with contextlib.suppress(subprocess.TimeoutExpired):  # the janitor goes on
-                janitor.wait(_JANITOR_TIMEOUT_S)
 
 
 def _write(difference: Difference) -> None:

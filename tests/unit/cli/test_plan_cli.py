@@ -70,7 +70,7 @@ def test_lint_prints_cautions_and_ends_well(call, tmp_path: Path, monkeypatch) -
     monkeypatch.setenv("PLAIT_CACHE", str(tmp_path))
     code, out, err = call("lint", "two-paths")
     assert (code, out) == (0, "")
-    assert err.startswith("no cautions\nno kernel is built yet")
+    assert err.startswith("no cautions\nthe kernel of this version is not built yet")
     code, out, _ = call("lint", "two-paths", "--set", "traffic.0.bulk.duration=100ms")
     assert code == 0
     assert "bulk1: it lasts 0.1 s" in out

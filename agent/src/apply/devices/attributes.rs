@@ -34,8 +34,13 @@ const UNIFORM: &str = "uniform";
 
 /// Append the conditions of a new direction.
 pub fn push_all(bytes: &mut Vec<u8>, direction: &LinkDirection, tables: &[Distribution]) -> Result<()> {
+    // A new device has no effect, and a kernel of an earlier version refuses one that it does not know.
+    let absent: Vec<u16> =
+        direction.ratios().filter(|(_, ratio)| *ratio == 0.0).map(|(kind, _)| kind).collect();
     for (kind, value) in conditions(direction, tables, Occasion::AddWhole)? {
-        push_attribute(bytes, kind, &value);
+        if !absent.contains(&kind) {
+            push_attribute(bytes, kind, &value);
+        }
     }
     push_attribute(bytes, SEED, &direction.seed.to_ne_bytes());
     Ok(())

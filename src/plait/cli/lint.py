@@ -52,8 +52,8 @@ def command(
         typer.echo("no cautions", err=True)
     if not kernel_checked:
         typer.echo(
-            "the kernel of this version is not built yet, so plait did not check the names of sysctls, congestion controls and schedulers; "
-            "run `plait kernel build` first to check them",
+            "the kernel of this version is not built yet, so plait did not check the names of sysctls, congestion "
+            "controls and schedulers; run `plait kernel build` first to check them",
             err=True,
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,36 @@ def _words(text: str) -> list[str]:
 def test_a_page_has_what_the_files_say(publish: dict[str, Any], name: str) -> None:
     written = (ROOT / "docs/benchmark" / name).read_text(encoding="utf-8")
     assert _words(publish[PAGES[name]]()) == _words(written)
+
+
+def test_what_the_reading_says_of_pairs_follows_from_their_tables() -> None:
+    tables: dict[str, dict[tuple[str, str], str]] = {}
+    controls: list[str] = []
+    for line in (ROOT / "docs/benchmark/pairs.md").read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("## "):
+            table = tables.setdefault(line.removeprefix("## "), {})
+        elif line.startswith("| scheduler"):
+            controls = cells[1:]
+        elif line.startswith("| ") and not line.startswith("| --"):
+            table.update(zip(((cells[0], control) for control in controls), cells[1:], strict=True))
+    assert [len(table) for table in tables.values()] == [49] * 25
+
+    def scores(title: str) -> dict[tuple[str, str], float]:
+        return {pair: float(score.strip("*")) for pair, score in tables[title].items()}
+
+    messages = {scheduler: set[float]() for scheduler, _ in tables["Low BDP: messages"]}
+    for (scheduler, _), score in scores("Low BDP: messages").items():
+        messages[scheduler].add(score)
+    fast = {"minrtt", "redundant", "blest", "ecf"}
+    assert all(messages[scheduler] == ({0.999} if scheduler in fast else {0.518}) for scheduler in messages)
+    lossy = scores("Low BDP, lossy: 20 MB")
+    assert min(score for (_, control), score in lossy.items() if control == "bbr") == pytest.approx(2.74)
+    assert max(score for (_, control), score in lossy.items() if control != "bbr") == pytest.approx(1.39)
+    best = Counter(pair for table in tables.values() for pair, score in table.items() if "*" in score)
+    assert best.most_common(2)[0] == (("blest", "bbr"), 9)
+    assert best.most_common(2)[1][1] < 9
+    assert 49 - len(best) == 10
 
 
 def test_the_drawn_networks_lie_in_the_unit_cube(publish: dict[str, Any]) -> None:

@@ -1,8 +1,9 @@
 """Runs the benchmark for the entries that plait publishes, and writes their results and pages.
 
-    bench/publish_benchmark.py [--subset full] [--page]      --page: only the pages, from the results that are there
+    bench/publish_benchmark.py [--page]      --page: only the pages, from the results that are there
 
-The pages are results.md, pairs.md and coverage.md of docs/benchmark.
+The entries run `full`, and all other pairs of scheduler and congestion control run `quick`. The pages are results.md,
+pairs.md and coverage.md of docs/benchmark.
 
 Trials that are in the store do not run again. `plait benchmark --verify FILE` repeats a drawn tenth of a file.
 """
@@ -30,6 +31,13 @@ SCHEDULERS = ("default", "minrtt", "roundrobin", "redundant", "blest", "ecf", "b
 CONTROLS = ("reno", "bbr", "lia", "olia", "balia", "wvegas")
 ENTRIES = [("tcp", "default", "cubic"), *(("mptcp", name, "cubic") for name in SCHEDULERS),
            *(("mptcp", "default", name) for name in CONTROLS)]  # fmt: skip
+PAIRS = [
+    ("mptcp", scheduler, control)
+    for scheduler in SCHEDULERS
+    if scheduler != "default"
+    for control in CONTROLS
+]
+"""The pairs that are no entry."""
 MOST_S = 3600
 _PREFACE = (
     "`bench/publish_benchmark.py` writes this page from the files in `src/plait/benchmark/published`, which",
@@ -68,7 +76,8 @@ def _run(transport: str, scheduler: str, control: str, subset: str) -> None:
             "--congestion-control", control, "--subset", subset, "--out", folder,
         ]  # fmt: skip
         subprocess.run(command, check=False, timeout=MOST_S)
-        (PUBLISHED / name).write_bytes((Path(folder) / "results.json").read_bytes())
+        place = PUBLISHED if subset == "full" else PUBLISHED / subset
+        (place / name).write_bytes((Path(folder) / "results.json").read_bytes())
 
 
 def _table(headings: list[str], rows: dict[str, list[str]]) -> list[str]:
@@ -214,12 +223,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--subset", default="full", choices=("quick", "full"))
     parser.add_argument("--page", action="store_true")
     options = parser.parse_args()
     if not options.page:
-        for entry in ENTRIES:
-            _run(*entry, options.subset)
+        for subset, entries in (("full", ENTRIES), ("quick", PAIRS)):
+            for entry in entries:
+                _run(*entry, subset)
     pages = {"results.md": page(), "pairs.md": pairs_page(), "coverage.md": coverage_page()}
     for name, text in pages.items():
         (PAGES / name).write_text(text, encoding="utf-8")

@@ -12,8 +12,8 @@ from importlib import import_module
 import typer
 
 from plait import limits
-from plait.cli import bpf, lines, store
-from plait.cli.laboratory import kernel
+from plait.cli import lines, store
+from plait.cli.laboratory import bpf, kernel
 from plait.cli.shared import ending
 from plait.cli.shared.verbs import Verbs
 from plait.errors import Ended, PlaitError

@@ -81,7 +81,7 @@ echo own > /tmp/probe && cat /tmp/probe; echo own > /run/probe && cat /run/probe
 echo own > /var/tmp/probe && cat /var/tmp/probe; echo own > /dev/shm/probe && cat /dev/shm/probe
 echo kept > "$GIVEN/kept"
 for place in /etc /usr {HOME}; do echo changed > $place/plait-probe && echo CHANGED $place; done
-mkdir /tmp/root; mount -t hostfs none /tmp/root -o {HOSTS_ROOT} && echo MOUNTED
+mkdir -p /tmp/root; mount -t hostfs none /tmp/root -o {HOSTS_ROOT} && echo MOUNTED
 for place in etc usr {HOME} dev "$HERE"; do echo changed > /tmp/root/$place/plait-probe && echo CHANGED $place; done
 chmod 777 "/tmp/root/$HERE" && echo CHANGED mode; touch -d 2001-01-01 "/tmp/root/$HERE" && echo CHANGED time
 mount -o remount,rw / && echo changed > /etc/plait-probe && echo CHANGED remounted
@@ -113,7 +113,7 @@ def test_programs_stay_root_whoever_owns_a_file_with_the_set_user_id_bit(tmp_pat
     if os.geteuid() == 0:
         os.chown(copy, 65534, 65534)
     copy.chmod(0o6755)
-    words = f"{copy} -u; {copy} -g; mkdir /tmp/a; mount --bind /tmp/a /etc/network; touch /etc/network/b; ls /tmp/a"
+    words = f"{copy} -u; {copy} -g; d=$(mktemp -d); mount --bind $d /etc/network; touch /etc/network/b; ls $d"
     for options in ((), ("--rw", str(tmp_path))):
         done = run(*options, "--", "sh", "-c", words)
         assert (done.stdout.split(), done.stderr) == (["0", "0", "b"], "")

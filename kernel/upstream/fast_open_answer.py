@@ -42,7 +42,7 @@ def main() -> None:
         os.write(tell, b"x")
         accepted, _ = listener.accept()
         accepted.send(accepted.recv(1).upper())
-        time.sleep(10)
+        time.sleep(10)  # keep the socket open, in virtual time, until the client has given up
         os._exit(0)
     os.read(ready, 1)
     began = time.monotonic()

@@ -26,10 +26,10 @@ def main() -> None:
     if os.fork() == 0:
         for number in range(10):
             sender.send(bytes([ord("A") + number]) * SEGMENT)
-            time.sleep(0.01)
-        time.sleep(5)
+            time.sleep(0.01)  # a segment each 10 ms: the reader has to wait for the later ones
+        time.sleep(5)  # keep the socket open, in virtual time, until the reader has ended
         os._exit(0)
-    time.sleep(0.015)
+    time.sleep(0.015)  # two segments are there when the peek begins
     began = time.monotonic()
     seen = reader.recv(10 * SEGMENT, socket.MSG_PEEK | socket.MSG_WAITALL)
     print(f"{len(seen)} bytes after {time.monotonic() - began:.3f} s: {seen[::SEGMENT].decode()}")

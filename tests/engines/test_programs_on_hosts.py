@@ -90,12 +90,14 @@ def hosts(tmp_path: Path) -> Iterator[RealHosts]:
     except MachineError as error:
         pytest.skip(str(error))
     lock = locked("host-bpf")
-    if "wvegas" in programs.available():
-        pytest.skip("this machine has wVegas already")
-    tmp_path.chmod(0o755)
-    with RealHosts(tmp_path, [PlantedLine("h1-h2", (BUCKET,), (BUCKET,))]) as made:
-        yield made
-    os.close(lock)
+    try:
+        if "wvegas" in programs.available():
+            pytest.skip("this machine has wVegas already, which the test would take away from its owner")
+        tmp_path.chmod(0o755)
+        with RealHosts(tmp_path, [PlantedLine("h1-h2", (BUCKET,), (BUCKET,))]) as made:
+            yield made
+    finally:
+        os.close(lock)
 
 
 @pytest.mark.users

@@ -152,6 +152,9 @@ def test_two_agents_measure_a_flow_between_two_nodes_without_privileges(start: S
         assert agent.answer().startswith("zero ")
     receiver, sender = agents
     for agent in agents:
+        assert agent.answer() == "done"
+    for agent in agents:  # until then no host resets a connection that another one still measures
+        agent.order("close")
         assert agent.wait() == 0, agent.status()
     sent, received = (tables_of(agent)["flows"].row(0, named=True) for agent in (sender, receiver))
     assert (sent["sent_bytes"], sent["received_bytes"]) == (3_000_000, None)

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from guest_runs import NEEDS_SSHD, in_guest, measure, netem, run_scenario, tbf
+from plait.results.read import read_study
 from plait.scenario import load
 
 if TYPE_CHECKING:
@@ -180,3 +181,15 @@ def test_a_call_a_stream_and_bursts_run_between_two_clocks(tmp_path: Path) -> No
     assert all(0.01 < ratio < 0.1 for ratio in lost)
     delays = [name for name, value in metrics.items() if "_delay_p" in name and value["mean"] is not None]
     assert delays == []
+
+
+def test_a_trial_finds_nothing_of_the_trial_before_on_the_line(tmp_path: Path) -> None:
+    """Kernels went on sending what the sockets of an ended agent held: the next trial had half of the line."""
+    text = (
+        "title: two trials\nnetwork: {hosts: [h1, h2], links: {h1-h2: {rate: 3mbit}}}\n"
+        "transport: mptcp\nrepeat: 2\n"
+        "traffic: [{bulk: {from: h1, to: h2, duration: 5s}}]\n"
+    )
+    run_scenario(tmp_path, text, [["h1-h2", [netem(20), tbf(3, queue=250_000)], [netem(20), tbf(3)]]])
+    first, second = (value for _, value in read_study(tmp_path / "out").cases[0].measured("goodput_bps"))
+    assert second == pytest.approx(first, rel=0.02)

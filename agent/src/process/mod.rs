@@ -34,6 +34,7 @@
 //! | order | answer on standard output |
 //! |---|---|
 //! | `start` | `zero REALTIME_NS`: the trial's zero on this machine's clock. Only with `--on-order`: the agent prints `ready`, and waits for this order |
+//! | `close` | none: the agent drops the connections of the trial, and ends. Only with `--on-order`: the agent prints `done`, and waits for this order |
 //! | `stop` | none: the agent ends |
 //! | `end` | none: with the next sample the trial is over, and the agent completes its tables |
 //! | `time` | `time REALTIME_NS`, at once, to estimate the offset between two clocks |
@@ -65,7 +66,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 pub use arguments::{Arguments, arguments};
 pub use current::{end, is_ordinary, node, sending_limits, share_namespace};
 pub use fidelity::Fidelity;
-pub use orders::{announce_zero, is_told_to_end, wait_for_start};
+pub use orders::{announce_zero, is_told_to_end, wait_for_close, wait_for_start};
 
 use crate::error::{Attempt, Result};
 use crate::{clock, job, status};

@@ -21,6 +21,7 @@ use crate::sys;
 const LINE_BYTES: usize = 256;
 
 static STARTED: Latch = Latch::new();
+static CLOSING: Latch = Latch::new();
 static OVER: AtomicBool = AtomicBool::new(false);
 
 /// Start the thread that ends the agent at the end of its input, after a missed heartbeat, and on a
@@ -41,6 +42,16 @@ pub fn wait_for_start() {
         answer("ready");
         STARTED.wait();
     }
+}
+
+/// With `--on-order`, say that the trial is done, wait until that is so on all hosts, and return true.
+pub fn wait_for_close() -> bool {
+    let is_ordered = ARGUMENTS.get().is_some_and(|arguments| arguments.on_order);
+    if is_ordered {
+        answer("done");
+        CLOSING.wait();
+    }
+    is_ordered
 }
 
 /// Whether an order has ended the trial, which then completes its tables.
@@ -111,6 +122,9 @@ fn obey(line: &mut Vec<u8>, bytes: &[u8]) -> bool {
         match line.as_slice() {
             b"start" => {
                 STARTED.set(0);
+            }
+            b"close" => {
+                CLOSING.set(0);
             }
             b"stop" => return true,
             b"end" => OVER.store(true, Ordering::Relaxed),

@@ -7,7 +7,7 @@ mod output;
 
 use std::sync::Arc;
 
-use rustix::net::{Shutdown, shutdown};
+use rustix::net::{Shutdown, connect_unspec, shutdown};
 
 pub use output::Tables;
 
@@ -104,7 +104,11 @@ pub fn run(
     trial.counters.after(&mut trial.tables.counters)?;
     datapath_flows::count(&mut network.switches, &mut trial.tables.counters)?;
     trial.write_events(None)?;
-    write_flows(&trial.traffic, trial.tables, &trial.ends)
+    write_flows(&trial.traffic, trial.tables, &trial.ends)?;
+    if process::wait_for_close() {
+        trial.drop_connections();
+    }
+    Ok(())
 }
 
 impl Trial<'_> {
@@ -356,6 +360,17 @@ impl Trial<'_> {
             let _ = shutdown(&*socket, how);
         }
         Ok(())
+    }
+
+    /// Reset the connections. A kernel would go on sending what their buffers hold, megabytes of
+    /// it, after the process has ended, and into the next trial.
+    fn drop_connections(&self) {
+        for flow in &self.traffic.flows {
+            let sides = [SideName::Client, SideName::Server];
+            for socket in sides.into_iter().filter_map(|side| flow.socket(side)) {
+                let _ = connect_unspec(&*socket); // it may be closed already
+            }
+        }
     }
 
     /// Whether another flow still uses the connection of this one.

@@ -28,6 +28,8 @@ _ROUNDS = 8
 """Round trips before the start, from which plait estimates the offset of a clock."""
 _LEAD_S = 0.2
 """How long before the common start plait sends the first order."""
+_QUIET_S = 1.0
+"""How long nothing happens after a trial, because packets on the way still arrive."""
 _MOST_BYTES = 512 << 20
 """Maximum size of a table."""
 _LINES = 100_000
@@ -43,6 +45,8 @@ class Participant:
     asked_ns: list[int] = field(default_factory=list)
     """When plait asked for the time; the host answers in order."""
     zero_ns: int | None = None
+    done: bool = False
+    """Whether its tables are written, and its connections still open."""
     ended: bool = False
     failed: bool = False
     """Whether the agent ended with an error."""
@@ -69,6 +73,8 @@ class Participant:
             self.offsets.append(offset(self.asked_ns.pop(0), self._number(rest), now_ns))
         elif word == "zero":
             self.zero_ns = self._number(rest)
+        elif word == "done":
+            self.done = True
         elif word == "ended":
             self.ended, self.failed = True, rest != "0"
         elif word == "failed":
@@ -117,6 +123,8 @@ class Exchange:
         self._tables, self._over = tables, over
         self.started_s: float | None = None
         """When plait ordered the start, on its monotonic clock; None: it did not."""
+        self._closed_s: float | None = None
+        """When the hosts dropped their connections, on that clock; None: they did not yet."""
         self._failed: Participant | None = None
         """The first host whose agent failed."""
 
@@ -138,6 +146,8 @@ class Exchange:
             self._raise(self._failed)
         for host in self._hosts.values():
             self._fetch(host)
+        if self._closed_s is not None and any(_connects(plan) for plan in plans.values()):
+            next(iter(self._hosts.values())).session.channel.rest_until(self._closed_s + _QUIET_S)
         return {name: host.zero() for name, host in self._hosts.items()}
 
     def _synchronise(self) -> None:
@@ -180,6 +190,7 @@ class Exchange:
                 self._over = None
                 deadline = now + _GRACE_S
                 self._order(b"end\n")
+            self._close(now)
             if now > deadline and self._failed is not None:
                 break
             if now > deadline:
@@ -196,6 +207,12 @@ class Exchange:
             for host in self._hosts.values():
                 if not host.ended:
                     self._listen(host)
+
+    def _close(self, now: float) -> None:
+        """Let the agents drop their connections once no host measures any more."""
+        if self._closed_s is None and all(host.done or host.ended for host in self._hosts.values()):
+            self._closed_s = now
+            self._order(b"close\n")
 
     def _order(self, order: bytes) -> None:
         """Give an order to the agents that still run."""
@@ -252,6 +269,10 @@ class Exchange:
         sent = [_sent_bytes(self._folder / name / "status.json", name) for name in self._hosts]
         known = [count for count in sent if count is not None]
         return max(known) if len(known) == len(sent) else None
+
+
+def _connects(plan: Plan) -> bool:
+    return any(flow.transport != "udp" for flow in plan.flows)
 
 
 def _sent_bytes(path: Path, name: str) -> int | None:

@@ -1,11 +1,13 @@
-"""A program for `lines_in_guest.py`: an MPTCP download from h2 to h1 by ssh, and `plait observe` beside it.
+"""A program for `lines_in_guest.py`: an MPTCP download from h2 to h1, and `plait observe` beside it.
 
-python download_between_hosts.py SSH_CONFIG ARGUMENTS OF PLAIT OBSERVE..
+python download_between_hosts.py ARGUMENTS OF PLAIT OBSERVE..
+
+The download runs in the namespaces of the hosts, and not by ssh: who comes by ssh finds no Python there.
 """
 
 from __future__ import annotations
 
-import shlex
+import json
 import subprocess
 import sys
 
@@ -34,9 +36,11 @@ while end.recv(1 << 16):
 """
 
 
-def on_host(config: str, host: str, program: str) -> subprocess.Popen[str]:
+def on_host(host: str, program: str) -> subprocess.Popen[str]:
     """Start a program on a host, and wait until it is ready."""
-    words = ["ssh", "-F", config, host, shlex.join([sys.executable, "-c", program])]
+    listed = json.loads(subprocess.run(["ip", "-json", "netns"], capture_output=True, check=True).stdout)
+    (netns,) = (row["name"] for row in listed if row["name"].endswith(host))
+    words = ["ip", "netns", "exec", netns, sys.executable, "-c", program]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
@@ -44,9 +48,8 @@ def on_host(config: str, host: str, program: str) -> subprocess.Popen[str]:
 
 
 def main() -> int:
-    config, *arguments = sys.argv[1:]
-    ends = [on_host(config, "h2", SERVE), on_host(config, "h1", LOAD)]
-    words = [sys.executable, "-c", "from plait.cli import main; main()", "observe", *arguments]
+    ends = [on_host("h2", SERVE), on_host("h1", LOAD)]
+    words = [sys.executable, "-c", "from plait.cli import main; main()", "observe", *sys.argv[1:]]
     code = subprocess.run(words, check=False, timeout=600).returncode
     for end in ends:
         end.wait(120)

@@ -32,7 +32,7 @@ BEFORE = [
 
 
 def observed(folder: Path, *options: str, code: int = 0, **request: Any) -> str:
-    words = ["{ssh_config}", "--hosts", "{hosts}", "--ssh-config", "{ssh_config}"]
+    words = ["--hosts", "{hosts}", "--ssh-config", "{ssh_config}"]
     words += ["--for", "6s", "--every", "500ms", "--out", "{folder}/out", *options]
     limits = "rate: 100mbit, bytes: 1GB, time: 10min"
     wanted = {"lines": LINES, "limits": limits, "before": BEFORE, "program": str(PROGRAM), "command": words}

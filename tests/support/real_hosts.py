@@ -6,6 +6,7 @@
     h1  ==192.168.N.0/24==  [router in wire]  ==10.2.N.0/24==  h2    a line with address translation:
         the router hides h1 (a home), and gives h2 the public address 10.1.N.2 (a cloud's 1:1 NAT)
 
+What plait does on a host needs neither Python nor tshark there, so commands over sshd find none.
 It needs root: that of this machine, or that of a guest (`plait exec`). All of it ends with the `with` block.
 """
 
@@ -14,8 +15,10 @@ from __future__ import annotations
 import os
 import pwd
 import secrets
+import shlex
 import shutil
 import subprocess
+import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +27,22 @@ from typing import Self
 SSHD = "/usr/sbin/sshd"
 HOSTS = ("h1", "h2")
 DEADLINE_S = 300.0
+_HIDDEN = ("python*", "tshark", "dumpcap")
+_WITHOUT = (
+    'n=$1; shift; while [ "$n" -gt 0 ]; do mount --bind /dev/null "$1"; n=$((n - 1)); shift; done; exec "$@"'
+)
+"""Hides programs in the namespace of mounts that `ip netns exec` makes, and starts another one."""
+
+
+def hidden_programs() -> list[str]:
+    """Return the files that run Python or read captures on this machine, and that its hosts lack."""
+    folders = {
+        *map(Path, os.get_exec_path()),
+        Path(sys.executable).parent,
+        *map(Path, ("/usr/bin", "/usr/local/bin")),
+    }
+    hidden = {path.resolve() for folder in folders for name in _HIDDEN for path in folder.glob(name)}
+    return sorted(str(path) for path in hidden if path.is_file())
 
 
 @dataclass(frozen=True)
@@ -164,8 +183,7 @@ class RealHosts:
             )
             self.tmp(host).mkdir()
             log = (self.folder / f"sshd-{host}.log").open("wb")
-            line = ["ip", "netns", "exec", self.netns(host), SSHD, "-D", "-e", "-f", str(config)]
-            self._daemons.append(subprocess.Popen(line, stderr=log))
+            self._daemons.append(subprocess.Popen(self._sshd(host, "-D", "-e"), stderr=log))
         self.ssh_config.write_text(
             "".join(f"Host {host}\n  HostName {address}\n" for host, address in self.ssh_addresses.items())
             + f"Host *\n  User {pwd.getpwuid(os.getuid()).pw_name}\n  IdentityFile {keys}/user\n"
@@ -176,6 +194,22 @@ class RealHosts:
         for host, address in self.ssh_addresses.items():
             while address not in self.run(host, "ss", "-Hltn", "sport", "=", ":22"):
                 assert time.monotonic() < deadline, (self.folder / f"sshd-{host}.log").read_text()
+
+    def _sshd(self, host: str, *options: str) -> list[str]:
+        """Return the command of an sshd on a host, whose sessions find no Python."""
+        hidden = hidden_programs()
+        without = ["sh", "-c", _WITHOUT, "sh", str(len(hidden)), *hidden]
+        return [
+            "ip",
+            "netns",
+            "exec",
+            self.netns(host),
+            *without,
+            SSHD,
+            *options,
+            "-f",
+            f"{self.folder}/sshd-{host}",
+        ]
 
     @property
     def with_files(self) -> tuple[str, ...]:
@@ -209,7 +243,7 @@ class RealHosts:
         path = self.folder / "ssh_config_direct"
         text = self.ssh_config.read_text(encoding="utf-8")
         for host in HOSTS:
-            sshd = f"ip netns exec {self.netns(host)} {SSHD} -i -f {self.folder}/sshd-{host}"
+            sshd = shlex.join(self._sshd(host, "-i"))
             text = text.replace(f"Host {host}\n", f"Host {host}\n  ProxyCommand {sshd}\n")
         path.write_text(text, encoding="utf-8")
         return path

@@ -46,8 +46,27 @@ SETTINGS = [
 ]
 
 
-def test_two_lines_of_a_home_are_measured_without_a_hosts_file(tmp_path: Path) -> None:
-    output = lines_from_home(tmp_path, LINES, "--rate", "30mbit", before=SETTINGS)
+NO_PYTHON = """
+import subprocess, sys
+config, *arguments = sys.argv[1:]
+ran = [
+    subprocess.run(["ssh", "-F", config, "vps", name, "--version"], capture_output=True).returncode
+    for name in ("sh -c true", "python3", sys.executable, "tshark")
+]
+assert ran[0] == 0 and {126, 127} >= set(ran[1:]), ran
+sys.argv[1:] = arguments
+from plait.cli import main
+main()
+"""
+"""`plait lines`, after a look at the server: it runs `sh`, and neither Python nor tshark."""
+
+
+def test_two_lines_of_a_home_are_measured_without_a_hosts_file_to_a_server_without_python(
+    tmp_path: Path,
+) -> None:
+    words = ("--server", "vps", "--ssh-config", "{ssh_config}", "--rate", "30mbit")
+    command = [NO_PYTHON, "{ssh_config}", "lines", *words, "--out", "{folder}/lines.yaml"]
+    output = lines_from_home(tmp_path, LINES, before=SETTINGS, program="-c", command=command)
     assert "leaves it idle" not in output
     assert "so they share no bottleneck" in output
     rows = [line.split() for line in output.splitlines() if line.startswith(("w1 ", "w2 "))]

@@ -10,9 +10,11 @@ from plait.advice.changes import (
     backup,
     buffers,
     congestion_control,
+    coupled,
     endpoint,
     first_line,
     limits,
+    more_subflows,
     shaper,
     transport,
     unsent,
@@ -22,7 +24,10 @@ from plait.advice.situation import Situation
 
 CHANGES = tuple(
     kind.CHANGE
-    for kind in (congestion_control, buffers, unsent, backup, endpoint, limits, first_line, transport, shaper)
+    for kind in (
+        *(congestion_control, buffers, unsent, backup, endpoint, limits, first_line, transport, shaper),
+        *(more_subflows, coupled),
+    )
 )
 
 

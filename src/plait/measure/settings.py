@@ -53,6 +53,7 @@ LABORATORY_CONTROLS = frozenset(
             "nv",
         ),
         *("scalable", "vegas", "veno", "westwood", "yeah"),
+        *("lia", "olia", "balia", "wvegas"),
     )
 )
 """The congestion controls of the laboratory kernel."""

@@ -53,6 +53,7 @@ def test_the_host_that_connects_is_the_client_and_its_links_are_the_lines() -> N
 def test_only_what_would_change_something_is_a_candidate() -> None:
     assert set(named()) == {
         *("now", "bbr", "reno", "buffers", "notsent-lowat", "lte-backup", "first-lte", "tcp", "shape-cable"),
+        *("two-subflows", "lia", "olia", "balia"),
     }
     backup = named(LINES.replace("flags: [subflow]", "flags: [subflow, backup]"))
     assert "use-lte" in backup
@@ -288,4 +289,51 @@ def test_a_cause_that_a_change_may_help_against_has_one(cause: str, name: str) -
 
 def test_every_cause_that_a_change_may_help_against_is_one_of_explain() -> None:
     assert {cause for change in CHANGES for cause in change.causes} <= set(CAUSES)
-    assert [change.name for change in against_cause(situation(), "loss-recovery")] == ["bbr", "reno"]
+    names = [change.name for change in against_cause(situation(), "loss-recovery")]
+    assert names == ["bbr", "reno", "two-subflows"]
+
+
+def test_second_subflows_go_to_a_further_port_of_the_server_and_limits_allow_them() -> None:
+    change = named()["two-subflows"]
+    assert change.settings == {
+        "mptcp.endpoints.home": [
+            {"link": "home-vps#2", "flags": ["fullmesh"]},
+            {"link": "home-vps", "flags": ["fullmesh"]},
+        ],
+        "mptcp.endpoints.vps": [
+            {"link": "home-vps", "flags": ["signal"], "port": 5011},
+            {"link": "home-vps#2", "flags": ["signal"], "port": 5011},
+            {"link": "home-vps#2", "flags": ["signal"], "port": 5012},
+        ],
+        "mptcp.limits.home": {"subflows": 8, "add_addr_accepted": 8},
+        "mptcp.limits.vps": {"subflows": 8, "add_addr_accepted": 8},
+    }
+    limits, cable, lte, *on_vps = change.commands
+    assert limits.command.endswith("ip mptcp limits set subflows 3 add_addr_accepted 2")
+    assert cable.command.endswith("dev eth0 id 218 subflow fullmesh")
+    assert lte.command.endswith(" fullmesh")
+    assert lte.undo.endswith(" nofullmesh")
+    assert [item.command for item in on_vps[1:]] == [
+        f"ip mptcp endpoint add ADDRESS{line} id {227 + line} port 5011 signal" for line in (1, 2)
+    ]
+    assert all(item.lasting is None for item in change.commands)
+
+
+def test_a_backup_stays_one_with_second_subflows_and_an_idle_line_stays_idle() -> None:
+    backup = named(LINES.replace("flags: [subflow]", "flags: [subflow, backup]"))["two-subflows"]
+    assert {"link": "home-vps#2", "flags": ["fullmesh", "backup"]} in backup.settings["mptcp.endpoints.home"]
+    assert "fullmesh backup" in backup.commands[2].command
+    idle = named(LINES.replace("home: [{link: home-vps#2, flags: [subflow]}]", "home: []"))["two-subflows"]
+    assert idle.settings["mptcp.endpoints.home"] == [{"link": "home-vps", "flags": ["fullmesh"]}]
+    assert idle.commands[0].command.endswith("ip mptcp limits set subflows 1 add_addr_accepted 1")
+
+
+def test_a_coupled_algorithm_is_loaded_before_it_is_set_and_taken_away_after_the_undo() -> None:
+    on_home, on_vps = named()["olia"].commands
+    setting = "sysctl -w net.ipv4.tcp_congestion_control"
+    assert on_home.command == f"plait bpf load olia && {setting}=olia"
+    assert on_home.undo == f"{setting}=cubic && plait bpf unload olia"
+    assert on_vps.command.endswith(f"; plait bpf load olia && {setting}=olia")
+    assert on_vps.lasting is None
+    partly = named(LINES.replace("congestion_control: cubic", "congestion_control: olia"))
+    assert [item.host for item in partly["olia"].commands] == ["vps"], "home has it, and keeps it at the undo"

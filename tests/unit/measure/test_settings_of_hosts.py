@@ -128,7 +128,11 @@ def test_the_laboratory_kernel_has_the_congestion_controls_that_a_scenario_gets(
         for line in config.read_text().splitlines()
         if line.startswith("CONFIG_TCP_CONG_") and "ADVANCED" not in line
     ]
-    assert {names.get(name, name.lower()) for name in built} | {"reno"} >= LABORATORY_CONTROLS
+    makefile = (Path(__file__).parents[3] / "kernel" / "congestion" / "Makefile").read_text()
+    (objects,) = (line for line in makefile.splitlines() if line.startswith("plait := "))
+    coupled = {word.removesuffix(".o") for word in objects.split()[2:]} - {"plait_coupled"}
+    assert coupled < LABORATORY_CONTROLS, "a host with a BPF program of plait had a twin with cubic"
+    assert {names.get(name, name.lower()) for name in built} | {"reno"} | coupled >= LABORATORY_CONTROLS
 
 
 def test_the_laboratory_kernel_has_the_schedulers_that_a_scenario_gets() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from plait.advice.changes.model import Candidate, HostCommand
@@ -13,6 +14,7 @@ from plait.engine.remote.lasting import LastingEndpoint, LastingSysctl
 from plait.errors import shell_command
 
 _FIRST_ID = 217
+_CONTROL = "net.ipv4.tcp_congestion_control"
 
 
 def sysctls(situation: Situation, name: str, words: str, values: Mapping[str, str]) -> Candidate:
@@ -39,6 +41,28 @@ def sysctl(host: str, key: str, new: str, former: str | None, load: str = "") ->
     )
 
 
+def controls(
+    situation: Situation, name: str, words: str, load: str = "", unload: str = ""
+) -> Iterator[Candidate]:
+    """Yield the congestion control `name` for both hosts, unless both have it.
+
+    `load` is the command that brings it into a kernel. With `unload`, which takes it away, plait only prints commands.
+    """
+    hosts = (situation.client, situation.server)
+    current = {host: situation.congestion_control(host) for host in hosts}
+    if {value or "cubic" for value in current.values()} == {name}:
+        return
+    commands = [
+        sysctl(host, _CONTROL, name, current[host], f"{load} && " if load else "")
+        for host in hosts
+        if current[host] != name
+    ]
+    if unload:
+        commands = [replace(item, undo=f"{item.undo} && {unload}", lasting=None) for item in commands]
+    fields = {f"network.hosts.{host}.congestion_control": name for host in hosts}
+    yield Candidate(name, words, fields, tuple(commands))
+
+
 def endpoints(situation: Situation, changed: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
     """Return the settings for the client's endpoints, with the flags of some links changed."""
     flags = {**situation.endpoints, **changed}
@@ -56,10 +80,19 @@ def announced(situation: Situation, line: AccessLine) -> dict[str, Any]:
     """
     server = situation.server
     present = situation.raw.get("mptcp", {}).get("endpoints", {}).get(server)
-    is_direct = line.link.startswith(f"{server}-") or line.link.split("#")[0].endswith(f"-{server}")
-    if not is_direct or present is None or line.link in {item.get("link") for item in present}:
+    if (
+        not is_direct(situation, line)
+        or present is None
+        or line.link in {item.get("link") for item in present}
+    ):
         return {}
     return {f"mptcp.endpoints.{server}": [*present, {"link": line.link, "flags": ["signal"]}]}
+
+
+def is_direct(situation: Situation, line: AccessLine) -> bool:
+    """Return whether a line ends at the server, and at no router before it."""
+    ends = line.link.split("#")[0]
+    return ends.startswith(f"{situation.server}-") or ends.endswith(f"-{situation.server}")
 
 
 def address_words(situation: Situation, line: AccessLine) -> str:

@@ -6,6 +6,8 @@ import os
 import shlex
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,9 +54,11 @@ PERMISSIONS_MATTER = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if any(item.path.is_relative_to(HERE / folder) for folder in PERMISSIONS_MATTER):
-            item.add_marker("users")
+    folders = {HERE / folder for folder in PERMISSIONS_MATTER}
+    for path, among in groupby(items, key=attrgetter("path")):
+        if not folders.isdisjoint((path, *path.parents)):
+            for item in among:
+                item.add_marker("users")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import ipaddress
 import sys
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,10 +96,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             raise pytest.UsageError(
                 f"tests/unit/conftest.py marks {name} as slow, which does not exist; remove it"
             )
-    slow = [HERE / name for name in SLOW]
-    for item in items:
-        if any(item.path.is_relative_to(place) for place in slow):
-            item.add_marker("slow")
+    slow = {HERE / name for name in SLOW}
+    for path, among in groupby(items, key=attrgetter("path")):
+        if not slow.isdisjoint((path, *path.parents)):
+            for item in among:
+                item.add_marker("slow")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -12,7 +12,7 @@ import pytest
 from conftest import run_plan
 from plait.plan.resolve import resolve
 from plait.scenario import load
-from plait.scenario.read.library import shipped
+from plait.scenario.read.library import names
 from plait.scenario.vary.cases import expand
 from plait.seeds import trial_seed
 from plait.traffic.bulk import Bulk
@@ -54,7 +54,7 @@ def shortened(flow: Flow, flows: Sequence[Flow]) -> Flow:
     return flow.model_copy(update={"application": application})
 
 
-WITH_FLOWS = [name for name, _ in shipped() if load(name).traffic]
+WITH_FLOWS = [name for name in names() if load(name).traffic]
 
 
 @pytest.mark.parametrize("name", WITH_FLOWS)

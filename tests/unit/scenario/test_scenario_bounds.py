@@ -117,7 +117,7 @@ def test_too_many_parts_of_generated_networks_are_foreseen_from_a_variant_of_eac
     assert len(expand(parse(text % 20, "t.yaml"))) == 200
 
 
-@pytest.mark.parametrize("name", [name for name, _ in library.shipped()])
+@pytest.mark.parametrize("name", library.names())
 def test_a_case_that_shares_what_does_not_change_is_the_case_that_is_validated_as_a_whole(name: str) -> None:
     scenario = load(name)
     raw = scenario.model_dump(

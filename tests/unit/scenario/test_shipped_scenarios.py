@@ -13,10 +13,10 @@ from plait.plan.resolve import resolve
 from plait.plan.shell.script import to_shell
 from plait.scenario import load
 from plait.scenario.generators.kinds import KINDS
-from plait.scenario.read.library import shipped
+from plait.scenario.read.library import names
 from plait.scenario.vary.cases import expand
 
-NAMES = [name for name, _ in shipped()]
+NAMES = names()
 # What a scenario is about may be what lint warns of.
 MEANT: dict[str, set[Code]] = {
     "khalili-a": {Code.SHARED_BOTTLENECK},  # both paths cross the server's link: nothing to gain

@@ -290,7 +290,7 @@ def test_what_is_no_bundle_is_refused(place: Path) -> None:
         pass
 
 
-@pytest.mark.parametrize("name", [name for name, _ in library.shipped()])
+@pytest.mark.parametrize("name", library.names())
 def test_the_scenario_in_a_bundle_gives_the_plans_of_the_file(name: str) -> None:
     scenario = load(name)
     again = parse(scenario_text(scenario), "again").attached(files=scenario.files)

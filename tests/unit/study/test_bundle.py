@@ -41,18 +41,29 @@ seed: 5
 """
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a scenario, its files, and the study `results`; tests change copies of it."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "data").mkdir()
+    (folder / "data/input.bin").write_bytes(b"abc" * 1000)
+    (folder / "data/rate.csv").write_text("time [s],rate [mbit]\n0,5\n1,10\n")
+    (folder / "file.yaml").write_text(SCENARIO)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLAIT_CACHE", str(folder / "cache"))
+        patch.chdir(folder)
+        plait.run("file.yaml", out="results", engine=FakeEngine(), progress=False, calibrate=False)
+    about = json.loads((folder / "results/study.json").read_text())
+    (folder / "results/study.json").write_text(json.dumps(about | {"command": "plait run file.yaml"}))
+    return folder
+
+
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a scenario, its files, and the study `results`."""
+def place(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of `made`, which is the current folder."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data/input.bin").write_bytes(b"abc" * 1000)
-    (tmp_path / "data/rate.csv").write_text("time [s],rate [mbit]\n0,5\n1,10\n")
-    (tmp_path / "file.yaml").write_text(SCENARIO)
-    plait.run("file.yaml", out="results", engine=FakeEngine(), progress=False, calibrate=False)
-    about = json.loads(Path("results/study.json").read_text())
-    Path("results/study.json").write_text(json.dumps(about | {"command": "plait run file.yaml"}))
     return tmp_path
 
 

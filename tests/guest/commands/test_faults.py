@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from plait.engine.factory import make_engine
+from plait.engine.request import EngineRequest
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -269,6 +272,14 @@ def test_a_trial_that_is_too_slow_is_given_up(tmp_path: Path, cache: Path) -> No
     assert done.returncode == 1
     assert "too slow" in done.stderr
     assert "--trial-timeout" in done.stderr
+
+
+def test_the_limit_of_a_trial_is_not_that_of_a_question_to_the_kernel(cache: Path) -> None:
+    """A busy machine needs longer than a short limit to boot: the study then ended before its first trial."""
+    engine = make_engine("virtual", EngineRequest(trial_timeout_s=0))
+    inventory = engine.inventory()
+    assert inventory is not None
+    assert "cubic" in inventory.congestion_controls
 
 
 def test_a_full_disk_is_reported_with_its_remedy(tmp_path: Path, cache: Path) -> None:

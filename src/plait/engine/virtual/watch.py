@@ -38,6 +38,12 @@ class TrialLimits:
     """
     node_s: float = 0.1
     """Additional time per namespace until virtual time starts: many times what creating one takes."""
+    question_s: float = 120.0
+    """The least for a guest without nodes, which plait asks what its kernel has: it is no trial of the user's."""
+
+    def whole_s(self, namespaces: int) -> float:
+        """Return the timeout for a whole guest."""
+        return self.total_s if namespaces else max(self.total_s, self.question_s)
 
     def patience_s(self, namespaces: int, *, is_booted: bool) -> float:
         """Return the timeout for virtual time that does not advance: longer while the agent sets up a large network."""
@@ -166,9 +172,10 @@ class Watch:
                 f"(it used {cpu_s(pid):.0f} s of processor time in all); "
                 "something in the guest polls without sleeping, or waits for an event that never happens"
             )
-        if now - self._started > self._limits.total_s:
+        whole_s = self._limits.whole_s(namespaces)
+        if now - self._started > whole_s:
             return (
-                f"too slow: {self._console_line()} after {self._limits.total_s:.0f} s of wall time, and still "
+                f"too slow: {self._console_line()} after {whole_s:.0f} s of wall time, and still "
                 "advancing; shorten the trial, lower its rates, or raise --trial-timeout"
             )
         return None

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from selenium.common.exceptions import StaleElementReferenceException, TimeoutException
 from selenium.webdriver.common.action_chains import ActionChains
-from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
@@ -71,15 +70,16 @@ class Visitor:
         self.run("location.hash = arguments[0]", f"#/{place}")
         self.until(f"return document.documentElement.dataset.shown === {json.dumps(place or 'studies')}")
 
-    def click(self, selector: str, words: str = "") -> None:
-        """Click the first element that matches and contains the words."""
+    def click(self, selector: str, words: str = "", which: int = 0) -> None:
+        """Click the first element, or a later one, that matches and contains the words."""
         find = (
             "return [...document.querySelectorAll(arguments[0])]"
-            ".find((e) => e.offsetParent && (e.textContent + (e.ariaLabel ?? '')).includes(arguments[1]))"
+            ".filter((e) => e.offsetParent && (e.textContent + (e.ariaLabel ?? '')).includes(arguments[1]))"
+            "[arguments[2]]"
         )
 
         def clicked(driver: Chrome) -> bool:
-            element = driver.execute_script(find, selector, words)
+            element = driver.execute_script(find, selector, words, which)
             if element is None:
                 return False
             driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
@@ -106,7 +106,8 @@ class Visitor:
         return int(self.run("return document.querySelectorAll('.chart svg').length"))
 
     def text(self, selector: str = "main") -> str:
-        return str(self.driver.find_element(By.CSS_SELECTOR, selector).text)
+        """Return what is visible of an element, as one reading: a page that still reads its data replaces elements."""
+        return str(self.run("return document.querySelector(arguments[0]).innerText", selector))
 
     def press(self, *keys: str) -> None:
         """Press keys as a person does: they go to whatever has the focus."""

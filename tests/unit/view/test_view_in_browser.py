@@ -7,7 +7,6 @@ import urllib.request
 from typing import TYPE_CHECKING
 
 import pytest
-from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from fake_plans import FakeFlow, fake_plan
@@ -114,8 +113,8 @@ def test_two_cases_and_two_studies_stand_side_by_side_on_one_time_axis(visitor: 
     visitor.click(".crumbs a", "Studies")
     visitor.shown("studies")
     visitor.settles(hidden, value=False)  # what was chosen can be compared with something else
-    visitor.click(".card button", "")
-    visitor.driver.find_elements(By.CSS_SELECTOR, ".card button")[1].click()
+    visitor.click(".card button")
+    visitor.click(".card button", which=1)
     visitor.click(".tray a", "Show")
     visitor.shown("^studies/")
     assert "+0.0 %" in visitor.text()
@@ -130,7 +129,8 @@ def test_a_table_sorts_and_filters_and_its_rows_can_be_saved(visitor: Visitor) -
     visitor.click("#cases th button", "oodput")
     order = "return [...document.querySelectorAll('#cases tr[data-at]')].map((row) => row.textContent)"
     assert "mptcp8mbit" in visitor.run(order)[0]
-    visitor.driver.find_element(By.CSS_SELECTOR, "#cases input").send_keys("tcp delay=50ms rate=2mbit")
+    visitor.click("#cases input")
+    visitor.press("tcp delay=50ms rate=2mbit")
     visitor.until("return document.querySelectorAll('#cases tr[data-at]').length === 2")
     visitor.run("window.saved = null; plait.save = (name, text) => { window.saved = [name, text]; }")
     visitor.click("#cases p.files button", "These rows")

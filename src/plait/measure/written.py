@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from plait.frames import DEFAULT_MTU, MIN_MTU
+from plait.frames import DEFAULT_MTU, ETHERNET_HEADER, MIN_MTU
 from plait.measure.crossing import Crossing
 from plait.measure.estimates.load import SEEN_PART
 from plait.measure.estimates.losses import independent_bound
@@ -17,6 +17,7 @@ from plait.scenario.names import read_link_name
 _LEAST_JITTER_US = 100.0
 """Less jitter than this is that of the hosts' own timers."""
 _FEW_LOSSES = 5
+_LEAST_QUEUE_BYTES = 1600
 _MOST_REPEATS = 5
 
 
@@ -76,9 +77,11 @@ def _link(line: LineEstimate, hosts: Sequence[str], beside: Surroundings | None)
     yield f"      # base RTT {_interval(line.base_rtt_us, _time)}"
     forward = read_link_name(line.name, hosts).a == line.forward.source
     directions = (line.forward, line.backward) if forward else (line.backward, line.forward)
+    crossing = None if beside is None else beside.crossed.get(line.name)
+    frame_bytes = ETHERNET_HEADER + ((crossing and crossing.mtu) or DEFAULT_MTU)
     for name, direction in zip(("forward", "backward"), directions, strict=True):
         yield f"      {name}:"
-        for condition, comment in _conditions(direction, line.base_rtt_us):
+        for condition, comment in _conditions(direction, line.base_rtt_us, frame_bytes):
             yield f"        {condition}  # {comment}" if condition else f"        # {comment}"
 
 
@@ -92,7 +95,7 @@ def _crossed(crossing: Crossing | None) -> Iterator[str]:
         yield "      middlebox: {strip: [syn]}  # a connection over this line fell back to TCP"
 
 
-def _conditions(way: DirectionEstimate, rtt: MeasuredValue) -> Iterator[tuple[str, str]]:
+def _conditions(way: DirectionEstimate, rtt: MeasuredValue, frame_bytes: int) -> Iterator[tuple[str, str]]:
     """Yield each condition with its comment; an empty condition is one that plait could not measure."""
     yield from _rate(way)
     jitter = way.jitter_us.value or 0.0
@@ -111,7 +114,7 @@ def _conditions(way: DirectionEstimate, rtt: MeasuredValue) -> Iterator[tuple[st
     elif way.jitter_us.value is not None:
         yield "", f"jitter: {_time(jitter)}, which is that of the hosts' timers"
     yield from _loss(way)
-    yield from _queue(way)
+    yield from _queue(way, frame_bytes)
 
 
 def _loss(way: DirectionEstimate) -> Iterator[tuple[str, str]]:
@@ -138,13 +141,15 @@ def _loss(way: DirectionEstimate) -> Iterator[tuple[str, str]]:
     )
 
 
-def _queue(way: DirectionEstimate) -> Iterator[tuple[str, str]]:
+def _queue(way: DirectionEstimate, frame_bytes: int) -> Iterator[tuple[str, str]]:
+    """Yield the queue. What was measured has the frame that is on the line; the queue of a link is behind that one."""
     queue = way.queue
     wait = "" if queue.wait_us is None else f" ({_time(max(0.0, queue.wait_us))})"
     match queue.kind:
         case "drop-tail":
-            size = max(1600, round(queue.bytes.value or 0))
-            yield f"queue: {size}B", f"{_interval(queue.bytes, _size)}, {queue.reason}{wait}"
+            size = max(_LEAST_QUEUE_BYTES, round(queue.bytes.value or 0) - frame_bytes)
+            comment = f"{_interval(queue.bytes, _size)} with the frame on the line, {queue.reason}{wait}"
+            yield f"queue: {size}B", comment
         case "active":
             others = (
                 ""

@@ -218,7 +218,7 @@ def test_each_order_of_destroying_closing_and_flushing_is_drawn_often() -> None:
     """After one of these orders Linux left a socket for ever."""
     kinds = {"destroy", "close", "shutdown", "flush"}
     orders: Counter[tuple[str, ...]] = Counter()
-    for seed in range(1000):
+    for seed in range(3000):
         case = drawn(seed)
         pieces = [
             "close" if event.do == "shutdown" else event.do
@@ -228,7 +228,7 @@ def test_each_order_of_destroying_closing_and_flushing_is_drawn_often() -> None:
         if case.connections[0].hold and pieces.count("close") == pieces.count("flush") == 1:
             orders.update(set(itertools.combinations(pieces, 3)))
     for order in itertools.permutations(("destroy", "close", "flush")):
-        assert orders[order] >= 15, order
+        assert orders[order] >= 30, order
 
 
 def test_receive_buffers_are_no_smaller_than_those_with_which_linux_stands_still() -> None:
@@ -282,6 +282,29 @@ def test_a_hunt_ends_with_the_first_fault_in_its_smallest_case() -> None:
     assert len(fault.case.events) == 3
     assert fault.log == "log of the kernel"
     assert f"seed {fault.seed} after" in lines[0]
+
+
+def test_a_fault_that_another_kernel_has_is_left_out_also_while_a_case_shrinks() -> None:
+    first, second = [
+        case for case in map(drawn, range(1, 3000)) if leaks(case) and case.scheduler == "minrtt"
+    ][:2]
+
+    def elsewhere(case: HuntCase) -> CaseResult:
+        return LEAK if leaks(case) and (case.seed <= first.seed or case.scheduler == "default") else CLEAN
+
+    lines: list[str] = []
+    hunt = Hunt(
+        INVENTORY,
+        HuntLimits(5, 1, 2),
+        lambda case: LEAK if leaks(case) else CLEAN,
+        lines.append,
+        elsewhere=elsewhere,
+    )
+    totals = hunt.run(first_seed=1)
+    (fault,) = totals.faults
+    assert (fault.seed, len(fault.case.events)) == (second.seed, 3)
+    assert fault.case.scheduler == "minrtt", "the other kernel has the fault with the plainer value"
+    assert totals.shared == sum(line.endswith("the other kernel fails so, too") for line in lines) > 0
 
 
 def test_a_fault_is_kept_at_once_and_later_cases_like_it_are_counted() -> None:
@@ -387,10 +410,22 @@ def test_the_command_prints_the_totals_of_an_interrupted_hunt_and_how_to_continu
     monkeypatch.setattr("plait.engine.virtual.trial.VirtualEngine.inventory", lambda _: INVENTORY)
     monkeypatch.setattr("plait.testing.hunt.run.play", interrupted)
     monkeypatch.setattr("plait.testing.hunt.run.require_programs", lambda: None)
-    words = ["hunt", "--seed", "6", "--jobs", "1", "--out", "my faults", "--kernel", "after"]
+    words = [
+        "hunt",
+        "--seed",
+        "6",
+        "--jobs",
+        "1",
+        "--out",
+        "my faults",
+        "--kernel",
+        "after",
+        "--not-in",
+        "before",
+    ]
     result = CliRunner().invoke(app, words, standalone_mode=False)
     assert "3 cases, 3 subflows joined" in result.stdout
-    assert "plait hunt --kernel after --seed 9 --jobs 1 --out 'my faults'" in result.stderr
+    assert "plait hunt --kernel after --seed 9 --jobs 1 --out 'my faults' --not-in before" in result.stderr
     assert result.return_value == 130
 
 

@@ -60,7 +60,8 @@ CHURN = HuntCase(
         HuntEvent(at_ms=310, do="lose_announcements", link=0, for_ms=300),
         HuntEvent(at_ms=1000, do="remove_endpoint", link=1),
         HuntEvent(at_ms=1200, do="add_endpoint", link=1),
-        HuntEvent(at_ms=1400, do="replace_endpoint", link=1),
+        HuntEvent(at_ms=1400, do="replace_endpoint", link=1, for_ms=2000),
+        HuntEvent(at_ms=1450, do="replace_endpoint", side="server", link=2, for_ms=2000),
         HuntEvent(at_ms=1500, do="backup", link=2, for_ms=300),
         HuntEvent(at_ms=1600, do="share", for_ms=2000),
     ),
@@ -83,6 +84,29 @@ def test_each_endpoint_has_its_subflow_after_churn(*, ipv6: bool, user_paths: bo
     assert result.violations == ()
     assert result.received_bytes == 103_000
     assert result.joined >= 2
+
+
+def test_what_changes_a_full_mesh_is_no_fault() -> None:
+    """It keeps its priority and flags, and takes the subflows to all announced addresses with it."""
+    meshed = LINK.model_copy(update={"endpoint": "subflow fullmesh"})
+    links = (LINK, meshed.model_copy(update={"signal": True}), meshed)
+    events = (
+        HuntEvent(at_ms=1000, do="backup", link=1, for_ms=300),
+        HuntEvent(at_ms=2000, do="remove_endpoint", link=2),
+    )
+    for some in (events[:1], events):
+        case = HuntCase(links=links, connections=(HuntConnection(down_bytes=1, hold=True),), events=some)
+        assert play(case, kernels.ensure(), environment_of([], terminal=False)).violations == ()
+
+
+def test_a_backup_carries_nothing_and_ended_connections_close_their_subflows() -> None:
+    case = HuntCase(
+        links=(LINK, LINK.model_copy(update={"endpoint": "subflow backup"})),
+        connections=(
+            HuntConnection(up_bytes=1_000_000, hold=True), HuntConnection(up_bytes=100_000, down_bytes=3000),
+        ),
+    )  # fmt: skip
+    assert play(case, kernels.ensure(), environment_of([], terminal=False)).violations == ()
 
 
 @pytest.mark.parametrize("do", ["flush", "remove_endpoint"])
@@ -109,6 +133,12 @@ def test_a_middlebox_in_the_middle_of_a_connection_costs_no_byte() -> None:
     )
     result = play(case, kernels.ensure(), environment_of([], terminal=False))
     assert (result.violations, result.received_bytes) == ((), 1_000_000)
+
+
+def test_middleboxes_of_one_kind_may_overlap() -> None:
+    events = tuple(HuntEvent(at_ms=at_ms, do="lose_announcements", for_ms=300) for at_ms in (300, 400))
+    case = HuntCase(links=(LINK,), connections=(HuntConnection(up_bytes=1, hold=True),), events=events)
+    assert play(case, kernels.ensure(), environment_of([], terminal=False)).violations == ()
 
 
 def test_a_server_that_answers_a_fast_open_at_once_stands_still() -> None:
@@ -150,9 +180,8 @@ def test_a_connection_without_its_only_subflow_is_no_standstill() -> None:
 
 
 def test_a_receiver_whose_memory_is_full_of_data_beyond_a_gap_stands_still() -> None:
-    """Linux 6.12 does, for data that its subflows have; with this buffer each of five seeds met it."""
+    """Linux 6.12 does, for data that its subflows have; with this buffer five of eight seeds met it."""
     case = HuntCase(
-        seed=1,
         receive_buffer=32_768,
         congestion_control="olia",
         links=(
@@ -166,6 +195,10 @@ def test_a_receiver_whose_memory_is_full_of_data_beyond_a_gap_stands_still() -> 
     )
     kernel = kernels.ensure()
     assert kernel.version.startswith("6.12."), "later versions differ"
-    result = play(case, kernel, environment_of([], terminal=False))
-    assert (result.violations, result.standstills) == ((), 1)
+    for seed in range(1, 9):
+        result = play(case.model_copy(update={"seed": seed}), kernel, environment_of([], terminal=False))
+        assert result.violations == ()
+        if result.standstills:
+            break
+    assert result.standstills == 1
     assert 3000 < result.received_bytes < 1_003_000

@@ -18,12 +18,12 @@ def test_a_slow_reader_reads_one_block_and_waits() -> None:
     with ours, theirs:
         ours.setblocking(False)
         end = End("client", 0, b"", bytes(BLOCK) * 2, 0, 3 * BLOCK, hold=False, read_every_s=0.5, socket=ours)
+        end.connected = end.readable = True
         theirs.sendall(bytes(1000))
         assert end.read(10.0) is None
         theirs.sendall(bytes(1000))
         assert (end.read(10.4), end.received) == (None, 1000)
-        assert not end.wants(10.4) & select.POLLIN
-        assert end.wants(10.5) & select.POLLIN
+        assert (end.moves(10.4), end.moves(10.5)) == (False, True)
         assert (end.read(10.5), end.received) == (None, 2000)
 
 
@@ -31,14 +31,32 @@ def test_a_slow_writer_writes_one_piece_and_waits() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         end = End("client", 0, bytes(BLOCK) * 2, b"", 1000, 0, hold=True, write_bytes=400, write_every_s=0.5)
-        end.socket, end.connected = ours, True
+        end.socket, end.connected, end.writable = ours, True, True
         assert (end.write(10.0), end.sent) == (True, 400)
         assert (end.write(10.4), end.sent) == (False, 400)
-        assert not end.wants(10.4) & select.POLLOUT
-        assert end.wants(10.5) & select.POLLOUT
+        assert (end.moves(10.4), end.moves(10.5)) == (False, True)
         assert (end.write(10.5), end.write(11.0), end.sent) == (True, True, 1000)
-        assert not end.wants(20.0) & select.POLLOUT
+        assert not end.moves(20.0)
         assert len(theirs.recv(5000)) == 1000
+
+
+def test_an_end_waits_for_an_edge_once_the_socket_has_said_enough() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        end = End("client", 0, bytes(BLOCK) * 2, bytes(BLOCK) * 2, 100 * BLOCK, BLOCK, hold=True, socket=ours)
+        assert not end.moves(0.0), "it connects before its socket says so"
+        end.notice(select.EPOLLOUT)
+        assert end.moves(0.0)
+        end.connected = True
+        theirs.sendall(bytes(1000))
+        assert (end.readable, end.read(0.0), end.received, end.readable) == (False, None, 1000, False)
+        assert end.write(0.0)
+        assert (end.sent > 0, end.writable, end.moves(0.0)) == (True, False, False)
+        end.notice(select.EPOLLIN)
+        assert (end.readable, end.writable, end.moves(0.0)) == (True, False, True)
+        end.notice(select.EPOLLERR)
+        assert end.writable, "an error that nobody looks at"
 
 
 @pytest.mark.parametrize("read_by", ["recv", "peek", "peek_all", "splice"])

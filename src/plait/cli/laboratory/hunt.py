@@ -38,6 +38,9 @@ def command(
         int, typer.Option(metavar="N", min=1, max=100, help="End after N different faults")
     ] = 1,
     jobs: GuestsOption = None,
+    not_in: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only faults that this kernel does not have")
+    ] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the files of faults")] = _OUT,
 ) -> int:
     """Search a kernel's MPTCP for faults with random networks.
@@ -56,6 +59,7 @@ def command(
     require_programs()
     case = None if file is None else load_case(file)
     booted = chosen_kernel(kernel)
+    other = None if not_in is None else chosen_kernel(not_in)
     environment = environment_of([], terminal=False)
     if case is not None:
         return _show_result(play(case, booted, environment))
@@ -67,18 +71,25 @@ def command(
     hunt = Hunt(
         inventory, limits, lambda drawn: play(drawn, booted, environment, stop.is_set), notify, stop,
         keep=lambda fault: _write(out, fault, kernel),
+        elsewhere=None if other is None else lambda drawn: play(drawn, other, environment, stop.is_set),
     )  # fmt: skip
     interrupted_by = interruption_of(lambda: hunt.run(seed))
     _show(hunt.totals)
     if interrupted_by is None:
         return 1 if hunt.totals.faults else 0
-    continued = _continuing(hunt.totals.next_seed, kernel, minutes, faults, jobs, out)
+    continued = _continuing(hunt.totals.next_seed, kernel, minutes, faults, jobs, out, not_in)
     notify(f"interrupted by {interrupted_by.name}; to continue: {continued}")
     return 128 + interrupted_by
 
 
 def _continuing(  # noqa: PLR0917 - the options of the command
-    seed: int, kernel: str | None, minutes: float, faults: int, jobs: int | None, out: Path
+    seed: int,
+    kernel: str | None,
+    minutes: float,
+    faults: int,
+    jobs: int | None,
+    out: Path,
+    not_in: str | None,
 ) -> str:
     """Return the command that hunts from a seed on with the same options."""
     words = ["plait", "hunt", *(["--kernel", kernel] if kernel else []), "--seed", str(seed)]
@@ -87,6 +98,7 @@ def _continuing(  # noqa: PLR0917 - the options of the command
         ("--faults", str(faults), "1"),
         ("--jobs", str(jobs), str(None)),
         ("--out", str(out), str(_OUT)),
+        ("--not-in", str(not_in), str(None)),
     ):
         words += [option, value] if value != default else []
     return shell_command(*words)
@@ -136,6 +148,10 @@ def _show(totals: HuntTotals) -> None:
         seeds = ", ".join(map(str, totals.unrepeated[:10]))
         typer.echo(f"failures that did not happen again: seed {seeds}")
     _show_standstills(totals.standstills)
+    if totals.shared:
+        typer.echo(
+            f"not judged: {totals.shared} case{'s' * (totals.shared > 1)} that the other kernel fails, too"
+        )
     if totals.alike:
         typer.echo(
             f"not examined: {totals.alike} further case{'s' * (totals.alike > 1)} with faults like these"

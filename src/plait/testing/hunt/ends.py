@@ -44,6 +44,12 @@ class End:
     writes_at_s: float = 0.0
     """When it writes next."""
     socket: socket.socket | None = None
+    readable: bool = False
+    """An edge said that there is something to read, and no read has found nothing since."""
+    writable: bool = False
+    """An edge said that the socket takes bytes, and it has taken all since."""
+    file: int = -1
+    """The descriptor of the socket in epoll(7)."""
     connected: bool = False
     sent: int = 0
     received: int = 0
@@ -79,6 +85,7 @@ class End:
             try:
                 count = self.socket.send(piece)
             except BlockingIOError:
+                self.writable = False
                 return moved
             self.sent += count
             moved = True
@@ -106,6 +113,7 @@ class End:
                         )
                 data = self._splice() if self.read_by == "splice" else self.socket.recv(BLOCK)
             except BlockingIOError:
+                self.readable = False
                 return None
             if not data:
                 self.saw_end = True
@@ -137,6 +145,10 @@ class End:
         """Return whether it is connected, and neither closed nor failed."""
         return self.socket is not None and self.connected and not self.closed and not self.error
 
+    def is_served(self) -> bool:
+        """Return whether it still reads or writes."""
+        return self.socket is not None and not self.closed and not self.error
+
     def memory_is_full(self) -> bool:
         """Return whether the memory of what it has not read exceeds its receive buffer."""
         assert self.socket is not None
@@ -148,12 +160,18 @@ class End:
         completed = self.sent == self.to_send and (self.received >= self.expected or self.saw_end)
         return completed and not self.ended and not self.hold
 
-    def wants(self, now_s: float) -> int:
-        """Return the events of poll(2) that it waits for."""
-        events = 0 if self.saw_end or now_s < self.reads_at_s else select.POLLIN
-        writes = self.sent < self.to_send and now_s >= self.writes_at_s
-        unfinished = not self.connected or writes or self.ends_now()
-        return events | (select.POLLOUT if unfinished and not self.ended else 0)
+    def notice(self, events: int) -> None:
+        """Take an edge of epoll(7)."""
+        self.readable |= bool(events & ~select.EPOLLOUT)
+        self.writable |= bool(events & ~select.EPOLLIN)
+
+    def moves(self, now_s: float) -> bool:
+        """Return whether it has something to do that the socket lets it do."""
+        if not self.connected:
+            return self.writable
+        reads = self.readable and not self.saw_end and now_s >= self.reads_at_s
+        writes = self.writable and self.sent < self.to_send and now_s >= self.writes_at_s
+        return reads or writes or self.ends_now()
 
 
 @dataclass

@@ -46,7 +46,7 @@ KINDS = {
     "backup": EventKind(link=True, lasts=True, calm=True),
     "remove_endpoint": EventKind(link=True, calm=True),
     "add_endpoint": EventKind(link=True, calm=True),
-    "replace_endpoint": EventKind(link=True, calm=True),
+    "replace_endpoint": EventKind(link=True, lasts=True, calm=True),
     "announce": EventKind(link=True, calm=True),
     "withdraw": EventKind(link=True, calm=True),
     "flush": EventKind(calm=True),

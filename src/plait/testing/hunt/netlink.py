@@ -25,6 +25,8 @@ _PROTOCOLS = ("TCP", "MPTCP", "TCPv6", "MPTCPv6")
 _READ_ALL, _LOG_BYTES = 3, 1 << 18
 CREATE_SUBFLOW, DESTROY_SUBFLOW = 10, 11
 """Commands of the path manager's generic netlink (linux/mptcp_pm.h)."""
+_TCP_INFO, _BYTES_SENT, _MESSAGE = 2, 200, 72
+"""The attribute of sock_diag with struct tcp_info, the place of a field in it, and the size of what precedes it."""
 _LOCAL, _TOKEN, _REMOTE = 1, 4, 6
 _FAMILY, _ID, _ADDRESS, _ADDRESS6, _PORT = 1, 2, 3, 4, 5
 Addresses = tuple[bytes, int, bytes, int]
@@ -48,9 +50,8 @@ class HuntNamespace:
     """A network namespace, and actions in it."""
 
     def __init__(self, name: str) -> None:
-        """Make the namespace `name`."""
+        """Open the namespace that `ip netns` calls `name`."""
         self.name = name
-        run(["ip", "netns", "add", name])
         self._handle = os.open(f"/run/netns/{name}", os.O_RDONLY)
 
     def enter(self) -> None:
@@ -198,21 +199,40 @@ def ports(diag: socket.socket, states: int, family: int) -> set[tuple[int, int]]
     return {(local, remote) for local, remote in pairs}
 
 
+def bytes_sent(diag: socket.socket, family: int) -> dict[tuple[int, int], int]:
+    """Return the payload that each TCP socket of a namespace has sent, by (local port, remote port)."""
+    sent = {}
+    for message in _dump(diag, OPEN, family, extensions=1 << (_TCP_INFO - 1)):
+        position = _MESSAGE
+        while position < len(message):
+            size, kind = struct.unpack_from("=HH", message, position)
+            if kind == _TCP_INFO:
+                ports_of = struct.unpack_from(">HH", message, 4)
+                sent[ports_of] = struct.unpack_from("=Q", message, position + 4 + _BYTES_SENT)[0]
+            position += (size + 3) & ~3
+    return sent
+
+
 def sockets(diag: socket.socket, states: int = ALIVE, family: int = socket.AF_INET) -> list[bytes]:
     """Return the 48-byte sock_diag identity of each TCP socket of a namespace in one of these states.
 
     By default these are all but listening and closed.
     """
-    request = struct.pack("=BBxxI48x", family, 6, states)
+    return [message[4:52] for message in _dump(diag, states, family)]
+
+
+def _dump(diag: socket.socket, states: int, family: int, extensions: int = 0) -> list[bytes]:
+    """Return the answer of sock_diag for each TCP socket in one of these states: a struct inet_diag_msg, attributes."""
+    request = struct.pack("=BBBxI48x", family, 6, extensions, states)
     diag.send(struct.pack("=IHHII", 16 + len(request), _DUMP, 0x301, 1, 0) + request)
-    identities: list[bytes] = []
+    answers: list[bytes] = []
     while True:
         data, position = diag.recv(1 << 18), 0
         while position < len(data):
             length, kind = struct.unpack_from("=IH", data, position)
             if kind in (2, 3):
-                return identities
-            identities.append(data[position + 16 + 4 : position + 16 + 4 + 48])
+                return answers
+            answers.append(data[position + 16 : position + length])
             position += (length + 3) & ~3
 
 

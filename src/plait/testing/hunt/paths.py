@@ -6,7 +6,9 @@ It needs the standard library and its neighbours alone.
 from __future__ import annotations
 
 import json
+import math
 import socket
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +32,8 @@ class Paths:
     """Two hosts and what connects them."""
 
     case: dict[str, Any]
-    client: HuntNamespace = field(default_factory=lambda: HuntNamespace("client"))
-    server: HuntNamespace = field(default_factory=lambda: HuntNamespace("server"))
+    client: HuntNamespace = field(init=False)
+    server: HuntNamespace = field(init=False)
     endpoints: set[int] = field(default_factory=set)
     """Links for which the client's path manager has an endpoint."""
     removed: set[int] = field(default_factory=set)
@@ -39,19 +41,41 @@ class Paths:
     announced: dict[int, float] = field(default_factory=dict)
     """Links of which the server announces its address, and since when."""
     let_go: set[int] = field(default_factory=set)
-    """Links of which the client removed its endpoint, and so the subflow to what the server announces there."""
+    """Links with an announced address to which the client closed its subflow, by removing that subflow's endpoint."""
     withdrawn: set[int] = field(default_factory=set)
     """Links of which the server withdrew its address after the client knew it well."""
 
+    unsure: set[tuple[str, int]] = field(default_factory=set)
+    """Sides and links of what was added again so soon that its subflow may be gone."""
+
     def __post_init__(self) -> None:
-        """Make links, and set what the case says."""
-        self.sides = {"client": self.client, "server": self.server}
+        """Make hosts, links and endpoints, and set what the case says, with few programs: they cost most of a case."""
         self.family = socket.AF_INET6 if self.case["ipv6"] else socket.AF_INET
+        self._middleboxes: Counter[tuple[int, str]] = Counter()
+        self._gone: dict[tuple[str, int], float] = {}
+        sizes = sum(entry["up_bytes"] + entry["down_bytes"] for entry in self.case["connections"])
+        self._longest_s = 1.0 + 8e-6 * sizes / min(link["rate_mbit"] for link in self.case["links"])
         self._ip = "ip -6" if self.case["ipv6"] else "ip -4"
-        for side in self.sides.values():
-            self._set(side)
+        made = [f"netns add {name}" for name in ("client", "server")]
         for i, link in enumerate(self.case["links"]):
-            self._make_link(i, link)
+            ends = (
+                f"{name} mtu {link['mtu']} netns {host}"
+                for name, host in ((f"c{i}", "client"), (f"s{i}", "server"))
+            )
+            made.append("link add {} type veth peer name {}".format(*ends))
+        netlink.run(["ip", "-batch", "-"], "\n".join(made) + "\n")
+        self.client, self.server = HuntNamespace("client"), HuntNamespace("server")
+        self.sides = {"client": self.client, "server": self.server}
+        for side, host in ((self.client, 1), (self.server, 2)):
+            self._set(side)
+            links = range(len(self.case["links"]))
+            side.batch(self._ip, [
+                "link set lo up",
+                "mptcp limits set subflows 8 add_addr_accepted 8",
+                *(line for i in links for line in self._addresses(side, i, host)),
+                *(line for i in links for line in self._first_endpoints(side, i)),
+            ])  # fmt: skip
+            side.batch("tc", [line for i in links for line in self._queues(side, i)])
 
     def address(self, link: int, host: int) -> str:
         """Return the address of the client (1) or the server (2) on a link."""
@@ -62,27 +86,44 @@ class Paths:
         """Return the link of a packed address."""
         return address[2] if len(address) == 4 else address[7]
 
-    def _make_link(self, i: int, link: dict[str, Any]) -> None:
-        self.client.enter()
-        mtu, ipv6 = link["mtu"], self.case["ipv6"]
-        self.client.batch("ip", [f"link add c{i} mtu {mtu} type veth peer name s{i} mtu {mtu} netns server"])
-        for side, host in ((self.client, 1), (self.server, 2)):
-            device = f"{side.name[0]}{i}"
-            prefix = "/64" if ipv6 else "/24"
-            lines = [
-                f"address add {self.address(i, host)}{prefix} dev {device}{' nodad' * ipv6}",
-                f"link set {device} up",
-            ]
-            if side is self.client:
-                lines += [f"rule add from {self.address(i, 1)} table {100 + i}", self._route(i)]
-            side.batch(self._ip, lines)
-            loss = f" loss {link['loss_percent']}%" if link["loss_percent"] else ""
-            delay = (
-                f"qdisc add dev {device} root handle 1: netem delay {link['delay_ms']}ms{loss} limit 10000"
-            )
-            size = link["queue_packets"] * mtu
-            rate = f"tbf rate {link['rate_mbit']}mbit burst 20000 limit {size}"
-            side.batch("tc", [delay, f"qdisc add dev {device} parent 1: handle 2: {rate}"])
+    def _addresses(self, side: HuntNamespace, i: int, host: int) -> list[str]:
+        device, ipv6 = f"{side.name[0]}{i}", self.case["ipv6"]
+        lines = [
+            f"address add {self.address(i, host)}{'/64' if ipv6 else '/24'} dev {device}{' nodad' * ipv6}",
+            f"link set {device} up",
+        ]
+        if side is self.client:
+            lines += [f"rule add from {self.address(i, 1)} table {100 + i}", self._route(i)]
+        return lines
+
+    def _first_endpoints(self, side: HuntNamespace, i: int) -> list[str]:
+        """Return the command for the endpoint that a host has on a link from the beginning, if any, and note it."""
+        link = self.case["links"][i]
+        if not i or not (link["signal"] if side is self.server else link["endpoint"] != "none"):
+            return []
+        if side is self.server:
+            self.announced[i] = 0.0
+            return [self._signal(i)]
+        if self.case["user_paths"]:
+            return []
+        self.endpoints.add(i)
+        return [self._endpoint(i)]
+
+    def _queues(self, side: HuntNamespace, i: int) -> list[str]:
+        device, link = f"{side.name[0]}{i}", self.case["links"][i]
+        loss = f" loss {link['loss_percent']}%" if link["loss_percent"] else ""
+        size = link["queue_packets"] * link["mtu"]
+        return [
+            f"qdisc add dev {device} root handle 1: netem delay {link['delay_ms']}ms{loss} limit 10000",
+            f"qdisc add dev {device} parent 1: handle 2: tbf rate {link['rate_mbit']}mbit burst 20000 limit {size}",
+        ]
+
+    def _endpoint(self, i: int) -> str:
+        kind = self.case["links"][i]["endpoint"]
+        return f"mptcp endpoint add {self.address(i, 1)} dev c{i} {'subflow' if kind == 'none' else kind}"
+
+    def _signal(self, i: int) -> str:
+        return f"mptcp endpoint add {self.address(i, 2)} dev s{i} signal"
 
     def _route(self, i: int) -> str:
         """Return the route of subflows from the client's address on link `i`: over that link to every address."""
@@ -91,7 +132,6 @@ class Paths:
         return f"route replace {target} dev c{i} table {100 + i}"
 
     def _set(self, side: HuntNamespace) -> None:
-        side.batch("ip", ["link set lo up", "mptcp limits set subflows 8 add_addr_accepted 8"])
         buffer_bytes = self.case["receive_buffer"]
         settings: dict[str, object] = {
             "mptcp/scheduler": self.case["scheduler"],
@@ -113,77 +153,103 @@ class Paths:
         self.client.ip(f"{self._ip.removeprefix('ip ')} {self._route(i)}")
 
     def middlebox(self, i: int, kind: str, *, present: bool) -> None:
-        """Add or remove the middlebox of a kind of events at both ends of a link."""
+        """Add or remove the middlebox of a kind of events at both ends of a link; those of several events are one."""
+        others = self._middleboxes[i, kind] - (not present)
+        self._middleboxes[i, kind] = others + present
+        if others:
+            return
         for side in self.sides.values():
             table = f"table netdev {kind}{i}"
             chain = f"type filter hook ingress device {side.name[0]}{i} priority 0"
             rules = "\n".join((chain, *KINDS[kind].middlebox))
             side.nft(f"{table} {{\nchain c {{\n{rules}\n}}\n}}\n" if present else f"delete {table}\n")
 
-    def add(self, i: int, clients: list[socket.socket], identifier: int = 0) -> None:
+    def add(self, i: int, clients: list[socket.socket], now_s: float, identifier: int = 0) -> None:
         """Add the client's endpoint of a link; in user space, open a subflow of each of these connections there."""
-        kind = self.case["links"][i]["endpoint"]
         if self.case["user_paths"]:
             added = [self._open_subflow(connection, i) for connection in clients]
             done = bool(added) and all(added)
         else:
-            words = (
-                f"mptcp endpoint add {self.address(i, 1)} dev c{i} {'subflow' if kind == 'none' else kind}"
-            )
+            words = self._endpoint(i)
             done = self.client.ip(f"{words} id {identifier}" if identifier else words)
         if done:
             self.endpoints.add(i)
             self.removed.discard(i)
+            self._know("client", i, now_s)
 
-    def remove(self, i: int, clients: list[socket.socket]) -> list[int]:
+    def remove(self, i: int, clients: list[socket.socket], now_s: float) -> list[int]:
         """Remove the client's endpoint of a link, and return its identifiers."""
+        self._gone["client", i] = now_s
         if self.case["user_paths"]:
             for connection in clients:
                 self._close_subflows(connection, i)
         identifiers = self._delete(self.client, self.address(i, 1))
-        self.let_go.add(i)
+        self._let_go({i})
         if i in self.endpoints:
             self.endpoints.discard(i)
             self.removed.add(i)
         return identifiers
 
-    def announce(self, i: int, now_s: float) -> None:
+    def _let_go(self, links: set[int]) -> None:
+        """Note that endpoints go: those of full meshes have the subflows to all announced addresses."""
+        meshed = any(self.case["links"][link]["endpoint"] == "subflow fullmesh" for link in links)
+        self.let_go |= links | (self.announced.keys() if meshed else set())
+
+    def announce(self, i: int, now_s: float, identifier: int = 0) -> None:
         """Let the server announce its address on a link."""
-        if self.server.ip(f"mptcp endpoint add {self.address(i, 2)} dev s{i} signal"):
+        words = self._signal(i)
+        if self.server.ip(f"{words} id {identifier}" if identifier else words):
+            self._know("server", i, now_s)
             self.announced[i] = now_s
             self.let_go.discard(i)
             self.withdrawn.discard(i)
 
-    def withdraw(self, i: int, now_s: float) -> None:
-        """Let the server withdraw its address on a link."""
-        self._delete(self.server, self.address(i, 2))
+    def withdraw(self, i: int, now_s: float) -> list[int]:
+        """Let the server withdraw its address on a link, and return its identifiers."""
+        self._gone["server", i] = now_s
         if self.announced.pop(i, now_s) < now_s - _ANNOUNCED_LONG_S:
             self.withdrawn.add(i)
+        return self._delete(self.server, self.address(i, 2))
 
-    def flush(self, side: str) -> None:
+    def _know(self, side: str, i: int, now_s: float) -> None:
+        """Note whether a REMOVE_ADDR of what was there before may still arrive, and take the new subflow with it."""
+        wanted = (
+            self.unsure.discard
+            if now_s - self._gone.get((side, i), -math.inf) > self._longest_s
+            else self.unsure.add
+        )
+        wanted((side, i))
+
+    def flush(self, side: str, now_s: float) -> None:
         """Remove all endpoints of a host."""
         if not self.sides[side].ip("mptcp endpoint flush"):
             return
+        self._gone |= {(side, i): now_s for i in range(len(self.case["links"]))}
         if side == "server":
             self.announced.clear()
         elif not self.case["user_paths"]:
-            self.let_go |= self.endpoints
+            self._let_go(self.endpoints)
             self.removed |= self.endpoints - {0}  # Linux keeps the initial subflow
             self.endpoints.clear()
 
     def set_backup(self, i: int, *, backup: bool) -> None:
         """Change the priority of the subflows from the client's address on a link (MP_PRIO)."""
+        flags = "backup" if backup else "nobackup"
+        if self.case["links"][i]["endpoint"] == "subflow fullmesh":
+            flags += " fullmesh"  # a change without it takes it away, and closes its subflows
         for identifier in self._identifiers(self.client, self.address(i, 1)):
-            self.client.ip(f"mptcp endpoint change id {identifier} {'backup' if backup else 'nobackup'}")
+            self.client.ip(f"mptcp endpoint change id {identifier} {flags}")
 
     def wrong(self, subflows: list[netlink.Addresses]) -> str:
         """Return what is wrong with the subflows of a client that had time to open and close them."""
         local = {self.link_of(entry[0]) for entry in subflows}
         remote = {self.link_of(entry[2]) for entry in subflows}
-        missing = [self.address(i, 1) for i in sorted(self.endpoints - local)]
+        unsure = {side: {i for at, i in self.unsure if at == side} for side in ("client", "server")}
+        missing = [self.address(i, 1) for i in sorted(self.endpoints - local - unsure["client"])]
         superfluous = sorted(self.withdrawn & remote - {0})
         if not self.case["user_paths"]:
-            missing += [self.address(i, 2) for i in sorted(self.announced.keys() - self.let_go - remote)]
+            expected = self.announced.keys() - self.let_go - unsure["server"]
+            missing += [self.address(i, 2) for i in sorted(expected - remote)]
         if not self.announced and not self.withdrawn:  # otherwise the kernel opens some from any address
             superfluous += sorted(self.removed & local - {0})
         texts = [f"no subflow of {address}" for address in missing]
@@ -194,6 +260,17 @@ class Paths:
         full = any(link["endpoint"] == "subflow fullmesh" for link in self.case["links"])
         subflows = len(self.endpoints) * (1 + full * len(self.announced)) + len(self.announced)
         return subflows <= 8
+
+    def keeps_backups(self) -> bool:
+        """Return whether a backup subflow has nothing to do: no loss and no event makes the initial one useless."""
+        return (
+            self.case["scheduler"] == "default"
+            and not any(link["loss_percent"] for link in self.case["links"])
+            and not any(
+                event["do"] == "backup" or (event["link"] == 0 and event["do"].endswith("_endpoint"))
+                for event in self.case["events"]
+            )
+        )
 
     def _identifiers(self, side: HuntNamespace, address: str) -> list[int]:
         side.enter()

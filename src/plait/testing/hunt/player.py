@@ -9,7 +9,6 @@ import json
 import os
 import random
 import select
-import signal
 import socket
 import struct
 import sys
@@ -20,13 +19,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from plait.testing.hunt import netlink
     from plait.testing.hunt.ends import BLOCK, End, Played
-    from plait.testing.hunt.kinds import KINDS, resets_arrive
+    from plait.testing.hunt.kinds import KINDS
     from plait.testing.hunt.paths import PORT, Paths
+    from plait.testing.hunt.rest import Rest
 else:
     import netlink  # the folder of this file is the first in Python's path; the guest imports nothing else of plait
     from ends import BLOCK, End, Played
-    from kinds import KINDS, resets_arrive
+    from kinds import KINDS
     from paths import PORT, Paths
+    from rest import Rest
 
 MPTCP = 262
 TCP_CONGESTION = 13
@@ -57,24 +58,24 @@ class _Player:
         self.chance = random.Random(self.case["seed"])  # noqa: S311 - it chooses an order
         self.paths = Paths(self.case)
         self.sides = self.paths.sides
-        self._calm = all(KINDS[event["do"]].calm for event in self.case["events"])
         self.listener = self.paths.server.socket(socket.SOCK_STREAM, MPTCP, self.paths.family)
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._choose(self.listener)
         self.listener.bind(("::" if self.case["ipv6"] else "0.0.0.0", PORT))  # noqa: S104 - a namespace of its own
         self.listener.listen(64)
         self.listener.setblocking(False)
+        self._children: list[int] = []
+        self._replaced: dict[tuple[str, int, int], list[int]] = {}
+        """Identifiers to add again, by side, link and time of the event."""
+        self.edges = select.epoll()
+        self.edges.register(self.listener, select.EPOLLIN)
         self.diag = {
             name: side.socket(socket.SOCK_RAW, 4, socket.AF_NETLINK) for name, side in self.sides.items()
         }
         for diag in self.diag.values():
             diag.settimeout(1.0)
+        self.rest = Rest(self.case, self.paths, self.diag, self.violation)
         self.connections = [self._connection(i, entry) for i, entry in enumerate(self.case["connections"])]
-        for i, link in enumerate(self.case["links"]):
-            if i and link["signal"]:
-                self.paths.announce(i, 0.0)
-            if i and link["endpoint"] != "none" and not self.case["user_paths"]:
-                self.paths.add(i, [])
         self.began = time.monotonic()
 
     def _choose(self, end: socket.socket) -> None:
@@ -137,65 +138,31 @@ class _Player:
         ):
             self._serve(1.0)
         for played in self.connections:
-            reset_by = next((end for end in played.ends() if end.reset), None)
-            if reset_by is not None and resets_arrive(self.case):
-                peer = played.server if reset_by is played.client else played.client
-                if peer.is_open() and not peer.ended:
-                    sight = "an end instead of a reset" if peer.saw_end else "no reset"
-                    self.violation("closing", f"connection {peer.number}: the {peer.side} saw {sight}")
-            elif all(end.is_open() and not end.saw_end for end in played.ends()) and not played.unfinished():
-                self._examine(played)
-
-    def _examine(self, played: Played) -> None:
-        """Compare what both ends of a connection at rest know of each other, and its subflows with its endpoints."""
-        sockets = [end.socket for end in played.ends() if end.socket]
-        ends = [netlink.information(connection) for connection in sockets]
-        subflows = [
-            [entry for entry in netlink.subflows(connection) if (entry[1], entry[3]) in alive]
-            for connection, alive in zip(sockets, self._ports(), strict=True)
-        ]  # a connection also lists its first subflow after that is closed
-        client, server = ends
-        number = played.client.number
-        if client is None or server is None or client.fell_back or server.fell_back:
-            return
-        for end, peer, side in ((client, server, "client"), (server, client, "server")):
-            if not end.write_sequence == end.acknowledged == peer.expected:
-                self.violation(
-                    "counters",
-                    f"connection {number}: the {side} wrote {(end.write_sequence - peer.expected) % 2**64} bytes more "
-                    f"than its peer received, and {(end.write_sequence - end.acknowledged) % 2**64} more than it knows",
-                )
-        for end, listed, side in ((client, subflows[0], "client"), (server, subflows[1], "server")):
-            if end.subflows != len(listed):
-                self.violation(
-                    "counters",
-                    f"connection {number}: the {side} has {len(listed)} subflows and counts {end.subflows}",
-                )
-        moved = played.client.sent + played.client.received
-        if self._calm and moved and subflows[0] and self.paths.fits():
-            wrong = self.paths.wrong(subflows[0])
-            if not wrong and len(subflows[0]) != len(subflows[1]):
-                wrong = f"the client has {len(subflows[0])} subflows, and the server {len(subflows[1])}"
-            if wrong:
-                self.violation("paths", f"connection {number}: {wrong}")
+            self.rest.examine(played)
 
     def _serve(self, wait_s: float) -> None:
-        poll, now = select.poll(), self.now()
-        poll.register(self.listener, select.POLLIN)
-        by_file = {}
-        for played in self.connections:
-            for end in played.ends():
-                if end.socket is None or end.closed or end.error:
-                    continue
-                wait_s = min([wait_s, *(due - now for due in (end.reads_at_s, end.writes_at_s) if due > now)])
-                if events := end.wants(now):
-                    poll.register(end.socket, events)
-                    by_file[end.socket.fileno()] = (played, end)
-        for file, _ in poll.poll(wait_s * 1000):
+        """Wait for an edge, a due time or so long, and let each end do what it can.
+
+        Nothing looks at a socket without an edge, so a connection that Linux forgets to announce stands still.
+        """
+        now = self.now()
+        ends = [(played, end) for played in self.connections for end in played.ends() if end.is_served()]
+        dues = [due - now for _, end in ends for due in (end.reads_at_s, end.writes_at_s) if due > now]
+        wait_s = 0.0 if any(end.moves(now) for _, end in ends) else min([wait_s, *dues])
+        by_file = {end.file: end for _, end in ends}
+        for file, events in self.edges.poll(wait_s):
             if file in by_file:
-                self._move(*by_file[file])
-            else:
+                by_file[file].notice(events)
+            elif file == self.listener.fileno():
                 self._accept()
+        for played, end in ends:
+            if end.moves(self.now()):
+                self._move(played, end)
+
+    def _watch(self, end: End) -> None:
+        assert end.socket is not None
+        end.file = end.socket.fileno()
+        self.edges.register(end.file, select.EPOLLIN | select.EPOLLOUT | select.EPOLLET)
 
     def _accept(self) -> None:
         accepted, peer = self.listener.accept()
@@ -205,6 +172,7 @@ class _Player:
                 accepted.setblocking(False)
                 played.server.socket, played.server.connected = accepted, True
                 played.server.prepare()
+                self._watch(played.server)
                 played.moved_s = self.now()
                 entry = self.case["connections"][played.server.number]
                 if entry["fast_open"] and not entry["writes_at_once"]:
@@ -245,7 +213,7 @@ class _Player:
                 continue
             quiet = self.now() - max(played.moved_s, self.quiet_from_s)
             if quiet > STANDSTILL_S and played.client.connected and played.server.connected:
-                usable = self._usable(client)
+                usable = self.rest.usable(client)
                 if usable and not played.server.closed:
                     self.violation(
                         "progress",
@@ -256,16 +224,6 @@ class _Player:
                     )
                 played.moved_s = self.now()
                 played.client.error = played.client.error or "it stands still"
-
-    def _usable(self, client: socket.socket) -> int:
-        """Return the number of subflows that are established at both ends."""
-        at_client, at_server = self._ports(netlink.ESTABLISHED)
-        ports = [(local, remote) for _, local, _, remote in netlink.subflows(client)]
-        return sum((local, remote) in at_client and (remote, local) in at_server for local, remote in ports)
-
-    def _ports(self, states: int = netlink.OPEN) -> list[set[tuple[int, int]]]:
-        """Return the local and remote ports of TCP sockets of the client and of the server in one of these states."""
-        return [netlink.ports(diag, states, self.paths.family) for diag in self.diag.values()]
 
     def _apply(self, event: dict[str, Any]) -> None:
         self.quiet_from_s = self.now()
@@ -291,6 +249,7 @@ class _Player:
             pass
         except OSError as error:
             end.error = error.strerror
+        self._watch(end)
 
     def _end_of(self, event: dict[str, Any]) -> tuple[Played, End]:
         played = self.connections[event["connection"]]
@@ -301,6 +260,9 @@ class _Player:
         played.disturbed = True
         if end.socket is not None and not end.closed:
             end.closed = True
+            self.edges.unregister(
+                end.file
+            )  # a child may share the socket, so that closing it does not end this
             end.socket.close()
 
     def _do_reset(self, event: dict[str, Any]) -> None:
@@ -335,8 +297,10 @@ class _Player:
         end = self._end_of(event)[1]
         if end.socket is None or end.closed:
             return
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nothing waits for the child
-        if os.fork() == 0:
+        child = os.fork()
+        if child:
+            self._children.append(child)
+        else:
             for played in self.connections:
                 for another in played.ends():
                     if another.socket is not None and another is not end:
@@ -362,16 +326,31 @@ class _Player:
         self.paths.set_backup(event["link"], backup=False)
 
     def _do_remove_endpoint(self, event: dict[str, Any]) -> None:
-        self.paths.remove(event["link"], self._clients())
+        self.paths.remove(event["link"], self._clients(), self.now())
 
     def _do_add_endpoint(self, event: dict[str, Any]) -> None:
-        self.paths.add(event["link"], self._clients())
+        self.paths.add(event["link"], self._clients(), self.now())
 
     def _do_replace_endpoint(self, event: dict[str, Any]) -> None:
-        """Remove an endpoint, and add it again with its identifier."""
-        identifiers = self.paths.remove(event["link"], self._clients())
-        for identifier in [0] if self.case["user_paths"] else identifiers:
-            self.paths.add(event["link"], self._clients(), identifier)
+        """Remove an endpoint or an announced address, to add it again with its identifier."""
+        link, side = event["link"], event["side"]
+        identifiers = (
+            self.paths.remove(link, self._clients(), self.now())
+            if side == "client"
+            else self.paths.withdraw(link, self.now())
+        )
+        self._replaced[side, link, event["at_ms"]] = [0] if self._by_user(side) else identifiers
+
+    def _by_user(self, side: str) -> bool:
+        return bool(self.case["user_paths"]) and side == "client"
+
+    def _do_end_replace_endpoint(self, event: dict[str, Any]) -> None:
+        link, side = event["link"], event["side"]
+        for identifier in self._replaced.pop((side, link, event["at_ms"])):
+            if side == "client":
+                self.paths.add(link, self._clients(), self.now(), identifier)
+            else:
+                self.paths.announce(link, self.now(), identifier)
 
     def _do_announce(self, event: dict[str, Any]) -> None:
         self.paths.announce(event["link"], self.now())
@@ -380,7 +359,7 @@ class _Player:
         self.paths.withdraw(event["link"], self.now())
 
     def _do_flush(self, event: dict[str, Any]) -> None:
-        self.paths.flush(event["side"])
+        self.paths.flush(event["side"], self.now())
 
     def finish(self) -> dict[str, Any]:
         """Close everything in a random order, and wait until no socket is left; return the report."""
@@ -392,6 +371,8 @@ class _Player:
             time.sleep(self.chance.choice((0.0, 0.001, 0.1)))
         for diag in (self.listener, *self.diag.values()):
             diag.close()
+        for child in self._children:
+            os.waitpid(child, 0)
         deadline = time.monotonic() + EMPTY_S
         while (sockets := {name: side.sockets_left() for name, side in self.sides.items()}) and any(
             sockets.values()

@@ -46,6 +46,8 @@ class HuntTotals:
     subflows: int = 0
     alike: int = 0
     """Further failing cases, each with a fault like one of `faults`; plait does not examine them."""
+    shared: int = 0
+    """Failing cases that fail so in the other kernel, too."""
     standstills: int = 0
     """Connections that stood still where Linux itself may."""
     unrepeated: list[int] = field(default_factory=list)
@@ -77,10 +79,12 @@ class Hunt:
         stop: Event | None = None,
         *,
         keep: Callable[[Fault], None] = lambda _: None,
+        elsewhere: Callable[[HuntCase], CaseResult] | None = None,
     ) -> None:
         """Hunt with the algorithms of `inventory`; `again` plays a case (TrialError), and `report` shows a line.
 
-        `keep` gets each fault as soon as it is small. An interrupt sets `stop`, so that `again` ends its guests.
+        `elsewhere` plays a case in another kernel, whose faults do not count. `keep` gets each fault as soon as it is
+        small. An interrupt sets `stop`, so that `again` ends its guests.
         """
         self._inventory = inventory
         self._limits = limits
@@ -88,6 +92,7 @@ class Hunt:
         self._report = report
         self._stop = stop or Event()
         self._keep = keep
+        self._elsewhere = elsewhere
         self._began = time.monotonic()
         self.totals = HuntTotals()
 
@@ -146,14 +151,18 @@ class Hunt:
         self._report(f"seed {seed} after {found_s:.0f} s: {violation.kind}: {violation.text}")
 
         def first_failing(cases: Sequence[HuntCase]) -> int | None:
-            for index, outcome in enumerate(pool.map(self._attempt, cases)):
-                if outcome is not None and any(
-                    violation.is_like(candidate) for candidate in outcome.violations
-                ):
-                    return index
-            return None
+            failing = (
+                index
+                for index, outcome in enumerate(pool.map(self._attempt, cases))
+                if _has(outcome, violation) and not self._is_shared(cases[index], violation)
+            )
+            return next(failing, None)
 
         if first_failing([case]) is None:
+            if self._is_shared(case, violation):
+                self.totals.shared += 1
+                self._report(f"seed {seed}: the other kernel fails so, too")
+                return
             self.totals.unrepeated.append(seed)
             self._report(f"seed {seed}: the failure did not happen again")
             return
@@ -164,9 +173,22 @@ class Hunt:
         self.totals.faults.append(fault)
         self._keep(fault)
 
+    def _is_shared(self, case: HuntCase, violation: Violation) -> bool:
+        """Return whether the other kernel, if there is one, fails so in this case."""
+        if self._elsewhere is None:
+            return False
+        try:
+            return _has(self._elsewhere(case), violation)
+        except TrialError:
+            return False
+
     def _attempt(self, case: HuntCase) -> CaseResult | None:
         """Return the result, or None for a case that cannot be played."""
         try:
             return self._again(case)
         except TrialError:
             return None
+
+
+def _has(outcome: CaseResult | None, violation: Violation) -> bool:
+    return outcome is not None and any(violation.is_like(candidate) for candidate in outcome.violations)

@@ -97,7 +97,7 @@ def test_a_damaged_file_is_refused_with_the_place(tmp_path: Path, text: str, mes
 
 @pytest.mark.parametrize("at_once", [1, 2, 7])
 def test_a_failing_case_shrinks_to_the_events_that_matter(at_once: int) -> None:
-    failing = [case for case in map(drawn, range(3000)) if leaks(case) and len(case.events) > 10][:10]
+    failing = [case for case in map(drawn, range(9000)) if leaks(case) and len(case.events) > 10][:10]
     assert len(failing) == 10
 
     def first_failing(cases: Sequence[HuntCase]) -> int | None:

@@ -33,6 +33,8 @@ _HEADERS = {"/usr/include/stdio.h": "libc6-dev"}
 _TAIL_LINES = 20
 _CONFIGURED = "laboratory.configured"
 """The inputs of the last configuration, and its time."""
+_PATCHED = "laboratory.patched"
+"""The digest of the recipe whose patches and sources the tree has."""
 _KCONFIG = re.compile(r"^\s*(?:deps_config := )?([\w./-]*Kconfig[\w.-]*)", re.MULTILINE)
 """The files that a configuration was read from, in a file for make."""
 
@@ -68,23 +70,27 @@ def check_tools(otherwise: str = "") -> None:
 def build(tree: Path, recipe: Recipe, log: Path, progress: Progress, *, prepared: bool = False) -> Built:
     """Build the kernel in `tree` and return its files. All output goes to `log`.
 
-    `prepared`: the tree has plait's patches and sources, and make compiles only what changed since the last build.
+    `prepared`: the tree has plait's patches and sources, and make compiles only what changed since the last build. A
+    tree that an interrupted build has patched is compiled on.
 
     Raises:
         KernelBuildError: a step failed; the message has the last lines of the log.
     """
     jobs = len(os.sched_getaffinity(0))
+    begun = prepared or is_patched(tree, recipe)
     with log.open("w", encoding="utf-8") as output:
         maker = _Make(tree, jobs, log, output)
-        if not prepared:
+        if not begun:
             progress("patching", None)
             for patch in recipe.patches:
                 maker.run(
                     ["patch", "-p1", "--batch", "--forward", "--no-backup-if-mismatch", f"--input={patch}"]
                 )
             _add(tree, recipe)
-        compiled = _compiled(tree) if prepared and _is_configured(tree, recipe) else 0
-        if not (prepared and _is_configured(tree, recipe)):
+            Folder(tree).write(_PATCHED, recipe.sha256.encode())
+        configured = begun and _is_configured(tree, recipe)
+        compiled = _compiled(tree) if configured else 0
+        if not configured:
             progress("configuring", None)
             _configure(maker, recipe)
         maker.compile(progress, None if prepared and (tree / "vmlinux.symvers").exists() else STEPS, compiled)
@@ -98,6 +104,14 @@ def build(tree: Path, recipe: Recipe, log: Path, progress: Progress, *, prepared
         progress("packing the files that modules need", None)
         kit.pack(tree, tree / kit.ARCHIVE, quick=prepared)
     return Built(tree / "linux.stripped", tree / ".config", tree / kit.ARCHIVE, symbols, _compiler(), jobs)
+
+
+def is_patched(tree: Path, recipe: Recipe) -> bool:
+    """Return whether an interrupted build has applied this recipe's patches to the tree, all of them."""
+    try:
+        return (tree / _PATCHED).read_text(encoding="utf-8") == recipe.sha256
+    except OSError:
+        return False
 
 
 def _add(tree: Path, recipe: Recipe) -> None:

@@ -5,6 +5,7 @@ kernels/
               a finished build here
 .lock         held by the process that builds
 .building-*   a build in progress; stale unless the lock is held
+.unfinished-* an interrupted build of an archive, which the next one resumes
 .kits/        unpacked kits, to build modules with
 .trees/       checkouts of git trees, with the products of their last build
 .bisect/      values and state of bisections
@@ -166,6 +167,24 @@ def workplace() -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def unfinished(content: str) -> Iterator[Path]:
+    """Yield the folder for a build of this content (the caller holds the lock), and remove those of all others.
+
+    It stays after an interrupt alone, so that the next build resumes.
+    """
+    folder = kernels_root() / f".unfinished-{content[:16]}"
+    for other in set(kernels_root().glob(".unfinished-*")) - {folder}:
+        shutil.rmtree(other, ignore_errors=True)
+    folder.mkdir(exist_ok=True)
+    try:
+        yield folder
+    except Exception:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def install(folder: Path, identity: str) -> Kernel:

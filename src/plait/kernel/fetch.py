@@ -45,13 +45,15 @@ KERNEL_ORG = Pinned(
 def package(folder: Path, progress: Progress) -> Path:
     """Download the distribution's package with `apt-get`, and return the source archive in it, unpacked in `folder`.
 
-    This needs neither root nor an installation.
+    This needs neither root nor an installation. An archive that an interrupted build left there is returned at once.
 
     Raises:
         KernelBuildError: there is no apt, it does not know the package, or the download fails.
     """
     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
         raise KernelBuildError("this machine has no apt-get or no dpkg-deb")
+    if kept := sorted(folder.glob(f"{PACKAGE}.tar.*")):
+        return kept[-1]
     downloads = folder / "package"
     downloads.mkdir(parents=True, exist_ok=True)
     progress(f"downloading the package {PACKAGE}", None)
@@ -76,16 +78,17 @@ def _archive_in(deb: Path, folder: Path) -> Path:
     """Unpack the archive in a Debian package, and remove the package."""
     with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(deb)], stdout=subprocess.PIPE) as reader:
         subprocess.run(
-            ["tar", "--extract", f"--directory={folder}", "--strip-components=3", "--wildcards", "*/usr/src/*.tar.*"],
+            ["tar", "--extract", "--strip-components=3", "--wildcards", "*/usr/src/*.tar.*"], cwd=deb.parent,
             stdin=reader.stdout, capture_output=True, check=False,
         )  # fmt: skip
-    archives = sorted(folder.glob(f"{PACKAGE}.tar.*"))
+    archives = sorted(deb.parent.glob(f"{PACKAGE}.tar.*"))
     if reader.returncode != 0 or not archives:
         raise KernelBuildError(
             f"unpacking the package {deb.name}: it has no source archive, or the disk is full"
         )
+    complete = archives[-1].rename(folder / archives[-1].name)
     shutil.rmtree(deb.parent)
-    return archives[-1]
+    return complete
 
 
 def download(pinned: Pinned, folder: Path, progress: Progress) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import platform
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from plait.cache import cache_root
 from plait.errors import KernelBuildError, MachineError, shell_command
 from plait.files import Folder
 from plait.kernel import cache, fetch, kit, packaged, recipe, unpack
-from plait.kernel.build import Built, build, check_tools
+from plait.kernel.build import Built, build, check_tools, is_patched
 from plait.kernel.model import SYMBOLS, BuildRecord, Kernel, Progress, SourceRecord, silent
 from plait.kernel.recipe import Recipe
 from plait.version import __version__
@@ -188,11 +189,14 @@ def _any_source(sources: Sources, progress: Progress) -> _Source:
 def _build(source: _Source, progress: Progress, *, debug: bool) -> Kernel:
     """Build a kernel of `source` unless the cache has it (the caller holds the lock)."""
     started = time.monotonic()
-    with cache.workplace() as workplace:
+    content = "" if source.path.is_dir() else unpack.file_sha256(source.path)
+    with cache.unfinished(content) if content else cache.workplace() as workplace:
         tree = workplace / "source"
-        tree.mkdir()
-        progress(f"unpacking {source.path.name}", None)
-        content = _unpack(source.path, tree)
+        if not (content and _can_resume(tree, debug=debug)):
+            shutil.rmtree(tree, ignore_errors=True)
+            tree.mkdir()
+            progress(f"unpacking {source.path.name}", None)
+            content = _unpack(source.path, tree)
         version = unpack.version(tree)
         chosen = recipe.load(version, debug=debug)
         by_default = source.kind != "given" and not debug
@@ -211,6 +215,14 @@ def _build(source: _Source, progress: Progress, *, debug: bool) -> Kernel:
             kernel = cache.install(finished_folder(workplace / "finished", built, record), identity)
     _remove_download(source.path)
     return kernel
+
+
+def _can_resume(tree: Path, *, debug: bool) -> bool:
+    """Return whether an interrupted build has left the tree, patched as this one would patch it."""
+    try:
+        return is_patched(tree, recipe.load(unpack.version(tree), debug=debug))
+    except KernelBuildError:
+        return False
 
 
 def _remove_download(archive: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import select
@@ -284,6 +285,55 @@ def test_an_interrupted_build_leaves_no_file_and_no_process(
     ensure(source=make_tree(tmp_path / "another"))
     assert not list(cache.glob("kernels/.building-*"))
     assert len(list_built()) == 1
+
+
+def waiting(tmp_path: Path) -> str:
+    """Return a step of a build that says `started`, and ends once `go` exists."""
+    os.mkfifo(tmp_path / "gate")
+    os.mkfifo(tmp_path / "started")
+    wait = f"echo $$$$ > {tmp_path / 'started'}; read line < {tmp_path / 'gate'}"
+    return f"test -e {tmp_path / 'go'} || {{ {wait}; }}"
+
+
+def end(pid: int) -> None:
+    """End a process, unless it has ended."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_interrupted_build_of_an_archive_goes_on_where_it_was(
+    tmp_path: Path, cache: Path, number: signal.Signals
+) -> None:
+    log = tmp_path / "log"
+    compile_once = f"test -e first.o || {{ touch first.o; echo first >> {log}; }}"
+    archive = make_archive(make_tree(tmp_path / "linux", compile_once, waiting(tmp_path)))
+    with child(recipe.LABORATORY, archive) as process:
+        compiler = int((tmp_path / "started").read_text())
+        process.send_signal(number)
+    end(compiler)
+    assert list_built() == []
+    (tmp_path / "go").touch()
+    assert (ensure(source=archive).version, log.read_text()) == ("6.12.7", "first\n")
+    assert not list(cache.glob("kernels/.unfinished-*"))
+
+
+def test_an_interrupted_build_is_forgotten_once_the_recipe_or_the_source_differs(
+    tmp_path: Path, cache: Path
+) -> None:
+    archive = make_archive(make_tree(tmp_path / "linux", waiting(tmp_path), "test ! -e first.o"))
+    with child(recipe.LABORATORY, archive) as process:
+        compiler = int((tmp_path / "started").read_text())
+        process.kill()
+    end(compiler)
+    (left,) = cache.glob("kernels/.unfinished-*/source")
+    (left / "first.o").touch()
+    (tmp_path / "go").touch()
+    (recipe.LABORATORY / "config" / "laboratory.config").write_text("CONFIG_HZ=500\n")
+    assert ensure(source=archive).hz == 500
+    (cache / "kernels" / ".unfinished-0").mkdir()
+    ensure(source=make_archive(make_tree(tmp_path / "another")))
+    assert not list(cache.glob("kernels/.unfinished-*"))
 
 
 def test_a_download_that_is_not_the_pinned_file_is_never_built(tmp_path: Path, cache: Path) -> None:

@@ -22,7 +22,9 @@ With smaller ones a connection of 6.12.117 often stalls for ever (see `_linux_st
 _BUFFERS = (_LEAST_BUFFER, 131_072, 524_288, 6 << 20)
 _MTUS = (1500, 1500, 1500, 1400, 1280, 576, 9000)
 _LEAST_MTU_IPV6 = 1280
-_ENDPOINTS = ("subflow", "subflow", "subflow fullmesh", "subflow backup", "subflow signal", "none")
+_ENDPOINTS = (
+    "subflow", "subflow", "subflow fullmesh", "subflow backup", "subflow backup", "subflow signal", "none",
+)  # fmt: skip
 _UNEQUAL_MTUS = (1500, 1400, 1280, 576, 4000, 9000)
 _ENDINGS = ("close", "close", "shutdown", "reset")
 _CHURN_MS = 15_000
@@ -101,7 +103,10 @@ def _churn(seed: int, chance: Random) -> HuntCase:
     return HuntCase(
         seed=seed % 2**31,
         links=links,
-        connections=(connection,) * chance.choice((1, 1, 2)),
+        connections=tuple(
+            connection.model_copy(update={"start_ms": start_ms})
+            for start_ms in chance.choice(((0,), (0, 0), (0, _CHURN_MS // 2), (_CHURN_MS // 2,)))
+        ),
         events=tuple(sorted(events, key=lambda event: event.at_ms)),
     )
 
@@ -216,12 +221,12 @@ def _event(
     chance: Random, kinds: Sequence[str], links: int, connections: int, until_ms: int = 5000
 ) -> HuntEvent:
     name = chance.choice(kinds)
-    kind = KINDS[name]
+    kind, replaced = KINDS[name], name == "replace_endpoint"
     return HuntEvent(
         at_ms=chance.randrange(100, until_ms),
         do=name,
         connection=chance.randrange(connections) if kind.connection else 0,
-        side=chance.choice(("client", "client", "server")),
+        side=chance.choice(("client", "server") if replaced else ("client", "client", "server")),
         link=chance.randrange(links) if kind.link else 0,
-        for_ms=chance.choice((10, 300, 2000)) if kind.lasts else 0,
+        for_ms=chance.choice((10, 2000, 3000) if replaced else (10, 300, 2000)) if kind.lasts else 0,
     )

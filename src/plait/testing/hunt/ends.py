@@ -37,6 +37,8 @@ class End:
     """How it reads (see `HuntConnection.read_by`)."""
     fast_open: bool = False
     """Its first write connects it."""
+    answered: bool = False
+    """An edge came after that write: the handshake has ended. Linux disconnects who ends a stream before."""
     pipe: tuple[int, int] | None = None
     """What it splices into."""
     reads_at_s: float = 0.0
@@ -158,10 +160,11 @@ class End:
     def ends_now(self) -> bool:
         """Return whether it has nothing more to send, and has received what it waits for."""
         completed = self.sent == self.to_send and (self.received >= self.expected or self.saw_end)
-        return completed and not self.ended and not self.hold
+        return completed and not self.ended and not self.hold and (self.answered or not self.fast_open)
 
     def notice(self, events: int) -> None:
         """Take an edge of epoll(7)."""
+        self.answered |= self.sent > 0
         self.readable |= bool(events & ~select.EPOLLOUT)
         self.writable |= bool(events & ~select.EPOLLIN)
 

@@ -263,11 +263,14 @@ class Paths:
 
     def keeps_backups(self) -> bool:
         """Return whether a backup subflow has nothing to do: no loss and no event makes the initial one useless."""
+        links = self.case["links"]
         return (
             self.case["scheduler"] == "default"
-            and not any(link["loss_percent"] for link in self.case["links"])
+            and not any(link["loss_percent"] for link in links)
             and not any(
-                event["do"] == "backup" or (event["link"] == 0 and event["do"].endswith("_endpoint"))
+                links[event["link"]]["endpoint"] == "subflow backup"
+                if event["do"] == "backup"
+                else event["link"] == 0 and event["do"].endswith("_endpoint")
                 for event in self.case["events"]
             )
         )

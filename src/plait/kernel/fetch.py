@@ -86,9 +86,9 @@ def _archive_in(deb: Path, folder: Path) -> Path:
         raise KernelBuildError(
             f"unpacking the package {deb.name}: it has no source archive, or the disk is full"
         )
-    complete = archives[-1].rename(folder / archives[-1].name)
+    Folder(folder).take(archives[-1], archives[-1].name)
     shutil.rmtree(deb.parent)
-    return complete
+    return folder / archives[-1].name
 
 
 def download(pinned: Pinned, folder: Path, progress: Progress) -> Path:

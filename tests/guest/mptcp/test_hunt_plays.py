@@ -99,6 +99,19 @@ def test_what_changes_a_full_mesh_is_no_fault() -> None:
         assert play(case, kernels.ensure(), environment_of([], terminal=False)).violations == ()
 
 
+@pytest.mark.parametrize("last", [("withdraw", "client"), ("flush", "server"), ("flush", "client")])
+def test_what_goes_with_an_announced_address_is_no_fault(last: tuple[str, str]) -> None:
+    """With the initial one go all subflows to it. Linux makes endpoints for others, which a flush ends."""
+    do, side = last
+    events = (
+        HuntEvent(at_ms=1000, do="flush"), HuntEvent(at_ms=4000, do="announce"),
+        HuntEvent(at_ms=4100, do="announce", link=1), HuntEvent(at_ms=5000, do="add_endpoint", link=1),
+        HuntEvent(at_ms=9000, do=do, side=side),
+    )  # fmt: skip
+    case = HuntCase(links=(LINK, LINK), connections=(HuntConnection(down_bytes=1, hold=True),), events=events)
+    assert play(case, kernels.ensure(), environment_of([], terminal=False)).violations == ()
+
+
 def test_a_backup_carries_nothing_and_ended_connections_close_their_subflows() -> None:
     case = HuntCase(
         links=(LINK, LINK.model_copy(update={"endpoint": "subflow backup"})),

@@ -25,6 +25,8 @@ PORT = 5000
 _FAST_OPEN = 0x607
 """Both hosts use TCP Fast Open, without cookies (Documentation/networking/ip-sysctl.rst)."""
 _ANNOUNCED_LONG_S = 3.0
+_PROMPT = 18_750
+"""Bytes in a queue, for each Mbit/s of its link: 0.15 s."""
 
 
 @dataclass
@@ -207,9 +209,15 @@ class Paths:
     def withdraw(self, i: int, now_s: float) -> list[int]:
         """Let the server withdraw its address on a link, and return its identifiers."""
         self._gone["server", i] = now_s
+        self._give_up(i)
         if self.announced.pop(i, now_s) < now_s - _ANNOUNCED_LONG_S:
             self.withdrawn.add(i)
         return self._delete(self.server, self.address(i, 2))
+
+    def _give_up(self, i: int) -> None:
+        """Note that with the address of the initial subflow, if it was announced, all subflows to it go."""
+        if i == 0 and i in self.announced:
+            self.unsure |= {("client", endpoint) for endpoint in self.endpoints}
 
     def _know(self, side: str, i: int, now_s: float) -> None:
         """Note whether a REMOVE_ADDR of what was there before may still arrive, and take the new subflow with it."""
@@ -226,9 +234,11 @@ class Paths:
             return
         self._gone |= {(side, i): now_s for i in range(len(self.case["links"]))}
         if side == "server":
+            self._give_up(0)
             self.announced.clear()
         elif not self.case["user_paths"]:
-            self._let_go(self.endpoints)
+            # also those to announced addresses, for which Linux made endpoints of its own
+            self.let_go |= self.endpoints | self.announced.keys()
             self.removed |= self.endpoints - {0}  # Linux keeps the initial subflow
             self.endpoints.clear()
 
@@ -264,8 +274,15 @@ class Paths:
     def keeps_backups(self) -> bool:
         """Return whether a backup subflow has nothing to do: no loss and no event makes the initial one useless."""
         links = self.case["links"]
+        first = links[0]
+        # Linux turns to backups if nothing arrives for a few hundred milliseconds, which a full queue may take
+        prompt = (
+            first["queue_packets"] >= 100
+            and first["queue_packets"] * first["mtu"] <= _PROMPT * first["rate_mbit"]
+        )
         return (
-            self.case["scheduler"] == "default"
+            prompt
+            and self.case["scheduler"] == "default"
             and not any(link["loss_percent"] for link in links)
             and not any(
                 links[event["link"]]["endpoint"] == "subflow backup"

@@ -114,5 +114,5 @@ class Rest:
             link = self.paths.link_of(address)
             if link and sent and self.case["links"][link]["endpoint"] == "subflow backup":
                 self.violation(
-                    "paths", f"connection {number}: {sent} bytes over link {link}, which is a backup"
+                    "backup", f"connection {number}: {sent} bytes over link {link}, which is a backup"
                 )

@@ -5,6 +5,7 @@
     error     a connection fails only if an event happened
     closing   after a reset, the other side does not keep its stream
     paths     at rest, each endpoint has its subflow, and a removed one has none
+    backup    a backup subflow carries nothing as long as the initial one is usable
     sockets   no socket is left half an hour after the last one was closed
     counters  counters of both sides add up, and both ends know the same of their bytes and subflows
     kernel    the kernel prints no warning, and no report of lockdep, KASAN or RCU
@@ -38,7 +39,9 @@ from plait.files import Folder
 from plait.kernel import Kernel, additions
 from plait.testing.hunt.case import HuntCase
 
-Kind = Literal["bytes", "progress", "error", "closing", "paths", "sockets", "counters", "kernel", "guest"]
+Kind = Literal[
+    "bytes", "progress", "error", "closing", "paths", "backup", "sockets", "counters", "kernel", "guest"
+]
 COMPLAINTS = re.compile(
     r"BUG:|WARNING:|KASAN|UBSAN|INFO: .*(?:lock|task|rcu)|possible .*deadlock|suspicious RCU"
     r"|Kernel panic|ODEBUG|Oops|refcount_t|Object .*corrupt|inconsistent lock state|sleeping function"
@@ -84,7 +87,7 @@ class Violation:
 
 class _Seen(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    kind: Literal["bytes", "progress", "error", "closing", "paths", "counters"]
+    kind: Literal["bytes", "progress", "error", "closing", "paths", "backup", "counters"]
     text: Annotated[str, Field(max_length=2000)]
     memory_full: bool = False
     """Whether a stalled receiver's buffer is full of data that it cannot pass on yet."""

@@ -169,6 +169,10 @@ def test_a_rewritten_byte_may_arrive_only_after_mptcp_has_noticed_it() -> None:
     noticed = {"counters": {"client": {}, "server": {"MPTcpExtDataCsumErr": 1}}}
     assert kinds(report(**wrong), rewritten) == kinds(report(**wrong, **noticed)) == ["bytes"]
     assert kinds(report(**wrong, **noticed), rewritten) == []
+    stripped = SMALL.model_copy(update={"events": (HuntEvent(at_ms=5, do="strip"),)})
+    fell_back = {"counters": {"client": {"MPTcpExtDataFallback": 1}, "server": {}}}
+    assert kinds(report(**wrong), stripped) == kinds(report(**wrong, **fell_back)) == ["bytes"]
+    assert kinds(report(**wrong, **fell_back), stripped) == []
 
 
 def test_some_cases_have_a_slow_reader_and_a_long_transfer() -> None:

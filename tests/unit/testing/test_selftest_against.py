@@ -100,6 +100,10 @@ def test_the_table_fails_a_night_for_what_is_new_only(
     assert f"Against {path}: as before\n" in capsys.readouterr().out
     assert compare(subtests(known="F", breaks="F"), as_tap=True) == 1
     assert "#   new failure    diag: breaks" in capsys.readouterr().out
+    compare(subtests(**{"a_name_of_many_words_" * 3: "F", "words " * 20: "F"}), as_tap=True)
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert max(map(len, lines)) <= 80
+    assert "".join(lines).count("words") == 23, "a part of a name is gone"
     assert _comparison([], None) is None
     with pytest.raises(RequestError, match="belong together"):
         _comparison([tmp_path / "old.json"], None)

@@ -6,6 +6,7 @@ import os
 import sys
 from functools import partial
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 _WORDS: dict[Verdict, str] = {"pass": "passed", "fail": "failed", "ignore": "ignored", "skip": "skipped"}
 _SEVERITY: tuple[Verdict, ...] = ("pass", "skip", "ignore", "fail")
 _SHOWN = 40
+_LINE = 80
 """Most subtests that did not always pass in the table; --junit and --tap have all."""
 
 SuiteArgument = Annotated[
@@ -157,7 +159,9 @@ def _comparison(against: list[Path], figures: Path | None) -> Callable[..., int]
             f"Against {', '.join(map(str, against))}: "
             + (f"{len(changes)} changed" if changes else "as before")
         ]
-        lines += [f"  {kind:<14} {name[:60]:<60}  {detail}" for kind, name, detail in changes]
+        for kind, name, detail in changes:
+            first, *more = wrap(f"{name} ({detail})", _LINE - len(f"  {'':<14} ") - 2 * as_tap)
+            lines += [f"  {kind:<14} {first}", *(f"  {'':<14} {line}" for line in more)]
         typer.echo("\n".join(f"# {line}" if as_tap else line for line in lines))
         return int(any(kind in ("new failure", "new flake") for kind, _, _ in changes))
 

@@ -78,8 +78,8 @@ class Rest:
         ]  # a connection also lists its first subflow after that is closed
         client, server = ends
         number = played.client.number
-        if client is None or server is None or client.fell_back or server.fell_back:
-            return
+        if client is None or server is None or client.fell_back or server.fell_back or not all(subflows):
+            return  # without a subflow, an end does not learn what its peer has
         for end, peer, side in ((client, server, "client"), (server, client, "server")):
             if not end.write_sequence == end.acknowledged == peer.expected:
                 self.violation(

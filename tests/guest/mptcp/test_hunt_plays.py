@@ -112,6 +112,26 @@ def test_what_goes_with_an_announced_address_is_no_fault(last: tuple[str, str]) 
     assert play(case, kernels.ensure(), environment_of([], terminal=False)).violations == ()
 
 
+@pytest.mark.parametrize("ipv6", [False, True])
+def test_low_limits_and_announced_ports_are_no_fault(*, ipv6: bool) -> None:
+    """With IPv6 the announcement of a port does not fit into a packet; the next one still arrives."""
+    announced = LINK.model_copy(update={"endpoint": "none", "own_port": True})
+    both = LINK.model_copy(update={"endpoint": "subflow signal"})
+    connections = (HuntConnection(down_bytes=1, hold=True),)
+    case = HuntCase(
+        ipv6=ipv6, links=(LINK, announced, LINK), connections=connections,
+        events=(HuntEvent(at_ms=1000, do="announce", link=1), HuntEvent(at_ms=5000, do="announce", link=2)),
+    )  # fmt: skip
+    result = play(case, kernels.ensure(), environment_of([], terminal=False))
+    assert (result.violations, result.joined) == ((), 3 - ipv6)
+    limited = HuntCase(
+        ipv6=ipv6, links=(LINK, both), connections=connections, most_subflows=0,
+        events=(HuntEvent(at_ms=1000, do="remove_endpoint", link=1),),
+    )  # fmt: skip
+    result = play(limited, kernels.ensure(), environment_of([], terminal=False))
+    assert (result.violations, result.joined) == ((), 0)
+
+
 def test_a_backup_carries_nothing_and_ended_connections_close_their_subflows() -> None:
     case = HuntCase(
         links=(LINK, LINK.model_copy(update={"endpoint": "subflow backup"})),

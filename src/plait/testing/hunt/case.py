@@ -40,6 +40,8 @@ class HuntLink(_HuntPart):
     """The client's endpoint; link 0 has none."""
     signal: bool = False
     """Whether the server announces its address."""
+    own_port: bool = False
+    """The server announces a port of its own there. With IPv6 and timestamps Linux has no space for that."""
 
 
 class HuntConnection(_HuntPart):
@@ -98,6 +100,8 @@ class HuntCase(_HuntPart):
     """Both hosts ask for DSS checksums."""
     user_paths: bool = False
     """The client's path manager is in user space (this program), instead of the kernel's."""
+    most_subflows: int = Field(default=8, ge=0, le=8)
+    """The limit of subflows of both hosts' path managers."""
     links: tuple[HuntLink, ...] = Field(min_length=1, max_length=4)
     connections: tuple[HuntConnection, ...] = Field(min_length=1, max_length=8)
     events: tuple[HuntEvent, ...] = Field(default=(), max_length=MOST_EVENTS)

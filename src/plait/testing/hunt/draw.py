@@ -27,6 +27,7 @@ _ENDPOINTS = (
 )  # fmt: skip
 _UNEQUAL_MTUS = (1500, 1400, 1280, 576, 4000, 9000)
 _ENDINGS = ("close", "close", "shutdown", "reset")
+_MOST_SUBFLOWS = (8,) * 9 + (0, 1, 2)
 _CHURN_MS = 15_000
 """Endpoints and addresses come and go so long: what follows within moments cannot be judged."""
 _COPYING = {"redundant"}
@@ -80,6 +81,7 @@ def _with_options(chance: Random, case: HuntCase) -> HuntCase:
         # a scheduler that leaves bytes unsent while subflows are free makes `__mptcp_clean_una` warn with checksums
         "scheduler": "default" if checksums else case.scheduler,
         "user_paths": chance.random() < 0.1,
+        "most_subflows": chance.choice(_MOST_SUBFLOWS),
     }
     return case.model_copy(update=options)
 
@@ -198,6 +200,7 @@ def _link(chance: Random, signal: float = 0.2) -> HuntLink:
         mtu=chance.choice(_MTUS),
         endpoint=chance.choice(_ENDPOINTS),
         signal=chance.random() < signal,
+        own_port=chance.random() < 0.2,
     )
 
 

@@ -73,7 +73,7 @@ class Paths:
             links = range(len(self.case["links"]))
             side.batch(self._ip, [
                 "link set lo up",
-                "mptcp limits set subflows 8 add_addr_accepted 8",
+                f"mptcp limits set subflows {self.case['most_subflows']} add_addr_accepted 8",
                 *(line for i in links for line in self._addresses(side, i, host)),
                 *(line for i in links for line in self._first_endpoints(side, i)),
             ])  # fmt: skip
@@ -125,7 +125,8 @@ class Paths:
         return f"mptcp endpoint add {self.address(i, 1)} dev c{i} {'subflow' if kind == 'none' else kind}"
 
     def _signal(self, i: int) -> str:
-        return f"mptcp endpoint add {self.address(i, 2)} dev s{i} signal"
+        port = f" port {PORT + 1 + i}" if self.case["links"][i]["own_port"] else ""
+        return f"mptcp endpoint add {self.address(i, 2)} dev s{i} signal{port}"
 
     def _route(self, i: int) -> str:
         """Return the route of subflows from the client's address on link `i`: over that link to every address."""
@@ -258,7 +259,10 @@ class Paths:
         missing = [self.address(i, 1) for i in sorted(self.endpoints - local - unsure["client"])]
         superfluous = sorted(self.withdrawn & remote - {0})
         if not self.case["user_paths"]:
-            expected = self.announced.keys() - self.let_go - unsure["server"]
+            unsent = {
+                i for i, link in enumerate(self.case["links"]) if link["own_port"] and self.case["ipv6"]
+            }
+            expected = self.announced.keys() - self.let_go - unsure["server"] - unsent
             missing += [self.address(i, 2) for i in sorted(expected - remote)]
         if not self.announced and not self.withdrawn:  # otherwise the kernel opens some from any address
             superfluous += sorted(self.removed & local - {0})
@@ -269,7 +273,7 @@ class Paths:
         """Return whether the path manager may open all subflows that endpoints ask for."""
         full = any(link["endpoint"] == "subflow fullmesh" for link in self.case["links"])
         subflows = len(self.endpoints) * (1 + full * len(self.announced)) + len(self.announced)
-        return subflows <= 8
+        return subflows <= int(self.case["most_subflows"])
 
     def keeps_backups(self) -> bool:
         """Return whether a backup subflow has nothing to do: no loss and no event makes the initial one useless."""

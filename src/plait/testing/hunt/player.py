@@ -373,6 +373,8 @@ class _Player:
             diag.close()
         for child in self._children:
             os.waitpid(child, 0)
+        if any(link["own_port"] for link in self.case["links"]):
+            self.paths.flush("server", self.now())  # an announced port has a socket that listens
         deadline = time.monotonic() + EMPTY_S
         while (sockets := {name: side.sockets_left() for name, side in self.sides.items()}) and any(
             sockets.values()

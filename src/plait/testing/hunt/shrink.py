@@ -19,10 +19,11 @@ MOST_ATTEMPTS = 400
 _PLAIN: dict[str, Any] = {
     "scheduler": "default", "congestion_control": "cubic", "receive_buffer": 6 << 20, "send_buffer": 4 << 20,
     "ipv6": False, "checksums": False, "user_paths": False,
+    "most_subflows": 8,
 }  # fmt: skip
 _PLAIN_LINK: dict[str, Any] = {
-    "loss_percent": 0, "mtu": 1500, "queue_packets": 100, "signal": False, "endpoint": "subflow", "rate_mbit": 10,
-    "delay_ms": 5,
+    "loss_percent": 0, "mtu": 1500, "queue_packets": 100, "signal": False, "own_port": False,
+    "endpoint": "subflow", "rate_mbit": 10, "delay_ms": 5,
 }  # fmt: skip
 _PLAIN_CONNECTION: dict[str, Any] = {
     "start_ms": 0, "early_end": False, "hold": False, "read_every_ms": 0, "write_bytes": 0, "write_every_ms": 0,

@@ -37,7 +37,7 @@ class Rest:
         """Note what the case's events allow."""
         self.calm = all(KINDS[event["do"]].calm for event in self.case["events"])
         # Linux keeps and counts a subflow that it has reset as long as it has bytes without a mapping
-        self.stripped = any(event["do"] == "strip" for event in self.case["events"])
+        self.stripped = any(event["do"] in {"strip", "rewrite"} for event in self.case["events"])
 
     def usable(self, client: socket.socket) -> int:
         """Return the number of subflows that are established at both ends."""

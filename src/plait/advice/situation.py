@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -142,13 +141,6 @@ class Situation:
         if given is None:
             return {line.link: ("subflow",) for line in self.lines[1:]}
         return {item["link"]: tuple(item.get("flags", ("subflow",))) for item in given if "link" in item}
-
-    def with_host(self, host: str, **fields: Any) -> dict[str, Any]:
-        """Return the settings of one host with these fields; `sysctls` are added to those that it has."""
-        own = copy.deepcopy(self.raw["network"]["hosts"].get(host) or {})
-        if "sysctls" in fields:
-            fields["sysctls"] = {**_dotted(own.get("sysctls", {})), **fields["sysctls"]}
-        return {**own, **fields}
 
 
 def _dotted(sysctls: Mapping[str, Any]) -> dict[str, Any]:

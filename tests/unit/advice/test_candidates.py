@@ -13,6 +13,7 @@ from plait.advice.search import round_text, shaper_on, worse_lines
 from plait.advice.situation import Situation
 from plait.errors import RequestError
 from plait.explain.causes import CAUSES
+from plait.plan.resolve import resolve
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand
 
@@ -161,11 +162,24 @@ def test_two_changes_go_together_unless_one_replaces_the_other() -> None:
     assert len(both.commands) == len(by_name["bbr"].commands) + len(by_name["buffers"].commands)
     assert together(by_name["bbr"], by_name["reno"]) is None
     assert together(by_name["bbr"], by_name["tcp"]) is None
-    unsent = together(by_name["buffers"], by_name["notsent-lowat"])
-    assert unsent is not None
-    assert {"net.ipv4.tcp_rmem", "net.ipv4.tcp_notsent_lowat"} <= set(
-        unsent.settings["network.hosts.home.sysctls"]
-    )
+    assert together(by_name["buffers"], by_name["buffers"]) is None
+
+
+@pytest.mark.parametrize("name", ["net.ipv4.tcp_rmem", "net/ipv4/tcp_rmem"])
+def test_two_changes_of_sysctls_both_hold_beside_those_of_the_scenario(name: str) -> None:
+    """The second change brought back what the scenario sets, so that the first did nothing."""
+    result = situation(LINES.replace("{net.ipv4.tcp_rmem:", f"{{net.ipv4.tcp_no_metrics_save: 1, {name}:"))
+    by_name = {candidate.name: candidate for candidate in candidates(result)}
+    both = together(by_name["buffers"], by_name["notsent-lowat"])
+    assert both is not None
+    traffic = [{"bulk": {"from": "vps", "to": "home", "reverse": True, "duration": "10s"}}]
+    raw = {**result.raw, "traffic": traffic, "vary": {"change": {"now": {}, both.name: both.fields(traffic)}}}
+    *_, case = expand(parse(json.dumps(raw), "advice", ()))
+    namespaces = {item.name: dict(item.sysctls) for item in resolve(case.scenario, 1).network.namespaces}
+    for host in ("home", "vps"):
+        assert namespaces[host]["net/ipv4/tcp_rmem"] == "4096 131072 16777216"
+        assert namespaces[host]["net/ipv4/tcp_notsent_lowat"] == "131072"
+    assert namespaces["home"]["net/ipv4/tcp_no_metrics_save"] == "1"
 
 
 def test_mistakes_are_refused_with_the_remedy() -> None:

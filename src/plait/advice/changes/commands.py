@@ -21,8 +21,9 @@ def sysctls(situation: Situation, name: str, words: str, values: Mapping[str, st
     """Return a candidate that sets sysctls on both hosts to `values`."""
     hosts = (situation.client, situation.server)
     settings = {
-        f"network.hosts.{host}.sysctls": situation.with_host(host, sysctls=dict(values))["sysctls"]
+        f"network.hosts.{host}.sysctls.{key.replace('.', '/')}": value
         for host in hosts
+        for key, value in values.items()
     }
     commands = [
         sysctl(host, key, new, situation.sysctl(host, key)) for host in hosts for key, new in values.items()

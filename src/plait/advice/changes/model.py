@@ -60,15 +60,14 @@ class ChangeKind:
 
 def together(first: Candidate, second: Candidate) -> Candidate | None:
     """Return two changes at once; None if one would replace the other."""
-    merged: dict[str, Any] = dict(first.settings)
-    for path, value in second.settings.items():
-        if path not in merged:
-            merged[path] = value
-        elif path.endswith(".sysctls"):
-            merged[path] = {**merged[path], **value}
-        else:
-            return None
-    if first is NOW or second is NOW or "transport" in merged or (first.first and second.first):
+    merged = {**first.settings, **second.settings}
+    if (
+        len(merged) < len(first.settings) + len(second.settings)
+        or first is NOW
+        or second is NOW
+        or "transport" in merged
+        or (first.first and second.first)
+    ):
         return None
     return Candidate(
         f"{first.name}+{second.name}",

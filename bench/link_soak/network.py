@@ -94,6 +94,10 @@ def conditions(chance: random.Random) -> bytes:
 class Node(netlink.HuntNamespace):
     """A namespace that ends when its name is deleted."""
 
+    def __init__(self, name: str) -> None:
+        netlink.run(["ip", "netns", "add", name])
+        super().__init__(name)
+
     @property
     def handle(self) -> int:
         return self._handle

@@ -86,7 +86,8 @@ def test_each_sample_is_that_of_the_trial_within_an_interval(trial: Path) -> Non
                 )
                 values = samples[column]
                 assert (low.fill_null(0) <= values).all(), (node, subflow, column)
-                assert (values <= high.fill_null(expected[column][-1] + 1)).all(), (node, subflow, column)
+                # the trial's last row repeats the last reading of a socket that is gone
+                assert (values <= high).all(), (node, subflow, column)
 
 
 def test_a_connection_has_the_bytes_of_the_transfer_or_null_where_the_kernel_does_not_count(

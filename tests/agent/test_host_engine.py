@@ -14,6 +14,7 @@ import pytest
 from agent_process import is_gone, veth_plan, wait_for
 
 import plait
+from executing import descendants
 from fake_plans import fake_plan
 from plait.dataset.convert import convert
 from plait.engine.engine import Interrupted, Job
@@ -45,15 +46,6 @@ def engine() -> Engine:
     if lack is not None:
         pytest.skip(str(lack))
     return make_engine("host")
-
-
-def descendants(pid: int) -> list[int]:
-    children = [
-        int(child)
-        for task in Path(f"/proc/{pid}/task").iterdir()
-        for child in (task / "children").read_text().split()
-    ]
-    return children + [further for child in children for further in descendants(child)]
 
 
 def test_a_trial_has_its_data_and_the_measurements_of_the_machine(engine: Engine, tmp_path: Path) -> None:

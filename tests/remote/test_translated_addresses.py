@@ -37,7 +37,7 @@ def test_data_and_calls_flow_both_ways_where_only_one_side_can_connect(tmp_path:
         "traffic:\n  - transfer: {from: h1, to: h2, bytes: 1MB, name: up}\n"
         "  - transfer: {from: h2, to: h1, bytes: 4MB, name: down, after: up}\n"
         "  - request: {from: h2, to: h1, response: 20KB, every: 200ms, requests: 5, name: asked}\n"
-        "  - udp: {from: h2, to: h1, rate: 80kbit, packet: 200B, duration: 2s, back: true}\n"
+        "  - udp: {from: h2, to: h1, rate: 80kbit, packet: 200B, duration: 2s, back: true, after: down}\n"
         "transport: tcp\nrepeat: 1\n"
     )
     run_scenario(tmp_path, text, [translated("h1-h2", 2, 8)])

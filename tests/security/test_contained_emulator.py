@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from executing import descendants
 from plait.engine.engine import Job
 from plait.engine.factory import make_engine
 from plait.plan.resolve import resolve
@@ -30,21 +32,10 @@ NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "user", "uts")
 
 def emulators() -> Iterator[Path]:
     """Yield /proc/PID of each emulator that descends from this process."""
-    parents = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            parents[int(entry.name)] = int(fields[1])
-    for pid in parents:
-        above = pid
-        while above in parents and above != os.getpid():
-            above = parents[above]
-        command = Path(f"/proc/{pid}/cmdline").read_bytes() if above == os.getpid() else b""
-        if b"\0emulator/qemu\0" in command:
-            yield Path(f"/proc/{pid}")
+    for pid in descendants(os.getpid()):
+        with suppress(OSError):  # it has just ended
+            if b"\0emulator/qemu\0" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                yield Path(f"/proc/{pid}")
 
 
 def test_the_emulator_has_no_privileges_and_sees_only_its_own_files(tmp_path: Path) -> None:

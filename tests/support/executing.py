@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import plait
@@ -26,9 +27,9 @@ def started(*words: str) -> subprocess.Popen[bytes]:
 
 
 def descendants(pid: int) -> list[int]:
-    children = [
-        int(child)
-        for task in Path(f"/proc/{pid}/task").iterdir()
-        for child in (task / "children").read_text().split()
-    ]
+    """Return the processes that come from `pid`, without those that end meanwhile."""
+    children = []
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            children += [int(child) for child in (task / "children").read_text().split()]
     return children + [further for child in children for further in descendants(child)]

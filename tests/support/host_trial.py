@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from plait.dataset.convert import convert
@@ -21,11 +22,12 @@ from plait.scenario.vary.cases import expand
 
 def processes() -> set[str]:
     """Return the PIDs of the machine, with their programs."""
-    return {
-        f"{entry.name} {(entry / 'comm').read_text().strip()}"
-        for entry in Path("/proc").iterdir()
-        if entry.name.isdigit() and (entry / "cmdline").read_bytes()
-    }
+    found = set()
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):  # it has just ended
+            if entry.name.isdigit() and (entry / "cmdline").read_bytes():
+                found.add(f"{entry.name} {(entry / 'comm').read_text().strip()}")
+    return found
 
 
 def names(folder: str) -> list[str]:

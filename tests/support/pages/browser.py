@@ -5,6 +5,7 @@ The Debian packages are chromium and chromium-driver.
 
 from __future__ import annotations
 
+import os
 import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -66,7 +67,10 @@ def browser() -> Iterator[Chrome]:
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking"):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = Chrome(options=options, service=ChromeService(DRIVER or "chromedriver"))
+    # Chromium ends if its sockets would have a longer path than a socket may have.
+    env = {name: value for name, value in os.environ.items() if name != "TMPDIR"}
+    service = ChromeService(DRIVER or "chromedriver", env=env)
+    driver = Chrome(options=options, service=service)
     try:
         yield driver
     finally:

@@ -14,7 +14,7 @@ PORT = 5011
 _MOST = 8
 """The kernel's bound of its limits."""
 _MOST_LINES = 3
-"""So many lines stay below that bound in the scenario, too."""
+"""With more lines, the subflows of the scenario would exceed that bound."""
 _FIRST_ID, _SERVER_ID = 217, 227
 _KEPT = "/run/plait-former-mptcp-limits"
 

@@ -22,12 +22,12 @@ from plait.scenario.vary.cases import expand
 
 def processes() -> set[str]:
     """Return the PIDs of the machine, with their programs."""
-    found = set()
+    programs = set()
     for entry in Path("/proc").iterdir():
         with suppress(OSError):  # it has just ended
             if entry.name.isdigit() and (entry / "cmdline").read_bytes():
-                found.add(f"{entry.name} {(entry / 'comm').read_text().strip()}")
-    return found
+                programs.add(f"{entry.name} {(entry / 'comm').read_text().strip()}")
+    return programs
 
 
 def names(folder: str) -> list[str]:

@@ -96,13 +96,15 @@ class Node(netlink.HuntNamespace):
 
     def __init__(self, name: str) -> None:
         netlink.run(["ip", "netns", "add", name])
-        super().__init__(name)
+        self.name = name
+        self._handle = os.open(f"/run/netns/{name}", os.O_RDONLY)
 
     @property
     def handle(self) -> int:
         return self._handle
 
     def delete(self) -> None:
+        go_home()
         os.close(self._handle)
         netlink.run(["ip", "netns", "delete", self.name])
 

@@ -12,7 +12,7 @@ from plait import kernel as kernels
 from plait.cli import app
 from plait.cli.shared.environment import environment_of
 from plait.testing.hunt.case import HuntCase, HuntConnection, HuntEvent, HuntLink, as_text
-from plait.testing.hunt.run import play
+from plait.testing.hunt.run import play, play_together
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,6 +48,22 @@ def test_all_bytes_arrive_over_several_subflows_and_nothing_is_left() -> None:
     assert result.received_bytes == 2_006_000
     assert result.joined >= 3
     assert result == play(BUSY, kernels.ensure(), environment_of([], terminal=False))
+
+
+def test_one_guest_plays_several_cases_until_one_fails() -> None:
+    """Each has hosts, counters and a part of the kernel's log of its own."""
+    stands_still = HuntCase(
+        links=(LINK,),
+        connections=(
+            HuntConnection(up_bytes=1, down_bytes=1, hold=True, fast_open=True, writes_at_once=True),
+        ),
+    )
+    played = [BUSY, BUSY, stands_still, BUSY]
+    first, second, failed = play_together(played, kernels.ensure(), environment_of([], terminal=False))
+    assert first == play(BUSY, kernels.ensure(), environment_of([], terminal=False))
+    assert (second.violations, second.received_bytes, second.joined) == ((), 2_006_000, first.joined)
+    assert ("Linux version" in first.log, "Linux version" in second.log) == (True, False)
+    assert [violation.kind for violation in failed.violations] == ["progress"]
 
 
 CHURN = HuntCase(

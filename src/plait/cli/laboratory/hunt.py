@@ -53,7 +53,7 @@ def command(
     """
     from plait.engine.virtual.trial import VirtualEngine
     from plait.testing.hunt.case import load_case
-    from plait.testing.hunt.run import play, require_programs
+    from plait.testing.hunt.run import play, play_together, require_programs
     from plait.testing.hunt.search import Hunt, HuntLimits
 
     require_programs()
@@ -69,7 +69,7 @@ def command(
     notify(f"hunting in {booted.name} for {minutes:g} min from seed {seed}, {guests}")
     stop = Event()
     hunt = Hunt(
-        inventory, limits, lambda drawn: play(drawn, booted, environment, stop.is_set), notify, stop,
+        inventory, limits, lambda drawn: play_together(drawn, booted, environment, stop.is_set), notify, stop,
         keep=lambda fault: _write(out, fault, kernel),
         elsewhere=None if other is None else lambda drawn: play(drawn, other, environment, stop.is_set),
     )  # fmt: skip
@@ -145,8 +145,10 @@ def _write(out: Path, fault: Fault, kernel: str | None) -> None:
 
 def _show(totals: HuntTotals) -> None:
     if totals.unrepeated:
-        seeds = ", ".join(map(str, totals.unrepeated[:10]))
-        typer.echo(f"failures that did not happen again: seed {seeds}")
+        seeds = ", ".join(
+            f"seed {seed} (in one guest from seed {first} on)" for first, seed in totals.unrepeated[:10]
+        )
+        typer.echo(f"failures that did not happen again in guests of their own: {seeds}")
     _show_standstills(totals.standstills)
     if totals.shared:
         typer.echo(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 LIBC = ctypes.CDLL(None, use_errno=True)
-_NETWORK = 0x4000_0000
+_NETWORK, _OWN = 0x4000_0000, "/proc/thread-self/ns/net"
 _DESTROY, _DUMP = 21, 20
 ESTABLISHED = 1 << 1
 ALIVE = 0xFFF & ~(1 << 10) & ~(1 << 7)
@@ -22,7 +22,7 @@ _SOL_MPTCP, _INFO, _SUBFLOW_ADDRS = 284, 1, 3
 _MOST_SUBFLOWS = 32
 _STORAGE = 128
 _PROTOCOLS = ("TCP", "MPTCP", "TCPv6", "MPTCPv6")
-_READ_ALL, _LOG_BYTES = 3, 1 << 18
+_READ_AND_CLEAR, _LOG_BYTES = 4, 1 << 18
 CREATE_SUBFLOW, DESTROY_SUBFLOW = 10, 11
 """Commands of the path manager's generic netlink (linux/mptcp_pm.h)."""
 _TCP_INFO, _BYTES_SENT, _MESSAGE = 2, 200, 72
@@ -47,21 +47,36 @@ class Information(NamedTuple):
 
 
 class HuntNamespace:
-    """A network namespace, and actions in it."""
+    """A network namespace, and actions in it. It lives until it is closed and nothing of it is open."""
 
     def __init__(self, name: str) -> None:
-        """Open the namespace that `ip netns` calls `name`."""
+        """Make a namespace without a name of `ip netns`, which would cost a program."""
         self.name = name
-        self._handle = os.open(f"/run/netns/{name}", os.O_RDONLY)
+        before = home()
+        if LIBC.unshare(_NETWORK):
+            raise OSError(ctypes.get_errno(), f"making the namespace {name}")
+        self._handle = home()
+        leave(before)
+        os.close(before)
+
+    @property
+    def path(self) -> str:
+        """The namespace as a file, as long as this process lives."""
+        return f"/proc/{os.getpid()}/fd/{self._handle}"
+
+    def close(self) -> None:
+        """Let the namespace end."""
+        os.close(self._handle)
 
     def enter(self) -> None:
-        """Make it the namespace of this process, for what it opens next."""
+        """Make it the namespace of this process, for what it opens and starts next."""
         if LIBC.setns(self._handle, _NETWORK):
             raise OSError(ctypes.get_errno(), f"entering {self.name}")
 
     def batch(self, program: str, lines: list[str]) -> None:
         """Run lines of `ip`, `ip -6` or `tc` in the namespace."""
-        run([*program.split(), "-n", self.name, "-batch", "-"], "\n".join(lines) + "\n")
+        self.enter()
+        run([*program.split(), "-batch", "-"], "\n".join(lines) + "\n")
 
     def nft(self, text: str) -> None:
         """Run commands of `nft` in the namespace."""
@@ -70,7 +85,8 @@ class HuntNamespace:
 
     def ip(self, words: str) -> bool:
         """Run one command of `ip`; return whether it succeeded."""
-        answer = subprocess.run(["ip", "-n", self.name, *words.split()], capture_output=True, check=False)
+        self.enter()
+        answer = subprocess.run(["ip", *words.split()], capture_output=True, check=False)
         return answer.returncode == 0
 
     def setting(self, name: str, value: object) -> None:
@@ -93,6 +109,17 @@ class HuntNamespace:
         """Return the counters of the namespace (see `counters`)."""
         self.enter()
         return counters()
+
+
+def home() -> int:
+    """Return the present namespace, to return there."""
+    return os.open(_OWN, os.O_RDONLY)
+
+
+def leave(home: int) -> None:
+    """Return to a namespace of `home`."""
+    if LIBC.setns(home, _NETWORK):
+        raise OSError(ctypes.get_errno(), "leaving a namespace")
 
 
 def run(command: list[str], text: str = "") -> None:
@@ -237,9 +264,9 @@ def _dump(diag: socket.socket, states: int, family: int, extensions: int = 0) ->
 
 
 def kernel_log() -> str:
-    """Return the last lines of the kernel's log."""
+    """Return the lines of the kernel's log since the last call."""
     buffer = ctypes.create_string_buffer(_LOG_BYTES)
-    length = LIBC.klogctl(_READ_ALL, buffer, _LOG_BYTES)
+    length = LIBC.klogctl(_READ_AND_CLEAR, buffer, _LOG_BYTES)
     return buffer.raw[: max(length, 0)].decode(errors="replace")
 
 

@@ -58,26 +58,28 @@ class Paths:
         sizes = sum(entry["up_bytes"] + entry["down_bytes"] for entry in self.case["connections"])
         self._longest_s = 1.0 + 8e-6 * sizes / min(link["rate_mbit"] for link in self.case["links"])
         self._ip = "ip -6" if self.case["ipv6"] else "ip -4"
-        made = [f"netns add {name}" for name in ("client", "server")]
-        for i, link in enumerate(self.case["links"]):
-            ends = (
-                f"{name} mtu {link['mtu']} netns {host}"
-                for name, host in ((f"c{i}", "client"), (f"s{i}", "server"))
-            )
-            made.append("link add {} type veth peer name {}".format(*ends))
-        netlink.run(["ip", "-batch", "-"], "\n".join(made) + "\n")
         self.client, self.server = HuntNamespace("client"), HuntNamespace("server")
         self.sides = {"client": self.client, "server": self.server}
         for side, host in ((self.client, 1), (self.server, 2)):
             self._set(side)
             links = range(len(self.case["links"]))
             side.batch(self._ip, [
+                *(self._pair(i) for i in links if side is self.client),
                 "link set lo up",
                 f"mptcp limits set subflows {self.case['most_subflows']} add_addr_accepted 8",
                 *(line for i in links for line in self._addresses(side, i, host)),
                 *(line for i in links for line in self._first_endpoints(side, i)),
             ])  # fmt: skip
             side.batch("tc", [line for i in links for line in self._queues(side, i)])
+
+    def close(self) -> None:
+        """Let both hosts end."""
+        for side in self.sides.values():
+            side.close()
+
+    def _pair(self, i: int) -> str:
+        mtu = self.case["links"][i]["mtu"]
+        return f"link add c{i} mtu {mtu} type veth peer name s{i} mtu {mtu} netns {self.server.path}"
 
     def address(self, link: int, host: int) -> str:
         """Return the address of the client (1) or the server (2) on a link."""
@@ -298,7 +300,7 @@ class Paths:
 
     def _identifiers(self, side: HuntNamespace, address: str) -> list[int]:
         side.enter()
-        text = netlink.output(["ip", "-n", side.name, "-json", "mptcp", "endpoint", "show"])
+        text = netlink.output(["ip", "-json", "mptcp", "endpoint", "show"])
         return [entry["id"] for entry in json.loads(text or "[]") if entry.get("address") == address]
 
     def _delete(self, side: HuntNamespace, address: str) -> list[int]:

@@ -1,6 +1,8 @@
-"""The guest's side of a hunt: plays the case on standard input, and prints what it saw as JSON.
+"""The guest's side of a hunt: plays the cases on standard input, and prints a line of JSON of what it saw in each.
 
-plait starts this file with Python in a guest; it imports its neighbour and the standard library alone.
+plait starts this file with Python in a guest; it imports its neighbour and the standard library alone. Each case
+has new network namespaces. After a case that violates an invariant no other one is played, because what a fault leaves
+in the kernel is not known.
 """
 
 from __future__ import annotations
@@ -44,6 +46,8 @@ LONGEST_S = 900.0
 """A case ends after this time in any case."""
 EMPTY_S = 1800.0
 """How long closed sockets may take to go."""
+REMOVED_S = 1.0
+"""The time in which the kernel has removed the network namespaces of a case."""
 
 
 @dataclass
@@ -369,8 +373,12 @@ class _Player:
             assert end.socket is not None
             end.socket.close()
             time.sleep(self.chance.choice((0.0, 0.001, 0.1)))
-        for diag in (self.listener, *self.diag.values()):
-            diag.close()
+        for opened in (self.listener, *self.diag.values()):
+            opened.close()
+        self.edges.close()
+        for pipe in [end.pipe for played in self.connections for end in played.ends() if end.pipe]:
+            os.close(pipe[0])
+            os.close(pipe[1])
         for child in self._children:
             os.waitpid(child, 0)
         if any(link["own_port"] for link in self.case["links"]):
@@ -386,17 +394,31 @@ class _Player:
             "violations": self.violations,
             "left": sockets,
             "counters": {name: side.counters() for name, side in self.sides.items()},
-            "log": netlink.kernel_log(),
             "received": sum(end.received for played in self.connections for end in played.ends()),
             "virtual_s": round(self.now()),
         }
 
 
-def main() -> None:
-    """Play the case on standard input."""
-    player = _Player(json.load(sys.stdin))
+def _played(case: dict[str, Any]) -> dict[str, Any]:
+    """Play a case, and return its report once nothing of it is left."""
+    home = netlink.home()
+    player = _Player(case)
     player.play()
-    print(json.dumps(player.finish()))
+    report = player.finish()
+    netlink.leave(home)
+    os.close(home)
+    player.paths.close()
+    time.sleep(REMOVED_S)
+    return {**report, "log": netlink.kernel_log()}
+
+
+def main() -> None:
+    """Play the cases on standard input until one violates an invariant."""
+    for case in json.load(sys.stdin):
+        report = _played(case)
+        print(json.dumps(report), flush=True)
+        if report["violations"] or any(report["left"].values()):
+            return
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Plays a case in a guest, and judges what it reports by the invariants.
+"""Plays cases in a guest, and judges what it reports by the invariants.
 
     bytes     what a side receives is what the other one sent, once and in order
     progress  a connection with a usable subflow does not stall for 30 s after the last event
@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import to_json
 
 from plait.binaries import AGENT
 from plait.cache import cache_root
@@ -37,6 +38,7 @@ from plait.engine.workspace import Workspace
 from plait.errors import MachineError, TrialError, printable, shell_command
 from plait.files import Folder
 from plait.kernel import Kernel, additions
+from plait.plan.model.plan import Plan
 from plait.testing.hunt.case import HuntCase
 
 Kind = Literal[
@@ -64,7 +66,7 @@ _MEMORY_MIB = 512
 _SYSTEM_CALL_NS = 7000
 _LIMIT_US = 2 * 3600 * 1_000_000
 _PROCESSOR_S = 120.0
-"""The processor time in which a guest ends its case, many times what one takes."""
+"""The processor time in which a guest ends a case, many times what one takes."""
 _WALL_S = 3600.0
 """The wall time in which it does, on a machine that has little time for it."""
 _OUTPUT_BYTES = 2 << 20
@@ -139,9 +141,51 @@ def play(
     Raises TrialError if the guest's side of plait itself fails, for instance without a program, and Interrupted if
     `stopped` returns True before the end.
     """
-    argv = [sys.executable, "-s", "-S", str(_PLAYER)]
-    start = ProgramStart(1, argv, environment, input="file")
-    named, added = (case.scheduler, case.congestion_control), additions.modules_by_name()
+    return play_together([case], kernel, environment, stopped)[0]
+
+
+def play_together(
+    cases: Sequence[HuntCase],
+    kernel: Kernel,
+    environment: Sequence[tuple[str, str]],
+    stopped: Callable[[], bool] = lambda: False,
+) -> list[CaseResult]:
+    """Play cases one after the other in one guest, whose random numbers have the first one's seed.
+
+    Returns results of at least the first one, and of none after a violation. Raises as `play` does.
+    """
+    died: str | None = None
+    with Workspace(cache_root() / "exec", ".work-") as workspace:
+        folder = workspace.job()
+        (Folder(folder) / "input").write("stdin", to_json([case.model_dump() for case in cases]))
+        start = ProgramStart(1, [sys.executable, "-s", "-S", str(_PLAYER)], environment, input="file")
+        request = SessionRequest(start=start, time_limit_us=_LIMIT_US * len(cases))
+        output = _Output(len(cases))
+        with Session(kernel, AGENT, folder, _plan(cases), request) as session:
+            try:
+                output.collect(session, stopped)
+            except TrialError as error:
+                died = str(error)
+            log = "\n".join(session.console())
+    results: list[CaseResult] = []
+    for case, line in zip(cases, output.reports(), strict=False):
+        results.append(judge(line, case, kernel.version))
+        if results[-1].violations:
+            return results
+    if died is not None and len(results) < len(cases):
+        results.append(CaseResult((Violation("guest", _first_line(died)),), 0, 0, 0, f"{died}\n{log}"))
+    if not results:
+        seed, said = cases[0].seed, printable(output.errors.decode(errors="replace").strip()[-800:])
+        raise TrialError(f"playing the case of seed {seed}: {said or 'no report'}")
+    return results
+
+
+def _plan(cases: Sequence[HuntCase]) -> Plan:
+    """Return the plan of a guest that plays these cases."""
+    named, added = (
+        {name for case in cases for name in (case.scheduler, case.congestion_control)},
+        additions.modules_by_name(),
+    )
     machine = EMPTY_PLAN.machine.model_copy(
         update={
             "memory_mib": _MEMORY_MIB,
@@ -149,55 +193,52 @@ def play(
             "modules": tuple(sorted({added[name] for name in named if name in added}, key=lambda m: m.name)),
         }
     )
-    plan = EMPTY_PLAN.model_copy(update={"seed": case.seed, "machine": machine})
-    request = SessionRequest(start=start, time_limit_us=_LIMIT_US)
-    frames: dict[int, list[bytes]] = {STDOUT: [], STDERR: [], END: []}
-    died: str | None = None
-    with Workspace(cache_root() / "exec", ".work-") as workspace:
-        folder = workspace.job()
-        (Folder(folder) / "input").write("stdin", case.model_dump_json().encode())
-        with Session(kernel, AGENT, folder, plan, request) as session:
-            try:
-                _collect(session, frames, stopped)
-            except TrialError as error:
-                died = str(error)
-            log = "\n".join(session.console())
-    if not frames[STDOUT] or died is not None:
-        stderr = b"".join(frames[STDERR]).decode(errors="replace").strip()
-        if died is None:
-            raise TrialError(
-                f"playing the case of seed {case.seed}: {printable(stderr[-800:]) or 'no report'}"
-            )
-        return CaseResult((Violation("guest", _first_line(died)),), 0, 0, 0, f"{died}\n{log}")
-    return judge(b"".join(frames[STDOUT]), case, kernel.version)
+    return EMPTY_PLAN.model_copy(update={"seed": cases[0].seed, "machine": machine})
 
 
-def _collect(session: Session, frames: dict[int, list[bytes]], stopped: Callable[[], bool]) -> None:
-    """Collect the output until the program's end (TrialError if the guest dies or exceeds a bound)."""
-    deadline, size = time.monotonic() + _WALL_S, 0
-    while (used_s := session.processor_s()) < _PROCESSOR_S and time.monotonic() < deadline:
-        session.wait()
-        if stopped():
-            raise Interrupted
-        gone = session.has_ended()
-        for frame in session.frames():
-            if frame.kind in frames:
-                frames[frame.kind].append(frame.content)
-                size += len(frame.content)
-            if frame.kind == END:
-                return
-        session.check_disk()
-        if size > _OUTPUT_BYTES:
-            raise TrialError(f"the guest printed more than {_OUTPUT_BYTES >> 20} MiB")
-        if gone:
-            session.explain_end()
-            raise TrialError("the guest ended before its program")
-    limit = (
-        f"{_PROCESSOR_S:.0f} s of processor time"
-        if used_s >= _PROCESSOR_S
-        else f"{_WALL_S:.0f} s of wall time"
-    )
-    raise TrialError(f"the guest did not end within {limit}: its kernel hangs")
+class _Output:
+    """What a guest prints: a line for each of so many cases."""
+
+    def __init__(self, cases: int) -> None:
+        self.errors = b""
+        self._text = b""
+        self._most_bytes = _OUTPUT_BYTES * cases
+
+    def reports(self) -> list[bytes]:
+        """Return the complete lines."""
+        return self._text.split(b"\n")[:-1]
+
+    def collect(self, session: Session, stopped: Callable[[], bool]) -> None:
+        """Collect the output until the program's end (TrialError if the guest dies or a case exceeds a bound)."""
+        reported, began_s, began = 0, 0.0, time.monotonic()
+        while (
+            used_s := session.processor_s()
+        ) - began_s < _PROCESSOR_S and time.monotonic() - began < _WALL_S:
+            session.wait()
+            if stopped():
+                raise Interrupted
+            gone = session.has_ended()
+            for frame in session.frames():
+                if frame.kind == STDOUT:
+                    self._text += frame.content
+                elif frame.kind == STDERR:
+                    self.errors += frame.content
+                elif frame.kind == END:
+                    return
+            if self._text.count(b"\n") > reported:
+                reported, began_s, began = self._text.count(b"\n"), used_s, time.monotonic()
+            session.check_disk()
+            if len(self._text) + len(self.errors) > self._most_bytes:
+                raise TrialError(f"the guest printed more than {self._most_bytes >> 20} MiB")
+            if gone:
+                session.explain_end()
+                raise TrialError("the guest ended before its program")
+        limit = (
+            f"{_PROCESSOR_S:.0f} s of processor time"
+            if used_s - began_s >= _PROCESSOR_S
+            else f"{_WALL_S:.0f} s of wall time"
+        )
+        raise TrialError(f"the guest did not end its case within {limit}: its kernel hangs")
 
 
 def judge(output: bytes, case: HuntCase, version: str) -> CaseResult:

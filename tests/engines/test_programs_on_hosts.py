@@ -30,6 +30,7 @@ case $2 in
     unregister) sed "s/ ${4#plait_}//" "$AVAILABLE" >"$0.new" ;;
 esac
 cat "$0.new" >"$AVAILABLE"
+[ "$2" = register ]  # taking one away also fails for an earlier one that an open connection keeps
 """
 # A file in the place of the kernel's shows what the agent does where no program may be loaded.
 SESSION = """

@@ -102,6 +102,27 @@ def test_undo_of_this_machine_takes_away_what_bpf_loaded(
     assert (kept, left) == (("wvegas",), ())
 
 
+def test_a_program_that_an_open_connection_keeps_can_be_loaded_again(
+    objects: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if os.geteuid() != 0 or _bpftool() is None or set(ALGORITHMS) & set(AVAILABLE.read_text().split()):
+        pytest.skip("root, bpftool and a kernel without loaded algorithms are needed")
+    monkeypatch.setattr(programs, "PROGRAMS", objects)
+    programs.load("wvegas")
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as client:
+            client.setsockopt(socket.IPPROTO_TCP, _CONGESTION, b"wvegas")
+            client.connect(listener.getsockname())
+            programs.unload("wvegas")
+            kept = programs.loaded()
+            is_new = programs.load("wvegas")
+            programs.unload("wvegas")
+    finally:
+        for name in programs.loaded():
+            programs.unload(name)
+    assert (kept, is_new) == ((), True)
+
+
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_the_kernel_accepts_and_forgets_the_program(objects: Path, algorithm: str) -> None:
     bpftool = _bpftool()

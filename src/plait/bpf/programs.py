@@ -2,7 +2,8 @@
 
 `make bpf` compiles the objects beside plait's own programs, with their SHA-256. `bpftool` loads them (`struct_ops`), so
 this machine needs no compiler. The kernel keeps a loaded object until `unload` or a reboot, and is itself the record
-of what plait loaded: every object registers under a name that starts with `plait_`.
+of what plait loaded: every object registers under a name that starts with `plait_`. The kernel still lists one that was
+taken away while connections use it, but offers it to no new one.
 """
 
 from __future__ import annotations
@@ -104,8 +105,9 @@ def available() -> tuple[str, ...]:
 def loaded() -> tuple[str, ...]:
     """Return the algorithms that plait has loaded and not taken away (MachineError; needs root)."""
     entries = json.loads(_run(require_loading(), "-j", "struct_ops", "list") or "[]")
-    names = [str(entry.get("name", "")) for entry in entries if isinstance(entry, dict)]
-    return tuple(name for name in ALGORITHMS if f"plait_{name}" in names)
+    listed = {str(entry.get("name", "")) for entry in entries if isinstance(entry, dict)}
+    offered = available()
+    return tuple(name for name in ALGORITHMS if f"plait_{name}" in listed and name in offered)
 
 
 def load(name: str, *, pin: bool = False) -> bool:
@@ -140,13 +142,23 @@ def unload(name: str) -> None:
     tool = require_loading()
     if name not in loaded():
         raise RequestError(f"plait has loaded no {name}; `plait bpf list` shows what it has loaded")
-    if _setting("tcp_congestion_control") == name:
+    require_spare((name,))
+    (PINNED / name).unlink(missing_ok=True)
+    try:
+        _run(tool, "struct_ops", "unregister", "name", f"plait_{name}")
+    except MachineError:  # bpftool also tries the ones of that name that open connections keep
+        if name in available():
+            raise
+
+
+def require_spare(names: Iterable[str]) -> None:
+    """Raise MachineError if one of these algorithms is what new connections of this machine get."""
+    default = _setting("tcp_congestion_control")
+    if default in names:
         raise MachineError(
-            f"{name} is this machine's default congestion control; choose another one first "
+            f"{default} is this machine's default congestion control; choose another one first "
             "(`sysctl -w net.ipv4.tcp_congestion_control=cubic`)"
         )
-    (PINNED / name).unlink(missing_ok=True)
-    _run(tool, "struct_ops", "unregister", "name", f"plait_{name}")
 
 
 @contextlib.contextmanager
@@ -199,7 +211,7 @@ def _register(tool: Path, name: str) -> None:
             raise
         raise MachineError(
             f"loading {name}: Linux {release} is too old, and its verifier refuses the program; boot Linux 6.12 or a "
-            "newer one (on Debian 12: `apt-get install -t bookworm-backports linux-image-amd64`)"
+            "newer one (on Debian 12: `apt-get install linux-image-6.12-amd64`)"
         ) from error
 
 

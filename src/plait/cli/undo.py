@@ -52,6 +52,7 @@ def _unload(*, preview: bool) -> list[str]:
     if not set(programs.ALGORITHMS) & set(programs.available()):
         return []
     names = list(programs.loaded())
+    programs.require_spare(names)
     for name in () if preview else names:
         programs.unload(name)
     return names

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from plait.bpf import programs
+from plait.cli import undo
+from plait.engine.remote import lasting
 from plait.errors import MachineError, RequestError
 
 
@@ -65,6 +67,21 @@ def test_the_default_of_the_machine_stays_loaded(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(programs, "loaded", lambda: ("olia",))
     with pytest.raises(MachineError, match="default congestion control"):
         programs.unload("olia")
+
+
+def test_undo_takes_nothing_away_while_one_of_them_is_the_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tcp_congestion_control").write_text("olia\n")
+    (tmp_path / "tcp_available_congestion_control").write_text("reno lia olia\n")
+    taken: list[str] = []
+    monkeypatch.setattr(programs, "_PROC", tmp_path)
+    monkeypatch.setattr(programs, "loaded", lambda: ("lia", "olia"))
+    monkeypatch.setattr(programs, "unload", taken.append)
+    monkeypatch.setattr(lasting, "undo", lambda host, **_: lasting.Applied(host.name, ()))
+    with pytest.raises(MachineError, match="olia is this machine's default"):
+        undo.command("localhost")
+    assert taken == []
 
 
 def test_a_trial_without_programs_needs_no_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

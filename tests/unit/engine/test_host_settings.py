@@ -43,6 +43,7 @@ def text(proc: Path, path: str) -> str:
 def test_only_what_this_machine_does_not_meet_differs() -> None:
     met = plan((MEMORY, "16384 24576 32768"), (ALLOWED, "cubic reno"), ("net/core/rmem_max", "1000"))
     assert settings.differences(met) == []
+    assert settings.differences(plan((ALLOWED, "cubic olia")), coming={"olia"}) == []
     unmet = plan((MEMORY, "1 2 3"), (ALLOWED, "bbr reno"), ("net/core/rmem_max", "300000"))
     assert [(setting.name, setting.needed) for setting in settings.differences(unmet)] == [
         ("net.ipv4.tcp_mem", "1 2 3"),

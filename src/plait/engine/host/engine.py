@@ -108,7 +108,7 @@ class _HostEngine:
             raise MachineError(f"the engine host cannot run this study on this machine:\n{lines}")
 
     def _check_settings(self, plan: Plan) -> None:
-        unmet = settings.differences(plan)
+        unmet = settings.differences(plan, set(self._programs(plan)) - set(bpf.available()))
         if unmet and not self._allow_settings:
             lines = "\n".join(f"  {difference}" for difference in unmet)
             command = shell_command(
@@ -123,11 +123,12 @@ class _HostEngine:
     def execute(self, job: Job) -> None:
         """Run one trial between two calibrations (see Engine)."""
         agent.fill(job)
-        unmet = settings.differences(job.plan) if self._allow_settings else []
-        with bpf.loaded_for_a_trial(self._programs(job.plan)), settings.written(unmet):
-            burst_before = self._burst(job)
-            agent.run(self.program, job, self._limit_s)
-            burst_after = self._burst(job)
+        with bpf.loaded_for_a_trial(self._programs(job.plan)):
+            unmet = settings.differences(job.plan) if self._allow_settings else []
+            with settings.written(unmet):
+                burst_before = self._burst(job)
+                agent.run(self.program, job, self._limit_s)
+                burst_after = self._burst(job)
         record = fidelity.read_record(job.folder)
         for name, value in fidelity.facts(record, burst_before, burst_after).items():
             job.note(name, value)

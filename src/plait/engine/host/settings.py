@@ -6,7 +6,7 @@ plait restores what it wrote, also after `kill -9` (`plait.janitor`). Two plaits
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,22 +51,25 @@ class Difference:
         return f"{self.name} is {self.present!r}, and this study needs {self.needed!r}"
 
 
-def differences(plan: Plan) -> list[Difference]:
-    """Return the settings of the plan that this machine does not meet and that matter for the plan."""
+def differences(plan: Plan, coming: Collection[str] = ()) -> list[Difference]:
+    """Return the settings of the plan that this machine does not meet and that matter for the plan.
+
+    `coming`: congestion controls that plait loads for each trial, open to every user.
+    """
     unmet = []
     for path, planned in plan.machine.sysctls:
         present = _read(path)
-        needed = _needed(plan, path, planned, present)
+        needed = _needed(plan, path, planned, present, coming)
         if needed is not None:
             unmet.append(Difference(path, planned, present, needed))
     return unmet
 
 
-def _needed(plan: Plan, path: str, planned: str, present: str | None) -> str | None:
+def _needed(plan: Plan, path: str, planned: str, present: str | None, coming: Collection[str]) -> str | None:
     """Return the value that the setting needs; None if the present one suffices."""
     if path == ALLOWED_CONGESTION_CONTROL:
         allowed = (present or "").split()
-        missing = [name for name in planned.split() if name not in allowed]
+        missing = [name for name in planned.split() if name not in (*allowed, *coming)]
         return " ".join([*allowed, *missing]) if missing else None
     if path == _TCP_MEMORY:
         pages = plan.machine.memory_mib * 2**20 // _PAGE

@@ -120,17 +120,24 @@ extern void tcp_cong_avoid_ai(struct tcp_sock *tp, unsigned int w, unsigned int 
 #define after(a, b) ((s32)((b) - (a)) < 0)
 
 /* No instruction counts leading zeros. The function is global, so that the verifier examines its branches once, and
- * not in each state of each caller.
+ * not in each state of each caller. Its steps are written out, because a loop takes three times the instructions.
  */
+#define PLAIT_HALVE(half)			\
+	if (x >> (half)) {			\
+		x >>= (half);			\
+		bits += (half);			\
+	}
+
 __attribute__((noinline)) int plait_fls64(u64 x)
 {
-	int bits = 0, half;
+	int bits = 0;
 
-	for (half = 32; half; half >>= 1)
-		if (x >> half) {
-			x >>= half;
-			bits += half;
-		}
+	PLAIT_HALVE(32)
+	PLAIT_HALVE(16)
+	PLAIT_HALVE(8)
+	PLAIT_HALVE(4)
+	PLAIT_HALVE(2)
+	PLAIT_HALVE(1)
 	return bits + (int)x;
 }
 

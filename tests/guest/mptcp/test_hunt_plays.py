@@ -128,6 +128,29 @@ def test_what_goes_with_an_announced_address_is_no_fault(last: tuple[str, str]) 
     assert play(case, kernels.ensure(), environment_of([], terminal=False)).violations == ()
 
 
+def test_hosts_whose_joins_refuse_each_other_are_no_fault() -> None:
+    """At the limit, each has opened its own one."""
+    links = (LINK, LINK.model_copy(update={"endpoint": "subflow signal"}))
+    for most in (1, 2):
+        case = HuntCase(
+            most_subflows=most, links=links, connections=(HuntConnection(down_bytes=1_000_000, hold=True),)
+        )
+        result = play(case, kernels.ensure(), environment_of([], terminal=False))
+        assert (result.violations, result.joined > 0) == ((), most > 1)
+
+
+def test_an_address_that_is_announced_before_the_first_data_arrive_is_no_fault() -> None:
+    """The queue drops the server's first packets, so that the client is not established when it hears the address."""
+    links = (
+        LINK.model_copy(update={"delay_ms": 0, "queue_packets": 5}),
+        LINK.model_copy(update={"signal": True, "endpoint": "none"}),
+    )
+    connections = (HuntConnection(down_bytes=100_000, hold=True),)
+    case = HuntCase(ipv6=True, links=links, connections=connections, seed=670_907)
+    result = play(case, kernels.ensure(), environment_of([], terminal=False))
+    assert (result.violations, result.joined) == ((), 0)
+
+
 @pytest.mark.parametrize("ipv6", [False, True])
 def test_low_limits_and_announced_ports_are_no_fault(*, ipv6: bool) -> None:
     """With IPv6 the announcement of a port does not fit into a packet; the next one still arrives."""

@@ -9,6 +9,12 @@ from plait.testing.hunt.case import HuntCase, HuntConnection, HuntEvent, HuntLin
 from plait.testing.hunt.kinds import KINDS
 
 _KINDS = tuple(name for name, kind in KINDS.items() for _ in range(kind.weight))
+_BREAKS = tuple(
+    name
+    for name, kind in KINDS.items()
+    for _ in range(3 if kind.middlebox else kind.weight)
+    if not kind.calm or name.endswith("_endpoint")
+)
 _CALM = tuple(name for name, kind in KINDS.items() if kind.calm)
 _SIZES = (0, 0, 1, 3000, 100_000, 500_000, 1_000_000)
 _WRITE_BYTES = (0, 0, 0, 400, 4000)
@@ -27,7 +33,7 @@ _ENDPOINTS = (
 )  # fmt: skip
 _UNEQUAL_MTUS = (1500, 1400, 1280, 576, 4000, 9000)
 _ENDINGS = ("close", "close", "shutdown", "reset")
-_MOST_SUBFLOWS = (8,) * 9 + (0, 1, 2)
+_MOST_SUBFLOWS = (8,) * 6 + (0, 1, 2)
 _CHURN_MS = 15_000
 """Endpoints and addresses come and go so long: what follows within moments cannot be judged."""
 _COPYING = {"redundant"}
@@ -38,14 +44,18 @@ def draw(seed: int, schedulers: Sequence[str], congestion_controls: Sequence[str
     """Return the case of `seed` with algorithms of these; the same seed and names give the same case."""
     chance = Random(seed)  # noqa: S311 - it chooses experiments
     profile = chance.random()
-    if profile < 0.25:
+    if profile < 0.15:
         return _with_options(chance, _slow_reader(seed, chance, schedulers, congestion_controls))
-    if profile < 0.5:
+    if profile < 0.25:
         return _with_options(chance, _churn(seed, chance))
+    if profile < 0.5:
+        return _with_options(chance, _one_after_the_other(seed, chance))
+    if profile < 0.7:
+        return _with_options(chance, _during_a_transfer(seed, chance, schedulers))
     links = tuple(_link(chance) for _ in range(chance.choice((2, 2, 3, 4))))
     connections = tuple(_connection(chance) for _ in range(chance.choice((1, 2, 4))))
     concerned = len(connections)
-    one_open = chance.random() < 0.5
+    one_open = chance.random() < 0.6
     if one_open:  # everything happens to one open connection, so that orders of closing are tried
         concerned = 1
         links = _often_clean(chance, links)
@@ -60,7 +70,7 @@ def draw(seed: int, schedulers: Sequence[str], congestion_controls: Sequence[str
         links=links,
         connections=connections,
     )
-    if one_open and chance.random() < 0.7:
+    if one_open and chance.random() < 0.9:
         events = _order_of_closing(chance, len(links))
     events.sort(key=lambda event: event.at_ms)
     return _with_options(chance, case.model_copy(update={"events": tuple(events)}))
@@ -113,6 +123,86 @@ def _churn(seed: int, chance: Random) -> HuntCase:
     )
 
 
+def _one_after_the_other(seed: int, chance: Random) -> HuntCase:
+    """Return a case in which a few things happen to small connections over good links, each once the last has settled.
+
+    So what follows from each of them is known. A case has few kinds of events, so that two of them meet often.
+    """
+    kinds = chance.sample(_CALM, k=chance.choice((1, 2, len(_CALM))))
+    links = tuple(
+        _link(chance, signal=0.4).model_copy(
+            update={
+                "rate_mbit": 10,
+                "delay_ms": chance.choice((1, 5, 20, 50)),
+                "loss_percent": 0,
+                "queue_packets": 100,
+            }
+        )
+        for _ in range(chance.choice((2, 2, 3)))
+    )
+    size, is_upload = chance.choice((1, 3000, 3000, 3_000_000)), chance.random() < 0.5
+    first, second = (size, chance.choice((0, size)))
+    connection = HuntConnection(
+        start_ms=chance.choice((0, 0, 5000)),
+        up_bytes=first if is_upload else second,
+        down_bytes=second if is_upload else first,
+        hold=True,
+    )
+    events: list[HuntEvent] = []
+    at_ms = 0
+    for _ in range(chance.choice((0, 1, 2, 2, 3, 4))):
+        at_ms += chance.choice((2000, 4000, 6000))
+        event = _event(chance, kinds, len(links), 1).model_copy(update={"at_ms": at_ms})
+        if (
+            event.do == "lose_announcements"
+        ):  # those of the server arrive over the link of the initial subflow
+            events.append(event.model_copy(update={"link": 0, "for_ms": chance.choice((300, 2000))}))
+            event = HuntEvent(at_ms=at_ms + 5, do="announce", link=chance.randrange(1, len(links)))
+        elif KINDS[event.do].link and not event.link:  # there is less to see
+            event = event.model_copy(update={"link": chance.randrange(len(links))})
+        events.append(event)
+    if chance.random() < 0.3:
+        event = _event(chance, _ENDINGS, len(links), 1)
+        events.append(event.model_copy(update={"at_ms": at_ms + 4000}))
+    return HuntCase(seed=seed % 2**31, links=links, connections=(connection,), events=tuple(events))
+
+
+def _during_a_transfer(seed: int, chance: Random, schedulers: Sequence[str]) -> HuntCase:
+    """Return a case in which something breaks within the first round trips of a transfer, or later in it."""
+    links = tuple(
+        _link(chance).model_copy(
+            update={"rate_mbit": chance.choice((5, 10, 20)), "delay_ms": chance.choice((1, 5, 20, 50))}
+        )
+        for _ in range(chance.choice((2, 2, 3)))
+    )
+    links = _often_clean(chance, links)
+    size = chance.choice((30_000, 100_000, 300_000, 1_000_000, 3_000_000))
+    round_trip_ms = 2 * links[0].delay_ms + 2
+    until_ms = min(3000, 12 * round_trip_ms + size // (125 * links[0].rate_mbit))
+    events = [
+        _event(chance, _BREAKS, len(links), 1, 0).model_copy(
+            update={"at_ms": chance.randrange(round_trip_ms, until_ms + round_trip_ms)}
+        )
+        for _ in range(chance.choice((1, 1, 2, 3)))
+    ]
+    connection = HuntConnection(
+        up_bytes=chance.choice((size, size, 0)),
+        down_bytes=chance.choice((size, 0, 3000)),
+        hold=chance.random() < 0.6,
+        early_end=chance.random() < 0.2,
+        read_every_ms=chance.choice((*_READ_EVERY_MS, 0, 0, 0)),
+    )
+    return HuntCase(
+        seed=seed % 2**31,
+        scheduler=_scheduler(chance, schedulers, default=0.7),
+        receive_buffer=_receive_buffer(chance, _BUFFERS, (connection,)),
+        send_buffer=chance.choice(_BUFFERS),
+        links=links,
+        connections=chance.choice(((connection,), (connection,), (connection, connection))),
+        events=tuple(sorted(events, key=lambda event: event.at_ms)),
+    )
+
+
 def _order_of_closing(chance: Random, links: int) -> list[HuntEvent]:
     """Return events that end the first connection piece by piece, in any order, each at most once.
 
@@ -127,7 +217,7 @@ def _order_of_closing(chance: Random, links: int) -> list[HuntEvent]:
         (chance.choice(_ENDINGS), "client", 0),
         (chance.choice(_ENDINGS), "server", 0),
     ]
-    order = chance.sample(parts, k=chance.randrange(2, len(parts) + 1))
+    order = chance.sample(parts, k=chance.randrange(3, len(parts) + 1))
     moments = sorted(chance.sample(range(500, 5000), k=len(order)))
     return [
         HuntEvent(at_ms=at_ms, do=action, side=side, link=link)
@@ -226,7 +316,7 @@ def _event(
     name = chance.choice(kinds)
     kind, replaced = KINDS[name], name == "replace_endpoint"
     return HuntEvent(
-        at_ms=chance.randrange(100, until_ms),
+        at_ms=chance.randrange(100, max(101, until_ms)),
         do=name,
         connection=chance.randrange(connections) if kind.connection else 0,
         side=chance.choice(("client", "server") if replaced else ("client", "client", "server")),

@@ -253,8 +253,11 @@ class Paths:
         for identifier in self._identifiers(self.client, self.address(i, 1)):
             self.client.ip(f"mptcp endpoint change id {identifier} {flags}")
 
-    def wrong(self, subflows: list[netlink.Addresses]) -> str:
-        """Return what is wrong with the subflows of a client that had time to open and close them."""
+    def wrong(self, subflows: list[netlink.Addresses], heard_from_s: float) -> str:
+        """Return what is wrong with the subflows of a client that had time to open and close them.
+
+        It may have forgotten addresses that were announced before `heard_from_s`.
+        """
         local = {self.link_of(entry[0]) for entry in subflows}
         remote = {self.link_of(entry[2]) for entry in subflows}
         unsure = {side: {i for at, i in self.unsure if at == side} for side in ("client", "server")}
@@ -264,7 +267,8 @@ class Paths:
             unsent = {
                 i for i, link in enumerate(self.case["links"]) if link["own_port"] and self.case["ipv6"]
             }
-            expected = self.announced.keys() - self.let_go - unsure["server"] - unsent
+            heard = {i for i, since in self.announced.items() if since >= heard_from_s}
+            expected = heard - self.let_go - unsure["server"] - unsent
             missing += [self.address(i, 2) for i in sorted(expected - remote)]
         if not self.announced and not self.withdrawn:  # otherwise the kernel opens some from any address
             superfluous += sorted(self.removed & local - {0})
@@ -272,10 +276,14 @@ class Paths:
         return ", ".join(texts + [f"a subflow of link {i}, whose endpoint was removed" for i in superfluous])
 
     def fits(self) -> bool:
-        """Return whether the path manager may open all subflows that endpoints ask for."""
+        """Return whether the path managers may open all subflows that endpoints ask for.
+
+        Both hosts open one for an endpoint that is also announced, and at the limit each refuses the other's.
+        """
+        kinds = [self.case["links"][i]["endpoint"] for i in self.endpoints]
         full = any(link["endpoint"] == "subflow fullmesh" for link in self.case["links"])
-        subflows = len(self.endpoints) * (1 + full * len(self.announced)) + len(self.announced)
-        return subflows <= int(self.case["most_subflows"])
+        subflows = len(kinds) * (1 + full * len(self.announced)) + len(self.announced)
+        return subflows + kinds.count("subflow signal") <= int(self.case["most_subflows"])
 
     def keeps_backups(self) -> bool:
         """Return whether a backup subflow has nothing to do: no loss and no event makes the initial one useless."""
@@ -289,6 +297,7 @@ class Paths:
         return (
             prompt
             and self.case["scheduler"] == "default"
+            and not self.case["user_paths"]  # a subflow from user space is no backup
             and not any(link["loss_percent"] for link in links)
             and not any(
                 links[event["link"]]["endpoint"] == "subflow backup"

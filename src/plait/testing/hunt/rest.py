@@ -22,6 +22,8 @@ else:
 
 _LONGEST_SYN = 9000
 """Bytes that fit into a SYN."""
+_FIRST_PACKETS, _FIRST_DATA_S = 20, 5.0
+"""Packets that a server sends at first (twice the initial window), and the time in which the first one arrives."""
 
 
 @dataclass
@@ -97,12 +99,22 @@ class Rest:
         # the path manager starts with the first DATA_ACK, which a stream that fits into the SYN does not get
         moved = played.client.received or played.client.sent > _LONGEST_SYN * entry["fast_open"]
         if self.calm and moved and subflows[0] and self.paths.fits():
-            wrong = self.paths.wrong(subflows[0])
+            wrong = self.paths.wrong(subflows[0], self._heard_from_s(played))
             if not wrong and len(subflows[0]) != len(subflows[1]):
                 wrong = f"the client has {len(subflows[0])} subflows, and the server {len(subflows[1])}"
             if wrong:
                 self.violation("paths", f"connection {number}: {wrong}")
             self._examine_backups(number, subflows[0])
+
+    def _heard_from_s(self, played: Played) -> float:
+        """Return since when the client hears announcements.
+
+        Linux opens no subflow to an address that arrives before it has the first data of the server, but answers and
+        so ends the announcement (`__mptcp_subflow_connect`).
+        """
+        link = self.case["links"][0]
+        is_lost = link["loss_percent"] or link["queue_packets"] < _FIRST_PACKETS
+        return played.start_s + _FIRST_DATA_S if is_lost and played.server.to_send else 0.0
 
     def _examine_backups(self, number: int, subflows: list[netlink.Addresses]) -> None:
         """See whether a backup subflow carried bytes while the initial one was usable."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import tempfile
 import threading
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from plait.engine.remote.channel import MAX_LINE, Channel, LastWords, StoppedError
 from plait.engine.remote.clocks import Zero, best, offset
+from plait.engine.remote.ssh import Connections
 from plait.errors import TrialError
 
 if TYPE_CHECKING:
@@ -26,6 +30,21 @@ def peer(script: str, stop: threading.Event | None = None) -> Iterator[Channel]:
             yield Channel(process, "h1", lambda: stop, lambda: "")
         finally:
             process.kill()
+
+
+def test_sockets_of_ssh_have_short_paths_wherever_temporary_files_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A socket's path has at most 107 characters, and ssh binds `ControlPath` with 17 more."""
+    far = tmp_path / ("x" * 100)
+    far.mkdir()
+    for place in (tmp_path, far):
+        monkeypatch.setattr(tempfile, "tempdir", str(place))
+        with Connections() as connections:
+            assert connections.folder
+            assert len(os.fsencode(connections.folder)) + len("/") + 40 + 17 <= 107
+            assert connections.folder.stat().st_mode & 0o077 == 0
+        assert not connections.folder
 
 
 def test_lines_and_counted_bytes_share_one_stream() -> None:

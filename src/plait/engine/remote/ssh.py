@@ -52,6 +52,18 @@ _OPTIONS = (
 )
 
 
+_LONGEST_PLACE = 107 - len("/plait-ssh-12345678/") - 40 - len(".1234567890123456")
+"""Of a Unix socket's 107 bytes, those before plait's folder, the hash `%C`, and what ssh appends while it binds."""
+
+
+def _private_folder() -> Path:
+    """Make a folder that only this user can read, whose path is short enough for ssh's sockets."""
+    place = tempfile.gettempdir()
+    if len(os.fsencode(place)) > _LONGEST_PLACE:
+        place = "/tmp"  # noqa: S108 - mkdtemp makes a private folder there
+    return Path(tempfile.mkdtemp(prefix="plait-ssh-", dir=place))
+
+
 @dataclass
 class Connections:
     """How to reach hosts: the options of ssh, and the private folder of its sockets. Use it in a `with` block."""
@@ -61,7 +73,7 @@ class Connections:
     folder: Path | None = None
 
     def __enter__(self) -> Self:
-        self.folder = Path(tempfile.mkdtemp(prefix="plait-ssh-"))  # readable only by this user
+        self.folder = _private_folder()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -21,7 +21,7 @@ from plait.engine.request import EngineRequest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [pytest.mark.guest, pytest.mark.users]
+pytestmark = pytest.mark.guest
 
 PLAIT = Path(sys.executable).parent / "plait"
 KERNEL_PID = "2"
@@ -167,6 +167,7 @@ def test_a_signal_ends_the_study_keeps_finished_trials_and_says_so(
     finish(out)
 
 
+@pytest.mark.users
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_second_signal_leaves_at_once_and_nothing_behind(
     number: signal.Signals, tmp_path: Path, cache: Path
@@ -196,6 +197,7 @@ def test_nohup_is_respected(tmp_path: Path, cache: Path) -> None:
         signal.signal(signal.SIGHUP, before)
 
 
+@pytest.mark.users
 def test_kill_9_leaves_no_process_and_no_folder_and_a_rerun_gives_the_same_data(
     tmp_path: Path, cache: Path
 ) -> None:
@@ -219,6 +221,7 @@ def test_kill_9_leaves_no_process_and_no_folder_and_a_rerun_gives_the_same_data(
     assert json.loads(undisturbed.stdout)["digest"] == continued["digest"]
 
 
+@pytest.mark.users
 def test_a_killed_guest_fails_its_trial_alone(tmp_path: Path, cache: Path) -> None:
     """The killed trial would run for minutes, so that no load of the machine lets it end before the signal."""
     out = tmp_path / "out"
@@ -282,6 +285,7 @@ def test_the_limit_of_a_trial_is_not_that_of_a_question_to_the_kernel(cache: Pat
     assert "cubic" in inventory.congestion_controls
 
 
+@pytest.mark.users
 def test_a_full_disk_is_reported_with_its_remedy(tmp_path: Path, cache: Path) -> None:
     """A small file system in a mount namespace of our own stands for the full disk."""
     small = tmp_path / "small"

@@ -27,7 +27,7 @@ from plait.engine.virtual.session import Session, SessionRequest
 if TYPE_CHECKING:
     from plait.engine.virtual.trial import VirtualEngine
 
-pytestmark = [pytest.mark.guest, pytest.mark.users]
+pytestmark = pytest.mark.guest
 
 HOSTS_ROOT = "../" * 64
 HOME = Path.home()
@@ -90,6 +90,7 @@ mknod /tmp/disk b 254 0 && echo changed > /tmp/disk && echo CHANGED disk
 """
 
 
+@pytest.mark.users
 def test_nothing_of_the_host_can_be_changed_but_what_is_given_not_even_by_mounting_it(tmp_path: Path) -> None:
     given, here = tmp_path / "given", tmp_path / "here"
     given.mkdir()
@@ -107,6 +108,7 @@ def test_nothing_of_the_host_can_be_changed_but_what_is_given_not_even_by_mounti
     assert not Path("/run/probe").exists()
 
 
+@pytest.mark.users
 def test_programs_stay_root_whoever_owns_a_file_with_the_set_user_id_bit(tmp_path: Path) -> None:
     """Where an ordinary user runs the guest, the owner of `mount` is not root there; `mount` has to work even so."""
     copy = Path(shutil.copy("/usr/bin/id", tmp_path))
@@ -119,6 +121,7 @@ def test_programs_stay_root_whoever_owns_a_file_with_the_set_user_id_bit(tmp_pat
         assert (done.stdout.split(), done.stderr) == (["0", "0", "b"], "")
 
 
+@pytest.mark.users
 def test_the_process_of_the_guest_has_no_network_of_the_host() -> None:
     """Not only programs in the guest: the host's process that runs it is in a network without devices."""
     guest = started("--timeout", "none", "--", "sh", "-c", "ip -o -4 addr show up; echo up; sleep 1000")
@@ -164,6 +167,7 @@ def test_an_interrupt_reaches_the_program_which_may_answer_it(clock: str) -> Non
     assert program.returncode == 3
 
 
+@pytest.mark.users
 def test_a_program_that_ignores_its_end_is_ended_and_does_not_outlive_its_terminal() -> None:
     program = started(
         "--timeout", "none", "--", "sh", "-c", "trap '' TERM HUP; echo up; while :; do sleep 1; done"
@@ -213,6 +217,7 @@ def test_each_kind_of_failure_gives_one_clear_line() -> None:
     )
 
 
+@pytest.mark.users
 def test_a_full_disk_is_named_and_leaves_memory_to_run_in() -> None:
     full = "for place in /tmp /run /dev/shm; do dd if=/dev/zero of=$place/much bs=1M 2>/dev/null; done; ls /; exit 5"
     done = run("--memory", "128MiB", "--", "sh", "-c", full)
@@ -223,6 +228,7 @@ def test_a_full_disk_is_named_and_leaves_memory_to_run_in() -> None:
     )
 
 
+@pytest.mark.users
 def test_plait_distinguishes_a_program_out_of_memory_from_a_killed_one() -> None:
     """What is asked for at once is refused, and the program says so itself; what is used bit by bit ends it."""
     greedy = "kept = []\nwhile True: kept.append(bytearray(1 << 20))"
@@ -246,6 +252,7 @@ def test_a_device_that_a_guest_has_not_is_named() -> None:
     assert run("--", "sh", "-c", "echo /dev/kvm").stderr == ""
 
 
+@pytest.mark.users
 def test_a_fork_bomb_is_bounded_and_named() -> None:
     bomb = "while :; do sleep 1000 & done"
     done = run("--processes", "50", "--", "sh", "-c", bomb)
@@ -274,6 +281,7 @@ def test_a_wrong_request_runs_nothing_and_says_what_would_be_right(words: list[s
     assert message in done.stderr
 
 
+@pytest.mark.users
 def test_the_guest_of_a_program_is_kept_on_one_processor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -301,6 +309,7 @@ def test_the_guest_of_a_program_is_kept_on_one_processor(
     assert all(waited >= 0 for _, waited in checked)
 
 
+@pytest.mark.users
 def test_what_a_program_leaves_in_the_guests_folder_is_there_until_the_session_has_ended(
     tmp_path: Path,
 ) -> None:

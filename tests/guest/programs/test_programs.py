@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from conftest import Ran
 
-pytestmark = [pytest.mark.guest, pytest.mark.users]
+pytestmark = pytest.mark.guest
 
 NETWORK = """\
 title: Programs
@@ -49,6 +49,7 @@ def failure(engine: VirtualEngine, folder: Path, programs: str) -> str:
     return str(failed.value)
 
 
+@pytest.mark.users
 def test_npm_packages_are_there_also_if_the_cache_is_below_a_folder_that_is_private_to_the_guest(
     run: Callable[[str], tuple[Ran, Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -60,6 +61,7 @@ def test_npm_packages_are_there_also_if_the_cache_is_below_a_folder_that_is_priv
     assert (folder / "programs/one.log").read_text() == "a package\n"
 
 
+@pytest.mark.users
 def test_a_program_finds_its_files_and_leaves_what_is_collected(
     run: Callable[[str], tuple[Ran, Path]],
 ) -> None:
@@ -166,6 +168,7 @@ def test_plait_distinguishes_exhausted_memory_from_a_killed_program(
     )
 
 
+@pytest.mark.users
 def test_full_file_systems_leave_memory_to_run_in(engine: VirtualEngine, tmp_path: Path) -> None:
     fill = "for place in /tmp /run /var/tmp /mnt /dev/shm; do dd if=/dev/zero of=$place/much bs=1M; done; ls /; exit 9"
     programs = f"  - {{name: it, node: h1, wait: true, run: '{fill}'}}\nmemory: 256MiB\n"
@@ -174,6 +177,7 @@ def test_full_file_systems_leave_memory_to_run_in(engine: VirtualEngine, tmp_pat
     assert "No space left on device" in message or "usr" in message
 
 
+@pytest.mark.users
 def test_a_program_that_forks_without_end_is_bounded(engine: VirtualEngine, tmp_path: Path) -> None:
     message = failure(
         engine,

@@ -30,7 +30,6 @@ PROGRAMS = ("vpncmd", "vpnserver", "wg", "openvpn", "mptcpize", "iperf3", "ping"
 missing = [name for name in PROGRAMS if shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin") is None]
 pytestmark = [
     pytest.mark.guest,
-    pytest.mark.users,
     pytest.mark.skipif(
         bool(missing), reason=f"needs {', '.join(missing)}: `tools/system-packages test` installs them"
     ),
@@ -69,6 +68,7 @@ def vpn_environment(program: int, **values: str) -> list[str]:
     return [f'programs.{program}.environment.{name}="{value}"' for name, value in values.items()]
 
 
+@pytest.mark.users
 @pytest.mark.parametrize(
     ("lines", "bond", "least"),
     [

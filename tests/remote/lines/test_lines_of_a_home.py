@@ -20,6 +20,8 @@ pytestmark = [pytest.mark.guest, NEEDS_SSHD]
 CABLE = ["cable", [netem(7), tbf(3)], [netem(7), tbf(12)], True]
 LTE = ["lte", [netem(20), tbf(4)], [netem(20), tbf(6)], False]
 LINES: list[Any] = [CABLE, LTE]
+FEW = ("--rate", "15mbit", "--bytes", "12MB")
+"""Bytes enough for the rates of lines alone."""
 
 
 def twin_run(folder: Path) -> str:
@@ -113,7 +115,7 @@ def test_what_a_line_does_to_mptcp_and_to_full_packets_is_named(tmp_path: Path) 
             for command in ("add table inet t", f"add {strip}", f"add rule inet t c {reset}")
         ),
     ]
-    output = lines_from_home(tmp_path, LINES, "--rate", "15mbit", before=narrow)
+    output = lines_from_home(tmp_path, LINES, *FEW, before=narrow)
     assert "w1 removes MPTCP's options" in output
     assert "sudo ip mptcp endpoint add 192.168.2.2 dev w2 subflow" in output
     first, second = load(tmp_path / "lines.yaml").network.links.values()
@@ -166,7 +168,7 @@ def test_a_server_that_lets_nothing_in_ends_the_command_with_what_opens_its_port
 
 def test_lines_of_ipv6_alone_are_measured(tmp_path: Path) -> None:
     endpoint = ["home", "ip", "mptcp", "endpoint", "add", "2001:db8:2::2", "dev", "w2", "subflow"]
-    output = lines_from_home(tmp_path, LINES, "--rate", "15mbit", before=[endpoint], ipv6=True)
+    output = lines_from_home(tmp_path, LINES, *FEW, before=[endpoint], ipv6=True)
     assert "leaves it idle" not in output
     scenario = load(tmp_path / "lines.yaml")
     links = list(scenario.network.links.values())
@@ -211,6 +213,6 @@ def test_a_line_that_loses_announcements_is_named_but_none_with_a_round_trip_of_
         *(["isp2", "nft", f"add {words}"] for words in ("table inet t", chain, rule)),
     ]
     satellite = ["satellite", [netem(500), tbf(3)], [netem(500), tbf(6)], False]
-    output = lines_from_home(tmp_path, [satellite, LTE], "--rate", "15mbit", before=before)
+    output = lines_from_home(tmp_path, [satellite, LTE], *FEW, before=before)
     assert "w2 loses the announcements (ADD_ADDR) of vps" in output
     assert "w1 loses" not in output

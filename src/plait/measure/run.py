@@ -25,7 +25,7 @@ from plait.measure.probing import LineProber
 from plait.measure.settings import ENABLED, TIMESTAMPS, HostSettings, hosts_text, read_settings
 from plait.measure.summary import summary
 from plait.measure.survey import LinesRequest, survey
-from plait.measure.together import Bounds, Together, at_once, together_text
+from plait.measure.together import Bounds, Together, at_once, not_together_text, together_text
 from plait.measure.written import Surroundings, scenario_text
 
 
@@ -43,6 +43,8 @@ class Measured:
     """The machine on which plait runs, if it opens all flows; a hosts file has no such machine."""
     clock_error_us: float = 0.0
     together: Sequence[Together] = ()
+    not_together: Sequence[str] = ()
+    """Sentences about lines and directions of which the measurement does not show whether they share a bottleneck."""
 
     @property
     def labels(self) -> dict[str, str]:
@@ -61,7 +63,7 @@ class Measured:
     def remarks(self) -> list[str]:
         """Return what does not cross the lines, and what keeps MPTCP from using them, with the remedies."""
         without_udp = [line.name for line in self.lines if line.remark]
-        return [*self.blocked(without_udp), *remarks(self.named, self.settings)]
+        return [*self.not_together, *self.blocked(without_udp), *remarks(self.named, self.settings)]
 
     def blocked(self, without_udp: Sequence[str]) -> list[str]:
         """Return what does not cross the lines; no UDP packet passes the lines `without_udp`."""
@@ -135,15 +137,25 @@ def _measured(
         every = [line.name for line in named]
         raise MachineError("\n".join([str(error), *measured.blocked(every)])) from error
     together: list[Together] = []
+    not_together: list[str] = []
     limits = Bounds(float(hosts.limits.rate), int(hosts.limits.bytes))
     for between in pairs.values():
         estimates = [line for line in lines if line.name in {other.name for other in between}]
+        seen: list[Together] = []
         if len(between) > 1 and not any(line.remark for line in estimates):
             notify("all lines at once")
             payloads = {line.name: full_bytes(mtus.get(line.name)) for line in between}
             ends = {line.name: line.ends for line in between}
-            together += at_once(estimates, ends, limits, prober, payloads, named=client is None)
-    return replace(measured, lines=lines, clock_error_us=prober.clock_error_us, together=together)
+            seen = at_once(estimates, ends, limits, prober, payloads, named=client is None)
+        together += seen
+        not_together += not_together_text(estimates, measured.labels, {result.way for result in seen})
+    return replace(
+        measured,
+        lines=lines,
+        clock_error_us=prober.clock_error_us,
+        together=together,
+        not_together=not_together,
+    )
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -134,3 +134,21 @@ def together_text(results: Sequence[Together], labels: Mapping[str, str]) -> Ite
         )
         way = f"to {result.target}" if result.target else result.way
         yield f"{way}: at once the lines carry {carried} of {alone} Mbit/s ({each}), so they {verdict}"
+
+
+def not_together_text(
+    lines: Sequence[LineEstimate], labels: Mapping[str, str], measured: Collection[Way]
+) -> Iterator[str]:
+    """Yield a sentence about the directions of several lines that no packets filled at once, with the reason."""
+    ways: tuple[Way, Way] = ("down", "up")
+    missing = [way for way in ways if way not in measured]
+    if len(lines) < 2 or not missing:
+        return
+    blocked = [labels[line.name] for line in lines if line.remark]
+    reason = (
+        f"UDP does not pass {', '.join(blocked)}"
+        if blocked
+        else "the rate of a line is not known, or limits.bytes (--bytes) do not suffice"
+    )
+    names = ", ".join(labels[line.name] for line in lines)
+    yield f"{' and '.join(missing)}: whether {names} share a bottleneck is not known, because {reason}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from plait.measure.estimates.packets import PacketTimes
 from plait.measure.model import DirectionEstimate, LineEstimate, MeasuredValue, QueueEstimate
 from plait.measure.probing import LineEnd
-from plait.measure.together import Bounds, Together, at_once, together_text
+from plait.measure.together import Bounds, Together, Way, at_once, not_together_text, together_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,3 +95,30 @@ def test_the_sentence_has_the_figures_of_all_lines_and_of_each() -> None:
     assert list(together_text([shared], LABELS)) == [
         "up: at once the lines carry 15 of 30 Mbit/s (eth0 5 of 10, wwan0 10 of 20), so they share a bottleneck"
     ]
+
+
+@pytest.mark.parametrize(
+    ("remark", "measured", "sentence"),
+    [
+        ("", {"down", "up"}, None),
+        (
+            "",
+            {"down"},
+            (
+                "up: whether eth0, wwan0 share a bottleneck is not known, because the rate of a line is not known, or "
+                "limits.bytes (--bytes) do not suffice"
+            ),
+        ),
+        (
+            "TCP measured this line",
+            set(),
+            "down and up: whether eth0, wwan0 share a bottleneck is not known, because UDP does not pass wwan0",
+        ),
+    ],
+)
+def test_what_no_packets_filled_at_once_is_said_with_its_reason(
+    remark: str, measured: set[Way], sentence: str | None
+) -> None:
+    lines = [LINES[0], replace(LINES[1], remark=remark)]
+    assert list(not_together_text(lines, LABELS, measured)) == ([] if sentence is None else [sentence])
+    assert not list(not_together_text(lines[1:], LABELS, set()))

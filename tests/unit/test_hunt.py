@@ -106,6 +106,15 @@ def test_segments_beyond_the_window_count_only_for_schedulers_that_keep_within_i
         assert kinds(report(**counters), opens_fast) == [], "also with the default scheduler"
 
 
+def test_over_a_single_link_that_loses_nothing_mptcp_repeats_nothing() -> None:
+    counters = {"counters": {"client": {}, "server": {"MPTcpExtMPTCPRetrans": 1}}}
+    assert kinds(report(**counters)) == ["counters"]
+    (link,) = SMALL.links
+    for links in ((link, link), (link.model_copy(update={"loss_percent": 1}),),
+                  (link.model_copy(update={"queue_packets": 20}),)):  # fmt: skip
+        assert kinds(report(**counters), SMALL.model_copy(update={"links": links})) == []
+
+
 def test_a_standstill_with_full_memory_is_a_fault_only_of_a_linux_that_has_none() -> None:
     stands_still = {"kind": "progress", "text": "nothing for 30 s"}
     assert kinds(report(violations=[stands_still])) == ["progress"]

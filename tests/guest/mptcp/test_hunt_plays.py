@@ -128,6 +128,16 @@ def test_what_goes_with_an_announced_address_is_no_fault(last: tuple[str, str]) 
     assert play(case, kernels.ensure(), environment_of([], terminal=False)).violations == ()
 
 
+def test_a_slow_reader_of_a_single_path_gets_each_byte_once() -> None:
+    """MPTCP tells the sender of each window that opens, so nothing is sent again."""
+    case = HuntCase(
+        receive_buffer=32_768,
+        links=(LINK.model_copy(update={"rate_mbit": 50}),),
+        connections=(HuntConnection(down_bytes=1_000_000, read_every_ms=200, hold=True),),
+    )
+    assert play(case, kernels.ensure(), environment_of([], terminal=False)).violations == ()
+
+
 def test_hosts_whose_joins_refuse_each_other_are_no_fault() -> None:
     """At the limit, each has opened its own one."""
     links = (LINK, LINK.model_copy(update={"endpoint": "subflow signal"}))

@@ -61,6 +61,8 @@ without the patch `0006` of the schedulers there are 5 to 8 in a case.
 If a program writes small pieces, no number is a fault. The sender fills the window that the handshake offered, and the
 receiver does not remember that one (`subflow_set_remote_key`): it drops what exceeds the windows of its DATA_ACKs. That
 was 2 kB at the beginning of a connection, so two segments, or six pieces."""
+_LONG_QUEUE = 100
+"""Packets that a queue takes before a sender's congestion control lets it drop much."""
 _PLAYER = Path(__file__).with_name("player.py")
 _MEMORY_MIB = 512
 _SYSTEM_CALL_NS = 7000
@@ -329,6 +331,9 @@ def _odd_counters(counters: dict[Literal["client", "server"], dict[str, int]], c
                 f"the {side} dropped {beyond} segments beyond the window that it had offered, "
                 f"and {case.scheduler} keeps within it"
             )
+        again = values.get("MPTcpExtMPTCPRetrans", 0)
+        if again and _loses_nothing(case):
+            texts.append(f"the {side} sent {again} segments again over a single link, where nothing is lost")
     client, server = counters.get("client", {}), counters.get("server", {})
     fast_open = any(entry.fast_open for entry in case.connections)
     for name, limit in _AT_MOST.items():
@@ -339,6 +344,18 @@ def _odd_counters(counters: dict[Literal["client", "server"], dict[str, int]], c
                 f"{name} of the server ({server[name]}) exceeds {limit} of the client ({client.get(limit, 0)})"
             )
     return texts
+
+
+def _loses_nothing(case: HuntCase) -> bool:
+    """Return whether all bytes arrive at first: over one link with a long queue, and nothing happens to it."""
+    link = case.links[0]
+    return (
+        len(case.links) == 1
+        and not link.loss_percent
+        and link.queue_packets >= _LONG_QUEUE
+        and not case.events
+        and not any(entry.fast_open for entry in case.connections)
+    )
 
 
 def _first_line(text: str) -> str:

@@ -182,6 +182,8 @@ def test_cases_of_several_factors_are_called_by_one_level_of_each() -> None:
     assert case_label("x", {"a.scheduler": "x", "b.scheduler": "x"}) == "a.scheduler x, b.scheduler x"
     assert short_label("redundant with cubic", settings) == "redundant, cubic"
     assert short_label("My case", settings) == "My case"
+    transports = {"transport": "mptcp", "mptcp.scheduler": "redundant"}
+    assert short_label(case_label("", transports), transports) == "MPTCP, redundant"
     cases = [FakeCase(value, {"scheduler": "x", "via": value}, lambda _: PLAN) for value in ("h1", "h2")]
     assert list(labels(cases).values()) == ["x, via h1", "x, via h2"]
     assert [factor.setting for factor in factors(cases)] == ["via"]

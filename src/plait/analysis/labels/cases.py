@@ -87,7 +87,7 @@ def short_label(label: str, settings: Mapping[str, Any]) -> str:
     ):
         return label
     return ", ".join(
-        f"{short_name(name).replace('_', ' ')} {value}" if value[:1].isdigit() else value_words(value)
+        f"{short_name(name).replace('_', ' ')} {value}" if value[:1].isdigit() else _level(name, value)
         for name, value in values
     )
 

@@ -106,13 +106,28 @@ def test_segments_beyond_the_window_count_only_for_schedulers_that_keep_within_i
         assert kinds(report(**counters), opens_fast) == [], "also with the default scheduler"
 
 
-def test_over_a_single_link_that_loses_nothing_mptcp_repeats_nothing() -> None:
-    counters = {"counters": {"client": {}, "server": {"MPTcpExtMPTCPRetrans": 1}}}
+def test_over_a_single_link_that_loses_nothing_mptcp_hardly_repeats() -> None:
+    counters = {"counters": {"client": {}, "server": {"MPTcpExtMPTCPRetrans": 4}}}
     assert kinds(report(**counters)) == ["counters"]
     (link,) = SMALL.links
     for links in ((link, link), (link.model_copy(update={"loss_percent": 1}),),
                   (link.model_copy(update={"queue_packets": 20}),)):  # fmt: skip
         assert kinds(report(**counters), SMALL.model_copy(update={"links": links})) == []
+
+
+def test_what_a_destroyed_subflow_held_is_not_left_to_a_timer() -> None:
+    (link,) = SMALL.links
+    case = HuntCase(
+        links=(link, link),
+        connections=(HuntConnection(up_bytes=1_000_000, hold=True),),
+        events=(HuntEvent(at_ms=300, do="destroy"),),
+    )
+    counters = {"counters": {"client": {"MPTcpExtMPTCPRetrans": 4}, "server": {}}}
+    assert kinds(report(**counters), case) == ["counters"]
+    lossy = case.model_copy(update={"links": (link, link.model_copy(update={"loss_percent": 1}))})
+    down = case.model_copy(update={"events": (*case.events, HuntEvent(at_ms=400, do="link_down"))})
+    for other in (lossy, down, case.model_copy(update={"checksums": True})):
+        assert kinds(report(**counters), other) == []
 
 
 def test_a_standstill_with_full_memory_is_a_fault_only_of_a_linux_that_has_none() -> None:
@@ -215,6 +230,9 @@ HISTORIES: dict[str, Callable[[HuntCase], bool]] = {
     ),
     "options vanish from a path that brings a long transfer": lambda case: (
         bool(_events_of(case, "strip")) and max(end.down_bytes for end in case.connections) >= 300_000
+    ),
+    "a subflow is destroyed in a transfer that nothing else disturbs": lambda case: (
+        [event.do for event in case.events] == ["destroy"] and not any(link.loss_percent for link in case.links)
     ),
     "a link fails in the first round trips of a transfer": lambda case: any(
         event.do == "link_down" and event.at_ms <= 20 * case.links[0].delay_ms

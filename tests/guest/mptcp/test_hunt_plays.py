@@ -129,7 +129,7 @@ def test_what_goes_with_an_announced_address_is_no_fault(last: tuple[str, str]) 
 
 
 def test_a_slow_reader_of_a_single_path_gets_each_byte_once() -> None:
-    """MPTCP tells the sender of each window that opens, so nothing is sent again."""
+    """MPTCP tells the sender of each window that opens, so a timer sends nothing again."""
     case = HuntCase(
         receive_buffer=32_768,
         links=(LINK.model_copy(update={"rate_mbit": 50}),),

@@ -50,6 +50,8 @@ def draw(seed: int, schedulers: Sequence[str], congestion_controls: Sequence[str
         return _with_options(chance, _churn(seed, chance))
     if profile < 0.5:
         return _with_options(chance, _one_after_the_other(seed, chance))
+    if profile < 0.55:
+        return _with_options(chance, _subflow_destroyed(seed, chance, congestion_controls))
     if profile < 0.7:
         return _with_options(chance, _during_a_transfer(seed, chance, schedulers))
     links = tuple(_link(chance) for _ in range(chance.choice((2, 2, 3, 4))))
@@ -165,6 +167,34 @@ def _one_after_the_other(seed: int, chance: Random) -> HuntCase:
         event = _event(chance, _ENDINGS, len(links), 1)
         events.append(event.model_copy(update={"at_ms": at_ms + 4000}))
     return HuntCase(seed=seed % 2**31, links=links, connections=(connection,), events=tuple(events))
+
+
+def _subflow_destroyed(seed: int, chance: Random, congestion_controls: Sequence[str]) -> HuntCase:
+    """Return a plain transfer over two good links in which nothing but a subflow is destroyed."""
+    links = tuple(
+        HuntLink(
+            rate_mbit=chance.choice((5, 10, 20)),
+            delay_ms=chance.choice((5, 20, 50)),
+            queue_packets=chance.choice((100, 1000)),
+        )
+        for _ in range(2)
+    )
+    size, is_upload = chance.choice((1_000_000, 3_000_000)), chance.random() < 0.5
+    event = HuntEvent(
+        at_ms=chance.randrange(200, 700),
+        do="destroy",
+        side=chance.choice(("client", "server")),
+        link=chance.choice((0, 0, 1)),
+    )
+    return HuntCase(
+        seed=seed % 2**31,
+        congestion_control=chance.choice(sorted(congestion_controls)),
+        links=links,
+        connections=(
+            HuntConnection(up_bytes=size if is_upload else 0, down_bytes=0 if is_upload else size, hold=True),
+        ),
+        events=(event,),
+    )
 
 
 def _during_a_transfer(seed: int, chance: Random, schedulers: Sequence[str]) -> HuntCase:

@@ -222,11 +222,13 @@ HISTORIES: dict[str, Callable[[HuntCase], bool]] = {
             case.links[event.link].endpoint == "subflow signal" for event in _events_of(case, "remove_endpoint")
         )
     ),
-    "a large transfer has a backup path": lambda case: (
+    "a large transfer has a backup path, and nothing happens": lambda case: (
         case.scheduler == "default"
+        and not case.events
         and not any(link.loss_percent for link in case.links)
         and any(link.endpoint == "subflow backup" for link in case.links[1:])
-        and all(max(getattr(end, way) for end in case.connections) >= 100_000 for way in ("up_bytes", "down_bytes"))
+        and case.links[0].delay_ms >= 20
+        and max(case.connections[0].up_bytes, case.connections[0].down_bytes) >= 1_000_000
     ),
     "options vanish from a path that brings a long transfer": lambda case: (
         bool(_events_of(case, "strip")) and max(end.down_bytes for end in case.connections) >= 300_000

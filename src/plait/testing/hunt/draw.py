@@ -51,7 +51,7 @@ def draw(seed: int, schedulers: Sequence[str], congestion_controls: Sequence[str
     if profile < 0.5:
         return _with_options(chance, _one_after_the_other(seed, chance))
     if profile < 0.55:
-        return _with_options(chance, _subflow_destroyed(seed, chance, congestion_controls))
+        return _with_options(chance, _plain_transfer(seed, chance, congestion_controls))
     if profile < 0.7:
         return _with_options(chance, _during_a_transfer(seed, chance, schedulers))
     links = tuple(_link(chance) for _ in range(chance.choice((2, 2, 3, 4))))
@@ -169,13 +169,15 @@ def _one_after_the_other(seed: int, chance: Random) -> HuntCase:
     return HuntCase(seed=seed % 2**31, links=links, connections=(connection,), events=tuple(events))
 
 
-def _subflow_destroyed(seed: int, chance: Random, congestion_controls: Sequence[str]) -> HuntCase:
-    """Return a plain transfer over two good links in which nothing but a subflow is destroyed."""
+def _plain_transfer(seed: int, chance: Random, congestion_controls: Sequence[str]) -> HuntCase:
+    """Return a plain transfer over two good links, one of which is a backup, or in which a subflow is destroyed."""
+    has_backup = chance.random() < 0.3
     links = tuple(
         HuntLink(
             rate_mbit=chance.choice((5, 10, 20)),
             delay_ms=chance.choice((5, 20, 50)),
-            queue_packets=chance.choice((100, 1000)),
+            queue_packets=100 if has_backup else chance.choice((100, 1000)),
+            endpoint="subflow backup" if has_backup else "subflow",
         )
         for _ in range(2)
     )
@@ -193,7 +195,7 @@ def _subflow_destroyed(seed: int, chance: Random, congestion_controls: Sequence[
         connections=(
             HuntConnection(up_bytes=size if is_upload else 0, down_bytes=0 if is_upload else size, hold=True),
         ),
-        events=(event,),
+        events=() if has_backup else (event,),
     )
 
 

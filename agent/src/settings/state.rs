@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use super::connections;
 use super::qdiscs::program;
-use super::steps::AVAILABLE_CONGESTION_CONTROL;
 use crate::apply::{push_endpoint_address, write_sysctl};
 use crate::error::{Attempt, Error, Result};
 use crate::netlink::sock_diag::{Kind, LISTEN};
@@ -18,6 +17,8 @@ use crate::netlink::{Family, GenericFamily, Socket};
 
 /// `MPTCP_PM_ADDR_FLAG_IMPLICIT`: the kernel made the endpoint for a subflow from its address.
 pub const IMPLICIT: u32 = 1 << 4;
+/// The algorithms that the kernel has. Only modules and BPF programs change it.
+pub const AVAILABLE_CONGESTION_CONTROL: &str = "net/ipv4/tcp_available_congestion_control";
 
 /// An endpoint of the kernel's path manager.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

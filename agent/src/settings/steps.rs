@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::state::{Endpoint, Limits, State, Steps};
+use super::state::{AVAILABLE_CONGESTION_CONTROL, Endpoint, Limits, State, Steps};
 use crate::apply::endpoint_flags;
 use crate::error::{Attempt, Error, Result};
 use crate::plan::EndpointFlag;
@@ -16,8 +16,6 @@ const MOST_ENDPOINTS: usize = 8;
 /// Ids of plait's endpoints begin here if they are free.
 const FIRST_ID: u8 = 200;
 pub const DEFAULT_CONGESTION_CONTROL: &str = "net/ipv4/tcp_congestion_control";
-/// The algorithms that the kernel has. Only modules and BPF programs change it.
-pub const AVAILABLE_CONGESTION_CONTROL: &str = "net/ipv4/tcp_available_congestion_control";
 /// The kernel allows to everybody what it gets as the default.
 pub const ALLOWED_CONGESTION_CONTROL: &str = "net/ipv4/tcp_allowed_congestion_control";
 

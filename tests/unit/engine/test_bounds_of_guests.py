@@ -149,7 +149,7 @@ def followed(pace: Pace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wall_s
 def test_a_hunted_guest_on_a_busy_machine_has_the_time_it_needs(
     kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pace = Pace(runs_s=0.1, ends_after_s=1000, output=json.dumps(REPORT).encode())
+    pace = Pace(runs_s=0.1, ends_after_s=1000, output=json.dumps(REPORT).encode() + b"\n")
     result = hunted(kernel, pace, tmp_path, monkeypatch)
     assert (result.violations, result.received_bytes) == ((), 5)
 
@@ -164,7 +164,7 @@ def test_a_hunted_guest_that_spins_or_sleeps_for_ever_is_a_fault(
     (violation,) = hunted(kernel, pace, tmp_path, monkeypatch).violations
     assert (violation.kind, violation.text) == (
         "guest",
-        f"the guest did not end within {limit}: its kernel hangs",
+        f"the guest did not end its case within {limit}: its kernel hangs",
     )
     assert pace.now_s == int(limit.split(maxsplit=1)[0])
 

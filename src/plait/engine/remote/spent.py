@@ -12,6 +12,9 @@ from plait.hosts.model import Limits
 from plait.plan.model.plan import Plan
 
 _RAISE = "raise limits.{limit} in the hosts file if your lines can bear it"
+_RAISE_HERE = (
+    "raise limits.{limit} in the hosts file, or --{limit} of `plait lines`, if your lines can bear it"
+)
 
 
 class Spent:
@@ -36,14 +39,14 @@ class Spent:
         if needed > self._left_bytes():
             raise TrialError(
                 f"the trial sends at least {needed} bytes, and {self._left_bytes()} of limits.bytes are left; "
-                + _RAISE.format(limit="bytes")
+                + _RAISE_HERE.format(limit="bytes")
             )
         for flow in plan.flows:
             rate = flow.application.certain_bps
             if rate > self._limits.rate:
                 raise TrialError(
                     f"flow {flow.name} sends at {rate:.0f} bit/s, more than limits.rate ({self._limits.rate}); "
-                    + _RAISE.format(limit="rate")
+                    + _RAISE_HERE.format(limit="rate")
                 )
         return left_us
 

@@ -49,6 +49,8 @@ class Pace:
     """When its program ends, in wall time; None: never."""
     output: bytes = b""
     """What the program prints at its end."""
+    each_second: bytes = b""
+    """What it prints each second before."""
     now_s: float = field(default=0.0, init=False)
 
     def monotonic(self) -> float:
@@ -89,6 +91,8 @@ class PacedSession:
     def frames(self) -> Iterator[OutputFrame]:
         """Yield what the program prints, and its end."""
         end_s = self.pace.ends_after_s
+        if self.pace.each_second:
+            yield OutputFrame(1, STDOUT, self.pace.each_second)
         if end_s is not None and self.pace.now_s >= end_s:
             yield OutputFrame(1, STDOUT, self.pace.output)
             end = {"code": 0, "signal": None, "error": None, "errno": None, "timed_out": False}
@@ -167,6 +171,15 @@ def test_a_hunted_guest_that_spins_or_sleeps_for_ever_is_a_fault(
         f"the guest did not end its case within {limit}: its kernel hangs",
     )
     assert pace.now_s == int(limit.split(maxsplit=1)[0])
+
+
+def test_a_hunted_guest_gets_no_time_for_more_lines_than_cases(
+    kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reports its only case in the first second, and goes on."""
+    pace = Pace(1.0, each_second=json.dumps(REPORT).encode() + b"\n")
+    assert hunted(kernel, pace, tmp_path, monkeypatch).violations == ()
+    assert pace.now_s == 120
 
 
 def test_a_suite_on_a_busy_machine_has_the_time_it_needs(

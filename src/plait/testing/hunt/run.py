@@ -201,9 +201,10 @@ def _plan(cases: Sequence[HuntCase]) -> Plan:
 
 
 class _Output:
-    """What a guest prints: a line for each of so many cases."""
+    """The output of a guest: one line for each case."""
 
     def __init__(self, cases: int) -> None:
+        self._cases = cases
         self.errors = b""
         self._text = b""
         self._most_bytes = _OUTPUT_BYTES * cases
@@ -229,8 +230,9 @@ class _Output:
                     self.errors += frame.content
                 elif frame.kind == END:
                     return
-            if self._text.count(b"\n") > reported:
-                reported, began_s, began = self._text.count(b"\n"), used_s, time.monotonic()
+            lines = min(self._text.count(b"\n"), self._cases)  # further ones give a guest no further time
+            if lines > reported:
+                reported, began_s, began = lines, used_s, time.monotonic()
             session.check_disk()
             if len(self._text) + len(self.errors) > self._most_bytes:
                 raise TrialError(f"the guest printed more than {self._most_bytes >> 20} MiB")

@@ -83,11 +83,16 @@ def test_a_killed_trial_leaves_no_program(
     assert "wvegas" not in AVAILABLE.read_text().split()
 
 
+def need_free_names() -> None:
+    """Skip a test that loads and takes away programs of this machine, which may have an owner who uses them."""
+    if os.geteuid() != 0 or _bpftool() is None or set(ALGORITHMS) & set(AVAILABLE.read_text().split()):
+        pytest.skip("root, bpftool and a kernel without loaded algorithms are needed")
+
+
 def test_undo_of_this_machine_takes_away_what_bpf_loaded(
     objects: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if os.geteuid() != 0 or _bpftool() is None or set(ALGORITHMS) & set(AVAILABLE.read_text().split()):
-        pytest.skip("root, bpftool and a kernel without loaded algorithms are needed")
+    need_free_names()
     monkeypatch.setattr(programs, "PROGRAMS", objects)
     monkeypatch.setattr(lasting, "undo", lambda host, **_: lasting.Applied(host.name, ()))
     programs.load("wvegas")
@@ -105,8 +110,7 @@ def test_undo_of_this_machine_takes_away_what_bpf_loaded(
 def test_a_program_that_an_open_connection_keeps_can_be_loaded_again(
     objects: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if os.geteuid() != 0 or _bpftool() is None or set(ALGORITHMS) & set(AVAILABLE.read_text().split()):
-        pytest.skip("root, bpftool and a kernel without loaded algorithms are needed")
+    need_free_names()
     monkeypatch.setattr(programs, "PROGRAMS", objects)
     programs.load("wvegas")
     try:

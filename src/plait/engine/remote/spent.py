@@ -11,10 +11,7 @@ from plait.errors import TrialError
 from plait.hosts.model import Limits
 from plait.plan.model.plan import Plan
 
-_RAISE = "raise limits.{limit} in the hosts file if your lines can bear it"
-_RAISE_HERE = (
-    "raise limits.{limit} in the hosts file, or --{limit} of `plait lines`, if your lines can bear it"
-)
+_RAISE = "raise limits.{limit} in the hosts file, or --{limit} of `plait lines`, if your lines can bear it"
 
 
 class Spent:
@@ -33,20 +30,21 @@ class Spent:
         left_us = self._limits.time.us - self._us
         if left_us < 1_000_000:
             raise TrialError(
-                f"the trials have used the {self._limits.time} of limits.time; " + _RAISE.format(limit="time")
+                f"the trials have used the {self._limits.time} of limits.time; raise it in the hosts file if your "
+                "lines can bear it"
             )
         needed = sum(flow.application.certain_bytes for flow in plan.flows)
         if needed > self._left_bytes():
             raise TrialError(
                 f"the trial sends at least {needed} bytes, and {self._left_bytes()} of limits.bytes are left; "
-                + _RAISE_HERE.format(limit="bytes")
+                + _RAISE.format(limit="bytes")
             )
         for flow in plan.flows:
             rate = flow.application.certain_bps
             if rate > self._limits.rate:
                 raise TrialError(
                     f"flow {flow.name} sends at {rate:.0f} bit/s, more than limits.rate ({self._limits.rate}); "
-                    + _RAISE_HERE.format(limit="rate")
+                    + _RAISE.format(limit="rate")
                 )
         return left_us
 

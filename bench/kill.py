@@ -32,7 +32,7 @@ from typing import Any
 from plait.cache import cache_root
 
 PLAIT = [sys.executable, "-c", "from plait.cli import main; main()"]
-SHORT = ("--set", "traffic.*.bulk.duration=1s", "--no-calibration")
+SHORT = ("--set", "traffic.*.bulk.duration=1s")
 NOBODY = 65534
 GONE_S = 15.0
 

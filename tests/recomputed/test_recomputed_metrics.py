@@ -32,7 +32,7 @@ def run(folder: Path, name: str) -> list[Case]:
     scenario, out = folder / f"{name}.yaml", folder / name
     if not (out / "report.html").exists():
         scenario.write_text(STUDIES[name])
-        plait.run(scenario, out=out, repeat=2, calibrate=False, progress=False)
+        plait.run(scenario, out=out, repeat=2, progress=False)
     return cases(out)
 
 

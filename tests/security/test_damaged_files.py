@@ -11,10 +11,6 @@ import polars as pl
 import pytest
 from hostile import DAMAGES, study, use_everywhere
 
-from fake_engine import FakeEngine
-from plait.calibration import calibrate as module
-from plait.calibration.calibrate import calibrate
-from plait.calibration.verdict import NAMES, MeasuredFigure
 from plait.dataset import files
 from plait.dataset.files import read_table
 from plait.dataset.model import TABLES
@@ -23,11 +19,7 @@ from plait.engine.virtual.initramfs import archive, ensure
 from plait.errors import DataError, PlaitError
 from plait.files import Folder
 from plait.kernel import cache as kernels
-from plait.plan.resolve import resolve
 from plait.report.render import render
-from plait.scenario import load
-from plait.scenario.vary.cases import expand
-from plait.seeds import trial_seed
 from plait.study.estimate import Pace, keep_pace, read_pace
 
 TRIAL = "trials/transport=tcp/000"
@@ -164,30 +156,3 @@ def test_a_damaged_record_of_a_kernel_is_no_kernel(
     (folder / "build.json").write_text('{"schema": 1, "version": "6.12.\u00b2"}')
     DAMAGES[damage](folder / "build.json", random.Random(SEED))
     assert kernels.list_built() == []
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_calibration_of_a_link_is_measured_again(
-    damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plans = [(case.name, resolve(case.scenario, trial_seed(1, 0))) for case in expand(load("two-paths"))]
-    measured = 0
-
-    def measure(batch: list[object], *_: object) -> list[list[MeasuredFigure]]:
-        nonlocal measured
-        measured += 1
-        return [[MeasuredFigure(name, 1.0, 1.0, 0.5, 1.5, 10) for name in NAMES] for _ in batch]
-
-    monkeypatch.setattr(module, "_measure", measure)
-    engine = FakeEngine()
-
-    def once() -> int:
-        calibrate(plans, engine, engine.identity(), tmp_path, jobs=1, fresh=False)
-        return measured
-
-    assert once() == once() == 1
-    (kept,) = (tmp_path / "calibration").rglob("*.json")
-    DAMAGES[damage](kept, random.Random(SEED))
-    assert once() == 2 or damage in {"flipped", "swapped"}, (
-        "what still reads as sound figures is no damage to see"
-    )

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hostile import go_on, study, use_everywhere
 
-from plait.calibration.calibrate import keep
 from plait.errors import DataError, PlaitError, RequestError
 from plait.files import Folder, UnfitError
 from plait.report import build
@@ -131,12 +130,7 @@ def test_a_link_in_place_of_a_written_file_is_replaced_and_not_followed(
     assert not (folder / name).is_symlink()
 
 
-def test_study_json_and_calibration_json_are_not_written_through_links(
-    folder: Path, tmp_path: Path, precious: Path
-) -> None:
-    (folder / "calibration.json").symlink_to(precious / "file")
-    keep(None, folder)
-    assert not (folder / "calibration.json").is_symlink()
+def test_study_json_is_not_written_through_a_link(folder: Path, tmp_path: Path, precious: Path) -> None:
     (folder / "study.json").unlink()
     (folder / "study.json").symlink_to(precious / "file")
     with pytest.raises(RequestError, match=r"study\.json: it is a symbolic link"):

@@ -68,7 +68,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLAIT_CACHE", str(folder / "cache"))
         patch.chdir(folder)
-        plait.run("one.yaml", out="results", engine=FakeEngine(), progress=False, calibrate=False)
+        plait.run("one.yaml", out="results", engine=FakeEngine(), progress=False)
     return folder / "results"
 
 

@@ -36,7 +36,7 @@ def test_programs_run_without_a_layer_only_when_that_is_asked_for() -> None:
 
 
 def test_a_trial_without_code_of_others_runs_and_says_what_is_missing(tmp_path: Path) -> None:
-    words = ("--repeat", "1", "--fresh", "--no-calibration", "--out", str(tmp_path / "out"))
+    words = ("--repeat", "1", "--fresh", "--out", str(tmp_path / "out"))
     done = run("run", "two-paths", *words)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("lacks layers of the sandbox") == 1

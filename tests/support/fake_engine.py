@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from plait.engine.engine import Clock
     from plait.engine.inventory import Inventory, Setting
     from plait.engine.support import Unsupported
-    from plait.plan.model.plan import LinksAs, Plan
+    from plait.plan.model.plan import Plan
 
 
 class FakeEngine:
@@ -34,7 +34,6 @@ class FakeEngine:
     repeatable = True
     clock: Clock = "virtual"
     max_jobs: int | None = None
-    emulated_links: LinksAs | None = None
 
     def __init__(
         self, fault: Callable[[Job], None] | None = None, inventory: Inventory | None = None

@@ -23,7 +23,7 @@ MOST_FILES = 15
 
 # A stage may import itself, the stages named here, and what serves all (units, errors, cautions, the version).
 STAGES = {
-    *("scenario", "hosts", "plan", "dataset", "kernel", "bpf", "engine", "calibration", "measure"),
+    *("scenario", "hosts", "plan", "dataset", "kernel", "bpf", "engine", "measure"),
     *("analysis", "explain", "results", "report", "study"),
 }
 # `traffic` crosses the stages: each of its files is one kind of traffic for all of them, and knows none of them.
@@ -37,7 +37,6 @@ MAY_IMPORT = {
     "kernel": {"plan"},
     "bpf": set(),
     "engine": {"hosts", "plan", "dataset", "kernel", "bpf"},
-    "calibration": {"scenario", "plan", "dataset", "engine"},
     "measure": {"scenario", "hosts", "plan", "dataset", "engine"},
     "advice": {"scenario", "dataset", "engine", "analysis", "explain", "results", "report", "study"},
     "observe": {"hosts", "plan", "dataset", "engine", "analysis", "study"},

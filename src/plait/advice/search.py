@@ -177,9 +177,7 @@ class _Search:
 
     def _run(self, folder: Path, text: str, metric: str, seeds: int) -> dict[str, dict[int, float]]:
         """Run a round; return the metric by candidate and seed."""
-        options = Options(
-            seed=self._request.seed, repeat=seeds, jobs=self._request.jobs, calibrate=False, confirmed=True
-        )
+        options = Options(seed=self._request.seed, repeat=seeds, jobs=self._request.jobs, confirmed=True)
         scenario = parse(text, "the advice", ())
         _, outcome = perform(
             scenario, "advice", self._make_engine, options, folder=folder, watch=silent, notify=lambda _: None

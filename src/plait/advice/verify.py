@@ -73,9 +73,7 @@ class RealLines:
             for link in raw["network"]["links"].values():
                 (link or {}).pop("middlebox", None)  # the line is its own middlebox
         name = f"lines-{changes[-1].name}" if is_real else "twin"
-        options = Options(
-            seed=self.request.seed, repeat=repeat, jobs=self.request.jobs, calibrate=False, confirmed=True
-        )
+        options = Options(seed=self.request.seed, repeat=repeat, jobs=self.request.jobs, confirmed=True)
         _, outcome = perform(
             parse(json.dumps(raw), "the advice", ()), "advice", make_engine, options,
             folder=self.request.folder / f"{goal.name}-{name}", watch=silent, notify=lambda _: None,

@@ -131,7 +131,7 @@ def _measure(
             request.scenario,
             request.name,
             partial(make_engine, request=EngineRequest(kernel.identity)),
-            Options(repeat=seeds, jobs=request.jobs, calibrate=False),
+            Options(repeat=seeds, jobs=request.jobs),
             folder=Path(scratch) / "study",
             watch=silent,
             notify=lambda _: None,

@@ -70,7 +70,7 @@ def run(
     engine: Engine | None = None,
     kernel: str | None = None,
     yes: bool = False,
-    calibrate: bool = True,
+    calibrate: bool = False,  # noqa: ARG001 - read for one version
     progress: bool = True,
     executor: Executor | TrialExecutor | str | None = None,
     insecure: bool = False,
@@ -79,7 +79,7 @@ def run(
 
     `out` is the result folder (default: results/NAME); `seed` and `repeat` replace those of the scenario; `jobs` trials
     run at once; `set` maps dotted paths to values; `fresh` also runs trials that the store has; `kernel` names a built
-    kernel; `yes` confirms a study of more than 10 000 trials; `calibrate=False` skips the measurement of links;
+    kernel; `yes` confirms a study of more than 10 000 trials; `calibrate` has no effect any more;
     `executor` runs the trials: any `concurrent.futures.Executor`, or a Dask cluster (`tls://HOST:PORT`, `local:N`).
     `insecure` accepts a cluster without TLS (`tcp://HOST:PORT`): everyone who reaches its ports can run code as you.
     The study lists failed trials in `failed`, and keeps the others.
@@ -101,9 +101,7 @@ def run(
             Path(source).stem or re.sub(r"[^a-z0-9]+", "-", loaded.title.lower()).strip("-")[:60] or "study"
         )
         command = shell_command("plait", "run", source) if source else ""
-    options = Options(
-        seed=seed, repeat=repeat, jobs=jobs, fresh=fresh, confirmed=yes, calibrate=calibrate, command=command
-    )
+    options = Options(seed=seed, repeat=repeat, jobs=jobs, fresh=fresh, confirmed=yes, command=command)
     folder, outcome = perform(
         loaded,
         name,

@@ -50,7 +50,7 @@ PARTS = (
     CachePart("view", "pages of `plait view`"),
     CachePart("views", "what pages show of summaries"),
     CachePart("figures", "figures"),
-    CachePart("calibration", "measurements of links", levels=2),
+    CachePart("calibration", "measurements of earlier versions", levels=2),
     CachePart("inventories", "what kernels offer"),
     CachePart("shipped", "files of studies of other machines", levels=2, needed=True),
     CachePart("initramfs", "root file systems of guests", cheap=False, needed=True),

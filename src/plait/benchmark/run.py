@@ -101,7 +101,6 @@ def study_of(settings: Settings, chosen: Sequence[Cell], folder: Path, running: 
         SEED,
         SEEDS,
         running.jobs,
-        calibrate=False,
         confirmed=True,
         shard=running.shard,
         command=running.command,

@@ -98,12 +98,8 @@ HostSettingsOption = Annotated[
         help="Let the engine host write settings that all namespaces share, as root; plait restores them",
     ),
 ]
-CalibrationOption = Annotated[
-    bool,
-    typer.Option(
-        rich_help_panel=_CHECKS,
-        help="Measure every link setting first; refuse to run if one is out of tolerance",
-    ),
+NoCalibrationOption = Annotated[
+    bool, typer.Option("--no-calibration", hidden=True, help="No effect: plait calibrates no links any more")
 ]
 VerifyOption = Annotated[
     bool,
@@ -135,7 +131,7 @@ def command(
     disk: DiskOption = DISK,
     unconfined: UnconfinedOption = False,
     confirmed: ConfirmedOption = False,
-    calibration: CalibrationOption = True,
+    no_calibration: NoCalibrationOption = False,  # noqa: ARG001 - read for one version
     verify: VerifyOption = False,
     host_settings: HostSettingsOption = False,
     json_output: SummaryJson = False,
@@ -160,7 +156,7 @@ def command(
         )
         folder, outcome = perform(
             asked.scenario, asked.name, partial(make_engine, request=request),
-            Options(asked.seed, asked.repeat, jobs, fresh or verify, confirmed, calibration, part, command),
+            Options(asked.seed, asked.repeat, jobs, fresh or verify, confirmed, part, command),
             folder=out, watch=_watch(progress, executor, asked.scenario, as_json=json_output),
             notify=notify, ask=_ask, executor=executor,
         )  # fmt: skip

@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 from plait.engine.interactive import PromptedGuest
 from plait.engine.inventory import Inventory, Setting
 from plait.engine.support import Unsupported
-from plait.plan.model.plan import LinksAs, PauseAt, Plan
+from plait.plan.model.plan import PauseAt, Plan
 
 Clock = Literal["virtual", "real"]
 Fact = str | int | float | None
@@ -74,9 +74,6 @@ class Engine(Protocol):
     """The clock of the times in the tables: virtual time, or the clock of this machine or of real hosts."""
     max_jobs: int | None
     """How many trials may run at once; None: any number. Other trials disturb a trial in real time."""
-    emulated_links: LinksAs | None
-    """The mechanism of the engine's links, so that a calibration can compare them with their configured values; None:
-    it does not emulate them."""
 
     def identity(self) -> EngineIdentity:
         """Return what determines outcomes besides the plan (MachineError if this machine cannot run trials)."""

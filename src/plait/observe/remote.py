@@ -25,7 +25,7 @@ from plait.errors import MachineError, RequestError, TrialError
 from plait.files import Folder
 from plait.hosts.model import HostsFile
 from plait.observe.watching import Selection, observing_plan
-from plait.plan.model.plan import LinksAs, Plan
+from plait.plan.model.plan import Plan
 
 _TABLES = (*TABLES, "program_flows", "programs", "program_figures")
 _OF_SENDER = ("congestion_control", "sent_bytes")
@@ -40,7 +40,6 @@ class HostsObserver:
     repeatable = False
     clock: Clock = "real"
     max_jobs: int | None = 1
-    emulated_links: LinksAs | None = None
 
     def __init__(
         self, sessions: Mapping[str, HostSession], selection: Selection, over: threading.Event

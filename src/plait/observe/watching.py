@@ -16,7 +16,7 @@ from plait.engine.inventory import Inventory, Setting
 from plait.engine.support import Unsupported
 from plait.errors import MachineError, RequestError
 from plait.plan.model.monitors import ConnectionMonitor, Monitors
-from plait.plan.model.plan import LinksAs, Machine, Namespace, Network, Plan
+from plait.plan.model.plan import Machine, Namespace, Network, Plan
 
 LONGEST_S = 24 * 3600
 _NAMESPACES = Path("/run/netns")
@@ -62,7 +62,6 @@ class Observer:
     repeatable = False
     clock: Clock = "real"
     max_jobs: int | None = 1
-    emulated_links: LinksAs | None = None
 
     def __init__(self, over: threading.Event, namespace: str | None = None) -> None:
         """`over` ends the observation early, with complete tables. Raises MachineError without MPTCP, RequestError."""

@@ -10,12 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from plait.cache import cache_root
-from plait.calibration.calibrate import Calibration, calibrate, keep
 from plait.dataset.agreement import measured_digest
 from plait.dataset.trial import read_trial
 from plait.engine.engine import Engine
 from plait.errors import RequestError
-from plait.plan.case_plan import CasePlan
 from plait.plan.chance import nothing_drawn
 from plait.scenario import Scenario
 from plait.scenario.vary.combinations import rows
@@ -58,8 +56,6 @@ class Options:
     """Run trials even if the store has them."""
     confirmed: bool = False
     """Run the study even if it has more than MOST_TRIALS trials."""
-    calibrate: bool = True
-    """Measure every link setting first; refuse to run if one is out of tolerance."""
     shard: StudyPart | None = None
     """Run this part of the trials only."""
     command: str = ""
@@ -81,9 +77,9 @@ def perform(
     """Run the study of `scenario` into `folder` (default: results/NAME). Return the folder and the outcome.
 
     Calls `make_engine` with the name of each engine of the cases once the request is valid. `watch` takes a number of
-    trials and returns their observer. `notify` shows a message: the calibration, and the estimate of the time. `ask`
-    opens a prompt in a halted trial (`pause`) and returns whether to halt again. `executor` carries out the trials; by
-    default, this machine does. Raises RequestError, MachineError.
+    trials and returns their observer. `notify` shows a message: the estimate of the time. `ask` opens a prompt in a
+    halted trial (`pause`) and returns whether to halt again. `executor` carries out the trials; by default, this
+    machine does. Raises RequestError, MachineError.
     """
     _refuse_pauses_without_prompt(scenario, ask)
     _refuse_pauses_elsewhere(scenario, executor, options.shard)
@@ -96,7 +92,6 @@ def perform(
     cache = cache_root()
     engines = StudyEngines.named(make_engines(study.cases, make_engine))
     refuse_what_engines_lack(study, engines.by_name)
-    calibrations = list(_calibrations(study, engines, cache, options, notify))
     steady = _checks_first(study, engines, options)
     planned = replace(study, repeat=CHECK_REPEATS) if steady else study
     paces = Paces.read(cache, engines)
@@ -118,7 +113,6 @@ def perform(
             with watch(part.total) as observer:
                 outcome = runner.run(part, target, study_file, observer)
             finished += outcome.finished
-            keep(calibrations, target)
             add_cautions(target, study_file, workers.cautions)
             if outcome.interrupted:
                 break
@@ -141,33 +135,6 @@ def _refuse_pauses_without_prompt(scenario: Scenario, ask: Callable[[PausedTrial
         )
 
 
-def _calibrations(
-    study: PlannedStudy,
-    engines: StudyEngines,
-    cache: Path,
-    options: Options,
-    notify: Callable[[str], None],
-) -> Iterator[Calibration]:
-    """Yield the calibration of the links of each engine that makes chains of them, if the options ask for it.
-
-    Devices compute when each packet leaves and arrives, to the nanosecond; there is nothing to measure.
-    """
-    for name, engine in engines.by_name.items() if options.calibrate else ():
-        if engine.emulated_links == "chain":
-            plans = (
-                (title, case.plan(trial_seed(study.seed, 0)))
-                for title, case in _named_cases(study)
-                if case.engine == name
-            )
-            jobs = _jobs(options)
-            parallel = min(jobs, engine.max_jobs or jobs)
-            calibration = calibrate(
-                plans, engine, engines.identities[name], cache, jobs=parallel, fresh=options.fresh
-            )
-            notify(calibration.sentence + (f" ({name})" if len(engines.by_name) > 1 else ""))
-            yield calibration
-
-
 def _refuse_pauses_elsewhere(
     scenario: Scenario, executor: TrialExecutor | None, shard: StudyPart | None
 ) -> None:
@@ -176,12 +143,6 @@ def _refuse_pauses_elsewhere(
             f"pause: {', '.join(scenario.pause)}: a trial that halts for a prompt runs on this machine; leave out "
             "--cluster and --shard"
         )
-
-
-def _named_cases(study: PlannedStudy) -> Iterator[tuple[str, CasePlan]]:
-    """Yield each case with its name for messages, which is empty if there is only one case."""
-    for case in study.cases:
-        yield case.name if len(study.cases) > 1 else "", case
 
 
 def _checks_first(study: PlannedStudy, engines: StudyEngines, options: Options) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from plait.calibration.calibrate import FILE as CALIBRATION
 from plait.cautions import Caution
 from plait.dataset.study_file import SCHEMA, StudyFile
 from plait.dataset.trial import TRIALS, trial_numbers
@@ -97,7 +96,7 @@ def _refuse_foreign(target: Path, name: str | None) -> None:
             raise RequestError(
                 f"writing results to {target}: it holds the study `{previous}`, not `{name}`; give another --out"
             )
-    elif any(not name.startswith(".work-") and name != CALIBRATION for name in Folder(target).names()):
+    elif any(not name.startswith(".work-") for name in Folder(target).names()):
         raise RequestError(
             f"writing results to {target}: it holds files that are not a study; give another --out"
         )

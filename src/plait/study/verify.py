@@ -97,7 +97,7 @@ class _CaseRunner:
     def _run(
         self, scenario: Scenario, flow: str, metric: str, target: Path
     ) -> tuple[dict[int, float], str | None]:
-        options = Options(seed=self._about.seed, repeat=self._seeds, jobs=self._jobs, calibrate=False)
+        options = Options(seed=self._about.seed, repeat=self._seeds, jobs=self._jobs)
         perform(
             scenario, "verify", self._make_engine, options, folder=target, watch=silent, notify=lambda _: None
         )

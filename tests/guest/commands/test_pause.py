@@ -210,7 +210,7 @@ def scenario(tmp_path: Path) -> Path:
 
 def run(scenario: Path, commands: str, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*PLAIT, "run", str(scenario), "--no-calibration", "--out", str(scenario.parent / "out"), *options],
+        [*PLAIT, "run", str(scenario), "--out", str(scenario.parent / "out"), *options],
         input=commands, capture_output=True, text=True, timeout=LIMIT_S, check=False,
         env={**os.environ, "PYTHONPATH": SOURCE},
     )  # fmt: skip
@@ -274,7 +274,7 @@ def test_impossible_pauses_are_refused_before_anything_runs(scenario: Path) -> N
 
 
 def test_at_a_terminal_virtual_time_passes_as_fast_as_real_time(scenario: Path) -> None:
-    terminal = Terminal("run", str(scenario), "--no-calibration", "--set", "pause=after", "--repeat", "1",
+    terminal = Terminal("run", str(scenario), "--set", "pause=after", "--repeat", "1",
                         "--out", str(scenario.parent / "out"))  # fmt: skip
     terminal.until("(trial 1 of 1) is halted after its traffic")
     terminal.until("plait> ")
@@ -298,7 +298,7 @@ def test_at_a_terminal_virtual_time_passes_as_fast_as_real_time(scenario: Path) 
 
 def test_kill_9_at_the_prompt_leaves_no_guest(scenario: Path) -> None:
     out = scenario.parent / "out"
-    terminal = Terminal("run", str(scenario), "--no-calibration", "--out", str(out))
+    terminal = Terminal("run", str(scenario), "--out", str(out))
     terminal.until("plait> ")
     (work,) = out.glob(".work-*")
     os.kill(terminal.pid, signal.SIGKILL)

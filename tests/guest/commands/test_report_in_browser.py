@@ -45,9 +45,7 @@ def test_a_report_is_drawn_whole_in_narrow_and_wide_windows(
     name: str, chromium: Chrome, tmp_path: Path
 ) -> None:
     scenario, repeat, settings = STUDIES[name]
-    study = plait.run(
-        scenario, out=tmp_path / "study", repeat=repeat, set=settings, calibrate=False, progress=False
-    )
+    study = plait.run(scenario, out=tmp_path / "study", repeat=repeat, set=settings, progress=False)
     for width in (PHONE, DESK):
         seen = view(chromium, study.folder / "report.html", width)
         assert seen.errors == ()

@@ -53,7 +53,6 @@ def trial(folder: Path, *options: str) -> dict[str, pl.DataFrame]:
         str(out),
         "--repeat",
         "1",
-        "--no-calibration",
         "--fresh",
     ]
     result = CliRunner().invoke(app, [*arguments, *options], standalone_mode=False)

@@ -53,7 +53,7 @@ def run(out: Path, engine: FakeEngine) -> str:
         plait.load("two-paths"),
         "two-paths",
         lambda _: engine,
-        Options(repeat=4, calibrate=False),
+        Options(repeat=4),
         folder=out,
         watch=silent,
         notify=lambda _: None,

@@ -48,7 +48,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "one.yaml").write_text(SCENARIO)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLAIT_CACHE", str(folder / "cache"))
-        options = Options(jobs=1, calibrate=False, command="plait run one.yaml", repeat=3)
+        options = Options(jobs=1, command="plait run one.yaml", repeat=3)
         perform(
             load(str(folder / "one.yaml")), "one", lambda _: FakeEngine(), options, folder=folder / "results",
             watch=silent, notify=lambda _: None,

@@ -35,7 +35,7 @@ def engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeEngine:
 @pytest.fixture
 def folder(engine: FakeEngine, tmp_path: Path) -> Path:
     """Return a study of TCP and MPTCP."""
-    return plait.run("two-paths", out=tmp_path / "out", engine=engine, repeat=2, calibrate=False).folder
+    return plait.run("two-paths", out=tmp_path / "out", engine=engine, repeat=2).folder
 
 
 def explain(folder: Path, *words: str) -> Result:

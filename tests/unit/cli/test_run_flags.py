@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
+import plait
 from fake_engine import FakeEngine
 from plait.cli import app
 from plait.engine import factory
@@ -61,6 +62,13 @@ def test_an_option_that_went_away_names_the_field(words: tuple[str, ...], remedy
     result = CliRunner().invoke(app, ("run", "two-paths", *words), standalone_mode=False)
     assert isinstance(result.exception, RequestError)
     assert remedy in str(result.exception)
+
+
+def test_options_of_calibration_are_read_and_change_nothing(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ("run", "no-such-scenario", "--no-calibration"), standalone_mode=False)
+    assert "no-such-scenario" in str(result.exception)
+    with pytest.raises(RequestError, match="no-such-scenario"):
+        plait.run("no-such-scenario", calibrate=False, out=tmp_path / "out")
 
 
 def test_a_run_reads_its_scenario_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def kernel(tmp_path: Path, content: bytes) -> Kernel:
 def test_links_are_devices_if_the_kernel_has_them(agent: Path, tmp_path: Path) -> None:
     warnings: list[str] = []
     engine = VirtualEngine(kernel(tmp_path, b"..plait_link\0.."), agent, warn=warnings.append)
-    assert engine.emulated_links == "device"
+    assert engine.identity().settings == ("links device",)
     assert engine.recipe().links == "device"
     assert warnings == []
 
@@ -53,7 +53,7 @@ def test_links_are_devices_if_the_kernel_has_them(agent: Path, tmp_path: Path) -
 def test_a_kernel_without_them_has_chains_and_says_so(agent: Path, tmp_path: Path) -> None:
     warnings: list[str] = []
     engine = VirtualEngine(kernel(tmp_path, b"..plait_links.."), agent, warn=warnings.append)
-    assert engine.emulated_links == "chain"
+    assert engine.identity().settings == ("links chain",)
     assert len(warnings) == 1
     assert warnings[0].startswith("the kernel 6.12.1-aaaaaaaa has no links as devices")
 

@@ -39,7 +39,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         plait.load("two-paths"),
         "two-paths",
         lambda _: FakeEngine(fail_one),
-        Options(repeat=REPEAT, calibrate=False),
+        Options(repeat=REPEAT),
         folder=tmp_path / "study",
         watch=silent,
         notify=lambda _: None,

@@ -52,7 +52,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLAIT_CACHE", str(folder / "cache"))
         patch.chdir(folder)
-        plait.run("file.yaml", out="results", engine=FakeEngine(), progress=False, calibrate=False)
+        plait.run("file.yaml", out="results", engine=FakeEngine(), progress=False)
     about = json.loads((folder / "results/study.json").read_text())
     (folder / "results/study.json").write_text(json.dumps(about | {"command": "plait run file.yaml"}))
     return folder
@@ -133,7 +133,7 @@ def test_an_unpacked_bundle_without_one_of_its_files_is_refused(place: Path, cha
 
 
 def test_a_selection_runs_only_its_trials(place: Path) -> None:
-    options = Options(seed=5, repeat=2, jobs=1, calibrate=False, shard=TrialSelection(frozenset({1, 2})))
+    options = Options(seed=5, repeat=2, jobs=1, shard=TrialSelection(frozenset({1, 2})))
     perform(
         load("file.yaml"), "file", lambda _: FakeEngine(), options, folder=place / "part", watch=silent,
         notify=lambda _: None,

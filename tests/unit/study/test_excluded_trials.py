@@ -40,7 +40,7 @@ class DisturbedEngine(FakeEngine):
 def test_a_disturbed_trial_is_shown_and_not_counted(tmp_path: Path) -> None:
     path = tmp_path / "two.yaml"
     path.write_text(SCENARIO)
-    plait.run(path, out=tmp_path / "out", engine=DisturbedEngine(), jobs=1, calibrate=False, progress=False)
+    plait.run(path, out=tmp_path / "out", engine=DisturbedEngine(), jobs=1, progress=False)
     study = read_study(tmp_path / "out")
     (case,) = study.cases
     assert [row.index for row in case.rows] == [0, 2]

@@ -53,7 +53,6 @@ def run(
     options = Options(
         repeat=repeat,
         fresh=fresh,
-        calibrate=False,
         shard=shard(part) if part else None,
         command="plait run two-paths",
     )

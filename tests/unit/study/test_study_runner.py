@@ -229,12 +229,6 @@ def test_ctrl_c_keeps_what_finished_and_a_rerun_goes_on(tmp_path: Path) -> None:
     assert engine.calls == 4
 
 
-def test_a_study_that_ended_after_its_calibration_can_run_again(tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "calibration.json").write_text("{}")
-    assert len(run(tmp_path, FakeEngine()).finished) == 6
-
-
 def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.tex").write_text("x")

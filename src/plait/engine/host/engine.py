@@ -24,7 +24,7 @@ from plait.engine.request import EngineRequest
 from plait.engine.support import Feature, Unsupported, lacking
 from plait.engine.virtual.boot_inputs import EMPTY_PLAN
 from plait.errors import MachineError, TrialError, shell_command
-from plait.plan.model.plan import LinksAs, Plan
+from plait.plan.model.plan import Plan
 from plait.plan.modules import algorithms_of
 
 LACKS: Mapping[Feature, str] = {
@@ -48,8 +48,6 @@ class _HostEngine:
     repeatable = False
     clock: Clock = "real"
     max_jobs: int | None = 1
-    emulated_links: LinksAs | None = None
-    """The kernel applies the links, but a calibration in real time would measure the moment, not the engine."""
 
     def __init__(
         self,
@@ -121,7 +119,7 @@ class _HostEngine:
             )
 
     def execute(self, job: Job) -> None:
-        """Run one trial between two calibrations (see Engine)."""
+        """Run one trial between two bursts, which show how fast the machine is (see Engine)."""
         agent.fill(job)
         with bpf.loaded_for_a_trial(self._programs(job.plan)):
             unmet = settings.differences(job.plan) if self._allow_settings else []

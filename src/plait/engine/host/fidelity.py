@@ -57,7 +57,7 @@ class Fidelity(BaseModel):
 
 @dataclass(frozen=True)
 class Burst:
-    """A calibration: the rate of TCP over a veth pair, and the lateness of timers meanwhile."""
+    """What the machine does beside a trial: the rate of TCP over a veth pair, and the lateness of timers meanwhile."""
 
     rate_bps: float
     lateness_p99_us: int | None

@@ -52,7 +52,7 @@ from plait.kernel.recipe import DEFAULT_SERIES
 from plait.kernel.stock import StockKernel
 from plait.plan.identity import plan_bytes
 from plait.plan.links.chain import METHOD, with_chains
-from plait.plan.model.plan import LinksAs, Plan
+from plait.plan.model.plan import Plan
 from plait.plan.model.programs import Program
 from plait.plan.modules import algorithms_of
 
@@ -78,8 +78,6 @@ class _MachineEngine:
     repeatable = True
     clock: Clock = "virtual"
     max_jobs: int | None = None
-    emulated_links: LinksAs | None = None
-    """A calibration would find every delay too long, by the time that the processor takes for a packet."""
 
     def __init__(
         self,

@@ -42,7 +42,7 @@ from plait.files import Folder
 from plait.hosts.model import HostsFile
 from plait.hosts.read import read_hosts
 from plait.plan.identity import plan_bytes
-from plait.plan.model.plan import LinksAs, Plan
+from plait.plan.model.plan import Plan
 
 
 class RemoteEngine:
@@ -52,7 +52,6 @@ class RemoteEngine:
     repeatable = False
     clock: Clock = "real"
     max_jobs: int | None = 1
-    emulated_links: LinksAs | None = None
 
     def __init__(
         self,

@@ -99,7 +99,6 @@ class VirtualEngine:
         self._runner = GuestRunner(limits or TrialLimits(), warn)
         self._agent = agent
         self._links = _links_of(kernel, links, warn)
-        self.emulated_links: LinksAs | None = self._links
         self._initramfs, self._agent_sha256 = initramfs_of(agent)
 
     def identity(self) -> EngineIdentity:

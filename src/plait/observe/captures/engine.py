@@ -21,7 +21,7 @@ from plait.observe.captures.rows import Samples, tables_of
 from plait.observe.captures.tracking import Tracker
 from plait.observe.captures.words import facts
 from plait.observe.watching import Selection
-from plait.plan.model.plan import LinksAs, Plan
+from plait.plan.model.plan import Plan
 
 NOT_VISIBLE = "not visible in captures"
 """The version of the kernel of an observation that captures are the source of."""
@@ -35,7 +35,6 @@ class CaptureReader:
     repeatable = False
     clock: Clock = "real"
     max_jobs: int | None = 1
-    emulated_links: LinksAs | None = None
 
     def __init__(
         self, paths: Iterable[Path], selection: Selection, progress: Callable[[str], None] = lambda _: None

@@ -28,8 +28,6 @@ class PacketEffect(Attribute):
 
     word: str
     """The word for such packets: `corrupted`."""
-    discarded: bool = False
-    """Whether receivers discard such packets, which then count as lost."""
 
 
 class VethEnd(Record):
@@ -74,7 +72,7 @@ class LinkDirection(Record):
     """The model of losses in bursts; None: each loss is independent."""
     reorder_ratio: Annotated[float, PacketEffect(10, "reordered")] = 0.0
     duplicate_ratio: Annotated[float, PacketEffect(9, "duplicated")] = 0.0
-    corrupt_ratio: Annotated[float, PacketEffect(11, "corrupted", discarded=True)] = 0.0
+    corrupt_ratio: Annotated[float, PacketEffect(11, "corrupted")] = 0.0
     queue_packets: U64 | None = None
     queue_bytes: U64 | None = None
     aqm: str | None = None

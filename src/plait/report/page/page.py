@@ -17,7 +17,6 @@ from plait.analysis.model import Summary
 from plait.report.figures.study_figures import DrawnFigure, delay_figures
 from plait.report.headline import headline, path_counts, sentences
 from plait.report.page import sections, tables
-from plait.report.page.calibration import calibration
 from plait.report.page.over_time import network, over_time
 from plait.report.page.template import fill
 from plait.report.render.theme import DARK, LIGHT, config
@@ -52,7 +51,6 @@ def page(
         "split": lambda: tables.split(summary),
         "cautions": lambda: sections.cautions((*noted(), *study.cautions)),
         "failures": lambda: sections.failures(study.cases),
-        "calibration": lambda: calibration(study.folder),
         "reproduce": lambda: sections.reproduce(study),
         "terms": sections.terms,
     }

@@ -76,7 +76,7 @@ def run(
         plait.load("two-paths"),
         "two-paths",
         lambda _: engine,
-        Options(repeat=4, fresh=fresh, calibrate=False),
+        Options(repeat=4, fresh=fresh),
         folder=tmp_path / name,
         watch=silent,
         notify=lambda _: None,

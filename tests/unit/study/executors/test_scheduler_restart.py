@@ -139,7 +139,7 @@ def run(folder: Path, executor: TrialExecutor, engine: FakeEngine, observer: Wat
         plait.load("two-paths"),
         "two-paths",
         lambda _: engine,
-        Options(repeat=REPEAT, calibrate=False, **options),
+        Options(repeat=REPEAT, **options),
         folder=folder,
         watch=lambda _: contextlib.nullcontext(observer),
         notify=lambda _: None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from plait.analysis.cautions.mptcp import Observation
 from plait.analysis.metrics.trial import Metrics
 from plait.analysis.model import Exclusion
 
@@ -17,6 +18,8 @@ class TrialRow:
     seed: int
     digest: str
     metrics: Metrics
+    observed: tuple[Observation, ...] = ()
+    """What makes its data doubtful."""
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,11 @@ def trial_folder(out: Path, case: str, number: int) -> Folder:
     return Folder(out) / TRIALS / case / f"{number:03d}"
 
 
+def trial_number(folder: Folder) -> int:
+    """Return the number of the trial in `folder`, which `trial_folder` returned."""
+    return int(folder.inside[-1])
+
+
 def trial_numbers(out: Path, case: str) -> list[int]:
     """Return the numbers of the existing trials of `case` in ascending order; DataError if a link is in the way."""
     folder = Folder(out) / TRIALS / case

@@ -19,8 +19,9 @@ from plait.analysis.judge import judged_in
 from plait.analysis.model import Summary
 from plait.cache import ContentCache
 from plait.explain.model import FlowExplanation
+from plait.files import Folder
 from plait.results.read import StudyData
-from plait.results.reduce import CODE, TrialPlace, code_of, code_of_rows, name_of
+from plait.results.reduce import CODE, code_of, code_of_rows, name_of
 
 T = TypeVar("T")
 SUMMARIES = ContentCache("summaries", most=100)
@@ -48,16 +49,16 @@ def kept_summary(study: StudyData, compute: Callable[[], Summary]) -> Summary:
 
 
 def kept_explanation(
-    study: StudyData, place: TrialPlace, compute: Callable[[], tuple[FlowExplanation, ...]]
+    study: StudyData, case: str, folder: Folder, compute: Callable[[], tuple[FlowExplanation, ...]]
 ) -> tuple[FlowExplanation, ...]:
     """Return the explanation of a trial, from the cache, or else from `compute`."""
-    name = name_of(place)
+    name = name_of(folder)
     if name is None:  # a file cannot be read
         return compute()
     scenario = study.about.scenario
     if isinstance(scenario, dict):
         scenario = {field: value for field, value in scenario.items() if field not in _SHOWN}
-    content = json.dumps([code_of(_EXPLAINING), name, place.case, scenario], default=str)
+    content = json.dumps([code_of(_EXPLAINING), name, case, scenario], default=str)
     return _kept_or_made(EXPLANATIONS, hashlib.sha256(content.encode()).hexdigest(), _FLOWS, compute)
 
 

@@ -27,7 +27,6 @@ from plait.explain.unrestricted_paths import unrestricted_paths_of_case
 from plait.plan.model.plan import Plan
 from plait.report.cached import kept_explanation
 from plait.results.read import StudyData
-from plait.results.reduce import TrialPlace
 from plait.traffic.kinds import GREEDY
 
 MOST_TRIALS = 12
@@ -100,14 +99,14 @@ def _representative(
     study: StudyData, summary: Summary, case: CaseRows, row: TrialRow, label: str
 ) -> Representative:
     """Return the representative of a case by one of its trials."""
-    trial = read_trial(trial_folder(study.folder, case.name, row.index))
+    folder = trial_folder(study.folder, case.name, row.index)
+    trial = read_trial(folder)
     called, tables = labelled(trial.plan, trial.tables, study.labels)
     plan = with_connections(called, tables)
-    place = TrialPlace(study.folder, case.name, row.index)
     explained = part(
         f"explanation of case {case.name}",
         lambda: kept_explanation(
-            study, place, lambda: _explained(study, case.name, trial.plan, called, tables)
+            study, case.name, folder, lambda: _explained(study, case.name, trial.plan, called, tables)
         ),
         (),
     )

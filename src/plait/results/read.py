@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from plait.analysis.cautions.mptcp import Observation
 from plait.analysis.cautions.observations import REMEDIES, cautions
@@ -21,8 +21,8 @@ from plait.analysis.wording import percent
 from plait.cautions import TRIALS_DISTURBED, Caution, ranked
 from plait.dataset.digest import study_digest
 from plait.dataset.study_file import StudyFile, read_study_file
-from plait.dataset.trial import trial_numbers
-from plait.results.reduce import ReducedTrial, TrialPlace, reduced
+from plait.dataset.trial import trial_folder, trial_numbers
+from plait.results.reduce import reduced
 from plait.scenario.vary.text import strata, zipped
 
 _MOST_REASONS = 3
@@ -71,17 +71,20 @@ def read_study(folder: Path, progress: Callable[[int, int], None] = lambda _, __
     words = case_labels(study_file.cases, called)
     cases: list[CaseRows] = []
     study_cautions = list(study_file.cautions)
-    places = [
-        TrialPlace(folder, entry.name, index)
-        for entry in study_file.cases
-        for index in trial_numbers(folder, entry.name)
-    ]
-    trials_of: dict[str, list[ReducedTrial]] = {}
-    for place, trial in zip(places, reduced(places, progress), strict=True):
-        trials_of.setdefault(place.case, []).append(trial)
+    numbers = {entry.name: trial_numbers(folder, entry.name) for entry in study_file.cases}
+    places = [trial_folder(folder, name, number) for name, known in numbers.items() for number in known]
+    all_trials = iter(reduced(places, progress))
     for entry in study_file.cases:
-        case, observed_in = _case(entry.name, entry.settings, trials_of.get(entry.name, ()))
-        case = replace(case, label=called.get(entry.name), seeded=study_file.repeats_seeds(entry.settings))
+        trials_of_case = list(islice(all_trials, len(numbers[entry.name])))
+        case = CaseRows(
+            entry.name,
+            dict(entry.settings),
+            tuple(trial for trial in trials_of_case if isinstance(trial, TrialRow)),
+            tuple(trial for trial in trials_of_case if isinstance(trial, FailedTrial)),
+            tuple(trial for trial in trials_of_case if isinstance(trial, Exclusion)),
+            seeded=study_file.repeats_seeds(entry.settings),
+            label=called.get(entry.name),
+        )
         cases.append(case)
         trials = case.trials
         if trials < study_file.repeat and study_file.shard is None:
@@ -92,7 +95,7 @@ def read_study(folder: Path, progress: Callable[[int, int], None] = lambda _, __
                     remedy=REMEDIES["TRIALS_MISSING"],
                 )
             )
-        study_cautions += cautions(words[entry.name], trials, observed_in)
+        study_cautions += cautions(words[entry.name], trials, _observed_in(case.rows))
         study_cautions += [_disturbed(case, words[entry.name])] if case.excluded else []
     study_cautions += _wide(study_file, cases, words)
     digest = study_digest((case.name, row.index, row.digest) for case in cases for row in case.rows)
@@ -128,22 +131,10 @@ def _wide(study_file: StudyFile, cases: list[CaseRows], words: Mapping[str, str]
     ]
 
 
-def _case(
-    name: str, settings: Mapping[str, Any], trials: Sequence[ReducedTrial]
-) -> tuple[CaseRows, dict[Observation, list[tuple[int, int | None]]]]:
-    """Return one case, and the trials with each observation."""
-    rows: list[TrialRow] = []
-    failed: list[FailedTrial] = []
-    excluded: list[Exclusion] = []
+def _observed_in(rows: Sequence[TrialRow]) -> dict[Observation, list[tuple[int, int | None]]]:
+    """Return the trials with each observation, and its times."""
     observed_in: dict[Observation, list[tuple[int, int | None]]] = {}
-    for trial in trials:
-        if trial.error is not None:
-            failed.append(FailedTrial(trial.index, trial.error))
-            continue
-        if trial.excluded is not None:
-            excluded.append(Exclusion(trial=trial.index, reason=trial.excluded))
-            continue
-        rows.append(TrialRow(trial.index, trial.seed, trial.digest, trial.metrics or {}))
-        for observation in trial.observed:
-            observed_in.setdefault(observation, []).append((trial.index, observation.t_us))
-    return CaseRows(name, dict(settings), tuple(rows), tuple(failed), tuple(excluded)), observed_in
+    for row in rows:
+        for observation in row.observed:
+            observed_in.setdefault(observation, []).append((row.index, observation.t_us))
+    return observed_in

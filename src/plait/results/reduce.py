@@ -11,7 +11,7 @@ import importlib.metadata
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,13 @@ from plait.analysis.cautions.mptcp import Observation
 from plait.analysis.cautions.observations import observe
 from plait.analysis.gaps import collected, noted
 from plait.analysis.metrics.programs import with_connections
-from plait.analysis.metrics.trial import Metrics, trial_metrics
+from plait.analysis.metrics.trial import trial_metrics
+from plait.analysis.model import Exclusion
+from plait.analysis.rows import FailedTrial, TrialRow
 from plait.cache import ContentCache
 from plait.dataset.digest import trial_digest
 from plait.dataset.files import MOST_TABLE_BYTES
-from plait.dataset.trial import making_sense, read_trial, trial_folder
+from plait.dataset.trial import making_sense, read_trial, trial_number
 from plait.files import Folder
 from plait.process_pool import shared_out
 
@@ -37,50 +39,25 @@ CODE = ("analysis", "dataset", "plan", "results")
 _LIBRARIES = ("numpy", "polars", "scipy")
 
 
-@dataclass(frozen=True)
-class TrialPlace:
-    """Where a trial is: the result folder, its case, and its number."""
-
-    out: Path
-    case: str
-    index: int
-
-    @property
-    def folder(self) -> Folder:
-        """The trial's folder."""
-        return trial_folder(self.out, self.case, self.index)
+Reduced = TrialRow | FailedTrial | Exclusion
 
 
-@dataclass(frozen=True)
-class ReducedTrial:
-    """A trial reduced to its metrics, and the data-quality warnings for it; of a failed trial only its error."""
-
-    index: int
-    seed: int
-    error: str | None = None
-    digest: str = ""
-    metrics: Metrics | None = None
-    observed: tuple[Observation, ...] = ()
-    excluded: str | None = None
-    """Why means leave the trial out; it has no metrics then."""
-
-
-def reduced(places: Sequence[TrialPlace], progress: Callable[[int, int], None]) -> list[ReducedTrial]:
+def reduced(folders: Sequence[Folder], progress: Callable[[int, int], None]) -> list[Reduced]:
     """Return each of the trials, reduced, and report progress as (number of trials done, number of all).
 
     Raises:
         DataError: a file of a trial is missing or damaged.
     """
-    trials: dict[int, ReducedTrial] = {}
+    trials: dict[int, Reduced] = {}
     missing = []
-    for number, place in enumerate(places):
-        kept = CACHE.get(name) if (name := name_of(place)) is not None else None
+    for number, folder in enumerate(folders):
+        kept = CACHE.get(name) if (name := name_of(folder)) is not None else None
         if kept is not None:
             trials[number] = _decoded(json.loads(kept))
-            progress(len(trials), len(places))
+            progress(len(trials), len(folders))
         else:
             missing.append(number)
-    requests = [[str(places[number].out), places[number].case, places[number].index] for number in missing]
+    requests = [[str(folders[number].root), *folders[number].inside] for number in missing]
     shared = shared_out(
         "plait.results.reduce:reduce_into_cache",
         requests,
@@ -90,57 +67,58 @@ def reduced(places: Sequence[TrialPlace], progress: Callable[[int, int], None]) 
     for position, trial in shared:
         # What an analysis could not compute is computed again here: the caution about it belongs to this report.
         trials[missing[position]] = (
-            reduce_trial(places[missing[position]]) if trial is None else _decoded(trial)
+            reduce_trial(folders[missing[position]]) if trial is None else _decoded(trial)
         )
-        progress(len(trials), len(places))
+        progress(len(trials), len(folders))
     if missing:
         CACHE.prune()
-    return [trials[number] for number in range(len(places))]
+    return [trials[number] for number in range(len(folders))]
 
 
-def reduced_one(place: TrialPlace) -> ReducedTrial:
+def reduced_one(folder: Folder) -> Reduced:
     """Return one trial, reduced through the cache; metrics that an analysis cannot compute are missing.
 
     Raises:
         DataError: a file of the trial is missing or damaged.
     """
-    kept = CACHE.get(name) if (name := name_of(place)) is not None else None
+    kept = CACHE.get(name) if (name := name_of(folder)) is not None else None
     if kept is not None:
         return _decoded(json.loads(kept))
-    trial = reduce_into_cache([str(place.out), place.case, place.index])
+    trial = reduce_into_cache([str(folder.root), *folder.inside])
     if trial is not None:
         return _decoded(trial)
     with collected():
-        return reduce_trial(place)
+        return reduce_trial(folder)
 
 
-def reduce_into_cache(request: list[Any]) -> dict[str, Any] | None:
+def reduce_into_cache(request: list[str]) -> dict[str, Any] | None:
     """Return a trial, reduced and encoded, and keep it in the cache; None when an analysis failed on it.
 
-    `request` is the path of the result folder, the case and the number of the trial. Raises DataError.
+    `request` is the path of the result folder, and the names down to the folder of the trial. Raises DataError.
     """
-    place = TrialPlace(Path(request[0]), request[1], request[2])
+    root, *inside = request
+    folder = Folder(Path(root), tuple(inside))
     with collected():
-        trial = _encoded(reduce_trial(place))
+        trial = _encoded(reduce_trial(folder))
         if noted():
             return None
-    if (name := name_of(place)) is not None:
+    if (name := name_of(folder)) is not None:
         CACHE.put(name, json.dumps(trial).encode())
     return trial
 
 
-def reduce_trial(place: TrialPlace) -> ReducedTrial:
+def reduce_trial(folder: Folder) -> Reduced:
     """Return a trial, reduced from its files.
 
     Raises:
         DataError: a file of the trial is missing or damaged.
     """
-    trial = read_trial(place.folder)
+    trial, index = read_trial(folder), trial_number(folder)
     provenance = trial.provenance
     if provenance.status == "failed":
-        return ReducedTrial(place.index, provenance.seed, provenance.error or "no reason was recorded")
+        return FailedTrial(index, provenance.error or "no reason was recorded")
     if provenance.excluded is not None:
-        return ReducedTrial(place.index, provenance.seed, excluded=provenance.excluded)
+        return Exclusion(trial=index, reason=provenance.excluded)
     trial.tables.read_all()
     with making_sense(trial.folder):
         digest = trial_digest(trial.tables)
@@ -152,40 +130,33 @@ def reduce_trial(place: TrialPlace) -> ReducedTrial:
                 Observation("DATA_CHANGED", "the data have another digest than when they were made")
             )
         metrics = trial_metrics(plan, tables)
-    return ReducedTrial(place.index, provenance.seed, None, digest, metrics, tuple(observed))
+    return TrialRow(index, provenance.seed, digest, metrics, tuple(observed))
 
 
-def _encoded(trial: ReducedTrial) -> dict[str, Any]:
-    return {
-        "index": trial.index,
-        "seed": trial.seed,
-        "error": trial.error,
-        "digest": trial.digest,
-        "metrics": trial.metrics,
-        "excluded": trial.excluded,
-        "observed": [
-            [observation.code, observation.text, observation.t_us] for observation in trial.observed
-        ],
-    }
+def _encoded(trial: Reduced) -> dict[str, Any]:
+    return trial.model_dump() if isinstance(trial, Exclusion) else asdict(trial)
 
 
-def _decoded(trial: dict[str, Any]) -> ReducedTrial:
-    observed = tuple(Observation(*observation) for observation in trial["observed"])
-    metrics = trial["metrics"]
-    if (
-        metrics is not None
-    ):  # thousands of rows share the names of their metrics, which are half of their memory
-        metrics = {sys.intern(name): value for name, value in metrics.items()}
-    return ReducedTrial(**{**trial, "observed": observed, "metrics": metrics})
+def _decoded(trial: dict[str, Any]) -> Reduced:
+    if "reason" in trial:
+        return Exclusion(**trial)
+    if "error" in trial:
+        return FailedTrial(**trial)
+    observed = tuple(
+        Observation(**{**observation, "reasons": tuple(observation["reasons"])})
+        for observation in trial["observed"]
+    )
+    # Thousands of rows share the names of their metrics, which are half of their memory.
+    metrics = {sys.intern(name): value for name, value in trial["metrics"].items()}
+    return TrialRow(**{**trial, "observed": observed, "metrics": metrics})
 
 
-def name_of(place: TrialPlace) -> str | None:
+def name_of(folder: Folder) -> str | None:
     """Return the name of a trial in the cache: it changes with its files, its number, and the code.
 
     None when a file cannot be read: reducing the trial says why.
     """
-    content = hashlib.sha256(f"{code_of_rows()}\n{place.index}\n".encode())
-    folder = place.folder
+    content = hashlib.sha256(f"{code_of_rows()}\n{trial_number(folder)}\n".encode())
     try:
         for name in sorted(folder.names()):
             if name.endswith((".json", ".parquet")):

@@ -12,19 +12,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plait.analysis.metrics.trial import Metrics
-from plait.dataset.trial import read_trial, trial_numbers
+from plait.analysis.model import Exclusion
+from plait.analysis.rows import FailedTrial, TrialRow
+from plait.dataset.trial import read_trial, trial_folder, trial_numbers
 from plait.errors import DataError
-from plait.results.reduce import TrialPlace, reduced_one
+from plait.files import Folder
+from plait.results.reduce import reduced_one
 
 
 @dataclass(frozen=True)
 class _ViewedTrial:
-    """One trial: its seed, its metrics or why it has none, and the digest of its data."""
+    """One trial: its seed, and its metrics or why it has none."""
 
     seed: int
     error: str | None
     metrics: Metrics
-    key: str
 
 
 class ReducedTrials:
@@ -98,7 +100,7 @@ class ReducedTrials:
             self._add(*place)
 
     def _add(self, case: str, number: int) -> None:
-        row = _viewed(TrialPlace(self._folder, case, number))
+        row = _viewed(trial_folder(self._folder, case, number))
         with self._lock:
             self._rows.setdefault(case, {})[number] = row
             waiting = self._waiting.get(case, {})
@@ -109,16 +111,18 @@ class ReducedTrials:
             self.changed[case] = self.version
 
 
-def _viewed(place: TrialPlace) -> _ViewedTrial:
+def _viewed(folder: Folder) -> _ViewedTrial:
     """Return the row of a trial; damaged files are its error."""
     try:
-        record = read_trial(place.folder).provenance
-        if record.status == "failed":
-            return _ViewedTrial(record.seed, f"failed: {record.error or 'no reason was recorded'}", {}, "")
-        if record.excluded is not None:
-            return _ViewedTrial(record.seed, f"left out of means: {record.excluded}", {}, "")
-        return _ViewedTrial(record.seed, None, reduced_one(place).metrics or {}, record.digest or "")
+        record = read_trial(folder).provenance
+        match reduced_one(folder):
+            case FailedTrial(error=error):
+                return _ViewedTrial(record.seed, f"failed: {error}", {})
+            case Exclusion(reason=reason):
+                return _ViewedTrial(record.seed, f"left out of means: {reason}", {})
+            case TrialRow(metrics=metrics):
+                return _ViewedTrial(record.seed, None, metrics)
     except DataError as error:
-        return _ViewedTrial(0, f"failed: {error}", {}, "")
+        return _ViewedTrial(0, f"failed: {error}", {})
     except OSError as error:
-        return _ViewedTrial(0, f"failed: {error.filename}: {error.strerror}", {}, "")
+        return _ViewedTrial(0, f"failed: {error.filename}: {error.strerror}", {})

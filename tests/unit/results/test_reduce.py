@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plait.dataset.files import write_table
-from plait.dataset.trial import read_trial
+from plait.dataset.trial import read_trial, trial_number
 from plait.results import reduce
 from plait.results.read import read_study
 from result_folders import two_paths, write_study
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from plait.files import Folder
 
 
 @pytest.fixture
@@ -29,9 +31,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     numbers: list[int] = []
     true = reduce.reduce_trial
 
-    def count(place: reduce.TrialPlace) -> reduce.ReducedTrial:
-        numbers.append(place.index)
-        return true(place)
+    def count(folder: Folder) -> reduce.Reduced:
+        numbers.append(trial_number(folder))
+        return true(folder)
 
     monkeypatch.setattr(reduce, "reduce_trial", count)
     return numbers

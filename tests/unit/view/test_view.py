@@ -243,7 +243,7 @@ def test_reduced_trials_are_kept_and_an_entry_of_other_data_is_not_used(results:
     for _ in again.finish(names):
         pass
     assert again.of_case("transport=mptcp")[0] == first.of_case("transport=mptcp")[0]
-    assert again.of_case("transport=tcp")[0].key != first.of_case("transport=tcp")[0].key
+    assert again.of_case("transport=tcp")[0].metrics != first.of_case("transport=tcp")[0].metrics
     assert before is not None
 
 

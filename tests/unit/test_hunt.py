@@ -103,7 +103,7 @@ def test_segments_beyond_the_window_count_only_for_schedulers_that_keep_within_i
         assert kinds(report(**counters), blest) == expected
         assert kinds(report(**counters), pieces) == [], "the receiver forgets the window of the handshake"
         opens_fast = blest.model_copy(update={"connections": (HuntConnection(up_bytes=1, fast_open=True),)})
-        assert kinds(report(**counters), opens_fast) == [], "also with the default scheduler"
+        assert kinds(report(**counters), opens_fast) == [], "the server scales the window of a SYN"
 
 
 def test_over_a_single_link_that_loses_nothing_mptcp_hardly_repeats() -> None:
@@ -160,6 +160,9 @@ def test_a_rewritten_byte_may_arrive_only_after_mptcp_has_noticed_it() -> None:
     fell_back = {"counters": {"client": {"MPTcpExtDataFallback": 1}, "server": {}}}
     assert kinds(report(**wrong), stripped) == kinds(report(**wrong, **fell_back)) == ["bytes"]
     assert kinds(report(**wrong, **fell_back), stripped) == []
+    delivered_unmapped = {"counters": {"client": {}, "server": {"MPTcpExtDSSCorruptionReset": 1}}}
+    assert kinds(report(**wrong, **delivered_unmapped), stripped) == []
+    assert kinds(report(**wrong, **delivered_unmapped)) == ["bytes"]
 
 
 def test_some_cases_have_a_slow_reader_and_a_long_transfer() -> None:

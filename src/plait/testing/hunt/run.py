@@ -61,6 +61,8 @@ without the patch `0006` of the schedulers there are 5 to 8 in a case.
 If a program writes small pieces, no number is a fault. The sender fills the window that the handshake offered, and the
 receiver does not remember that one (`subflow_set_remote_key`): it drops what exceeds the windows of its DATA_ACKs. That
 was 2 kB at the beginning of a connection, so two segments, or six pieces."""
+_NOTICED = {"MPTcpExtDataCsumErr", "MPTcpExtDSSCorruptionReset"}
+"""Counters of a side that noticed a middlebox."""
 _LONG_QUEUE = 100
 """Packets that a queue takes before a sender's congestion control lets it drop much."""
 _SENT_AGAIN = 3
@@ -301,11 +303,12 @@ def _linux_stands_still(sightings: _Seen, version: str, *, fell_back: bool) -> b
 
 
 def _may_be_wrong(case: HuntCase, counters: dict[Literal["client", "server"], dict[str, int]]) -> bool:
-    """Return whether a program may receive other bytes: a middlebox changes packets, and a side fell back to TCP.
+    """Return whether a program may receive other bytes: a middlebox changes packets, and a side noticed it.
 
-    Then a program gets what the middlebox wrote (RFC 8684, 3.7). Where options are removed, Linux 6.12 gave a program
-    bytes beyond all that were sent: probably those that its peer, which misses DATA_ACKs, sends again. Data in a SYN
-    (TCP Fast Open) have no checksum, so nobody notices what is rewritten there.
+    Then a program gets what the middlebox wrote (RFC 8684, 3.7). Where options are removed, Linux delivers bytes
+    without a mapping that TCP appended to a mapped segment, and only then resets the subflow
+    (`kernel/upstream/0004-*`). Data in a SYN (TCP Fast Open) have no checksum, so nobody notices what is rewritten
+    there.
     """
     opens_fast = any(connection.fast_open for connection in case.connections)
     if opens_fast and any(event.do == "rewrite" for event in case.events):
@@ -313,13 +316,13 @@ def _may_be_wrong(case: HuntCase, counters: dict[Literal["client", "server"], di
     if all(event.do not in {"rewrite", "strip"} for event in case.events):
         return False
     values = [entry for side in counters.values() for entry in side.items()]
-    return any(count and ("Fallback" in name or name == "MPTcpExtDataCsumErr") for name, count in values)
+    return any(count and ("Fallback" in name or name in _NOTICED) for name, count in values)
 
 
 def _odd_counters(counters: dict[Literal["client", "server"], dict[str, int]], case: HuntCase) -> list[str]:
     """Return what does not add up once all connections are gone."""
     texts = []
-    # after a TCP Fast Open a client of Linux can drop hundreds of segments, also with the default scheduler
+    # a server of Linux scales the window of a TCP Fast Open's SYN, so it sends beyond it (`kernel/upstream/0005-*`)
     keeps_within = case.scheduler != "default" and not any(
         entry.write_bytes or entry.fast_open for entry in case.connections
     )

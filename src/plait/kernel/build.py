@@ -203,21 +203,27 @@ class _Make:
     def _follow(self, command: list[str], on_line: Callable[[str], None]) -> None:
         self._output.write(f"$ {' '.join(command)}\n")
         self._output.flush()
-        process = subprocess.Popen(
-            # if plait is killed, make gets SIGTERM and ends all its compilers
-            ["setpriv", "--pdeathsig=TERM", "--", *command],
-            cwd=self.tree, env=self._environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
-        )  # fmt: skip
-        try:
-            for line in process.stdout or ():
-                self._output.write(line)
-                on_line(line)
-            process.wait()
-        finally:
-            if process.poll() is None:  # interrupted: end make and all its compilers
-                os.killpg(process.pid, signal.SIGKILL)
+        reading, writing = os.pipe()
+        with os.fdopen(reading, encoding="utf-8", errors="replace") as lines:
+            try:
+                process = subprocess.Popen(
+                    # If plait is killed, make gets SIGTERM and ends all its compilers. It also holds the end of the
+                    # pipe that plait reads: it would die of SIGPIPE if it wrote before that signal comes.
+                    ["setpriv", "--pdeathsig=TERM", "--", *command],
+                    cwd=self.tree, env=self._environment, stdin=subprocess.DEVNULL, stdout=writing,
+                    stderr=subprocess.STDOUT, pass_fds=(reading,), start_new_session=True,
+                )  # fmt: skip
+            finally:
+                os.close(writing)
+            try:
+                for line in lines:
+                    self._output.write(line)
+                    on_line(line)
                 process.wait()
+            finally:
+                if process.poll() is None:  # interrupted: end make and all its compilers
+                    os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
         if process.returncode != 0:
             self._output.flush()
             raise KernelBuildError(f"`{' '.join(command)}` failed\n{_tail(self._log)}")

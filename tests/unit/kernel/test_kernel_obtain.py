@@ -287,6 +287,22 @@ def test_an_interrupted_build_leaves_no_file_and_no_process(
     assert len(list_built()) == 1
 
 
+def test_what_make_writes_after_plait_was_killed_does_not_end_it(tmp_path: Path) -> None:
+    """It would end before the signal that lets it end its compilers."""
+    gate, started, survived = tmp_path / "gate", tmp_path / "started", tmp_path / "survived"
+    os.mkfifo(gate)
+    os.mkfifo(started)
+    wait = f"trap '' TERM; echo $$$$ > {started}; read line < {gate}"
+    tree = make_tree(tmp_path / "linux", f"{wait}; echo late; touch {survived}")
+    with child(recipe.LABORATORY, tree) as process:
+        step = os.pidfd_open(int(started.read_text()))
+        process.kill()
+    gate.write_text("go\n")
+    assert select.select([step], [], [], 60)[0], "it should have ended"
+    os.close(step)
+    assert survived.exists()
+
+
 def waiting(tmp_path: Path) -> str:
     """Return a step of a build that says `started`, and ends once `go` exists."""
     os.mkfifo(tmp_path / "gate")

@@ -24,6 +24,8 @@ import os
 import resource
 import statistics
 import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -195,10 +197,20 @@ def _changes(chance: Random) -> str:
     return "\n".join([*lines, "sleep 0.5", COUNTERS])
 
 
-def plan_of(seed: int) -> Plan:
-    """Return the plan of the network that a seed draws."""
+@dataclass(frozen=True)
+class Network:
+    """A plan to run on both kernels, with its input files by name."""
+
+    name: str
+    plan: Plan
+    inputs: Mapping[str, Path]
+
+
+def network_of(seed: int) -> Network:
+    """Return the network that a seed draws."""
     model = parse(json.dumps(drawn(seed)), f"drawn-{seed}.yaml")
-    return resolve(expand(model)[0].scenario, trial_seed(model.seed, 0))
+    plan = resolve(expand(model)[0].scenario, trial_seed(model.seed, 0))
+    return Network(f"network {seed}", plan, {})
 
 
 def children_s() -> float:
@@ -207,11 +219,11 @@ def children_s() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def run(engine: VirtualEngine, plan: Plan, folder: Path) -> float:
-    """Run a trial in an empty folder, and return its processor time in s."""
+def run(engine: VirtualEngine, network: Network, folder: Path) -> float:
+    """Run a trial in a new folder, and return its processor time in s."""
     folder.mkdir()
     before = children_s()
-    engine.execute(Job(plan, {}, folder))
+    engine.execute(Job(network.plan, network.inputs, folder))
     return children_s() - before
 
 
@@ -232,19 +244,21 @@ def differing(old: Path, new: Path) -> list[str]:
     return [name for name in names if contents[0].get(name) != contents[1].get(name)]
 
 
-def compared(engines: list[VirtualEngine], plan: Plan, name: str, *, new_first: bool) -> tuple[float, bool]:
-    """Run a plan on both kernels, print what differs, and return the ratio of processor times and whether all is equal.
+def compared(engines: list[VirtualEngine], network: Network, *, new_first: bool) -> tuple[float, bool]:
+    """Run a network on both kernels, and print what differs.
+
+    Returns the ratio of processor times, and whether all is equal.
 
     Raises TrialError if a trial fails.
     """
     with tempfile.TemporaryDirectory() as place:
         folders = [Path(place) / "old", Path(place) / "new"]
         times = {
-            index: run(engines[index], plan, folders[index]) for index in ((1, 0) if new_first else (0, 1))
+            index: run(engines[index], network, folders[index]) for index in ((1, 0) if new_first else (0, 1))
         }
         names = differing(*folders)
     verdict = f"DIFFERS in {', '.join(names)}" if names else "equal"
-    print(f"{name}: {times[0]:.2f} s, {times[1]:.2f} s, {verdict}", flush=True)
+    print(f"{network.name}: {times[0]:.2f} s, {times[1]:.2f} s, {verdict}", flush=True)
     return times[1] / times[0], not names
 
 
@@ -253,33 +267,36 @@ def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
     engines = [_engine(options.old, whole=options.whole_stack), _engine(options.new, whole=False)]
     ratios, failed = [], 0
-    plans = (_planned(options.scenario) * options.networks) if options.scenario else None
-    for number in range(len(plans) if plans else options.networks):
-        seed = options.seed + number
-        name, plan = plans[number] if plans else (f"network {seed}", plan_of(seed))
+    networks = (
+        _planned(options.scenario) * options.networks
+        if options.scenario
+        else [network_of(options.seed + number) for number in range(options.networks)]
+    )
+    for number, network in enumerate(networks):
         try:
-            ratio, equal = compared(engines, plan, name, new_first=not number % 2)
+            ratio, equal = compared(engines, network, new_first=not number % 2)
         except TrialError as error:
-            print(f"{name}: {error}", flush=True)
+            print(f"{network.name}: {error}", flush=True)
             failed += 1
             continue
         ratios.append(ratio)
         failed += not equal
     if ratios:
         print(f"ratio {min(ratios):.2f} to {max(ratios):.2f}, median {statistics.median(ratios):.2f}")
-    print(f"{len(plans) if plans else options.networks} networks, {failed} differ or failed")
+    print(f"{len(networks)} networks, {failed} differ or failed")
     return 1 if failed else 0
 
 
-def _planned(references: list[str]) -> list[tuple[str, Plan]]:
+def _planned(references: list[str]) -> list[Network]:
     """Return all cases of the scenarios, each with its first seed."""
-    plans = []
+    networks = []
     for reference in references:
         model = load(reference)
         for case in expand(model):
             plan = resolve(case.scenario, trial_seed(model.seed, 0))
-            plans.append((f"{Path(reference).stem} {case.name}", plan))
-    return plans
+            name = f"{Path(reference).stem} {case.name}"
+            networks.append(Network(name, plan, case.scenario.input_files()))
+    return networks
 
 
 class _WholeStack(VirtualEngine):

@@ -49,13 +49,15 @@ class Attribute:
 class Part(BaseModel):
     """A part of a scenario or of a result: immutable, and without unknown fields. It reads and writes aliases."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True, defer_build=True
+    )
 
 
 class Record(BaseModel):
     """A closed, immutable record: it refuses unknown fields and converts nothing."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
 def _label(text: object) -> str:

@@ -225,3 +225,11 @@ def test_the_command_line_starts_without_the_libraries_of_studies() -> None:
 def test_the_help_of_compare_names_the_metrics_that_it_compares() -> None:
     shown = CliRunner().invoke(app, ["compare", "--help"]).output
     assert ",".join(COMPARED) in re.sub(r"[\s│]", "", shown)
+
+
+@pytest.mark.parametrize(("word", "verb"), [("check", "lint"), ("validate", "lint"), ("clean", "store")])
+def test_a_verb_of_another_tool_leads_to_the_own_one(word: str, verb: str) -> None:
+    """`check` is otherwise nearest to `crosscheck`, which runs every case on several engines."""
+    answer = CliRunner().invoke(app, [word, "some.yaml"])
+    assert isinstance(answer.exception, RequestError)
+    assert str(answer.exception) == f"plait {word}: there is no such verb; see `plait {verb} --help`"

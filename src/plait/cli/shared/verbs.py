@@ -15,6 +15,8 @@ _FORMER = {
     }
 }
 """By verb, the options that went away, and what to write instead."""
+_CALLED_ELSEWHERE = {"check": "lint", "validate": "lint", "clean": "store"}
+"""Verbs that people look for by the names of other tools; the nearest spelling is another verb, or none."""
 
 
 class Verbs(TyperGroup):
@@ -33,7 +35,10 @@ class Verbs(TyperGroup):
         return verb
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the verb and its words. Raises RequestError for an option that went away."""
+        """Return the verb and its words. Raises RequestError for an option that went away, or a name of other tools."""
+        if args and ctx.parent is None and args[0] in _CALLED_ELSEWHERE:
+            verb = _CALLED_ELSEWHERE[args[0]]
+            raise RequestError(f"plait {args[0]}: there is no such verb; see `plait {verb} --help`")
         former = _FORMER.get(args[0], {}) if args else {}
         for word in args[1 : args.index("--") if "--" in args else None]:
             option = word.partition("=")[0]

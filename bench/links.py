@@ -268,7 +268,7 @@ def main(arguments: list[str] | None = None) -> int:
     engines = [_engine(options.old, whole=options.whole_stack), _engine(options.new, whole=False)]
     ratios, failed = [], 0
     networks = (
-        _planned(options.scenario) * options.networks
+        planned(options.scenario) * options.networks
         if options.scenario
         else [network_of(options.seed + number) for number in range(options.networks)]
     )
@@ -287,7 +287,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if failed else 0
 
 
-def _planned(references: list[str]) -> list[Network]:
+def planned(references: list[str]) -> list[Network]:
     """Return all cases of the scenarios, each with its first seed."""
     networks = []
     for reference in references:

@@ -21,8 +21,13 @@ def trial(folder: Path, **contents: bytes) -> Path:
 
 
 def test_every_seed_draws_a_network_that_plait_can_plan() -> None:
-    plans = [links.plan_of(seed) for seed in (*range(1, 31), 9138)]
+    plans = [links.network_of(seed).plan for seed in (*range(1, 31), 9138)]
     assert all(len(plan.flows) == 4 for plan in plans)
+
+
+def test_cases_of_a_scenario_come_with_its_files() -> None:
+    scenario = Path(__file__).parents[2] / "scenarios" / "mobile-trace.yaml"
+    assert [sorted(network.inputs) for network in links.planned([str(scenario)])] == [["mobile.trace"]] * 2
 
 
 def test_a_seed_draws_the_same_network_again() -> None:

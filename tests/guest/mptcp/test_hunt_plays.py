@@ -181,6 +181,20 @@ def test_low_limits_and_announced_ports_are_no_fault(*, ipv6: bool) -> None:
     assert (result.violations, result.joined) == ((), 0)
 
 
+def test_a_client_that_met_the_limit_may_refuse_a_later_address() -> None:
+    """Endpoints and announced addresses ask for four subflows; later on there is room for the only one."""
+    link = LINK.model_copy(update={"rate_mbit": 10, "signal": True})
+    links = (link.model_copy(update={"signal": False}), link.model_copy(update={"delay_ms": 1}), link)
+    case = HuntCase(
+        seed=7_702_976, most_subflows=2, links=links, connections=(HuntConnection(up_bytes=1, hold=True),),
+        events=(
+            HuntEvent(at_ms=6000, do="flush", side="server"), HuntEvent(at_ms=11_000, do="flush"),
+            HuntEvent(at_ms=15_000, do="announce", link=2),
+        ),
+    )  # fmt: skip
+    assert play(case, kernels.ensure(), environment_of([], terminal=False)).violations == ()
+
+
 def test_a_backup_carries_nothing_and_ended_connections_close_their_subflows() -> None:
     case = HuntCase(
         links=(LINK, LINK.model_copy(update={"endpoint": "subflow backup"})),

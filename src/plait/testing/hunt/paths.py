@@ -71,6 +71,7 @@ class Paths:
                 *(line for i in links for line in self._first_endpoints(side, i)),
             ])  # fmt: skip
             side.batch("tc", [line for i in links for line in self._queues(side, i)])
+        self._always_fit = self._fit()
 
     def close(self) -> None:
         """Let both hosts end."""
@@ -181,6 +182,7 @@ class Paths:
             self.endpoints.add(i)
             self.removed.discard(i)
             self._know("client", i, now_s)
+            self._always_fit &= self._fit()
 
     def remove(self, i: int, clients: list[socket.socket], now_s: float) -> list[int]:
         """Remove the client's endpoint of a link, and return its identifiers."""
@@ -208,6 +210,7 @@ class Paths:
             self.announced[i] = now_s
             self.let_go.discard(i)
             self.withdrawn.discard(i)
+            self._always_fit &= self._fit()
 
     def withdraw(self, i: int, now_s: float) -> list[int]:
         """Let the server withdraw its address on a link, and return its identifiers."""
@@ -276,10 +279,14 @@ class Paths:
         return ", ".join(texts + [f"a subflow of link {i}, whose endpoint was removed" for i in superfluous])
 
     def fits(self) -> bool:
-        """Return whether the path managers may open all subflows that endpoints ask for.
+        """Return whether the path managers may open all subflows that endpoints ask for, and always might.
 
-        Both hosts open one for an endpoint that is also announced, and at the limit each refuses the other's.
+        Both hosts open one for an endpoint that is also announced, and at the limit each refuses the other's. A client
+        of Linux that met the limit may also refuse an address that is announced once there is room again.
         """
+        return self._always_fit
+
+    def _fit(self) -> bool:
         kinds = [self.case["links"][i]["endpoint"] for i in self.endpoints]
         full = any(link["endpoint"] == "subflow fullmesh" for link in self.case["links"])
         subflows = len(kinds) * (1 + full * len(self.announced)) + len(self.announced)

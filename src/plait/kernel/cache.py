@@ -31,6 +31,7 @@ from pydantic import ValidationError
 from plait.cache import cache_root
 from plait.errors import KernelBuildError, RequestError
 from plait.files import Folder
+from plait.kernel import recipe
 from plait.kernel.model import BuildRecord, Kernel, Progress
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
@@ -49,6 +50,11 @@ def list_built() -> list[tuple[Kernel, BuildRecord]]:
     return sorted(entries, key=lambda entry: (_natural(entry[0].version), entry[1].built_at), reverse=True)
 
 
+def is_default(record: BuildRecord) -> bool:
+    """Return whether a run takes this kernel if it names none: an earlier version of plait had another default."""
+    return record.chosen_by_default and record.recipe_sha256 == recipe.load().sha256
+
+
 def find(name: str) -> Kernel:
     """Return the kernel called `name`: its name, its version, its identity, or a beginning that only it has.
 
@@ -62,7 +68,7 @@ def find(name: str) -> Kernel:
     matching = next(
         (kernels for rule in _CALLED if (kernels := [kernel for kernel in built if rule(kernel, name)])), []
     )
-    by_default = {kernel.identity for kernel, record in list_built() if record.chosen_by_default}
+    by_default = {kernel.identity for kernel, record in list_built() if is_default(record)}
     if name not in {kernel.identity for kernel in matching}:
         chosen = [kernel for kernel in matching if kernel.identity in by_default]
         matching = chosen if len(chosen) == 1 else matching

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plait.errors import RequestError
-from plait.kernel import cache, find, list_built
+from plait.kernel import cache, find, list_built, recipe
 from plait.kernel.model import BuildRecord, SourceRecord
 
 if TYPE_CHECKING:
@@ -88,7 +88,9 @@ def test_a_kernel_with_a_name_is_found_by_it_and_not_by_its_version(kernels: Pat
 
 
 def test_a_version_selects_the_default_kernel_of_several(kernels: Path) -> None:
-    add(kernels, "a" * 64, "6.12.117")
+    """After an update of plait, the cache also has the default kernel of the version before."""
+    add(kernels, "a" * 64, "6.12.117", recipe=recipe.load().sha256)
+    add(kernels, "c" * 64, "6.12.117", recipe="of the version before")
     add(kernels, "b" * 64, "6.12.117", default=False)
     assert find("6.12").identity == "a" * 64
 

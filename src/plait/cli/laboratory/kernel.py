@@ -106,12 +106,13 @@ def list_built() -> None:
     """List the built kernels and the added algorithms."""
     from plait import kernel as kernels
     from plait.kernel import additions
+    from plait.kernel.cache import is_default
 
     built = kernels.list_built()
     if not built:
         notify("no kernel is built yet; run `plait kernel build`")
     for kernel, record in built:
-        default = "default" if record.chosen_by_default else "       "
+        default = "default" if is_default(record) else "       "
         origin = "the package plait-kernel" if record.packaged else record.source.name
         typer.echo(f"{kernel.name}  {default}  HZ={kernel.hz}  from {origin}, {record.built_at}")
     for addition in additions.added():

@@ -119,7 +119,9 @@ def _measure_lines(
             loaded.append((line, idle, _loaded(line, budget, prober, notify)))
         else:
             notify(f"{line.name}: no UDP packet arrives, so TCP connections measure the line")
-            estimates[line.name] = measure_over_tcp(line.name, line.ways[0], prober)
+            estimates[line.name] = measure_over_tcp(
+                line.name, line.ways[0], prober, budget.rate_bps, budget.bytes
+            )
     if loaded:
         notify(f"{', '.join(line.name for line, _, _ in loaded)}: loss")
         quarters = prober.send(

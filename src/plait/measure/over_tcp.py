@@ -10,7 +10,7 @@ import polars as pl
 from scipy.stats import t  # type: ignore[import-untyped]  # scipy ships no types
 
 from plait.dataset.convert import read_stream
-from plait.errors import TrialError
+from plait.errors import RequestError, TrialError
 from plait.frames import ETHERNET_HEADER, IPV4_HEADER, IPV6_HEADER, MSS_RANGE
 from plait.measure.model import (
     NOT_MEASURED,
@@ -27,9 +27,14 @@ from plait.traffic.gaps import Gap
 from plait.traffic.request import Request
 
 REMARK = "UDP does not pass, so TCP measured this line: loss, jitter, token bucket and the kind of queue are not known"
-_IDLE_US, _LOAD_US, _QUIET_US = 3_000_000, 8_000_000, 2_000_000
-_END_US = _IDLE_US + 2 * (_LOAD_US + _QUIET_US)
-_GAP_US, _SAMPLE_US = 20_000, 100_000
+_IDLE_US, _QUIET_US = 3_000_000, 2_000_000
+_LOAD_US = 1_000_000, 8_000_000
+"""Least and most time of a load."""
+_SAMPLES = 80
+"""Samples of a load."""
+_PART = 0.9
+"""The part of a line's bytes that loads may take."""
+_GAP_US = 20_000
 _SMALL_BYTES = 64
 _SETTLED = 0.4
 """The part of a load after which slow start is over."""
@@ -45,37 +50,80 @@ class NothingPassesError(TrialError):
 
 
 @dataclass(frozen=True)
+class Loads:
+    """When each of the two loads of a line begins and ends: the first one from the listener, the second to it."""
+
+    lasts_us: int
+
+    @classmethod
+    def within(cls, name: str, rate_bps: float, share_bytes: float) -> Loads:
+        """Return loads that take at most a line's share of the bytes, even at the highest rate.
+
+        Raises RequestError if the share does not suffice for the shortest ones.
+        """
+        lasts_us = min(_LOAD_US[1], int(_PART * share_bytes * 8e6 / rate_bps))
+        if lasts_us < _LOAD_US[0]:
+            needed = rate_bps * _LOAD_US[0] / 8e6 / _PART / 1e6
+            raise RequestError(
+                f"{name}: TCP connections, which measure a line that blocks UDP, may take "
+                f"{share_bytes / 1e6:.3g} MB of limits.bytes here, and need {needed:.3g} MB at limits.rate; raise "
+                "limits.bytes (--bytes), or lower limits.rate (--rate)"
+            )
+        return cls(lasts_us)
+
+    def begins_us(self, flow: int) -> int:
+        """Return when load 1 or 2 begins."""
+        return _IDLE_US + (flow - 1) * (self.lasts_us + _QUIET_US)
+
+    @property
+    def end_us(self) -> int:
+        """When all is over."""
+        return self.begins_us(3)
+
+
+@dataclass(frozen=True)
 class _Trial:
     """The samples of both hosts, by the host."""
 
     subflows: dict[str, pl.DataFrame]
     opener: LineEnd
     listener: LineEnd
+    loads: Loads
 
     @classmethod
-    def of(cls, folder: Path, opener: LineEnd, listener: LineEnd) -> _Trial:
+    def of(cls, folder: Path, opener: LineEnd, listener: LineEnd, loads: Loads) -> _Trial:
         tables = {
             end.host: read_stream(folder / end.host / "subflows.arrow", "subflows")
             for end in (opener, listener)
         }
-        return cls(tables, opener, listener)
+        return cls(tables, opener, listener, loads)
 
-    def rows(self, host: str, flow: int, begin_us: int = 0, end_us: int = _END_US) -> pl.DataFrame:
+    def rows(self, host: str, flow: int, begin_us: int = 0, end_us: int | None = None) -> pl.DataFrame:
         frame = self.subflows[host]
-        return frame.filter((frame["flow"] == flow) & frame["t_us"].is_between(begin_us, end_us))
+        last_us = self.loads.end_us if end_us is None else end_us
+        return frame.filter((frame["flow"] == flow) & frame["t_us"].is_between(begin_us, last_us))
 
 
-def measure_over_tcp(name: str, ends: tuple[LineEnd, LineEnd], prober: LineProber) -> LineEstimate:
+def measure_over_tcp(
+    name: str, ends: tuple[LineEnd, LineEnd], prober: LineProber, rate_bps: float, share_bytes: float
+) -> LineEstimate:
     """Measure a line by connections of the end that can open them.
 
-    Raises TrialError if a host fails, and NothingPassesError if no connection is established.
+    Each host sends at most `rate_bps` and, for this line, `share_bytes`. Raises RequestError if the latter do not
+    suffice, TrialError if a host fails, and NothingPassesError if no connection is established.
     """
+    loads = Loads.within(name, rate_bps, share_bytes)
     opener, listener = ends if ends[1].public is not None else (ends[1], ends[0])
     hosts = [opener.host, listener.host]
     with prober.trial(
-        hosts, lambda host: _flows(opener, listener, host), _END_US, 0, sample_us=_SAMPLE_US, is_bounded=True
+        hosts,
+        lambda host: _flows(opener, listener, host, loads),
+        loads.end_us,
+        0,
+        sample_us=loads.lasts_us // _SAMPLES,
+        is_bounded=True,
     ) as folder:
-        trial = _Trial.of(folder, opener, listener)
+        trial = _Trial.of(folder, opener, listener, loads)
     base_us = trial.rows(opener.host, 0)["min_rtt_us"].drop_nulls()
     if not len(base_us):
         raise NothingPassesError(
@@ -90,21 +138,20 @@ def measure_over_tcp(name: str, ends: tuple[LineEnd, LineEnd], prober: LineProbe
     return LineEstimate(name, by_source[ends[0].host], by_source[ends[1].host], rtt, REMARK)
 
 
-def _flows(opener: LineEnd, listener: LineEnd, host: str) -> tuple[Flow, ...]:
+def _flows(opener: LineEnd, listener: LineEnd, host: str, loads: Loads) -> tuple[Flow, ...]:
     public = listener.address if listener.host == host or listener.public is None else listener.public
     asked = Request(
         request_bytes=_SMALL_BYTES,
         response_bytes=_SMALL_BYTES,
         loop="closed",
         gap=Gap(mean_us=_GAP_US),
-        count=_END_US // _GAP_US,
+        count=loads.end_us // _GAP_US,
     )
-    load = Bulk(duration_us=_LOAD_US)
-    down_us, up_us = _IDLE_US, _IDLE_US + _LOAD_US + _QUIET_US
+    load = Bulk(duration_us=loads.lasts_us)
     parts: list[tuple[Request | Bulk, SideName, int]] = [
         (asked, "server", 0),
-        (load, "server", down_us),
-        (load, "client", up_us),
+        (load, "server", loads.begins_us(1)),
+        (load, "client", loads.begins_us(2)),
     ]
     return tuple(
         Flow(
@@ -126,8 +173,8 @@ def _flows(opener: LineEnd, listener: LineEnd, host: str) -> tuple[Flow, ...]:
 def _direction(trial: _Trial, flow: int, source: LineEnd, least_us: float) -> DirectionEstimate:
     """Return what the connection `flow` from `source` shows of a direction."""
     target = trial.listener if source is trial.opener else trial.opener
-    begin_us = _IDLE_US + (flow - 1) * (_LOAD_US + _QUIET_US)
-    window = (begin_us + int(_SETTLED * _LOAD_US), begin_us + _LOAD_US)
+    begin_us, lasts_us = trial.loads.begins_us(flow), trial.loads.lasts_us
+    window = (begin_us + int(_SETTLED * lasts_us), begin_us + lasts_us)
     sent, arrived = trial.rows(source.host, flow, *window), trial.rows(target.host, flow, *window)
     wait_us, sparse_us = None, None
     if len(rtts := sent["rtt_us"].drop_nulls()):

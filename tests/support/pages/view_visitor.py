@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from plait.view.server import ViewServer
 
-LONGEST_S = 60
+LONGEST_S = 300
 
 
 class Visitor:

@@ -10,6 +10,7 @@ import pytest
 from fake_plans import FakeFlow, FakePath, fake_plan
 from pages.view_visitor import Visitor, served
 from plait.report import build
+from plait.view.reduced import ReducedTrials
 from result_folders import FakeCase, write_study
 
 if TYPE_CHECKING:
@@ -137,6 +138,19 @@ def test_a_subflow_has_one_colour_on_both_sides_and_no_other_has_it(visitor: Vis
         assert sides[0][label] == sides[1][label], label
     for side in sides:
         assert len(set(side.values())) == len(side)
+
+
+def test_a_case_that_is_not_read_yet_is_not_called_one_without_trials(
+    visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy machine reads for minutes; the page waits, and in the end says what it waited for."""
+    study = study_of(visitor, "again")
+    monkeypatch.setattr(ReducedTrials, "pending", lambda _trials, _case=None: 2)
+    visitor.run("let now = 0; performance.now = () => (now += 250_000)")
+    visitor.go(f"compare/{study}.2/{study}.6")
+    assert visitor.text() == (
+        "This page cannot be shown\n\nflows 2, rate 3mbit: plait still reads 2 trials; open this page again later"
+    )
 
 
 def test_metrics_use_the_width_of_a_window(visitor: Visitor) -> None:

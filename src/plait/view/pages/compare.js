@@ -29,6 +29,18 @@
     };
   })();
 
+  const AGAIN_MS = 300, LONGEST_MS = 600_000;
+  // Data after all of their trials were read. Whoever leaves the page waits no longer.
+  async function read(key, title) {
+    const here = location.hash, begin = performance.now();
+    for (;;) {
+      const data = await load(key, { again: plait.live });
+      if (!data.pending || !plait.live || location.hash !== here) return data;
+      if (performance.now() - begin > LONGEST_MS) throw new Error(`${title}: plait still reads ${format.plural(data.pending, "trial")}; open this page again later`);
+      await new Promise((resolve) => { setTimeout(resolve, AGAIN_MS); });
+    }
+  }
+
   async function side(text) {
     const [id, caseText, trialText] = text.split(".");
     const study = await load(`${id}/study`);
@@ -37,11 +49,7 @@
     if (!(at < study.cases.length)) throw new Error("there is no such case");
     let number = Number(trialText), median = false;
     if (trialText === undefined) {
-      let data = await load(`${id}/${at}`, { again: plait.live });
-      for (let tries = 0; data.pending && plait.live && tries < 100; tries += 1) {
-        await new Promise((resolve) => { setTimeout(resolve, 300); });
-        data = await load(`${id}/${at}`, { again: true });
-      }
+      const data = await read(`${id}/${at}`, study.labels[at]);
       const i = plait.medianOf(data, study.primary);
       if (i < 0) throw new Error(`${study.labels[at]} has no completed trial`);
       number = data.numbers[i];
@@ -88,11 +96,7 @@
   async function whole(id) {
     const study = await load(`${id}/study`);
     if (study.error || study.summarised || !plait.live) return study;
-    for (let tries = 0; tries < 200; tries += 1) {
-      const { pending } = await load(`${id}/live`, { again: true });
-      if (!pending) break;
-      await new Promise((resolve) => { setTimeout(resolve, 300); });
-    }
+    await read(`${id}/live`, study.title);
     return load(`${id}/study`, { again: true });
   }
 

@@ -163,6 +163,7 @@ class StudySite:
         study_file = study.study_file()
         name, judged = case_name(study_file, case), judged_in(study_file.scenario)
         self._want(study, [name], first=name)
+        pending = study.trials.pending(name)  # before the rows: none is missing if nothing is pending
         rows = study.trials.of_case(name)
         metrics = list(dict.fromkeys(metric for row in rows.values() for metric in row.metrics))
         return {
@@ -177,7 +178,7 @@ class StudySite:
                 study_data.metric_view(metric, labels_in(study_file.scenario))
                 for metric in study_data.ordered_metrics(metrics, judged)[2]
             ],
-            "pending": study.trials.pending(name),
+            "pending": pending,
         }
 
     def trial(self, study_id: str, case: int, number: int) -> dict[str, Any]:

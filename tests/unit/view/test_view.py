@@ -263,6 +263,27 @@ def test_a_damaged_study_is_an_error_on_its_page_and_no_reason_to_hide_the_other
     assert views["pair"]["title"].startswith("Two 5 Mbit/s")
 
 
+def test_no_row_of_a_case_is_missing_if_nothing_is_pending(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page takes such rows for all: it named no median where the last trial was read just then."""
+    of_case = ReducedTrials.of_case
+
+    def and_then_the_thread_reads_all(trials: ReducedTrials, case: str) -> dict[int, Any]:
+        rows = of_case(trials, case)
+        for _ in trials.finish([case]):
+            pass
+        return rows
+
+    monkeypatch.setattr(ReducedTrials, "_work", lambda _trials: None)
+    monkeypatch.setattr(ReducedTrials, "of_case", and_then_the_thread_reads_all)
+    site = StudySite([results], live=True)
+    (listed,) = site.studies()["studies"]
+    first, then = (site.case(listed["id"], 0) for _ in range(2))
+    assert (first["numbers"], first["pending"]) == ([], len(then["numbers"]))
+    assert (len(then["numbers"]) > 0, then["pending"]) == (True, 0)
+
+
 def test_a_trial_that_is_read_while_figures_are_made_is_news_for_the_next_request(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

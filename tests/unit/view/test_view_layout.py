@@ -132,7 +132,7 @@ def test_a_subflow_has_one_colour_on_both_sides_and_no_other_has_it(visitor: Vis
     study = study_of(visitor, "crossed")
     visitor.go(f"compare/{study}.2/{study}.7")
     sides = [dict(side) for side in visitor.run(KEYS)]
-    assert len(sides) == 2
+    assert len(sides) == 2, visitor.text()
     assert len(sides[0]) >= 4
     for label in sides[0].keys() & sides[1].keys():
         assert sides[0][label] == sides[1][label], label

@@ -10,7 +10,7 @@ import polars as pl
 from scipy.stats import t  # type: ignore[import-untyped]  # scipy ships no types
 
 from plait.dataset.convert import read_stream
-from plait.errors import RequestError, TrialError
+from plait.errors import TrialError
 from plait.frames import ETHERNET_HEADER, IPV4_HEADER, IPV6_HEADER, MSS_RANGE
 from plait.measure.model import (
     NOT_MEASURED,
@@ -34,6 +34,8 @@ _SAMPLES = 80
 """Samples of a load."""
 _PART = 0.9
 """The part of a line's bytes that loads may take."""
+_FASTER = 2
+"""How much faster than a short load, which slow start holds up, a longer one may be."""
 _GAP_US = 20_000
 _SMALL_BYTES = 64
 _SETTLED = 0.4
@@ -56,20 +58,10 @@ class Loads:
     lasts_us: int
 
     @classmethod
-    def within(cls, name: str, rate_bps: float, share_bytes: float) -> Loads:
-        """Return loads that take at most a line's share of the bytes, even at the highest rate.
-
-        Raises RequestError if the share does not suffice for the shortest ones.
-        """
-        lasts_us = min(_LOAD_US[1], int(_PART * share_bytes * 8e6 / rate_bps))
-        if lasts_us < _LOAD_US[0]:
-            needed = rate_bps * _LOAD_US[0] / 8e6 / _PART / 1e6
-            raise RequestError(
-                f"{name}: TCP connections, which measure a line that blocks UDP, may take "
-                f"{share_bytes / 1e6:.3g} MB of limits.bytes here, and need {needed:.3g} MB at limits.rate; raise "
-                "limits.bytes (--bytes), or lower limits.rate (--rate)"
-            )
-        return cls(lasts_us)
+    def within(cls, rate_bps: float, most_bytes: float) -> Loads:
+        """Return loads that take at most so many bytes at that rate, but not shorter ones than the least time."""
+        least_us, most_us = _LOAD_US
+        return cls(max(least_us, min(most_us, int(_PART * most_bytes * 8e6 / rate_bps))))
 
     def begins_us(self, flow: int) -> int:
         """Return when load 1 or 2 begins."""
@@ -103,39 +95,54 @@ class _Trial:
         last_us = self.loads.end_us if end_us is None else end_us
         return frame.filter((frame["flow"] == flow) & frame["t_us"].is_between(begin_us, last_us))
 
+    def most_sent(self) -> int:
+        """Return the bytes of the load that sent more."""
+        sources = ((self.listener.host, 1), (self.opener.host, 2))
+        sent = [self.rows(host, flow)["sent_bytes"].max() for host, flow in sources]
+        return max(int(number) for number in (*sent, 0) if isinstance(number, int))
+
 
 def measure_over_tcp(
     name: str, ends: tuple[LineEnd, LineEnd], prober: LineProber, rate_bps: float, share_bytes: float
 ) -> LineEstimate:
     """Measure a line by connections of the end that can open them.
 
-    Each host sends at most `rate_bps` and, for this line, `share_bytes`. Raises RequestError if the latter do not
-    suffice, TrialError if a host fails, and NothingPassesError if no connection is established.
+    A host may send at `rate_bps`, and `share_bytes` belong to this line. If they do not suffice for whole loads at that
+    rate, short ones show how long they suffice at the line's own. Raises TrialError if a host fails, and
+    NothingPassesError if no connection is established.
     """
-    loads = Loads.within(name, rate_bps, share_bytes)
     opener, listener = ends if ends[1].public is not None else (ends[1], ends[0])
-    hosts = [opener.host, listener.host]
-    with prober.trial(
-        hosts,
-        lambda host: _flows(opener, listener, host, loads),
-        loads.end_us,
-        0,
-        sample_us=loads.lasts_us // _SAMPLES,
-        is_bounded=True,
-    ) as folder:
-        trial = _Trial.of(folder, opener, listener, loads)
+    loads = Loads.within(rate_bps, share_bytes)
+    trial = _run(opener, listener, prober, loads)
     base_us = trial.rows(opener.host, 0)["min_rtt_us"].drop_nulls()
     if not len(base_us):
         raise NothingPassesError(
             f"{name}: neither a UDP packet nor a TCP connection from {opener.address} reaches {listener.host} "
             f"({listener.public}, port {listener.port}); check the line and the firewalls, or leave the line out"
         )
+    if loads.lasts_us < _LOAD_US[1]:
+        sent = trial.most_sent()
+        longer = Loads.within(_FASTER * sent * 8e6 / loads.lasts_us, share_bytes - sent) if sent else loads
+        if longer.lasts_us > loads.lasts_us:
+            trial = _run(opener, listener, prober, longer)
     least_us = float(base_us[-1])
     by_source = {
         end.host: _direction(trial, number, end, least_us) for number, end in ((1, listener), (2, opener))
     }
     rtt = MeasuredValue(least_us, None, least_us)
     return LineEstimate(name, by_source[ends[0].host], by_source[ends[1].host], rtt, REMARK)
+
+
+def _run(opener: LineEnd, listener: LineEnd, prober: LineProber, loads: Loads) -> _Trial:
+    with prober.trial(
+        [opener.host, listener.host],
+        lambda host: _flows(opener, listener, host, loads),
+        loads.end_us,
+        0,
+        sample_us=loads.lasts_us // _SAMPLES,
+        is_bounded=True,
+    ) as folder:
+        return _Trial.of(folder, opener, listener, loads)
 
 
 def _flows(opener: LineEnd, listener: LineEnd, host: str, loads: Loads) -> tuple[Flow, ...]:

@@ -188,7 +188,7 @@ def test_a_line_that_blocks_udp_and_mptcp_is_measured_by_tcp_and_one_that_blocks
         *(["isp1", "nft", f"add {words}"] for words in ("table inet t", chain, rule)),
         ["isp2", "iptables", "-A", "FORWARD", "-p", "tcp", "--dport", "5001:5010", "-j", "DROP"],
     ]
-    output = lines_from_home(tmp_path, LINES, "--rate", "15mbit", before=before)
+    output = lines_from_home(tmp_path, LINES, "--rate", "100mbit", "--bytes", "60MB", before=before)
     assert "w1 drops handshakes with MPTCP's options" in output
     assert "w2: no TCP connection to port 5001 of vps, which other lines reach" in output
     (row,) = (line for line in output.splitlines() if line.startswith("w1 ") and "Mbit/s" in line)

@@ -45,7 +45,7 @@ STRIP = (
 
 
 def numbered(size: int) -> bytes:
-    """Return so many bytes, of which no two words of four are the same."""
+    """Return `size` bytes. Each group of four occurs once."""
     return b"".join(word.to_bytes(4, "big") for word in range(size // 4))
 
 
@@ -84,9 +84,9 @@ def transfer(content: bytes, *, opens_fast: bool = False, strip_after_s: float =
         client.connect((HOST, 5000))
         client.send(b"x")
     if strip_after_s and os.fork() == 0:
-        time.sleep(1 + strip_after_s)
+        time.sleep(1 + strip_after_s)  # the server begins after 1 s
         subprocess.run(["nft", STRIP], check=True)
-        time.sleep(0.3)
+        time.sleep(0.3)  # how long the middlebox is there
         run("nft delete table netdev m")
         os._exit(0)
     received = bytearray()

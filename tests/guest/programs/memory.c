@@ -61,9 +61,8 @@ static void try(const char *what, volatile char *at, char *from, int write)
 
 static void refused_accesses(void)
 {
-	char *memory = pages(64, PROT_READ | PROT_WRITE), name[] = "/tmp/plait-memory-XXXXXX";
-	int file = mkstemp(name);
-	char *mapped;
+	char *memory = pages(64, PROT_READ | PROT_WRITE), *mapped;
+	int file = memfd_create("page", 0);
 
 	memset(memory, 7, 32 * PAGE);
 	mprotect(memory + 8 * PAGE, PAGE, PROT_READ);
@@ -83,7 +82,6 @@ static void refused_accesses(void)
 	try("read of nothing", memory + 10 * PAGE, memory, 0);
 	try("write of nothing", memory + 10 * PAGE, memory, 1);
 	try("read of address zero", NULL, NULL, 0);
-	unlink(name);
 	if (ftruncate(file, PAGE))
 		perror("ftruncate");
 	mapped = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

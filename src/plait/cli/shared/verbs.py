@@ -10,6 +10,7 @@ from plait.errors import RequestError
 
 _FORMER = {
     "run": {
+        "--calibration": "plait calibrates no links any more: leave it out",
         "--pause": "the scenario has it: write --set pause=before, --set pause=after, or --set 'pause=[before, after]'",
         "--trace": "the scenario has it: write --set 'monitors.tracepoints=[\"mptcp:*\"]'",
     }

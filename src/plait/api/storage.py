@@ -47,6 +47,7 @@ PARTS = (
     CachePart("rows", "metrics of trials, for reports"),
     CachePart("summaries", "summaries of studies, for reports"),
     CachePart("explanations", "explanations of trials, for reports"),
+    CachePart("reports", "cautions of reports, to show them again"),
     CachePart("view", "pages of `plait view`"),
     CachePart("views", "what pages show of summaries"),
     CachePart("figures", "figures"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -34,8 +36,6 @@ from plait.study.perform import Options, perform
 from plait.study.progress import silent
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from plait.engine.engine import Job
     from plait.engine.recipe import ShippedFile
 
@@ -46,6 +46,15 @@ DAY = 86400.0
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
+
+
+def test_every_cache_of_files_is_a_part_that_the_store_lists() -> None:
+    sources = (Path(plait.__file__).parent).rglob("*.py")
+    named = {
+        name for file in sources for name in re.findall(r'= ContentCache\("(\w+)"', file.read_text("utf-8"))
+    }
+    assert len(named) >= 6
+    assert named <= {part.name for part in PARTS}
 
 
 def run(out: Path, engine: FakeEngine) -> str:

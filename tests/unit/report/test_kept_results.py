@@ -12,10 +12,11 @@ from typer.testing import CliRunner
 from plait.cli import app
 from plait.dataset.files import write_table
 from plait.dataset.trial import read_trial
-from plait.report import assemble, build, cached, representatives
+from plait.report import assemble, build, cached, current, representatives
 from result_folders import two_paths, write_study
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -152,3 +153,28 @@ def test_other_columns_of_a_report_wait_for_no_new_one_until_anything_changes(
     (folder / "report.html").write_text("edited")
     chosen("--columns", "retransmits", "--width", "column")
     assert made == [folder] * 3
+
+
+def _change_data(folder: Path) -> None:
+    subflows = read_trial(folder / "trials" / "transport=mptcp" / "001").tables["subflows"]
+    write_table(subflows, folder / "trials" / "transport=mptcp" / "001", "subflows")
+
+
+def _remove_page(folder: Path) -> None:
+    (folder / "report.html").unlink()
+
+
+@pytest.mark.parametrize("change", [_change_data, _remove_page])
+def test_a_report_is_current_until_its_data_or_files_change(
+    folder: Path, change: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = (180.0, 85.0, "plain")
+    assert current.kept_cautions(folder, options) is None
+    cautions = build(folder, width_mm=180.0)
+    assert current.kept_cautions(folder, options) == cautions
+    assert current.kept_cautions(folder, (90.0, *options[1:])) is None
+    with monkeypatch.context() as other:
+        other.setattr(current, "code_of", lambda _: "another version")
+        assert current.kept_cautions(folder, options) is None
+    change(folder)
+    assert current.kept_cautions(folder, options) is None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,8 @@ from plait.bpf import programs
 from plait.cli import undo
 from plait.engine.remote import lasting
 from plait.errors import MachineError, RequestError
+
+REPOSITORY = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -90,3 +94,18 @@ def test_a_trial_without_programs_needs_no_root(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with programs.loaded_for_a_trial(["cubic"]):
         pass
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is missing")
+def test_the_unit_of_the_page_is_valid_and_never_claims_that_a_program_is_loaded(tmp_path: Path) -> None:
+    page = (REPOSITORY / "docs" / "how-to" / "coupled-congestion-control.md").read_text(encoding="utf-8")
+    unit = page.split("```ini\n")[1].split("```")[0].replace("/usr/local/bin/plait", "/bin/true")
+    # A unit that stays active after `plait undo` would not load the program again; what stops it stops at once.
+    assert "RemainAfterExit" not in unit
+    assert "ExecStop" not in unit
+    file = tmp_path / "plait-bpf@olia.service"
+    file.write_text(unit, encoding="utf-8")
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", file], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -47,6 +47,7 @@ class Code(StrEnum):
     DURATION = "duration"
     UNTIL = "until"
     SAMPLE = "sample"
+    UNSAMPLED = "unsampled"
     SHORT_TRANSFER = "short-transfer"
     QUEUE = "queue"
     STALL = "stall"

@@ -272,7 +272,9 @@ impl Trial<'_> {
     fn sample(&mut self, t_us: i64) -> Result<()> {
         self.note_closed()?;
         for index in self.live() {
-            self.sample_flow(index, t_us)?;
+            if !self.traffic.flows[index].plan.unsampled {
+                self.sample_flow(index, t_us)?;
+            }
         }
         self.write_reported()?;
         self.check_limits(t_us)?;

@@ -83,7 +83,10 @@ def trial_series(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> TrialSeries:
     bin_us = interval * max(1, round((end_us - start_us) / GOODPUT_BINS / interval))
     edges = _edges(start_us, end_us, bin_us)
     of_flows = [
-        series for flow in plan.flows for series in _flow_series(plan, flow, tables["subflows"], edges, span)
+        series
+        for flow in plan.flows
+        if not flow.unsampled
+        for series in _flow_series(plan, flow, tables["subflows"], edges, span)
     ]
     shown = _largest(of_flows)
     return TrialSeries(

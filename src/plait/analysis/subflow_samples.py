@@ -37,7 +37,9 @@ class SubflowSamples:
 
 
 def subflow_samples(flow: Flow, subflows: pl.DataFrame) -> list[SubflowSamples]:
-    """Return the subflows of a flow in the order in which they appeared at the sender."""
+    """Return the subflows of a flow in the order in which they appeared at the sender; none if it was not sampled."""
+    if flow.unsampled:
+        return []
     rows = subflows.filter(pl.col("flow") == flow.carrier).sort("t_us", maintain_order=True)
     shown: list[SubflowSamples] = []
     for _, label, sent, arrived in subflow_parts(flow, rows):

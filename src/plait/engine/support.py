@@ -40,6 +40,7 @@ Feature = Literal[
     "hosts",
     "flows",
     "interface counters",
+    "unsampled flows",
 ]
 """Features of plans. `links`: links with conditions that the engine applies. `bucket events`: events that change a
 token bucket and keep its tokens. `shared sysctls`: settings that the kernel has once for all hosts. `system call time`,
@@ -86,6 +87,8 @@ def uses(plan: Plan) -> Iterator[Use]:
         yield Use("probes", "monitors", probe.path)
     if plan.monitors.trace:
         yield Use("trace events", "monitors")
+    if any(flow.unsampled for flow in plan.flows):
+        yield Use("unsampled flows", "settings", "sample")
     if plan.pause:
         yield Use("pauses", "pause")
     yield from _machine(plan)

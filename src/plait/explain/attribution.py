@@ -55,7 +55,7 @@ def explain_trial(
     for flow in plan.flows:
         if flow.transport == "udp" and (explanation := explain_datagrams(plan, tables, flow)) is not None:
             explanations.append(explanation)
-        if flow.transport == "udp" or flow.kind == "page_connection":
+        if flow.transport == "udp" or flow.kind == "page_connection" or flow.unsampled:
             continue
         ratio = payload_ratio(plan, flow, transport=flow.transport)
         facts = flow_facts(plan, tables, links, flow, ratio)

@@ -183,6 +183,14 @@ class TrialExplanation(Part):
     """Number of examined trials whose first flow has the same main cause, including this trial."""
     trials: int | None = None
     """Number of examined trials of the case."""
+    sampled_flows: tuple[int, int] | None = None
+    """How many flows have samples, of how many; null: all. The others have no explanation."""
+
+    @property
+    def unsampled(self) -> tuple[str, ...]:
+        """Say that some flows have no samples; empty if all have."""
+        of = self.sampled_flows
+        return () if of is None else (f"{of[0]} of {of[1]} flows sampled; the others have no explanation.",)
 
 
 class StudyExplanation(Part):
@@ -202,6 +210,7 @@ class StudyExplanation(Part):
             for flow in case.flows:
                 sentences = " ".join(flow.sentences)
                 lines.append(fill(sentences, 80, subsequent_indent="  "))
+            lines += case.unsampled
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -214,5 +223,6 @@ class StudyExplanation(Part):
                 Markup("<p><b>{}</b>: {}</p>").format(flow.flow, " ".join(flow.sentences))
                 for flow in case.flows
             )
+            + Markup().join(Markup("<p>{}</p>").format(text) for text in case.unsampled)
             for case in self.cases
         )

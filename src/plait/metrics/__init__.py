@@ -121,7 +121,7 @@ _METRICS = (
     ),
     Metric(
         "steady_goodput_bps", "Steady goodput", EVERY, "windows.steady_goodput_bps", better="more", owners=FLOW,
-        heading="steady goodput",
+        heading="steady goodput", over_time=True,
     ),
     Metric(
         "mean_goodput_bps", "Mean goodput of its flows", EVERY, "groups.group_metrics", owners=("GROUP",),
@@ -129,7 +129,7 @@ _METRICS = (
     ),
     Metric(
         "mean_steady_goodput_bps", "Mean steady goodput of its flows", EVERY, "groups.group_metrics",
-        owners=("GROUP",), drawn=False,
+        owners=("GROUP",), drawn=False, over_time=True,
     ),
     Metric(
         "mean_completion_s", "Mean completion time of its flows", ("transfer",), "groups.group_metrics",
@@ -177,11 +177,11 @@ _METRICS = (
     ),
     Metric(
         "second_subflow_s", "First data on a second subflow", CONNECTIONS, "windows.second_subflow_s",
-        better="less", prose="time to first data on a second subflow",
+        better="less", prose="time to first data on a second subflow", over_time=True,
     ),
     Metric(
         "stall_max_s", "Longest stall", GREEDY, "longest time between samples without a new byte in order",
-        compute=_longest_stall, better="less", owners=FLOW, heading="longest stall, at least",
+        compute=_longest_stall, better="less", owners=FLOW, heading="longest stall, at least", over_time=True,
     ),
     Metric(
         "path_share", "Share of the path", CONNECTIONS, "acknowledged bytes of the path / those of all paths",
@@ -193,7 +193,7 @@ _METRICS = (
     ),
     Metric(
         "path_share_window_max", "Largest share of a path in any second", CONNECTIONS,
-        "path_shares.largest_share", heading="largest share in any second", form="percent",
+        "path_shares.largest_share", heading="largest share in any second", form="percent", over_time=True,
     ),
     Metric(
         "observed_Npath_share", "Share of the stream on N paths", CONNECTIONS,
@@ -202,11 +202,11 @@ _METRICS = (
     ),
     Metric(
         "path_switches_per_s", "Path switches", CONNECTIONS, "path_shares.switches_per_s",
-        heading="path switches per s, at least",
+        heading="path switches per s, at least", over_time=True,
     ),
     Metric(
         "path_run_max_bytes", "Longest run on one path", CONNECTIONS, "path_shares.longest_run",
-        heading="longest run on one path, at least", drawn=False,
+        heading="longest run on one path, at least", drawn=False, over_time=True,
     ),
     Metric(
         "reinjected_bytes", "Reinjected bytes", CONNECTIONS, "bytes that MPTCP sent again on another subflow",
@@ -218,11 +218,11 @@ _METRICS = (
     ),
     Metric(
         "out_of_order_max_bytes", "Largest out-of-order queue", CONNECTIONS, "path_shares.share_metrics",
-        heading="out-of-order queue, largest",
+        heading="out-of-order queue, largest", over_time=True,
     ),
     Metric(
         "out_of_order_mean_bytes", "Mean out-of-order queue", CONNECTIONS, "path_shares.share_metrics",
-        heading="out-of-order queue, mean",
+        heading="out-of-order queue, mean", over_time=True,
     ),
     Metric(
         "subflows_used", "Subflows that carried data", CONNECTIONS,
@@ -235,11 +235,11 @@ _METRICS = (
     ),
     Metric(
         "rtt_median_us", "Median round-trip time", CONNECTIONS, "over the samples of sending subflows",
-        better="less", heading="median RTT", prose="median RTT",
+        better="less", heading="median RTT", prose="median RTT", over_time=True,
     ),
     Metric(
         "rtt_max_us", "Largest round-trip time", CONNECTIONS, "over the samples of sending subflows",
-        better="less", heading="largest RTT", prose="largest RTT",
+        better="less", heading="largest RTT", prose="largest RTT", over_time=True,
     ),
     Metric(
         "queue_mean_bytes", "Mean queue", EVERY, "of the link whose queue is fullest on average", better="less",

@@ -61,6 +61,8 @@ class Metric:
     """The smallest value that it can have; None without a bound."""
     drawn: bool = True
     """Whether `figures` of a scenario can name it; other metrics are in tables, data and figures of their own."""
+    over_time: bool = False
+    """Whether it needs samples over time; None where one of its flows has only its last rows."""
     beside: str = ""
     """The compared metric beside which tables have its column; empty if no table has one, or every table."""
     figure: str = ""

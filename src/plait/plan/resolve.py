@@ -28,7 +28,7 @@ from plait.plan.traffic.applications import application, length_us, messages
 from plait.plan.traffic.entries import Entry
 from plait.plan.traffic.flow_paths import directed, spread
 from plait.plan.traffic.flow_slots import Slot, slots, total
-from plait.plan.traffic.flows import flows
+from plait.plan.traffic.flows import flows, sampled
 from plait.plan.traffic.missing_subflows import MissingSubflow
 from plait.plan.traffic.monitors import buffers_mib, monitors
 from plait.plan.traffic.path_subflows import check_subflows
@@ -75,7 +75,7 @@ def without_seed(scenario: Scenario) -> tuple[Plan, list[list[MissingSubflow]]]:
     entries, program_pairs = shape.entries, shape.program_pairs
     routes, rules = routing.routes()
     check_subflows(routing.reach, entries, manager)
-    planned_flows = tuple(flows(entries, net, routing, manager))
+    planned_flows = sampled(tuple(flows(entries, net, routing, manager)), scenario.sample.flows)
     rtts = _rtts(entries, program_pairs, routing)
     planned_links = tuple(links.link(wired, rtts) for wired in net.wires)
     _refuse_too_many_messages(planned_flows)
@@ -108,7 +108,7 @@ def without_seed(scenario: Scenario) -> tuple[Plan, list[list[MissingSubflow]]]:
                 memory, namespaces, planned_flows, manager.settings(), tcp_mem=_tcp_mem(scenario)
             ),
         ),
-        sample_interval_us=scenario.sample.us,
+        sample_interval_us=scenario.sample.every.us,
         end_us=0,
         network=network,
         links=planned_links,

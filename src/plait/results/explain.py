@@ -185,6 +185,7 @@ def _representative(case: str, trials: list[_ExplainedTrial], flow: str | None) 
     causes = Counter(_main_cause(trial.flows) for trial in trials)
     usual, agree = causes.most_common(1)[0]
     chosen = next(trial for trial in trials if _main_cause(trial.flows) == usual)
+    known, count = chosen.trial.plan.sampled_flows
     return TrialExplanation(
         case=case,
         trial=chosen.index,
@@ -196,4 +197,5 @@ def _representative(case: str, trials: list[_ExplainedTrial], flow: str | None) 
         ),
         agree=agree,
         trials=len(trials),
+        sampled_flows=None if known == count else (known, count),
     )

@@ -15,7 +15,6 @@ from pydantic import BeforeValidator, Field, PrivateAttr
 
 from plait.parts import (
     EngineName,
-    Interval,
     KernelName,
     Length,
     Part,
@@ -29,7 +28,7 @@ from plait.parts import (
 )
 from plait.scenario.fields.events import EventSpec
 from plait.scenario.fields.figures import FigureSpec, LabelsSpec
-from plait.scenario.fields.monitors import MonitorsSpec
+from plait.scenario.fields.monitors import MonitorsSpec, SampleField, SampleSpec
 from plait.scenario.fields.network import InputFile, NetworkSpec
 from plait.scenario.fields.programs import MachineSpec, Memory, ProgramSpec
 from plait.scenario.fields.published import PublishedSpec
@@ -41,7 +40,7 @@ from plait.scenario.source import Source
 from plait.scenario.vary.repeat import Repeat
 from plait.scenario.vary.text import MAX_SWEEP, SHORTHANDS, read_vary
 from plait.traffic.kinds import Traffic
-from plait.units import Duration, Ratio
+from plait.units import Ratio
 
 VaryText = dict[str, Annotated[list[Any], Field(min_length=1, max_length=MAX_SWEEP)] | str | dict[str, Any]]
 
@@ -77,8 +76,8 @@ class ScenarioModel(Part):
     """Number of trials of each case, or `until 2%`."""
     seed: Annotated[Whole, Field(ge=0, lt=2**53)] = 1
     """Seed of all random numbers of the study."""
-    sample: Interval = Duration(100_000_000)
-    """Sampling interval of all time series."""
+    sample: SampleField = SampleSpec()
+    """Sampling interval of all time series, or `{every: .., flows: ..}`."""
     monitors: MonitorsSpec = MonitorsSpec()
     """Optional measurements."""
     programs: Annotated[list[ProgramSpec], Field(max_length=256)] = []

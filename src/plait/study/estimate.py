@@ -298,7 +298,8 @@ def expected_work(plan: Plan) -> _Work:
         mean_hops = sum(len(path.forward) for path in flow.paths) / max(1, len(flow.paths))
         hops += flow.application.frames(flow, rate, payload, frame) * mean_hops * (1 + _ACKS)
         longest_us = max(longest_us, flow.start_us + _duration_us(flow, rate, payload, frame))
-    rows = sum(2 * (1 + len(flow.paths)) for flow in plan.flows) + 2 * len(plan.links)
+    sampled = [flow for flow in plan.flows if not flow.unsampled]
+    rows = sum(2 * (1 + len(flow.paths)) for flow in sampled) + 2 * len(plan.links)
     return _Work(hops, rows * longest_us / plan.sample_interval_us)
 
 

@@ -72,7 +72,9 @@ def trial_view(folder: Path, study_file: StudyFile, case: str, number: int) -> d
         return view
     with making_sense(trial.folder), collected() as gaps:
         view |= _contents(trial, study_file, case)
-    return {**view, "gaps": [caution.message for caution in gaps.cautions]}
+    known, count = trial.plan.sampled_flows
+    unsampled = [f"{known} of {count} flows sampled"] if known < count else []
+    return {**view, "gaps": [*unsampled, *(caution.message for caution in gaps.cautions)]}
 
 
 def _contents(trial: Trial, study_file: StudyFile, case: str) -> dict[str, Any]:

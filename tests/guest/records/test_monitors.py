@@ -75,6 +75,39 @@ def test_a_trial_that_is_sampled_more_often_is_the_same_trial(tmp_path: Path) ->
         assert both[0].equals(both[1]), table
 
 
+def test_flows_that_are_not_sampled_keep_their_last_rows_and_say_so(tmp_path: Path) -> None:
+    text = TWO.replace("start_jitter: 0s", "start_jitter: 0s, count: 4") + "measure: {from: 500ms}\n"
+    _, every = trial(tmp_path / "a", "", text)
+    folder, some = trial(tmp_path / "b", "sample: {flows: 2}\n", text)
+    for table in ("flows", "links", "events", "counters"):
+        assert every[table].equals(some[table]), table
+    for table, mine in (("connections", ["flow", "side"]), ("subflows", ["flow", "side", "subflow"])):
+        both = [rows.filter(pl.col("flow").is_in([0, 2])) for rows in (every[table], some[table])]
+        assert both[0].equals(both[1]), table
+        others = [rows.filter(pl.col("flow").is_in([1, 3])) for rows in (every[table], some[table])]
+        last = others[0].group_by(mine, maintain_order=True).last().select(others[1].columns)
+        assert others[1].sort(mine).to_dicts() == last.sort(mine).to_dicts(), table
+    study = plait.open(folder.parents[2])
+    full = plait.open(tmp_path / "a" / "out").trials.row(0, named=True)
+    values = study.trials.row(0, named=True)
+    unknown = {name for name, value in values.items() if value is None and full[name] is not None}
+    flows = {
+        name.removesuffix(".steady_goodput_bps") for name in full if name.endswith(".steady_goodput_bps")
+    }
+    assert len(flows) == 4
+    assert {name.rpartition(".")[0] for name in unknown if "." in name} == set(sorted(flows)[1::2])
+    assert {"rtt_max_us", "steady_goodput_bps", "stall_max_s", "out_of_order_max_bytes"} <= unknown
+    assert {name: value for name, value in values.items() if name not in unknown} == {
+        name: value for name, value in full.items() if name not in unknown
+    }
+    explained = study.explain()
+    assert len(explained.cases[0].flows) == 2
+    assert "2 of 4 flows sampled; the others have no explanation." in str(explained)
+    page = (study.folder / "report.html").read_text(encoding="utf-8")
+    assert "2 of 4 flows sampled." in page
+    assert "[unsampled]" in page or "unsampled" in page
+
+
 def test_an_idle_path_answers_after_its_two_delays_and_a_full_one_after_its_queue(tmp_path: Path) -> None:
     _, tables = trial(tmp_path, "monitors: {ping: 100ms}\n")
     probes = tables["probes"]

@@ -54,6 +54,25 @@ def test_a_path_over_one_link_has_the_links_name_in_both_directions(sender: str)
     assert [path.name for path in plan.flows[0].paths] == ["a-b", "b-a#2"]
 
 
+def test_sampled_flows_are_evenly_spread_and_a_page_counts_as_one() -> None:
+    page = "page: {from: a, to: b, objects: [1KB, 9x 2KB], connections: 3}"
+    bulk = "bulk: {from: a, to: b, duration: 1s, count: 4}"
+    text = direct(
+        "a-b: {rate: 5mbit}",
+        f"{page}, {bulk}, udp: {{from: a, to: b, rate: 1mbit, packet: 1KB, duration: 1s}}",
+    )
+
+    def unsampled(*settings: str) -> list[bool]:
+        return [flow.unsampled for flow in plan_of(text, *settings).flows]
+
+    assert not any(unsampled())
+    assert unsampled("sample={flows: 2}") == [False] * 3 + [True, True, False, True, False]
+    assert unsampled("sample={flows: 1}") == [False] * 3 + [True] * 4 + [False]
+    assert unsampled("sample={flows: 0}") == [True] * 7 + [False]
+    assert plan_of(text, "sample={flows: 9}") == plan_of(text, "sample={every: 100ms}") == plan_of(text)
+    assert plan_of(text, "sample={flows: 2}").sampled_flows == (4, 7)
+
+
 def test_paths_between_programs_have_the_names_of_links_in_both_directions() -> None:
     programs = "programs: [{node: a, run: [x], wait: true}, {node: b, run: [x]}]"
     plan = plan_of(f"title: t\nnetwork: {{hosts: [a, b], links: {{a-b: , a-b#2: }}}}\n{programs}")

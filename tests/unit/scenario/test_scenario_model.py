@@ -28,7 +28,7 @@ SHIPPED = sorted((ROOT / "scenarios").glob("*.yaml"), key=lambda path: path.stem
 
 def test_defaults_are_what_the_reference_says() -> None:
     scenario = parse(TWO, "t.yaml")
-    assert (scenario.transport, scenario.repeat, scenario.seed, str(scenario.sample)) == (
+    assert (scenario.transport, scenario.repeat, scenario.seed, str(scenario.sample.every)) == (
         "mptcp",
         1,
         1,

@@ -136,7 +136,7 @@ def _fallback(flow: Flow, row: Mapping[str, object], events: pl.DataFrame, count
         times = events.filter((pl.col("event") == "fallback") & (pl.col("flow") == flow.id))[
             "t_us"
         ].drop_nulls()
-        t_us = int(times.to_list()[0]) if len(times) else None
+        t_us = int(times.to_list()[0]) if len(times) and not flow.unsampled else None
     reasons, explanation = _named(flow, counted, FALLBACK_REASONS)
     text = f"flow {flow.name} fell back to TCP{explanation}"
     return Observation("FELL_BACK", text, t_us, flow.name, reasons)

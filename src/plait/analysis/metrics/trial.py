@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 import polars as pl
@@ -60,7 +60,22 @@ def trial_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     metrics: Metrics = {}
     for name, compute in parts.items():
         metrics |= part(f"metrics of {name}", compute, {})
-    return metrics | part("metrics of groups", lambda: group_metrics(plan, metrics), {})
+    metrics |= part("metrics of groups", lambda: group_metrics(plan, metrics), {})
+    return metrics | dict.fromkeys(_unknown(plan, metrics))
+
+
+def _unknown(plan: Plan, names: Iterable[str]) -> Iterator[str]:
+    """Yield the metrics that need samples over time of a flow that has only its last rows."""
+    owners = {
+        owner
+        for flow in plan.flows
+        if flow.unsampled
+        for owner in (flow.name, flow.group, None if flow.background else "")
+    }
+    for name in names if owners else ():
+        owner, _, last = name.rpartition(".")
+        if owner in owners and last in CATALOGUE and CATALOGUE[last].over_time:
+            yield name
 
 
 def computed_metrics(

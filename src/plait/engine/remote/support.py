@@ -27,6 +27,7 @@ LACKS: Map[Feature, str] = {
     "system call time": "runs in real time",
     "instruction time": "runs in real time",
     "processors": "uses the processors that the hosts have",
+    "unsampled flows": "samples every flow to keep its limits",
     "offloads": "leaves the offloads of real interfaces as they are",
 }
 

@@ -25,7 +25,8 @@ LEAST_SAMPLES = 10
 
 
 def lint(scenario: Scenario, plan: Plan) -> Iterator[LintFinding]:
-    """Yield the findings flow by flow, in the order of the plan."""
+    """Yield the findings: first that flows are not sampled, then flow by flow in the order of the plan."""
+    yield from _unsampled(plan)
     for flow, slot in zip(plan.flows, slots(scenario), strict=True):
         here: Where = ("traffic", slot.entry, scenario.traffic[slot.entry].key)
         if isinstance(flow.application, (Bulk, Transfer)):
@@ -34,7 +35,7 @@ def lint(scenario: Scenario, plan: Plan) -> Iterator[LintFinding]:
         short = [] if late else list(_duration(flow, here))
         yield from late
         yield from short
-        if not late and not short:
+        if not late and not short and not flow.unsampled:
             yield from _samples(plan, flow)
         yield from _short_transfer(flow, here)
 
@@ -163,6 +164,20 @@ def _samples(plan: Plan, flow: Flow) -> Iterator[LintFinding]:
             f"set sample to {max(1, lasts_us // 50_000)}ms, for example",
             ("sample",),
             {"duration_us": lasts_us, "sample_us": plan.sample_interval_us},
+        )
+
+
+def _unsampled(plan: Plan) -> Iterator[LintFinding]:
+    known, count = plan.sampled_flows
+    if known < count:
+        yield LintFinding(
+            Code.UNSAMPLED,
+            "traffic",
+            f"{known} of {count} flows sampled; the others have no curves and no explanation, and metrics that need "
+            "all samples are null",
+            "leave flows out of sample to sample all",
+            ("sample", "flows"),
+            {"sampled": known, "flows": count},
         )
 
 

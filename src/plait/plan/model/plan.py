@@ -298,6 +298,8 @@ class Flow(Record):
     """The user that owns the flow; fairness compares users."""
     background: bool = False
     """Part of the trial, but not of its overall metrics."""
+    unsampled: bool = Field(default=False, exclude_if=lambda value: not value)
+    """Its connection has only its last rows in the tables, and none over time."""
     group: str | None = None
     """The analysis reports the mean of each group."""
     socket: SocketOptions = SocketOptions()
@@ -369,3 +371,9 @@ class Plan(Record):
     """When the trial stops for a prompt in its network, in this order. No plan contains what happens at the prompt."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)
+
+    @property
+    def sampled_flows(self) -> tuple[int, int]:
+        """How many flows with a connection of the kernel have rows over time, and how many there are."""
+        connected = [flow for flow in self.flows if flow.transport in ("tcp", "mptcp")]
+        return sum(not flow.unsampled for flow in connected), len(connected)

@@ -29,6 +29,28 @@ DRAIN_US = 100_000
 """The wait for a UDP packet beyond its longest possible delay."""
 
 
+def sampled(planned: tuple[Flow, ...], most: int | None) -> tuple[Flow, ...]:
+    """Return the flows; all but `most` connections, evenly spread over the plan, are marked as unsampled.
+
+    A generator plans hosts in the order of the network, so the first connections would be those of one corner of it.
+    Flows that share a connection, and the connections of a page, count as one.
+    """
+    if most is None:
+        return planned
+    whole = {flow.id: _first_of(flow) for flow in planned if flow.transport in ("tcp", "mptcp")}
+    firsts = list(dict.fromkeys(whole.values()))
+    left_out = {first for place, first in enumerate(firsts) if place * most % len(firsts) >= most}
+    return tuple(
+        flow.model_copy(update={"unsampled": True}) if whole.get(flow.id) in left_out else flow
+        for flow in planned
+    )
+
+
+def _first_of(flow: Flow) -> int:
+    page = flow.application.page_flow
+    return flow.carrier if page is None else page
+
+
 def flows(entries: list[Entry], topology: Topology, routing: Routing, manager: PathManager) -> Iterator[Flow]:
     """Yield the flows in the order of the traffic, before the seed affects them."""
     scenario = topology.scenario

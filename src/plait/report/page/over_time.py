@@ -74,6 +74,7 @@ def _panel(trial: Representative, charts: Sequence[str], *, is_hidden: bool) -> 
         "key": [(line.colour % PATHS, line.label) for line in trial.series.subflows] if has_key else [],
         "charts": charts,
         "left_out": trial.series.omitted,
+        "sampled": trial.plan.sampled_flows,
         "explanation": explanation(trial.explained),
         "is_hidden": is_hidden,
     }

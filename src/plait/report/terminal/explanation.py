@@ -56,6 +56,9 @@ def _case(case: TrialExplanation, called: str) -> Iterator[Text]:
         yield Text("")
         names = f"{', '.join(hidden[:3])}{f' and {len(hidden) - 3} more' if len(hidden) > 3 else ''}"
         yield Text(f"Not shown: {names}. Select one with --flow NAME.")
+    for text in case.unsampled:
+        yield Text("")
+        yield Text(text, style="yellow")
     if case.trials is not None and case.trials > 1:
         yield Text("")
         yield Text(

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from plait.frames import MAX_PACKET
-from plait.parts import Part, Whole, listed
+from plait.parts import Interval, Part, Whole, listed
 from plait.scenario.names import NodeName
 from plait.units import Duration, Within
 
@@ -66,6 +66,17 @@ class CaptureSpec(Part):
 
 def _given(kind: type[Part]) -> BeforeValidator:
     return BeforeValidator(_every, json_schema_input_type=str | dict[str, Any] | kind)
+
+
+class SampleSpec(Part):
+    """The rows over time of connections, subflows and links."""
+
+    every: Interval = Duration.parse("100ms")
+    flows: Annotated[Whole, Field(ge=0, le=4096)] | None = None
+    """Sample only this many flows, evenly spread over the traffic; others have their last rows. Default: all."""
+
+
+SampleField = Annotated[SampleSpec, _given(SampleSpec)]
 
 
 def _trace_event(name: str) -> str:

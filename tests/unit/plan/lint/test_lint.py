@@ -85,6 +85,7 @@ WRONG = [
     ("two interfaces before one line", FUNNEL % ("", ""), (), Code.SAME_PATH),
     ("a narrow line behind two", FUNNEL % ("rate: 4mbit", "rate: 3mbit"), (), Code.SHARED_BOTTLENECK),
     # buffers
+    ("not every flow is sampled", TWO, ("sample={flows: 0}",), Code.UNSAMPLED),
     ("a small receive buffer for all", TWO, ("tcp.receive_buffer_max=32KB",), Code.RECEIVE_BUFFER),
     ("a small receive buffer of the flow", TWO, ("traffic.0.bulk.receive_buffer=8KiB",), Code.RECEIVE_BUFFER),
     ("a small send buffer for all", TWO, ("tcp.send_buffer_max=32KB",), Code.SEND_BUFFER),

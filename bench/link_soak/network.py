@@ -220,7 +220,7 @@ class Network:
         chance, link = self.chance, self.chance.choice(self.links)
         common = [self.set_conditions] * 12 + [self.cut] * 4 + [self.flap] * 4 + [self.read] * 4
         rare = [self.replace] * 2 + [self.resize, self.set_qdisc, self.set_qdisc, self.move]
-        action = chance.choice([*common, *rare])
+        action = chance.choice([*common, *rare, *[self.reroute] * 8])
         with contextlib.suppress(OSError):
             action(link)
             self.counts[action.__name__.replace("_", " ")] += 1
@@ -251,6 +251,31 @@ class Network:
         if link.number >= self.direct:
             self.routes()
         self.counts["ends down"] += 1
+
+    def reroute(self, _link: Link) -> None:
+        """Change what a node of the chain decides by, and change it back: what a cut-through remembers."""
+        link, far = (self.chance.choice(self.links[self.direct :]) for _ in range(2))
+        _, name, end = self._side(link)
+        node, own, peer = self.nodes[link.ends[end]], link.address(end), link.address(1 - end)
+        net, mac = f"10.0.{far.number}.0/24", f"02:00:00:00:00:{self.chance.randrange(16, 99)}"
+        change, back = self.chance.choice(
+            (
+                (f"route replace blackhole {net}", "route flush cache"),
+                (f"route replace {net} via {peer} mtu 600", "route flush cache"),
+                (f"route add {net} via {peer} metric 50", f"route del {net} metric 50"),
+                (f"neighbour flush dev {name}", f"neighbour flush dev {name}"),
+                (f"neighbour replace {peer} lladdr {mac} dev {name}", f"neighbour del {peer} dev {name}"),
+                (f"address del {own}/24 dev {name}", f"address add {own}/24 dev {name}"),
+                (f"rule add pref 100 to {net} blackhole", "rule del pref 100"),
+                (f"link set {name} address {mac}", f"neighbour flush dev {name}"),
+            )
+        )
+        done = node.ip(change)
+        node.setting("ipv4/ip_forward", self.chance.choice((0, 1, 1, 1)))
+        time.sleep(self.chance.choice((0, 0.001, 0.05)))
+        node.setting("ipv4/ip_forward", 1)
+        self.counts[f"{change.split()[0]} changed"] += done and node.ip(back)
+        self.routes()
 
     def read(self, link: Link) -> None:
         channel, name, _ = self._side(link)

@@ -7,6 +7,10 @@
  * adds, changes or deletes a slot, under its socket lock, so nothing needs another lock. A reader may meet a slot that
  * its owner deletes meanwhile: it then sees values of that path, or of the path that reuses the memory, for one ACK.
  *
+ * Each slot has a bit for each index that has been in use beside it, so that an ACK looks up no other. A new subflow
+ * adds its slot, then sets its bit in each slot that it finds, and theirs in its own. Of two that come at once, the later
+ * one finds the earlier. Bits stay: one without a slot, or of memory that another path reuses, costs a look-up.
+ *
  * The map is bounded, and a full map drops the slot that nobody has used for the longest time: Linux 6.18 ends some
  * sockets without release(). A subflow without an index, or whose slot was dropped, is a path on its own, as a plain
  * TCP socket is. The connection's address is a key and nothing else; its token keeps connections apart that have one address in turn.
@@ -43,6 +47,8 @@ struct plait_slot {
 	u32 rto_jiffies;
 	u64 seen_jiffies;	/* the last publication */
 	u64 interloss;		/* bytes between losses (OLIA) */
+	u32 siblings;		/* bits of the indices that may have a slot */
+	u32 unused;
 
 	/* the owner's own */
 	s64 credit;		/* increase not yet a whole segment, Q32, within (-1, 1) */
@@ -70,6 +76,22 @@ static inline struct plait_slot *plait_slot(const struct sock *sk)
 	return place.index == PLAIT_ALONE ? NULL : bpf_map_lookup_elem(&plait_slots, &place);
 }
 
+/* Tells the new path in place and its siblings about each other. */
+static inline void plait_meet(struct plait_place *place)
+{
+	struct plait_slot *own = bpf_map_lookup_elem(&plait_slots, place), *sibling;
+	u32 i, index = place->index;
+
+	for (i = 0; own && i < PLAIT_PATHS; i++) {
+		place->index = i;
+		sibling = bpf_map_lookup_elem(&plait_slots, place);
+		if (!sibling)
+			continue;
+		__sync_fetch_and_or(&sibling->siblings, 1U << index);
+		__sync_fetch_and_or(&own->siblings, 1U << i);
+	}
+}
+
 static inline void plait_coupled_init(struct sock *sk)
 {
 	struct plait_coupled *ca = inet_csk_ca(sk);
@@ -92,6 +114,7 @@ static inline void plait_coupled_init(struct sock *sk)
 			ca->place.connection = place.connection;
 			ca->place.token = place.token;
 			ca->place.index = i;
+			plait_meet(&place);
 			return;
 		}
 	}
@@ -152,7 +175,7 @@ struct plait_reading {
 	struct plait_path *paths;
 	struct plait_place place;
 	u64 now;
-	u32 own;
+	u32 siblings;
 	u32 n;
 };
 
@@ -161,7 +184,7 @@ static long plait_read_sibling(u32 index, struct plait_reading *reading)
 	const struct plait_slot *slot;
 	u32 n = reading->n;
 
-	if (index == reading->own)
+	if (!(reading->siblings >> index & 1))
 		return 0;
 	reading->place.index = index;
 	slot = bpf_map_lookup_elem(&plait_slots, &reading->place);
@@ -183,7 +206,7 @@ static __attribute__((noinline)) u32 plait_coupled_snapshot(struct sock *sk, str
 	if (!slot || !plait_slot_read(slot, &paths[0]))
 		return 0;
 	reading.place = ((const struct plait_coupled *)inet_csk_ca(sk))->place;
-	reading.own = reading.place.index;
+	reading.siblings = slot->siblings & ~(1U << reading.place.index);
 	bpf_loop(PLAIT_PATHS, plait_read_sibling, &reading, 0);
 	return min(reading.n, (u32)PLAIT_PATHS);
 }

@@ -19,6 +19,8 @@ static struct {
 	_Bool used;
 } host_map[HOST_ENTRIES];
 
+static unsigned long host_lookups;
+
 static inline void *host_entry(const void *key)
 {
 	for (int i = 0; i < HOST_ENTRIES; i++)
@@ -30,6 +32,7 @@ static inline void *host_entry(const void *key)
 #define bpf_map_lookup_elem(map, wanted)						\
 	({										\
 		typeof(&host_map[0]) _entry = host_entry(wanted);			\
+		host_lookups++;								\
 		_Static_assert(sizeof(*(wanted)) == sizeof(_entry->key), "key");	\
 		_Static_assert(sizeof(*(map)->value) <= sizeof(_entry->value), "value");	\
 		_entry ? (typeof((map)->value))_entry->value : NULL;			\

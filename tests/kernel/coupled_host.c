@@ -186,5 +186,8 @@ int main(void)
 		}
 		printf("%u %u\n", tp->snd_cwnd, tp->snd_ssthresh);
 	}
+#ifdef BPF_SOURCE
+	fprintf(stderr, "%lu\n", host_lookups);
+#endif
 	return !feof(stdin);
 }

@@ -27,6 +27,10 @@ _BPF_HEADERS = ("bpf/bpf_core_read.h", "bpf/bpf_helpers.h", "bpf/bpf_tracing.h")
 _LIMIT_S = 120
 
 
+EVENTS = ("open", "loss", "recovered")
+"""They bring a subflow into congestion avoidance."""
+
+
 def _build(folder: Path, algorithm: str, *, is_bpf: bool) -> Path:
     compiler = shutil.which("gcc") or pytest.skip("gcc is needed")
     host = "bpf_host.h" if is_bpf else "kernel_host.h"
@@ -105,3 +109,21 @@ def test_program_and_module_set_the_same_windows(algorithm: str, tmp_path: Path)
             index for index, pair in enumerate(zip(program, module, strict=True)) if pair[0] != pair[1]
         ]
         assert not different, f"seed {seed}: {len(different)} windows differ, the first at {different[0]}"
+
+
+@pytest.mark.parametrize("subflows", [2, 4])
+def test_an_ack_looks_up_no_subflow_that_the_connection_never_had(subflows: int, tmp_path: Path) -> None:
+    program = _build(tmp_path, "olia", is_bpf=True)
+    opening = [f"{event} {i}{' 1 1428' * (event == 'open')}" for i in range(subflows) for event in EVENTS]
+    acks = [f"ack {i % subflows} 1 20000 1" for i in range(4000)]
+    opening += acks[: 2 * subflows]  # until each has measured its RTT
+    counts = [
+        int(
+            subprocess.run(
+                [program], input="\n".join(events), capture_output=True, text=True, check=True
+            ).stderr
+        )
+        for events in (opening, opening + acks)
+    ]
+    # Its own slot four times: as the ACK arrives, before and after the rule, and in what the rule reads.
+    assert (counts[1] - counts[0]) / len(acks) == 4 + subflows - 1

@@ -179,6 +179,8 @@ def test_the_schema_accepts_what_is_valid_and_refuses_what_is_not() -> None:
         TWO.replace("rate", "rat"),
         TWO.replace("10s", "-10s"),
         TWO + "repeat: 0",
+        TWO + "sample: {flow: 5}",
+        TWO + "monitors: {ping: {evry: 1s}}",
     ):
         assert not check.is_valid(read(wrong).value)
 

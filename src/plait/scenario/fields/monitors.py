@@ -6,7 +6,7 @@ Only probes affect flows, because their packets share the links.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -65,7 +65,7 @@ class CaptureSpec(Part):
 
 
 def _given(kind: type[Part]) -> BeforeValidator:
-    return BeforeValidator(_every, json_schema_input_type=str | dict[str, Any] | kind)
+    return BeforeValidator(_every, json_schema_input_type=str | kind)
 
 
 class SampleSpec(Part):

@@ -14,6 +14,7 @@ import plait
 from fake_engine import FakeEngine
 from plait.files import Folder
 from plait.study.bundle.pack import write_bundle
+from result_folders import fresh_cache
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +67,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("killed")
     (folder / "one.yaml").write_text(SCENARIO)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PLAIT_CACHE", str(folder / "cache"))
+        fresh_cache(patch, folder / "cache")
         patch.chdir(folder)
         plait.run("one.yaml", out="results", engine=FakeEngine(), progress=False)
     return folder / "results"

@@ -1,9 +1,11 @@
-"""Fake trials and whole studies on disk look like those of a run."""
+"""Fake trials and whole studies on disk look like those of a run; and a cache for them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
 
 from fake_plans import FakeFlow, FakePath, fake_plan
 from fake_tables import fake_tables
@@ -12,12 +14,14 @@ from plait.analysis.metrics.trial import trial_metrics
 from plait.analysis.rows import CaseRows, TrialRow
 from plait.benchmark.results_file import BenchmarkEntry, CellResult, Results
 from plait.benchmark.suite import SHA256, cells
+from plait.cache import cache_root
 from plait.cautions import Caution
 from plait.dataset.digest import trial_digest
 from plait.dataset.files import write_table
 from plait.dataset.provenance import Provenance
 from plait.dataset.study_file import CaseEntry, KernelFacts, StudyFile
 from plait.metrics import CATALOGUE
+from plait.report.render import render
 from plait.version import __version__
 
 if TYPE_CHECKING:
@@ -182,3 +186,21 @@ def benchmark_results(
 def with_cell(known: Results, name: str, cell: CellResult) -> Results:
     """Return results with another cell."""
     return known.model_copy(update={"cells": {**known.cells, name: cell}})
+
+
+def fresh_cache(patch: pytest.MonkeyPatch, folder: Path, *, with_kernels: bool = False) -> Path:
+    """Let plait use `folder`, which may be missing, as its cache; return it.
+
+    The script of reports is in it, because bundling it takes 1.4 s of processor time; with `with_kernels` the user's
+    kernels, too.
+    """
+    script = render.script()
+    kernels = cache_root() / "kernels"
+    folder.mkdir(parents=True, exist_ok=True)
+    if with_kernels:
+        (folder / "kernels").symlink_to(kernels)
+    patch.setenv("PLAIT_CACHE", str(folder))
+    with pytest.MonkeyPatch.context() as bundled:
+        bundled.setattr(render, "_bundle", script.encode)
+        render.script()
+    return folder

@@ -14,7 +14,6 @@ import plait
 from plait import kernel as kernels
 from plait.api.additions import add
 from plait.binaries import AGENT
-from plait.cache import cache_root
 from plait.cli.shared.environment import environment_of
 from plait.errors import RequestError
 from plait.kernel import additions
@@ -22,6 +21,7 @@ from plait.scenario import load
 from plait.study.study import plan_study
 from plait.testing.hunt.case import HuntCase, HuntConnection, HuntLink
 from plait.testing.hunt.run import play
+from result_folders import fresh_cache
 
 if TYPE_CHECKING:
     from plait.engine.virtual.trial import VirtualEngine
@@ -44,11 +44,7 @@ def block(language: str) -> str:
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a cache of its own, with the user's kernels."""
-    mine = tmp_path / "cache"
-    mine.mkdir()
-    (mine / "kernels").symlink_to(cache_root() / "kernels")
-    monkeypatch.setenv("PLAIT_CACHE", str(mine))
-    return mine
+    return fresh_cache(monkeypatch, tmp_path / "cache", with_kernels=True)
 
 
 def write(folder: Path, name: str, text: str) -> Path:

@@ -15,11 +15,11 @@ from plait.benchmark.results_file import measured, published
 from plait.benchmark.score import RankRange, places
 from plait.benchmark.suite import Cell, CellClass, Settings, cells
 from plait.binaries import AGENT
-from plait.cache import cache_root
 from plait.engine.factory import make_engine
 from plait.engine.request import EngineRequest
 from plait.errors import RequestError
 from plait.study.progress import silent
+from result_folders import fresh_cache
 
 pytestmark = pytest.mark.guest
 
@@ -46,11 +46,7 @@ def test_a_draw_of_the_published_results_repeats_to_the_byte(
 @pytest.fixture
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache with the kernels of this machine, for algorithms of a test."""
-    mine = tmp_path / "cache"
-    mine.mkdir()
-    (mine / "kernels").symlink_to(cache_root() / "kernels")
-    monkeypatch.setenv("PLAIT_CACHE", str(mine))
-    return mine
+    return fresh_cache(monkeypatch, tmp_path / "cache", with_kernels=True)
 
 
 @pytest.mark.usefixtures("own_cache")

@@ -17,6 +17,7 @@ import pytest
 
 from plait.engine.factory import make_engine
 from plait.engine.request import EngineRequest
+from result_folders import fresh_cache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,13 +32,7 @@ KERNEL_PID = "2"
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a store of its own, with the user's kernels."""
-    from plait.cache import cache_root
-
-    mine = tmp_path / "cache"
-    mine.mkdir()
-    (mine / "kernels").symlink_to(cache_root() / "kernels")
-    monkeypatch.setenv("PLAIT_CACHE", str(mine))
-    return mine
+    return fresh_cache(monkeypatch, tmp_path / "cache", with_kernels=True)
 
 
 @pytest.fixture(autouse=True)

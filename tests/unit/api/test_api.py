@@ -15,7 +15,7 @@ from tutorial_notebook import notebook
 import plait
 from fake_engine import FakeEngine, failing
 from plait.errors import DataError, RequestError, ScenarioError
-from result_folders import two_paths, write_study
+from result_folders import fresh_cache, two_paths, write_study
 
 if TYPE_CHECKING:
     from plait.api import Study
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[3]
 @pytest.fixture
 def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return an empty folder to work in, with a cache of its own for trials."""
-    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
+    fresh_cache(monkeypatch, tmp_path / "cache")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -24,7 +24,7 @@ from plait.scenario import load
 from plait.study.bundle.record import BundleRecord
 from plait.study.perform import Options, perform
 from plait.study.progress import silent
-from result_folders import benchmark_results
+from result_folders import benchmark_results, fresh_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +47,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study")
     (folder / "one.yaml").write_text(SCENARIO)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PLAIT_CACHE", str(folder / "cache"))
+        fresh_cache(patch, folder / "cache")
         options = Options(jobs=1, command="plait run one.yaml", repeat=3)
         perform(
             load(str(folder / "one.yaml")), "one", lambda _: FakeEngine(), options, folder=folder / "results",

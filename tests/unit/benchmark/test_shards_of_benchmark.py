@@ -15,6 +15,7 @@ from plait.results.merge import merge
 from plait.study.executors.local import LocalExecutor
 from plait.study.progress import silent
 from plait.study.shard import Shard
+from result_folders import fresh_cache
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +25,7 @@ CHOSEN = (Cell("low-bdp-01", "large"), Cell("low-bdp-01", "small"))
 
 @pytest.fixture(autouse=True)
 def _few_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
+    fresh_cache(monkeypatch, tmp_path / "cache")
     monkeypatch.setattr(run, "SEEDS", 2)
 
 
@@ -39,7 +40,7 @@ def test_merged_shards_of_tcp_are_the_results_and_run_nothing_again(
     whole = run_cells(settings, CHOSEN, tmp_path / "whole", _running(engine))[1]
     assert engine.calls == 8
     for number in (1, 2):
-        monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / f"cache-{number}"))  # another machine
+        fresh_cache(monkeypatch, tmp_path / f"cache-{number}")  # another machine
         shard, part = FakeEngine(), tmp_path / f"shard-{number}"
         studies = run_shard(settings, CHOSEN, part, replace(_running(shard), shard=Shard(number, 2)))
         assert list(studies) == [part / path for path in PATHS]

@@ -14,6 +14,7 @@ from plait.cli import app
 from plait.engine import factory
 from plait.errors import RequestError
 from plait.study import verify
+from result_folders import fresh_cache
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 def engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeEngine:
     """Return the engine of all trials of a test."""
     engine = FakeEngine()
-    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
+    fresh_cache(monkeypatch, tmp_path / "cache")
     monkeypatch.setattr(factory, "make_engine", lambda *_, **__: engine)
     return engine
 

@@ -15,6 +15,7 @@ from plait.engine.inventory import Inventory
 from plait.errors import RequestError, ScenarioError
 from plait.scenario import parse
 from plait.scenario.read import load as reading
+from result_folders import fresh_cache
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +30,7 @@ NO_TRACE_EVENTS = Inventory(
 
 @pytest.fixture(autouse=True)
 def _engine_without_trace_events(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
+    fresh_cache(monkeypatch, tmp_path / "cache")
     monkeypatch.setattr(factory, "make_engine", lambda *_, **__: FakeEngine(inventory=NO_TRACE_EVENTS))
 
 

@@ -13,7 +13,7 @@ from plait.cli import app
 from plait.dataset.files import write_table
 from plait.dataset.trial import read_trial
 from plait.report import assemble, build, cached, current, representatives
-from result_folders import two_paths, write_study
+from result_folders import fresh_cache, two_paths, write_study
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
+    fresh_cache(monkeypatch, tmp_path / "cache")
     write_study(tmp_path / "study", two_paths(), repeat=3)
     return tmp_path / "study"
 

@@ -21,7 +21,7 @@ from plait.plan.resolve import resolve
 from plait.report import build
 from plait.scenario import load as load_scenario
 from plait.scenario import parse as parse_scenario
-from result_folders import two_paths, write_study
+from result_folders import fresh_cache, two_paths, write_study
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +73,7 @@ FORMS = {
 @pytest.fixture
 def scenario_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a folder with the files that scenarios name, and a cache."""
-    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
+    fresh_cache(monkeypatch, tmp_path / "cache")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.txt").write_text("x" * 1000)
     (tmp_path / "t.csv").write_text("time,rate\n0s,5mbit\n1s,2mbit\n")

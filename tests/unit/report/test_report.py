@@ -27,7 +27,7 @@ from plait.report import build
 from plait.report.table import flow_columns, value_columns
 from plait.report.terminal.summary import read_summary
 from plait.report.terminal.summary import show as show_in_terminal
-from result_folders import FakeCase, two_paths, write_study
+from result_folders import FakeCase, fresh_cache, two_paths, write_study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +40,7 @@ FIGURES = {"network", "goodput", "goodput-over-time", "rtt-over-time", "cwnd-ove
 @pytest.fixture(scope="module", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PLAIT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        fresh_cache(patch, tmp_path_factory.mktemp("cache"))
         yield
 
 

@@ -11,7 +11,7 @@ import pytest
 from fake_plans import FakeFlow, fake_plan
 from pages.browser import browser, view
 from plait.report import build
-from result_folders import FakeCase, write_study
+from result_folders import FakeCase, fresh_cache, write_study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +51,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for scheduler, control in product(SCHEDULERS, ("cubic", "reno"))
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PLAIT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        fresh_cache(patch, tmp_path_factory.mktemp("cache"))
         write_study(folder, cases, repeat=2)
         about = json.loads((folder / "study.json").read_text(encoding="utf-8"))
         figure = {"name": "grouped", "kind": "intervals", "x": "congestion_control", "color": "scheduler"}

@@ -21,7 +21,7 @@ from plait.results.flent import PING, flent_document
 from plait.results.long_table import long_table
 from plait.results.perfetto import perfetto_trace
 from plait.results.read import read_study
-from result_folders import two_paths, write_study
+from result_folders import fresh_cache, two_paths, write_study
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +66,7 @@ SCHEMA = {
 
 @pytest.fixture
 def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
+    fresh_cache(monkeypatch, tmp_path / "cache")
     write_study(tmp_path / "study", two_paths(), repeat=2)
     return tmp_path / "study"
 

@@ -12,6 +12,7 @@ import plait
 from fake_engine import FakeEngine
 from plait.errors import DataError, RequestError
 from plait.results.merge import merge
+from result_folders import fresh_cache
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +23,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return studies: `one` and `two` of other seeds, `delay` of another field, `whole` as one and more repeats."""
     folder = tmp_path_factory.mktemp("studies")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PLAIT_CACHE", str(folder / "cache"))
+        fresh_cache(patch, folder / "cache")
 
         def run(name: str, **options: Any) -> None:
             asked = plait.load("two-paths", **options.pop("fields", {}))

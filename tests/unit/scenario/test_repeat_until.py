@@ -16,6 +16,7 @@ from plait.scenario.vary.cases import expand
 from plait.scenario.vary.repeat import Repeat
 from plait.study.perform import Options, perform
 from plait.study.progress import silent
+from result_folders import fresh_cache
 from scenario_samples import TWO, mistakes_as_text
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def run(text: str, folder: Path, engine: FakeEngine) -> list[int]:
 def test_a_study_goes_on_in_parts_and_again_gives_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
+    fresh_cache(monkeypatch, tmp_path / "cache")
     engine = FakeEngine()
     parts = run("until 0.001%, at least 2, at most 7", tmp_path / "out", engine)
     assert (parts[0], sum(parts), engine.calls) == (4, 14, 14)
@@ -127,6 +128,6 @@ def test_a_study_goes_on_in_parts_and_again_gives_the_same(
 def test_a_study_that_is_known_well_enough_ends_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
+    fresh_cache(monkeypatch, tmp_path / "cache")
     assert run("until 50%, at least 3", tmp_path / "out", FakeEngine()) == [6]
     assert "INTERVAL_WIDE" not in {caution.code for caution in read_study(tmp_path / "out").cautions}

@@ -27,6 +27,7 @@ from plait.study.perform import Options, perform
 from plait.study.progress import silent
 from plait.study.shard import TrialSelection
 from plait.version import __version__
+from result_folders import fresh_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +51,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "data/rate.csv").write_text("time [s],rate [mbit]\n0,5\n1,10\n")
     (folder / "file.yaml").write_text(SCENARIO)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PLAIT_CACHE", str(folder / "cache"))
+        fresh_cache(patch, folder / "cache")
         patch.chdir(folder)
         plait.run("file.yaml", out="results", engine=FakeEngine(), progress=False)
     about = json.loads((folder / "results/study.json").read_text())
@@ -62,7 +63,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def place(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of `made`, which is the current folder."""
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
-    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
+    fresh_cache(monkeypatch, tmp_path / "cache")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

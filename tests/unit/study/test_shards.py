@@ -19,6 +19,7 @@ from plait.results.shards import missing_shards
 from plait.study.perform import Options, perform
 from plait.study.progress import silent
 from plait.study.shard import Shard, shard
+from result_folders import fresh_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
+    fresh_cache(monkeypatch, tmp_path / "cache")
 
 
 def fail_one(job: Job) -> None:

@@ -10,9 +10,8 @@ from fake_plans import FakeFlow, FakePath, fake_plan
 from pages.browser import browser
 from pages.view_visitor import Visitor, served
 from plait.report import build
-from plait.report.render.render import warm
 from plait.view.export import export_site
-from result_folders import FakeCase, two_paths, write_study
+from result_folders import FakeCase, fresh_cache, two_paths, write_study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,8 +29,7 @@ def chromium() -> Iterator[Chrome]:
 @pytest.fixture(scope="module", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PLAIT_CACHE", str(tmp_path_factory.mktemp("cache")))
-        warm()
+        fresh_cache(patch, tmp_path_factory.mktemp("cache"))
         yield
 
 

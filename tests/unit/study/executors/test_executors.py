@@ -30,6 +30,7 @@ from plait.study.executors.worker import keep, path_of
 from plait.study.perform import Options, perform
 from plait.study.progress import silent
 from plait.study.study import TrialKey
+from result_folders import fresh_cache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +65,7 @@ def executor_of(kind: str) -> Iterator[TrialExecutor]:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
+    fresh_cache(monkeypatch, tmp_path / "cache")
     return tmp_path / "cache"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
@@ -123,3 +124,28 @@ def test_commands_of_packetdrill_set_values_without_a_program(tmp_path: Path) ->
     result = CliRunner().invoke(app, words, standalone_mode=False)
     assert result.return_value == 0, result.output
     assert "ok 1 - packetdrill: scripts/a_v4 ipv4 (seed 1)\nok 2" in result.output
+
+
+def test_a_script_waits_for_ticks_in_few_calls_and_in_mounts_of_its_own(tmp_path: Path) -> None:
+    """The program asks times(2) until ten ticks have passed, some 14 000 times if nothing lets it sleep."""
+    program = tmp_path / "bin" / "packetdrill"
+    program.parent.mkdir()
+    program.write_text(
+        f"#!{sys.executable} -IS\n"
+        "import ctypes, os, time\n"
+        "assert [d.name for d in os.scandir('/sys/class/net') if d.is_dir()] == ['lo'], 'of its namespace'\n"
+        "name, = os.listdir('/run/netns')\n"
+        "assert os.stat(f'/run/netns/{name}').st_ino == os.stat('/proc/self/ns/net').st_ino\n"
+        "assert ctypes.CDLL(None).umount2(b'/sys', 2) == 0, 'later scripts still have it'\n"
+        "times, began, ticks = ctypes.CDLL(None).times, time.monotonic(), set()\n"
+        "for _ in range(11):\n"
+        "    ticks.add(times(None))\n"
+        "assert len(ticks) == 11, ticks\n"
+        "assert 0.1 <= time.monotonic() - began < 0.112, 'as long as ten or eleven ticks'\n"
+        "assert os.times().elapsed > 0, 'another call of it does not wait'\n"
+    )
+    program.chmod(0o755)
+    (tmp_path / "a_v4.pkt").write_text("")
+    words = ["selftest", "packetdrill", str(tmp_path / "a_v4.pkt"), "--packetdrill", str(program), "--tap"]
+    result = CliRunner().invoke(app, words, standalone_mode=False)
+    assert result.return_value == 0, result.output

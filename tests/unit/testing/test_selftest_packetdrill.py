@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from plait.cli.laboratory.selftest import _prepared, _show
 from plait.errors import MachineError, RequestError
-from plait.testing.selftest import tap
+from plait.testing.selftest import driver, tap
 from plait.testing.selftest.packetdrill import Scripts, prepare
 from plait.testing.selftest.suites import SuiteShard
-
-DRIVER = Path("src/plait/testing/selftest/packetdrill.sh")
 
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
-    """Return a program in place of packetdrill: its events are 10 and 30 us late."""
+    """Return a program in place of packetdrill."""
     path = tmp_path / "packetdrill"
-    path.write_text(
-        "#!/bin/bash\nfor word; do case $word in --tolerance_usecs=*) us=${word#*=} ;; esac; done\n"
-        '[ "${us:-99}" -ge 30 ] && exit 0\n'
-        'late=000030; [ "$us" -lt 10 ] && late=000010\n'
-        'echo "a.pkt:3: timing error: expected outbound packet at 0.000000 sec but happened at 0.$late sec" >&2\n'
-        "exit 1\n"
-    )
+    path.write_text("#!/bin/true\n")
     path.chmod(0o755)
     return path
 
@@ -44,8 +35,8 @@ def scripts(tmp_path: Path) -> Path:
 def test_each_script_runs_over_the_families_of_its_name(scripts: Path, program: Path) -> None:
     prepared, [shard] = prepare([scripts.parent], program=program, tree=None, tolerance_us=None)
     words, _ = prepared.command(shard)
-    assert words[2:4] == [str(program), ""]
-    assert words[4::3] == [
+    assert words[4:6] == [str(program), ""]
+    assert words[6::3] == [
         "join/a ipv4", "join/a ipv4-mapped-v6", "join/a ipv6",
         "join/b_v4 ipv4", "join/b_v4 ipv4-mapped-v6", "join/c_v6 ipv6",
     ]  # fmt: skip
@@ -81,8 +72,8 @@ def test_scripts_of_a_tree_get_the_addresses_of_their_runner(tmp_path: Path, pro
         (folder / name).write_text("")
     prepared, [shard] = prepare([], program=program, tree=tmp_path / "linux", tolerance_us=0)
     words, _ = prepared.command(shard)
-    assert words[3] == "0"
-    assert "--local_ip=192.168.0.1 " in words[6]
+    assert words[5] == "0"
+    assert "--local_ip=192.168.0.1 " in words[8]
     assert shard.words == ("packetdrill", str(folder / "a.pkt"))
 
 
@@ -109,31 +100,47 @@ def test_what_cannot_run_is_refused(tmp_path: Path, program: Path) -> None:
         _prepared(["diag"], None, None, "0")
 
 
-def test_the_driver_finds_the_smallest_tolerance(tmp_path: Path, program: Path, scripts: Path) -> None:
-    """Here `ip` runs its program at once, so that the driver needs no guest."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    (folder / "ip").write_text('#!/bin/bash\n[ "$2" = exec ] && { shift 3; exec "$@"; }\nexit 0\n')
-    (folder / "ip").chmod(0o755)
-    words = ["/bin/bash", str(DRIVER), str(program)]
-    script = ["join/a ipv4", str(scripts / "a.pkt"), "--ip_version=ipv4"]
-    environment = {"PATH": f"{folder}:/usr/bin:/bin"}
+class Late(driver.ScriptRunner):
+    """Runs nothing: its events are 10 and 30 us late."""
+
+    def __init__(self, program: str) -> None:
+        """Ask the kernel for nothing."""
+        assert program == "packetdrill"
+
+    def attempt(self, name: str, script: str, options: list[str]) -> tuple[int, str]:
+        """Return what packetdrill would say with the tolerance of the options."""
+        allowed = next((int(word.split("=")[1]) for word in options if word.startswith("--tolerance")), 99)
+        late = next((us for us in (10, 30) if allowed < us), None)
+        assert (name, script, options[0]) == ("join/a ipv4", "/x/a.pkt", "--ip_version=ipv4")
+        expected = "a.pkt:3: timing error: expected outbound packet at 0.000000 sec but happened at"
+        return (0, "") if late is None else (1, f"{expected} {late / 1e6:.6f} sec")
+
+
+def test_the_driver_finds_the_smallest_tolerance(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(driver, "ScriptRunner", Late)
 
     def driven(tolerance: str) -> tuple[int, list[tap.Subtest]]:
-        answer = subprocess.run(
-            [*words, tolerance, *script],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        return answer.returncode, tap.read("packetdrill", 1, answer.stdout)
+        code = driver.main(["packetdrill", tolerance, "join/a ipv4", "/x/a.pkt", "--ip_version=ipv4"])
+        return code, tap.read("packetdrill", 1, capsys.readouterr().out)
 
     assert driven("0") == (0, [tap.Subtest("packetdrill", "join/a ipv4", 1, "pass", slack_us=30)])
+    assert driven("") == (0, [tap.Subtest("packetdrill", "join/a ipv4", 1, "pass")])
     code, [late] = driven("20")
     assert (code, late.verdict) == (1, "fail")
     assert late.reason.startswith("a.pkt:3: timing error: expected outbound packet")
+
+
+def test_the_driver_reads_what_packetdrill_says() -> None:
+    ranged = "expected inbound packet in relative time range +0.1~+0.200000 sec but happened at +0.200050 sec"
+    assert driver.missed_by_us(f"a.pkt:7: timing error: {ranged}; tolerance 0.000001 sec") == 50
+    assert driver.missed_by_us("a.pkt:7: bad outbound TCP options") is None
+    assert driver.reason_of(1, "warning: x\na.pkt:7: error handling packet: live\nscript: {}") == (
+        "a.pkt:7: error handling packet: live"
+    )
+    assert driver.reason_of(1, "first\nlast") == "last"
+    assert driver.reason_of(-11, "") == "it ended with exit code -11"
 
 
 def test_the_slack_is_in_every_output(capsys: pytest.CaptureFixture[str]) -> None:

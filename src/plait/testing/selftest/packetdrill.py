@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from plait.testing.selftest.suites import SuiteShard
 SUITE = "packetdrill"
 OF_A_TREE = Path("tools/testing/selftests/net/packetdrill")
 """The scripts of a source tree of Linux."""
-_DRIVER = Path(__file__).with_name("packetdrill.sh")
+_DRIVER = Path(__file__).with_name("driver.py")
 _MAPPED = "ipv4-mapped-v6"
 _SENT_TO = {
     "ipv4": "-D CMSG_LEVEL_IP=SOL_IP -D CMSG_TYPE_RECVERR=IP_RECVERR",
@@ -78,7 +79,7 @@ class Scripts:
     def command(self, shard: SuiteShard) -> tuple[list[str], Path]:
         """Return the command that runs a shard, and its folder."""
         tolerance = "" if self.tolerance_us is None else str(self.tolerance_us)
-        words = ["/bin/bash", str(_DRIVER), str(self.program), tolerance]
+        words = [sys.executable, "-I", "-S", str(_DRIVER), str(self.program), tolerance]
         for path in map(Path, shard.scripts):
             addresses = _LINUX if (path.parent / "ksft_runner.sh").is_file() else _UPSTREAM
             for family in _families(path):
@@ -97,8 +98,8 @@ def program_of(given: Path | None) -> Path:
         asked = "it is not on PATH" if named == Path(SUITE) else f"{named} is no program"
         raise MachineError(
             f"running packetdrill's scripts: {asked}; build it from its repository "
-            "(github.com/multipath-tcp/packetdrill for scripts of MPTCP: `./configure && make packetdrill` in "
-            "gtests/net/packetdrill), and name the program with --packetdrill FILE or PLAIT_PACKETDRILL"
+            "(github.com/multipath-tcp/packetdrill for scripts of MPTCP: `./configure && make packetdrill CFLAGS=-g` "
+            "in gtests/net/packetdrill), and name the program with --packetdrill FILE or PLAIT_PACKETDRILL"
         )
     return Path(program).resolve()
 

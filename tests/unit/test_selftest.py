@@ -216,6 +216,16 @@ def test_suites_of_the_distribution_are_read_from_its_archive_once(
         (["ok 1 - diag: a\n", "not ok 1 - diag: a\n"], 1, "1/2 passed; failed with seed 2"),
         (["ok 1 - diag: a\n", "ok 1 - diag: a # IGNORE Flaky\n"], 0, "0 failed, 1 ignored, 0 skipped"),
         (
+            [f"not ok 1 - diag: a # IGNORE Flaky time={ms}ms\n" for ms in (12216, 12034)],
+            0,
+            "0/2 passed; ignored with seed 1: Flaky time=12216ms; ignored with seed 2: Flaky time=12034ms",
+        ),
+        (
+            ["not ok 1 - diag: a # IGNORE Flaky\n"] * 2,
+            0,
+            "0/2 passed; ignored with every seed: Flaky\n",
+        ),
+        (
             ["ok 1 - diag: a\n", "ok 1 - diag: a\nok 2 - diag: b # SKIP\n"],
             0,
             "1 passed with every seed, 0 failed",

@@ -38,9 +38,11 @@ if TYPE_CHECKING:
 
 _WORDS: dict[Verdict, str] = {"pass": "passed", "fail": "failed", "ignore": "ignored", "skip": "skipped"}
 _SEVERITY: tuple[Verdict, ...] = ("pass", "skip", "ignore", "fail")
-_SHOWN = 40
 _LINE = 80
+_SHOWN = 40
 """Most subtests that did not always pass in the table; --junit and --tap have all."""
+_SEEDS, _REASONS = 8, 5
+"""Most seeds and reasons of such a subtest."""
 
 SuiteArgument = Annotated[
     list[str] | None,
@@ -298,17 +300,20 @@ def _show_slack(subtests: list[Subtest]) -> None:
 
 
 def _states(runs: list[Subtest]) -> Iterator[str]:
-    """Yield with which seeds a subtest had each verdict but `pass`, and the first reason."""
+    """Yield with which seeds a subtest had each verdict but `pass`, and why; seeds with one reason belong together."""
+    seeds: dict[tuple[Verdict, str], list[int]] = {}
     for verdict in ("fail", "ignore", "skip"):
-        those = [s for s in runs if s.verdict == verdict]
-        if those:
-            seeds = (
-                "every seed"
-                if len(those) == len(runs)
-                else f"seed {', '.join(str(s.seed) for s in those[:8])}"
-            )
-            reason = next((s.reason for s in those if s.reason), "")
-            yield f"{_WORDS[verdict]} with {seeds}" + (f": {printable(reason, keep='')}" if reason else "")
+        for subtest in runs:
+            if subtest.verdict == verdict:
+                seeds.setdefault((verdict, subtest.reason), []).append(subtest.seed)
+    for (verdict, reason), those in list(seeds.items())[:_REASONS]:
+        more = f" and {len(those) - _SEEDS} more" * (len(those) > _SEEDS)
+        named = (
+            "every seed" if len(those) == len(runs) else f"seed {', '.join(map(str, those[:_SEEDS]))}{more}"
+        )
+        yield f"{_WORDS[verdict]} with {named}" + (f": {printable(reason, keep='')}" if reason else "")
+    if len(seeds) > _REASONS:
+        yield f"and {len(seeds) - _REASONS} other reasons; --tap lists all"
 
 
 def _show_repeat(results: list[ShardResult], tolerance: str | None) -> None:

@@ -285,6 +285,10 @@ def _read(folder: Path) -> AdditionRecord | None:
 
 
 def _with_user_paths(output: str, inside: Path, path: str) -> str:
-    """Return the compiler's output with the user's path instead of that of the copy, without lines of make."""
-    lines = output.replace(str(inside), path).replace(f"{inside.parent}/", "").splitlines()
+    """Return the compiler's output with the user's path instead of that of the copy, without lines of make.
+
+    From 6.13 on the kernel's build calls the copy by its name alone.
+    """
+    named = re.sub(rf"(?<![\w/.-]){re.escape(inside.name)}:", lambda _: f"{inside}:", output)
+    lines = named.replace(str(inside), path).replace(f"{inside.parent}/", "").splitlines()
     return "\n".join(line for line in lines if line.strip() and not _NOISE.match(line))

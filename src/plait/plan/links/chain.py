@@ -24,7 +24,7 @@ from typing import Any
 from plait.plan.links.changes import link_changes
 from plait.plan.links.distributions import UNIFORM, table
 from plait.plan.links.queue_lengths import limit_bytes
-from plait.plan.model.links import EFFECTS, ChangeLink, Link, LinkDirection, SharedBucket
+from plait.plan.model.links import EFFECTS, ChangeLink, Link, LinkDirection, SharedBucket, VethEnd
 from plait.plan.model.plan import Action, ChangeQdisc, Ifb, Network, Plan, Redirect
 from plait.plan.model.qdiscs import Bfifo, Distribution, Netem, Pfifo, PlaitTrace, Qdisc, Red, Tbf
 from plait.plan.network.model import WIRE, mac
@@ -84,13 +84,13 @@ def with_chains(plan: Plan, *, exact: bool = True, devices: bool = False) -> Pla
         "ifbs": (*network.ifbs, *ifbs.values()),
         "redirects": (*network.redirects, *(_to_ifb(chains[name], ifb) for name, ifb in ifbs.items())),
     }
+    ends = {veth.b.ifname: veth.a for veth in plan.network.veths}
     return plan.model_copy(
         update={
             "network": network.model_copy(update=update),
             "events": tuple(events),
             "links": tuple(
-                _with_queues(link, ifbs) if link.name in kept else _device(link, plan.network)
-                for link in plan.links
+                _with_queues(link, ifbs) if link.name in kept else _device(link, ends) for link in plan.links
             ),
         }
     )
@@ -296,9 +296,8 @@ def _qdisc(ifname: str, parent: str, handle: str, options: object) -> Qdisc:
     )
 
 
-def _device(link: Link, network: Network) -> Link:
-    """Return the link with the interfaces of its nodes."""
-    ends = {veth.b.ifname: veth.a for veth in network.veths}
+def _device(link: Link, ends: Mapping[str, VethEnd]) -> Link:
+    """Return the link with the interfaces of its nodes, which `ends` has by those of the link."""
     forward, backward = link.directions
     return link.model_copy(update={"ends": (ends[backward.ifname], ends[forward.ifname])})
 

@@ -62,12 +62,31 @@ def test_a_time_that_is_no_number_fails_the_trial(tmp_path: Path, answer: str) -
             participant.wait_for("ready", 20)
 
 
-def test_a_size_that_is_no_number_fails_the_trial(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        (SUPERSCRIPT, "h1: the host did not send status.json"),
+        ("101", "h1: status.json has 101 bytes; plait accepts 100"),
+    ],
+)
+def test_a_size_that_is_no_number_or_too_large_fails_the_trial(
+    tmp_path: Path, size: str, message: str
+) -> None:
     with (
-        session(tmp_path, f"echo 'file {SUPERSCRIPT}'; cat") as host,
-        pytest.raises(TrialError, match="h1: the host did not send"),
+        session(tmp_path, f"echo '{size} status.json'; echo ok; cat") as host,
+        pytest.raises(TrialError, match=message),
     ):
-        host.fetch("status.json", tmp_path / "status.json", 100)
+        host.fetch({"status.json": 100}, tmp_path)
+
+
+def test_a_host_brings_no_file_that_nobody_asked_for(tmp_path: Path) -> None:
+    target = tmp_path / "brought"
+    target.mkdir()
+    with session(tmp_path, "echo '3 ../left'; echo '2 status.json'; echo ok; printf '{}'; cat") as host:
+        host.fetch({"console.log": 100, "status.json": 100}, target)
+    assert {path.name: path.read_text() for path in tmp_path.rglob("*") if path.is_file()} == {
+        "status.json": "{}"
+    }
 
 
 def test_a_host_that_talks_without_end_fails_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

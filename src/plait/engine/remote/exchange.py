@@ -244,15 +244,14 @@ class Exchange:
     def _fetch(self, host: Participant) -> None:
         """Copy the tables, the log and the status of a host; TrialError if its agent failed."""
         self._fetch_status(host)
-        for name in self._tables:
-            host.session.fetch(f"data/{name}.arrow", self._folder / host.name / f"{name}.arrow", _MOST_BYTES)
+        tables = {f"data/{name}.arrow": _MOST_BYTES for name in self._tables}
+        host.session.fetch(tables, self._folder / host.name)
 
     def _fetch_status(self, host: Participant) -> None:
         """Copy the log and the status of a host; TrialError if its agent failed."""
         folder = self._folder / host.name
         folder.mkdir()
-        host.session.fetch("status.json", folder / "status.json", 1 << 20)
-        host.session.fetch("console.log", folder / "console.log", 8 << 20)
+        host.session.fetch({"status.json": 1 << 20, "console.log": 8 << 20}, folder)
         status = read_status(folder / "status.json", host.name)
         if status.get("ok") is not True:
             reason = f"{status.get('phase')}: {status.get('error')}"

@@ -7,7 +7,7 @@
 # of the session as root, so that the settings return if the janitor was killed or may no longer use sudo.
 # Answers are lines that begin with a word: hello, send, ok, failed, ended, file, none. POSIX sh; arguments are numbers
 # and words that plait has checked.
-set -u
+set -uf
 umask 077
 ulimit -f 2097152 2>/dev/null # a file has at most 1 GiB
 export LC_ALL=C
@@ -85,18 +85,30 @@ said() { # VERB: the agent changes settings that stay, and says what it did
     return "$code"
 }
 
-value() { # NAME: the value of a setting below /proc/sys
-    [ -r "/proc/sys/$1" ] && echo "$1 $(tr '\t' ' ' <"/proc/sys/$1")"
+values() { # NAMES..: the values of settings below /proc/sys, which gives them only to those who read all at once
+    (cd /proc/sys && grep -s '' /dev/null "$@") | sed 's/:/ /' | tr '\t' ' '
+}
+
+deliver() { # NAMES..: the sizes of those files of the trial that there are, and then what these hold
+    cd "$folder/job" 2>/dev/null || { echo "failed $folder/job is gone"; return; }
+    for name in "$@"; do
+        shift
+        [ -f "$name" ] && set -- "$@" "$name"
+    done
+    sizes=$(wc -c /dev/null "$@") # /dev/null is there, and so a last line with the total
+    printf '%s\nok\n' "$sizes"
+    total=${sizes##*
+}
+    total=${total% total}
+    [ $# = 0 ] || timeout $((patience + ${total##* } / 16384)) cat "$@" # at less than 16 KiB/s plait gives up
 }
 
 facts() {
     echo "machine $(uname -m)"
     echo "kernel $(uname -r)"
-    for name in net/mptcp/enabled net/mptcp/scheduler net/mptcp/available_schedulers net/mptcp/pm_type \
+    values net/mptcp/enabled net/mptcp/scheduler net/mptcp/available_schedulers net/mptcp/pm_type \
         net/ipv4/tcp_congestion_control net/ipv4/tcp_available_congestion_control \
-        net/ipv4/tcp_allowed_congestion_control; do
-        value "$name"
-    done
+        net/ipv4/tcp_allowed_congestion_control
     echo "load $(cut -d ' ' -f 1 /proc/loadavg)"
     echo "folder $folder"
     # shellcheck disable=SC2086 # four words; the third is the address of this host that the user's ssh reached
@@ -129,7 +141,7 @@ while order=$(timeout "$patience" sh -c 'IFS= read -r line && printf %s "$line"'
             ;;
         read) # NAMES..: the values of settings below /proc/sys
             shift
-            for name in "$@"; do value "$name"; done
+            values "$@"
             echo ok
             ;;
         route) # LOCAL REMOTE: the interfaces with the address, and the route of packets that leave from it
@@ -178,13 +190,9 @@ while order=$(timeout "$patience" sh -c 'IFS= read -r line && printf %s "$line"'
                 answer 1
             fi
             ;;
-        fetch) # NAME: a file of the trial
-            if [ -f "$folder/job/$2" ]; then
-                echo "file $(wc -c <"$folder/job/$2")"
-                timeout "$patience" cat "$folder/job/$2"
-            else
-                echo none
-            fi
+        fetch) # NAMES..: files of the trial
+            shift
+            (deliver "$@")
             ;;
         bye) break ;;
     esac

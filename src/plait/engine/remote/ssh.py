@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -226,21 +226,21 @@ class HostSession:
                 )
             self.channel.send(data, UPLOAD_S)
 
-    def fetch(self, name: str, target: Path, most: int) -> int:
-        """Copy the trial's file `name` to `target`; return its size, or 0 without a file. At most `most` bytes."""
-        self.start_order("fetch", name)
-        words = self.channel.line(ANSWER_S).split()
-        if words == ["none"]:
-            return 0
-        size = whole_number(words[1]) if len(words) == 2 and words[0] == "file" else None
-        if size is None:
-            raise TrialError(f"{self.name}: the host did not send {name}")
-        if size > most:
-            raise TrialError(f"{self.name}: {name} has {size} bytes; plait accepts {most}")
-        with os.fdopen(Folder(target.parent).new(target.name), "wb") as file:
-            for piece in self.channel.chunks(size, PIECE_S):
-                file.write(piece)
-        return size
+    def fetch(self, files: Mapping[str, int], folder: Path) -> None:
+        """Copy those files of the trial that there are into `folder`; `files` has the most bytes that each may have."""
+        sizes = {}
+        for line in self.order("fetch", *files):
+            number, _, name = line.strip().partition(" ")
+            sizes[name] = whole_number(number)
+        for name in (name for name in files if name in sizes):
+            size = sizes[name]
+            if size is None:
+                raise TrialError(f"{self.name}: the host did not send {name}")
+            if size > files[name]:
+                raise TrialError(f"{self.name}: {name} has {size} bytes; plait accepts {files[name]}")
+            with os.fdopen(Folder(folder).new(Path(name).name), "wb") as file:
+                for piece in self.channel.chunks(size, PIECE_S):
+                    file.write(piece)
 
     def beat(self) -> None:
         """Show the keeper that plait is there."""

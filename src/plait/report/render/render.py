@@ -28,6 +28,8 @@ PNG_PPI = 300.0
 """The resolution that journals require."""
 FORM = 6
 """Grows when the same figure is drawn otherwise: what an earlier version left in the cache is not used."""
+_FIGURES_EACH = 7
+"""Figures that take about as long as the start of a worker."""
 _FAMILY = FONT.partition(",")[0]
 CACHE = ContentCache("figures", most=2_000)
 _TARGET = "plait.report.render.render:draw_into_cache"
@@ -78,7 +80,8 @@ def draw_all(
         else:
             draw(name)
 
-    for place, was_drawn in shared_out(_TARGET, asked, lambda place: draw_or_bundle(names[place])):
+    drawn = shared_out(_TARGET, asked, lambda place: draw_or_bundle(names[place]), batch=_FIGURES_EACH)
+    for place, was_drawn in drawn:
         if was_drawn:  # by another process
             draw_or_bundle(names[place])
     for name in requests:

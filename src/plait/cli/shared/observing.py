@@ -60,10 +60,10 @@ def tracing(
 
     `shared`: the folders that the guest may change.
     """
-    from plait.engine.virtual.tracing import kept_trace
-
     if events is None:
         yield lambda request: request
         return
+    from plait.engine.virtual.tracing import kept_trace  # it needs the tables' library
+
     with kept_trace(kernel, events, output_file(target, "--trace-to", shared=shared), report) as traced:
         yield traced

@@ -64,6 +64,7 @@ format: setup ## format Python, Rust and the documents as `make check` expects
 bench: kernel ## measure the promised figures on this machine
 	$(VENV)/bin/python bench/run.py
 	PLAIT_FUZZ=10 $(VENV)/bin/pytest -q tests/security/test_fuzz.py
+	PLAIT_WHOLE_PAGES=1 $(VENV)/bin/pytest -q tests/guest/programs/test_how_to_programs.py
 	$(VENV)/bin/python bench/left_as_found.py
 	$(VENV)/bin/python bench/containment.py 10 --each
 	$(VENV)/bin/python bench/lines/coverage.py --lines 12

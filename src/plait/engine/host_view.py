@@ -18,8 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from plait.cache import cache_root
-from plait.plan.model.programs import Program
-from plait.plan.traffic.programs import PRIVATE
+from plait.plan.model.programs import PRIVATE, Program
 
 PROGRAMS = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt"),

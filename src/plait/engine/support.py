@@ -13,7 +13,7 @@ from typing import Literal
 
 from plait.plan.links.changes import link_changes
 from plait.plan.model.plan import Plan
-from plait.plan.traffic.programs import SYSTEM_CALL_NS
+from plait.plan.model.programs import SYSTEM_CALL_NS
 
 Feature = Literal[
     "links",

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from plait.plan.traffic.programs import PRIVATE
+from plait.plan.model.programs import PRIVATE
 from plait.prompt.live import PromptServer
 from plait.prompt.loop import Prompt
 from plait.prompt.view import view

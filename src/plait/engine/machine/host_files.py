@@ -12,7 +12,7 @@ from pathlib import Path
 
 from plait.engine.host_view import HostView
 from plait.engine.virtual.initramfs import ArchiveEntry
-from plait.plan.traffic.programs import PRIVATE
+from plait.plan.model.programs import PRIVATE
 
 PLACE = "host"
 """The folder of the archive with the files (`ROOT` of agent/src/program/root.rs)."""

@@ -44,7 +44,6 @@ from plait.errors import MachineError, TrialError, printable
 from plait.files import Folder
 from plait.kernel import Kernel
 from plait.plan.identity import plan_bytes
-from plait.plan.links.chain import with_chains
 from plait.plan.model.plan import Plan
 
 _HEADER = struct.Struct("<III")
@@ -357,7 +356,10 @@ class Session(InteractiveGuest):
         Raises TrialError if the start fails, or if a module of the plan cannot be built.
         """
         self.request = request
-        plan = with_chains(plan, exact=False)
+        if plan.links:
+            from plait.plan.links.chain import with_chains  # it imports scenarios
+
+            plan = with_chains(plan, exact=False)
         (folder / "input").mkdir(exist_ok=True)
         add_modules(plan, folder, module_builder(kernel))
         Folder(folder).link("initramfs.cpio", initramfs_of(agent)[0])

@@ -15,6 +15,11 @@ from plait.plan.model.sockets import StreamTransport
 
 ResultKind = Literal["iperf3", "json"]
 
+SYSTEM_CALL_NS = 1000
+"""Virtual time of a system call in trials with programs; a program that polls without sleep would stop the clock."""
+PRIVATE = ("/tmp", "/run", "/var/tmp", "/mnt")  # noqa: S108 - names of the guest's folders, not files of this machine
+"""Empty folders of the guest in place of this machine's (`PRIVATE` of agent/src/program/root.rs)."""
+
 
 class Ready(Record):
     """How a program shows that it is ready: exactly one of the first four fields, `within_us` of its start."""

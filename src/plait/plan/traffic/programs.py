@@ -6,23 +6,19 @@ import signal
 
 from plait.errors import FieldMistakesError
 from plait.plan.model.plan import HostName
-from plait.plan.model.programs import Program, ProgramFile, Ready, Stop
+from plait.plan.model.programs import SYSTEM_CALL_NS, Program, ProgramFile, Ready, Stop
 from plait.plan.network.model import Topology
 from plait.plan.traffic.flow_slots import copies
 from plait.scenario import Scenario
 from plait.scenario.check.programs import program_name
 from plait.scenario.fields import programs as asked
 
-SYSTEM_CALL_NS = 1000
-"""Virtual time of a system call in trials with programs; a program that polls without sleep would stop the clock."""
 ENVIRONMENT = {
     "HOME": "/root",
     "LANG": "C.UTF-8",
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 }
 """The environment of every program, whoever runs plait."""
-PRIVATE = ("/tmp", "/run", "/var/tmp", "/mnt")  # noqa: S108 - names of the guest's folders, not files of this machine
-"""Empty folders of the guest in place of this machine's (`PRIVATE` of agent/src/program/root.rs)."""
 PATIENCE_US = 600_000_000
 """The time limit of a program that the trial waits for, unless the scenario has an `until`."""
 MEMORY_MIB, MEMORY_MIB_EACH = 256, 96

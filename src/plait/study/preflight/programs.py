@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from plait.engine.packages import install_hint
-from plait.plan.traffic.programs import ENVIRONMENT, PRIVATE
+from plait.plan.model.programs import PRIVATE
+from plait.plan.traffic.programs import ENVIRONMENT
 from plait.scenario.fields.programs import SHELL, ProgramSpec
 from plait.scenario.mistakes import Where
 from plait.scenario.wording import closest

@@ -165,6 +165,8 @@ class Network:
         node.ip("link set lo up")
         for setting, value in (("ipv4/ip_forward", 1), ("ipv4/tcp_retries2", 4), ("ipv4/tcp_syn_retries", 2)):
             node.setting(setting, value)
+        if name in ROUTERS:  # as plait sets it; otherwise packets take the whole stack
+            node.setting("ipv4/ip_early_demux", 0)
         self.channels[name] = NetlinkSocket()
 
     def _fork(self, work: Work) -> int:

@@ -14,8 +14,10 @@
  */
 
 #include <linux/hrtimer.h>
+#include <linux/idr.h>
 #include <linux/interrupt.h>
 #include <linux/ktime.h>
+#include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/rtnetlink.h>
 #include <linux/sched.h>
@@ -39,15 +41,18 @@
 #define PLAIT_FORESEEN	7	/* the upper three levels of the heap */
 #define PLAIT_MANY	96	/* lines whose memory the caches do not keep */
 
+/* Two of them, which are compared, share a line of the cache. */
 struct plait_asked {
 	u64 at;
 	u64 order;
 	struct plait_line *line;
+	u32 number;		/* that of the line here */
 };
 
 static struct {
 	spinlock_t lock;
 	struct plait_asked *heap;
+	u32 *place;		/* in the heap, by the line's number: dense, so that the caches keep it */
 	u32 count;
 	u32 room;
 	u32 lines;
@@ -61,6 +66,8 @@ static struct {
 	struct tasklet_struct tasklet;
 #endif
 } agenda = { .lock = __SPIN_LOCK_UNLOCKED(agenda.lock), .armed = PLAIT_NEVER, .now = PLAIT_NEVER };
+
+static DEFINE_IDA(plait_numbers);
 
 /* --- The heap ----------------------------------------------------------------------------------------------------- */
 
@@ -78,7 +85,7 @@ static bool plait_is_before(const struct plait_asked *a, const struct plait_aske
 static void plait_put(u32 index, struct plait_asked asked)
 {
 	agenda.heap[index] = asked;
-	asked.line->next.index = index;
+	agenda.place[asked.number] = index;
 }
 
 static void plait_sift_up(u32 index, struct plait_asked asked)
@@ -121,16 +128,17 @@ static void plait_place(u32 index, struct plait_asked asked)
 
 static void plait_enlist(struct plait_line *line, u64 at)
 {
-	struct plait_asked asked = { .at = at, .order = agenda.order++, .line = line };
+	struct plait_asked asked = { .at = at, .order = agenda.order++, .line = line, .number = line->next.number };
+	u32 place = agenda.place[asked.number];
 	u64 was = line->next.at;
 
 	line->next.at = at;
 	if (was == PLAIT_NEVER && at != PLAIT_NEVER)
 		plait_sift_up(agenda.count++, asked);
 	else if (at != PLAIT_NEVER)
-		plait_place(line->next.index, asked);
-	else if (was != PLAIT_NEVER && --agenda.count != line->next.index)
-		plait_place(line->next.index, agenda.heap[agenda.count]);
+		plait_place(place, asked);
+	else if (was != PLAIT_NEVER && --agenda.count != place)
+		plait_place(place, agenda.heap[agenda.count]);
 }
 
 /* --- The timer ---------------------------------------------------------------------------------------------------- */
@@ -247,8 +255,7 @@ static enum hrtimer_restart plait_timer_is_due(struct hrtimer *timer)
 /* --- Memory ------------------------------------------------------------------------------------------------------- */
 
 /* A network of many links does not fit into the processor's caches. While a packet is delivered, the processor therefore
- * fetches what the next events need: of the next one the content of its packet, of two more the packets, and of four
- * more the lines, which point to the packets.
+ * fetches what the next events need, one pointer further for each level of the heap (plait_foresee.c).
  */
 void plait_agenda_foresee(void)
 {
@@ -257,11 +264,8 @@ void plait_agenda_foresee(void)
 	if (READ_ONCE(agenda.lines) < PLAIT_MANY)
 		return;
 	spin_lock(&agenda.lock);
-	for (index = 0; index < min_t(u32, agenda.count, PLAIT_FORESEEN); index++) {
-		struct plait_line *line = agenda.heap[index].line;
-
-		plait_line_foresee(line, index == 0 ? PLAIT_NEXT : index < 3 ? PLAIT_SOON : PLAIT_LATER);
-	}
+	for (index = 0; index < min_t(u32, agenda.count, PLAIT_FORESEEN); index++)
+		plait_line_foresee(agenda.heap[index].line, ilog2(index + 1));
 	spin_unlock(&agenda.lock);
 }
 
@@ -283,26 +287,46 @@ u64 plait_agenda_now(void)
 	return now == PLAIT_NEVER ? ktime_get_ns() : now;
 }
 
+/* Makes room for twice as many lines. */
+static int plait_grow(void)
+{
+	u32 room = agenda.room ? 2 * agenda.room : 64;
+	struct plait_asked *heap = kvmalloc_array(room + 1, sizeof(*heap), GFP_KERNEL);
+	u32 *place = kvmalloc_array(room, sizeof(*place), GFP_KERNEL);
+
+	if (!heap || !place) {
+		kvfree(heap);
+		kvfree(place);
+		return -ENOMEM;
+	}
+	heap++;		/* the root is alone in its line of the cache */
+	spin_lock_bh(&agenda.lock);
+	memcpy(heap, agenda.heap, agenda.count * sizeof(*heap));
+	memcpy(place, agenda.place, agenda.room * sizeof(*place));
+	swap(heap, agenda.heap);
+	swap(place, agenda.place);
+	agenda.room = room;
+	spin_unlock_bh(&agenda.lock);
+	kvfree(heap ? heap - 1 : NULL);
+	kvfree(place);
+	return 0;
+}
+
 int plait_agenda_join(struct plait_line *line)
 {
-	struct plait_asked *heap, *old = NULL;
-	u32 room;
+	int number, err;
 
 	ASSERT_RTNL();
-	line->next.at = PLAIT_NEVER;
 	if (agenda.lines == agenda.room) {
-		room = agenda.room ? 2 * agenda.room : 64;
-		heap = kvmalloc_array(room, sizeof(*heap), GFP_KERNEL);
-		if (!heap)
-			return -ENOMEM;
-		spin_lock_bh(&agenda.lock);
-		memcpy(heap, agenda.heap, agenda.count * sizeof(*heap));
-		old = agenda.heap;
-		agenda.heap = heap;
-		agenda.room = room;
-		spin_unlock_bh(&agenda.lock);
-		kvfree(old);
+		err = plait_grow();
+		if (err)
+			return err;
 	}
+	number = ida_alloc(&plait_numbers, GFP_KERNEL);		/* the least, so below the room */
+	if (number < 0)
+		return number;
+	line->next.at = PLAIT_NEVER;
+	line->next.number = number;
 	agenda.lines++;
 	return 0;
 }
@@ -319,6 +343,7 @@ void plait_agenda_leave(struct plait_line *line)
 		spin_unlock_bh(&agenda.lock);
 		cpu_relax();
 	} while (is_running);
+	ida_free(&plait_numbers, line->next.number);
 	agenda.lines--;
 }
 
@@ -337,6 +362,9 @@ void plait_agenda_start(void)
 void plait_agenda_stop(void)
 {
 	hrtimer_cancel(&agenda.timer);
-	kvfree(agenda.heap);
+	if (agenda.heap)
+		kvfree(agenda.heap - 1);
+	kvfree(agenda.place);
 	agenda.heap = NULL;
+	agenda.place = NULL;
 }

@@ -12,7 +12,7 @@ struct plait_line;
 /* A line's place in the agenda. */
 struct plait_entry {
 	u64 at;			/* PLAIT_NEVER: not in it */
-	u32 index;
+	u32 number;		/* of the line, from 0 */
 };
 
 /* Makes room for one more line; under RTNL. */

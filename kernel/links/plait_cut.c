@@ -20,9 +20,6 @@
  * handles all packets at a device where somebody looks or intervenes: captures, XDP, filters of tc or netfilter, bridges
  * and bonds, qdiscs of the node, tunnels. And all in kernels with trace events.
  *
- * Memory. A table per line that forwards, with two places for each index; it grows while both have flows that count.
- * All tables together have at most PLAIT_CUTS_MAX places.
- *
  * Locking: packets arrive in events of the agenda, one at a time, in softirq and under RCU; User-Mode Linux has one
  * processor. Nothing else touches tables, until the line is freed.
  */
@@ -32,11 +29,11 @@
 #if PLAIT_CUTS
 
 #include <init.h>
-#include <linux/if_vlan.h>
 #include <linux/inetdevice.h>
 #include <linux/init.h>
-#include <linux/jhash.h>
+#include <linux/module.h>
 #include <linux/rtnetlink.h>
+#include <linux/version.h>
 #include <net/addrconf.h>
 #include <net/hotdata.h>
 #include <net/inet_ecn.h>
@@ -49,41 +46,7 @@
 #include <net/sch_generic.h>
 #include <net/sock.h>
 
-#define PLAIT_CUTS_FIRST	32	/* places of a new table */
-#define PLAIT_CUTS_LINE		4096	/* of one line, at most */
-#define PLAIT_CUTS_MAX		262144	/* of all lines: 32 MiB */
-#define PLAIT_V4		4
-#define PLAIT_V6		6
-#define PLAIT_HASHED		2	/* by addresses and ports */
-
-/* Compared as bytes: for IPv4 up to the two addresses. */
-struct plait_flow {
-	u32 hash;
-	__be32 ports;
-	__be32 service;		/* IPv4: type of service; IPv6: version, class and flow label */
-	u8 version;
-	u8 protocol;
-	u8 hashed;		/* how `hash` was made */
-	u8 zero;
-	union {
-		__be32 v4[2];
-		struct in6_addr v6[2];
-	};
-};
-
-struct plait_cut {
-	u32 epoch;		/* 0: nothing is known */
-	u16 mtu;
-	u8 priority;
-	struct plait_line *next;
-	struct neighbour *neighbour;
-	struct plait_flow flow;
-} __aligned(SMP_CACHE_BYTES);
-
-struct plait_cuts {
-	u32 mask;
-	struct plait_cut cut[] __aligned(SMP_CACHE_BYTES);
-};
+#include "plait_flows.h"
 
 /* The packet that goes through a stack now. */
 static struct {
@@ -97,7 +60,10 @@ static struct {
 } learning;
 
 static bool is_on = true;
-static u32 places;
+
+static ulong cut_through;
+module_param(cut_through, ulong, 0444);
+MODULE_PARM_DESC(cut_through, "how many packets did not pass the stack of a router");
 
 /* Not passed on, so that a guest sees the same command line with either value: its length costs programs time. */
 static int __init plait_cut_option(char *text, int *add)
@@ -120,155 +86,6 @@ static bool plait_is_settled(void)
 static u32 plait_epoch(void)
 {
 	return atomic_read(&net_epoch.count);
-}
-
-/* --- Flows -------------------------------------------------------------------------------------------------------- */
-
-static struct iphdr *plait_v4(const struct sk_buff *skb)
-{
-	return (struct iphdr *)(skb->data + ETH_HLEN);
-}
-
-static struct ipv6hdr *plait_v6(const struct sk_buff *skb)
-{
-	return (struct ipv6hdr *)(skb->data + ETH_HLEN);
-}
-
-static bool plait_has_ports(u8 protocol)
-{
-	return protocol == IPPROTO_TCP || protocol == IPPROTO_UDP;
-}
-
-static bool plait_v4_flow(const struct sk_buff *skb, struct plait_flow *flow, u8 *ttl)
-{
-	const struct iphdr *ip = plait_v4(skb);
-
-	if (skb_headlen(skb) < ETH_HLEN + sizeof(*ip) + sizeof(flow->ports) || *(const u8 *)ip != 0x45 ||
-	    ip_is_fragment(ip) || !plait_has_ports(ip->protocol) || ip->ttl <= 1 ||
-	    ntohs(ip->tot_len) + ETH_HLEN != skb->len || ip_fast_csum(ip, 5))
-		return false;
-	flow->version = PLAIT_V4;
-	flow->protocol = ip->protocol;
-	flow->service = (__force __be32)ip->tos;
-	flow->ports = *(const __be32 *)(ip + 1);
-	flow->v4[0] = ip->saddr;
-	flow->v4[1] = ip->daddr;
-	*ttl = ip->ttl;
-	return true;
-}
-
-static bool plait_v6_flow(const struct sk_buff *skb, struct plait_flow *flow, u8 *ttl)
-{
-	const struct ipv6hdr *ip = plait_v6(skb);
-
-	if (skb_headlen(skb) < ETH_HLEN + sizeof(*ip) + sizeof(flow->ports) || ip->version != 6 ||
-	    !plait_has_ports(ip->nexthdr) || ip->hop_limit <= 1 ||
-	    ntohs(ip->payload_len) + sizeof(*ip) + ETH_HLEN != skb->len)
-		return false;
-	flow->version = PLAIT_V6;
-	flow->protocol = ip->nexthdr;
-	flow->service = *(const __be32 *)ip;
-	flow->ports = *(const __be32 *)(ip + 1);
-	flow->v6[0] = ip->saddr;
-	flow->v6[1] = ip->daddr;
-	*ttl = ip->hop_limit;
-	return true;
-}
-
-/* The flow of a frame at `data`, if nothing about it needs the stack. A line may have inverted a bit of its type. */
-static bool plait_flow_of(struct sk_buff *skb, struct plait_flow *flow, u8 *ttl)
-{
-	if (((const struct ethhdr *)skb->data)->h_proto != skb->protocol)
-		return false;
-	if (skb->mark || skb->ip_summed == CHECKSUM_COMPLETE || skb_vlan_tag_present(skb) || skb_pfmemalloc(skb) ||
-	    skb_shared(skb) || skb_is_gso(skb) || skb_zcopy(skb))
-		return false;
-	flow->hash = skb->hash;
-	flow->hashed = (skb->l4_hash ? PLAIT_HASHED : 0) | skb->sw_hash;
-	flow->zero = 0;
-	flow->v6[0].s6_addr32[3] = 0;
-	if (skb->protocol == htons(ETH_P_IP))
-		return plait_v4_flow(skb, flow, ttl);
-	return skb->protocol == htons(ETH_P_IPV6) && plait_v6_flow(skb, flow, ttl);
-}
-
-static bool plait_is_same(const struct plait_flow *a, const struct plait_flow *b)
-{
-	if (memcmp(a, b, offsetofend(struct plait_flow, v4)))
-		return false;
-	return a->version == PLAIT_V4 || !memcmp(a->v6, b->v6, sizeof(a->v6));
-}
-
-/* --- Tables ------------------------------------------------------------------------------------------------------- */
-
-/* Senders of TCP hash each connection. */
-static struct plait_cut *plait_pair(struct plait_cuts *cuts, const struct plait_flow *flow)
-{
-	u32 hash = flow->hash;
-
-	if (!(flow->hashed & PLAIT_HASHED))
-		hash = jhash_3words((__force u32)flow->ports, (__force u32)flow->v6[0].s6_addr32[3],
-				    (__force u32)flow->v4[1], 0);
-	return &cuts->cut[hash & cuts->mask & ~1];
-}
-
-static struct plait_cut *plait_find(struct plait_cuts *cuts, const struct plait_flow *flow, u32 epoch)
-{
-	struct plait_cut *pair = plait_pair(cuts, flow);
-
-	if (pair[0].epoch == epoch && plait_is_same(&pair[0].flow, flow))
-		return &pair[0];
-	if (pair[1].epoch == epoch && plait_is_same(&pair[1].flow, flow))
-		return &pair[1];
-	return NULL;
-}
-
-void plait_cut_free(struct plait_line *line)
-{
-	if (!line->cuts)
-		return;
-	places -= line->cuts->mask + 1;
-	kvfree(line->cuts);
-	line->cuts = NULL;
-}
-
-static bool plait_resize(struct plait_line *line, u32 size)
-{
-	u32 had = line->cuts ? line->cuts->mask + 1 : 0;
-	struct plait_cuts *cuts;
-
-	if (size > PLAIT_CUTS_LINE || places - had + size > PLAIT_CUTS_MAX)
-		return false;
-	cuts = kzalloc(struct_size(cuts, cut, size), GFP_ATOMIC | __GFP_NOWARN);
-	if (!cuts)
-		return false;
-	cuts->mask = size - 1;
-	plait_cut_free(line);
-	line->cuts = cuts;
-	places += size;
-	return true;
-}
-
-/* A place for the flow that is learnt now; NULL: no memory. */
-static struct plait_cut *plait_place(struct plait_line *line)
-{
-	struct plait_cut *pair;
-
-	if (!line->cuts && !plait_resize(line, PLAIT_CUTS_FIRST))
-		return NULL;
-	pair = plait_pair(line->cuts, &learning.flow);
-	if (pair[0].epoch == learning.epoch && pair[1].epoch == learning.epoch &&
-	    plait_resize(line, 4 * (line->cuts->mask + 1)))
-		pair = plait_pair(line->cuts, &learning.flow);
-	if (pair[0].epoch == learning.epoch)
-		pair[1] = pair[0];
-	return &pair[0];
-}
-
-void plait_cut_foresee(const struct plait_cuts *cuts, const struct sk_buff *skb)
-{
-	if (cuts && skb->l4_hash)
-		prefetch(&cuts->cut[skb->hash & cuts->mask & ~1]);
 }
 
 /* --- Learning ----------------------------------------------------------------------------------------------------- */
@@ -298,6 +115,18 @@ static bool plait_is_plain_output(const struct net_device *dev)
 	       !netif_xmit_stopped(queue) && dev->real_num_tx_queues == 1 && (dev->features & needed) == needed;
 }
 
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
+static bool plait_has_taps(const struct net *net)
+{
+	return !list_empty(&net->ptype_all) || !list_empty(&net->ptype_specific);
+}
+#else
+static bool plait_has_taps(const struct net *net)
+{
+	return !list_empty(&net_hotdata.ptype_all);
+}
+#endif
+
 static bool plait_is_plain_node(const struct net *net, __be16 protocol)
 {
 	struct nf_hook_entries __rcu *const *hooks =
@@ -306,8 +135,7 @@ static bool plait_is_plain_node(const struct net *net, __be16 protocol)
 	return !rcu_access_pointer(hooks[NF_INET_PRE_ROUTING]) && !rcu_access_pointer(hooks[NF_INET_FORWARD]) &&
 	       !rcu_access_pointer(hooks[NF_INET_POST_ROUTING]) && !net->nexthop.seq &&
 	       !READ_ONCE(net->ipv4.sysctl_ip_early_demux) && !READ_ONCE(net->ipv4.sysctl_fib_multipath_use_neigh) &&
-	       list_empty(&net_hotdata.ptype_all) &&
-	       plait_is_alone(protocol);
+	       !plait_has_taps(net) && plait_is_alone(protocol);
 }
 
 /* The neighbour to which IPv4 has sent the packet, and the largest packet of the route; NULL: not an ordinary route. */
@@ -362,18 +190,21 @@ void plait_cut_learn(struct plait_line *next, struct sk_buff *skb)
 	if (!route || route->dev != skb->dev || route->lwtstate || skb->dev == learning.to ||
 	    skb->len != learning.length || learning.epoch != plait_epoch() || !plait_is_settled())
 		return;
-	if (!plait_flow_of(skb, &cut.flow, &ttl) || ttl + 1 != learning.ttl || !plait_is_same(&cut.flow, &learning.flow) ||
+	if (!plait_flow_of(skb, &cut.flow, &ttl) || ttl + 1 != learning.ttl || !plait_flow_is_same(&cut.flow, &learning.flow) ||
 	    !plait_is_plain_input(learning.to) || !plait_is_plain_output(skb->dev) ||
 	    !plait_is_plain_node(dev_net(skb->dev), skb->protocol))
 		return;
 	cut.neighbour = cut.flow.version == PLAIT_V4 ? plait_v4_route(skb, &cut) : plait_v6_route(skb, &cut);
 	if (!cut.neighbour || cut.neighbour->dev != skb->dev || !plait_sends_to(cut.neighbour, skb) ||
-	    skb->priority > U8_MAX)
+	    skb->priority > U8_MAX || LL_RESERVED_SPACE(skb->dev) > U8_MAX)
 		return;
 	cut.epoch = learning.epoch;
 	cut.priority = skb->priority;
+	cut.reserve = LL_RESERVED_SPACE(skb->dev);
 	cut.next = next;
-	place = plait_place(learning.line);
+	cut.from = skb->dev;
+	cut.sent = skb->dev->tstats;
+	place = plait_cuts_place(learning.line, &cut.flow, cut.epoch);
 	if (place)
 		*place = cut;
 }
@@ -429,18 +260,29 @@ static void plait_put_header(struct sk_buff *skb, struct neighbour *neighbour)
 	skb_reset_mac_header(skb);
 }
 
+/* dev_sw_netstats_tx_add */
+static void plait_count_sent(const struct plait_cut *cut, unsigned int bytes)
+{
+	struct pcpu_sw_netstats *sent = this_cpu_ptr(cut->sent);
+
+	u64_stats_update_begin(&sent->syncp);
+	u64_stats_add(&sent->tx_bytes, bytes);
+	u64_stats_inc(&sent->tx_packets);
+	u64_stats_update_end(&sent->syncp);
+}
+
 /* False: the stack has to, and the packet is as it was. */
 static bool plait_forward(const struct plait_cut *cut, struct net_device *to, struct sk_buff *skb)
 {
-	struct net_device *from = cut->next->from;
+	struct net_device *from = cut->from;
 	struct net *net = dev_net(to);
 	unsigned int bytes = skb->len;
 
 	if (bytes - ETH_HLEN > cut->mtu || !plait_is_reached(cut->neighbour))
 		return false;
 	__skb_pull(skb, ETH_HLEN);
-	if (unlikely(skb_cow(skb, cut->flow.version == PLAIT_V4 ? LL_RESERVED_SPACE(from) : from->hard_header_len) ||
-		     skb_headroom(skb) < LL_RESERVED_SPACE(from))) {
+	if (unlikely(skb_cow(skb, cut->flow.version == PLAIT_V4 ? cut->reserve : ETH_HLEN) ||
+		     skb_headroom(skb) < cut->reserve)) {
 		__skb_push(skb, ETH_HLEN);
 		return false;
 	}
@@ -461,7 +303,8 @@ static bool plait_forward(const struct plait_cut *cut, struct net_device *to, st
 	sock_confirm_neigh(skb, cut->neighbour);
 	skb->dev = from;
 	plait_put_header(skb, cut->neighbour);
-	dev_sw_netstats_tx_add(from, 1, bytes);
+	plait_count_sent(cut, bytes);
+	cut_through++;
 	plait_line_send(cut->next, skb);
 	return true;
 }
@@ -476,7 +319,7 @@ bool plait_cut_through(struct plait_line *line, struct net_device *to, struct sk
 	    skb->len > to->mtu + to->hard_header_len + VLAN_HLEN)
 		return false;
 	if (line->cuts)
-		cut = plait_find(line->cuts, &learning.flow, epoch);
+		cut = plait_cuts_find(line->cuts, &learning.flow, epoch);
 	if (cut)
 		return plait_forward(cut, to, skb);
 	learning.skb = skb;

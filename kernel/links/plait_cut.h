@@ -10,7 +10,7 @@ struct plait_line;
 struct plait_cuts;
 
 #if defined(CONFIG_UML_TIME_TRAVEL_SUPPORT) && !defined(MODULE) && __has_include(<linux/net_epoch.h>) && \
-	!defined(CONFIG_XFRM) && !defined(CONFIG_TRACING) && !defined(CONFIG_NET_L3_MASTER_DEV)
+	!defined(CONFIG_XFRM) && !defined(CONFIG_FTRACE) && !defined(CONFIG_NET_L3_MASTER_DEV)
 #define PLAIT_CUTS 1
 
 #include <linux/net_epoch.h>

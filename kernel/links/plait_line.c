@@ -34,13 +34,16 @@
  */
 
 #include <linux/etherdevice.h>
-#include <linux/inetdevice.h>
 #include <linux/ktime.h>
 #include <linux/prefetch.h>
+#include <linux/slab.h>
 #include <linux/version.h>
 #include <net/pkt_sched.h>
 
 #include "plait_line.h"
+
+/* Of their own: in a cache of a power of two, the same fields of all lines would be in few sets of the caches. */
+static struct kmem_cache *plait_lines;
 
 struct plait_cb {
 	u64 at;		/* arrival */
@@ -158,79 +161,6 @@ static void plait_deliver(struct plait_line *line, struct sk_buff_head *arrived,
 		}
 		plait_cut_done();
 	}
-}
-
-/* --- Memory ahead of time ---------------------------------------------------------------------------------------- */
-
-/* Always inline: the compiler drops calls of functions that only prefetch. */
-static __always_inline void plait_prefetch(const void *memory, size_t bytes)
-{
-	size_t offset;
-
-	for (offset = 0; offset < bytes; offset += SMP_CACHE_BYTES)
-		prefetch(memory + offset);
-}
-
-/* The packet that arrives next, its successor, and those at the head of the queue. The heads of lists do no harm. */
-static __always_inline void plait_foresee_packets(const struct plait_line *line, enum plait_distance distance)
-{
-	const struct sk_buff *first = line->flight.next, *waiting = line->queue.next;
-
-	if (distance == PLAIT_SOON) {
-		plait_prefetch(first, sizeof(*first));
-		plait_prefetch(waiting, sizeof(*waiting) / 2);
-	} else if (skb_peek(&line->flight)) {
-		plait_prefetch(first->data, 2 * SMP_CACHE_BYTES);
-		prefetch(skb_shinfo(first));
-		plait_cut_foresee(line->cuts, first);
-		prefetch(first->next);
-		prefetch(waiting->next);
-	}
-}
-
-static __always_inline void plait_foresee_device(const struct net_device *to, enum plait_distance distance)
-{
-	const struct in_device *in;
-
-	if (distance == PLAIT_SOON) {
-		prefetch(&to->mtu);
-		prefetch(&to->flags);
-		prefetch(&to->rx_handler);
-		prefetch(&to->ip_ptr);
-		prefetch(&to->dev_addr);
-		return;
-	}
-	in = rcu_dereference(to->ip_ptr);
-	prefetch(to->dev_addr);
-	if (in) {
-		prefetch(in);
-		prefetch(&in->cnf);
-	}
-}
-
-void plait_line_foresee(struct plait_line *line, enum plait_distance distance)
-{
-	const struct net_device *to;
-
-	if (distance == PLAIT_LATER) {
-		prefetch(&line->flight);
-		prefetch(&line->next);
-		prefetch(&line->to);
-		return;
-	}
-	if (!spin_trylock(&line->lock))
-		return;
-	if (distance == PLAIT_SOON) {
-		prefetch(&line->is.delay);
-		prefetch(&line->queue);
-		prefetch(&line->count);
-		prefetch(&line->count.queue_bytes);
-	}
-	plait_foresee_packets(line, distance);
-	spin_unlock(&line->lock);
-	to = rcu_dereference(line->to);
-	if (to)
-		plait_foresee_device(to, distance);
 }
 
 /* --- The line --------------------------------------------------------------------------------------------------- */
@@ -453,14 +383,22 @@ out:
 
 /* --- Life --------------------------------------------------------------------------------------------------------- */
 
-int plait_line_init(struct plait_line *line, struct net_device *from)
+struct plait_line *plait_line_make(struct net_device *from)
 {
+	struct plait_line *line = kmem_cache_zalloc(plait_lines, GFP_KERNEL);
+
+	if (!line)
+		return NULL;
 	spin_lock_init(&line->lock);
 	__skb_queue_head_init(&line->queue);
 	__skb_queue_head_init(&line->flight);
+	INIT_LIST_HEAD(&line->list);
 	line->early = RB_ROOT;
 	line->from = from;
-	return plait_agenda_join(line);
+	if (!plait_agenda_join(line))
+		return line;
+	kmem_cache_free(plait_lines, line);
+	return NULL;
 }
 
 void plait_line_lose_queue(struct plait_line *line)
@@ -485,22 +423,27 @@ void plait_line_free(struct plait_line *line)
 {
 	struct sk_buff *skb;
 
+	list_del(&line->list);
 	plait_agenda_leave(line);
 	plait_cut_free(line);
 	__skb_queue_purge(&line->queue);
-	__skb_queue_purge(&line->flight);
-	while ((skb = plait_first_early(line))) {
-		rb_erase(&skb->rbnode, &line->early);
-		skb->next = NULL;
-		skb->prev = NULL;
-		skb->dev = line->from;
+	while ((skb = plait_next_arrival(line))) {
+		plait_land(line, skb, false);
 		kfree_skb(skb);
 	}
-	if (line->qdisc)
-		qdisc_put(line->qdisc);
-	line->qdisc = NULL;
+	qdisc_put(line->qdisc);
 	kfree(line->place);
-	line->place = NULL;
 	kfree(line->table);
-	line->table = NULL;
+	kmem_cache_free(plait_lines, line);
+}
+
+int plait_line_start(void)
+{
+	plait_lines = KMEM_CACHE(plait_line, SLAB_HWCACHE_ALIGN);
+	return plait_lines ? 0 : -ENOMEM;
+}
+
+void plait_line_stop(void)
+{
+	kmem_cache_destroy(plait_lines);
 }

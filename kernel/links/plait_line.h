@@ -44,36 +44,40 @@ struct plait_table {
 	s16 value[];
 };
 
+/* What each packet needs is in few lines of the cache. */
 struct plait_line {
 	spinlock_t lock;
-	struct plait_conditions is;
-	struct plait_table *table;
-	struct plait_bucket bucket;
-	struct rnd_state draw[PLAIT_DRAWS];
-	bool bad;			/* the state of the loss model */
-
-	struct sk_buff_head queue;	/* drop-tail; empty if there is a qdisc */
 	struct Qdisc *qdisc;
-	struct netdev_queue *place;	/* where the qdisc is: it has the lock of a root, and no device runs it */
-
-	struct plait_instant free;	/* when the line has sent what was given to it */
+	struct sk_buff_head queue;	/* drop-tail; empty if there is a qdisc */
 	struct sk_buff_head flight;	/* on the way, by arrival .. */
-	struct rb_root early;		/* .. and those that arrive before the last of `flight` */
-	u32 early_count;
-	u64 last_arrival;
 
+	struct rb_root early ____cacheline_aligned;	/* .. and those that arrive before the last of `flight` */
+	struct plait_instant free;	/* when the line has sent what was given to it */
 	struct plait_entry next;	/* when something happens to the line */
 	struct net_device *from;
 	struct net_device __rcu *to;
 	struct plait_cuts *cuts;	/* what is known of flows that arrive at `to` */
 
-	u32 number;
+	struct plait_conditions is ____cacheline_aligned;
+
+	struct plait_bucket bucket ____cacheline_aligned;
 	struct plait_line_counters count;
 	u64 sojourn[PLAIT_SOJOURNS];
+
+	u64 last_arrival;
+	u32 early_count;
+	u32 number;			/* what dumps call it .. */
+	u64 home;			/* .. from the namespace with this cookie */
+	struct list_head list;		/* of all that have one, by age */
+	struct plait_table *table;
+	struct rnd_state draw[PLAIT_DRAWS];
+	bool bad;			/* the state of the loss model */
+	struct netdev_queue *place;	/* where the qdisc is: it has the lock of a root, and no device runs it */
 };
 
-int plait_line_init(struct plait_line *line, struct net_device *from);
-/* Frees what is in the line; nothing sends any more. */
+/* A new line, under RTNL; NULL: no memory. */
+struct plait_line *plait_line_make(struct net_device *from);
+/* Frees the line with what is in it; nothing sends any more. */
 void plait_line_free(struct plait_line *line);
 /* The sender goes down: what waits for the line is gone, what has started is not. Under RTNL. */
 void plait_line_lose_queue(struct plait_line *line);
@@ -85,8 +89,8 @@ void plait_line_send(struct plait_line *line, struct sk_buff *skb);
 /* Netlink: sets what the attributes name (under RTNL); before, all packets are where they are at this instant. */
 int plait_line_change(struct plait_line *line, const struct nlattr *attr, struct netlink_ext_ack *extack);
 int plait_line_put(struct plait_line *line, struct sk_buff *skb, int type);
-int plait_line_put_counters(struct plait_line *line, struct sk_buff *skb);
-int plait_line_put_sojourns(struct plait_line *line, struct sk_buff *skb);
+/* Lets dumps from the namespace with the cookie `home` have the line; under RTNL, as those are. */
+void plait_line_list(struct plait_line *line, u64 home);
 /* The counters at this instant. */
 void plait_line_read(struct plait_line *line, struct plait_line_counters *out);
 
@@ -99,4 +103,9 @@ void plait_line_event(struct plait_line *line, u64 now);
 /* Brings the line to the present; the caller holds its lock. */
 void plait_line_advance(struct plait_line *line, u64 now);
 void plait_line_arm(struct plait_line *line);
+
+int plait_line_start(void);
+void plait_line_stop(void);
+int plait_line_family_start(void);
+void plait_line_family_stop(void);
 #endif

@@ -2,13 +2,19 @@
 /* What netlink sets in a direction of a link, and reads from it. plait_link.h documents the attributes. */
 
 #include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/rtnetlink.h>
 #include <net/gen_stats.h>
+#include <net/genetlink.h>
 #include <net/pkt_sched.h>
+#include <net/sock.h>
 
 #include "plait_line.h"
 
 #define PLAIT_TABLE_MOST	16384
 #define PLAIT_DELAY_MOST	(1ULL << 61)
+
+static LIST_HEAD(plait_listed);
 
 static const struct nla_policy plait_line_policy[PLAIT_LINE_MAX + 1] = {
 	[PLAIT_LINE_NUMBER]		= { .type = NLA_U32 },
@@ -278,7 +284,7 @@ void plait_line_read(struct plait_line *line, struct plait_line_counters *out)
 	spin_unlock_bh(&line->lock);
 }
 
-int plait_line_put_sojourns(struct plait_line *line, struct sk_buff *skb)
+static int plait_put_sojourns(struct plait_line *line, struct sk_buff *skb)
 {
 	u32 bins = PLAIT_SOJOURNS;
 	int err;
@@ -308,7 +314,7 @@ static int plait_put_qdisc(struct Qdisc *qdisc, struct sk_buff *skb)
 	return gnet_stats_finish_copy(&dump) < 0 ? -EMSGSIZE : 0;
 }
 
-int plait_line_put_counters(struct plait_line *line, struct sk_buff *skb)
+static int plait_put_counters(struct plait_line *line, struct sk_buff *skb)
 {
 	struct plait_line_counters now;
 
@@ -317,4 +323,72 @@ int plait_line_put_counters(struct plait_line *line, struct sk_buff *skb)
 	    nla_put(skb, PLAIT_COUNT_LINE, sizeof(now), &now))
 		return -EMSGSIZE;
 	return line->qdisc ? plait_put_qdisc(line->qdisc, skb) : 0;
+}
+
+/* --- The family --------------------------------------------------------------------------------------------------- */
+
+void plait_line_list(struct plait_line *line, u64 home)
+{
+	line->home = home;
+	list_add_tail(&line->list, &plait_listed);
+}
+
+static struct genl_family plait_family;
+
+static int plait_dump(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	u8 command = ((struct genlmsghdr *)nlmsg_data(cb->nlh))->cmd;
+	u64 home = sock_net(skb->sk)->net_cookie;
+	struct plait_line *line;
+	long place = 0;
+	int err = 0;
+
+	rtnl_lock();
+	list_for_each_entry(line, &plait_listed, list) {
+		void *header;
+
+		if (line->home != home || place++ < cb->args[0])
+			continue;
+		header = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, &plait_family, NLM_F_MULTI,
+				     command);
+		if (!header)
+			err = -EMSGSIZE;
+		else if (command == PLAIT_LINK_CMD_SOJOURNS)
+			err = plait_put_sojourns(line, skb);
+		else
+			err = plait_put_counters(line, skb);
+		if (err) {
+			if (header)
+				genlmsg_cancel(skb, header);
+			break;
+		}
+		genlmsg_end(skb, header);
+		cb->args[0] = place;
+	}
+	rtnl_unlock_unchanged();
+	return err && !skb->len ? err : skb->len;
+}
+
+static const struct genl_small_ops plait_commands[] = {
+	{ .cmd = PLAIT_LINK_CMD_GET, .dumpit = plait_dump },
+	{ .cmd = PLAIT_LINK_CMD_SOJOURNS, .dumpit = plait_dump },
+};
+
+static struct genl_family plait_family __ro_after_init = {
+	.name		= PLAIT_LINK_FAMILY,
+	.version	= PLAIT_LINK_VERSION,
+	.netnsok	= true,
+	.module		= THIS_MODULE,
+	.small_ops	= plait_commands,
+	.n_small_ops	= ARRAY_SIZE(plait_commands),
+};
+
+int plait_line_family_start(void)
+{
+	return genl_register_family(&plait_family);
+}
+
+void plait_line_family_stop(void)
+{
+	genl_unregister_family(&plait_family);
 }

@@ -25,12 +25,11 @@
 #include <linux/ethtool.h>
 #include <linux/module.h>
 #include <linux/version.h>
-#include <net/genetlink.h>
+#include <net/dst.h>
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)
 #include <net/netdev_lock.h>
 #endif
 #include <net/rtnetlink.h>
-#include <net/sock.h>
 
 #include "plait_line.h"
 
@@ -38,12 +37,9 @@
 
 struct plait_end {
 	struct net_device __rcu *peer;
-	struct list_head list;		/* in plait_ends, by age */
-	u64 home;			/* the cookie of the namespace from which the link was made */
-	struct plait_line out;
+	struct plait_line *out;
 };
 
-static LIST_HEAD(plait_ends);
 static struct rtnl_link_ops plait_link_ops;
 
 static struct plait_end *plait_end(const struct net_device *dev)
@@ -64,9 +60,9 @@ static netdev_tx_t plait_xmit(struct sk_buff *skb, struct net_device *dev)
 	} else {
 		dev_sw_netstats_tx_add(dev, 1, skb->len);
 		skb_tx_timestamp(skb);
-		plait_cut_learn(&end->out, skb);
+		plait_cut_learn(end->out, skb);
 		skb_dst_drop(skb);
-		plait_line_send(&end->out, skb);
+		plait_line_send(end->out, skb);
 	}
 	rcu_read_unlock();
 	return NETDEV_TX_OK;
@@ -95,7 +91,7 @@ static int plait_stop(struct net_device *dev)
 	netif_carrier_off(dev);
 	if (peer)
 		netif_carrier_off(peer);
-	plait_line_lose_queue(&plait_end(dev)->out);
+	plait_line_lose_queue(plait_end(dev)->out);
 	return 0;
 }
 
@@ -103,18 +99,15 @@ static int plait_init(struct net_device *dev)
 {
 	struct plait_end *end = plait_end(dev);
 
-	INIT_LIST_HEAD(&end->list);
 	netdev_lockdep_set_classes(dev);
-	return plait_line_init(&end->out, dev);
+	end->out = plait_line_make(dev);
+	return end->out ? 0 : -ENOMEM;
 }
 
 /* Nothing sends any more, and no peer is left that could. */
 static void plait_uninit(struct net_device *dev)
 {
-	struct plait_end *end = plait_end(dev);
-
-	list_del_init(&end->list);
-	plait_line_free(&end->out);
+	plait_line_free(plait_end(dev)->out);
 }
 
 static int plait_get_iflink(const struct net_device *dev)
@@ -199,9 +192,9 @@ static int plait_changelink(struct net_device *dev, struct nlattr *tb[], struct 
 	int err = 0;
 
 	if (data && data[PLAIT_LINK_OUT])
-		err = plait_line_change(&plait_end(dev)->out, data[PLAIT_LINK_OUT], extack);
+		err = plait_line_change(plait_end(dev)->out, data[PLAIT_LINK_OUT], extack);
 	if (!err && data && data[PLAIT_LINK_IN] && peer)
-		err = plait_line_change(&plait_end(peer)->out, data[PLAIT_LINK_IN], extack);
+		err = plait_line_change(plait_end(peer)->out, data[PLAIT_LINK_IN], extack);
 	return err;
 }
 
@@ -209,9 +202,8 @@ static void plait_connect(struct net_device *dev, struct net_device *peer, u64 h
 {
 	struct plait_end *end = plait_end(dev);
 
-	end->home = home;
-	list_add_tail(&end->list, &plait_ends);
-	rcu_assign_pointer(end->out.to, peer);
+	plait_line_list(end->out, home);
+	rcu_assign_pointer(end->out->to, peer);
 	rcu_assign_pointer(end->peer, peer);
 }
 
@@ -268,7 +260,7 @@ static int plait_make(struct net_device *dev, struct net *home, struct net *peer
 
 no_conditions:
 	RCU_INIT_POINTER(plait_end(peer)->peer, NULL);
-	RCU_INIT_POINTER(plait_end(peer)->out.to, NULL);
+	RCU_INIT_POINTER(plait_end(peer)->out->to, NULL);
 	unregister_netdevice(dev);
 no_device:
 	unregister_netdevice(peer);
@@ -319,11 +311,11 @@ static void plait_dellink(struct net_device *dev, struct list_head *head)
 	struct net_device *peer = rtnl_dereference(plait_end(dev)->peer);
 
 	RCU_INIT_POINTER(plait_end(dev)->peer, NULL);
-	RCU_INIT_POINTER(plait_end(dev)->out.to, NULL);
+	RCU_INIT_POINTER(plait_end(dev)->out->to, NULL);
 	unregister_netdevice_queue(dev, head);
 	if (peer) {
 		RCU_INIT_POINTER(plait_end(peer)->peer, NULL);
-		RCU_INIT_POINTER(plait_end(peer)->out.to, NULL);
+		RCU_INIT_POINTER(plait_end(peer)->out->to, NULL);
 		unregister_netdevice_queue(peer, head);
 	}
 }
@@ -344,7 +336,7 @@ static size_t plait_get_size(const struct net_device *dev)
 
 static int plait_fill_info(struct sk_buff *skb, const struct net_device *dev)
 {
-	return plait_line_put(&plait_end(dev)->out, skb, PLAIT_LINK_OUT);
+	return plait_line_put(plait_end(dev)->out, skb, PLAIT_LINK_OUT);
 }
 
 static size_t plait_get_xstats_size(const struct net_device *dev)
@@ -356,7 +348,7 @@ static int plait_fill_xstats(struct sk_buff *skb, const struct net_device *dev)
 {
 	struct plait_line_counters xstats;
 
-	plait_line_read(&plait_end(dev)->out, &xstats);
+	plait_line_read(plait_end(dev)->out, &xstats);
 	return nla_put(skb, IFLA_INFO_XSTATS, sizeof(xstats), &xstats);
 }
 
@@ -380,76 +372,35 @@ static struct rtnl_link_ops plait_link_ops = {
 #endif
 };
 
-static struct genl_family plait_family;
-
-static int plait_dump(struct sk_buff *skb, struct netlink_callback *cb)
-{
-	u8 command = ((struct genlmsghdr *)nlmsg_data(cb->nlh))->cmd;
-	u64 home = sock_net(skb->sk)->net_cookie;
-	struct plait_end *end;
-	long place = 0;
-	int err = 0;
-
-	rtnl_lock();
-	list_for_each_entry(end, &plait_ends, list) {
-		void *header;
-
-		if (end->home != home || place++ < cb->args[0])
-			continue;
-		header = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, &plait_family, NLM_F_MULTI,
-				     command);
-		if (!header)
-			err = -EMSGSIZE;
-		else if (command == PLAIT_LINK_CMD_SOJOURNS)
-			err = plait_line_put_sojourns(&end->out, skb);
-		else
-			err = plait_line_put_counters(&end->out, skb);
-		if (err) {
-			if (header)
-				genlmsg_cancel(skb, header);
-			break;
-		}
-		genlmsg_end(skb, header);
-		cb->args[0] = place;
-	}
-	rtnl_unlock_unchanged();
-	return err && !skb->len ? err : skb->len;
-}
-
-static const struct genl_small_ops plait_commands[] = {
-	{ .cmd = PLAIT_LINK_CMD_GET, .dumpit = plait_dump },
-	{ .cmd = PLAIT_LINK_CMD_SOJOURNS, .dumpit = plait_dump },
-};
-
-static struct genl_family plait_family __ro_after_init = {
-	.name		= PLAIT_LINK_FAMILY,
-	.version	= PLAIT_LINK_VERSION,
-	.netnsok	= true,
-	.module		= THIS_MODULE,
-	.small_ops	= plait_commands,
-	.n_small_ops	= ARRAY_SIZE(plait_commands),
-};
-
 static int __init plait_link_register(void)
 {
-	int err;
+	int err = plait_line_start();
 
-	plait_agenda_start();
-	plait_cut_start();
-	err = genl_register_family(&plait_family);
 	if (err)
 		return err;
+	plait_agenda_start();
+	plait_cut_start();
+	err = plait_line_family_start();
+	if (err)
+		goto no_family;
 	err = rtnl_link_register(&plait_link_ops);
 	if (err)
-		genl_unregister_family(&plait_family);
+		goto no_links;
+	return 0;
+
+no_links:
+	plait_line_family_stop();
+no_family:
+	plait_line_stop();
 	return err;
 }
 
 static void __exit plait_link_unregister(void)
 {
 	rtnl_link_unregister(&plait_link_ops);
-	genl_unregister_family(&plait_family);
+	plait_line_family_stop();
 	plait_agenda_stop();
+	plait_line_stop();
 }
 
 module_init(plait_link_register);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, Timespec};
 use serde_json::json;
 
-use super::current::is_ordinary;
+use super::current::{is_ordinary, node};
 use crate::error::{Attempt, Error, Result};
 use crate::plan::Plan;
 use crate::{clock, job};
@@ -43,9 +43,9 @@ struct Readings {
 }
 
 impl Fidelity {
-    /// Start to watch; None in a guest, whose time is virtual.
+    /// Start to watch; None in a guest, whose time is virtual, and for one node, whose links are none of the agent's.
     pub fn watch(plan: &Plan) -> Result<Option<Self>> {
-        if !is_ordinary() {
+        if !is_ordinary() || node().is_some() {
             return Ok(None);
         }
         let interval_ns = INTERVAL_US.max(plan.end_us / TIMERS_MAX) * 1000;

@@ -6,8 +6,9 @@
 //! ```
 //!
 //! The agent reads `plan.json` and `input/` in DIR and writes `data/`, `progress` and
-//! `status.json` there, as in a guest, and `fidelity.json` (how well the machine kept time). It exits with 0 if the trial succeeded, with 1 if it
-//! failed (`status.json` has the reason), and with 2 if its arguments are wrong.
+//! `status.json` there, as in a guest. Without `--node` it also writes `fidelity.json` (how well the machine kept
+//! time, which the links need). It exits with 0 if the trial succeeded, with 1 if it failed (`status.json` has the
+//! reason), and with 2 if its arguments are wrong.
 //!
 //! **Namespaces.** Without `--node` the agent moves into namespaces of its own (mount, network,
 //! IPC, PID), in which a second process carries out the plan as PID 1. An ordinary user gets a user

@@ -19,6 +19,7 @@ from collections import Counter
 from pathlib import Path
 
 from plait import kernel as kernels
+from plait.cache import cache_root
 from plait.kernel import cache, recipe
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,7 +34,11 @@ TIMEOUT_S = 6 * 3600
 
 
 def as_default(kernel: kernels.Kernel, folder: Path) -> None:
-    """Copy the kernel to the cache in `folder`, where plait takes it for the one of its recipe."""
+    """Copy the kernel to the cache in `folder`, where plait takes it for the one of its recipe.
+
+    The stock kernels of the engine `machine` are those of the user's cache.
+    """
+    (folder / "stock").symlink_to(cache_root() / "stock")
     copy = folder / "kernels" / kernel.identity
     shutil.copytree(kernel.binary.parent, copy)
     record = next(record for built, record in kernels.list_built() if built.identity == kernel.identity)

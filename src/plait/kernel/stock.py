@@ -92,6 +92,8 @@ def of_distribution(series: str, progress: Progress = silent) -> StockKernel:
 def nearest(version: str, progress: Progress = silent) -> StockKernel:
     """Return the distribution's kernel whose version is nearest to `version`, from the cache if it has that series.
 
+    The last version before another first number is the nearest: of 6.1 and 6.12, 6.12 is nearer to 7.3.
+
     Raises MachineError as `of_distribution`.
     """
     wanted = numbers(version)
@@ -106,7 +108,9 @@ def nearest(version: str, progress: Progress = silent) -> StockKernel:
         )
     best = min(_distance(numbers(_package_version(package)), wanted) for package in known)
     near = [package for package in known if _distance(numbers(_package_version(package)), wanted) == best]
-    return _fetch(_smallest_of_newest(near), progress)
+    package = _smallest_of_newest(near)
+    cached = [kernel for kernel in _cached() if (_root() / package) in kernel.image.parents]
+    return cached[0] if cached else _fetch(package, progress)
 
 
 def numbers(version: str) -> tuple[int, int, int]:
@@ -116,7 +120,10 @@ def numbers(version: str) -> tuple[int, int, int]:
 
 
 def _distance(version: tuple[int, int, int], wanted: tuple[int, int, int]) -> tuple[int, int, int]:
-    return (abs(version[0] - wanted[0]), abs(version[1] - wanted[1]), abs(version[2] - wanted[2]))
+    if version[0] != wanted[0]:
+        side = 1 if version > wanted else -1
+        return (side * (version[0] - wanted[0]), side * version[1], side * version[2])
+    return (0, abs(version[1] - wanted[1]), abs(version[2] - wanted[2]))
 
 
 def _in_series(version: str, series: str) -> bool:

@@ -149,3 +149,16 @@ def test_a_script_waits_for_ticks_in_few_calls_and_in_mounts_of_its_own(tmp_path
     words = ["selftest", "packetdrill", str(tmp_path / "a_v4.pkt"), "--packetdrill", str(program), "--tap"]
     result = CliRunner().invoke(app, words, standalone_mode=False)
     assert result.return_value == 0, result.output
+
+
+def test_a_script_that_waits_for_ever_ends_with_what_it_started(tmp_path: Path) -> None:
+    program = tmp_path / "bin" / "packetdrill"
+    program.parent.mkdir()
+    program.write_text('#!/bin/bash\n[ -z "$(pgrep sleep)" ] || exit 3\nsleep infinity & wait\n')
+    program.chmod(0o755)
+    (tmp_path / "a_v4.pkt").write_text("")
+    words = ["selftest", "packetdrill", str(tmp_path / "a_v4.pkt"), "--packetdrill", str(program), "--tap"]
+    result = CliRunner().invoke(app, [*words, "--logs", str(tmp_path / "logs")], standalone_mode=False)
+    assert result.return_value == 1
+    [log] = (tmp_path / "logs").iterdir()
+    assert log.read_text().count("# FAIL it did not end within 300 s of virtual time") == 2, "both families"

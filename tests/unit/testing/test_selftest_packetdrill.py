@@ -8,7 +8,7 @@ import pytest
 
 from plait.cli.laboratory.selftest import _prepared, _show
 from plait.errors import MachineError, RequestError
-from plait.testing.selftest import driver, tap
+from plait.testing.selftest import packetdrill_driver, tap
 from plait.testing.selftest.packetdrill import Scripts, prepare
 from plait.testing.selftest.suites import SuiteShard
 
@@ -100,7 +100,7 @@ def test_what_cannot_run_is_refused(tmp_path: Path, program: Path) -> None:
         _prepared(["diag"], None, None, "0")
 
 
-class Late(driver.ScriptRunner):
+class Late(packetdrill_driver.ScriptRunner):
     """Runs nothing: its events are 10 and 30 us late."""
 
     def __init__(self, program: str) -> None:
@@ -119,10 +119,12 @@ class Late(driver.ScriptRunner):
 def test_the_driver_finds_the_smallest_tolerance(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(driver, "ScriptRunner", Late)
+    monkeypatch.setattr(packetdrill_driver, "ScriptRunner", Late)
 
     def driven(tolerance: str) -> tuple[int, list[tap.Subtest]]:
-        code = driver.main(["packetdrill", tolerance, "join/a ipv4", "/x/a.pkt", "--ip_version=ipv4"])
+        code = packetdrill_driver.main(
+            ["packetdrill", tolerance, "join/a ipv4", "/x/a.pkt", "--ip_version=ipv4"]
+        )
         return code, tap.read("packetdrill", 1, capsys.readouterr().out)
 
     assert driven("0") == (0, [tap.Subtest("packetdrill", "join/a ipv4", 1, "pass", slack_us=30)])
@@ -134,13 +136,13 @@ def test_the_driver_finds_the_smallest_tolerance(
 
 def test_the_driver_reads_what_packetdrill_says() -> None:
     ranged = "expected inbound packet in relative time range +0.1~+0.200000 sec but happened at +0.200050 sec"
-    assert driver.missed_by_us(f"a.pkt:7: timing error: {ranged}; tolerance 0.000001 sec") == 50
-    assert driver.missed_by_us("a.pkt:7: bad outbound TCP options") is None
-    assert driver.reason_of(1, "warning: x\na.pkt:7: error handling packet: live\nscript: {}") == (
-        "a.pkt:7: error handling packet: live"
-    )
-    assert driver.reason_of(1, "first\nlast") == "last"
-    assert driver.reason_of(-11, "") == "it ended with exit code -11"
+    assert packetdrill_driver.missed_by_us(f"a.pkt:7: timing error: {ranged}; tolerance 0.000001 sec") == 50
+    assert packetdrill_driver.missed_by_us("a.pkt:7: bad outbound TCP options") is None
+    assert packetdrill_driver.reason_of(
+        1, "warning: x\na.pkt:7: error handling packet: live\nscript: {}"
+    ) == ("a.pkt:7: error handling packet: live")
+    assert packetdrill_driver.reason_of(1, "first\nlast") == "last"
+    assert packetdrill_driver.reason_of(-11, "") == "it ended with exit code -11"
 
 
 def test_the_slack_is_in_every_output(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from plait.testing.selftest.suites import SuiteShard
 SUITE = "packetdrill"
 OF_A_TREE = Path("tools/testing/selftests/net/packetdrill")
 """The scripts of a source tree of Linux."""
-_DRIVER = Path(__file__).with_name("driver.py")
+_DRIVER = Path(__file__).with_name("packetdrill_driver.py")
 _MAPPED = "ipv4-mapped-v6"
 _SENT_TO = {
     "ipv4": "-D CMSG_LEVEL_IP=SOL_IP -D CMSG_TYPE_RECVERR=IP_RECVERR",

@@ -1,6 +1,6 @@
 """Run packetdrill's scripts in a guest, each in a network namespace of its own, and print the results as TAP.
 
-    driver.py PROGRAM TOLERANCE_US [NAME SCRIPT OPTIONS]..
+    packetdrill_driver.py PROGRAM TOLERANCE_US [NAME SCRIPT OPTIONS]..
 
 TOLERANCE_US is empty for each script's own tolerance; 0 measures the slack, the smallest tolerance with which the
 script passes. OPTIONS are those of the address family, in one word. A result ends in `# FAIL why` or `# SLACK n us`.

@@ -59,7 +59,7 @@ class Loads:
 
     @classmethod
     def within(cls, rate_bps: float, most_bytes: float) -> Loads:
-        """Return loads that take at most so many bytes at that rate; each lasts at least the least time."""
+        """Return loads of at most `most_bytes` at `rate_bps`; a load is never shorter than the least of `_LOAD_US`."""
         least_us, most_us = _LOAD_US
         return cls(max(least_us, min(most_us, int(_PART * most_bytes * 8e6 / rate_bps))))
 

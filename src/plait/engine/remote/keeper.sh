@@ -5,8 +5,8 @@
 #
 # The agent changes settings and restores them (agent/src/settings). Once it may change any, it also waits for the end
 # of the session as root, so that the settings return if the janitor was killed or may no longer use sudo.
-# Answers are lines that begin with a word: hello, send, ok, failed, ended, file, none. POSIX sh; arguments are numbers
-# and words that plait has checked.
+# Answers are lines that begin with a word: hello, send, ok, failed, ended. Before `ok` come the lines that an order
+# asks for, and after that of `fetch` the files. POSIX sh; arguments are numbers and words that plait has checked.
 set -uf
 umask 077
 ulimit -f 2097152 2>/dev/null # a file has at most 1 GiB

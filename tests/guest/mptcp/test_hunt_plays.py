@@ -128,6 +128,38 @@ def test_what_goes_with_an_announced_address_is_no_fault(last: tuple[str, str]) 
     assert play(case, kernels.ensure(), environment_of([], terminal=False)).violations == ()
 
 
+def test_a_path_that_goes_for_good_is_no_fault() -> None:
+    """The client hears over the other link that its address is withdrawn, or the sender goes on there."""
+    announced = LINK.model_copy(update={"endpoint": "none", "signal": True})
+    hears = HuntCase(
+        links=(LINK, announced),
+        connections=(HuntConnection(up_bytes=3000, hold=True),),
+        events=(
+            HuntEvent(at_ms=4000, do="unplug", link=1),
+            HuntEvent(at_ms=8000, do="withdraw", link=1),
+        ),
+    )
+    goes_on = HuntCase(
+        links=(LINK, LINK),
+        connections=(HuntConnection(up_bytes=1_000_000, hold=True),),
+        events=(HuntEvent(at_ms=300, do="unplug"),),
+    )
+    results = play_together([hears, goes_on], kernels.ensure(), environment_of([], terminal=False))
+    assert [(result.violations, result.joined) for result in results] == [((), 1), ((), 1)]
+
+
+def test_a_backup_without_its_endpoint_may_carry_bytes() -> None:
+    """Linux then opens a subflow to an announced address from there, which is no backup."""
+    backup = LINK.model_copy(update={"endpoint": "subflow backup", "signal": True})
+    case = HuntCase(
+        links=(LINK, backup),
+        connections=(HuntConnection(start_ms=2000, up_bytes=1_000_000, hold=True),),
+        events=(HuntEvent(at_ms=1000, do="flush"),),
+    )
+    result = play(case, kernels.ensure(), environment_of([], terminal=False))
+    assert (result.violations, result.joined) == ((), 1)
+
+
 def test_a_slow_reader_of_a_single_path_gets_each_byte_once() -> None:
     """MPTCP tells the sender of each window that opens, so a timer sends nothing again."""
     case = HuntCase(

@@ -101,3 +101,6 @@ def test_a_reset_is_looked_for_wherever_nothing_loses_it(
         events=tuple(HuntEvent(at_ms=100, do=kind) for kind in kinds),
     )
     assert resets_arrive(case.model_dump()) is expected
+    gone = case.model_copy(update={"events": (*case.events, HuntEvent(at_ms=50, do="unplug"))})
+    assert not resets_arrive(gone.model_dump())
+    assert resets_arrive(gone.model_dump(), apart_from="unplug") is expected

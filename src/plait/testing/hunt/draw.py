@@ -33,6 +33,11 @@ _ENDPOINTS = (
 )  # fmt: skip
 _UNEQUAL_MTUS = (1500, 1400, 1280, 576, 4000, 9000)
 _ENDINGS = ("close", "close", "shutdown", "reset")
+_PAIRS = (
+    ("remove_endpoint", "add_endpoint"), ("withdraw", "announce"), ("announce", "announce"),
+    ("flush", "announce"), ("flush", "announce"), ("unplug", "withdraw"),
+)  # fmt: skip
+"""Events of the same link, but two announcements are of two, if there are."""
 _MOST_SUBFLOWS = (8,) * 6 + (0, 1, 2)
 _CHURN_MS = 15_000
 """Endpoints and addresses come and go so long: what follows within moments cannot be judged."""
@@ -50,9 +55,9 @@ def draw(seed: int, schedulers: Sequence[str], congestion_controls: Sequence[str
         return _with_options(chance, _churn(seed, chance))
     if profile < 0.5:
         return _with_options(chance, _one_after_the_other(seed, chance))
-    if profile < 0.55:
-        return _with_options(chance, _plain_transfer(seed, chance, congestion_controls))
-    if profile < 0.7:
+    if profile < 0.6:
+        return _plain_transfer(seed, chance, congestion_controls)
+    if profile < 0.75:
         return _with_options(chance, _during_a_transfer(seed, chance, schedulers))
     links = tuple(_link(chance) for _ in range(chance.choice((2, 2, 3, 4))))
     connections = tuple(_connection(chance) for _ in range(chance.choice((1, 2, 4))))
@@ -128,9 +133,8 @@ def _churn(seed: int, chance: Random) -> HuntCase:
 def _one_after_the_other(seed: int, chance: Random) -> HuntCase:
     """Return a case in which a few things happen to small connections over good links, each once the last has settled.
 
-    So what follows from each of them is known. A case has few kinds of events, so that two of them meet often.
+    So what follows from each of them is known.
     """
-    kinds = chance.sample(_CALM, k=chance.choice((1, 2, len(_CALM))))
     links = tuple(
         _link(chance, signal=0.4).model_copy(
             update={
@@ -138,59 +142,99 @@ def _one_after_the_other(seed: int, chance: Random) -> HuntCase:
                 "delay_ms": chance.choice((1, 5, 20, 50)),
                 "loss_percent": 0,
                 "queue_packets": 100,
+                "own_port": chance.random() < 0.4,
             }
         )
-        for _ in range(chance.choice((2, 2, 3)))
+        for _ in range(chance.choice((2, 3, 3)))
     )
     size, is_upload = chance.choice((1, 3000, 3000, 3_000_000)), chance.random() < 0.5
     first, second = (size, chance.choice((0, size)))
     connection = HuntConnection(
-        start_ms=chance.choice((0, 0, 5000)),
+        start_ms=chance.choice((0, 5000)),
         up_bytes=first if is_upload else second,
         down_bytes=second if is_upload else first,
         hold=True,
     )
+    links, events = (
+        _pair(chance, links) if chance.random() < 0.5 else (links, _settled_events(chance, len(links)))
+    )
+    if chance.random() < 0.2:
+        at_ms = max((event.at_ms for event in events), default=0) + 4000
+        events.append(_event(chance, _ENDINGS, len(links), 1).model_copy(update={"at_ms": at_ms}))
+    return HuntCase(seed=seed % 2**31, links=links, connections=(connection,), events=tuple(events))
+
+
+def _pair(chance: Random, links: tuple[HuntLink, ...]) -> tuple[tuple[HuntLink, ...], list[HuntEvent]]:
+    """Return links and two events on one of them, of which the second one shows what the first one left behind."""
+    names = chance.choice(_PAIRS)
+    link = chance.randrange(1, len(links))
+    at_ms = chance.choice((2000, 4000))  # the connection may start between both
+    events = [
+        _event(chance, (name,), len(links), 1).model_copy(
+            update={"at_ms": at, "link": link if KINDS[name].link else 0}
+        )
+        for name, at in zip(names, (at_ms, at_ms + chance.choice((4000, 6000))), strict=True)
+    ]
+    if names[0] == names[1]:
+        link = 1 + link % (len(links) - 1)
+        events[1] = events[1].model_copy(update={"link": link})
+    return tuple(
+        entry.model_copy(update={"signal": "withdraw" in names}) if i == link else entry
+        for i, entry in enumerate(links)
+    ), events
+
+
+def _settled_events(chance: Random, links: int) -> list[HuntEvent]:
+    """Return a few events, each once the last has settled, of few kinds, so that two of them meet often."""
+    kinds = chance.sample(_CALM, k=chance.choice((1, 2, len(_CALM))))
     events: list[HuntEvent] = []
     at_ms = 0
     for _ in range(chance.choice((0, 1, 2, 2, 3, 4))):
         at_ms += chance.choice((2000, 4000, 6000))
-        event = _event(chance, kinds, len(links), 1).model_copy(update={"at_ms": at_ms})
+        event = _event(chance, kinds, links, 1).model_copy(update={"at_ms": at_ms})
         if (
             event.do == "lose_announcements"
         ):  # those of the server arrive over the link of the initial subflow
             events.append(event.model_copy(update={"link": 0, "for_ms": chance.choice((300, 2000))}))
-            event = HuntEvent(at_ms=at_ms + 5, do="announce", link=chance.randrange(1, len(links)))
+            event = HuntEvent(at_ms=at_ms + 5, do="announce", link=chance.randrange(1, links))
         elif KINDS[event.do].link and not event.link:  # there is less to see
-            event = event.model_copy(update={"link": chance.randrange(len(links))})
+            event = event.model_copy(update={"link": chance.randrange(links)})
         events.append(event)
-    if chance.random() < 0.3:
-        event = _event(chance, _ENDINGS, len(links), 1)
-        events.append(event.model_copy(update={"at_ms": at_ms + 4000}))
-    return HuntCase(seed=seed % 2**31, links=links, connections=(connection,), events=tuple(events))
+    return events
 
 
 def _plain_transfer(seed: int, chance: Random, congestion_controls: Sequence[str]) -> HuntCase:
-    """Return a plain transfer over two good links, one of which is a backup, or in which a subflow is destroyed."""
-    has_backup = chance.random() < 0.3
+    """Return a plain transfer over two good links, one of which is a fast backup, or in which a subflow ends.
+
+    Most often the receiver destroys the initial one, so that the sender hears of it by a reset. Or a middlebox removes
+    the options from the other one.
+    """
+    has_backup = chance.random() < 0.4
+    is_upload = chance.random() < (0.7 if has_backup else 0.3)
+    delays = sorted(chance.sample((1, 5, 20, 50), k=2), reverse=has_backup)
     links = tuple(
         HuntLink(
-            rate_mbit=chance.choice((5, 10, 20)),
-            delay_ms=chance.choice((5, 20, 50)),
+            rate_mbit=chance.choice((10, 20) if has_backup else (5, 10, 20)),
+            delay_ms=delay_ms,
             queue_packets=100 if has_backup else chance.choice((100, 1000)),
             endpoint="subflow backup" if has_backup else "subflow",
         )
-        for _ in range(2)
+        for delay_ms in delays
     )
-    size, is_upload = chance.choice((1_000_000, 3_000_000)), chance.random() < 0.5
+    size = chance.choice((1_000_000, 3_000_000, 3_000_000))
+    receiver, sender = ("server", "client") if is_upload else ("client", "server")
     event = HuntEvent(
         at_ms=chance.randrange(200, 700),
         do="destroy",
-        side=chance.choice(("client", "server")),
-        link=chance.choice((0, 0, 1)),
+        side=chance.choice((receiver, receiver, sender)),
+        link=chance.choice((0, 0, 0, 1)),
     )
+    if chance.random() < 0.4:
+        event = HuntEvent(at_ms=event.at_ms, do="strip", link=1, for_ms=2000)
     return HuntCase(
         seed=seed % 2**31,
         congestion_control=chance.choice(sorted(congestion_controls)),
+        ipv6=chance.random() < 0.3,
         links=links,
         connections=(
             HuntConnection(up_bytes=size if is_upload else 0, down_bytes=0 if is_upload else size, hold=True),
@@ -263,16 +307,17 @@ def _slow_reader(
     """Return a case in which a long transfer over unequal paths meets the receive window again and again.
 
     With a small buffer, segments wait in a subflow until the program reads. Meanwhile another subflow may bring a part
-    of them, as a copy or a retransmission. Paths of unequal MTU cut the stream at other bytes. A single path shows
-    whether the sender hears of each window that opens.
+    of them, as a copy or a retransmission. Paths of unequal MTU cut the stream at other bytes. A single path that loses
+    nothing shows whether the sender hears of each small window that opens.
     """
     count = chance.choice((1, 2, 3, 4))
+    buffers = (_LEAST_BUFFER, 49_152, 131_072, 6 << 20)[: 4 if count > 1 else 2]
     mtus = chance.sample(_UNEQUAL_MTUS, k=count) if chance.random() < 0.8 else [1500] * count
     links = tuple(
         HuntLink(
             rate_mbit=chance.choice((5, 10, 20, 50)),
             delay_ms=chance.choice((1, 5, 20, 50)),
-            loss_percent=chance.choice((0, 1, 3)),
+            loss_percent=chance.choice((0, 1, 3)) if count > 1 else 0,
             mtu=mtu,
         )
         for mtu in mtus
@@ -282,14 +327,14 @@ def _slow_reader(
         up_bytes=size if is_upload else 0,
         down_bytes=0 if is_upload else size,
         read_every_ms=chance.choice((20, 100, 200)),
-        write_bytes=chance.choice(_WRITE_BYTES),
+        write_bytes=chance.choice(_WRITE_BYTES) if count > 1 else 0,
         read_by=chance.choice(_READ_BY),
     )
     return HuntCase(
         seed=seed % 2**31,
         scheduler=_scheduler(chance, schedulers, default=0.2),
         congestion_control=chance.choice(sorted(congestion_controls)),
-        receive_buffer=_receive_buffer(chance, (_LEAST_BUFFER, 49_152, 131_072, 6 << 20), (connection,)),
+        receive_buffer=_receive_buffer(chance, buffers, (connection,)),
         links=links,
         connections=(connection,),
     )

@@ -47,6 +47,8 @@ class Paths:
     withdrawn: set[int] = field(default_factory=set)
     """Links of which the server withdrew its address after the client knew it well."""
 
+    unplugged: set[int] = field(default_factory=set)
+    """Links that are down for good."""
     unsure: set[tuple[str, int]] = field(default_factory=set)
     """Sides and links of what was added again so soon that its subflow may be gone."""
 
@@ -155,6 +157,7 @@ class Paths:
 
     def link_up(self, i: int) -> None:
         """Take a link up again, with the route that it lost."""
+        self.unplugged.discard(i)
         self.client.ip(f"link set c{i} up")
         self.client.ip(f"{self._ip.removeprefix('ip ')} {self._route(i)}")
 
@@ -261,11 +264,9 @@ class Paths:
 
         It may have forgotten addresses that were announced before `heard_from_s`.
         """
-        local = {self.link_of(entry[0]) for entry in subflows}
-        remote = {self.link_of(entry[2]) for entry in subflows}
+        local, remote = self._links(subflows)
         unsure = {side: {i for at, i in self.unsure if at == side} for side in ("client", "server")}
         missing = [self.address(i, 1) for i in sorted(self.endpoints - local - unsure["client"])]
-        superfluous = sorted(self.withdrawn & remote - {0})
         if not self.case["user_paths"]:
             unsent = {
                 i for i, link in enumerate(self.case["links"]) if link["own_port"] and self.case["ipv6"]
@@ -273,10 +274,19 @@ class Paths:
             heard = {i for i, since in self.announced.items() if since >= heard_from_s}
             expected = heard - self.let_go - unsure["server"] - unsent
             missing += [self.address(i, 2) for i in sorted(expected - remote)]
+        return ", ".join([f"no subflow of {address}" for address in missing] + self.superfluous(subflows))
+
+    def superfluous(self, subflows: list[netlink.Addresses]) -> list[str]:
+        """Return which subflows a client has whose endpoint was removed or whose address was withdrawn."""
+        local, remote = self._links(subflows)
+        superfluous = sorted(self.withdrawn & remote - {0})
         if not self.announced and not self.withdrawn:  # otherwise the kernel opens some from any address
             superfluous += sorted(self.removed & local - {0})
-        texts = [f"no subflow of {address}" for address in missing]
-        return ", ".join(texts + [f"a subflow of link {i}, whose endpoint was removed" for i in superfluous])
+        return [f"a subflow of link {i}, whose endpoint was removed" for i in superfluous]
+
+    def _links(self, subflows: list[netlink.Addresses]) -> tuple[set[int], set[int]]:
+        """Return the links of local and of remote addresses."""
+        return {self.link_of(entry[0]) for entry in subflows}, {self.link_of(entry[2]) for entry in subflows}
 
     def fits(self) -> bool:
         """Return whether the path managers may open all subflows that endpoints ask for, and always might.
@@ -309,7 +319,8 @@ class Paths:
             and not any(
                 links[event["link"]]["endpoint"] == "subflow backup"
                 if event["do"] == "backup"
-                else event["link"] == 0 and event["do"].endswith("_endpoint")
+                # without its endpoint, a subflow to an announced address is no backup
+                else event["do"] == "flush" or event["do"].endswith("_endpoint")
                 for event in self.case["events"]
             )
         )

@@ -323,6 +323,10 @@ class _Player:
     def _do_end_link_down(self, event: dict[str, Any]) -> None:
         self.paths.link_up(event["link"])
 
+    def _do_unplug(self, event: dict[str, Any]) -> None:
+        self.paths.client.ip(f"link set c{event['link']} down")
+        self.paths.unplugged.add(event["link"])
+
     def _do_backup(self, event: dict[str, Any]) -> None:
         self.paths.set_backup(event["link"], backup=True)
 

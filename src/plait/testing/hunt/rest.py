@@ -37,14 +37,23 @@ class Rest:
 
     def __post_init__(self) -> None:
         """Note what the case's events allow."""
-        self.calm = all(KINDS[event["do"]].calm for event in self.case["events"])
+        kinds = {event["do"] for event in self.case["events"]}
+        self.calm = all(KINDS[kind].calm for kind in kinds)
+        # a REMOVE_ADDR arrives over another link than that of which it says that it is gone
+        self.hears = all(KINDS[kind].calm for kind in kinds - {"unplug"}) and resets_arrive(
+            self.case, "unplug"
+        )
         # Linux keeps and counts a subflow that it has reset as long as it has bytes without a mapping
         self.stripped = any(event["do"] in {"strip", "rewrite"} for event in self.case["events"])
 
     def usable(self, client: socket.socket) -> int:
-        """Return the number of subflows that are established at both ends."""
+        """Return the number of subflows that are established at both ends, over links that are not gone."""
         at_client, at_server = self._ports(netlink.ESTABLISHED)
-        ports = [(local, remote) for _, local, _, remote in netlink.subflows(client)]
+        ports = [
+            (local, remote)
+            for address, local, peer, remote in netlink.subflows(client)
+            if not self.paths.unplugged & {self.paths.link_of(address), self.paths.link_of(peer)}
+        ]
         return sum((local, remote) in at_client and (remote, local) in at_server for local, remote in ports)
 
     def _ports(self, states: int = netlink.OPEN) -> list[set[tuple[int, int]]]:
@@ -105,6 +114,8 @@ class Rest:
             if wrong:
                 self.violation("paths", f"connection {number}: {wrong}")
             self._examine_backups(number, subflows[0])
+        elif self.hears and (superfluous := self.paths.superfluous(subflows[0])):
+            self.violation("paths", f"connection {number}: {', '.join(superfluous)}")
 
     def _heard_from_s(self, played: Played) -> float:
         """Return since when the client hears announcements.

@@ -62,7 +62,9 @@ If a program writes small pieces, no number is a fault. The sender fills the win
 receiver does not remember that one (`subflow_set_remote_key`): it drops what exceeds the windows of its DATA_ACKs. That
 was 2 kB at the beginning of a connection, so two segments, or six pieces."""
 _NOTICED = {"MPTcpExtDataCsumErr", "MPTcpExtDSSCorruptionReset"}
-"""Counters of a side that noticed a middlebox."""
+"""Counters of a side that noticed a middlebox, beside those of fallbacks."""
+_NO_FALLBACK = "MPTcpExtFallbackFailed"
+"""A fallback that was not allowed, so that the subflow is reset and delivers nothing."""
 _LONG_QUEUE = 100
 """Packets that a queue takes before a sender's congestion control lets it drop much."""
 _SENT_AGAIN = 3
@@ -316,7 +318,8 @@ def _may_be_wrong(case: HuntCase, counters: dict[Literal["client", "server"], di
     if all(event.do not in {"rewrite", "strip"} for event in case.events):
         return False
     values = [entry for side in counters.values() for entry in side.items()]
-    return any(count and ("Fallback" in name or name in _NOTICED) for name, count in values)
+    noticed = {name for name, count in values if count and ("Fallback" in name or name in _NOTICED)}
+    return bool(noticed - {_NO_FALLBACK})
 
 
 def _odd_counters(counters: dict[Literal["client", "server"], dict[str, int]], case: HuntCase) -> list[str]:
@@ -339,7 +342,7 @@ def _odd_counters(counters: dict[Literal["client", "server"], dict[str, int]], c
                 f"and {case.scheduler} keeps within it"
             )
         again = values.get("MPTcpExtMPTCPRetrans", 0)
-        if again > _SENT_AGAIN and (_loses_nothing(case) or _only_destroys(case)):
+        if again > _SENT_AGAIN and (_loses_nothing(case) or _only_ends_subflows(case)):
             texts.append(f"the {side} sent {again} segments again by a timer, though no packet was lost")
     client, server = counters.get("client", {}), counters.get("server", {})
     fast_open = any(entry.fast_open for entry in case.connections)
@@ -365,12 +368,14 @@ def _loses_nothing(case: HuntCase) -> bool:
     )
 
 
-def _only_destroys(case: HuntCase) -> bool:
-    """Return whether nothing but destroyed subflows keeps the bytes of a plain transfer from arriving.
+def _only_ends_subflows(case: HuntCase) -> bool:
+    """Return whether nothing but the end of subflows keeps the bytes of a plain transfer from arriving.
 
-    What such a subflow holds is sent over another one at once, which `MPTCPRetrans` does not count.
+    A subflow ends if it is destroyed, or reset because its options are gone while there is another one. What it holds
+    is then sent over another one at once, which `MPTCPRetrans` does not count.
     """
-    if len(case.connections) > 1 or {event.do for event in case.events} != {"destroy"}:
+    ends = [event.do == "destroy" or (event.do == "strip" and event.link > 0) for event in case.events]
+    if len(case.connections) > 1 or not ends or not all(ends):
         return False
     (connection,) = case.connections
     plain = HuntCase(

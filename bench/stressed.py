@@ -47,7 +47,7 @@ def boot(binary: Path, script: str, options: argparse.Namespace, seed: int, name
             "loglevel=6",
         ]  # fmt: skip
         done = subprocess.run(
-            ["setarch", "-R", str(binary), *words],
+            ["setpriv", "--pdeathsig", "KILL", "setarch", "-R", str(binary), *words],
             cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
         )  # fmt: skip
     return done.stdout.decode(errors="replace").replace("\r", "")

@@ -42,7 +42,6 @@ unit: setup
 	$(VENV)/bin/pytest tests/unit -n auto --dist worksteal -m "not slow"
 
 test: kernel peers ## run all tests; as root, run them as an ordinary user, and then those that differ for root
-	cargo=$$(tools/rust); "$$cargo" test --quiet
 	tools/all-tests
 	$(TOOK)
 

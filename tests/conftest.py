@@ -53,12 +53,15 @@ PERMISSIONS_MATTER = (
     "unit/set_up",
 )
 """Folders and files whose tests make namespaces, files of other users or guests, which root does in another way."""
+SAME_FOR_ROOT = ("security/test_damaged_files.py", "security/test_fuzz.py")
+"""Files among these that read what is damaged, as root reads it too."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     folders = {HERE / folder for folder in PERMISSIONS_MATTER}
+    same = {HERE / file for file in SAME_FOR_ROOT}
     for path, among in groupby(items, key=attrgetter("path")):
-        if not folders.isdisjoint((path, *path.parents)):
+        if path not in same and not folders.isdisjoint((path, *path.parents)):
             for item in among:
                 item.add_marker("users")
 

@@ -35,7 +35,7 @@ NEEDS = {
     "vpn-bonding": ("vpncmd", "vpnserver", "mptcpize", "iperf3", "ping"),
 }
 """What a page needs of this machine; `tools/system-packages test` installs it."""
-IN_BENCH = dict.fromkeys(("slow-bond", "two-wans"), "plait advise")
+IN_BENCH = dict.fromkeys(("idle-line", "slow-bond", "two-wans"), "plait advise")
 """Commands that only `make bench` runs: 200 trials each, of what the page `advise` shows as well."""
 LIMIT_S = 300
 ONE_PATH = 4.78

@@ -13,6 +13,7 @@ import resource
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -61,6 +62,25 @@ def spoil(name: str) -> int:
         value = ["0xff"] * len(entry["value"])
         tool(BPFTOOL, "map", "update", "id", map_of(name), "key", *entry["key"], "value", *value, "exist")
     return len(entries)
+
+
+def crowd(name: str) -> None:
+    """Fill the map with entries of connections that do not exist, as subflows leave them that end without release()."""
+    number = map_of(name)
+    entry = json.loads(tool(BPFTOOL, "-j", "map", "dump", "id", number))[0]
+    size = json.loads(tool(BPFTOOL, "-j", "map", "show", "id", number))["max_entries"]
+    with tempfile.NamedTemporaryFile("w", encoding="ascii") as batch:
+        for dead in range(1, size + 1):
+            key = " ".join(str(byte) for byte in dead.to_bytes(len(entry["key"]), "little"))
+            batch.write(f"map update id {number} key {key} value {' '.join(entry['value'])}\n")
+        batch.flush()
+        tool(BPFTOOL, "batch", "file", batch.name)
+
+
+def living(name: str) -> tuple[int, int]:
+    """Return how many entries the map has, and how many whose connection is an address (0xffff88..)."""
+    dump = tool(BPFTOOL, "map", "dump", "id", map_of(name))
+    return dump.count('"connection": '), dump.count('"connection": 184466')
 
 
 def nanoseconds(name: str) -> float:
@@ -176,12 +196,18 @@ def main() -> None:
             STATISTICS.write_text(former)
         spoilt = slots(name)
         exchange(pairs, 1_000_000, lambda name=name: spoil(name))
+        crowd(name)
+        fresh = connect(server, name, BATCH)
+        exchange(fresh, 5_000)
+        whole, alive = living(name)
+        close(fresh)
         exchange(pairs, 1_000_000, lambda name=name: programs.unload(name))
         close(pairs)
         sys.stdout.write(
             f"{name}: {count} connections had {most} slots, {after} after they closed; "
             f"{arguments.rounds * BATCH} more in rounds left {churned} ({remain} sockets close); data arrived with "
-            f"{spoilt} spoilt entries, and after an unload under traffic; {cost:.0f} ns an ACK; "
+            f"{spoilt} spoilt entries, and after an unload under traffic; a map full of dead entries held {whole}, "
+            f"{alive} of {spoilt + 2 * BATCH} living subflows among them; {cost:.0f} ns an ACK; "
             f"{time.monotonic() - started:.0f} s\n"
         )
         sys.stdout.flush()

@@ -14,8 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from scipy.stats import quantile_test  # type: ignore[import-untyped]  # scipy ships no types
-
 from plait.analysis.metrics.ideal import ideal_goodput_bps
 from plait.benchmark.results_file import Results
 from plait.benchmark.suite import SEED, Cell, CellClass, Settings, Subset, cells, classes, scenario_of
@@ -135,6 +133,8 @@ def _interval_ranks(count: int) -> tuple[int, int] | None:
 
     scipy takes a millisecond, and a page of 50 entries has 60 000 intervals.
     """
+    from scipy.stats import quantile_test  # type: ignore[import-untyped]  # no types; half a second
+
     interval = quantile_test(range(count), q=0, p=0.5).confidence_interval(0.95)
     low, high = float(interval.low), float(interval.high)
     return (int(low), int(high)) if math.isfinite(low) and math.isfinite(high) else None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from scipy.stats import t  # type: ignore[import-untyped]  # scipy ships no types
+from scipy.special import stdtrit  # type: ignore[import-untyped]  # scipy ships no types
 
 from plait.dataset.convert import read_stream
 from plait.errors import TrialError
@@ -214,5 +214,5 @@ def _rate(sent: pl.DataFrame, arrived: pl.DataFrame, source: LineEnd) -> Measure
         return NOT_MEASURED
     rates = np.diff(total[cuts]) * 8e6 / np.diff(times[cuts])
     rate = float((total[-1] - total[0]) * 8e6 / (times[-1] - times[0]))
-    half = float(t.ppf(1 - TAIL, _BLOCKS - 1) * rates.std(ddof=1) / np.sqrt(_BLOCKS))
+    half = float(stdtrit(_BLOCKS - 1, 1 - TAIL) * rates.std(ddof=1) / np.sqrt(_BLOCKS))
     return MeasuredValue(rate, max(0.0, rate - half), rate + half)

@@ -216,14 +216,14 @@ def _loss(carrier: _Carrier, *, outwards: bool, mptcp: bool) -> Iterator[str]:
     if not segments:
         yield "# loss: not seen; nothing was sent this way"
         return
-    from scipy.stats import beta  # type: ignore[import-untyped]  # scipy ships no types
+    from scipy.special import betaincinv  # type: ignore[import-untyped]  # scipy ships no types
 
     again = min(segments, carrier.carried("retransmitted_segments"))
-    high = 1.0 if again == segments else float(beta.ppf(1 - _TAIL, again + 1, segments - again))
+    high = 1.0 if again == segments else float(betaincinv(again + 1, segments - again, 1 - _TAIL))
     if not again:
         yield f"# loss: no retransmission of {segments} segments, so below {percent(high)}"
         return
-    low = float(beta.ppf(_TAIL, again, segments - again + 1))
+    low = float(betaincinv(again, segments - again + 1, _TAIL))
     yield (
         f"loss: {again / segments * 100:.4g}%  # {percent(low)} to {percent(high)}: {again} retransmissions of "
         f"{segments} segments; a full queue's are among them, so remove this line if the queue should drop"
@@ -232,7 +232,7 @@ def _loss(carrier: _Carrier, *, outwards: bool, mptcp: bool) -> Iterator[str]:
 
 def _median_interval(ordered: list[float]) -> tuple[float, float] | None:
     """Return the interval of a median by order statistics (David and Nagaraja, 2003); None if it needs more values."""
-    from scipy.stats import binom
+    from scipy.stats import binom  # type: ignore[import-untyped]  # scipy ships no types
 
     rank = int(binom.ppf(_TAIL, len(ordered), 0.5))
     return (ordered[rank - 1], ordered[-rank]) if rank else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import kurtosis, linregress, norm  # type: ignore[import-untyped]  # scipy ships no types
+from scipy.special import ndtri  # type: ignore[import-untyped]  # scipy ships no types
 
 from plait.measure.estimates.packets import PacketTimes, Times
 from plait.measure.model import NOT_MEASURED, TAIL, MeasuredValue
@@ -47,9 +47,10 @@ def _drift(forward: PacketTimes, backward: PacketTimes) -> float:
     for packets in (forward, backward):
         if packets.arrived.sum() < 10:
             return 0.0
-        fit = linregress(packets.sent_us[packets.arrived], packets.delays_us)
-        slopes.append(float(fit.slope))
-        variances.append(float(fit.stderr) ** 2)
+        sent_us = packets.sent_us[packets.arrived]
+        fit, covariance = np.polyfit(sent_us - sent_us[0], packets.delays_us, 1, cov=True)
+        slopes.append(float(fit[0]))
+        variances.append(float(covariance[0, 0]))
     drift, error = (slopes[0] - slopes[1]) / 2, float(np.sqrt(sum(variances))) / 2
     return drift if 3 * error < abs(drift) < MOST_DRIFT else 0.0
 
@@ -84,8 +85,8 @@ def jitter(packets: PacketTimes) -> tuple[MeasuredValue, float]:
     deviation = float(np.std(rest, ddof=1))
     if deviation < 1e-3:  # less than a nanosecond is a rounding error
         return MeasuredValue(0.0, 0.0, _CLOCK_US), 0.0
-    half = float(norm.ppf(1 - TAIL)) * float(
-        np.sqrt((kurtosis(rest, fisher=False) - 1 + 2 / count) / (4 * count))
-    )
+    squares = (rest - rest.mean()) ** 2
+    kurtosis = np.mean(squares**2) / np.mean(squares) ** 2
+    half = float(ndtri(1 - TAIL) * np.sqrt((kurtosis - 1 + 2 / count) / (4 * count)))
     low, high = deviation * np.exp(-half), deviation * np.exp(half)
     return MeasuredValue(deviation, float(low), float(high)), float(rest.mean() - rest.min())

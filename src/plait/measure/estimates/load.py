@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t  # type: ignore[import-untyped]  # scipy ships no types
+from scipy.special import stdtrit  # type: ignore[import-untyped]  # scipy ships no types
 
 from plait.measure.estimates.delays import MOST_DRIFT
 from plait.measure.estimates.packets import PacketTimes, Times
@@ -142,7 +142,7 @@ class _Arrivals:
         rate = float((self.total[-1] - self.total[0]) * 8e6 / lasted)
         cuts = np.linspace(0, times.size - 1, _BLOCKS + 1).astype(int)
         rates = np.diff(self.total[cuts]) * 8e6 / np.maximum(np.diff(times[cuts]), 1.0)
-        half = float(t.ppf(1 - TAIL, _BLOCKS - 1) * rates.std(ddof=1) / np.sqrt(_BLOCKS))
+        half = float(stdtrit(_BLOCKS - 1, 1 - TAIL) * rates.std(ddof=1) / np.sqrt(_BLOCKS))
         half += rate * (MOST_DRIFT + _STAMP_US / lasted)
         return MeasuredValue(rate, rate - half, rate + half)
 

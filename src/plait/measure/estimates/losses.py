@@ -6,9 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize  # type: ignore[import-untyped]  # scipy ships no types
-from scipy.special import expit, logit, xlogy  # type: ignore[import-untyped]
-from scipy.stats import beta, chi2  # type: ignore[import-untyped]
+from scipy.special import betaincinv, chdtri, expit, logit, xlogy  # type: ignore[import-untyped]  # no types
 
 from plait.measure.estimates.packets import PacketTimes
 from plait.measure.model import NOT_MEASURED, TAIL, LossModel, MeasuredValue
@@ -34,14 +32,14 @@ def loss(packets: PacketTimes) -> tuple[MeasuredValue, LossModel | None]:
     model = _best(lost)
     independent = count / max(1.0, _inflation(lost, model))
     hits = total / count * independent
-    low = float(beta.ppf(TAIL, hits, independent - hits + 1))
-    high = 1.0 if total == count else float(beta.ppf(1 - TAIL, hits + 1, independent - hits))
+    low = float(betaincinv(hits, independent - hits + 1, TAIL))
+    high = 1.0 if total == count else float(betaincinv(hits + 1, independent - hits, 1 - TAIL))
     return MeasuredValue(total / count, low, high), model
 
 
 def independent_bound(probes: int) -> float:
     """Return the upper bound of the ratio where none of `probes` packets was lost, for independent losses."""
-    return float(beta.ppf(1 - TAIL, 1, probes))
+    return float(betaincinv(1, probes, 1 - TAIL))
 
 
 @dataclass(frozen=True)
@@ -84,6 +82,8 @@ def _gilbert(lost: NDArray[np.bool_]) -> _Fit:
 
 def _gilbert_elliott(lost: NDArray[np.bool_], start: LossModel) -> _Fit:
     """Fit the model in which the bad state loses a part of the packets (Elliott 1963), by maximum likelihood."""
+    from scipy.optimize import minimize  # type: ignore[import-untyped]  # half a second, which few lines need
+
     runs = _runs(lost)
 
     def cost(x: NDArray[np.float64]) -> float:
@@ -133,7 +133,7 @@ def _inflation(lost: NDArray[np.bool_], model: LossModel) -> float:
     if model.p is None or model.r is None or model.loss_bad is None:
         return 1.0
     bursts = max(1, int((lost[1:] & ~lost[:-1]).sum() + lost[0]))
-    r = model.r * float(chi2.ppf(0.1, 2 * bursts)) / (2 * bursts)
+    r = model.r * float(chdtri(2 * bursts, 0.9)) / (2 * bursts)
     bad, kept = model.p / (model.p + model.r), 1 - model.p - r
     mean = bad * model.loss_bad
     weight = model.loss_bad**2 * bad * (1 - bad) / (mean * (1 - mean))

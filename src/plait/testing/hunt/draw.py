@@ -49,15 +49,15 @@ def draw(seed: int, schedulers: Sequence[str], congestion_controls: Sequence[str
     """Return the case of `seed` with algorithms of these; the same seed and names give the same case."""
     chance = Random(seed)  # noqa: S311 - it chooses experiments
     profile = chance.random()
-    if profile < 0.15:
+    if profile < 0.2:
         return _with_options(chance, _slow_reader(seed, chance, schedulers, congestion_controls))
-    if profile < 0.25:
+    if profile < 0.3:
         return _with_options(chance, _churn(seed, chance))
-    if profile < 0.5:
+    if profile < 0.55:
         return _with_options(chance, _one_after_the_other(seed, chance))
-    if profile < 0.6:
+    if profile < 0.65:
         return _plain_transfer(seed, chance, congestion_controls)
-    if profile < 0.75:
+    if profile < 0.8:
         return _with_options(chance, _during_a_transfer(seed, chance, schedulers))
     links = tuple(_link(chance) for _ in range(chance.choice((2, 2, 3, 4))))
     connections = tuple(_connection(chance) for _ in range(chance.choice((1, 2, 4))))
@@ -326,7 +326,7 @@ def _slow_reader(
     connection = HuntConnection(
         up_bytes=size if is_upload else 0,
         down_bytes=0 if is_upload else size,
-        read_every_ms=chance.choice((20, 100, 200)),
+        read_every_ms=chance.choice((20, 100, 200) if count > 1 else (100, 200)),
         write_bytes=chance.choice(_WRITE_BYTES) if count > 1 else 0,
         read_by=chance.choice(_READ_BY),
     )

@@ -34,11 +34,12 @@ _ENDPOINTS = (
 _UNEQUAL_MTUS = (1500, 1400, 1280, 576, 4000, 9000)
 _ENDINGS = ("close", "close", "shutdown", "reset")
 _PAIRS = (
-    ("remove_endpoint", "add_endpoint"), ("withdraw", "announce"), ("announce", "announce"),
+    ("remove_endpoint", "add_endpoint"), ("remove_endpoint", "add_endpoint"),
+    ("withdraw", "announce"), ("announce", "announce"),
     ("flush", "announce"), ("flush", "announce"), ("unplug", "withdraw"),
 )  # fmt: skip
 """Events of the same link, but two announcements are of two, if there are."""
-_MOST_SUBFLOWS = (8,) * 6 + (0, 1, 2)
+_MOST_SUBFLOWS = (8,) * 6 + (0, 0, 1, 2)
 _CHURN_MS = 15_000
 """Endpoints and addresses come and go so long: what follows within moments cannot be judged."""
 _COPYING = {"redundant"}
@@ -178,9 +179,11 @@ def _pair(chance: Random, links: tuple[HuntLink, ...]) -> tuple[tuple[HuntLink, 
     if names[0] == names[1]:
         link = 1 + link % (len(links) - 1)
         events[1] = events[1].model_copy(update={"link": link})
+    update: dict[str, object] = {"signal": "withdraw" in names}
+    if "remove_endpoint" in names:
+        update["endpoint"] = chance.choice(("subflow", "subflow signal", "subflow signal"))
     return tuple(
-        entry.model_copy(update={"signal": "withdraw" in names}) if i == link else entry
-        for i, entry in enumerate(links)
+        entry.model_copy(update=update) if i == link else entry for i, entry in enumerate(links)
     ), events
 
 

@@ -104,6 +104,10 @@ def test_segments_beyond_the_window_count_only_for_schedulers_that_keep_within_i
         assert kinds(report(**counters), pieces) == [], "the receiver forgets the window of the handshake"
         opens_fast = blest.model_copy(update={"connections": (HuntConnection(up_bytes=1, fast_open=True),)})
         assert kinds(report(**counters), opens_fast) == [], "the server scales the window of a SYN"
+        stripped = blest.model_copy(update={"events": (HuntEvent(at_ms=5, do="strip"),)})
+        fell_back = {**counters["counters"], "client": {"MPTcpExtDssFallback": 1}}
+        assert kinds(report(counters=fell_back), stripped) == [], "its mapping is wrong then"
+        assert kinds(report(**counters), stripped) == expected
 
 
 def test_over_a_single_link_that_loses_nothing_mptcp_hardly_repeats() -> None:

@@ -38,10 +38,10 @@ STANDSTILL_S = 30.0
 """The longest time without a byte on a connection that has a usable subflow, after the last event."""
 SETTLED_S = 40.0
 """The time in which the last subflow opens, with a few lost SYNs."""
-USER_PATHS_AFTER_S = 1.0
+USER_PATHS_AFTER_S = 4.0
+"""When a path manager in user space opens its subflows, after the start of the last connection: SYNs may be lost."""
 ESTABLISHED_AFTER_S = 3.0
 """The time in which the last ACK of a handshake arrives, also if one is lost."""
-"""When a path manager in user space opens its subflows, after the start of the last connection."""
 LONGEST_S = 900.0
 """A case ends after this time in any case."""
 EMPTY_S = 1800.0

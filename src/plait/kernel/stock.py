@@ -164,38 +164,56 @@ def _cached() -> Iterator[StockKernel]:
 
 
 def _fetch(package: str, progress: Progress) -> StockKernel:
-    """Download and unpack a package into the cache."""
+    """Download and unpack a package, and those that have its image and modules, into the cache."""
     root = _root()
     try:
         root.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=root, prefix=".fetching-") as name:
             folder = Path(name)
             progress(f"downloading the package {package}", None)
-            _run(["apt-get", "download", "-q", package], folder, _APT_S)
-            (deb,) = folder.glob("*.deb")
+            _run(["apt-get", "download", "-q", package, *_parts(package)], folder, _APT_S)
             unpacked = folder / "unpacked"
-            _run(["dpkg-deb", "--extract", str(deb), str(unpacked)], folder, _UNPACK_S)
-            (image,) = (unpacked / "boot").glob("vmlinuz-*")
-            (modules,) = [*(unpacked / "lib/modules").glob("*")] or [
-                *(unpacked / "usr/lib/modules").glob("*")
-            ]
-            record = _ImageRecord(
-                package=package,
-                image=image.relative_to(unpacked).as_posix(),
-                modules=modules.relative_to(unpacked).as_posix(),
-                version=_version(image),
-                identity=_identity(image, modules),
-            )
+            for deb in folder.glob("*.deb"):
+                _run(["dpkg-deb", "--extract", str(deb), str(unpacked)], folder, _UNPACK_S)
+            record = _record(package, unpacked)
             Folder(unpacked).write("image.json", record.model_dump_json(indent=1).encode())
             target = root / package
             if target.exists():
                 shutil.rmtree(target)
             Folder(root).take(unpacked, package)
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise MachineError(
             f"unpacking the package {package} below {root}: {error}; is the disk full?"
         ) from error
     return StockKernel(target / record.image, target / record.modules, record.version, record.identity)
+
+
+def _parts(package: str) -> list[str]:
+    """Return the packages of the image and of the modules, which Debian's kernels from 7.2 on only depend on."""
+    version = _package_version(package)
+    wanted = {f"linux-binary-{version}", f"linux-modules-{version}"}
+    shown = _run(["apt-cache", "show", "--no-all-versions", package], Path("/"), _APT_S)
+    depends = [line for line in shown.splitlines() if line.startswith("Depends: ")]
+    return sorted(wanted & set(re.findall(r"[\w.+~-]+", " ".join(depends))))
+
+
+def _record(package: str, unpacked: Path) -> _ImageRecord:
+    """Return what the files of a package are. Raise MachineError if it has no kernel."""
+    images = [*unpacked.glob("boot/vmlinuz-*"), *unpacked.glob("usr/lib/modules/*/vmlinuz")]
+    modules = [*unpacked.glob("lib/modules/*"), *unpacked.glob("usr/lib/modules/*")]
+    if not images or not modules:
+        raise MachineError(
+            f"looking for a kernel in the package {package}: it has no image with modules; give another version, or "
+            "an image (--kernel PATH/vmlinuz --modules DIR)"
+        )
+    image, folder = images[0], modules[0]
+    return _ImageRecord(
+        package=package,
+        image=image.relative_to(unpacked).as_posix(),
+        modules=folder.relative_to(unpacked).as_posix(),
+        version=_version(image),
+        identity=_identity(image, folder),
+    )
 
 
 def _run(command: list[str], folder: Path, timeout_s: float) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from plait.errors import MachineError
 from plait.kernel import stock
 
 PACKAGES = [f"linux-image-{version}-amd64" for version in ("6.1.0-50", "6.1.0-56", "6.12.117+deb12", "7.4.2")]
@@ -40,3 +41,68 @@ def test_a_kernel_of_the_cache_is_not_fetched_again(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(stock, "_cached", lambda: iter([kernel]))
     monkeypatch.setattr(stock, "_known_packages", lambda: PACKAGES[:3])
     assert stock.nearest("7.3.0-rc7") == kernel
+
+
+def header(version: str) -> bytes:
+    """Return the beginning of a bzImage of this version."""
+    begin = bytearray(0x400)
+    begin[0x202:0x206] = b"HdrS"
+    begin[0x20E:0x210] = (0x100).to_bytes(2, "little")
+    return bytes(begin[:0x300]) + f"{version} (builder)".encode() + b"\0"
+
+
+@pytest.mark.parametrize(
+    ("version", "image", "split"),
+    [
+        ("6.12.117+deb12-amd64", "boot/vmlinuz-6.12.117+deb12-amd64", False),
+        ("7.3.4+deb13-cloud-amd64", "", True),
+    ],
+)
+def test_a_kernel_is_unpacked_from_one_package_or_from_those_that_it_depends_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str, image: str, split: bool
+) -> None:
+    """Debian's packages of images have no file but documents from 7.2 on."""
+    modules = f"usr/lib/modules/{version}"
+    image = image or f"{modules}/vmlinuz"
+    files = {image: header(version), f"{modules}/kernel/net/mptcp.ko": b"module"}
+    binary = [f"linux-binary-{version}", f"linux-modules-{version}"]
+    downloaded: list[str] = []
+
+    def answer(command: list[str], folder: Path, _: float) -> str:
+        if command[:2] == ["apt-cache", "show"]:
+            needed = ", ".join(f"{name} (= 1)" for name in [*binary, "kmod"] if split or name == "kmod")
+            return f"Package: {command[-1]}\nDepends: {needed}\nRecommends: {binary[0]}\n"
+        if command[:2] == ["apt-get", "download"]:
+            downloaded.extend(command[3:])
+            for name in command[3:]:
+                (folder / f"{name}.deb").touch()
+        else:
+            name, target = Path(command[2]).stem, Path(command[3])
+            holds = [image] if name == binary[0] else [*files][1:] if name == binary[1] else [*files]
+            for path in holds if split != name.startswith("linux-image") else []:
+                (target / path).parent.mkdir(parents=True, exist_ok=True)
+                (target / path).write_bytes(files[path])
+            target.mkdir(exist_ok=True)
+        return ""
+
+    monkeypatch.setattr(stock, "_root", lambda: tmp_path / "stock")
+    monkeypatch.setattr(stock, "_known_packages", lambda: [f"linux-image-{version}"])
+    monkeypatch.setattr(stock, "_run", answer)
+    kernel = stock.of_distribution(".".join(version.split(".")[:2]))
+    package = tmp_path / "stock" / f"linux-image-{version}"
+    assert downloaded == [package.name, *(binary if split else [])]
+    assert (kernel.version, kernel.image, kernel.modules) == (version, package / image, package / modules)
+    assert stock.of_distribution(version.split("+", maxsplit=1)[0]) == kernel
+
+
+def test_a_package_without_a_kernel_is_no_full_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def answer(command: list[str], folder: Path, _: float) -> str:
+        if command[0] == "apt-get":
+            (folder / "any.deb").touch()
+        return ""
+
+    monkeypatch.setattr(stock, "_root", lambda: tmp_path)
+    monkeypatch.setattr(stock, "_known_packages", lambda: PACKAGES)
+    monkeypatch.setattr(stock, "_run", answer)
+    with pytest.raises(MachineError, match=r"linux-image-7\.4\.2-amd64: it has no image with modules"):
+        stock.of_distribution("7.4")

@@ -22,6 +22,8 @@ else:
 
 _LONGEST_SYN = 9000
 """Bytes that fit into a SYN."""
+_SENT_AGAIN_BYTES = 4500
+"""Bytes that a timer may send again over a backup, where a full queue dropped what the first subflow had sent."""
 _FIRST_PACKETS, _FIRST_DATA_S = 20, 5.0
 """Packets that a server sends at first (twice the initial window), and the time in which the first one arrives."""
 
@@ -135,7 +137,7 @@ class Rest:
         for address, local, _, remote in subflows:
             sent = at_client.get((local, remote), 0) + at_server.get((remote, local), 0)
             link = self.paths.link_of(address)
-            if link and sent and self.case["links"][link]["endpoint"] == "subflow backup":
+            if link and sent > _SENT_AGAIN_BYTES and self.case["links"][link]["endpoint"] == "subflow backup":
                 self.violation(
                     "backup", f"connection {number}: {sent} bytes over link {link}, which is a backup"
                 )

@@ -158,6 +158,11 @@ class RealHosts:
             ip("-n", self.netns(where), "link", "set", name, "up")
             # queues count frames, as those of a real line do, and TCP still builds large buffers, as a real host does
             self.run(where, "ethtool", "-K", name, "tso", "off")
+            # hosts of a real line do not ask for a neighbour through the queue that they fill, where the answer is lost
+            keys = [
+                f"net.{family}.neigh.{name}.base_reachable_time_ms=3600000" for family in ("ipv4", "ipv6")
+            ]
+            self.run(where, "sysctl", "-qw", *keys)
 
     def _shape(self, host: str, device: str, qdiscs: tuple[str, ...]) -> None:
         for level, qdisc in enumerate(qdiscs, 1):

@@ -198,15 +198,17 @@ def _parts(package: str) -> list[str]:
 
 
 def _record(package: str, unpacked: Path) -> _ImageRecord:
-    """Return what the files of a package are. Raise MachineError if it has no kernel."""
-    images = [*unpacked.glob("boot/vmlinuz-*"), *unpacked.glob("usr/lib/modules/*/vmlinuz")]
-    modules = [*unpacked.glob("lib/modules/*"), *unpacked.glob("usr/lib/modules/*")]
-    if not images or not modules:
+    """Return what the files of a package are. Raise MachineError if it has no kernel of its version."""
+    version = _package_version(package)
+    images = (unpacked / "boot" / f"vmlinuz-{version}", unpacked / "usr/lib/modules" / version / "vmlinuz")
+    image = next((path for path in images if path.is_file()), None)
+    folders = (unpacked / "lib/modules" / version, unpacked / "usr/lib/modules" / version)
+    folder = next((path for path in folders if path.is_dir()), None)
+    if image is None or folder is None:
         raise MachineError(
             f"looking for a kernel in the package {package}: it has no image with modules; give another version, or "
             "an image (--kernel PATH/vmlinuz --modules DIR)"
         )
-    image, folder = images[0], modules[0]
     return _ImageRecord(
         package=package,
         image=image.relative_to(unpacked).as_posix(),

@@ -167,6 +167,15 @@ def test_helpers_are_compiled_with_the_headers_of_their_tree_once(tree: Path) ->
     assert helper.stat().st_mtime_ns == changed
 
 
+def test_helpers_of_newer_trees_find_the_headers_of_tools(tree: Path) -> None:
+    header = tree / "tools/include/linux/compiler.h"
+    header.parent.mkdir(parents=True)
+    header.write_text("#define RETURNS 0\n")
+    source = "#include <linux/compiler.h>\nint main(void) { return RETURNS; }\n"
+    (tree / "tools/testing/selftests/net/mptcp/helper.c").write_text(source)
+    assert (prepare(tree).folder / "helper").is_file()
+
+
 def test_a_suite_that_selects_its_subtests_by_letters_is_sharded(tree: Path) -> None:
     assert prepare(tree).shards(()) == [
         SuiteShard("mptcp_join", "f"),

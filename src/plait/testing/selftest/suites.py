@@ -34,7 +34,13 @@ TOOLS = {
 """Programs of this machine that suites run, and the suites that run them."""
 _ROOT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _NET = "tools/testing/selftests/net"
-_NEEDED = (f"{_NET}/*.sh", f"{_NET}/lib/sh/*.sh", f"{_NET}/mptcp/*", "include/uapi/linux/mptcp*.h")
+_NEEDED = (
+    f"{_NET}/*.sh",
+    f"{_NET}/lib/sh/*.sh",
+    f"{_NET}/mptcp/*",
+    "include/uapi/linux/mptcp*.h",
+    "tools/include/linux/compiler*.h",
+)
 _LETTERS = re.compile(r"^\s+(?P<letter>[A-Za-z0-9])@(?P<name>\w+)$", re.MULTILINE)
 _COMPILE_S = 120
 
@@ -200,7 +206,8 @@ def _compile(copy: Path) -> None:
     for header in (copy / "include" / "uapi" / "linux").glob("mptcp*.h"):
         Folder(headers).bring(header, header.name)
     for source in sorted(folder.glob("*.c")):
-        command = ["gcc", "-O2", f"-I{headers.parent}", "-I..", "-o", source.stem, source.name]
+        own = [f"-I{headers.parent}", "-I..", "-idirafter", str(copy / "tools" / "include")]
+        command = ["gcc", "-O2", *own, "-o", source.stem, source.name]
         answer = subprocess.run(
             command, cwd=folder, capture_output=True, text=True, check=False, timeout=_COMPILE_S
         )

@@ -3,7 +3,8 @@
 With `strip`, a middlebox removes the options of MPTCP from the second link for 300 ms. The program prints how many of
 40 transfers of 3 MB delivered wrong bytes. With `open`, the client connects with a TCP Fast Open. The program prints
 how many segments of a transfer of 1 MB the client dropped beyond the window that it had offered, and the time. With
-no argument, it connects without one.
+`open late`, the client begins to read 3 s after the server writes, so that its window closes. Without `open`, it
+connects without a TCP Fast Open.
 """
 
 import ctypes
@@ -75,7 +76,9 @@ def serve(content: bytes) -> int:
         accepted.close()
 
 
-def transfer(content: bytes, *, opens_fast: bool = False, strip_after_s: float = 0.0) -> bool:
+def transfer(
+    content: bytes, *, opens_fast: bool = False, strip_after_s: float = 0.0, reads_after_s: float = 0.0
+) -> bool:
     """Return whether a client receives the content."""
     client = socket.socket(socket.AF_INET, socket.SOCK_STREAM, MPTCP)
     if opens_fast:
@@ -89,6 +92,7 @@ def transfer(content: bytes, *, opens_fast: bool = False, strip_after_s: float =
         time.sleep(0.3)  # how long the middlebox is there
         run("nft delete table netdev m")
         os._exit(0)
+    time.sleep(reads_after_s)
     received = bytearray()
     while data := client.recv(1 << 20):
         received += data
@@ -109,7 +113,8 @@ def main() -> None:
         content = numbered(1_000_000)
         server = serve(content)
         began = time.monotonic()
-        transfer(content, opens_fast=sys.argv[1:] == ["open"])
+        reads_after_s = 4.0 if "late" in sys.argv else 0.0
+        transfer(content, opens_fast="open" in sys.argv, reads_after_s=reads_after_s)
         seconds = time.monotonic() - began - 1
         print(f"1 MB after {seconds:.3f} s; the client dropped beyond its window:", flush=True)
         run("nstat -asz MPTcpExtNoDSSInWindow")

@@ -153,6 +153,19 @@ def test_a_standstill_is_no_fault_of_the_kernel_under_test_after_a_lost_ack_of_t
     assert kinds(report(**stands_still, counters=fell_back)) == []
 
 
+def test_a_standstill_is_no_fault_of_the_kernel_under_test_beyond_a_gap_that_a_fallback_made() -> None:
+    """Linux then takes the place in the subflow for that in the stream, though bytes were sent twice."""
+    stands_still = {"kind": "progress", "text": "nothing for 30 s", "fell_back": True}
+    made_a_gap = {"client": {}, "server": {"MPTcpExtDssFallback": 1, "MPTcpExtOFOQueue": 7}}
+    assert kinds(report(violations=[stands_still], counters=made_a_gap)) == []
+    assert kinds(report(violations=[{**stands_still, "fell_back": False}], counters=made_a_gap)) == [
+        "progress"
+    ]
+    for server in ({"MPTcpExtDssFallback": 1}, {"MPTcpExtOFOQueue": 7}):
+        counters = {"client": {}, "server": server}
+        assert kinds(report(violations=[stands_still], counters=counters)) == ["progress"]
+
+
 def test_a_rewritten_byte_may_arrive_only_after_mptcp_has_noticed_it() -> None:
     """Then the only subflow falls back to TCP, which has no checksum of its own for a middlebox to break."""
     wrong = {"violations": [{"kind": "bytes", "text": "wrong content"}]}

@@ -103,10 +103,10 @@ class _Player:
         """Return the seconds since the beginning."""
         return time.monotonic() - self.began
 
-    def violation(self, kind: str, text: str, *, memory_full: bool = False) -> None:
+    def violation(self, kind: str, text: str, **circumstances: bool) -> None:
         """Note that an invariant does not hold; a few are enough."""
         if len(self.violations) < 8:
-            self.violations.append({"kind": kind, "text": text, "memory_full": memory_full})
+            self.violations.append({"kind": kind, "text": text, **circumstances})
 
     def play(self) -> None:
         """Play until all events have happened and no connection has anything to do."""
@@ -225,6 +225,7 @@ class _Player:
                         f"received {played.server.received} of {played.client.sent} and "
                         f"{played.client.received} of {played.server.sent} bytes",
                         memory_full=played.memory_is_full(),
+                        fell_back=self.rest.fell_back(played),
                     )
                 played.moved_s = self.now()
                 played.client.error = played.client.error or "it stands still"

@@ -62,6 +62,11 @@ class Rest:
         """Return the local and remote ports of TCP sockets of the client and of the server in one of these states."""
         return [netlink.ports(diag, states, self.paths.family) for diag in self.diag.values()]
 
+    def fell_back(self, played: Played) -> bool:
+        """Return whether an end has fallen back to TCP."""
+        ends = [netlink.information(end.socket) for end in played.ends() if end.socket]
+        return any(end is None or end.fell_back for end in ends)
+
     def examine(self, played: Played) -> None:
         """Note what is wrong with a connection that had time to come to rest."""
         reset_by = next((end for end in played.ends() if end.reset), None)

@@ -101,6 +101,8 @@ class _Seen(BaseModel):
     text: Annotated[str, Field(max_length=2000)]
     memory_full: bool = False
     """Whether a stalled receiver's buffer is full of data that it cannot pass on yet."""
+    fell_back: bool = False
+    """Whether an end of a stalled connection has fallen back to TCP."""
 
 
 class _PlayerReport(BaseModel):
@@ -259,12 +261,11 @@ def judge(output: bytes, case: HuntCase, version: str) -> CaseResult:
         raise TrialError(
             f"playing the case of seed {case.seed}: the report is damaged: {error.errors()[0]}"
         ) from error
-    fell_back = report.counters.get("server", {}).get("MPTcpExtMPCapableFallbackACK", 0) > 0
     violations = [
         Violation(violation.kind, printable(violation.text)[:_LONGEST_TEXT])
         for violation in report.violations
         if not (
-            _linux_stands_still(violation, version, fell_back=fell_back)
+            _linux_stands_still(violation, version, report.counters)
             if violation.kind == "progress"
             else violation.kind == "bytes" and _may_be_wrong(case, report.counters)
         )
@@ -289,7 +290,9 @@ def judge(output: bytes, case: HuntCase, version: str) -> CaseResult:
     )
 
 
-def _linux_stands_still(sightings: _Seen, version: str, *, fell_back: bool) -> bool:
+def _linux_stands_still(
+    sighting: _Seen, version: str, counters: dict[Literal["client", "server"], dict[str, int]]
+) -> bool:
     """Return whether Linux itself stalls the connection, without a fault of the code under test.
 
     Linux before 7 does, once the memory of segments beyond a gap exceeds the receive buffer. It then leaves all others
@@ -300,8 +303,16 @@ def _linux_stands_still(sightings: _Seen, version: str, *, fell_back: bool) -> b
     All known versions do when the ACK is lost that ends the handshake: if the client then ends its stream without a
     byte, that ACK has a DATA_FIN, but no MP_CAPABLE. The server falls back to TCP, where this is no end, and the client
     repeats it for ever.
+
+    They also do when a receiver falls back after the sender sent bytes twice (`kernel/upstream/0007-*`). It takes the
+    place in the subflow for that in the stream, so all that follows lies beyond a gap that nothing fills. A connection
+    whose only subflow keeps its order has no other reason to queue bytes out of order.
     """
-    return fell_back or (sightings.memory_full and int(version.partition(".")[0]) < 7)
+    lost_ack = counters.get("server", {}).get("MPTcpExtMPCapableFallbackACK", 0) > 0
+    beyond_a_gap = sighting.fell_back and any(
+        side.get("MPTcpExtDssFallback", 0) and side.get("MPTcpExtOFOQueue", 0) for side in counters.values()
+    )
+    return lost_ack or beyond_a_gap or (sighting.memory_full and int(version.partition(".")[0]) < 7)
 
 
 def _may_be_wrong(case: HuntCase, counters: dict[Literal["client", "server"], dict[str, int]]) -> bool:

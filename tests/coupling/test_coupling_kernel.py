@@ -1,9 +1,11 @@
 """The kernel's windows equal those of the independent reference model, for one and for many users.
 
-Both sides are deterministic: the bounds hold the difference between the model and the kernel, and one seed's noise.
+Both sides are deterministic: the bounds hold the difference between the model and the kernel, and the seeds' noise.
 """
 
 from __future__ import annotations
+
+from statistics import fmean
 
 import pytest
 from coupling_kernel import path_groups, user_groups
@@ -65,11 +67,11 @@ def test_many_users_on_a_congested_queue_have_the_models_windows(run_trial, rule
         assert_alike(kernel[group], model[group], 0.12)
 
 
-def lossy_kernel(run_trial, rule: Rule, losses: tuple[float, float]) -> Groups:  # type: ignore[no-untyped-def]
+def lossy_kernel(run_trial, rule: Rule, losses: tuple[float, float], repeat: int = 0) -> Groups:  # type: ignore[no-untyped-def]
     text = LOSSY.replace("CC", rule.name)
     for number, loss in enumerate(losses):
         text = text.replace(f"LOSS{number}", f"{100 * loss:g}%")
-    return path_groups(run_trial(text).tables, 10, 100)
+    return path_groups(run_trial(text, repeat=repeat).tables, 10, 100)
 
 
 @pytest.mark.parametrize("rule", [LIA, OLIA, BALIA], ids=lambda rule: rule.name)
@@ -82,11 +84,13 @@ def test_one_user_with_tens_of_segments_has_the_models_windows(run_trial, rule: 
 
 @pytest.mark.parametrize("rule", [LIA, OLIA, BALIA], ids=lambda rule: rule.name)
 def test_a_path_that_waits_for_a_timeout_still_holds_the_other_back(run_trial, rule: Rule) -> None:  # type: ignore[no-untyped-def]
-    losses = (0.05, 0.2)
-    kernel = lossy_kernel(run_trial, rule, losses)
-    model = lossy(rule, Run(10, 100, behaviour=LINUX, delay=0.02), losses)
+    """A window of one seed deviates by 7 %, so each side is the mean of four."""
+    losses, seeds = (0.05, 0.2), range(4)
+    kernel = [lossy_kernel(run_trial, rule, losses, seed) for seed in seeds]
+    model = [lossy(rule, Run(10, 100, 1 + seed, LINUX, delay=0.02), losses) for seed in seeds]
     for path in ("path0", "path1"):
-        assert kernel[path].cwnd == pytest.approx(model[path].cwnd, rel=0.2), (path, kernel, model)
+        windows = [fmean(groups[path].cwnd for groups in side) for side in (kernel, model)]
+        assert windows[0] == pytest.approx(windows[1], rel=0.15), (path, windows)
 
 
 def test_wvegas_without_other_users_has_the_models_windows(run_trial) -> None:  # type: ignore[no-untyped-def]

@@ -29,11 +29,15 @@ typedef u32 __wsum;
 #define false 0
 #define NULL ((void *)0)
 #define inline inline __attribute__((always_inline))	/* a program cannot return a structure */
+#define EAGAIN 11
 #define EINVAL 22
 #define U32_MAX ((u32)~0U)
 #define S64_MAX ((s64)(~0ULL >> 1))
 #define BPF_MAP_TYPE_LRU_HASH 9
+#define BPF_MAP_TYPE_SK_STORAGE 24
+#define BPF_F_NO_PREALLOC 1
 #define BPF_NOEXIST 1
+#define BPF_LOCAL_STORAGE_GET_F_CREATE 1
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
@@ -57,6 +61,7 @@ struct inet_connection_sock {
 	struct inet_sock icsk_inet;
 	void *icsk_ulp_data;
 	u32 icsk_rto;
+	u8 icsk_retransmits;
 	u8 icsk_ca_state : 5;
 	u64 icsk_ca_priv[13];
 };
@@ -67,8 +72,14 @@ struct tcp_sock {
 	u32 snd_cwnd_clamp;
 	u32 snd_ssthresh;
 	u32 snd_nxt;
+	u32 write_seq;
+	u32 packets_out;
+	u32 sacked_out;
+	u32 lost_out;
+	u32 retrans_out;
 	u32 mss_cache;
 	u32 srtt_us;
+	u32 mdev_us;
 	u32 max_packets_out;
 	u64 tcp_mstamp;
 	u64 bytes_acked;
@@ -76,8 +87,22 @@ struct tcp_sock {
 	bool is_mptcp;
 };
 
+struct mptcp_sock {
+	u64 write_seq;
+	u64 snd_nxt;
+	u64 snd_una;
+	u64 wnd_end;
+	int snd_burst;
+	bool snd_data_fin_enable;
+};
+
 struct mptcp_subflow_context {
 	u32 token;
+	u32 rel_write_seq;
+	u32 request_bkup : 1;
+	u32 backup : 1;
+	u8 stale_count;
+	u32 subflow_id;
 	struct sock *conn;
 };
 

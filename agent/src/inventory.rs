@@ -21,6 +21,8 @@ const ANSWER: &str = "inventory.json";
 const ROOT: &str = "/proc/sys";
 /// The inventory covers only names below this folder.
 const PART: &str = "net";
+/// What the kernel says of its types (BTF); one without BPF has none.
+const TYPES: &str = "/sys/kernel/btf/vmlinux";
 
 /// Settings to try, one after the other, in a namespace of their own.
 #[derive(Debug, Deserialize)]
@@ -40,6 +42,8 @@ struct Inventory {
     refused: Vec<Refusal>,
     /// The trace events, `SYSTEM:EVENT`; none if the kernel cannot trace.
     trace_events: Vec<String>,
+    /// Whether the kernel takes schedulers of MPTCP as BPF programs.
+    takes_schedulers: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -78,6 +82,7 @@ pub fn answer() -> Result<()> {
         sysctls: private,
         // An ordinary process must not mount file systems of its host's kernel.
         trace_events: if process::is_ordinary() { Vec::new() } else { available_trace_events() },
+        takes_schedulers: takes_schedulers(),
     };
     enter(&home)?;
     let context = || format!("writing {ANSWER}");
@@ -94,6 +99,11 @@ fn schedulers(sysctls: &BTreeMap<String, Sysctl>) -> Vec<String> {
     }
     let named = words(sysctls, SCHEDULER);
     if named.is_empty() { vec![ONLY_SCHEDULER.to_owned()] } else { named }
+}
+
+fn takes_schedulers() -> bool {
+    let name = b"\0bpf_struct_ops_mptcp_sched_ops\0";
+    std::fs::read(TYPES).is_ok_and(|types| types.windows(name.len()).any(|part| part == name))
 }
 
 fn words(sysctls: &BTreeMap<String, Sysctl>, path: &str) -> Vec<String> {

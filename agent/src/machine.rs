@@ -21,10 +21,11 @@ use crate::job::MOUNTED;
 
 /// The modules to load, one `NAME PARAMETERS` a line.
 const MODULES: &str = "/modules/order";
-/// The congestion controls to load as BPF programs, one a line, and the program that loads them.
+/// The algorithms to load as BPF programs, one a line, and the program that loads them.
 const PROGRAMS: &str = "/bpf/order";
 const LOADER: &str = "/bpf/loader";
-const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+const AVAILABLE: [&str; 2] =
+    ["/proc/sys/net/ipv4/tcp_available_congestion_control", "/proc/sys/net/mptcp/available_schedulers"];
 const PROGRESS_PORT: &str = "/dev/vport0p1";
 const RESULTS_PORT: &str = "/dev/vport0p2";
 /// What the host put into the trial's folder, and need not get back.
@@ -58,13 +59,14 @@ pub fn prepare() -> Result<()> {
     load_programs()
 }
 
-/// Load the congestion controls that the kernel does not have itself.
+/// Load the algorithms that the kernel does not have itself.
 fn load_programs() -> Result<()> {
     if !Path::new(PROGRAMS).exists() {
         return Ok(());
     }
     let order = std::fs::read_to_string(PROGRAMS).attempt(|| format!("reading {PROGRAMS}"))?;
-    let available = std::fs::read_to_string(AVAILABLE).attempt(|| format!("reading {AVAILABLE}"))?;
+    // Linux lists schedulers since 6.10.
+    let available: String = AVAILABLE.map(|path| std::fs::read_to_string(path).unwrap_or_default()).concat();
     for name in order.lines().filter(|name| !available.split_whitespace().any(|own| own == *name)) {
         let context = || format!("loading the BPF program of {name}");
         let object = format!("/bpf/{name}.bpf.o");

@@ -1,7 +1,8 @@
-"""A machine's stock kernel gets coupled congestion controls as BPF programs, for the trials that name them."""
+"""A machine's stock kernel gets congestion controls and schedulers as BPF programs, for the trials that name them."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import polars as pl
@@ -11,6 +12,7 @@ from plait.bpf import programs
 from plait.engine.engine import Job
 from plait.engine.factory import make_engine
 from plait.engine.machine.congestion import bpf_archive, offered
+from plait.engine.request import EngineRequest
 from plait.errors import MachineError
 from plait.kernel.stock import StockKernel
 from plait.plan.resolve import resolve
@@ -42,7 +44,7 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("built")
 def test_kernels_from_6_12_on_are_offered_the_algorithms() -> None:
-    assert offered(kernel("6.12.117+deb12-cloud-amd64")) == programs.ALGORITHMS
+    assert offered(kernel("6.12.117+deb12-cloud-amd64")) == programs.NAMES
     assert offered(kernel("6.1.0-56-cloud-amd64")) == ()
 
 
@@ -69,3 +71,30 @@ def test_every_algorithm_carries_a_connection_on_a_stock_kernel(tmp_path: Path) 
     assert pl.read_ipc_stream(tmp_path / "data/flows.arrow")["completed"].to_list() == [True] * len(
         programs.ALGORITHMS
     )
+
+
+@pytest.mark.guest
+def test_a_stock_kernel_without_the_struct_ops_is_offered_no_scheduler() -> None:
+    try:
+        programs.find_loader()
+        programs.object_of("ecf")
+    except MachineError as error:
+        pytest.skip(str(error))
+    inventory = make_engine("machine").inventory()
+    assert not inventory.takes_schedulers
+    assert not set(programs.SCHEDULERS) & set(inventory.schedulers)
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("scheduler", programs.SCHEDULERS)
+def test_every_scheduler_fills_both_paths_on_a_kernel_that_takes_it(tmp_path: Path, scheduler: str) -> None:
+    kernel = os.environ.get("PLAIT_SCHED_OPS_KERNEL")
+    if kernel is None:
+        pytest.skip("PLAIT_SCHED_OPS_KERNEL names no image of a kernel with the struct_ops mptcp_sched_ops")
+    engine = make_engine("machine", EngineRequest(kernel=kernel))
+    assert scheduler in engine.inventory().schedulers
+    text = FLOWS + "  - bulk: {from: client, to: server, duration: 3s}\nmptcp: {scheduler: %s}\n"
+    case = expand(parse(text % scheduler, "t.yaml"))[0]
+    engine.execute(Job(resolve(case.scenario, 1), {}, tmp_path))
+    flows = pl.read_ipc_stream(tmp_path / "data/flows.arrow")
+    assert flows["received_bytes"].item() > 1.5 * 3 * 10e6 / 8

@@ -16,9 +16,11 @@ from plait.bpf import programs
 from plait.cache import locked
 from plait.cli import undo
 from plait.engine.remote import lasting
+from plait.errors import MachineError
 
 ROOT = Path(__file__).parents[2]
 ALGORITHMS = ("lia", "olia", "balia", "wvegas", "cap")
+SCHEDULERS = ("minrtt", "roundrobin", "blest", "ecf")
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _LIMIT_S = 120
 
@@ -46,7 +48,7 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_program_compiles(objects: Path) -> None:
     assert {path.name for path in objects.iterdir()} == {
         "bpf.sha256",
-        *(f"{name}.bpf.o" for name in ALGORITHMS),
+        *(f"{name}.bpf.o" for name in (*ALGORITHMS, *SCHEDULERS)),
     }
 
 
@@ -143,6 +145,25 @@ def test_the_kernel_accepts_and_forgets_the_program(objects: Path, algorithm: st
     assert algorithm not in AVAILABLE.read_text().split()
     listed = json.loads(_run(bpftool, "-j", "struct_ops", "list") or "[]")
     assert f"plait_{algorithm}" not in {entry["name"] for entry in listed}
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_a_scheduler_loads_where_the_kernel_takes_it(
+    objects: Path, monkeypatch: pytest.MonkeyPatch, scheduler: str
+) -> None:
+    need_free_names()
+    monkeypatch.setattr(programs, "PROGRAMS", objects)
+    if not programs.takes_schedulers():
+        with pytest.raises(MachineError, match="no struct_ops mptcp_sched_ops"):
+            programs.load(scheduler)
+        return
+    programs.load(scheduler)
+    try:
+        loaded = programs.loaded(), programs.available()
+    finally:
+        programs.unload(scheduler)
+    assert all(scheduler in names for names in loaded)
+    assert scheduler not in programs.available()
 
 
 _SLOTS = 1024

@@ -17,8 +17,11 @@ use crate::netlink::{Family, GenericFamily, Socket};
 
 /// `MPTCP_PM_ADDR_FLAG_IMPLICIT`: the kernel made the endpoint for a subflow from its address.
 pub const IMPLICIT: u32 = 1 << 4;
-/// The algorithms that the kernel has. Only modules and BPF programs change it.
-pub const AVAILABLE_CONGESTION_CONTROL: &str = "net/ipv4/tcp_available_congestion_control";
+/// The congestion controls and the schedulers that the kernel has. Only modules and BPF programs change these.
+pub const AVAILABLE: [&str; 2] =
+    ["net/ipv4/tcp_available_congestion_control", "net/mptcp/available_schedulers"];
+/// The kernel cuts the name of an object to so many characters.
+const MOST_NAME: usize = 15;
 
 /// An endpoint of the kernel's path manager.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -64,7 +67,7 @@ pub struct State {
 /// Changes of settings, in this order.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Steps {
-    /// Congestion controls, and the objects with their BPF programs.
+    /// Congestion controls and schedulers, and the objects with their BPF programs.
     #[serde(default)]
     pub loaded: Vec<(String, PathBuf)>,
     pub sysctls: Vec<(String, String)>,
@@ -187,7 +190,7 @@ impl Host {
     }
 }
 
-/// Give the kernel a congestion control, whose programs register as `plait_NAME`.
+/// Give the kernel a congestion control or a scheduler, whose object registers as `plait_NAME`.
 fn load(name: &str, object: &Path) -> Result<()> {
     let object = object.to_string_lossy();
     program("bpftool", &["struct_ops", "register", &object])
@@ -195,15 +198,16 @@ fn load(name: &str, object: &Path) -> Result<()> {
         .attempt(|| format!("loading the BPF program of {name}"))
 }
 
-/// Take a congestion control away. Connections that use it keep it.
+/// Take an algorithm away. Connections that use it keep it.
 fn unload(name: &str) -> Result<()> {
-    let done = program("bpftool", &["struct_ops", "unregister", "name", &format!("plait_{name}")])
+    let mark: String = "plait_".chars().chain(name.chars()).take(MOST_NAME).collect();
+    let done = program("bpftool", &["struct_ops", "unregister", "name", &mark])
         .map(drop)
         .attempt(|| format!("taking the BPF program of {name} away"));
     // bpftool also fails for an earlier program of that name that an open connection keeps.
-    let offered = read_sysctls(&[AVAILABLE_CONGESTION_CONTROL.to_owned()]);
+    let offered = read_sysctls(&AVAILABLE.map(str::to_owned));
     let is_offered = |names: &String| names.split(' ').any(|other| other == name);
-    if offered.values().all(is_offered) { done } else { Ok(()) }
+    if offered.is_empty() || offered.values().any(is_offered) { done } else { Ok(()) }
 }
 
 fn endpoint(address: &IterableAddress<'_>) -> Option<Endpoint> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::state::{AVAILABLE_CONGESTION_CONTROL, Endpoint, Limits, State, Steps};
+use super::state::{AVAILABLE, Endpoint, Limits, State, Steps};
 use crate::apply::endpoint_flags;
 use crate::error::{Attempt, Error, Result};
 use crate::plan::EndpointFlag;
@@ -27,7 +27,7 @@ pub struct Wanted {
     /// None: the limits stay.
     pub limits: Option<Limits>,
     pub endpoints: Vec<WantedEndpoint>,
-    /// Congestion controls to load as BPF programs if the kernel lacks them.
+    /// Congestion controls and schedulers to load as BPF programs if the kernel lacks them.
     #[serde(default)]
     pub programs: Vec<String>,
     /// The folder with the programs' objects.
@@ -60,7 +60,7 @@ impl Wanted {
     pub fn sysctls_touched(&self) -> Vec<String> {
         let mut names = touched(self.sysctls.keys());
         if !self.programs.is_empty() {
-            names.push(AVAILABLE_CONGESTION_CONTROL.to_owned());
+            names.extend(AVAILABLE.map(str::to_owned));
         }
         names
     }
@@ -128,14 +128,14 @@ pub fn changes(before: &State, wanted: &Wanted, in_use: &BTreeSet<IpAddr>) -> Re
 /// allows the programs of plait as long as they are loaded.
 fn present(value: &str, taken: &Steps, now: &State) -> String {
     let leaves = |name: &str| taken.loaded.iter().any(|(loaded, _)| loaded == name);
-    let is_known = now.sysctls.contains_key(AVAILABLE_CONGESTION_CONTROL);
+    let is_known = now.sysctls.contains_key(AVAILABLE[0]);
     let stays = |name: &&str| !is_known || (has_algorithm(now, name) && !leaves(name));
     value.split_whitespace().filter(stays).collect::<Vec<_>>().join(" ")
 }
 
 fn has_algorithm(state: &State, name: &str) -> bool {
-    let available = state.sysctls.get(AVAILABLE_CONGESTION_CONTROL);
-    available.is_some_and(|names| names.split_whitespace().any(|present| present == name))
+    let available = AVAILABLE.iter().filter_map(|path| state.sysctls.get(*path));
+    available.flat_map(|names| names.split_whitespace()).any(|present| present == name)
 }
 
 fn refuse_if_not_restorable(present: &Endpoint, in_use: &BTreeSet<IpAddr>) -> Result<()> {
@@ -282,12 +282,16 @@ mod tests {
     #[test]
     fn a_program_is_loaded_if_the_kernel_lacks_it_and_leaves_if_it_was_loaded() {
         let with = |names: &str| State {
-            sysctls: BTreeMap::from([(AVAILABLE_CONGESTION_CONTROL.to_owned(), names.to_owned())]),
+            sysctls: AVAILABLE
+                .map(str::to_owned)
+                .into_iter()
+                .zip([names.to_owned(), "default blest".into()])
+                .collect(),
             ..state(&[])
         };
-        let programs = ["lia", "olia"].map(str::to_owned).into();
+        let programs = ["lia", "olia", "blest"].map(str::to_owned).into();
         let wanted = Wanted { programs, folder: PathBuf::from("/s"), ..Default::default() };
-        assert_eq!(wanted.sysctls_touched(), [AVAILABLE_CONGESTION_CONTROL]);
+        assert_eq!(wanted.sysctls_touched(), AVAILABLE);
         let before = with("reno cubic lia");
         let steps = changes(&before, &wanted, &BTreeSet::new()).unwrap();
         assert_eq!(steps.loaded, [("olia".to_owned(), PathBuf::from("/s/olia.bpf.o"))]);
@@ -300,7 +304,7 @@ mod tests {
     fn the_allowed_algorithms_return_but_for_programs_that_come_and_go() {
         let with = |available: &str, allowed: &str, default: &str| State {
             sysctls: [
-                (AVAILABLE_CONGESTION_CONTROL, available),
+                (AVAILABLE[0], available),
                 (ALLOWED_CONGESTION_CONTROL, allowed),
                 (DEFAULT_CONGESTION_CONTROL, default),
             ]

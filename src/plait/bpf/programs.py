@@ -1,9 +1,9 @@
-"""Loads coupled congestion controls into this machine's kernel, lists them, and takes them away again.
+"""Loads congestion controls and schedulers into this machine's kernel, lists them, and takes them away again.
 
 `make bpf` compiles the objects beside plait's own programs, with their SHA-256. `bpftool` loads them (`struct_ops`), so
 this machine needs no compiler. The kernel keeps a loaded object until `unload` or a reboot, and is itself the record
-of what plait loaded: every object registers under a name that starts with `plait_`. The kernel still lists one that was
-taken away while connections use it, but offers it to no new one.
+of what plait loaded: every object registers under its `mark`. The kernel still lists one that was taken away while
+connections use it, but offers it to no new one.
 """
 
 from __future__ import annotations
@@ -20,18 +20,36 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from plait.binaries import PROGRAMS
-from plait.errors import MachineError, RequestError, printable
+from plait.errors import MachineError, RequestError, printable, shell_command
 from plait.janitor import undone_by
 
 ALGORITHMS = ("lia", "olia", "balia", "wvegas", "cap")
+SCHEDULERS = ("minrtt", "roundrobin", "blest", "ecf")
+NAMES = (*ALGORITHMS, *SCHEDULERS)
 PINNED = Path("/sys/fs/bpf/plait")
 """`load` pins the map with the windows of the subflows here, on request."""
 SUMS = "bpf.sha256"
-_SCHEDULERS = ("default", "minrtt", "roundrobin", "redundant", "blest", "ecf", "capped")
 _BTF = Path("/sys/kernel/btf/vmlinux")
-_PROC = Path("/proc/sys/net/ipv4")
+_PROC = Path("/proc/sys/net")
+_AVAILABLE = ("ipv4/tcp_available_congestion_control", "mptcp/available_schedulers")
 _LIMIT_S = 120
-_UNLOADING = 'for name; do "$0" struct_ops unregister name "plait_$name" >/dev/null 2>&1; done'
+_MOST_NAME = 15
+_UNLOADING = 'for mark; do "$0" struct_ops unregister name "$mark" >/dev/null 2>&1; done'
+
+
+def title(name: str) -> str:
+    """Return what an algorithm of plait is."""
+    return "scheduler" if name in SCHEDULERS else "congestion control"
+
+
+def setting(name: str) -> str:
+    """Return the sysctl that makes an algorithm the default of new connections."""
+    return "net.mptcp.scheduler" if name in SCHEDULERS else "net.ipv4.tcp_congestion_control"
+
+
+def mark(name: str) -> str:
+    """Return the name under which the kernel lists the object of an algorithm; it cuts long ones."""
+    return f"plait_{name}"[:_MOST_NAME]
 
 
 def object_of(name: str) -> bytes:
@@ -39,7 +57,8 @@ def object_of(name: str) -> bytes:
 
     Raises RequestError: plait has no such algorithm; MachineError: the object is missing or damaged.
     """
-    _require_name(name)
+    if name not in NAMES:
+        raise RequestError(f"plait has no BPF program of {name[:40]!r}; it has {', '.join(NAMES)}")
     try:
         content = (PROGRAMS / f"{name}.bpf.o").read_bytes()
         sums = (PROGRAMS / SUMS).read_text(encoding="ascii").split()
@@ -88,18 +107,24 @@ def require_loading() -> Path:
 
 def loadable() -> tuple[str, ...]:
     """Return the algorithms that plait can load into this machine's kernel; none if something is missing."""
+    names = NAMES if takes_schedulers() else ALGORITHMS
     try:
         require_loading()
-        for name in ALGORITHMS:
+        for name in names:
             object_of(name)
     except MachineError:
         return ()
-    return ALGORITHMS
+    return names
+
+
+def takes_schedulers() -> bool:
+    """Return whether this machine's kernel takes schedulers of MPTCP as BPF programs."""
+    return _BTF.exists() and b"\0bpf_struct_ops_mptcp_sched_ops\0" in _BTF.read_bytes()
 
 
 def available() -> tuple[str, ...]:
-    """Return the congestion controls of this machine's kernel (MachineError)."""
-    return tuple(_setting("tcp_available_congestion_control").split())
+    """Return the congestion controls and the schedulers of this machine's kernel (MachineError)."""
+    return tuple(name for path in _AVAILABLE for name in _value(path).split())
 
 
 def loaded() -> tuple[str, ...]:
@@ -107,7 +132,7 @@ def loaded() -> tuple[str, ...]:
     entries = json.loads(_run(require_loading(), "-j", "struct_ops", "list") or "[]")
     listed = {str(entry.get("name", "")) for entry in entries if isinstance(entry, dict)}
     offered = available()
-    return tuple(name for name in ALGORITHMS if f"plait_{name}" in listed and name in offered)
+    return tuple(name for name in NAMES if mark(name) in listed and name in offered)
 
 
 def load(name: str, *, pin: bool = False) -> bool:
@@ -115,8 +140,16 @@ def load(name: str, *, pin: bool = False) -> bool:
 
     Raises RequestError: plait has no such algorithm; MachineError: this machine or its kernel refuses it.
     """
+    if name in SCHEDULERS and not takes_schedulers():
+        raise MachineError(
+            f"{name} is a scheduler of MPTCP, and this machine's kernel takes no schedulers by BPF (it has no "
+            "struct_ops mptcp_sched_ops); boot a kernel of MPTCP's development tree (mptcp_net-next), or use "
+            "`plait run --engine virtual`, which runs it in plait's kernel"
+        )
     object_of(name)
     tool = require_loading()
+    if pin and name in SCHEDULERS:
+        raise RequestError(f"--pin shows the windows of a congestion control, and {name} is a scheduler")
     if pin and not PINNED.parent.is_mount():
         raise MachineError(
             f"pinning: {PINNED.parent} is not mounted; mount it (`mount -t bpf bpf {PINNED.parent}`)"
@@ -124,9 +157,7 @@ def load(name: str, *, pin: bool = False) -> bool:
     is_new = name not in loaded()
     if is_new:
         if name in available():
-            raise MachineError(
-                f"this machine's kernel has a congestion control {name} of its own; use that one"
-            )
+            raise MachineError(f"this machine's kernel has a {title(name)} {name} of its own; use that one")
         _register(tool, name)
     if pin and not (PINNED / name).exists():
         _pin(tool, name)
@@ -138,14 +169,13 @@ def unload(name: str) -> None:
 
     Raises RequestError: plait has not loaded it; MachineError: new connections would still need it.
     """
-    _require_name(name)
     tool = require_loading()
     if name not in loaded():
         raise RequestError(f"plait has loaded no {name}; `plait bpf list` shows what it has loaded")
     require_spare((name,))
     (PINNED / name).unlink(missing_ok=True)
     try:
-        _run(tool, "struct_ops", "unregister", "name", f"plait_{name}")
+        _run(tool, "struct_ops", "unregister", "name", mark(name))
     except MachineError:  # bpftool also tries the ones of that name that open connections keep
         if name in available():
             raise
@@ -153,12 +183,14 @@ def unload(name: str) -> None:
 
 def require_spare(names: Iterable[str]) -> None:
     """Raise MachineError if one of these algorithms is what new connections of this machine get."""
-    default = _setting("tcp_congestion_control")
-    if default in names:
-        raise MachineError(
-            f"{default} is this machine's default congestion control; choose another one first "
-            "(`sysctl -w net.ipv4.tcp_congestion_control=cubic`)"
-        )
+    for name in names:
+        path = setting(name)
+        if _value(path.removeprefix("net.").replace(".", "/")) == name:
+            other = "default" if name in SCHEDULERS else "cubic"
+            raise MachineError(
+                f"{name} is this machine's default {title(name)}; choose another one first "
+                f"(`{shell_command('sysctl', '-w', f'{path}={other}')}`)"
+            )
 
 
 @contextlib.contextmanager
@@ -176,30 +208,12 @@ def loaded_for_a_trial(names: Iterable[str]) -> Iterator[None]:
 
     def arguments() -> list[str]:
         missing.extend(sorted(set(names) - set(available())))
-        return [str(tool), *missing]
+        return [str(tool), *map(mark, missing)]
 
     with undone_by(_UNLOADING, "host-bpf", arguments):
         for name in missing:
             load(name)
         yield
-
-
-def _require_name(name: str) -> None:
-    if name in ALGORITHMS:
-        return
-    if name in _SCHEDULERS:
-        has = _BTF.exists() and b"bpf_struct_ops_mptcp_sched_ops" in _BTF.read_bytes()
-        reason = (
-            "plait has no BPF program of it"
-            if has
-            else "this machine's kernel takes no schedulers by BPF (it has no struct_ops mptcp_sched_ops)"
-        )
-        raise RequestError(
-            f"{name} is a scheduler of MPTCP, and {reason}; `--engine virtual` runs it in plait's kernel"
-        )
-    raise RequestError(
-        f"plait has no BPF program of a congestion control {name[:40]!r}; it has {', '.join(ALGORITHMS)}"
-    )
 
 
 def _register(tool: Path, name: str) -> None:
@@ -226,11 +240,14 @@ def _pin(tool: Path, name: str) -> None:
     raise MachineError(f"pinning the windows of {name}: the loaded program has no map plait_slots")
 
 
-def _setting(name: str) -> str:
+def _value(path: str) -> str:
+    """Return the value of a setting; nothing for one of MPTCP that an older kernel lacks (MachineError)."""
     try:
-        return (_PROC / name).read_text(encoding="ascii").strip()
+        return (_PROC / path).read_text(encoding="ascii").strip()
     except OSError as error:
-        raise MachineError(f"reading {_PROC / name}: {error.strerror}") from error
+        if path.startswith("mptcp/") and isinstance(error, FileNotFoundError):
+            return ""
+        raise MachineError(f"reading {_PROC / path}: {error.strerror}") from error
 
 
 def _run(tool: Path, *arguments: str) -> str:

@@ -39,17 +39,17 @@ def command(
         typer.echo(f"{host}: left as it is: {printable(line)}")
     unloaded = _unload(preview=printed) if host == "localhost" else []
     for name in unloaded:
-        typer.echo(f"{host}: the congestion control {name} is not loaded any more")
+        typer.echo(f"{host}: {name} is not loaded any more")
     if not answer.changed and not answer.left and not unloaded:
         typer.echo(f"{host}: there is nothing to undo")
     return 0
 
 
 def _unload(*, preview: bool) -> list[str]:
-    """Take away the congestion controls that `plait bpf` loaded, and return their names (MachineError)."""
+    """Take away the algorithms that `plait bpf` loaded, and return their names (MachineError)."""
     from plait.bpf import programs
 
-    if not set(programs.ALGORITHMS) & set(programs.available()):
+    if not set(programs.NAMES) & set(programs.available()):
         return []
     names = list(programs.loaded())
     programs.require_spare(names)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from plait.bpf.programs import SCHEDULERS
 from plait.cache import cache_root
 from plait.engine.workspace import Workspace
 from plait.errors import MachineError, TrialError
@@ -62,6 +63,19 @@ class Inventory(_InventoryRecord):
     """The refused ones of the settings that plait tried."""
     trace_events: tuple[str, ...] = ()
     """The kernel's trace events, `SYSTEM:EVENT`; empty: it has none."""
+    takes_schedulers: bool = False
+    """Whether it takes schedulers of MPTCP as BPF programs."""
+
+    def with_programs(self, names: Iterable[str]) -> Inventory:
+        """Return the inventory with the algorithms `names`, which plait loads as BPF programs."""
+        added = [name for name in names if self.takes_schedulers or name not in SCHEDULERS]
+        controls = [*self.congestion_controls, *(name for name in added if name not in SCHEDULERS)]
+        schedulers = [*self.schedulers, *(name for name in added if name in SCHEDULERS)]
+        update = {
+            "congestion_controls": tuple(dict.fromkeys(controls)),
+            "schedulers": tuple(dict.fromkeys(schedulers)),
+        }
+        return self.model_copy(update=update)
 
 
 def take(identity: str, settings: Iterable[Setting], boot: Boot) -> Inventory:

@@ -12,8 +12,12 @@ import pytest
 
 from plait.bpf import programs
 from plait.cli import undo
+from plait.engine.inventory import Inventory
 from plait.engine.remote import lasting
-from plait.errors import MachineError, RequestError
+from plait.errors import MachineError, RequestError, ScenarioError
+from plait.scenario import parse
+from plait.scenario.vary.cases import expand
+from plait.study.preflight.kernel import refuse_what_is_missing
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -51,8 +55,48 @@ def test_an_unknown_name_lists_the_algorithms() -> None:
 
 def test_a_scheduler_is_refused_with_what_runs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "_BTF", tmp_path / "none")
-    with pytest.raises(RequestError, match=r"takes no schedulers by BPF.*--engine virtual"):
+    with pytest.raises(MachineError, match=r"takes no schedulers by BPF.*--engine virtual"):
         programs.load("ecf")
+
+
+def test_a_kernel_says_in_its_types_whether_it_takes_schedulers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "_BTF", tmp_path / "vmlinux")
+    monkeypatch.setattr(programs, "require_loading", lambda: Path("bpftool"))
+    monkeypatch.setattr(programs, "object_of", lambda name: name.encode())
+    for types, names in ((b"", programs.ALGORITHMS), (b"\0bpf_struct_ops_mptcp_sched_ops\0", programs.NAMES)):
+        (tmp_path / "vmlinux").write_bytes(b"\0tcp_congestion_ops\0" + types)
+        assert programs.loadable() == names
+
+
+def test_a_scenario_with_a_scheduler_that_the_kernel_lacks_names_the_kernels_that_get_it() -> None:
+    text = "title: T\nnetwork: {hosts: [a, b], links: {a-b: {}}}\nmptcp: {scheduler: ecf}\n"
+    cases = expand(parse(text + "traffic: [{bulk: {from: a, to: b, duration: 1s}}]\n", "t.yaml"))
+    kernel = Inventory(congestion_controls=("reno",), schedulers=("default",), sysctls={}, shared_sysctls={})
+    with pytest.raises(ScenarioError, match=r"no MPTCP scheduler 'ecf'.*struct_ops mptcp_sched_ops"):
+        refuse_what_is_missing(cases, lambda _: kernel)
+
+
+def test_the_kernel_keeps_the_whole_mark_of_each_algorithm() -> None:
+    marks = {programs.mark(name) for name in programs.NAMES}
+    assert len(marks) == len(programs.NAMES)
+    assert all(len(mark) <= 15 for mark in marks)
+
+
+def test_a_default_scheduler_stays_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mptcp").mkdir()
+    (tmp_path / "mptcp" / "scheduler").write_text("blest\n")
+    monkeypatch.setattr(programs, "_PROC", tmp_path)
+    with pytest.raises(MachineError, match=r"default scheduler.*net\.mptcp\.scheduler=default"):
+        programs.require_spare(["ecf", "blest"])
+
+
+def test_an_inventory_names_schedulers_only_where_the_kernel_takes_them() -> None:
+    taken = Inventory(congestion_controls=("reno",), schedulers=("default",), sysctls={}, shared_sysctls={})
+    assert taken.with_programs(["olia", "ecf"]).schedulers == ("default",)
+    with_both = taken.model_copy(update={"takes_schedulers": True}).with_programs(["olia", "ecf"])
+    assert (with_both.congestion_controls, with_both.schedulers) == (("reno", "olia"), ("default", "ecf"))
 
 
 @pytest.mark.usefixtures("objects")
@@ -65,7 +109,8 @@ def test_a_user_who_is_not_root_gets_the_reason(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.usefixtures("objects")
 def test_the_default_of_the_machine_stays_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "tcp_congestion_control").write_text("olia\n")
+    (tmp_path / "ipv4").mkdir()
+    (tmp_path / "ipv4" / "tcp_congestion_control").write_text("olia\n")
     monkeypatch.setattr(programs, "_PROC", tmp_path)
     monkeypatch.setattr(programs, "require_loading", lambda: Path("bpftool"))
     monkeypatch.setattr(programs, "loaded", lambda: ("olia",))
@@ -76,8 +121,9 @@ def test_the_default_of_the_machine_stays_loaded(tmp_path: Path, monkeypatch: py
 def test_undo_takes_nothing_away_while_one_of_them_is_the_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "tcp_congestion_control").write_text("olia\n")
-    (tmp_path / "tcp_available_congestion_control").write_text("reno lia olia\n")
+    (tmp_path / "ipv4").mkdir()
+    (tmp_path / "ipv4" / "tcp_congestion_control").write_text("olia\n")
+    (tmp_path / "ipv4" / "tcp_available_congestion_control").write_text("reno lia olia\n")
     taken: list[str] = []
     monkeypatch.setattr(programs, "_PROC", tmp_path)
     monkeypatch.setattr(programs, "loaded", lambda: ("lia", "olia"))
@@ -89,7 +135,8 @@ def test_undo_takes_nothing_away_while_one_of_them_is_the_default(
 
 
 def test_a_trial_without_programs_needs_no_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "tcp_available_congestion_control").write_text("reno cubic\n")
+    (tmp_path / "ipv4").mkdir()
+    (tmp_path / "ipv4" / "tcp_available_congestion_control").write_text("reno cubic\n")
     monkeypatch.setattr(programs, "_PROC", tmp_path)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with programs.loaded_for_a_trial(["cubic"]):

@@ -153,6 +153,17 @@ def test_a_host_gets_the_programs_that_its_flows_and_its_default_name() -> None:
     assert absent_programs(plan, host) == ["lia"]
 
 
+@pytest.mark.parametrize(
+    ("takes", "problem"), [({}, "no struct_ops mptcp_sched_ops"), ({"takes_schedulers": "yes"}, "")]
+)
+def test_configure_loads_a_scheduler_where_the_kernel_takes_it(takes: dict[str, str], problem: str) -> None:
+    plan, real = planned(SCENARIO + "mptcp: {scheduler: ecf}\n")
+    host = Host("h1", LOADS | takes | {"net/mptcp/available_schedulers": "default"})
+    problems = list(Check(plan, real, {"h1": host, "h2": host}, configure=True).problems())  # type: ignore[arg-type]
+    assert [problem in line for line in problems] == ([True] * 2 if problem else [])
+    assert absent_programs(plan, host) == ["ecf"]  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("capable", [False, True])
 def test_a_congestion_control_that_a_host_reserves_is_refused_without_the_capability(
     *, capable: bool

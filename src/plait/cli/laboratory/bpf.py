@@ -1,4 +1,4 @@
-"""`plait bpf`: loads coupled congestion controls into this machine's kernel, and takes them away."""
+"""`plait bpf`: loads congestion controls and schedulers into this machine's kernel, and takes them away."""
 
 from __future__ import annotations
 
@@ -9,9 +9,16 @@ import typer
 from plait.cli.shared.verbs import Verbs
 
 app = typer.Typer(
-    cls=Verbs, help="Load coupled congestion controls into this machine's kernel.", no_args_is_help=True
+    cls=Verbs,
+    help="Load congestion controls and schedulers of MPTCP into this machine's kernel.",
+    no_args_is_help=True,
 )
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="lia, olia, balia, wvegas or cap")]
+NameArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", help="lia, olia, balia, wvegas or cap; minrtt, roundrobin, blest or ecf (schedulers)"
+    ),
+]
 
 
 @app.command("load")
@@ -22,31 +29,32 @@ def load(
         bool, typer.Option("--pin", help="Show the windows of its subflows in /sys/fs/bpf/plait/NAME")
     ] = False,
 ) -> None:
-    """Load a congestion control, until `plait bpf unload` or the next boot.
+    """Load a congestion control or a scheduler, until `plait bpf unload` or the next boot.
 
-    It needs root, bpftool and a kernel with BTF. Connections use it once you choose it: as the default, for a route
+    It needs root, bpftool and a kernel with BTF, and for a scheduler one with the struct_ops mptcp_sched_ops.
+    Connections use it once you choose it: as the default, and a congestion control also for a route
     (`ip route .. congctl NAME`), or for a socket.
     """
     from plait.bpf import programs
 
     is_new = programs.load(name, pin=pin)
     typer.echo(f"{name} {'is loaded' if is_new else 'was loaded already'}")
-    typer.echo(f"Use it for new connections: sysctl -w net.ipv4.tcp_congestion_control={name}")
+    typer.echo(f"Use it for new connections: sysctl -w {programs.setting(name)}={name}")
 
 
 @app.command("list")
 def show() -> None:
-    """List the congestion controls that plait has, and whether each is loaded."""
+    """List the congestion controls and schedulers that plait has, and whether each is loaded."""
     from plait.bpf import programs
 
     loaded = programs.loaded()
-    for name in programs.ALGORITHMS:
-        typer.echo(f"{name:<7} {'loaded' if name in loaded else 'not loaded'}")
+    for name in programs.NAMES:
+        typer.echo(f"{name:<10} {'loaded' if name in loaded else 'not loaded'}")
 
 
 @app.command("unload")
 def unload(name: NameArgument) -> None:
-    """Take a congestion control away. Open connections keep it until they close."""
+    """Take a congestion control or a scheduler away. Open connections keep it until they close."""
     from plait.bpf import programs
 
     programs.unload(name)

@@ -118,12 +118,15 @@ def _host() -> str:
 
 
 def _bpf() -> str:
-    """Return whether `plait bpf` could load congestion controls into this machine's kernel."""
+    """Return whether `plait bpf` could load congestion controls and schedulers into this machine's kernel."""
     from plait.bpf import programs
 
     try:
         programs.object_of(programs.ALGORITHMS[0])
-        return f"coupled congestion controls can be loaded here, by {programs.require_loading()}"
+        schedulers = "schedulers too" if programs.takes_schedulers() else "schedulers of MPTCP cannot"
+        return (
+            f"coupled congestion controls can be loaded here, by {programs.require_loading()}; {schedulers}"
+        )
     except MachineError as error:
         return f"coupled congestion controls cannot be loaded here: {error}"
 

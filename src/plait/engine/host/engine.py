@@ -80,8 +80,7 @@ class _HostEngine:
         """Return what the kernel has at this moment (see Engine)."""
         self._require(set())
         present = inventory.ask(sorted(set(tried)), self._take_inventory)
-        names = tuple(dict.fromkeys((*present.congestion_controls, *bpf.loadable())))
-        return present.model_copy(update={"congestion_controls": names})
+        return present.with_programs(bpf.loadable())
 
     def _take_inventory(self, folder: Path) -> None:
         job = Job(EMPTY_PLAN, {}, folder)

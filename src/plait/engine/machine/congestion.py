@@ -1,4 +1,4 @@
-"""Congestion controls that a stock kernel gets as BPF programs: their objects, and what loads them.
+"""Algorithms that a stock kernel gets as BPF programs: their objects, and what loads them.
 
 The agent runs `bpftool`, which is a copy of this machine's, before the trial (`agent/src/machine.rs`).
 """
@@ -18,14 +18,17 @@ from plait.kernel.stock import StockKernel
 
 
 def offered(kernel: StockKernel) -> tuple[str, ...]:
-    """Return the algorithms that this machine can load into the kernel of a trial; none if something is missing."""
+    """Return the algorithms that this machine can load into the kernel of a trial; none if something is missing.
+
+    Only the kernel's inventory says whether it takes the schedulers among them.
+    """
     try:
         programs.find_loader()
-        for name in programs.ALGORITHMS:
+        for name in programs.NAMES:
             programs.object_of(name)
     except MachineError:
         return ()
-    return programs.ALGORITHMS if programs.accepts(kernel.version) else ()
+    return programs.NAMES if programs.accepts(kernel.version) else ()
 
 
 def bpf_archive(names: Sequence[str]) -> bytes:

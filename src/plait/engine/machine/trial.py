@@ -118,9 +118,7 @@ class _MachineEngine:
     def inventory(self, settings: Iterable[Setting] = ()) -> Inventory:
         """Return what the kernel has (see Engine)."""
         identity = " ".join(self.identity().parts)
-        of_kernel = inventory.take(identity, settings, self._boot_for_inventory)
-        names = (*of_kernel.congestion_controls, *self._by_bpf)
-        return of_kernel.model_copy(update={"congestion_controls": tuple(dict.fromkeys(names))})
+        return inventory.take(identity, settings, self._boot_for_inventory).with_programs(self._by_bpf)
 
     def _boot_for_inventory(self, folder: Path) -> None:
         self.execute(Job(EMPTY_PLAN, {}, folder))

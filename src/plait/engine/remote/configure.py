@@ -1,8 +1,8 @@
 """The settings of a scenario that `--configure` makes on a real host: endpoints, limits and sysctls of MPTCP and TCP.
 
-A congestion control that the host's kernel lacks, and that plait has as a BPF program, comes with them. The agent on
-the host makes them as root (`sudo -n`) and restores them (`agent/src/settings`). plait never touches addresses,
-routes, rules or interfaces, so the route that carries SSH stays as it is.
+A congestion control or a scheduler that the host's kernel lacks, and that plait has as a BPF program, comes with them.
+The agent on the host makes them as root (`sudo -n`) and restores them (`agent/src/settings`). plait never touches
+addresses, routes, rules or interfaces, so the route that carries SSH stays as it is.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 
-from plait.bpf.programs import ALGORITHMS
+from plait.bpf.programs import NAMES
 from plait.engine.remote.mapping import Mapping, flows_of
 from plait.plan.model.plan import Plan
 
@@ -30,10 +30,11 @@ def planned_sysctls(plan: Plan, node: str) -> dict[str, str]:
 
 
 def planned_programs(plan: Plan, node: str) -> list[str]:
-    """Return the congestion controls of the plan for `node` that plait has as BPF programs."""
-    default = planned_sysctls(plan, node).get("net/ipv4/tcp_congestion_control")
-    names = {default, *(flow.socket.congestion_control for flow in flows_of(plan, node))}
-    return [name for name in ALGORITHMS if name in names]
+    """Return the congestion controls and schedulers of the plan for `node` that plait has as BPF programs."""
+    planned = planned_sysctls(plan, node)
+    defaults = {planned.get(path) for path in ("net/ipv4/tcp_congestion_control", "net/mptcp/scheduler")}
+    names = defaults | {flow.socket.congestion_control for flow in flows_of(plan, node)}
+    return [name for name in NAMES if name in names]
 
 
 def planned_endpoints(plan: Plan, node: str, real: Mapping) -> dict[str, tuple[str, ...]]:

@@ -118,6 +118,7 @@ facts() {
     capabilities=$(sed -n 's/^CapEff:[[:space:]]*//p' /proc/self/status) # root in a container may lack CAP_NET_ADMIN
     [ $((0x${capabilities:-0} >> 12 & 1)) = 1 ] && echo "net_admin yes"
     [ -r /sys/kernel/btf/vmlinux ] && echo "btf yes"
+    grep -q bpf_struct_ops_mptcp_sched_ops /sys/kernel/btf/vmlinux 2>/dev/null && echo "takes_schedulers yes"
     command -v bpftool >/dev/null && echo "bpftool yes"
     $root true 2>/dev/null && echo "root yes"
     return 0
@@ -163,7 +164,7 @@ while order=$(timeout "$patience" sh -c 'IFS= read -r line && printf %s "$line"'
             receive wanted.json "$2" && configure
             answer $?
             ;;
-        program) # NAME BYTES: the BPF object of a congestion control, for `configure`
+        program) # NAME BYTES: the BPF object of an algorithm, for `configure`
             receive "$2.bpf.o" "$3"
             answer $?
             ;;

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from collections.abc import Mapping as Map
 from dataclasses import dataclass
 
-from plait.bpf.programs import ALGORITHMS, accepts
+from plait.bpf.programs import ALGORITHMS, SCHEDULERS, accepts
 from plait.engine.remote.answers import whole_number
 from plait.engine.remote.configure import planned_endpoints, planned_programs, planned_sysctls
 from plait.engine.remote.mapping import Mapping, flows_of, nodes_of
@@ -81,10 +81,16 @@ class Check:
         schedulers = facts.get("net/mptcp/available_schedulers", "").split()
         scheduler = planned.get("net/mptcp/scheduler")
         if scheduler and schedulers and scheduler not in schedulers:
-            yield (
-                f"{name} has no MPTCP scheduler {scheduler}; it has {', '.join(schedulers)}. Leave mptcp.scheduler "
-                "out, or load the scheduler there"
-            )
+            lacks = f"{name} has no MPTCP scheduler {scheduler}; it has {', '.join(schedulers)}"
+            if scheduler not in SCHEDULERS:
+                yield f"{lacks}. Leave mptcp.scheduler out, or load the scheduler there"
+            elif facts.get("takes_schedulers") != "yes":
+                yield (
+                    f"{lacks}, and takes no schedulers by BPF (no struct_ops mptcp_sched_ops). Leave mptcp.scheduler "
+                    "out, or boot a kernel of MPTCP's development tree there"
+                )
+            elif why := _refuses_programs(facts):
+                yield f"{lacks}, and cannot load plait's BPF program of it: {why}"
 
     def _room(self, session: HostSession) -> Iterator[str]:
         name, facts = session.name, session.facts
@@ -128,8 +134,9 @@ class Check:
 
 
 def absent_programs(plan: Plan, session: HostSession) -> list[str]:
-    """Return the congestion controls of the plan that plait has as BPF programs, and the host's kernel lacks."""
-    available = session.facts.get("net/ipv4/tcp_available_congestion_control", "").split()
+    """Return the algorithms of the plan that plait has as BPF programs, and the host's kernel lacks."""
+    lists = ("net/ipv4/tcp_available_congestion_control", "net/mptcp/available_schedulers")
+    available = " ".join(session.facts.get(path, "") for path in lists).split()
     return [name for name in planned_programs(plan, session.name) if name not in available]
 
 

@@ -189,7 +189,7 @@ class HostSession:
     def configure(self, settings: bytes, programs: Iterable[str] = ()) -> None:
         """Make settings (see `plait.engine.remote.configure`), until `restore` or the session's end.
 
-        `programs` are the congestion controls whose BPF objects the host needs. Raises MachineError if one is missing.
+        `programs` are the algorithms whose BPF objects the host needs. Raises MachineError if one is missing.
         """
         for name in programs:
             content = object_of(name)

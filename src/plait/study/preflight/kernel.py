@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from plait.bpf.programs import ALGORITHMS
+from plait.bpf.programs import ALGORITHMS, SCHEDULERS
 from plait.engine.inventory import Inventory, Setting
 from plait.errors import Mistake, ScenarioError
 from plait.plan.network import sysctls
@@ -29,7 +29,14 @@ _ALGORITHM_SYSCTLS = {
 }
 """Sysctls whose value is the name of an algorithm, and the kind of algorithm."""
 _MAX_LISTED = 24
-_BY_BPF = "; a stock kernel from Linux 6.12 on gets it as a BPF program, which needs bpftool (`plait doctor`)"
+_BY_BPF = dict.fromkeys(
+    ALGORITHMS,
+    "; a stock kernel from Linux 6.12 on gets it as a BPF program, which needs bpftool (`plait doctor`)",
+) | dict.fromkeys(
+    SCHEDULERS,
+    "; plait's own kernel has it (--engine virtual), and one with the struct_ops mptcp_sched_ops, which no release of "
+    "Linux has yet, gets it as a BPF program",
+)
 _NO_TRACE = (
     "this kernel has no trace events; build one with `plait kernel build --tree DIR --tracing --name traced`, "
     "and run with --kernel traced"
@@ -139,7 +146,7 @@ def _algorithm_problem(base: Inventory, kind: str, name: str) -> str | None:
         return None
     close = closest(name, names)
     guess = f"did you mean '{close}'? " if close is not None else ""
-    hint = _BY_BPF if name in ALGORITHMS else ""
+    hint = _BY_BPF.get(name, "")
     return f"this kernel has no {title} '{name}'; {guess}there is: {', '.join(sorted(names))}{hint}"
 
 

@@ -102,6 +102,17 @@ def test_each_endpoint_has_its_subflow_after_churn(*, ipv6: bool, user_paths: bo
     assert result.joined >= 2
 
 
+def test_a_path_manager_in_user_space_opens_no_subflow_of_a_later_connection() -> None:
+    case = HuntCase(
+        user_paths=True,
+        links=(LINK, LINK.model_copy(update={"endpoint": "none"})),
+        connections=tuple(HuntConnection(start_ms=start, up_bytes=100, hold=True) for start in (0, 3000)),
+        events=(HuntEvent(at_ms=1500, do="add_endpoint", link=1),),
+    )
+    result = play(case, kernels.ensure(), environment_of([], terminal=False))
+    assert (result.violations, result.joined) == ((), 1)
+
+
 def test_what_changes_a_full_mesh_is_no_fault() -> None:
     """It keeps its priority and flags, and takes the subflows to all announced addresses with it."""
     meshed = LINK.model_copy(update={"endpoint": "subflow fullmesh"})

@@ -176,8 +176,11 @@ class Paths:
     def add(self, i: int, clients: list[socket.socket], now_s: float, identifier: int = 0) -> None:
         """Add the client's endpoint of a link; in user space, open a subflow of each of these connections there."""
         if self.case["user_paths"]:
-            added = [self._open_subflow(connection, i) for connection in clients]
-            done = bool(added) and all(added)
+            opened = [self._open_subflow(connection, i) for connection in clients]
+            if any(opened):
+                self.removed.discard(i)
+            # a connection that opens later has no subflow there
+            done = len(opened) == len(self.case["connections"]) and all(opened)
         else:
             words = self._endpoint(i)
             done = self.client.ip(f"{words} id {identifier}" if identifier else words)

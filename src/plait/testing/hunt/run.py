@@ -65,6 +65,10 @@ _NOTICED = {"MPTcpExtDataCsumErr", "MPTcpExtDSSCorruptionReset"}
 """Counters of a side that noticed a middlebox, beside those of fallbacks."""
 _NO_FALLBACK = "MPTcpExtFallbackFailed"
 """A fallback that was not allowed, so that the subflow is reset and delivers nothing."""
+_FALLBACKS = ("MPTcpExtDssFallback", "MPTcpExtDSSCorruptionFallback")
+"""Counters of fallbacks of a receiver in the middle of a stream: without a mapping, or beyond one."""
+_BEYOND_A_GAP = ("MPTcpExtOFOQueue", "MPTcpExtNoDSSInWindow")
+"""Counters of segments that a receiver keeps until a gap before them is filled, or drops."""
 _LONG_QUEUE = 100
 """Packets that a queue takes before a sender's congestion control lets it drop much."""
 _SENT_AGAIN = 3
@@ -306,11 +310,12 @@ def _linux_stands_still(
 
     They also do when a receiver falls back after the sender sent bytes twice (`kernel/upstream/0007-*`). It takes the
     place in the subflow for that in the stream, so all that follows lies beyond a gap that nothing fills. A connection
-    whose only subflow keeps its order has no other reason to queue bytes out of order.
+    whose only subflow keeps its order has no other reason to queue bytes out of order, or to drop them.
     """
     lost_ack = counters.get("server", {}).get("MPTcpExtMPCapableFallbackACK", 0) > 0
     beyond_a_gap = sighting.fell_back and any(
-        side.get("MPTcpExtDssFallback", 0) and side.get("MPTcpExtOFOQueue", 0) for side in counters.values()
+        all(any(side.get(name, 0) for name in names) for names in (_FALLBACKS, _BEYOND_A_GAP))
+        for side in counters.values()
     )
     return lost_ack or beyond_a_gap or (sighting.memory_full and int(version.partition(".")[0]) < 7)
 

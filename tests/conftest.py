@@ -66,7 +66,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if path not in same and not folders.isdisjoint((path, *path.parents)):
             for item in among:
                 item.add_marker("users")
-    items.sort(key=lambda item: (item.path.is_relative_to(HERE / "unit"), not item.get_closest_marker("slow")))
+    items.sort(
+        key=lambda item: (item.path.is_relative_to(HERE / "unit"), not item.get_closest_marker("slow"))
+    )
 
 
 def pytest_collection_finish() -> None:

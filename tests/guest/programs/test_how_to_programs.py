@@ -181,7 +181,7 @@ def test_a_mininet_script_gives_the_same_bytes_again_also_niced_on_one_processor
     if switch == "Open vSwitch":
         with_open_vswitch(script)
     processor = min(os.sched_getaffinity(0))
-    burdens = ("", f"taskset -c {processor} nice -n 15 ")
+    burdens = ("", f"taskset -c {processor} nice -n 5 ")
     done = [
         run(f"{prefix}plait exec -- /usr/bin/python3 two-paths.py", tmp_path, environment)
         for prefix in burdens

@@ -57,8 +57,8 @@ SAME_FOR_ROOT = ("security/test_damaged_files.py", "security/test_fuzz.py")
 """Files among these that read what is damaged, as root reads it too."""
 
 
-@pytest.hookimpl(trylast=True)  # after the marks of other folders
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
     """Mark what root does in another way, and put the files that cost least to the end, where workers run dry."""
     folders = {HERE / folder for folder in PERMISSIONS_MATTER}
     same = {HERE / file for file in SAME_FOR_ROOT}
@@ -66,6 +66,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if path not in same and not folders.isdisjoint((path, *path.parents)):
             for item in among:
                 item.add_marker("users")
+    yield  # what `-m` leaves out goes
     items.sort(
         key=lambda item: (item.path.is_relative_to(HERE / "unit"), not item.get_closest_marker("slow"))
     )

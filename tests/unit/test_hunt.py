@@ -117,6 +117,12 @@ def test_over_a_single_link_that_loses_nothing_mptcp_hardly_repeats() -> None:
     for links in ((link, link), (link.model_copy(update={"loss_percent": 1}),),
                   (link.model_copy(update={"queue_packets": 20}),)):  # fmt: skip
         assert kinds(report(**counters), SMALL.model_copy(update={"links": links})) == []
+    (connection,) = SMALL.connections
+    for pause_ms, expected in ((150, ["counters"]), (200, [])):
+        slow = connection.model_copy(update={"read_every_ms": pause_ms})
+        assert kinds(report(**counters), SMALL.model_copy(update={"connections": (slow,)})) == expected, (
+            pause_ms
+        )
 
 
 def test_what_a_subflow_held_that_ended_is_not_left_to_a_timer() -> None:

@@ -176,7 +176,7 @@ def test_a_slow_reader_of_a_single_path_gets_each_byte_once() -> None:
     case = HuntCase(
         receive_buffer=32_768,
         links=(LINK.model_copy(update={"rate_mbit": 50}),),
-        connections=(HuntConnection(down_bytes=1_000_000, read_every_ms=200, hold=True),),
+        connections=(HuntConnection(down_bytes=1_000_000, read_every_ms=150, hold=True),),
     )
     assert play(case, kernels.ensure(), environment_of([], terminal=False)).violations == ()
 

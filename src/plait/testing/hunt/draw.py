@@ -329,7 +329,7 @@ def _slow_reader(
     connection = HuntConnection(
         up_bytes=size if is_upload else 0,
         down_bytes=0 if is_upload else size,
-        read_every_ms=chance.choice((20, 100, 200) if count > 1 else (100, 200)),
+        read_every_ms=chance.choice((20, 100, 200) if count > 1 else (100, 150)),
         write_bytes=chance.choice(_WRITE_BYTES) if count > 1 else 0,
         read_by=chance.choice(_READ_BY),
     )

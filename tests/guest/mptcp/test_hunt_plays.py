@@ -181,6 +181,20 @@ def test_a_slow_reader_of_a_single_path_gets_each_byte_once() -> None:
     assert play(case, kernels.ensure(), environment_of([], terminal=False)).violations == ()
 
 
+def test_lost_questions_for_the_neighbour_end_no_connection() -> None:
+    """With these seeds a link lost three, after which Linux gives up."""
+    lossy = LINK.model_copy(update={"rate_mbit": 50, "delay_ms": 5, "loss_percent": 30})
+    for seed in (21, 24, 31):
+        case = HuntCase(
+            seed=seed,
+            ipv6=bool(seed % 2),
+            most_subflows=0,
+            links=(lossy,),
+            connections=(HuntConnection(up_bytes=1, hold=True),),
+        )
+        assert play(case, kernels.ensure(), environment_of([], terminal=False)).violations == ()
+
+
 def test_hosts_whose_joins_refuse_each_other_are_no_fault() -> None:
     """At the limit, each has opened its own one."""
     links = (LINK, LINK.model_copy(update={"endpoint": "subflow signal"}))

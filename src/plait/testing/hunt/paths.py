@@ -24,6 +24,8 @@ else:
 PORT = 5000
 _FAST_OPEN = 0x607
 """Both hosts use TCP Fast Open, without cookies (Documentation/networking/ip-sysctl.rst)."""
+_PROBES = 60
+"""Times that a host asks for its neighbour, a second apart."""
 _ANNOUNCED_LONG_S = 3.0
 _PROMPT = 18_750
 """Bytes in a queue, for each Mbit/s of its link: 0.15 s."""
@@ -73,6 +75,9 @@ class Paths:
                 *(line for i in links for line in self._first_endpoints(side, i)),
             ])  # fmt: skip
             side.batch("tc", [line for i in links for line in self._queues(side, i)])
+            for i in links:  # three lost probes would end a connection
+                protocol = "ipv6" if self.case["ipv6"] else "ipv4"
+                side.setting(f"{protocol}/neigh/{side.name[0]}{i}/mcast_solicit", _PROBES)
         self._always_fit = self._fit()
 
     def close(self) -> None:

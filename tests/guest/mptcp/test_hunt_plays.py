@@ -252,6 +252,29 @@ def test_a_client_that_met_the_limit_may_refuse_a_later_address() -> None:
     assert play(case, kernels.ensure(), environment_of([], terminal=False)).violations == ()
 
 
+def test_a_client_at_the_limit_may_refuse_an_address_whose_subflow_ended_before_its_removal_was_heard() -> (
+    None
+):
+    """The removal takes the slow link, and the subflow over the fast one ends at once."""
+    announced = LINK.model_copy(update={"rate_mbit": 10, "delay_ms": 5, "endpoint": "none", "signal": True})
+    case = HuntCase(
+        most_subflows=2,
+        links=(LINK.model_copy(update={"rate_mbit": 10, "delay_ms": 50}), announced, announced),
+        connections=(HuntConnection(down_bytes=1, hold=True),),
+        events=(
+            HuntEvent(at_ms=4000, do="withdraw", side="server", link=1),
+            HuntEvent(at_ms=8000, do="announce", link=1),
+        ),
+    )
+    environment = environment_of([], terminal=False)
+    refused, opened = (
+        play(case.model_copy(update={"most_subflows": most}), kernels.ensure(), environment)
+        for most in (2, 3)
+    )
+    assert (refused.violations, opened.violations) == ((), ())
+    assert (refused.joined, opened.joined) == (2, 3)
+
+
 def test_a_backup_carries_nothing_and_ended_connections_close_their_subflows() -> None:
     case = HuntCase(
         links=(LINK, LINK.model_copy(update={"endpoint": "subflow backup"})),

@@ -300,7 +300,7 @@ class Paths:
         """Return whether the path managers may open all subflows that endpoints ask for, and always might.
 
         Both hosts open one for an endpoint that is also announced, and at the limit each refuses the other's. A client
-        of Linux that met the limit may also refuse an address that is announced once there is room again.
+        of Linux at its limit refuses all addresses until a REMOVE_ADDR ends a subflow: not if that has ended before.
         """
         return self._always_fit
 
@@ -308,7 +308,8 @@ class Paths:
         kinds = [self.case["links"][i]["endpoint"] for i in self.endpoints]
         full = any(link["endpoint"] == "subflow fullmesh" for link in self.case["links"])
         subflows = len(kinds) * (1 + full * len(self.announced)) + len(self.announced)
-        return subflows + kinds.count("subflow signal") <= int(self.case["most_subflows"])
+        needed = subflows + kinds.count("subflow signal") + bool(self.announced)
+        return needed <= int(self.case["most_subflows"])
 
     def keeps_backups(self) -> bool:
         """Return whether a backup subflow has nothing to do: no loss and no event makes the initial one useless."""

@@ -85,7 +85,7 @@ clean:
 $(VENV)/.installed: pyproject.toml constraints.txt tools/python-packages
 	PYTHON=$(PYTHON) tools/system-packages
 	$(PYTHON) -m venv $(VENV)
-	tools/agent-crates & crates=$$!; tools/python-packages $(VENV); wait $$crates
+	tools/python-packages $(VENV)
 	touch $@
 
 build/plait-quic: $(shell find programs/quic/src -name '*.rs') programs/quic/Cargo.toml programs/quic/Cargo.lock

@@ -39,7 +39,7 @@ def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a copy of the package that has no extras."""
     root = tmp_path_factory.mktemp("core")
     package = root / "src" / "plait"
-    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__", "_bin"))
+    shutil.copytree(PACKAGE, package, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", "_bin"))
     (package / "_bin").symlink_to(PACKAGE / "_bin")
     for part in ("agent", "kernel", "programs", "scenarios"):
         (root / part).symlink_to(PACKAGE.parents[1] / part)

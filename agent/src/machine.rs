@@ -24,8 +24,9 @@ const MODULES: &str = "/modules/order";
 /// The algorithms to load as BPF programs, one a line, and the program that loads them.
 const PROGRAMS: &str = "/bpf/order";
 const LOADER: &str = "/bpf/loader";
-const AVAILABLE: [&str; 2] =
-    ["/proc/sys/net/ipv4/tcp_available_congestion_control", "/proc/sys/net/mptcp/available_schedulers"];
+const CONGESTION_CONTROLS: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+/// Linux before 6.10 does not list its schedulers, and takes none as BPF programs.
+const SCHEDULERS: &str = "/proc/sys/net/mptcp/available_schedulers";
 const PROGRESS_PORT: &str = "/dev/vport0p1";
 const RESULTS_PORT: &str = "/dev/vport0p2";
 /// What the host put into the trial's folder, and need not get back.
@@ -65,8 +66,11 @@ fn load_programs() -> Result<()> {
         return Ok(());
     }
     let order = std::fs::read_to_string(PROGRAMS).attempt(|| format!("reading {PROGRAMS}"))?;
-    // Linux lists schedulers since 6.10.
-    let available: String = AVAILABLE.map(|path| std::fs::read_to_string(path).unwrap_or_default()).concat();
+    let mut available =
+        std::fs::read_to_string(CONGESTION_CONTROLS).attempt(|| format!("reading {CONGESTION_CONTROLS}"))?;
+    if Path::new(SCHEDULERS).exists() {
+        available += &std::fs::read_to_string(SCHEDULERS).attempt(|| format!("reading {SCHEDULERS}"))?;
+    }
     for name in order.lines().filter(|name| !available.split_whitespace().any(|own| own == *name)) {
         let context = || format!("loading the BPF program of {name}");
         let object = format!("/bpf/{name}.bpf.o");

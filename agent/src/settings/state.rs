@@ -20,7 +20,7 @@ pub const IMPLICIT: u32 = 1 << 4;
 /// The congestion controls and the schedulers that the kernel has. Only modules and BPF programs change these.
 pub const AVAILABLE: [&str; 2] =
     ["net/ipv4/tcp_available_congestion_control", "net/mptcp/available_schedulers"];
-/// The kernel cuts the name of an object to so many characters.
+/// The number of characters that the kernel keeps of an object's name.
 const MOST_NAME: usize = 15;
 
 /// An endpoint of the kernel's path manager.

@@ -178,6 +178,7 @@ static inline int plait_options(struct mptcp_sock *msk, struct plait_option opti
 	return min(n, (u32)PLAIT_OPTIONS);
 }
 
+/* As in the module. A header for both would change the identity of every laboratory kernel. */
 static inline struct plait_option *plait_fastest(struct plait_option *option, int n, bool with_room)
 {
 	struct plait_option *best = NULL;

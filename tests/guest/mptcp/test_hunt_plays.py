@@ -159,6 +159,20 @@ def test_a_path_that_goes_for_good_is_no_fault() -> None:
     assert [(result.violations, result.joined) for result in results] == [((), 1), ((), 1)]
 
 
+def test_a_first_subflow_that_cannot_end_is_not_counted() -> None:
+    """The server's address is gone, so nothing acknowledges its FIN."""
+    case = HuntCase(
+        links=(LINK,),
+        connections=(HuntConnection(hold=True),),
+        events=(
+            HuntEvent(at_ms=4000, do="announce"),
+            HuntEvent(at_ms=4000, do="unplug", side="server"),
+            HuntEvent(at_ms=4000, do="flush", side="server"),
+        ),
+    )
+    assert play(case, kernels.ensure(), environment_of([], terminal=False)).violations == ()
+
+
 def test_a_backup_without_its_endpoint_may_carry_bytes() -> None:
     """Linux then opens a subflow to an announced address from there, which is no backup."""
     backup = LINK.model_copy(update={"endpoint": "subflow backup", "signal": True})

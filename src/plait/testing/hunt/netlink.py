@@ -14,6 +14,8 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 _NETWORK, _OWN = 0x4000_0000, "/proc/thread-self/ns/net"
 _DESTROY, _DUMP = 21, 20
 ESTABLISHED = 1 << 1
+COUNTED = ESTABLISHED | 1 << 2 | 1 << 3
+"""The states in which a connection counts its first subflow (`__mptcp_has_initial_subflow`)."""
 ALIVE = 0xFFF & ~(1 << 10) & ~(1 << 7)
 """The states of TCP sockets that are neither listening nor closed."""
 OPEN = ALIVE & ~(1 << 6)

@@ -58,9 +58,16 @@ class Rest:
         ]
         return sum((local, remote) in at_client and (remote, local) in at_server for local, remote in ports)
 
-    def _ports(self, states: int = netlink.OPEN) -> list[set[tuple[int, int]]]:
+    def _ports(self, states: int) -> list[set[tuple[int, int]]]:
         """Return the local and remote ports of TCP sockets of the client and of the server in one of these states."""
         return [netlink.ports(diag, states, self.paths.family) for diag in self.diag.values()]
+
+    def _in_states(self, listed: list[list[netlink.Addresses]], states: int) -> list[list[netlink.Addresses]]:
+        """Return those of the listed subflows of the client and of the server that are in one of the states."""
+        return [
+            [entry for entry in of_side if (entry[1], entry[3]) in ports]
+            for of_side, ports in zip(listed, self._ports(states), strict=True)
+        ]
 
     def fell_back(self, played: Played) -> bool:
         """Return whether an end has fallen back to TCP."""
@@ -90,10 +97,9 @@ class Rest:
         """Compare what both ends of a connection at rest know of each other, and its subflows with its endpoints."""
         sockets = [end.socket for end in played.ends() if end.socket]
         ends = [netlink.information(connection) for connection in sockets]
-        subflows = [
-            [entry for entry in netlink.subflows(connection) if (entry[1], entry[3]) in alive]
-            for connection, alive in zip(sockets, self._ports(), strict=True)
-        ]  # a connection also lists its first subflow after that is closed
+        listed = [netlink.subflows(connection) for connection in sockets]
+        # a connection also lists its first subflow after that is closed
+        subflows = self._in_states(listed, netlink.OPEN)
         client, server = ends
         number = played.client.number
         if client is None or server is None or client.fell_back or server.fell_back or not all(subflows):
@@ -105,11 +111,13 @@ class Rest:
                     f"connection {number}: the {side} wrote {(end.write_sequence - peer.expected) % 2**64} bytes more "
                     f"than its peer received, and {(end.write_sequence - end.acknowledged) % 2**64} more than it knows",
                 )
-        for end, listed, side in ((client, subflows[0], "client"), (server, subflows[1], "server")):
-            if end.subflows != len(listed) and not self.stripped:
+        for end, counted, side in zip(
+            (client, server), self._in_states(listed, netlink.COUNTED), ("client", "server"), strict=True
+        ):
+            if end.subflows != len(counted) and not self.stripped:
                 self.violation(
                     "counters",
-                    f"connection {number}: the {side} has {len(listed)} subflows and counts {end.subflows}",
+                    f"connection {number}: the {side} has {len(counted)} subflows and counts {end.subflows}",
                 )
         entry = self.case["connections"][number]
         # the path manager starts with the first DATA_ACK, which a stream that fits into the SYN does not get

@@ -155,8 +155,10 @@ def _show(totals: HuntTotals) -> None:
             f"not judged: {totals.shared} case{'s' * (totals.shared > 1)} that the other kernel fails, too"
         )
     if totals.alike:
+        seeds = ", ".join(map(str, totals.alike[:10]))
+        rest = f" and {len(totals.alike) - 10} more" * (len(totals.alike) > 10)
         typer.echo(
-            f"not examined: {totals.alike} further case{'s' * (totals.alike > 1)} with faults like these"
+            f"not examined, because they have faults like these: seed{'s' * (len(totals.alike) > 1)} {seeds}{rest}"
         )
     cases = f"{totals.cases} case{'s' * (totals.cases != 1)}"
     faults = f"{len(totals.faults) or 'no'} fault{'s' * (len(totals.faults) > 1)}"

@@ -54,12 +54,12 @@ class HuntTotals:
     virtual_s: int = 0
     received_bytes: int = 0
     subflows: int = 0
-    alike: int = 0
-    """Further failing cases, each with a fault like one of `faults`; plait does not examine them."""
     shared: int = 0
     """Failing cases that fail so in the other kernel, too."""
     standstills: int = 0
     """Connections that stood still where Linux itself may."""
+    alike: list[int] = field(default_factory=list)
+    """Seeds of further failing cases, each with a fault like one of `faults`; plait does not examine them."""
     unrepeated: list[tuple[int, int]] = field(default_factory=list)
     """Seeds whose failure did not happen again in a guest of its own, each after the first one in its guest."""
     faults: list[Fault] = field(default_factory=list)
@@ -171,7 +171,7 @@ class Hunt:
             return
         violation, found_s = result.violations[0], time.monotonic() - self._began
         if any(violation.is_like(fault.violation) for fault in self.totals.faults):
-            self.totals.alike += 1
+            self.totals.alike.append(seed)
             return
         self._report(f"seed {seed} after {found_s:.0f} s: {violation.kind}: {violation.text}")
 

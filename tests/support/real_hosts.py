@@ -12,11 +12,13 @@ It needs root: that of this machine, or that of a guest (`plait exec`). All of i
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import secrets
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -103,6 +105,13 @@ class RealHosts:
             daemon.terminate()
             daemon.wait(timeout=DEADLINE_S)
         for host in self.namespaces:
+            # a session of sshd whose link is gone would wait for hours
+            command = ["ip", "netns", "pids", self.netns(host)]
+            for process in subprocess.run(
+                command, check=False, capture_output=True, text=True
+            ).stdout.split():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(process), signal.SIGKILL)
             subprocess.run(["ip", "netns", "del", self.netns(host)], check=False, stderr=subprocess.DEVNULL)
 
     def _make(self) -> None:

@@ -47,6 +47,8 @@ def _message(detail: ErrorDetails, where: Where, root: type[BaseModel]) -> str:
         short: dict[str, str] = getattr(root, "SHORTHANDS", {}) if len(where) == 1 else {}
         return f"there is no such field here; {_other_field(str(where[-1]), names, short, is_top=len(where) == 1)}"
     if kind == "literal_error":
+        if isinstance(value, list) and len(where) == 1:
+            return f"one value is expected here; to compare several, write vary: {{{where[0]}: [..]}}"
         choices = [word.strip("'") for word in context["expected"].replace(" or ", ", ").split(", ")]
         guess = nearest(str(value), choices) or "use one of: " + ", ".join(choices)
         return f"{abbreviated(value)} is not a valid value; {guess}"
@@ -81,6 +83,8 @@ def _other_field(name: str, names: list[str], shorthands: dict[str, str], *, is_
         return (
             "write forward: {rate: ..} for the direction from the first node of the link's name, or backward"
         )
+    if name.lower() in _ENDS and "forward" in names:
+        return "the name of a link says its ends: write NODE-NODE, such as h1-s1"
     synonym = next((field for field in _SYNONYMS.get(name.lower(), ()) if field in names), None)
     if synonym is not None:
         return f"did you mean '{synonym}'?"
@@ -131,11 +135,29 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("download", "upload", "file"), ("transfer",)),
     "bytes": ("response",),
     "buffer": ("queue",),
-    "time": ("duration",),
+    "time": ("duration", "until"),
+    "duration": ("until",),
+    "name": ("title",),
+    "nodes": ("hosts",),
 }
 """Words of other tools, and the fields that have their meaning, the first that an entry has."""
 _DIRECTIONS = {"up", "upload", "uplink", "upstream", "down", "download", "downlink", "downstream"}
 """Words of other tools for one direction of a link."""
+_ENDS = {
+    "between",
+    "connects",
+    "ends",
+    "endpoints",
+    "hosts",
+    "nodes",
+    "from",
+    "to",
+    "source",
+    "target",
+    "a",
+    "b",
+}
+"""Words of other tools for the nodes at the ends of a link."""
 _KINDS = {
     "string_type": "text; put text in quotes",
     "int_type": "a whole number; write for example 3",

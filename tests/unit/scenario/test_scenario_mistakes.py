@@ -147,6 +147,15 @@ def changed(old: str, new: str) -> str:
             changed("{rate: 5mbit, delay: 5ms}\n    s1", "{upload: 5mbit}\n    s1"),
             "upload: there is no such field here; write forward: {rate: ..} for the direction from the first node",
         ),
+        (
+            changed("{rate: 5mbit, delay: 5ms}\n    s1", "{between: [h1, s1]}\n    s1"),
+            "between: there is no such field here; the name of a link says its ends: write NODE-NODE, such as h1-s1",
+        ),
+        (TWO + "duration: 10s\n", "duration: there is no such field here; did you mean 'until'?"),
+        (
+            TWO + "transport: [tcp, mptcp]\n",
+            "transport: one value is expected here; to compare several, write vary: {transport: [..]}",
+        ),
         (changed("bulk", "download"), "download: there is no such field here; did you mean 'transfer'?"),
         (changed("h1-s2", "s1-h1"), "joins the same nodes as h1-s1; call a second link s1-h1#2"),
         (TWO.replace("h1", "h" * 33), "has 33 characters; a name has at most 32"),

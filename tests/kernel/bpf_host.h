@@ -1,4 +1,6 @@
-/* What bpf/ needs of libbpf's headers and of the kernel's helpers, for a program of the host with one map. */
+/* What bpf/ needs of libbpf's headers and of the kernel's helpers, for a program of the host with one map, and one
+ * connection's storage.
+ */
 #ifndef BPF_HOST_H
 #define BPF_HOST_H
 
@@ -63,6 +65,16 @@ static inline int host_add(const void *key, const void *value, unsigned long siz
 	for (unsigned int _i = 0; _i < (count) && !(body)(_i, context); _i++)		\
 		;
 
+static void *host_storage;	/* NULL until a program asks for it */
+
+#define bpf_sk_storage_get(map, sk, first, flags)					\
+	({										\
+		static typeof(*(map)->value) _storage;					\
+		(typeof(&_storage))(host_storage = &_storage);				\
+	})
+#define bpf_skc_to_tcp_sock(sk) ((struct tcp_sock *)(sk))
+
 static unsigned long long bpf_jiffies64(void);
+static unsigned long long bpf_ktime_get_ns(void);
 
 #endif

@@ -1,7 +1,9 @@
-/* What kernel/congestion/ needs of the kernel, for a program of the host: one processor, one algorithm, no locks. */
+/* What the modules of kernel/ need of the kernel, for a program of the host: one processor, one algorithm, no locks. */
 #ifndef KERNEL_HOST_H
 #define KERNEL_HOST_H
 
+#include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,10 +18,16 @@ typedef int64_t s64;
 #define S64_MAX INT64_MAX
 #define min(a, b) ((a) < (b) ? (a) : (b))
 #define max(a, b) ((a) > (b) ? (a) : (b))
+#define min3(a, b, c) min(min(a, b), c)
 #define min_t(type, a, b) min((type)(a), (type)(b))
 #define clamp(value, low, high) min(max(value, low), high)
 #define clamp_t(type, value, low, high) clamp((type)(value), (type)(low), (type)(high))
 #define after(a, b) ((s32)((b) - (a)) < 0)
+#define after64(a, b) ((int64_t)((b) - (a)) < 0)
+#define DIV_ROUND_UP(dividend, divisor) (((dividend) + (divisor) - 1) / (divisor))
+#define DIV_ROUND_UP_ULL DIV_ROUND_UP
+#define KERNEL_VERSION(a, b, c) (((a) << 16) + ((b) << 8) + (c))
+#define LINUX_VERSION_CODE KERNEL_VERSION(7, 3, 0)
 #define BUILD_BUG_ON(condition) _Static_assert(!(condition), #condition)
 #define READ_ONCE(value) (value)
 #define WRITE_ONCE(place, value) ((place) = (value))
@@ -119,7 +127,13 @@ static inline void list_del_rcu(struct list_head *node)
 
 /* A socket is the first member of each of these, as in the kernel, and all of them are one object here. */
 struct sock {
-	int unused;
+	int sk_sndbuf, sk_userlocks;
+};
+
+struct net {
+	struct {
+		int sysctl_tcp_wmem[3];
+	} ipv4;
 };
 
 struct inet_connection_sock {
@@ -127,6 +141,7 @@ struct inet_connection_sock {
 	const struct tcp_congestion_ops *icsk_ca_ops;
 	void *icsk_ulp_data;
 	u32 icsk_rto;
+	u8 icsk_retransmits;
 	u8 icsk_ca_state : 5;
 	u64 icsk_ca_priv[13];
 };
@@ -134,14 +149,21 @@ struct inet_connection_sock {
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	u32 snd_cwnd, snd_cwnd_cnt, snd_cwnd_clamp, snd_ssthresh, snd_nxt, prior_cwnd;
-	u32 mss_cache, srtt_us, max_packets_out;
-	u64 tcp_mstamp, bytes_acked;
+	u32 write_seq, packets_out, sacked_out, lost_out, retrans_out;
+	u32 mss_cache, srtt_us, mdev_us, max_packets_out;
+	u64 tcp_mstamp, bytes_acked, bytes_sent;
+	struct {
+		u32 rtt_us;
+	} rack;
 	u8 is_cwnd_limited : 1;
 	bool is_mptcp;
 };
 
 struct mptcp_subflow_context {
-	u32 token;
+	u32 token, rel_write_seq, subflow_id, sched_mss;
+	u32 backup : 1, request_bkup : 1;
+	u8 stale_count;
+	u64 sched_priv[4];
 	struct sock *conn;
 };
 
@@ -201,6 +223,53 @@ static inline bool tcp_in_cwnd_reduction(const struct sock *sk)
 {
 	return (1 << TCP_CA_CWR | 1 << TCP_CA_Recovery) & 1 << inet_csk(sk)->icsk_ca_state;
 }
+
+/* What schedulers need. */
+struct mptcp_sock {
+	struct sock sk;
+	u64 write_seq, snd_nxt, snd_una, wnd_end;
+	int snd_burst;
+	bool snd_data_fin_enable;
+	struct {
+		int subflows;
+	} pm;
+	u64 sched_priv[8];
+};
+
+struct mptcp_sched_ops {
+	int (*get_send)(struct mptcp_sock *msk);
+	int (*get_retrans)(struct mptcp_sock *msk);
+	char name[16];
+	u32 flags;
+	void *owner;
+};
+
+static const struct mptcp_sched_ops *host_scheduler;
+
+static inline int mptcp_register_scheduler(struct mptcp_sched_ops *ops)
+{
+	host_scheduler = ops;
+	return 0;
+}
+
+#define mptcp_unregister_scheduler(ops) ((void)(ops))
+#define synchronize_rcu() ((void)0)
+#define msk_owned_by_me(msk) ((void)(msk))
+#define MPTCP_SCHED_BOUNDED 1
+#define SOCK_SNDBUF_LOCK 1
+#define tcp_min_rtt(tp) ((tp)->rack.rtt_us)
+#define tcp_packets_in_flight(tp) ((tp)->packets_out - ((tp)->sacked_out + (tp)->lost_out) + (tp)->retrans_out)
+#define mptcp_for_each_subflow(msk, subflow)						\
+	for (unsigned int _n = 0; ((void)(msk), (subflow) = host_next_subflow(&_n));)
+
+struct mptcp_subflow_context *host_next_subflow(unsigned int *number);
+struct sock *mptcp_subflow_tcp_sock(const struct mptcp_subflow_context *subflow);
+struct sock *mptcp_subflow_get_retrans(struct mptcp_sock *msk);
+bool mptcp_subflow_active(struct mptcp_subflow_context *subflow);
+bool sk_stream_memory_free(const struct sock *sk);
+void mptcp_subflow_set_scheduled(struct mptcp_subflow_context *subflow, bool scheduled);
+void mptcp_set_timeout(struct sock *sk);
+u64 mptcp_stamp(void);
 
 u32 tcp_reno_ssthresh(struct sock *sk);
 u32 tcp_reno_undo_cwnd(struct sock *sk);

@@ -3,17 +3,19 @@
  *
  *   map (connection, token, index) --> slot: written by one subflow only, read by its siblings
  *
- * A subflow takes the first free index below PLAIT_PATHS in init(), and deletes its slot in release(). Only the owner
- * adds, changes or deletes a slot, under its socket lock, so nothing needs another lock. A reader may meet a slot that
- * its owner deletes meanwhile: it then sees values of that path, or of the path that reuses the memory, for one ACK.
+ * A subflow takes the first free index below PLAIT_PATHS in init(), and deletes its slot in release(). Only the owner,
+ * whose name is in the slot, changes or deletes it, under its socket lock, so nothing needs another lock. A reader may
+ * meet a slot that its owner deletes meanwhile: it then sees values of that path, or of the path that reuses the
+ * memory, for one ACK.
  *
  * Each slot has a bit for each index that has been in use beside it, so that an ACK looks up no other. A new subflow
  * adds its slot, then sets its bit in each slot that it finds, and theirs in its own. Of two that come at once, the later
  * one finds the earlier. Bits stay: one without a slot, or of memory that another path reuses, costs a look-up.
  *
  * The map is bounded, and a full map drops the slot that nobody has used for the longest time: Linux 6.18 ends some
- * sockets without release(). A subflow without an index, or whose slot was dropped, is a path on its own, as a plain
- * TCP socket is. The connection's address is a key and nothing else; its token keeps connections apart that have one address in turn.
+ * sockets without release(). A subflow whose slot was dropped takes a new one at its next ACK; its index may be another
+ * subflow's by then. A subflow without an index is a path on its own, as a plain TCP socket is. The connection's address
+ * is a key and nothing else; its token keeps connections apart that have one address in turn.
  *
  * A silent path counts in jiffies, not in microseconds: a program cannot ask for the length of a jiffy.
  */
@@ -31,6 +33,7 @@
 #define PLAIT_SLOTS	131072	/* subflows on this machine */
 #endif
 #define PLAIT_SILENT	3	/* retransmission timeouts, as in the module */
+#define PLAIT_MOST_RTO	120000	/* jiffies: TCP_RTO_MAX at 1000 a second; a wrong entry without owner counts no longer */
 #define PLAIT_ALONE	U32_MAX
 
 struct plait_place {
@@ -48,7 +51,7 @@ struct plait_slot {
 	u64 seen_jiffies;	/* the last publication */
 	u64 interloss;		/* bytes between losses (OLIA) */
 	u32 siblings;		/* bits of the indices that may have a slot */
-	u32 unused;
+	u32 owner;		/* the subflow's name */
 
 	/* the owner's own */
 	s64 credit;		/* increase not yet a whole segment, Q32, within (-1, 1) */
@@ -59,6 +62,7 @@ struct plait_slot {
 /* What icsk_ca_priv holds of a coupled congestion control, first. */
 struct plait_coupled {
 	struct plait_place place;	/* index PLAIT_ALONE: no slot */
+	u32 name;			/* drawn: tells apart subflows that had one index in turn */
 };
 
 struct {
@@ -72,8 +76,9 @@ static inline struct plait_slot *plait_slot(const struct sock *sk)
 {
 	const struct plait_coupled *ca = inet_csk_ca(sk);
 	struct plait_place place = { ca->place.connection, ca->place.token, ca->place.index };
+	struct plait_slot *slot = place.index == PLAIT_ALONE ? NULL : bpf_map_lookup_elem(&plait_slots, &place);
 
-	return place.index == PLAIT_ALONE ? NULL : bpf_map_lookup_elem(&plait_slots, &place);
+	return slot && slot->owner == ca->name ? slot : NULL;
 }
 
 /* Tells the new path in place and its siblings about each other. */
@@ -92,31 +97,38 @@ static inline void plait_meet(struct plait_place *place)
 	}
 }
 
-static inline void plait_coupled_init(struct sock *sk)
+/* Takes the first free index of the connection in ca, with a new slot; none is free: PLAIT_ALONE. */
+static inline void plait_enter(struct sock *sk)
 {
 	struct plait_coupled *ca = inet_csk_ca(sk);
-	struct plait_slot slot = { .loss_mark = tcp_sk(sk)->bytes_acked };
-	struct plait_place place = {};
+	struct plait_slot slot = { .loss_mark = tcp_sk(sk)->bytes_acked, .owner = ca->name };
+	struct plait_place place = { ca->place.connection, ca->place.token, 0 };
 	u32 i;
 
 	ca->place.index = PLAIT_ALONE;
-	if (tcp_sk(sk)->is_mptcp) {
-		const struct mptcp_subflow_context *subflow = inet_csk(sk)->icsk_ulp_data;
-
-		place.connection = (u64)BPF_CORE_READ(subflow, conn);
-		place.token = BPF_CORE_READ(subflow, token);
-	}
-	if (!place.connection)
-		return;
 	for (i = 0; i < PLAIT_PATHS; i++) {
 		place.index = i;
 		if (!bpf_map_update_elem(&plait_slots, &place, &slot, BPF_NOEXIST)) {
-			ca->place.connection = place.connection;
-			ca->place.token = place.token;
 			ca->place.index = i;
 			plait_meet(&place);
 			return;
 		}
+	}
+}
+
+static inline void plait_coupled_init(struct sock *sk)
+{
+	struct plait_coupled *ca = inet_csk_ca(sk);
+
+	ca->place.index = PLAIT_ALONE;
+	ca->name = bpf_get_prandom_u32();
+	if (tcp_sk(sk)->is_mptcp) {
+		const struct mptcp_subflow_context *subflow = inet_csk(sk)->icsk_ulp_data;
+
+		ca->place.connection = (u64)BPF_CORE_READ(subflow, conn);
+		ca->place.token = BPF_CORE_READ(subflow, token);
+		if (ca->place.connection)
+			plait_enter(sk);
 	}
 }
 
@@ -125,7 +137,7 @@ static inline void plait_coupled_release(struct sock *sk)
 	struct plait_coupled *ca = inet_csk_ca(sk);
 	struct plait_place place = { ca->place.connection, ca->place.token, ca->place.index };
 
-	if (place.index != PLAIT_ALONE)
+	if (plait_slot(sk))
 		bpf_map_delete_elem(&plait_slots, &place);
 	ca->place.index = PLAIT_ALONE;
 }
@@ -156,10 +168,13 @@ static inline struct plait_slot *plait_published(struct sock *sk)
 	return slot;
 }
 
-/* Tells the siblings about this path, on every ACK. */
+/* Tells the siblings about this path, on every ACK. One whose slot the map has dropped takes another one. */
 static inline void plait_coupled_publish(struct sock *sk)
 {
-	plait_published(sk);
+	const struct plait_coupled *ca = inet_csk_ca(sk);
+
+	if (!plait_published(sk) && ca->place.index != PLAIT_ALONE)
+		plait_enter(sk);
 }
 
 static inline bool plait_slot_read(const struct plait_slot *slot, struct plait_path *path)
@@ -183,12 +198,16 @@ static long plait_read_sibling(u32 index, struct plait_reading *reading)
 {
 	const struct plait_slot *slot;
 	u32 n = reading->n;
+	s64 rto;
 
 	if (!(reading->siblings >> index & 1))
 		return 0;
 	reading->place.index = index;
 	slot = bpf_map_lookup_elem(&plait_slots, &reading->place);
-	if (!slot || (s64)(reading->now - slot->seen_jiffies) > PLAIT_SILENT * (s64)slot->rto_jiffies)
+	if (!slot)
+		return 0;
+	rto = min(slot->rto_jiffies, (u32)PLAIT_MOST_RTO);
+	if ((s64)(reading->now - slot->seen_jiffies) > PLAIT_SILENT * rto)
 		return 0;
 	if (n < PLAIT_PATHS && plait_slot_read(slot, &reading->paths[n]))
 		reading->n = n + 1;
@@ -244,7 +263,7 @@ static inline u32 plait_coupled_slow_start(struct sock *sk, u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	plait_coupled_publish(sk);
+	plait_published(sk);
 	if (!tcp_is_cwnd_limited(sk))
 		return 0;
 	return tcp_in_slow_start(tp) ? tcp_slow_start(tp, acked) : acked;

@@ -74,6 +74,13 @@ static void *host_storage;	/* NULL until a program asks for it */
 	})
 #define bpf_skc_to_tcp_sock(sk) ((struct tcp_sock *)(sk))
 
+static inline unsigned int bpf_get_prandom_u32(void)
+{
+	static unsigned int number;
+
+	return ++number;
+}
+
 static unsigned long long bpf_jiffies64(void);
 static unsigned long long bpf_ktime_get_ns(void);
 

@@ -5,7 +5,7 @@
  *
  *   open SOCKET CONNECTION MSS       ack SOCKET SEGMENTS RTT_US LIMITED
  *   loss SOCKET  recovered SOCKET    timeout SOCKET    undo SOCKET
- *   wait JIFFIES                     close SOCKET
+ *   wait JIFFIES                     close SOCKET      drop SOCKET (the map drops its slot)
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +40,15 @@ static unsigned long long bpf_jiffies64(void)
 {
 	return jiffies;
 }
+
+static void drop(struct sock *sk)
+{
+	const struct plait_coupled *ca = inet_csk_ca(sk);
+
+	bpf_map_delete_elem(&plait_slots, &ca->place);
+}
+#else
+#define drop(sk) exit(3)
 #endif
 
 static int number_of(const void *tp)
@@ -179,6 +188,8 @@ int main(void)
 		} else if (!strcmp(event, "undo")) {
 			tp->snd_cwnd = host_operations->undo_cwnd(sk);
 			enter(sk, TCP_CA_Open);
+		} else if (!strcmp(event, "drop")) {
+			drop(sk);
 		} else if (!strcmp(event, "close")) {
 			host_operations->release(sk);
 		} else {

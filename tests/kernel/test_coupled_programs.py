@@ -111,19 +111,43 @@ def test_program_and_module_set_the_same_windows(algorithm: str, tmp_path: Path)
         assert not different, f"seed {seed}: {len(different)} windows differ, the first at {different[0]}"
 
 
+def _lookups(program: Path, events: list[str]) -> int:
+    done = subprocess.run([program], input="\n".join(events), capture_output=True, text=True, check=True)
+    return int(done.stderr)
+
+
+def _opened(numbers: range) -> list[str]:
+    """Return the events that bring subflows of one connection into congestion avoidance."""
+    return [f"{event} {i}{' 1 1428' * (event == 'open')}" for i in numbers for event in EVENTS]
+
+
+def _acks(subflows: int) -> list[str]:
+    return [f"ack {i % subflows} 1 20000 1" for i in range(4000)]
+
+
 @pytest.mark.parametrize("subflows", [2, 4])
 def test_an_ack_looks_up_no_subflow_that_the_connection_never_had(subflows: int, tmp_path: Path) -> None:
     program = _build(tmp_path, "olia", is_bpf=True)
-    opening = [f"{event} {i}{' 1 1428' * (event == 'open')}" for i in range(subflows) for event in EVENTS]
-    acks = [f"ack {i % subflows} 1 20000 1" for i in range(4000)]
-    opening += acks[: 2 * subflows]  # until each has measured its RTT
-    counts = [
-        int(
-            subprocess.run(
-                [program], input="\n".join(events), capture_output=True, text=True, check=True
-            ).stderr
-        )
-        for events in (opening, opening + acks)
-    ]
+    acks = _acks(subflows)
+    opening = [*_opened(range(subflows)), *acks[: 2 * subflows]]  # until each has measured its RTT
+    count = _lookups(program, opening + acks) - _lookups(program, opening)
     # Its own slot four times: as the ACK arrives, before and after the rule, and in what the rule reads.
-    assert (counts[1] - counts[0]) / len(acks) == 4 + subflows - 1
+    assert count / len(acks) == 4 + subflows - 1
+
+
+def test_a_subflow_whose_slot_was_dropped_is_coupled_again_after_an_ack(tmp_path: Path) -> None:
+    program = _build(tmp_path, "olia", is_bpf=True)
+    acks = _acks(3)
+    # The third subflow takes the index of the first, whose slot is gone.
+    opening = [
+        *_opened(range(2)),
+        *acks[:1],
+        "ack 1 1 20000 1",
+        "drop 0",
+        *_opened(range(2, 3)),
+        *acks[:6],
+        "drop 2",
+    ]
+    opening += acks[:6]
+    count = _lookups(program, opening + acks) - _lookups(program, opening)
+    assert count / len(acks) == 4 + 3 - 1

@@ -168,12 +168,14 @@ static inline struct plait_slot *plait_published(struct sock *sk)
 	return slot;
 }
 
-/* Tells the siblings about this path, on every ACK. One whose slot the map has dropped takes another one. */
+/* Tells the siblings about this path, on every ACK. One whose slot the map has dropped takes another one. The ACK of
+ * the SYN comes before init(), when there is no connection yet.
+ */
 static inline void plait_coupled_publish(struct sock *sk)
 {
 	const struct plait_coupled *ca = inet_csk_ca(sk);
 
-	if (!plait_published(sk) && ca->place.index != PLAIT_ALONE)
+	if (!plait_published(sk) && ca->place.connection && ca->place.index != PLAIT_ALONE)
 		plait_enter(sk);
 }
 

@@ -23,6 +23,15 @@ static struct {
 
 static unsigned long host_lookups;
 
+static inline unsigned long host_entries(void)
+{
+	unsigned long count = 0;
+
+	for (int i = 0; i < HOST_ENTRIES; i++)
+		count += host_map[i].used;
+	return count;
+}
+
 static inline void *host_entry(const void *key)
 {
 	for (int i = 0; i < HOST_ENTRIES; i++)

@@ -114,6 +114,7 @@ static void enter(struct sock *sk, u8 state)
 
 static void open_socket(int number, int connection, u32 mss)
 {
+	struct ack_sample syn = { 1, 0, 1 };
 	struct tcp_sock *tp = &sockets[number].tcp;
 
 	memset(&sockets[number], 0, sizeof(sockets[number]));
@@ -127,6 +128,7 @@ static void open_socket(int number, int connection, u32 mss)
 	tp->snd_cwnd_clamp = ~0U;
 	tp->mss_cache = mss;
 	tp->tcp_mstamp = jiffies * HOST_JIFFY_US;
+	host_operations->pkts_acked((struct sock *)tp, &syn);
 	host_operations->init((struct sock *)tp);
 }
 
@@ -198,7 +200,7 @@ int main(void)
 		printf("%u %u\n", tp->snd_cwnd, tp->snd_ssthresh);
 	}
 #ifdef BPF_SOURCE
-	fprintf(stderr, "%lu\n", host_lookups);
+	fprintf(stderr, "%lu %lu\n", host_lookups, host_entries());
 #endif
 	return !feof(stdin);
 }

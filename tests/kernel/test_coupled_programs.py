@@ -111,9 +111,11 @@ def test_program_and_module_set_the_same_windows(algorithm: str, tmp_path: Path)
         assert not different, f"seed {seed}: {len(different)} windows differ, the first at {different[0]}"
 
 
-def _lookups(program: Path, events: list[str]) -> int:
+def _lookups(program: Path, events: list[str]) -> tuple[int, int]:
+    """Return how often the program looked into its map, and how many entries this has at the end."""
     done = subprocess.run([program], input="\n".join(events), capture_output=True, text=True, check=True)
-    return int(done.stderr)
+    lookups, entries = map(int, done.stderr.split())
+    return lookups, entries
 
 
 def _opened(numbers: range) -> list[str]:
@@ -130,7 +132,7 @@ def test_an_ack_looks_up_no_subflow_that_the_connection_never_had(subflows: int,
     program = _build(tmp_path, "olia", is_bpf=True)
     acks = _acks(subflows)
     opening = [*_opened(range(subflows)), *acks[: 2 * subflows]]  # until each has measured its RTT
-    count = _lookups(program, opening + acks) - _lookups(program, opening)
+    count = _lookups(program, opening + acks)[0] - _lookups(program, opening)[0]
     # Its own slot four times: as the ACK arrives, before and after the rule, and in what the rule reads.
     assert count / len(acks) == 4 + subflows - 1
 
@@ -149,5 +151,6 @@ def test_a_subflow_whose_slot_was_dropped_is_coupled_again_after_an_ack(tmp_path
         "drop 2",
     ]
     opening += acks[:6]
-    count = _lookups(program, opening + acks) - _lookups(program, opening)
+    count = _lookups(program, opening + acks)[0] - _lookups(program, opening)[0]
     assert count / len(acks) == 4 + 3 - 1
+    assert _lookups(program, [*opening, *(f"close {number}" for number in range(3))])[1] == 0

@@ -155,7 +155,8 @@ class _HostEngine:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         if not flow["completed"] or flow["received_bytes"] is None:
-            raise TrialError(f"measuring what this machine can carry: the burst failed: {flow['error']}")
+            reason = flow["error"] or "it did not end in time; try again when the machine is at rest"
+            raise TrialError(f"measuring what this machine can carry: the burst failed: {reason}")
         lasted_us = flow["end_us"] - flow["start_us"]
         return fidelity.Burst(flow["received_bytes"] * 8e6 / lasted_us, record.lateness_p99_us)
 

@@ -11,7 +11,7 @@ import pytest
 from plait.bpf import programs
 from plait.engine.engine import Job
 from plait.engine.factory import make_engine
-from plait.engine.machine.congestion import bpf_archive, offered
+from plait.engine.machine.needed_files import bpf_archive, offered_algorithms
 from plait.engine.request import EngineRequest
 from plait.errors import MachineError
 from plait.kernel.stock import StockKernel
@@ -44,8 +44,8 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("built")
 def test_kernels_from_6_12_on_are_offered_the_algorithms() -> None:
-    assert offered(kernel("6.12.117+deb12-cloud-amd64")) == programs.NAMES
-    assert offered(kernel("6.1.0-56-cloud-amd64")) == ()
+    assert offered_algorithms(kernel("6.12.117+deb12-cloud-amd64")) == programs.NAMES
+    assert offered_algorithms(kernel("6.1.0-56-cloud-amd64")) == ()
 
 
 @pytest.mark.usefixtures("built")

@@ -3,6 +3,9 @@
 plait looks for files without running any of them. It finds what a command line or a script names (files by their
 paths, programs by their names), the interpreter of a script, the libraries of a program, and the modules that a Python
 script imports. It does not find what a program decides to open by itself, but for the few files of `_USUAL`.
+
+A stock kernel gets algorithms as BPF programs: their objects, and what loads them. The agent runs `bpftool`, which is a
+copy of this machine's, before the trial (`agent/src/machine.rs`).
 """
 
 from __future__ import annotations
@@ -10,11 +13,13 @@ from __future__ import annotations
 import ast
 import re
 import shutil
+import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plait.engine.host_view import HostView, view_for_programs
+from plait.bpf import programs as bpf
+from plait.engine.host_view import PROGRAMS, HostView, view_for_programs
 from plait.engine.machine.host_files import (
     MAX_BYTES,
     MAX_FILES,
@@ -24,7 +29,9 @@ from plait.engine.machine.host_files import (
 )
 from plait.engine.machine.libraries import Libraries
 from plait.engine.support import Unsupported, Use
-from plait.engine.virtual.initramfs import pack
+from plait.engine.virtual.initramfs import ArchiveEntry, pack
+from plait.errors import MachineError
+from plait.kernel.stock import StockKernel
 from plait.plan.model.plan import Plan
 from plait.plan.model.programs import Program
 
@@ -257,3 +264,43 @@ def no_mptcp(plan: Plan, version: str) -> Iterator[Unsupported]:
 
 def _lack(program: str, reason: str) -> Unsupported:
     return Unsupported(Use("programs", "programs", program), reason)
+
+
+def offered_algorithms(kernel: StockKernel) -> tuple[str, ...]:
+    """Return the algorithms that this machine can load into the kernel of a trial; none if something is missing.
+
+    Only the kernel's inventory says whether it takes the schedulers among them.
+    """
+    try:
+        bpf.find_loader()
+        for name in bpf.NAMES:
+            bpf.object_of(name)
+    except MachineError:
+        return ()
+    return bpf.NAMES if bpf.accepts(kernel.version) else ()
+
+
+def bpf_archive(names: Sequence[str]) -> bytes:
+    """Return an archive with the objects and their loader; empty for no names.
+
+    Raises MachineError if one is missing, OSError if a file of the loader has changed meanwhile.
+    """
+    if not names:
+        return b""
+    loader = bpf.find_loader()
+    files = HostFiles(view=HostView(PROGRAMS))
+    libraries = Libraries(files)
+    real = files.add(str(loader))
+    if real is not None:
+        libraries.add(real, required=True)
+    missing = libraries.take_missing() if real else [f"{loader} is not among this machine's programs"]
+    if missing:
+        raise MachineError(f"copying the loader of BPF programs: {', '.join(missing)}; install bpftool again")
+    entries = [
+        *files.copies(""),
+        ArchiveEntry("bpf", stat.S_IFDIR | 0o755),
+        ArchiveEntry("bpf/loader", stat.S_IFLNK | 0o777, str(real).encode()),
+        ArchiveEntry("bpf/order", stat.S_IFREG | 0o644, "".join(f"{name}\n" for name in names).encode()),
+        *(ArchiveEntry(f"bpf/{name}.bpf.o", stat.S_IFREG | 0o644, bpf.object_of(name)) for name in names),
+    ]
+    return pack(entries)

@@ -24,9 +24,14 @@ from plait.binaries import AGENT
 from plait.engine import inventory
 from plait.engine.engine import Clock, Engine, EngineIdentity, Job
 from plait.engine.inventory import Inventory, Setting
-from plait.engine.machine.congestion import bpf_archive, offered
 from plait.engine.machine.modules import ModuleFile, ModuleTree, wanted_modules
-from plait.engine.machine.needed_files import ProgramFiles, files_of, no_mptcp
+from plait.engine.machine.needed_files import (
+    ProgramFiles,
+    bpf_archive,
+    files_of,
+    no_mptcp,
+    offered_algorithms,
+)
 from plait.engine.machine.qemu import (
     FOLDER,
     IMAGE,
@@ -95,7 +100,7 @@ class _MachineEngine:
         self._runner = GuestRunner(limits or TrialLimits(stall_s=_STALL_S), warn)
         self._initramfs, self._agent_sha256 = initramfs_of(agent)
         self._modules = ModuleTree(kernel.modules)
-        self._by_bpf = offered(kernel)
+        self._by_bpf = offered_algorithms(kernel)
         self._loaded: dict[frozenset[str], list[ModuleFile]] = {}
         self._files: dict[tuple[Program, ...], ProgramFiles] = {}
 

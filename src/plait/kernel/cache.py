@@ -78,7 +78,7 @@ def find(name: str) -> Kernel:
                 f"the kernel {name!r}: {matching[0].binary} has changed since its build; remove its folder and "
                 "build it again (`plait kernel build`)"
             )
-        return matching[0]
+        return replace(matching[0], label=name) if name in matching[0].other_labels else matching[0]
     if matching:
         names = ", ".join(kernel.name for kernel in matching)
         raise RequestError(f"kernel {name}: several kernels match: {names}; write one of these names")
@@ -128,11 +128,13 @@ def of_identity(identity: str, *, by_default: bool, built_here: bool = False) ->
 
 
 def label(kernel: Kernel, name: str) -> Kernel:
-    """Give a kernel in the cache a name, which another one loses, and return it."""
+    """Give a kernel in the cache a further name, which another one loses, and return it."""
     for named, record in list_built():
-        wanted = name if named.identity == kernel.identity else None if record.label == name else record.label
-        if wanted != record.label:
-            write_record(kernels_root() / named.identity, record.model_copy(update={"label": wanted}))
+        others = [known for known in (record.label, *record.other_labels) if known not in (None, name)]
+        labels = [name, *others] if named.identity == kernel.identity else others
+        wanted = {"label": labels[0] if labels else None, "other_labels": tuple(labels[1:])}
+        if (record.label, record.other_labels) != (wanted["label"], wanted["other_labels"]):
+            write_record(kernels_root() / named.identity, record.model_copy(update=wanted))
     return replace(kernel, label=name)
 
 
@@ -232,9 +234,8 @@ def _read(folder: Path) -> tuple[Kernel, BuildRecord] | None:
             return None
     except (OSError, ValidationError):
         return None
-    return Kernel(
-        record.identity, record.version, binary, record.binary_sha256, record.hz, record.label
-    ), record
+    kernel = Kernel(record.identity, record.version, binary, record.binary_sha256, record.hz, record.label)
+    return replace(kernel, other_labels=record.other_labels), record
 
 
 def _is_sound(kernel: Kernel) -> bool:
@@ -248,7 +249,12 @@ def _is_sound(kernel: Kernel) -> bool:
 
 
 def _is_called(kernel: Kernel, name: str) -> bool:
-    return name in (kernel.label, kernel.identity, f"{kernel.version}-{kernel.identity[:8]}")
+    return name in (
+        kernel.label,
+        *kernel.other_labels,
+        kernel.identity,
+        f"{kernel.version}-{kernel.identity[:8]}",
+    )
 
 
 def _has_version(kernel: Kernel, name: str) -> bool:

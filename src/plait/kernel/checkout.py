@@ -55,7 +55,9 @@ class GitTree:
         """Return the commit that `revision` names (RequestError if it names none)."""
         answer = self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         if answer.returncode != 0:
-            raise RequestError(f"{self.folder}: git knows no commit {revision!r}; correct the revision")
+            raise RequestError(
+                f"{self.folder}: git knows no commit {revision!r}; correct the revision, or fetch it (git fetch --tags)"
+            )
         return answer.stdout.strip()
 
     def precedes(self, earlier: str, later: str) -> bool:

@@ -115,3 +115,7 @@ def _check_label(label: str) -> None:
         )
     if not any(character.isalpha() for character in label):
         raise RequestError(f"--name {label}: this looks like a version; add a letter")
+    if label == "default":
+        raise RequestError(
+            "--name default: this is the mark of the kernel that plait takes by default; write another"
+        )

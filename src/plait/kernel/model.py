@@ -37,7 +37,8 @@ class Kernel:
     hz: int
     """Timer ticks per second."""
     label: str | None = None
-    """The name that the user gave it."""
+    """The name that the user gave it, or that of several by which it was found."""
+    other_labels: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -103,7 +104,9 @@ class BuildRecord(_Record):
     """None in the package, so that its bytes do not depend on the machine that made it; `jobs` likewise."""
     jobs: int | None
     label: str | None = None
-    """The name that the user gave the kernel (`--name`)."""
+    """The name that the user gave the kernel last (`--name`)."""
+    other_labels: tuple[str, ...] = ()
+    """The names that the user gave it before."""
     packaged: bool = False
     """Whether plait unpacked it from the package `plait-kernel`."""
 

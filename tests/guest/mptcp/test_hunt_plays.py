@@ -355,7 +355,7 @@ def test_a_file_repeats_its_case(tmp_path: Path) -> None:
     (tmp_path / "case.yaml").write_text(as_text(BUSY))
     result = CliRunner().invoke(app, ["hunt", str(tmp_path / "case.yaml")], standalone_mode=False)
     assert result.return_value == 0, result.output
-    assert "no fault: 2006000 bytes arrived" in result.stdout
+    assert f"no fault in {kernels.ensure().name}: 2006000 bytes arrived" in result.stdout
 
 
 def test_a_connection_without_its_only_subflow_is_no_standstill() -> None:

@@ -6,7 +6,8 @@ import re
 import subprocess
 import sys
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 import typer
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 
 from plait.cli import app
 from plait.cli.shared.ending import words_of_usage
+from plait.cli.shared.observing import tracing
 from plait.errors import RequestError, ScenarioError
 from plait.metrics import COMPARED
 from plait.plan.case_plan import resolve_case
@@ -25,7 +27,7 @@ from plait.scenario.vary.choose import choose_case
 from result_folders import two_paths, write_study
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from plait.kernel import Kernel
 
 NAMES = [
     "scheduler=default,rate=1mbit",
@@ -64,6 +66,14 @@ def test_a_case_has_a_name_parts_and_a_number(requested: str, number: int) -> No
 def test_plait_says_why_it_cannot_choose(requested: str, reason: str) -> None:
     with pytest.raises(RequestError, match=reason):
         choose_case(requested, NAMES)
+
+
+def test_an_option_without_use_is_refused() -> None:
+    result = CliRunner().invoke(app, ["hunt", "case.yaml", "--not-in", "x", "--seed", "7"])
+    assert "without --seed, --not-in; leave that out" in str(result.exception)
+    without_events = tracing(None, Path("x.parquet"), cast("Kernel", None), lambda _: None)
+    with pytest.raises(RequestError, match=r"--trace-to x\.parquet: plait traces only the events of --trace"):
+        without_events.__enter__()
 
 
 @pytest.mark.parametrize("verb", ["measure", "hunt", "bisect", "kernel add", "store prune", "observe"])

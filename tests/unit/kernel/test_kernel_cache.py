@@ -87,6 +87,20 @@ def test_a_kernel_with_a_name_is_found_by_it_and_not_by_its_version(kernels: Pat
     ]  # fmt: skip
 
 
+def test_a_kernel_keeps_its_names_and_a_name_means_the_kernel_that_got_it_last(kernels: Path) -> None:
+    """The same tree may be built as `before` and, when nothing has changed yet, as `after`."""
+    for identity in ("abcd" * 16, "ef01" * 16):
+        add(kernels, identity, "6.12.117")
+    first = find("abcd")
+    assert cache.label(first, "before").name == "before"
+    assert cache.label(first, "after").name == "after"
+    assert [find(name).name for name in ("before", "after")] == ["before", "after"]
+    assert {find(name).identity for name in ("before", "after")} == {first.identity}
+    cache.label(find("ef01"), "after")
+    assert (find("after").identity, find("before").identity) == ("ef01" * 16, first.identity)
+    assert {kernel.name for kernel, _ in list_built()} == {"before", "after"}
+
+
 def test_a_version_selects_the_default_kernel_of_several(kernels: Path) -> None:
     """After an update of plait, the cache also has the default kernel of the version before."""
     add(kernels, "a" * 64, "6.12.117", recipe=recipe.load().sha256)

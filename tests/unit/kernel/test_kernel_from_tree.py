@@ -216,6 +216,7 @@ def test_a_patch_to_leave_out_has_to_be_named_without_doubt(tree: Path) -> None:
         (lambda tree: TreeRequest(tree, without=("0007",)), "it has: 0001-change"),
         (lambda tree: TreeRequest(tree, label="6.12"), "looks like a version"),
         (lambda tree: TreeRequest(tree, label="a/b"), "this is no name"),
+        (lambda tree: TreeRequest(tree, label="default"), "the mark of the kernel"),
     ],
 )
 def test_a_wrong_request_is_refused_before_anything_is_built(

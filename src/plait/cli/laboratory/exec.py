@@ -18,6 +18,7 @@ from plait.cli.shared.guest import booted
 from plait.cli.shared.kernel import chosen_kernel
 from plait.cli.shared.observing import (
     CAPTURED_BYTES,
+    TRACE,
     PcapOption,
     TraceOption,
     TraceToOption,
@@ -122,7 +123,7 @@ def command(
     with_: WithOption = None,
     kernel: KernelOption = None,
     trace: TraceOption = None,
-    trace_to: TraceToOption = Path("trace.parquet"),
+    trace_to: TraceToOption = TRACE,
     pcap: PcapOption = None,
     output: OutputOption = "1GiB",
     disk: DiskOption = DISK,

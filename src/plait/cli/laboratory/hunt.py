@@ -17,6 +17,8 @@ from plait.cli.shared.options import GuestsOption, KernelOption
 from plait.errors import shell_command
 
 if TYPE_CHECKING:
+    from signal import Signals
+
     from plait.testing.hunt.run import CaseResult
     from plait.testing.hunt.search import Fault, HuntTotals
 
@@ -52,17 +54,23 @@ def command(
     fault.
     """
     from plait.engine.virtual.trial import VirtualEngine
-    from plait.testing.hunt.case import load_case
     from plait.testing.hunt.run import play, play_together, require_programs
     from plait.testing.hunt.search import Hunt, HuntLimits
 
     require_programs()
-    case = None if file is None else load_case(file)
+    if file is not None:
+        search = (
+            minutes != _MINUTES,
+            seed != 1,
+            faults != 1,
+            jobs is not None,
+            not_in is not None,
+            out != _OUT,
+        )
+        return _repeat(file, kernel, search)
     booted = chosen_kernel(kernel)
     other = None if not_in is None else chosen_kernel(not_in)
     environment = environment_of([], terminal=False)
-    if case is not None:
-        return _show_result(play(case, booted, environment))
     inventory = VirtualEngine(booted, AGENT).inventory()
     limits = HuntLimits(minutes, faults, jobs or len(os.sched_getaffinity(0)))
     guests = f"{limits.jobs} guests at once" if limits.jobs > 1 else "one guest at a time"
@@ -74,12 +82,34 @@ def command(
         elsewhere=None if other is None else lambda drawn: play(drawn, other, environment, stop.is_set),
     )  # fmt: skip
     interrupted_by = interruption_of(lambda: hunt.run(seed))
-    _show(hunt.totals)
-    if interrupted_by is None:
-        return 1 if hunt.totals.faults else 0
     continued = _continuing(hunt.totals.next_seed, kernel, minutes, faults, jobs, out, not_in)
-    notify(f"interrupted by {interrupted_by.name}; to continue: {continued}")
-    return 128 + interrupted_by
+    return _end(hunt.totals, interrupted_by, continued)
+
+
+def _end(totals: HuntTotals, interrupted_by: Signals | None, continued: str) -> int:
+    """Show what was found and the command that goes on; return the exit code."""
+    _show(totals)
+    if interrupted_by is not None:
+        notify(f"interrupted by {interrupted_by.name}; to continue: {continued}")
+        return 128 + interrupted_by
+    if totals.faults:
+        return 1
+    notify(f"to search further: {continued}")
+    return 0
+
+
+def _repeat(file: Path, kernel: str | None, search: tuple[bool, ...]) -> int:
+    """Play the case in a file; refuse options of a search, of which `search` says which are given."""
+    from plait.errors import RequestError
+    from plait.testing.hunt.case import load_case
+    from plait.testing.hunt.run import play
+
+    if any(search):
+        names = ("--minutes", "--seed", "--faults", "--jobs", "--not-in", "--out")
+        options = ", ".join(name for name, is_given in zip(names, search, strict=True) if is_given)
+        raise RequestError(f"hunt FILE repeats one case on one kernel, without {options}; leave that out")
+    case, booted = load_case(file), chosen_kernel(kernel)
+    return _show_result(play(case, booted, environment_of([], terminal=False)), booted.name)
 
 
 def _continuing(  # noqa: PLR0917 - the options of the command
@@ -104,12 +134,14 @@ def _continuing(  # noqa: PLR0917 - the options of the command
     return shell_command(*words)
 
 
-def _show_result(result: CaseResult) -> int:
+def _show_result(result: CaseResult, kernel: str) -> int:
     for violation in result.violations:
         typer.echo(f"{violation.kind}: {violation.text}")
     _show_standstills(result.standstills)
     if not result.violations:
-        typer.echo(f"no fault: {result.received_bytes} bytes arrived, {result.joined} subflows joined")
+        typer.echo(
+            f"no fault in {kernel}: {result.received_bytes} bytes arrived, {result.joined} subflows joined"
+        )
     return 1 if result.violations else 0
 
 

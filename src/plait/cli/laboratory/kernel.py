@@ -114,7 +114,8 @@ def list_built() -> None:
     for kernel, record in built:
         default = "default" if is_default(record) else "       "
         origin = "the package plait-kernel" if record.packaged else record.source.name
-        typer.echo(f"{kernel.name}  {default}  HZ={kernel.hz}  from {origin}, {record.built_at}")
+        also = f", also called {', '.join(kernel.other_labels)}" if kernel.other_labels else ""
+        typer.echo(f"{kernel.name}  {default}  HZ={kernel.hz}  from {origin}, {record.built_at}{also}")
     for addition in additions.added():
         for name in addition.names:
             kind = "scheduler" if name in addition.schedulers else "congestion control"

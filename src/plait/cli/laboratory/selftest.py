@@ -16,6 +16,7 @@ from plait.cli.shared.ending import interruption_of, notify
 from plait.cli.shared.kernel import chosen_kernel
 from plait.cli.shared.observing import (
     CAPTURED_BYTES,
+    TRACE,
     PcapOption,
     TraceOption,
     TraceToOption,
@@ -102,7 +103,7 @@ def command(
     against: AgainstOption = None,
     figures: FiguresOption = None,
     trace: TraceOption = None,
-    trace_to: TraceToOption = Path("trace.parquet"),
+    trace_to: TraceToOption = TRACE,
     pcap: PcapOption = None,
 ) -> int:
     """Run upstream's selftests of MPTCP, unmodified, in virtual time.

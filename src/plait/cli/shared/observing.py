@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plait.cli.shared.outputs import output_file, output_folder
+from plait.errors import RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -29,6 +30,7 @@ TraceOption = Annotated[
     str | None,
     typer.Option(metavar="EVENTS", help="Collect trace events, such as mptcp:*,tcp:* (see --trace-to)"),
 ]
+TRACE = Path("trace.parquet")
 TraceToOption = Annotated[
     Path, typer.Option(metavar="FILE", help="Parquet file for the trace events, with virtual times")
 ]
@@ -61,6 +63,8 @@ def tracing(
     `shared`: the folders that the guest may change.
     """
     if events is None:
+        if target != TRACE:
+            raise RequestError(f"--trace-to {target}: plait traces only the events of --trace; name some")
         yield lambda request: request
         return
     from plait.engine.virtual.tracing import kept_trace  # it needs the tables' library

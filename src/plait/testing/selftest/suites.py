@@ -117,9 +117,8 @@ class Suites:
             wanted = [shard for shard in groups if not colon or shard.letter == letter]
             if not wanted:
                 letters = ", ".join(shard.letter for shard in groups if shard.letter is not None)
-                raise RequestError(
-                    f"selftest {name}: the suite has no such group; it has: {letters or 'none'}"
-                )
+                has = f"has no such group; it has: {letters}" if letters else "has no groups; leave it out"
+                raise RequestError(f"selftest {name}: the suite {has}")
             shards += wanted
         return shards
 

@@ -297,7 +297,7 @@ def left_of(name: str) -> list[str]:
 
 
 def complaints() -> list[str]:
-    """Return the lines of the kernel's log that tell of a fault."""
+    """Return the lines of the kernel's log that name a fault."""
     return [line for line in tool("dmesg").splitlines() if _FAULT.search(line)]
 
 

@@ -51,7 +51,10 @@ def queued(client: socket.socket, which: int) -> int:
 
 
 def filled(size: int) -> tuple[socket.socket, int]:
-    """Return a new connection that has sent so many bytes, or what fits into the window, and their number."""
+    """Return a new connection and the bytes that it has sent: `size`, or as many as fit into the window.
+
+    Its pauses pass in the guest's virtual time.
+    """
     client = socket.socket(socket.AF_INET, socket.SOCK_STREAM, MPTCP)
     client.connect(("10.0.0.2", 5000))
     client.send(b"x")

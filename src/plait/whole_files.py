@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import time
 from collections.abc import Iterator
 from hashlib import blake2s
@@ -40,7 +39,7 @@ def _nameless(folder: int) -> Iterator[tuple[BinaryIO, str | None]]:
     except OSError as error:
         if error.errno not in {errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL}:
             raise
-        temporary = f".{secrets.token_hex(8)}.new"
+        temporary = f".{os.urandom(8).hex()}.new"
         descriptor = os.open(temporary, NEW, 0o666, dir_fd=folder)
     try:
         with os.fdopen(descriptor, "w+b") as file:

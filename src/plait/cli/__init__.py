@@ -8,26 +8,19 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Callable, Sequence
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from plait import limits
-from plait.cli import lines, store
-from plait.cli.laboratory import bpf, kernel
 from plait.cli.shared import ending
 from plait.cli.shared.verbs import Verbs
 from plait.errors import Ended, PlaitError
 from plait.version import __version__
 
-app = typer.Typer(
-    name="plait",
-    help="A Multipath TCP laboratory: a real Linux kernel in virtual time.",
-    cls=Verbs,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
-_GROUPS = {
+_VERBS = {
     "Run": "new import_ list lint plan run crosscheck laboratory.shell laboratory.exec",
     "Look": "results.report results.explain results.compare results.view results.export",
     "Real hosts": "observe lines results.advise undo",
@@ -35,25 +28,80 @@ _GROUPS = {
     "Manage": "results.merge results.bundle results.verify laboratory.doctor help",
 }
 """The modules of the verbs by what they are for, in the order of the help. A verb is called as its module is."""
+_GROUPS = {"laboratory.kernel": "Kernels", "laboratory.bpf": "Real hosts", "store": "Manage"}
+"""The modules of verbs that have verbs of their own."""
 _PROGRAM_FOLLOWS = {"exec": {"allow_interspersed_args": False}}
 """Settings of verbs: what follows the program of `exec` belongs to the program."""
+_FORMER = {"measure": "lines"}
+"""Former names of verbs."""
 
-for _group, _modules in _GROUPS.items():
-    for _module in _modules.split():
-        _verb = _module.rpartition(".")[2].rstrip("_")
-        _register = app.command(_verb, rich_help_panel=_group, context_settings=_PROGRAM_FOLLOWS.get(_verb))
-        _register(import_module(f"plait.cli.{_module}").command)
-app.command("measure", hidden=True)(lines.command)  # the former name of `plait lines`
-app.add_typer(kernel.app, name="kernel", rich_help_panel="Kernels")
-app.add_typer(bpf.app, name="bpf", rich_help_panel="Real hosts")
-app.add_typer(store.app, name="store", rich_help_panel="Manage")
+if TYPE_CHECKING:
+    app: typer.Typer
+else:
+
+    def __getattr__(name: str) -> Any:
+        """Return `app`, the command with all its verbs, at its first use."""
+        if name != "app":
+            raise AttributeError(f"module 'plait.cli' has no attribute '{name}'")
+        globals()["app"] = command_line()
+        return globals()["app"]
 
 
-@app.callback(invoke_without_command=True)
+def command_line(words: Sequence[str] = ()) -> typer.Typer:
+    """Return the command, with as much of it as the words after `plait` need; without words, all.
+
+    One verb needs no other one, and the list of verbs shows no options: to read those of all takes longer than many a
+    verb.
+    """
+    command = typer.Typer(
+        name="plait",
+        help="A Multipath TCP laboratory: a real Linux kernel in virtual time.",
+        cls=Verbs,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+    )
+    command.callback(invoke_without_command=True)(_options)
+    verbs = {_called(module): (module, panel) for panel, names in _VERBS.items() for module in names.split()}
+    verbs |= {former: verbs[name] for former, name in _FORMER.items()}
+    groups = {_called(module): (module, panel) for module, panel in _GROUPS.items()}
+    listed = [*words] == ["--help"]  # `list` is a verb here
+    one = words[0] if words and words[0] != "help" and words[0] in {*verbs, *groups} else None
+    for name, (module, panel) in verbs.items():
+        if one in (None, name):
+            settings = _PROGRAM_FOLLOWS.get(name)
+            register = command.command(
+                name, rich_help_panel=panel, context_settings=settings, hidden=name in _FORMER
+            )
+            verb = import_module(f"plait.cli.{module}").command
+            register(_without_options(verb) if listed else verb)
+    for name, (module, panel) in groups.items():
+        if one in (None, name):
+            group = import_module(f"plait.cli.{module}").app
+            group = typer.Typer(help=group.info.help) if listed else group
+            command.add_typer(group, name=name, rich_help_panel=panel)
+    return command
+
+
+def _without_options(verb: Callable[..., object]) -> Callable[[], None]:
+    def summary() -> None:
+        """Do nothing."""
+
+    summary.__doc__ = verb.__doc__
+    return summary
+
+
+def _called(module: str) -> str:
+    return module.rpartition(".")[2].rstrip("_")
+
+
 def _options(version: bool = typer.Option(False, "--version", help="Print the version and exit")) -> None:
     if version:
-        typer.echo(f"plait {__version__}")
+        _print_version()
         raise typer.Exit
+
+
+def _print_version() -> None:
+    typer.echo(f"plait {__version__}")
 
 
 def main() -> None:
@@ -65,7 +113,11 @@ def main() -> None:
         ending.show_old_spellings()
         limits.require(limits.FILES, limits.ADDRESSES)
         limits.require_processes()
-        code = app(standalone_mode=False)
+        if sys.argv[1:] == ["--version"]:  # needs no verb
+            _print_version()
+            code = 0
+        else:
+            code = command_line(sys.argv[1:])(standalone_mode=False)
         ending.flush()
     except PlaitError as error:
         ending.notify(str(error))

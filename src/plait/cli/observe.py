@@ -15,7 +15,6 @@ from plait.cli.shared.ending import notify
 from plait.cli.shared.options import HostsOption, SshConfigOption, parsed
 from plait.cli.shared.outputs import output_file, write_output
 from plait.errors import RequestError, printable, shell_command
-from plait.units import Duration
 
 if TYPE_CHECKING:
     from plait.observe.live import CarriedNow
@@ -159,6 +158,7 @@ def _watch(folder: Path, selection: Selection, for_: str, interval_s: float, typ
 
 def _duration_s(for_: str, interval_s: float) -> float:
     from plait.observe.watching import LONGEST_S
+    from plait.units import Duration
 
     duration_s = parsed("--for", for_, Duration).us / 1e6
     if not 2 * interval_s <= duration_s <= LONGEST_S:
@@ -203,6 +203,8 @@ def _read(folder: Path, files: list[Path], selection: Selection, interval_s: flo
 
 
 def _interval_s(every: str) -> float:
+    from plait.units import Duration
+
     interval_s = parsed("--every", every, Duration).us / 1e6
     if not 0.1 <= interval_s <= 60:
         raise RequestError(f"--every {every}: a sample needs 0.1 to 60 s; write for example --every 1s")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 import time
 from collections import defaultdict
 from contextlib import contextmanager
@@ -313,6 +312,8 @@ def _show(results: Results, further: list[Results], folder: Path, spent: str) ->
 
 def _verify(results: Results, draw: int | None, out: Path | None, running: Running) -> int:
     """Run a tenth of published results again; return the exit code."""
+    import secrets
+
     from plait.benchmark.run import drawn_cells, verify
 
     number = secrets.randbelow(_MOST_DRAWS) if draw is None else draw

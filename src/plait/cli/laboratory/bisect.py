@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -124,6 +123,8 @@ def _verdict(step: JudgedCommit, metric: str) -> str:
 
 def _figures(step: JudgedCommit, metric: str) -> str:
     """Return the median over the seeds of a commit, and the interval of its change against the good end."""
+    import statistics
+
     from plait.analysis.values import show
 
     values = [value for value in step.values or () if value is not None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated
 
@@ -104,6 +103,8 @@ def _socket(plan: Plan) -> Path:
 
 def _has_server(path: Path) -> bool:
     """Return whether a process serves a network there; remove the socket of a process that was killed."""
+    import socket
+
     from plait.prompt.live import short_address
 
     with socket.socket(socket.AF_UNIX) as trial:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import tempfile
 import time
 from functools import partial
@@ -57,6 +56,8 @@ def command(
     By default that is a drawn part that takes less than five minutes. Exit code 1: a trial differs, or a claim does not
     hold.
     """
+    import secrets
+
     from plait.artefact import check
     from plait.cache import cache_root
     from plait.study.bundle.repeat import open_bundle

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,8 @@ import numpy as np
 from catalog import EXCHANGED, FLOW, GROUP, OF_PAGES, PROGRAM, QUEUEING_DELAYS, STUDY, recompute
 from recorded import Trial
 from scipy.stats import t
+
+from result_folders import summary_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +75,7 @@ class Case:
 
 
 def cases(study: Path) -> list[Case]:
-    return [Case(study, case) for case in json.loads((study / "summary.json").read_text())["cases"]]
+    return [Case(study, case) for case in summary_json(study)["cases"]]
 
 
 def difference(

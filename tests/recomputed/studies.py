@@ -116,7 +116,7 @@ measure: {{from: 300ms}}
   - {{name: client, node: h1, run: [iperf3, -c, h2, -J, -t, '3', -P, '2'], after: server, wait: true, result: iperf3}}
   - name: packets
     node: h1
-    run: [iperf3, -c, h2, -u, -b, 6M, -J, -t, '1', -p, '5202']
+    run: [iperf3, -c, h2, -u, -b, 4M, -J, -t, '1', -p, '5202']
     after: [other, client]
     wait: true
     result: iperf3

@@ -9,7 +9,7 @@ import pytest
 from compared import METRICS, Case, cases
 from studies import STUDIES
 
-import plait
+from result_folders import run_unreported
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,9 +30,9 @@ def results(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> dict[st
 
 def run(folder: Path, name: str) -> list[Case]:
     scenario, out = folder / f"{name}.yaml", folder / name
-    if not (out / "report.html").exists():
+    if not scenario.exists():
         scenario.write_text(STUDIES[name])
-        plait.run(scenario, out=out, repeat=2, progress=False)
+        run_unreported(scenario, out, repeat=2)
     return cases(out)
 
 

@@ -1,17 +1,24 @@
-"""Fake trials and whole studies on disk look like those of a run; and a cache for them."""
+"""Fake trials and whole studies on disk look like those of a run; a cache for them; and runs without a report.
+
+A report costs more processor time than several trials.
+"""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
+from unittest.mock import patch
 
 import pytest
 
+import plait
 from fake_plans import FakeFlow, FakePath, fake_plan
 from fake_tables import fake_tables
 from plait.analysis.compare.summary import summarise
 from plait.analysis.metrics.trial import trial_metrics
 from plait.analysis.rows import CaseRows, TrialRow
+from plait.api import calls
 from plait.benchmark.results_file import BenchmarkEntry, CellResult, Results
 from plait.benchmark.suite import SHA256, cells
 from plait.cache import cache_root
@@ -21,6 +28,7 @@ from plait.dataset.files import write_table
 from plait.dataset.provenance import Provenance
 from plait.dataset.study_file import CaseEntry, KernelFacts, StudyFile
 from plait.metrics import CATALOGUE
+from plait.report.assemble import summary_text
 from plait.report.render import render
 from plait.version import __version__
 
@@ -32,6 +40,9 @@ if TYPE_CHECKING:
 
     from plait.benchmark.suite import Cell
     from plait.plan.model.plan import Plan
+
+ONLY_TRIALS = ("--shard", "1/1")
+"""Options of `plait run` for all trials and no report."""
 
 
 @dataclass(frozen=True)
@@ -204,3 +215,15 @@ def fresh_cache(patch: pytest.MonkeyPatch, folder: Path, *, with_kernels: bool =
         bundled.setattr(render, "_bundle", script.encode)
         render.script()
     return folder
+
+
+def run_unreported(scenario: Path, out: Path, **options: Any) -> plait.Study:
+    """Run a study as `plait.run` does, without its report."""
+    with patch.object(calls, "build"):
+        return plait.run(scenario, out=out, progress=False, **options)
+
+
+def summary_json(out: Path) -> dict[str, Any]:
+    """Return the content of the summary.json that the report of a result folder would have beside it."""
+    content: dict[str, Any] = json.loads(summary_text(plait.open(out).summary))
+    return content

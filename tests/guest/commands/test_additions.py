@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import plait
 from plait import kernel as kernels
 from plait.api.additions import add
 from plait.binaries import AGENT
@@ -21,7 +20,7 @@ from plait.scenario import load
 from plait.study.study import plan_study
 from plait.testing.hunt.case import HuntCase, HuntConnection, HuntLink
 from plait.testing.hunt.run import play
-from result_folders import fresh_cache
+from result_folders import fresh_cache, run_unreported
 
 if TYPE_CHECKING:
     from plait.engine.virtual.trial import VirtualEngine
@@ -65,9 +64,7 @@ def test_the_example_of_the_documentation_is_added_chosen_by_name_and_does_what_
         "spill  added; select it with `scheduler: spill`\n  a transfer of 1 MB over two"
     )
     text = block("yaml").replace("20s", "3s").replace("repeat: 3", "")
-    study = plait.run(
-        write(tmp_path, "spill.yaml", text), out=tmp_path / "out", engine=engine, progress=False
-    )
+    study = run_unreported(write(tmp_path, "spill.yaml", text), tmp_path / "out", engine=engine)
     mobile = dict(
         study.metrics.filter(metric="phone-lte-server.path_share").select("case", "mean").iter_rows()
     )
@@ -88,7 +85,7 @@ def test_plait_reports_a_crash_with_its_line_and_runs_the_other_trials(
     added = add(write(tmp_path, "spill.c", crashing), kernels.ensure(), AGENT)
     assert "panicked" in added.tried["spill"]
     text = block("yaml").replace("20s", "1s").replace("repeat: 3", "")
-    study = plait.run(write(tmp_path, "s.yaml", text), out=tmp_path / "out", engine=engine, progress=False)
+    study = run_unreported(write(tmp_path, "s.yaml", text), tmp_path / "out", engine=engine)
     assert list(study.failed) == ["scheduler=spill"]
     error = study.failed["scheduler=spill"][0].error
     assert re.search(r"\n  at spill_pick\+0x\w+/0x\w+ \(spill\.c:(\d+)\)", error)[1] == str(line)  # type: ignore[index]
@@ -141,7 +138,7 @@ traffic: [{transfer: {from: a, to: b, bytes: 1MB}}]
 transport: tcp
 vary: {congestion_control: [reno, myreno]}
 """
-    study = plait.run(write(tmp_path, "cc.yaml", text), out=tmp_path / "out", engine=engine, progress=False)
+    study = run_unreported(write(tmp_path, "cc.yaml", text), tmp_path / "out", engine=engine)
     goodputs = dict(study.metrics.filter(metric="goodput_bps").select("case", "mean").iter_rows())
     assert goodputs["congestion_control=myreno"] == goodputs["congestion_control=reno"]
     assert set(study.table("flows")["congestion_control"]) == {"reno", "myreno"}

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-import plait
 from plait.analysis.metrics.trial import trial_metrics
 from plait.scenario import load
 from plait.scenario.vary.cases import expand
+from result_folders import run_unreported
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -175,7 +175,7 @@ def test_every_scheduler_completes_a_transfer_when_a_path_dies(
         first="10mbit",
     )
     (payload / "death.yaml").write_text(text)
-    study = plait.run(payload / "death.yaml", out=tmp_path / "out", fresh=True, engine=engine, progress=False)
+    study = run_unreported(payload / "death.yaml", tmp_path / "out", fresh=True, engine=engine)
     flows = study.table("flows")
     assert len(flows) == 1 + len(OURS)
     assert flows["completed"].all()

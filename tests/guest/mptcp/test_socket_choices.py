@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-import plait
+from result_folders import run_unreported
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,7 +86,7 @@ def marked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert shutil.which("tshark"), "install tshark: `tools/system-packages test` does"
     folder = tmp_path_factory.mktemp("marked")
     (folder / "marked.yaml").write_text(MARKED, encoding="utf-8")
-    study = plait.run(plait.load(folder / "marked.yaml"), out=folder / "out", fresh=True)
+    study = run_unreported(folder / "marked.yaml", folder / "out", fresh=True)
     assert not study.failed
     return next((folder / "out/trials").glob("*/000"))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
-import plait
+from result_folders import run_unreported
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +42,7 @@ def scenario() -> str:
 def run(folder: Path) -> tuple[list[dict[str, Any]], pl.DataFrame]:
     """Return the qdiscs and the messages of a trial."""
     (folder / "many.yaml").write_text(scenario(), encoding="utf-8")
-    study = plait.run(plait.load(folder / "many.yaml"), out=folder / "out", fresh=True)
+    study = run_unreported(folder / "many.yaml", folder / "out", fresh=True)
     assert not study.failed
     trial_folder: Path = next((folder / "out/trials").glob("*/000"))
     log = next((trial_folder / "programs").glob("tc.*"))

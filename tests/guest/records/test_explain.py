@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-import plait
 from plait.cli.results.explain import _advised
 from plait.explain import explain_trial
 from plait.explain.causes import CAUSES, Cause
 from plait.study.verify import try_out
 from planted.causes import Planted, PlantedRow, planted, run_and_explain, table
+from result_folders import run_unreported
 
 if TYPE_CHECKING:
     from conftest import RunTrial
@@ -67,7 +67,7 @@ def test_an_effect_is_reported_only_if_it_exceeds_the_spread(engine: VirtualEngi
     """A larger buffer helps; a mark on the packets does not."""
     text = json.dumps(SET[3].scenario | {"transport": "tcp", "repeat": 1, "sample": "100ms"})
     (tmp_path / "tried.yaml").write_text(text, encoding="utf-8")
-    study = plait.run(tmp_path / "tried.yaml", out=tmp_path / "out", engine=engine)
+    study = run_unreported(tmp_path / "tried.yaml", tmp_path / "out", engine=engine)
     what_ifs = [
         ["traffic.0.bulk.dscp=10"],
         ["traffic.0.bulk.duration=3s", "traffic.0.bulk.receive_buffer=null"],
@@ -110,7 +110,7 @@ def test_a_loss_that_nobody_can_remove_is_answered_by_another_congestion_control
 ) -> None:
     """`--verify` only removed the loss, which no person can."""
     (tmp_path / "lossy.yaml").write_text(json.dumps(LOSSY), encoding="utf-8")
-    study = plait.run(tmp_path / "lossy.yaml", out=tmp_path / "out", engine=engine)
+    study = run_unreported(tmp_path / "lossy.yaml", tmp_path / "out", engine=engine)
     explanation = try_out(
         study.folder, study.explain(), lambda _: engine, verify=True, advised=_advised, seeds=3
     )

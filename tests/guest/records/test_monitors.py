@@ -12,7 +12,9 @@ import pytest
 
 import plait
 from plait.errors import ScenarioError
+from plait.report import build
 from plait.scenario import parse
+from result_folders import run_unreported
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +40,7 @@ def trial(tmp_path: Path, monitors: str, text: str = TWO) -> tuple[Path, dict[st
     tmp_path.mkdir(exist_ok=True)
     file = tmp_path / "watched.yaml"
     file.write_text(text + monitors, encoding="utf-8")
-    study = plait.run(plait.load(file), out=tmp_path / "out", fresh=True)
+    study = run_unreported(file, tmp_path / "out", fresh=True)
     assert not study.failed
     folder = next((tmp_path / "out" / "trials").glob("*/000"))
     return folder, {path.stem: pl.read_parquet(path) for path in folder.glob("*.parquet")}
@@ -103,6 +105,7 @@ def test_flows_that_are_not_sampled_keep_their_last_rows_and_say_so(tmp_path: Pa
     explained = study.explain()
     assert len(explained.cases[0].flows) == 2
     assert "2 of 4 flows sampled; the others have no explanation." in str(explained)
+    build(study.folder)
     page = (study.folder / "report.html").read_text(encoding="utf-8")
     assert "2 of 4 flows sampled." in page
     assert "[unsampled]" in page or "unsampled" in page

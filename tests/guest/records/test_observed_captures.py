@@ -9,7 +9,6 @@ from shutil import which
 import polars as pl
 import pytest
 
-import plait
 from plait.engine.engine import Job
 from plait.observe.captures.engine import CaptureReader
 from plait.observe.captures.rows import tables_of
@@ -18,6 +17,7 @@ from plait.observe.watching import Selection, observing_plan
 from plait.observe.words import sentences
 from plait.results.export import export_flow
 from plait.results.read import read_study
+from result_folders import run_unreported
 
 pytestmark = [
     pytest.mark.guest,
@@ -58,7 +58,7 @@ def trial(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a trial in which one path fails, with captures of both ends."""
     folder = tmp_path_factory.mktemp("captured")
     (folder / "captured.yaml").write_text(SCENARIO, encoding="utf-8")
-    study = plait.run(plait.load(folder / "captured.yaml"), out=folder / "out", fresh=True)
+    study = run_unreported(folder / "captured.yaml", folder / "out", fresh=True)
     assert not study.failed
     return next((folder / "out" / "trials").glob("*/000"))
 

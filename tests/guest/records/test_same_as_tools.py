@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
-import plait
+from result_folders import run_unreported
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +45,7 @@ def trial(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], dic
 
 def run(folder: Path) -> tuple[dict[str, str], dict[str, pl.DataFrame]]:
     (folder / "tools.yaml").write_text(SCENARIO, encoding="utf-8")
-    study = plait.run(plait.load(folder / "tools.yaml"), out=folder / "out", fresh=True)
+    study = run_unreported(folder / "tools.yaml", folder / "out", fresh=True)
     assert not study.failed
     trial_folder: Path = next((folder / "out/trials").glob("*/000"))
     outputs = {path.stem: path.read_text(encoding="utf-8") for path in (trial_folder / "programs").iterdir()}
@@ -155,7 +155,7 @@ def test_the_bytes_of_subflows_are_those_of_the_connection(tmp_path: Path) -> No
     text = SCENARIO.split("traffic:", maxsplit=1)[0].replace(", loss: 0.5%", "")
     text += "traffic:\n  - transfer: {from: h1, to: h2, bytes: 1500KB}\n"
     (tmp_path / "transfer.yaml").write_text(text, encoding="utf-8")
-    study = plait.run(plait.load(tmp_path / "transfer.yaml"), out=tmp_path / "out", fresh=True)
+    study = run_unreported(tmp_path / "transfer.yaml", tmp_path / "out", fresh=True)
     subflows = study.table("subflows").filter(pl.col("side") == "server")
     connection = study.table("connections").filter(pl.col("side") == "server")
     summed = subflows.group_by("t_us").agg(pl.col("received_bytes").sum().alias("summed"))

@@ -12,6 +12,7 @@ from plait import kernel as kernels
 from plait.cli import app
 from plait.engine.virtual.tracing import require_events
 from plait.errors import RequestError, ScenarioError
+from result_folders import ONLY_TRIALS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,6 +55,7 @@ def trial(folder: Path, *options: str) -> dict[str, pl.DataFrame]:
         "--repeat",
         "1",
         "--fresh",
+        *ONLY_TRIALS,
     ]
     result = CliRunner().invoke(app, [*arguments, *options], standalone_mode=False)
     if result.exception is not None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from real_hosts import SSHD
+from result_folders import ONLY_TRIALS, summary_json
 
 NEEDS_SSHD = pytest.mark.skipif(
     not Path(SSHD).exists() or shutil.which("ssh") is None,
@@ -81,7 +82,7 @@ def lines_from_home(folder: Path, lines: list[Any], *options: str, code: int = 0
 
 
 def run_scenario(folder: Path, text: str, lines: list[Any], *options: str) -> dict[str, Any]:
-    """Run a scenario over real sshd in a guest, and return the metrics of its first case."""
+    """Run a scenario over real sshd in a guest, without a report, and return the metrics of its first case."""
     scenario = folder / "scenario.yaml"
     scenario.write_text(text, encoding="utf-8")
     command = [
@@ -97,9 +98,8 @@ def run_scenario(folder: Path, text: str, lines: list[Any], *options: str) -> di
     request = {
         "lines": lines,
         "limits": "rate: 100mbit, bytes: 1GB, time: 600s",
-        "command": [*command, *options, "--out", "{folder}/out"],
+        "command": [*command, *options, *ONLY_TRIALS, "--out", "{folder}/out"],
     }
     in_guest(folder, request)
-    summary = json.loads((folder / "out" / "summary.json").read_text(encoding="utf-8"))
-    metrics: dict[str, Any] = summary["cases"][0]["metrics"]
+    metrics: dict[str, Any] = summary_json(folder / "out")["cases"][0]["metrics"]
     return metrics

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from guest_runs import NEEDS_SSHD, in_guest, measure, netem, run_scenario, tbf
+from plait.report import build
 from plait.results.read import read_study
 from plait.scenario import load
 
@@ -139,6 +140,8 @@ def test_every_kind_of_traffic_runs_between_two_clocks(tmp_path: Path) -> None:
     metrics = run_scenario(
         tmp_path, text, [["h1-h2", [netem(10, loss=5), tbf(8)], [netem(10, loss=5), tbf(8)]]]
     )
+    build(tmp_path / "out")
+    assert (tmp_path / "out" / "report.html").exists()
     (folder,) = (tmp_path / "out" / "trials").glob("*/000")
     flows = pl.read_parquet(folder / "flows.parquet")
     assert flows["completed"].all(), flows

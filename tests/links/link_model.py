@@ -104,9 +104,8 @@ class Model:
         if link.corrupt and (self.corrupt() <= link.corrupt):
             self.corrupt(), self.corrupt()
         for _ in range(2 if link.duplicate and self.duplicate() <= link.duplicate else 1):
-            held = len(self.waiting), sum(size for *_, size in self.waiting) + size
-            full = (link.queue_packets and held[0] >= link.queue_packets) or (
-                link.queue_bytes and held[1] > link.queue_bytes
+            full = (link.queue_packets and len(self.waiting) >= link.queue_packets) or (
+                link.queue_bytes and sum(size for *_, size in self.waiting) + size > link.queue_bytes
             )
             if (not self.waiting and self.free.ns <= entry) or not full:
                 self.waiting.append((number, entry, size))

@@ -162,11 +162,11 @@ def test_the_keyboard_alone_reaches_a_trial_and_a_comparison(visitor: Visitor) -
     assert outline != "none"
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("width", "dark"), list(zip(WIDTHS, (False, True, False, True), strict=True)))
 def test_no_page_is_wider_than_its_window_or_says_anything_in_the_console(
     width: int, *, dark: bool, address: str, chromium: Chrome
 ) -> None:
+    """A theme has colours alone, so each width has one of the two."""
     visitor = Visitor(chromium, address)
     visitor.size(width, dark=dark)
     ids = [study["id"] for study in visitor.run("return plait.peek('studies').studies")]

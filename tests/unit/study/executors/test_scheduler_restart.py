@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from plait.study.executors.executor import TrialExecutor
     from plait.study.study import TrialOutcome
 
-REPEAT = 20
+REPEAT = 8
 WORKERS = 2
 START_S = 300
 HANG_S = 300

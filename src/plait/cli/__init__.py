@@ -6,6 +6,7 @@ nothing; 3 this machine cannot run it; 130 interrupted (129 by SIGHUP, 143 by SI
 
 from __future__ import annotations
 
+import atexit
 import gc
 import sys
 from collections.abc import Callable, Sequence
@@ -107,6 +108,7 @@ def _print_version() -> None:
 def main() -> None:
     """Run the command line and exit with its exit code."""
     gc.set_threshold(100_000, 50, 100)  # modules and tables live as long as the command: a sixth of its start
+    atexit.register(gc.freeze)  # at the end Python would visit all objects for cycles: a tenth of the time
     try:
         ending.on_signals()
         ending.refuse_old_processors()

@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib import import_module
 
 from plait.engine.engine import Engine
-from plait.engine.host import engine as host
-from plait.engine.machine import trial as machine
-from plait.engine.remote import support as remote_support
-from plait.engine.remote import trial as remote
 from plait.engine.request import EngineRequest
 from plait.engine.support import Feature
-from plait.engine.virtual import trial as virtual
 from plait.errors import RequestError
 
 
 @dataclass(frozen=True)
 class _EngineKind:
-    """An engine that the user can select."""
+    """An engine that the user can select; its modules, which no other engine needs, are imported at their use."""
 
-    create: Callable[[EngineRequest], Engine]
-    lacks: Mapping[Feature, str]
-    """The features that it lacks on every machine, and why (see `plait.engine.support`)."""
+    module: str
+    support: str | None = None
+    """The module that has what it lacks, if that is another one."""
+
+    def create(self, request: EngineRequest) -> Engine:
+        """Return the engine (RequestError, MachineError)."""
+        engine: Engine = import_module(f"plait.engine.{self.module}").create(request)
+        return engine
+
+    @property
+    def lacks(self) -> Mapping[Feature, str]:
+        """The features that it lacks on every machine, and why (see `plait.engine.support`)."""
+        lacks: Mapping[Feature, str] = import_module(f"plait.engine.{self.support or self.module}").LACKS
+        return lacks
 
 
 ENGINES: Mapping[str, _EngineKind] = {
-    "virtual": _EngineKind(virtual.create, virtual.LACKS),
-    "machine": _EngineKind(machine.create, machine.LACKS),
-    "host": _EngineKind(host.create, host.LACKS),
-    "remote": _EngineKind(remote.create, remote_support.LACKS),
+    "virtual": _EngineKind("virtual.trial"),
+    "machine": _EngineKind("machine.trial"),
+    "host": _EngineKind("host.engine"),
+    "remote": _EngineKind("remote.trial", "remote.support"),
 }
 
 

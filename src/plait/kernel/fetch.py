@@ -5,10 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import subprocess
-import urllib.error
-import urllib.request
 from dataclasses import dataclass
-from http.client import HTTPException
 from pathlib import Path
 from typing import BinaryIO
 
@@ -97,6 +94,9 @@ def download(pinned: Pinned, folder: Path, progress: Progress) -> Path:
     Raises:
         KernelBuildError: the download fails, or the checksum differs; no file stays then.
     """
+    from http.client import HTTPException  # here and below: few commands download anything
+    from urllib.error import HTTPError
+
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / pinned.name
     if target.exists() and _sha256(target) == pinned.sha256:
@@ -109,16 +109,18 @@ def download(pinned: Pinned, folder: Path, progress: Progress) -> Path:
                     f"downloading {pinned.url}: the SHA-256 is {digest}, but plait expects {pinned.sha256}, "
                     "so it does not use the file; check for a proxy that changes it"
                 )
-    except (urllib.error.URLError, HTTPException, OSError) as error:
-        reason = error if isinstance(error, urllib.error.HTTPError) else getattr(error, "reason", error)
+    except (HTTPException, OSError) as error:
+        reason = error if isinstance(error, HTTPError) else getattr(error, "reason", error)
         raise KernelBuildError(f"downloading {pinned.url}: {reason}; check the network") from error
     return target
 
 
 def _receive(pinned: Pinned, file: BinaryIO, progress: Progress) -> str:
     """Write the download to `file`, and return its SHA-256."""
+    from urllib.request import urlopen
+
     digest = hashlib.sha256()
-    with urllib.request.urlopen(pinned.url, timeout=_TIMEOUT_S) as answer:  # noqa: S310 - a constant
+    with urlopen(pinned.url, timeout=_TIMEOUT_S) as answer:  # noqa: S310 - a constant
         total = int(answer.headers.get("Content-Length") or 0)
         received = 0
         while chunk := answer.read(_CHUNK):

@@ -38,10 +38,17 @@ NEEDS = {
 IN_BENCH: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("idle-line", "slow-bond", "two-wans"), ("plait advise",)),
     "bittorrent": ("plait run bittorrent --set 'vary={transport: [mptcp]}'", "plait run swarm"),
+    "iperf3": ("plait run iperf3 --set",),
     "mininet": ("plait exec -- mn --test pingall ",),
+    "nginx-and-curl": ("plait run nginx-curl --set",),
+    "vpn-bonding": (
+        """plait run vpn-kinds --set 'vary={}' --set 'programs.3.environment.SECONDS="3"' --set programs.1""",
+    ),
 }
-"""Commands that only `make bench` runs: 200 trials each, of what the page `advise` shows as well; trials of which
-`test_programs_network.py` checks more; a test that another command of the page runs beside a second one."""
+"""Commands that only `make bench` runs: 200 trials each, of what the page `advise` shows as well; a test of mininet
+that another command runs beside a second one; and trials whose output the page does not show, and of which
+`test_programs_network.py` and `test_vpn.py` check more.
+"""
 LIMIT_S = 300
 ONE_PATH = 4.78
 """Goodput of the mininet page's single path of 5 Mbit/s, in Mbit/s: of 1514 bytes 1448 are data."""

@@ -35,6 +35,8 @@ from plait.engine.machine.needed_files import (
 from plait.engine.machine.qemu import (
     FOLDER,
     IMAGE,
+    KERNEL_ARGUMENTS,
+    PROCESSOR,
     RESULTS,
     ROOT,
     Emulator,
@@ -105,9 +107,9 @@ class _MachineEngine:
         self._files: dict[tuple[Program, ...], ProgramFiles] = {}
 
     def identity(self) -> EngineIdentity:
-        """Return the identities of kernel, agent, QEMU, the way to make links, and the BPF programs."""
+        """Return the identities of kernel, agent, QEMU with its arguments, the way to make links, and BPF programs."""
         settings = (
-            f"qemu {self._emulator.version} {self._emulator.identity}",
+            f"qemu {self._emulator.version} {self._emulator.identity} {PROCESSOR} {KERNEL_ARGUMENTS}",
             f"chains {METHOD}",
             f"bpf {hashlib.sha256(bpf_archive(self._by_bpf)).hexdigest()}",
         )

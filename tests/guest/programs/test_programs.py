@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,7 +19,6 @@ from plait.scenario import parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from conftest import Ran
 
@@ -51,13 +52,13 @@ def failure(engine: VirtualEngine, folder: Path, programs: str) -> str:
 
 @pytest.mark.users
 def test_npm_packages_are_there_also_if_the_cache_is_below_a_folder_that_is_private_to_the_guest(
-    run: Callable[[str], tuple[Ran, Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Callable[[str], tuple[Ran, Path]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert tmp_path.parts[1] == "tmp", "run the tests with the folders of pytest below /tmp"
-    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
-    (tmp_path / "cache/npm").mkdir(parents=True)
-    (tmp_path / "cache/npm/package").write_text("a package\n")
-    _, folder = run("  - {name: one, node: h1, wait: true, run: 'cat /mnt/npm/package'}\n")
+    with tempfile.TemporaryDirectory(dir="/tmp") as cache:  # private to a guest; TMPDIR may be elsewhere
+        monkeypatch.setenv("PLAIT_CACHE", cache)
+        Path(cache, "npm").mkdir()
+        Path(cache, "npm/package").write_text("a package\n")
+        _, folder = run("  - {name: one, node: h1, wait: true, run: 'cat /mnt/npm/package'}\n")
     assert (folder / "programs/one.log").read_text() == "a package\n"
 
 

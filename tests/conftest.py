@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import shlex
@@ -79,6 +80,7 @@ def pytest_collection_finish() -> None:
 
 def pytest_unconfigure() -> None:
     gc.unfreeze()  # or libraries in C report at the interpreter's end that they leak
+    atexit.unregister(gc.freeze)  # which `plait.cli.main` leaves behind
 
 
 @pytest.hookimpl(wrapper=True)

@@ -51,8 +51,8 @@ else:
 def command_line(words: Sequence[str] = ()) -> typer.Typer:
     """Return the command, with as much of it as the words after `plait` need; without words, all.
 
-    One verb needs no other one, and the list of verbs shows no options: to read those of all takes longer than many a
-    verb.
+    One verb needs no other one, `--version` needs none, and the list of verbs shows no options: to read those of all
+    takes longer than many a verb.
     """
     command = typer.Typer(
         name="plait",
@@ -62,6 +62,8 @@ def command_line(words: Sequence[str] = ()) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     command.callback(invoke_without_command=True)(_options)
+    if [*words] == ["--version"]:
+        return command
     verbs = {_called(module): (module, panel) for panel, names in _VERBS.items() for module in names.split()}
     verbs |= {former: verbs[name] for former, name in _FORMER.items()}
     groups = {_called(module): (module, panel) for module, panel in _GROUPS.items()}
@@ -97,12 +99,8 @@ def _called(module: str) -> str:
 
 def _options(version: bool = typer.Option(False, "--version", help="Print the version and exit")) -> None:
     if version:
-        _print_version()
+        typer.echo(f"plait {__version__}")
         raise typer.Exit
-
-
-def _print_version() -> None:
-    typer.echo(f"plait {__version__}")
 
 
 def main() -> None:
@@ -115,11 +113,7 @@ def main() -> None:
         ending.show_old_spellings()
         limits.require(limits.FILES, limits.ADDRESSES)
         limits.require_processes()
-        if sys.argv[1:] == ["--version"]:  # needs no verb
-            _print_version()
-            code = 0
-        else:
-            code = command_line(sys.argv[1:])(standalone_mode=False)
+        code = command_line(sys.argv[1:])(standalone_mode=False)
         ending.flush()
     except PlaitError as error:
         ending.notify(str(error))

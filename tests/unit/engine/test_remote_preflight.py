@@ -10,11 +10,12 @@ import polars as pl
 import pytest
 
 from plait.engine.engine import Job
+from plait.engine.remote import preflight
 from plait.engine.remote.answers import endpoints_in, interface_of, interfaces_with
 from plait.engine.remote.configure import wanted
 from plait.engine.remote.mapping import Mapping, mapping
 from plait.engine.remote.merge import _Paths, _planned_ends
-from plait.engine.remote.preflight import Check, absent_programs
+from plait.engine.remote.preflight import Check, programs_to_bring
 from plait.engine.remote.probe import joined_pairs, probes
 from plait.engine.remote.ssh import Connections
 from plait.engine.remote.trial import RemoteEngine
@@ -144,13 +145,18 @@ def test_configure_loads_a_program_where_the_kernel_takes_it(fact: str, value: s
     assert remedy in refused_program(LOADS | {fact: value}, configure=True)
 
 
-def test_a_host_gets_the_programs_that_its_flows_and_its_default_name() -> None:
+def test_a_host_gets_the_programs_that_its_flows_and_its_default_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It gets one that it has too, because that may be what a killed session left, which `configure` takes away."""
     plan, real = planned(OLIA + "tcp: {congestion_control: lia}\n")
     host = Host("h1", LOADS)
     assert json.loads(wanted(plan, "h1", real))["programs"] == ["lia", "olia"]
-    assert absent_programs(plan, host) == ["lia", "olia"]
+    assert programs_to_bring(plan, host) == ["lia", "olia"]
     host.facts["net/ipv4/tcp_available_congestion_control"] = "reno cubic olia"
-    assert absent_programs(plan, host) == ["lia"]
+    for is_here, brought in ((True, ["lia", "olia"]), (False, ["lia"])):
+        monkeypatch.setattr(preflight, "has_object", lambda _, is_here=is_here: is_here)
+        assert programs_to_bring(plan, host) == brought
 
 
 @pytest.mark.parametrize(
@@ -161,7 +167,7 @@ def test_configure_loads_a_scheduler_where_the_kernel_takes_it(takes: dict[str, 
     host = Host("h1", LOADS | takes | {"net/mptcp/available_schedulers": "default"})
     problems = list(Check(plan, real, {"h1": host, "h2": host}, configure=True).problems())  # type: ignore[arg-type]
     assert [problem in line for line in problems] == ([True] * 2 if problem else [])
-    assert absent_programs(plan, host) == ["ecf"]  # type: ignore[arg-type]
+    assert programs_to_bring(plan, host) == ["ecf"]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("capable", [False, True])

@@ -273,11 +273,9 @@ def offered_algorithms(kernel: StockKernel) -> tuple[str, ...]:
     """
     try:
         bpf.find_loader()
-        for name in bpf.NAMES:
-            bpf.object_of(name)
     except MachineError:
         return ()
-    return bpf.NAMES if bpf.accepts(kernel.version) else ()
+    return bpf.NAMES if bpf.accepts(kernel.version) and all(map(bpf.has_object, bpf.NAMES)) else ()
 
 
 def bpf_archive(names: Sequence[str]) -> bytes:

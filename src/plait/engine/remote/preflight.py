@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from collections.abc import Mapping as Map
 from dataclasses import dataclass
 
-from plait.bpf.programs import ALGORITHMS, SCHEDULERS, accepts
+from plait.bpf.programs import ALGORITHMS, SCHEDULERS, accepts, has_object
 from plait.engine.remote.answers import whole_number
 from plait.engine.remote.configure import planned_endpoints, planned_programs, planned_sysctls
 from plait.engine.remote.mapping import Mapping, flows_of, nodes_of
@@ -133,11 +133,16 @@ class Check:
         return self.configure and path in planned_sysctls(self.plan, node)
 
 
-def absent_programs(plan: Plan, session: HostSession) -> list[str]:
-    """Return the algorithms of the plan that plait has as BPF programs, and the host's kernel lacks."""
+def programs_to_bring(plan: Plan, session: HostSession) -> list[str]:
+    """Return the algorithms of the plan whose BPF objects the host gets.
+
+    It also gets those that its kernel has, if they are here: one that a killed session left there is taken away before
+    the host makes the settings of this one.
+    """
     lists = ("net/ipv4/tcp_available_congestion_control", "net/mptcp/available_schedulers")
     available = " ".join(session.facts.get(path, "") for path in lists).split()
-    return [name for name in planned_programs(plan, session.name) if name not in available]
+    planned = planned_programs(plan, session.name)
+    return [name for name in planned if name not in available or has_object(name)]
 
 
 def _refuses_programs(facts: Map[str, str]) -> str | None:

@@ -28,7 +28,7 @@ from plait.engine.remote.configure import planned_sysctls, wanted
 from plait.engine.remote.exchange import Exchange, longest_status
 from plait.engine.remote.mapping import Mapping as RealAddresses
 from plait.engine.remote.mapping import mapping, nodes_of, plan_of
-from plait.engine.remote.preflight import Check, absent_programs
+from plait.engine.remote.preflight import Check, programs_to_bring
 from plait.engine.remote.probe import LineProbe, unconnected
 from plait.engine.remote.probe import probes as probes_for
 from plait.engine.remote.probe import problems as blocked
@@ -148,7 +148,7 @@ class RemoteEngine:
             return
         nodes = nodes_of(plan)
         for node in nodes:
-            sessions[node].configure(wanted(plan, node, real), absent_programs(plan, sessions[node]))
+            sessions[node].configure(wanted(plan, node, real), programs_to_bring(plan, sessions[node]))
         yield
         for node in nodes:
             sessions[node].order("restore")

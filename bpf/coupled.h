@@ -12,8 +12,8 @@
  * adds its slot, then sets its bit in each slot that it finds, and theirs in its own. Of two that come at once, the later
  * one finds the earlier. Bits stay: one without a slot, or of memory that another path reuses, costs a look-up.
  *
- * The map is bounded, and a full map drops the slot that nobody has used for the longest time: Linux 6.18 ends some
- * sockets without release(). A subflow whose slot was dropped takes a new one at its next ACK; its index may be another
+ * The map is bounded, and a full map drops the slot that nobody has used for the longest time: not every kernel ends
+ * each socket with release(). A subflow whose slot was dropped takes a new one at its next ACK; its index may be another
  * subflow's by then. A subflow without an index is a path on its own, as a plain TCP socket is. The connection's address
  * is a key and nothing else; its token keeps connections apart that have one address in turn.
  *

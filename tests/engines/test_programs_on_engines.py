@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -29,14 +30,11 @@ NETWORK = """\
 title: Programs
 network: {hosts: [h1, h2], links: {h1-h2: {rate: 10mbit, delay: 5ms}, h1-h2#2: {rate: 10mbit, delay: 5ms}}}
 """
-IPERF3 = """\
+PROGRAMS = """\
+transport: mptcp
 programs:
   - {name: server, node: h2, run: [iperf3, -s, -1], ready: {tcp: 5201}}
   - {name: client, node: h1, run: [iperf3, -c, h2, -n, 3M, --json], after: server, wait: true, result: iperf3}
-transport: mptcp
-"""
-FILES = """\
-programs:
   - name: one
     node: h1
     run: 'cat given; pwd; getent hosts h2-eth1; python3 -c "import json; print(json.dumps([1]))"; echo left > here;
@@ -59,27 +57,40 @@ def engine(request: pytest.FixtureRequest) -> Engine:
     return make_engine(request.param)
 
 
-def run(engine: Engine, text: str, folder: Path) -> dict[str, pl.DataFrame]:
+@dataclass(frozen=True)
+class Trial:
+    programs: Path
+    tables: dict[str, pl.DataFrame]
+
+
+def run(engine: Engine, text: str, folder: Path) -> Trial:
     folder.mkdir()
     plan = resolve(parse(NETWORK + text, "t.yaml"), 1)
     assert not engine.unsupported(plan)
     engine.execute(Job(plan, {}, folder))
-    return convert(folder / "data", folder / "tables")
+    return Trial(folder / "programs", convert(folder / "data", folder / "tables"))
 
 
-def test_a_program_has_its_files_and_repeats_to_the_byte(engine: Engine, tmp_path: Path) -> None:
-    first, second = (run(engine, FILES, tmp_path / name) for name in ("a", "b"))
-    log = (tmp_path / "a/programs/one.log").read_text()
+@pytest.fixture(scope="module")
+def trials(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> tuple[Trial, Trial]:
+    """Return two trials of PROGRAMS with one seed."""
+    folder = tmp_path_factory.mktemp("programs")
+    return run(engine, PROGRAMS, folder / "a"), run(engine, PROGRAMS, folder / "b")
+
+
+def test_a_program_has_its_files_and_repeats_to_the_byte(trials: tuple[Trial, Trial]) -> None:
+    first, second = trials
+    log = (first.programs / "one.log").read_text()
     assert log.splitlines()[:3] == ["a text /tmp/one", "10.0.1.2        h2-eth1", "[1]"]
-    assert (tmp_path / "a/programs/one/here").read_text() == "left\n"
-    assert (tmp_path / "b/programs/one.log").read_text() == log, "also what is random"
-    assert first["programs"]["exit_code"].to_list() == [0]
-    assert trial_digest(first) == trial_digest(second)
+    assert (first.programs / "one/here").read_text() == "left\n"
+    assert (second.programs / "one.log").read_text() == log, "also what is random"
+    assert first.tables["programs"].filter(program="one")["exit_code"].to_list() == [0]
+    assert trial_digest(first.tables) == trial_digest(second.tables)
 
 
-def test_the_sockets_of_a_program_become_mptcp(engine: Engine, tmp_path: Path) -> None:
-    tables = run(engine, IPERF3, tmp_path / "job")
-    report = json.loads((tmp_path / "job/programs/client.log").read_text())
+def test_the_sockets_of_a_program_become_mptcp(trials: tuple[Trial, Trial]) -> None:
+    programs, tables = trials[0].programs, trials[0].tables
+    report = json.loads((programs / "client.log").read_text())
     assert 12e6 < report["end"]["sum_received"]["bits_per_second"] < 20e6, "both paths of 10 Mbit/s"
     assert tables["program_figures"].height > 0
     assert tables["subflows"].filter(pl.col("sent_bytes") > 100_000)["subflow"].n_unique() == 2

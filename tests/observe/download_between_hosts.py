@@ -1,30 +1,27 @@
 """A program for `lines_in_guest.py`: an MPTCP download from h2 to h1, and `plait observe` beside it.
 
-python download_between_hosts.py ARGUMENTS OF PLAIT OBSERVE..
+python download_between_hosts.py ARGUMENTS OF PLAIT OBSERVE.. [and ARGUMENTS OF ANOTHER ONE.. ..]
 
 The download runs in the namespaces of the hosts, and not by ssh: who comes by ssh finds no Python there.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
 
 SERVE = """
-import socket, time
+import socket
 listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
 listener.bind(("0.0.0.0", 5001))
 listener.listen()
 print("ready", flush=True)
 listener.settimeout(30)
 end, _ = listener.accept()
-until = time.monotonic() + 15
-try:
-    while time.monotonic() < until:
-        end.sendall(bytes(1 << 16))
-except OSError:
-    pass
+while True:
+    end.sendall(bytes(1 << 16))
 """
 LOAD = """
 import socket
@@ -49,11 +46,17 @@ def on_host(host: str, program: str) -> subprocess.Popen[str]:
 
 def main() -> int:
     ends = [on_host("h2", SERVE), on_host("h1", LOAD)]
-    words = [sys.executable, "-c", "from plait.cli import main; main()", "observe", *sys.argv[1:]]
-    code = subprocess.run(words, check=False, timeout=600).returncode
+    plait = [sys.executable, "-c", "from plait.cli import main; main()", "observe"]
+    observers = [
+        subprocess.Popen([*plait, *words])
+        for last, words in itertools.groupby(sys.argv[1:], "and".__eq__)
+        if not last
+    ]
+    codes = [observer.wait(600) for observer in observers]
     for end in ends:
+        end.kill()
         end.wait(120)
-    return code
+    return max(codes)
 
 
 if __name__ == "__main__":

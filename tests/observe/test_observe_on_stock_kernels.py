@@ -48,7 +48,7 @@ def observer(node: str) -> dict[str, object]:
         "name": f"see-{node}",
         "node": node,
         "transport": "tcp",
-        "run": f"mkdir -p job/input; cp plan.json job; sleep 60 | {AGENT} --job $PWD/job --node {node}",
+        "run": f"mkdir -p job/input; cp plan.json job; sleep 8 | {AGENT} --job $PWD/job --node {node}",
         "files": {"plan.json": plan},
         "collect": [f"job/data/{table}.arrow" for table in ("subflows", "connections")],
         "wait": True,

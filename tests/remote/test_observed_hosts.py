@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 from guest_runs import NEEDS_SSHD, in_guest, netem, tbf
+from plait.cli import app
 from plait.dataset.trial import read_trial, trial_folder
+from plait.errors import RequestError
 from plait.results.explain import explain_study
 
 if TYPE_CHECKING:
@@ -18,11 +21,15 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.guest, NEEDS_SSHD]
 PROGRAM = Path(__file__).parents[1] / "observe" / "download_between_hosts.py"
-RATES = {"10.1.1.1": 20e6, "10.1.2.1": 8e6}
+RATES = {"10.1.1.1": 10e6, "10.1.2.1": 4e6}
 """The rate of each line in bit/s, by the address of h1."""
+HOSTS = """\
+hosts: {h1: {ssh: h1, addresses: {h1-h2: 10.1.1.1}}, h2: {ssh: h2, addresses: {h1-h2: 10.1.1.2}}}
+limits: {rate: 100mbit, bytes: 1GB, time: 10min}
+"""
 LINES = [
-    ["h1-h2", [netem(10), tbf(20)], [netem(10), tbf(20)]],
-    ["h1-h2#2", [netem(30), tbf(8)], [netem(30), tbf(8)]],
+    ["h1-h2", [netem(10), tbf(10)], [netem(10), tbf(10)]],
+    ["h1-h2#2", [netem(30), tbf(4)], [netem(30), tbf(4)]],
 ]
 BEFORE = [
     ["h1", "ip", "mptcp", "limits", "set", "subflows", "4", "add_addr_accepted", "4"],
@@ -31,22 +38,33 @@ BEFORE = [
 ]
 
 
-def observed(folder: Path, *options: str, code: int = 0, **request: Any) -> str:
-    words = ["--hosts", "{hosts}", "--ssh-config", "{ssh_config}"]
-    words += ["--for", "6s", "--every", "500ms", "--out", "{folder}/out", *options]
-    limits = "rate: 100mbit, bytes: 1GB, time: 10min"
-    wanted = {"lines": LINES, "limits": limits, "before": BEFORE, "program": str(PROGRAM), "command": words}
-    return in_guest(folder, {**wanted, **request}, code=code)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder with the observations `both` and `alone` of one download, and what they print."""
+    folder = tmp_path_factory.mktemp("observed")
+    words = ["--hosts", "{hosts}", "--ssh-config", "{ssh_config}", "--port", "5001"]
+    words += ["--for", "6s", "--every", "500ms"]
+    both = ["--host", "h1", "--host", "h2", "--out", "{folder}/both"]
+    alone = ["--host", "h2", "--out", "{folder}/alone"]
+    request = {
+        "lines": LINES,
+        "limits": "rate: 100mbit, bytes: 1GB, time: 10min",
+        "before": BEFORE,
+        "program": str(PROGRAM),
+        "command": [*words, *both, "and", *words, *alone],
+    }
+    (folder / "output").write_text(in_guest(folder, request), encoding="utf-8")
+    return folder
 
 
-def trial(folder: Path) -> Trial:
-    return read_trial(trial_folder(folder / "out", "observed", 0))
+def trial(folder: Path, name: str) -> Trial:
+    return read_trial(trial_folder(folder / name, "observed", 0))
 
 
-def test_both_ends_make_one_observation_and_leave_nothing(tmp_path: Path) -> None:
-    output = observed(tmp_path, "--host", "h1", "--host", "h2", "--port", "5001")
-    assert "1 MPTCP connection, of which 0 fell back" in output
-    seen = trial(tmp_path)
+def test_both_ends_make_one_observation_and_leave_nothing(folder: Path) -> None:
+    output = (folder / "output").read_text(encoding="utf-8")
+    assert output.count("1 MPTCP connection, of which 0 fell back") == 2, output
+    seen = trial(folder, "both")
     (flow,) = seen.tables["program_flows"].iter_rows(named=True)
     assert (flow["client"], flow["server"], flow["sender"]) == ("h1", "h2", "server")
     assert [path.name for path in seen.plan.peers[0].paths] == ["l1", "l2"]
@@ -65,21 +83,24 @@ def test_both_ends_make_one_observation_and_leave_nothing(tmp_path: Path) -> Non
         assert abs(got - acked) < rate / 8, carried
         assert got > rate / 8
     (row,) = seen.tables["flows"].iter_rows(named=True)
-    assert 24 < row["received_bytes"] * 8 / (row["end_us"] - row["start_us"]) < 28
+    assert 12 < row["received_bytes"] * 8 / (row["end_us"] - row["start_us"]) < 14
     facts = json.loads((seen.path / "provenance.json").read_text(encoding="utf-8"))["host"]
     assert {"h1.clock_error_us", "h2.clock_error_us"} <= facts.keys()
-    (explained,) = explain_study(tmp_path / "out").cases[0].flows
+    (explained,) = explain_study(folder / "both").cases[0].flows
     assert "too-short" not in explained.named
 
 
-def test_one_host_is_observed_alone(tmp_path: Path) -> None:
-    observed(tmp_path, "--host", "h2", "--port", "5001")
-    seen = trial(tmp_path)
+def test_one_host_is_observed_alone(folder: Path) -> None:
+    seen = trial(folder, "alone")
     (flow,) = seen.tables["program_flows"].iter_rows(named=True)
     assert (flow["client"], flow["server"]) == ("10.1.1.1", "h2")
     assert seen.tables["subflows"]["side"].unique().to_list() == ["server"]
 
 
 def test_a_host_that_the_file_lacks_is_named(tmp_path: Path) -> None:
-    output = observed(tmp_path, "--host", "h3", code=2)
-    assert "--host h3: the hosts file has no such host; it has h1, h2" in output
+    hosts = tmp_path / "hosts.yaml"
+    hosts.write_text(HOSTS, encoding="utf-8")
+    words = ["observe", "--hosts", str(hosts), "--host", "h3", "--for", "6s", "--out", str(tmp_path / "out")]
+    error = CliRunner().invoke(app, words, standalone_mode=False).exception
+    assert isinstance(error, RequestError)
+    assert "--host h3: the hosts file has no such host; it has h1, h2" in str(error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -95,20 +95,6 @@ def loss_interval(text: str, name: str) -> tuple[float, float]:
         return 0.0, float(comment.split("below")[1].split("%")[0])
     low, high = comment.split("(")[1].split(")")[0].split(" to ")
     return float(low.removesuffix(" %")), float(high.removesuffix(" %"))
-
-
-def test_mptcp_uses_two_lines_if_plait_may_configure_the_hosts(tmp_path: Path) -> None:
-    text = (
-        "title: Two lines\nnetwork: {hosts: [h1, h2], links: {h1-h2: {}, h1-h2#2: {}}}\n"
-        "traffic: [{transfer: {from: h1, to: h2, bytes: 6MB}}]\ntransport: mptcp\nrepeat: 1\n"
-    )
-    lines: list[Any] = [[name, [netem(10), tbf(8)], [netem(10), tbf(8)]] for name in ("h1-h2", "h1-h2#2")]
-    metrics = run_scenario(tmp_path, text, lines, "--configure")
-    shares = {name: value["mean"] for name, value in metrics.items() if name.endswith(".path_share")}
-    assert len(shares) == 2, metrics
-    assert all(0.4 < share < 0.6 for share in shares.values()), shares
-    goodput_bps = metrics["goodput_bps"]["mean"]
-    assert 1.5 * 8e6 < goodput_bps < 2 * 8e6 * 1448 / 1514
 
 
 @pytest.mark.users  # root boots this guest in another way; what the other tests show lies inside of it

@@ -63,6 +63,7 @@ def test_mptcp_uses_two_translated_lines_in_both_directions(tmp_path: Path, way:
     shares = {name: value["mean"] for name, value in metrics.items() if name.endswith(".path_share")}
     assert len(shares) == 2, metrics
     assert all(0.4 < share < 0.6 for share in shares.values()), shares
+    assert 1.5 * 8e6 < metrics["goodput_bps"]["mean"] < 2 * 8e6 * 1448 / 1514
 
 
 def test_measure_works_through_address_translation(tmp_path: Path) -> None:

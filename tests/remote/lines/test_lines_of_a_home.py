@@ -103,26 +103,35 @@ def test_a_line_whose_packets_leave_through_another_one_is_refused_with_the_comm
     assert "sudo ip route add default via 192.168.2.1 dev w2 table 102" in output
 
 
+def chain(isp: str, rule: str) -> list[list[str]]:
+    """Return commands that let a provider treat packets by a rule before it routes them."""
+    made = "chain inet t c { type filter hook prerouting priority -300; }"
+    return [[isp, "nft", f"add {words}"] for words in ("table inet t", made, f"rule inet t c {rule}")]
+
+
 def test_what_a_line_does_to_mptcp_and_to_full_packets_is_named(tmp_path: Path) -> None:
-    strip = "chain inet t c { type filter hook prerouting priority -300; }"
-    reset = "iifname home reset tcp option mptcp"
-    narrow = [
-        ["home", "ip", "link", "set", "w2", "mtu", "1400"],
+    """Announcements of a round trip of a second arrived while the next line had its connection, and counted as lost."""
+    satellite = ["satellite", [netem(500), tbf(3)], [netem(500), tbf(6)], False]
+    before = [
+        ["home", "ip", "link", "set", "w3", "mtu", "1400"],
         ["isp1", "ip", "link", "set", "core", "mtu", "1480"],
         ["core", "ip", "link", "set", "isp1", "mtu", "1480"],
-        *(
-            ["isp1", "nft", command]
-            for command in ("add table inet t", f"add {strip}", f"add rule inet t c {reset}")
-        ),
+        *chain("isp1", "iifname home reset tcp option mptcp"),
+        ["vps", "ip", "address", "add", "198.51.100.3/24", "dev", "eth0"],
+        ["vps", "ip", "mptcp", "endpoint", "add", "198.51.100.3", "dev", "eth0", "signal"],
+        *chain("isp3", "iifname core tcp option mptcp subtype 3 drop"),
     ]
-    output = lines_from_home(tmp_path, LINES, *FEW, before=narrow)
+    output = lines_from_home(tmp_path, [CABLE, satellite, LTE], *FEW, before=before)
     assert "w1 removes MPTCP's options" in output
-    assert "sudo ip mptcp endpoint add 192.168.2.2 dev w2 subflow" in output
-    first, second = load(tmp_path / "lines.yaml").network.links.values()
-    assert (first.mtu, second.mtu) == (1480, 1400)
+    assert "sudo ip mptcp endpoint add 192.168.3.2 dev w3 subflow" in output
+    assert "w3 loses the announcements (ADD_ADDR) of vps" in output
+    assert output.count(" loses ") == 1, output
+    first, second, third = load(tmp_path / "lines.yaml").network.links.values()
+    assert (first.mtu, second.mtu, third.mtu) == (1480, 1500, 1400)
     assert first.middlebox is not None
     assert second.middlebox is None
-    assert [float(second.conditions(forward=way).rate or 0) for way in (True, False)] == pytest.approx(
+    assert third.middlebox is None
+    assert [float(third.conditions(forward=way).rate or 0) for way in (True, False)] == pytest.approx(
         [4e6, 6e6], rel=0.01
     )
 
@@ -181,11 +190,9 @@ def test_lines_of_ipv6_alone_are_measured(tmp_path: Path) -> None:
 def test_a_line_that_blocks_udp_and_mptcp_is_measured_by_tcp_and_one_that_blocks_the_port_by_udp(
     tmp_path: Path,
 ) -> None:
-    chain = "chain inet t c { type filter hook prerouting priority -300; }"
-    rule = "rule inet t c iifname home tcp flags syn tcp option mptcp exists drop"
     before = [
         ["isp1", "iptables", "-A", "FORWARD", "-p", "udp", "-j", "DROP"],
-        *(["isp1", "nft", f"add {words}"] for words in ("table inet t", chain, rule)),
+        *chain("isp1", "iifname home tcp flags syn tcp option mptcp exists drop"),
         ["isp2", "iptables", "-A", "FORWARD", "-p", "tcp", "--dport", "5001:5010", "-j", "DROP"],
     ]
     output = lines_from_home(tmp_path, LINES, "--rate", "100mbit", "--bytes", "60MB", before=before)
@@ -199,20 +206,3 @@ def test_a_line_that_blocks_udp_and_mptcp_is_measured_by_tcp_and_one_that_blocks
         [3e6, 12e6], rel=0.03
     )
     assert float(second.conditions(forward=True).rate or 0) == pytest.approx(4e6, rel=0.01)
-
-
-def test_a_line_that_loses_announcements_is_named_but_none_with_a_round_trip_of_a_second(
-    tmp_path: Path,
-) -> None:
-    """Those of a long round trip arrived while the next line had its connection, and counted as lost."""
-    chain = "chain inet t c { type filter hook prerouting priority -300; }"
-    rule = "rule inet t c iifname core tcp option mptcp subtype 3 drop"
-    before = [
-        ["vps", "ip", "address", "add", "198.51.100.3/24", "dev", "eth0"],
-        ["vps", "ip", "mptcp", "endpoint", "add", "198.51.100.3", "dev", "eth0", "signal"],
-        *(["isp2", "nft", f"add {words}"] for words in ("table inet t", chain, rule)),
-    ]
-    satellite = ["satellite", [netem(500), tbf(3)], [netem(500), tbf(6)], False]
-    output = lines_from_home(tmp_path, [satellite, LTE], *FEW, before=before)
-    assert "w2 loses the announcements (ADD_ADDR) of vps" in output
-    assert "w1 loses" not in output

@@ -1,6 +1,7 @@
 """Run trials on the engine `host` and print what they gave, as JSON: a program for `plait exec`.
 
-Arguments: a scenario, and the number of the case. It runs as root of a guest, whose kernel is then "this machine's".
+Arguments: a scenario, and how to override it; each case has a line of output. It runs as root of a guest, whose kernel
+is then "this machine's".
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from plait.dataset.convert import convert
 from plait.engine.engine import Job
 from plait.engine.factory import make_engine
 from plait.errors import PlaitError
+from plait.plan.model.plan import Plan
 from plait.plan.resolve import resolve
 from plait.scenario import load
 from plait.scenario.vary.cases import expand
@@ -36,9 +38,14 @@ def names(folder: str) -> list[str]:
 
 
 def main() -> None:
-    """Run one trial."""
-    scenario, case, *overrides = sys.argv[1:]
-    plan = resolve(expand(load(scenario, tuple(overrides)))[int(case)].scenario, 1)
+    """Run one trial of each case."""
+    scenario, *overrides = sys.argv[1:]
+    for case in expand(load(scenario, tuple(overrides))):
+        run(resolve(case.scenario, 1))
+
+
+def run(plan: Plan) -> None:
+    """Run a trial, and print what it gave."""
     notes: dict[str, object] = {}
     excluded: list[str] = []
     before, interfaces = processes(), names("/sys/class/net")

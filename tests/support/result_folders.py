@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 from unittest.mock import patch
 
@@ -199,11 +200,19 @@ def with_cell(known: Results, name: str, cell: CellResult) -> Results:
     return known.model_copy(update={"cells": {**known.cells, name: cell}})
 
 
+_PNG, _PDF, _SVG = cache(render._png), cache(render._pdf), render.svg_of
+
+
+@cache
+def _svg(spec: str) -> str:
+    return _SVG(json.loads(spec))
+
+
 def fresh_cache(patch: pytest.MonkeyPatch, folder: Path, *, with_kernels: bool = False) -> Path:
     """Let plait use `folder`, which may be missing, as its cache; return it.
 
     The script of reports is in it, because bundling it takes 1.4 s of processor time; with `with_kernels` the user's
-    kernels, too.
+    kernels, too. This process draws a figure once for all its fresh caches.
     """
     script = render.script()
     kernels = cache_root() / "kernels"
@@ -211,6 +220,9 @@ def fresh_cache(patch: pytest.MonkeyPatch, folder: Path, *, with_kernels: bool =
     if with_kernels:
         (folder / "kernels").symlink_to(kernels)
     patch.setenv("PLAIT_CACHE", str(folder))
+    patch.setattr(render, "_png", _PNG)
+    patch.setattr(render, "_pdf", _PDF)
+    patch.setattr(render, "svg_of", lambda spec: _svg(json.dumps(spec)))
     with pytest.MonkeyPatch.context() as bundled:
         bundled.setattr(render, "_bundle", script.encode)
         render.script()

@@ -23,7 +23,7 @@ from plait.engine.virtual.initramfs import ArchiveEntry, pack
 from plait.kernel.stock import of_distribution
 
 PORTS = {"h1": 22801, "h2": 22802}
-_SERIES, _WAIT_S, _SEARCH = "6.12", 300, "/usr/sbin:/usr/bin:/sbin:/bin"
+_SERIES, _WAIT_S, _MACHINE_S, _SEARCH = "6.12", 300, 3600, "/usr/sbin:/usr/bin:/sbin:/bin"
 _TOOLS = """sh mount insmod ip ss tc bpftool nsenter sshd env mktemp mkfifo setsid id cat rm mkdir head cut sha256sum
 gzip chmod sed tr wc timeout df tail grep uname true sleep ls"""
 _MODULES = "virtio_pci virtio_net veth bridge sch_tbf inet_diag tcp_diag mptcp_diag"
@@ -93,11 +93,12 @@ def boot(folder: Path) -> subprocess.Popen[str]:
         "qemu-system-x86_64 -accel tcg -cpu max,-erms -smp 2 -m 1024 -nodefaults -display none -serial stdio "
         f"-nic user,model=virtio-net-pci{ports} -kernel {kernel.image} -initrd {folder}/root -append"
     )
-    command = [*emulator.split(), "console=ttyS0 quiet panic=-1 mitigations=off rdinit=/init"]
+    bound = ["timeout", str(_MACHINE_S)]
+    command = [*bound, *emulator.split(), "console=ttyS0 quiet panic=-1 mitigations=off rdinit=/init"]
     machine = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     assert machine.stdout is not None
-    while "ready" not in machine.stdout.readline():
-        pass
+    if not any("ready" in line for line in machine.stdout):
+        sys.exit("the machine ended before its hosts were ready")
     common = f"IdentityFile {folder}/user\nStrictHostKeyChecking no\nUserKnownHostsFile /dev/null\nLogLevel ERROR\n"
     hosts = "".join(f"Host {host}\nHostName 127.0.0.1\nPort {port}\n" for host, port in PORTS.items())
     (folder / "ssh").write_text(f"{hosts}Host *\nUser root\n{common}")
@@ -156,7 +157,7 @@ def main() -> None:
             for case in sys.argv[1:] or ("end", "int", "kill", "hosts", "foreign"):
                 print(f"{case}: {attempt(Path(name), case)}", flush=True)
         finally:
-            machine.kill()
+            machine.terminate()  # `timeout` ends the emulator too
 
 
 if __name__ == "__main__":

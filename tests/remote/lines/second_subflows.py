@@ -67,6 +67,7 @@ def main() -> None:
     while counted.total() < 4 and time.monotonic() < deadline:
         counted = subflows()
     for end in ends:
+        end.kill()
         end.wait(120)
     for item in reversed(commands):
         run(item, item.undo, config)

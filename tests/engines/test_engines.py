@@ -89,7 +89,10 @@ def engine(request: pytest.FixtureRequest) -> Engine:
 
 @pytest.fixture(scope="module")
 def real_engine(engine: Engine) -> Engine:
-    """Return an engine with a kernel."""
+    """Return an engine with a kernel.
+
+    With parameters of its own it would be another engine, whose trial boots again; so it skips the fake one.
+    """
     if engine.name == "fake":
         pytest.skip("only a kernel carries or refuses anything")
     return engine

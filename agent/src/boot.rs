@@ -66,7 +66,7 @@ fn log_below(level: &str) -> Result<()> {
 /// Mount the trial's folder. Without it the agent has no plan and cannot report.
 pub fn mount_job() -> Result<()> {
     if machine::is_this_one() {
-        return Ok(()); // the initramfs has brought it
+        return machine::receive_job();
     }
     mount_at("none", "hostfs", job::MOUNTED, c"")
 }

@@ -6,6 +6,7 @@ shortens its waits. So the test runs QEMU without the sandbox, which passes no e
 
 from __future__ import annotations
 
+import os
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ import pytest
 
 from plait.engine.engine import Job
 from plait.engine.factory import make_engine
-from plait.engine.machine.qemu import FOLDER, RESULTS
+from plait.engine.machine.qemu import FOLDER, RESULTS, trial_arguments
 from plait.engine.machine.trial import machine_command
 from plait.engine.virtual.containment import GUEST
 from plait.plan.resolve import resolve
@@ -56,20 +57,17 @@ def results(folder: Path, preload: str) -> bytes:
     folder.mkdir()
     engine = make_engine("machine")
     plan = resolve(expand(parse(ONE_LINE.replace("2s", "1s"), "line.yaml"))[0].scenario, 1)
-    engine._fill(Job(plan, {}, folder))
-    program = [str(engine._emulator.loader), *machine_command(plan)]
+    job = Job(plan, {}, folder)
+    engine._fill(job)
+    memory_mib, line = machine_command(plan)
+    program = [str(engine._emulator.loader), *line, *trial_arguments(1)]
     environment = {"QEMU_MODULE_DIR": str(folder / FOLDER / "modules")} | (
         {"LD_PRELOAD": preload} if preload else {}
     )
-    with (folder / "console.log").open("wb") as console:
+    state = engine._boot(memory_mib, line).state(job.stop)
+    with (folder / "console.log").open("wb") as console, os.fdopen(state, "rb") as stdin:
         subprocess.run(
-            program,
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=console,
-            check=True,
-            timeout=600,
+            program, cwd=folder, env=environment, stdin=stdin, stdout=console, check=True, timeout=600
         )
     for path in (folder / RESULTS, folder / GUEST / RESULTS):
         if path.exists():

@@ -1,11 +1,15 @@
 //! A machine whose kernel is a stock one: it shares no folder with the host.
 //!
-//! The initramfs carries the trial's folder and the kernel's modules. Results leave through a
-//! virtio port when the trial has ended, and the lines of `progress` through another one meanwhile.
+//! The initramfs carries the modules that every plan needs; what differs between trials comes after the boot ([`job`]).
+//! Results leave through a virtio port when the trial has ended, and the lines of `progress` through another one
+//! meanwhile.
 //!
 //! A frame on the port of results: the length of a path below the trial's folder and that of a part
 //! of the file (u32, little-endian), the path, the part. Parts of a file follow each other. A frame
 //! without a path ends the results.
+
+mod archive;
+mod job;
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -36,15 +40,26 @@ const MOST_WAITS: u32 = 1000;
 const WAIT: Duration = Duration::from_millis(10);
 const PART_BYTES: usize = 1 << 20;
 
-/// Return whether the initramfs carries the trial's folder.
+/// Return whether the initramfs carries modules.
 pub fn is_this_one() -> bool {
     rustix::process::getpid() == rustix::process::Pid::INIT && Path::new(MODULES).exists()
 }
 
-/// Make the devices visible, and load the kernel's modules and BPF programs.
+/// Make the devices visible, and load the kernel's modules.
 pub fn prepare() -> Result<()> {
     mount("devtmpfs", "/dev", "devtmpfs", MountFlags::empty(), c"")
         .attempt(|| "mounting devtmpfs on /dev")?;
+    load_modules()
+}
+
+/// Wait for the trial's folder, and load its modules and BPF programs.
+pub fn receive_job() -> Result<()> {
+    job::receive()?;
+    load_modules()?;
+    load_programs()
+}
+
+fn load_modules() -> Result<()> {
     let order = std::fs::read_to_string(MODULES).attempt(|| format!("reading {MODULES}"))?;
     for line in order.lines() {
         let (name, parameters) = line.split_once(' ').unwrap_or((line, ""));
@@ -57,7 +72,7 @@ pub fn prepare() -> Result<()> {
             other => other.attempt(|| format!("loading the kernel's module {name}"))?,
         }
     }
-    load_programs()
+    Ok(())
 }
 
 /// Load the algorithms that the kernel does not have itself.

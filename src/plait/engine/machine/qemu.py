@@ -24,10 +24,10 @@ from plait.kernel.unpack import file_sha256
 PROGRAM, PACKAGE = "qemu-system-x86_64", "qemu-system-x86"
 FOLDER = "emulator"
 """The name of the input with QEMU's files (contain/src/root.rs)."""
-PROGRESS, RESULTS = "progress", "results.frames"
+PROGRESS, RESULTS, CONSOLE = "progress", "results.frames", "console"
 """The files that the guest writes, in the folder that it may write to."""
-IMAGE, ROOT = "vmlinuz", "root.cpio"
-"""The files that it boots from, beside its other inputs."""
+IMAGE, ROOT, JOB = "vmlinuz", "root.cpio", "job.cpio"
+"""The files that it boots from, and the one with its job, beside its other inputs."""
 _DATE = "2023-11-14T22:13:20"
 """The date of every guest at boot, as `plait.engine.virtual.boot_inputs.EPOCH_NS`."""
 _FIRMWARE = ("bios-256k.bin", "kvmvapic.bin", "linuxboot_dma.bin")
@@ -36,11 +36,9 @@ _MODULE_FOLDERS = ("/usr/lib/x86_64-linux-gnu/qemu", "/usr/lib64/qemu", "/usr/li
 _ACCELERATOR = "accel-tcg-x86_64.so"
 _LIBRARY = re.compile(r"^\s*(\S+) => (/\S+) \(0x", re.MULTILINE)
 KERNEL_ARGUMENTS = (
-    "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable random.trust_cpu=on rdinit=/init "
-    "no_timer_check cryptomgr.notests initcall_blacklist=jent_mod_init,init_kprobe_trace,trace_eval_init"
+    "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable no_timer_check random.trust_cpu=on "
+    "rdinit=/init"
 )
-"""The kernel's command line. The last line leaves out tests of timers and ciphers, a source of entropy, and what probes
-need that nobody sets."""
 PROCESSOR = "max,-erms"
 """QEMU executes `rep movsb` byte by byte; without `erms`, Linux copies words."""
 _LOADER = re.compile(r"^\s*(/\S*ld-linux\S*) \(0x", re.MULTILINE)
@@ -134,7 +132,7 @@ def _version(program: Path) -> str:
     return match[1] if match else "unknown"
 
 
-def command_line(seed: int, memory_mib: int, processors: int, instruction_ns: int) -> list[str]:
+def command_line(memory_mib: int, processors: int, instruction_ns: int) -> list[str]:
     """Return the arguments of the loader that starts QEMU with such a machine, the same everywhere.
 
     With `icount` a clock in QEMU counts instructions, and jumps ahead while all processors wait. Without
@@ -149,14 +147,29 @@ def command_line(seed: int, memory_mib: int, processors: int, instruction_ns: in
         *("-L", f"{FOLDER}/firmware", "-nodefaults", "-no-user-config", "-no-reboot"),
         *("-accel", "tcg,thread=single"),
         *("-icount", f"shift={shift},sleep=off,align=off,rr=record,rrfile=/dev/null"),
-        *("-seed", str(seed), "-rtc", f"base={_DATE},clock=vm"),
+        *("-rtc", f"base={_DATE},clock=vm"),
         *("-cpu", PROCESSOR, "-smp", str(processors), "-m", str(memory_mib)),
-        *("-display", "none", "-monitor", "none"),
-        *("-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"),
+        *("-display", "none", "-chardev", f"file,id=console,path={CONSOLE}", "-serial", "chardev:console"),
         *("-device", "virtio-serial-pci,ioeventfd=off"),
         *("-chardev", f"file,id=progress,path={PROGRESS}"),
         *("-device", "virtserialport,chardev=progress,nr=1"),
         *("-chardev", f"file,id=results,path={RESULTS}"),
         *("-device", "virtserialport,chardev=results,nr=2"),
-        *("-kernel", IMAGE, "-initrd", ROOT, "-append", KERNEL_ARGUMENTS),
+        *("-device", "pvpanic", "-kernel", IMAGE),
+    ]
+
+
+BOOT = (
+    *("-seed", "0", "-initrd", ROOT, "-append", KERNEL_ARGUMENTS),
+    *("-action", "panic=pause"),
+    *("-chardev", "stdio,id=orders,signal=off", "-mon", "chardev=orders,mode=control"),
+)
+"""The further arguments of a machine that boots. Its agent reports a panic to pause it."""
+
+
+def trial_arguments(seed: int) -> list[str]:
+    """Return the further arguments of a machine that continues from its state, descriptor 0, with its job."""
+    return [
+        *("-seed", str(seed), "-monitor", "none", "-fw_cfg", f"name=opt/plait/job,file={JOB}"),
+        *("-incoming", "fd:0"),
     ]

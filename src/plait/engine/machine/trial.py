@@ -1,13 +1,14 @@
 """The machine engine: one stock kernel in QEMU per trial, in virtual time that counts instructions.
 
     job folder                                 QEMU, in its sandbox (`plait.engine.virtual.containment`)
-      vmlinuz, root.cpio, emulator/     -->   boots; the initramfs has the agent (PID 1), modules and inputs
+      the state after a boot (`boots`)  -->   the agent (PID 1) and the modules of every plan, in memory
+      job.cpio, emulator/               -->   the plan, its inputs and modules, and files of programs
       guest/progress, results.frames    <--   two virtio ports: progress meanwhile, results after the trial
-      console.log                       <--   what its kernel says
+      guest/console                     <--   what its kernel says
 
 A stock kernel has no folder in common with its host: file systems that QEMU offers answer asynchronously, which is not
-repeatable. So the initramfs also has copies of the files that programs need (`needed_files`). Results stay in the
-machine's memory until the trial has ended.
+repeatable. So the job also has copies of the files that programs need (`needed_files`). Results stay in the machine's
+memory until the trial has ended.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from plait.binaries import AGENT
 from plait.engine import inventory
 from plait.engine.engine import Clock, Engine, EngineIdentity, Job
 from plait.engine.inventory import Inventory, Setting
+from plait.engine.machine.boots import Boot
 from plait.engine.machine.modules import ModuleFile, ModuleTree, wanted_modules
 from plait.engine.machine.needed_files import (
     ProgramFiles,
@@ -33,15 +35,17 @@ from plait.engine.machine.needed_files import (
     offered_algorithms,
 )
 from plait.engine.machine.qemu import (
+    BOOT,
+    CONSOLE,
     FOLDER,
     IMAGE,
-    KERNEL_ARGUMENTS,
+    JOB,
     PROCESSOR,
     RESULTS,
-    ROOT,
     Emulator,
     command_line,
     find_emulator,
+    trial_arguments,
 )
 from plait.engine.request import DEFAULT_POLICY, EngineRequest, Policy
 from plait.engine.support import Feature, Unsupported, lacking
@@ -49,7 +53,8 @@ from plait.engine.virtual.boot_inputs import EMPTY_PLAN, initramfs_of
 from plait.engine.virtual.containment import GUEST, MAX_ENTRIES, Sandbox
 from plait.engine.virtual.guest_folder import GuestFolder
 from plait.engine.virtual.initramfs import ArchiveEntry, pack
-from plait.engine.virtual.outcome import judge
+from plait.engine.virtual.outcome import CONSOLE as LOG
+from plait.engine.virtual.outcome import MAX_CONSOLE_BYTES, judge
 from plait.engine.virtual.trial import RESULT_NAMES
 from plait.engine.virtual.watch import GuestRunner, TrialLimits
 from plait.errors import TrialError
@@ -109,7 +114,7 @@ class _MachineEngine:
     def identity(self) -> EngineIdentity:
         """Return the identities of kernel, agent, QEMU with its arguments, the way to make links, and BPF programs."""
         settings = (
-            f"qemu {self._emulator.version} {self._emulator.identity} {PROCESSOR} {KERNEL_ARGUMENTS}",
+            f"qemu {self._emulator.version} {self._emulator.identity} {PROCESSOR} {' '.join(BOOT)}",
             f"chains {METHOD}",
             f"bpf {hashlib.sha256(bpf_archive(self._by_bpf)).hexdigest()}",
         )
@@ -139,11 +144,11 @@ class _MachineEngine:
         finally:
             GuestFolder(guest).collect(RESULT_NAMES, job.folder)
             GuestFolder(guest).remove()
-            for name in (ROOT, IMAGE, FOLDER):
+            for name in (JOB, IMAGE, FOLDER):
                 (job.folder / name).unlink(missing_ok=True)
 
     def _fill(self, job: Job) -> None:
-        """Write what the machine boots from to its folder."""
+        """Write what the machine starts from to its folder."""
         request = job.folder / inventory.REQUEST
         try:
             (job.folder / GUEST).mkdir()
@@ -153,10 +158,11 @@ class _MachineEngine:
             if request.exists():
                 inputs[inventory.REQUEST] = request.read_bytes()
             files = self._files_for(job.plan)
-            modules = self._modules_for(job.plan)
+            loaded = {module.name for module in self._modules_for(EMPTY_PLAN)}
+            modules = [module for module in self._modules_for(job.plan) if module.name not in loaded]
             programs = bpf_archive(sorted(set(algorithms_of(job.plan)) & set(self._by_bpf)))
-            archives = files.archive(), programs
-            write_root(job.folder / ROOT, self._initramfs, modules, inputs, archives)
+            content = archives(files.archive(), programs, job_archive(modules, inputs))
+            Folder(job.folder).write(JOB, content)
             Folder(job.folder).link(IMAGE, self._kernel.image.resolve())
             Folder(job.folder).link(FOLDER, self._emulator.folder.resolve())
         except OSError as error:
@@ -174,17 +180,31 @@ class _MachineEngine:
             self._files[plan.programs] = files_of(plan.programs, self._policy.readable)
         return self._files[plan.programs]
 
+    def _boot(self, memory_mib: int, line: list[str]) -> Boot:
+        """Return the machine whose state a trial continues from; the BPF programs of a plan come later."""
+        root = archives(self._initramfs.read_bytes(), job_archive(self._modules_for(EMPTY_PLAN)))
+        kernel = self._kernel
+        return Boot(
+            self._emulator, kernel.image, kernel.identity, root, [*line, *BOOT], memory_mib, self._policy
+        )
+
     def _run(self, job: Job) -> None:
+        memory_mib, line = machine_command(job.plan, self._files_for(job.plan).memory_mib)
         sandbox = Sandbox(
             self._emulator.loader,
-            machine_command(job.plan, self._files_for(job.plan).memory_mib),
+            [*line, *trial_arguments(job.plan.seed)],
             job.folder,
-            (IMAGE, ROOT, FOLDER),
+            (IMAGE, JOB, FOLDER),
             untrusted_code=bool(job.plan.programs),
             emulator=True,
             policy=self._policy,
         )
-        ended = self._runner.run(sandbox, job)
+        state = self._boot(memory_mib, line).state(job.stop)
+        try:
+            ended = self._runner.run(sandbox, job, state)
+        finally:
+            os.close(state)
+        Folder(job.folder).append(LOG, GuestFolder(job.folder / GUEST).tail(CONSOLE, MAX_CONSOLE_BYTES))
         received = job.folder / "received"
         unpack_results(job.folder / GUEST, received, min(self._policy.disk_bytes, _MAX_RESULTS))
         GuestFolder(job.folder / GUEST).remove()
@@ -192,11 +212,11 @@ class _MachineEngine:
         judge(job.folder, *ended)
 
 
-def machine_command(plan: Plan, files_mib: int = 0) -> list[str]:
-    """Return the command line for the machine of a plan; `files_mib`: memory for the files of programs."""
+def machine_command(plan: Plan, files_mib: int = 0) -> tuple[int, list[str]]:
+    """Return the memory and the command line for the machine of a plan; `files_mib`: for the files of programs."""
     machine = plan.machine
-    memory = machine.memory_mib + _KERNEL_MIB + files_mib
-    return command_line(plan.seed, memory, machine.processors, machine.instruction_ns)
+    memory_mib = machine.memory_mib + _KERNEL_MIB + files_mib
+    return memory_mib, command_line(memory_mib, machine.processors, machine.instruction_ns)
 
 
 def create(request: EngineRequest) -> Engine:
@@ -217,28 +237,21 @@ def _kernel(request: EngineRequest) -> StockKernel:
     return stock.of_files(Path(request.kernel), request.modules)
 
 
-def write_root(
-    target: Path,
-    agent: Path,
-    modules: Iterable[ModuleFile],
-    inputs: Mapping[str, bytes],
-    archives: Iterable[bytes] = (),
-) -> None:
-    """Write the initramfs to `target`: the archive `agent`, the modules in order, `inputs` by path below /job.
-
-    `archives`: further archives, with files of programs. Raises OSError.
-    """
-    loaded = list(modules)
+def job_archive(modules: Iterable[ModuleFile], inputs: Mapping[str, bytes] | None = None) -> bytes:
+    """Return an archive with modules, to load in order, and `inputs` by path below /job."""
+    loaded, inputs = list(modules), inputs or {}
     order = "".join(f"{module.name} {module.parameters}".rstrip() + "\n" for module in loaded)
     entries = [ArchiveEntry("modules", stat.S_IFDIR | 0o755), _file("modules/order", order.encode())]
     entries += [_file(f"modules/{module.name}.ko", module.content) for module in loaded]
     folders = {f"job/{path.rpartition('/')[0]}" for path in inputs if "/" in path}
     entries += [ArchiveEntry(folder, stat.S_IFDIR | 0o755) for folder in sorted(folders)]
     entries += [_file(f"job/{path}", content) for path, content in inputs.items()]
-    with Folder(target.parent).create(target.name) as file:
-        for content in (agent.read_bytes(), *archives):
-            file.write(content + b"\0" * (-len(content) % 512))
-        file.write(pack(entries))
+    return pack(entries)
+
+
+def archives(*contents: bytes) -> bytes:
+    """Return one archive of several, as the kernel and the agent read them."""
+    return b"".join(content + bytes(-len(content) % 512) for content in contents)
 
 
 def _file(name: str, content: bytes) -> ArchiveEntry:

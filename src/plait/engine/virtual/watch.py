@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -59,14 +60,16 @@ class GuestRunner:
         self._warn = warn
         self._warned: set[str] = set()
 
-    def run(self, sandbox: Sandbox, job: Job) -> tuple[int, str | None]:
+    def run(self, sandbox: Sandbox, job: Job, orders: int = subprocess.DEVNULL) -> tuple[int, str | None]:
         """Run the guest of a trial to its end; return its exit code, and why plait ended it, if it did.
+
+        `orders` is its descriptor 0.
 
         Raises TrialError or MachineError if the guest does not start, Interrupted if the job's `stop` is set.
         """
         started = time.monotonic()
         with os.fdopen(Folder(job.folder).new("console.log"), "wb") as console:
-            guest = start(sandbox, console)
+            guest = start(sandbox, console, orders)
             if guest.missing:
                 self._warn_once("layers", caution(guest.missing))
             if sandbox.view is not None and not sandbox.view.shows(here := Path.cwd()):

@@ -13,7 +13,6 @@ from plait.engine.engine import Interrupted, Job
 from plait.engine.factory import make_engine
 from plait.engine.machine import boots
 from plait.engine.machine.boots import Boot
-from plait.engine.machine.trial import machine_command
 from plait.errors import MachineError, TrialError
 from plait.plan.resolve import resolve
 from plait.scenario import parse
@@ -52,7 +51,7 @@ def plan(seed: int = 1) -> Plan:
 
 
 def boot_of(engine: Any) -> Boot:
-    boot = engine._boot(*machine_command(plan()))
+    boot = engine._boot(plan())
     assert isinstance(boot, Boot)
     return boot
 
@@ -98,3 +97,17 @@ def test_a_disk_without_a_state_is_refused(tmp_path: Path) -> None:
     (tmp_path / "disk").write_bytes(boots._empty_disk())
     with (tmp_path / "disk").open("rb") as disk, pytest.raises(TrialError, match="no state"):
         boots._state_in(disk.fileno())
+
+
+def clock(beside_ns: int) -> bytes:
+    return boots._CLOCK.pack(boots._CLOCK_NAME, 1, beside_ns, 1_000_006)
+
+
+@pytest.mark.parametrize("jumped_ns", [0, 3_681_051])
+def test_the_clock_of_a_state_is_that_of_the_stop(jumped_ns: int) -> None:
+    """The clock was 4 ms and 500 ns at the millionth instruction, of 4 ns each: 500 ns had passed without one."""
+    stamp = boots._MARK + (4_000_500).to_bytes(8, "big")
+    state = b"memory" + clock(500 + jumped_ns) + b"registers" + stamp + b"rest"
+    assert boots._at_its_stop(state, 2) == b"memory" + clock(500) + b"registers" + stamp + b"rest"
+    with pytest.raises(TrialError, match="does not know"):
+        boots._at_its_stop(state + stamp, 2)

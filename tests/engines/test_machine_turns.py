@@ -59,12 +59,12 @@ def results(folder: Path, preload: str) -> bytes:
     plan = resolve(expand(parse(ONE_LINE.replace("2s", "1s"), "line.yaml"))[0].scenario, 1)
     job = Job(plan, {}, folder)
     engine._fill(job)
-    memory_mib, line = machine_command(plan)
+    line = machine_command(plan, engine._memory_mib(plan))
     program = [str(engine._emulator.loader), *line, *trial_arguments(1)]
     environment = {"QEMU_MODULE_DIR": str(folder / FOLDER / "modules")} | (
         {"LD_PRELOAD": preload} if preload else {}
     )
-    state = engine._boot(memory_mib, line).state(job.stop)
+    state = engine._boot(plan).state(job.stop)
     with (folder / "console.log").open("wb") as console, os.fdopen(state, "rb") as stdin:
         subprocess.run(
             program, cwd=folder, env=environment, stdin=stdin, stdout=console, check=True, timeout=600

@@ -5,17 +5,20 @@
 //! this instruction on each host. `fw_cfg` copies a file of the host into a page of the machine, within the instruction
 //! that asks for it (`docs/specs/fw_cfg.rst` and `pvpanic.rst` of QEMU).
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::Write;
 
 use super::archive;
 use crate::error::{Attempt, Error, Result};
 use crate::job;
-use crate::sys::{PAGE_BYTES, Page, allow_ports, draw_anew, write_port_8, write_port_32};
+use crate::sys::{PAGE_BYTES, Page, allow_ports, draw_anew, write_port_8_with_time, write_port_32};
 
 /// The port of `pvpanic`, and the event that pauses the machine.
 const PAUSE_PORT: u16 = 0x505;
 const PAUSE: u8 = 1;
+/// plait finds the registers in the state by this value: the emulator saves them with their highest byte first, and no
+/// other part of the state has it in this order (src/plait/engine/machine/boots.py).
+const MARK: u64 = u64::from_be_bytes(*b"plait@\x05\x05");
 /// The register with the address of a request, both halves big-endian; writing the lower half starts the request.
 const REQUEST_PORT: u16 = 0x514;
 const READ: u32 = 1 << 1;
@@ -29,14 +32,15 @@ const JOB: &[u8] = b"opt/plait/job";
 const READY: &[u8] = b"ready\n";
 const URANDOM: &str = "/dev/urandom";
 
-/// Wait for the job. The machine stops here once it has booted, and continues with each trial.
-pub fn receive() -> Result<()> {
+/// Announce on the port `progress` that the machine is ready, and wait for the job. The machine stops here once it has
+/// booted, and continues with each trial.
+pub fn receive(mut progress: File) -> Result<()> {
     let context = || "receiving the trial's folder";
     allow_ports(PAUSE_PORT, 1).attempt(context)?;
     allow_ports(REQUEST_PORT, 8).attempt(context)?;
     let mut emulator = Emulator::find()?;
-    super::progress()?.write_all(READY).attempt(context)?;
-    write_port_8(PAUSE_PORT, PAUSE);
+    progress.write_all(READY).attempt(context)?;
+    write_port_8_with_time(PAUSE_PORT, PAUSE, MARK);
     let size = emulator.find_job()?;
     archive::unpack(&emulator.read(size))?;
     // All machines that continue from one boot have drawn the same random numbers up to here.

@@ -54,7 +54,7 @@ pub fn prepare() -> Result<()> {
 
 /// Wait for the trial's folder, and load its modules and BPF programs.
 pub fn receive_job() -> Result<()> {
-    job::receive()?;
+    job::receive(progress()?)?;
     load_modules()?;
     load_programs()
 }

@@ -20,7 +20,7 @@ pub use mptcp::FullInfo;
 #[cfg(test)]
 pub use mptcp::SUBFLOW_INFO_BYTES;
 pub use packets::{Packet, PacketRing};
-pub use ports::{PAGE_BYTES, Page, allow_ports, draw_anew, write_port_8, write_port_32};
+pub use ports::{PAGE_BYTES, Page, allow_ports, draw_anew, write_port_8_with_time, write_port_32};
 pub use processes::{
     bury_orphans, kill_everything, run_confined, run_in_place, share_one_heap, unshare, write_back,
 };

@@ -61,6 +61,7 @@ PARTS = (
     CachePart("selftests", "upstream's selftests", cheap=False, needed=True),
     CachePart("sources", "sources of kernels", cheap=False, needed=True),
     CachePart("stock", "stock kernels", cheap=False, needed=True),
+    CachePart("machines", "stock kernels after their boot"),
     CachePart("emulator", "the emulator of the engine machine", cheap=False, needed=True),
     CachePart("npm", "packages of programs", cheap=False, needed=True),
 )

@@ -39,10 +39,11 @@ _LIMIT_S, _POLL_S = 900.0, 0.1
 _TAIL_BYTES, _TAIL_LINES = 8192, 12
 _PAUSED, _RUNNING = (struct.pack(">I15s", len(name) + 1, name) for name in (b"guest-panicked", b"running"))
 """What the state says of the machine (`globalstate`); QEMU continues a machine that runs."""
-_BOOTS = 8
-_INSTRUCTIONS, _RECORD = b"\x0ctimer/icount", b"\x06replay"
-_COUNT_AT, _RECORD_BYTES = 12, 64
-"""Where the number of instructions is behind the name of the clock's state, and a length of the record's state."""
+_CLOCK = struct.Struct(">13sIqQ")
+"""The name of the clock's state, its version, nanoseconds beside those of instructions, and instructions."""
+_CLOCK_NAME = b"\x0ctimer/icount"
+_MARK, _BEFORE = b"plait@\x05\x05", 6
+"""What R8 has when the machine stops (agent/src/machine/job.rs), and how long before that R9 is the clock."""
 _CLUSTER_BITS = 16
 _CLUSTER = 1 << _CLUSTER_BITS
 _PLACE = (1 << 56) - 512
@@ -67,6 +68,7 @@ class Boot:
     arguments: Sequence[str]
     """The command line of the emulator."""
     memory_mib: int
+    instruction_ns: int
     policy: Policy
 
     def state(self, stop: threading.Event) -> int:
@@ -93,15 +95,6 @@ class Boot:
         return descriptor
 
     def _boot(self, stop: threading.Event) -> bytes:
-        for _ in range(_BOOTS):
-            state = self._boot_once(stop)
-            if not _jumped(state):
-                return state
-        raise MachineError(
-            f"booting a machine: in none of {_BOOTS} boots QEMU's clock stopped with it; try again"
-        )
-
-    def _boot_once(self, stop: threading.Event) -> bytes:
         with tempfile.TemporaryDirectory(prefix="plait-machine-") as name:
             folder = Path(name)
             (folder / GUEST).mkdir()
@@ -114,13 +107,15 @@ class Boot:
                 self.emulator.loader, self.arguments, folder, inputs, emulator=True, policy=policy
             )
             theirs, orders = os.pipe()
-            with (folder / _ANSWERS).open("wb") as answers, os.fdopen(orders, "wb") as monitor:
+            new = Folder(folder).new(_ANSWERS)
+            with os.fdopen(new, "wb") as answers, os.fdopen(orders, "wb") as monitor:
                 try:
                     guest = start(sandbox, answers, theirs)
                 finally:
                     os.close(theirs)
                 try:
-                    return _saved(guest, folder, monitor.fileno(), stop)
+                    state = _saved(guest, folder, monitor.fileno(), stop)
+                    return _at_its_stop(state, self.instruction_ns.bit_length() - 1)
                 except (TrialError, struct.error) as error:
                     raise MachineError(f"booting a machine: {error}") from error
                 finally:
@@ -159,15 +154,19 @@ def _saved(guest: Guest, folder: Path, monitor: int, stop: threading.Event) -> b
     return state.replace(_PAUSED, _RUNNING)
 
 
-def _jumped(state: bytes) -> bool:
-    """Return whether QEMU's clock may have jumped to the next timer after the machine had stopped.
+def _at_its_stop(state: bytes, shift: int) -> bytes:
+    """Return the state with the clock of the instruction at which the machine stopped.
 
-    It does so if QEMU's main loop looks between the stop of the processor and that of the machine (some of ten boots
-    on a busy machine). The record then ends with the machine's last instruction, and earlier otherwise.
+    QEMU's clock jumps to the next timer if its main loop looks between the stop of the processor and that of the
+    machine: nearly always on a computer at rest, and seldom on a busy one.
     """
-    count_at = state.rindex(_INSTRUCTIONS) + len(_INSTRUCTIONS) + _COUNT_AT
-    record_at = state.rindex(_RECORD)
-    return state[count_at : count_at + 8] in state[record_at : record_at + _RECORD_BYTES]
+    if state.count(_MARK) != 1 or state.count(_CLOCK_NAME) != 1:
+        raise TrialError("QEMU saves its clock in a way that plait does not know")
+    (stamp,) = struct.unpack_from(">Q", state, state.index(_MARK) + len(_MARK))
+    at = state.index(_CLOCK_NAME)
+    name, version, _, instructions = _CLOCK.unpack_from(state, at)
+    clock = _CLOCK.pack(name, version, stamp - ((instructions - _BEFORE) << shift), instructions)
+    return state[:at] + clock + state[at + len(clock) :]
 
 
 def _ends(guest: Guest, stop: threading.Event, deadline: float) -> bool:

@@ -145,6 +145,7 @@ def command_line(memory_mib: int, processors: int, instruction_ns: int) -> list[
     return [
         *("--library-path", f"{FOLDER}/lib", f"{FOLDER}/qemu"),
         *("-L", f"{FOLDER}/firmware", "-nodefaults", "-no-user-config", "-no-reboot"),
+        *("-machine", "hpet=off"),  # its state would have the time at which it was saved
         *("-accel", "tcg,thread=single"),
         *("-icount", f"shift={shift},sleep=off,align=off,rr=record,rrfile=/dev/null"),
         *("-rtc", f"base={_DATE},clock=vm"),

@@ -180,16 +180,28 @@ class _MachineEngine:
             self._files[plan.programs] = files_of(plan.programs, self._policy.readable)
         return self._files[plan.programs]
 
-    def _boot(self, memory_mib: int, line: list[str]) -> Boot:
+    def _boot(self, plan: Plan) -> Boot:
         """Return the machine whose state a trial continues from; the BPF programs of a plan come later."""
         root = archives(self._initramfs.read_bytes(), job_archive(self._modules_for(EMPTY_PLAN)))
-        kernel = self._kernel
+        kernel, memory_mib = self._kernel, self._memory_mib(plan)
+        line = [*machine_command(plan, memory_mib), *BOOT]
+        instruction_ns = plan.machine.instruction_ns
         return Boot(
-            self._emulator, kernel.image, kernel.identity, root, [*line, *BOOT], memory_mib, self._policy
+            self._emulator,
+            kernel.image,
+            kernel.identity,
+            root,
+            line,
+            memory_mib,
+            instruction_ns,
+            self._policy,
         )
 
+    def _memory_mib(self, plan: Plan) -> int:
+        return plan.machine.memory_mib + _KERNEL_MIB + self._files_for(plan).memory_mib
+
     def _run(self, job: Job) -> None:
-        memory_mib, line = machine_command(job.plan, self._files_for(job.plan).memory_mib)
+        line = machine_command(job.plan, self._memory_mib(job.plan))
         sandbox = Sandbox(
             self._emulator.loader,
             [*line, *trial_arguments(job.plan.seed)],
@@ -199,7 +211,7 @@ class _MachineEngine:
             emulator=True,
             policy=self._policy,
         )
-        state = self._boot(memory_mib, line).state(job.stop)
+        state = self._boot(job.plan).state(job.stop)
         try:
             ended = self._runner.run(sandbox, job, state)
         finally:
@@ -212,11 +224,9 @@ class _MachineEngine:
         judge(job.folder, *ended)
 
 
-def machine_command(plan: Plan, files_mib: int = 0) -> tuple[int, list[str]]:
-    """Return the memory and the command line for the machine of a plan; `files_mib`: for the files of programs."""
-    machine = plan.machine
-    memory_mib = machine.memory_mib + _KERNEL_MIB + files_mib
-    return memory_mib, command_line(memory_mib, machine.processors, machine.instruction_ns)
+def machine_command(plan: Plan, memory_mib: int) -> list[str]:
+    """Return the command line for the machine of a plan, as far as a boot and a trial have it in common."""
+    return command_line(memory_mib, plan.machine.processors, plan.machine.instruction_ns)
 
 
 def create(request: EngineRequest) -> Engine:

@@ -6,13 +6,14 @@ import contextlib
 import fcntl
 import hashlib
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
 
 from plait.errors import MachineError
-from plait.files import Folder
+from plait.files import MOST_BYTES, Folder
 
 _SUM_BYTES = 32
 
@@ -23,8 +24,11 @@ def cache_root() -> Path:
     return Path(override) if override else Path(platformdirs.user_cache_dir("plait"))
 
 
-def locked(name: str) -> int:
-    """Return the descriptor of the lock `name` of this user, once no other plait holds it (MachineError)."""
+def locked(name: str, wait: Callable[[], None] | None = None) -> int:
+    """Return the descriptor of the lock `name` of this user, once no other plait holds it (MachineError).
+
+    While another one does, `wait` is called again and again; it waits a moment, or raises an exception.
+    """
     path = cache_root() / f"{name}.lock"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -33,7 +37,18 @@ def locked(name: str) -> int:
         raise MachineError(
             f"creating {path}: {error.strerror}; set PLAIT_CACHE to a folder that you can write to"
         ) from error
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        while wait is not None:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                wait()
+            else:
+                return descriptor
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    except BaseException:
+        os.close(descriptor)
+        raise
     return descriptor
 
 
@@ -47,17 +62,21 @@ class ContentCache:
     name: str
     most: int
     """Files that `prune` leaves; the oldest go first."""
+    most_bytes: int = MOST_BYTES
+    """The longest content; what is longer is not kept."""
 
     def get(self, key: str) -> bytes | None:
         """Return what is kept under `key`; None when there is nothing."""
         with contextlib.suppress(OSError):  # it was never made
-            kept = self._folder.read(key)
+            kept = self._folder.read(key, self.most_bytes + _SUM_BYTES)
             if kept[-_SUM_BYTES:] == hashlib.sha256(kept[:-_SUM_BYTES]).digest():
                 return kept[:-_SUM_BYTES]
         return None
 
     def put(self, key: str, content: bytes) -> None:
         """Keep `content` under `key`, with its SHA-256 behind it."""
+        if len(content) > self.most_bytes:
+            return
         with contextlib.suppress(OSError):  # the next one makes it again
             self._folder.write(key, content + hashlib.sha256(content).digest())
 

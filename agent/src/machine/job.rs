@@ -21,6 +21,8 @@ const PAUSE: u8 = 1;
 const MARK: u64 = u64::from_be_bytes(*b"plait@\x05\x05");
 /// The register with the address of a request, both halves big-endian; writing the lower half starts the request.
 const REQUEST_PORT: u16 = 0x514;
+/// The first of each range of ports, and their number.
+const PORTS: [(u16, u16); 2] = [(PAUSE_PORT, 1), (REQUEST_PORT, 8)];
 const READ: u32 = 1 << 1;
 const SELECT: u32 = 1 << 3;
 const REQUEST_BYTES: usize = 16;
@@ -36,13 +38,12 @@ const URANDOM: &str = "/dev/urandom";
 /// booted, and continues with each trial.
 pub fn receive(mut progress: File) -> Result<()> {
     let context = || "receiving the trial's folder";
-    allow_ports(PAUSE_PORT, 1).attempt(context)?;
-    allow_ports(REQUEST_PORT, 8).attempt(context)?;
     let mut emulator = Emulator::find()?;
     progress.write_all(READY).attempt(context)?;
     write_port_8_with_time(PAUSE_PORT, PAUSE, MARK);
     let size = emulator.find_job()?;
-    archive::unpack(&emulator.read(size))?;
+    archive::unpack(&emulator.read(size)?)?;
+    drop(emulator);
     // All machines that continue from one boot have drawn the same random numbers up to here.
     let plan = std::fs::read(job::path("plan.json")).attempt(context)?;
     let mut urandom = OpenOptions::new().write(true).open(URANDOM).attempt(context)?;
@@ -61,6 +62,9 @@ struct Emulator {
 impl Emulator {
     fn find() -> Result<Self> {
         let context = || "finding memory for the trial's folder";
+        for (first, count) in PORTS {
+            allow_ports(first, count, true).attempt(context)?;
+        }
         let (request, page) = (Page::locked().attempt(context)?, Page::locked().attempt(context)?);
         let (request_at, page_at) = (request.physical().attempt(context)?, page.physical().attempt(context)?);
         Ok(Self { request, request_at, page, page_at })
@@ -81,13 +85,20 @@ impl Emulator {
     }
 
     /// Return the next `size` bytes of the selected file.
-    fn read(&mut self, size: usize) -> Vec<u8> {
+    fn read(&mut self, size: usize) -> Result<Vec<u8>> {
         let mut content = Vec::with_capacity(size);
         while content.len() < size {
             let part = self.ask(0, PAGE_BYTES.min(size - content.len()));
             content.extend_from_slice(part);
         }
-        content
+        let again = || "looking for the memory of the trial's folder again";
+        let places = [self.request.physical().attempt(again)?, self.page.physical().attempt(again)?];
+        if places != [self.request_at, self.page_at] {
+            return Err(Error::new(
+                "the kernel moved the memory while the emulator filled it; run the trial again",
+            ));
+        }
+        Ok(content)
     }
 
     /// Return what one request reads.
@@ -102,6 +113,15 @@ impl Emulator {
             write_port_32(port, u32::from_le_bytes([half[0], half[1], half[2], half[3]]));
         }
         &self.page.0[..length]
+    }
+}
+
+/// No program of the trial may use the ports: it could overwrite the kernel.
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        for (first, count) in PORTS {
+            allow_ports(first, count, false).expect("whoever may use ports may stop using them");
+        }
     }
 }
 

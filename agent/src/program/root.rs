@@ -85,7 +85,7 @@ pub fn mount_host() -> Result<()> {
     mount_host_path("/", ROOT, MountFlags::RDONLY | MountFlags::NOSUID)
 }
 
-/// Make the copies of the host's files read-only that the initramfs of a machine has brought.
+/// Make the copies of the host's files read-only that a machine has got with its job.
 fn mount_copies() -> Result<()> {
     let context = || format!("mounting {ROOT}");
     mount_bind(ROOT, ROOT).attempt(context)?;

@@ -14,6 +14,7 @@ pub const PAGE_BYTES: usize = 4096;
 /// An entry of `/proc/self/pagemap`: the number of the frame below, and whether there is one.
 const ENTRY_BYTES: u64 = 8;
 const FRAME: u64 = (1 << 55) - 1;
+const PRESENT: u64 = 1 << 63;
 /// `_IO('R', 7)` of `linux/random.h`.
 const RNDRESEEDCRNG: libc::Ioctl = 0x5207;
 
@@ -30,19 +31,22 @@ impl Page {
         Ok(page)
     }
 
-    /// Return the page's address in the machine's memory.
+    /// Return the page's address in the machine's memory. The kernel may move the page.
     pub fn physical(&self) -> std::io::Result<u64> {
         let number = self.0.as_ptr() as u64 / PAGE_BYTES as u64;
         let mut entry = [0; 8];
         File::open("/proc/self/pagemap")?.read_exact_at(&mut entry, number * ENTRY_BYTES)?;
-        Ok((u64::from_ne_bytes(entry) & FRAME) * PAGE_BYTES as u64)
+        match u64::from_ne_bytes(entry) {
+            entry if entry & PRESENT != 0 && entry & FRAME != 0 => Ok((entry & FRAME) * PAGE_BYTES as u64),
+            _ => Err(std::io::ErrorKind::PermissionDenied.into()),
+        }
     }
 }
 
-/// Allow this thread to use `count` ports from `first` on.
-pub fn allow_ports(first: u16, count: u16) -> Result<()> {
+/// Let this thread use `count` ports from `first` on, or no longer. Programs that it starts may do as it may.
+pub fn allow_ports(first: u16, count: u16, allowed: bool) -> Result<()> {
     // SAFETY: the call changes no memory; only the functions below use the ports.
-    check(unsafe { libc::ioperm(first.into(), count.into(), 1) })
+    check(unsafe { libc::ioperm(first.into(), count.into(), allowed.into()) })
 }
 
 /// Write `value` to a port that the thread may use, with `mark` in R8 and the time stamp counter, as it was six

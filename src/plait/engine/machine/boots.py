@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from plait.cache import ContentCache, locked
@@ -28,15 +29,20 @@ from plait.engine.virtual.containment import GUEST, Sandbox
 from plait.engine.virtual.guest import Guest, start
 from plait.engine.virtual.guest_folder import GuestFolder
 from plait.errors import MachineError, TrialError, printable
-from plait.files import Folder
+from plait.files import Folder, json_of
 
-_KEPT = ContentCache("machines", most=8)
+METHOD = "1"
+"""The version of what plait does to a state before it keeps it."""
+_KEPT = ContentCache("machines", most=8, most_bytes=1 << 30)
 """The states, 90 MB each."""
 _DISK, _READY = "disk", b"ready\n"
 _ANSWERS = "answers"
 _LIMIT_S, _POLL_S = 900.0, 0.1
 """A boot takes 12 s of processor time."""
-_TAIL_BYTES, _TAIL_LINES = 8192, 12
+_TAIL_BYTES, _TAIL_LINES = 65_536, 12
+_UNKNOWN = (
+    "booting a machine: this QEMU saves its state in a way that plait does not know; use another version"
+)
 _PAUSED, _RUNNING = (struct.pack(">I15s", len(name) + 1, name) for name in (b"guest-panicked", b"running"))
 """What the state says of the machine (`globalstate`); QEMU continues a machine that runs."""
 _CLOCK = struct.Struct(">13sIqQ")
@@ -46,6 +52,7 @@ _MARK, _BEFORE = b"plait@\x05\x05", 6
 """What R8 has when the machine stops (agent/src/machine/job.rs), and how long before that R9 is the clock."""
 _CLUSTER_BITS = 16
 _CLUSTER = 1 << _CLUSTER_BITS
+_ENTRIES = _CLUSTER // 8
 _PLACE = (1 << 56) - 512
 """The bits of an entry that say where a cluster is."""
 _HEADER = struct.Struct(">4sIQIIQIIQQIIQQQQII")
@@ -60,9 +67,8 @@ class Boot:
     """A machine, by all that its state after the boot follows from."""
 
     emulator: Emulator
-    image: Path
-    kernel: str
-    """The identity of the image."""
+    image: bytes
+    """The kernel."""
     root: bytes
     """The initramfs."""
     arguments: Sequence[str]
@@ -74,35 +80,50 @@ class Boot:
     def state(self, stop: threading.Event) -> int:
         """Return a descriptor with the state, to read from; boot the machine if no state is kept.
 
-        Raises MachineError if the machine does not boot, Interrupted if `stop` is set meanwhile.
+        Raises TrialError if the machine does not boot, MachineError if this computer cannot save it, OSError, and
+        Interrupted if `stop` is set meanwhile.
         """
-        root = hashlib.sha256(self.root).hexdigest()
-        parts = self.emulator.identity, self.kernel, root, *self.arguments
-        key = hashlib.sha256("\n".join(parts).encode()).hexdigest()
-        lock = locked("machines")
+        contents = (hashlib.sha256(content).hexdigest() for content in (self.image, self.root))
+        key = hashlib.sha256(
+            "\n".join([METHOD, self.emulator.identity, *contents, *self.arguments]).encode()
+        ).hexdigest()
+        content = _KEPT.get(key) or self._booted(key, stop)
+        descriptor = os.memfd_create("state")
         try:
-            content = _KEPT.get(key)
+            with os.fdopen(os.dup(descriptor), "wb") as file:
+                file.write(content)
+            os.lseek(descriptor, 0, os.SEEK_SET)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    def _booted(self, key: str, stop: threading.Event) -> bytes:
+        def wait() -> None:
+            if stop.wait(_POLL_S):
+                raise Interrupted
+
+        lock = locked("machines", wait)
+        try:
+            content = _KEPT.get(key)  # another plait may have booted it meanwhile
             if content is None:
                 content = self._boot(stop)
                 _KEPT.put(key, content)
                 _KEPT.prune()
         finally:
             os.close(lock)
-        descriptor = os.memfd_create("state")
-        with os.fdopen(os.dup(descriptor), "wb") as file:
-            file.write(content)
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        return descriptor
+        return content
 
     def _boot(self, stop: threading.Event) -> bytes:
         with tempfile.TemporaryDirectory(prefix="plait-machine-") as name:
             folder = Path(name)
             (folder / GUEST).mkdir()
             Folder(folder).write(ROOT, self.root)
-            Folder(folder).link(IMAGE, self.image.resolve())
+            Folder(folder).write(IMAGE, self.image)
             Folder(folder).link(FOLDER, self.emulator.folder.resolve())
-            policy = replace(self.policy, disk_bytes=(self.memory_mib << 20) * 2)
+            most_bytes = (self.memory_mib << 20) * 2
             inputs = (IMAGE, ROOT, FOLDER)
+            policy = replace(self.policy, disk_bytes=most_bytes)
             sandbox = Sandbox(
                 self.emulator.loader, self.arguments, folder, inputs, emulator=True, policy=policy
             )
@@ -114,43 +135,43 @@ class Boot:
                 finally:
                     os.close(theirs)
                 try:
-                    state = _saved(guest, folder, monitor.fileno(), stop)
+                    state = _saved(guest, folder, monitor.fileno(), stop, most_bytes)
                     return _at_its_stop(state, self.instruction_ns.bit_length() - 1)
                 except (TrialError, struct.error) as error:
-                    raise MachineError(f"booting a machine: {error}") from error
+                    raise TrialError(f"booting a machine: {error}") from error
                 finally:
                     guest.end()
                     GuestFolder(folder / GUEST).remove()
 
 
-def _saved(guest: Guest, folder: Path, monitor: int, stop: threading.Event) -> bytes:
+def _saved(guest: Guest, folder: Path, monitor: int, stop: threading.Event, most_bytes: int) -> bytes:
     """Return the state of a machine that boots, once it pauses."""
     deadline = time.monotonic() + _LIMIT_S
-    files, answers = GuestFolder(folder / GUEST), folder / _ANSWERS
+    files = GuestFolder(folder / GUEST)
     with os.fdopen(files.open(_DISK), "wb") as disk:
         disk.write(_empty_disk())
     file = {"driver": "file", "filename": _DISK, "locking": "off"}
     _order(monitor, "qmp_capabilities")
     _order(monitor, "blockdev-add", {"driver": "qcow2", "node-name": _DISK, "file": file})
-    while b'"GUEST_PANICKED"' not in answers.read_bytes():
+    while b'"GUEST_PANICKED"' not in _answers(folder):
         if _ends(guest, stop, deadline):
-            raise TrialError(_last_lines("its kernel ended", files))
+            raise TrialError(_last_lines("its kernel ended", folder))
     if files.read(PROGRESS, _TAIL_BYTES) != _READY:
-        raise TrialError(_last_lines("its kernel stopped", files))
+        raise TrialError(_last_lines("its kernel stopped", folder))
     _order(monitor, "human-monitor-command", {"command-line": "savevm boot"})
     _order(monitor, "quit")
     while not _ends(guest, stop, deadline):
         pass
-    refused = [text for text in map(_refusal, answers.read_text("utf-8", "replace").splitlines()) if text]
-    if refused:
-        raise TrialError(f"QEMU does not save its state: {printable(refused[0])[:400]}")
     descriptor = files.open(_DISK)
     try:
-        state = _state_in(descriptor)
+        state = _state_in(descriptor, most_bytes)
+    except TrialError as error:
+        refused = "; ".join(filter(None, map(_refusal, _answers(folder).splitlines())))
+        raise TrialError(_last_lines(f"{error}{f': {refused}' if refused else ''}", folder)) from error
     finally:
         os.close(descriptor)
     if state.count(_PAUSED) != 1:
-        raise TrialError("QEMU saves its state in a way that plait does not know")
+        raise MachineError(_UNKNOWN)
     return state.replace(_PAUSED, _RUNNING)
 
 
@@ -161,7 +182,7 @@ def _at_its_stop(state: bytes, shift: int) -> bytes:
     machine: nearly always on a computer at rest, and seldom on a busy one.
     """
     if state.count(_MARK) != 1 or state.count(_CLOCK_NAME) != 1:
-        raise TrialError("QEMU saves its clock in a way that plait does not know")
+        raise MachineError(_UNKNOWN)
     (stamp,) = struct.unpack_from(">Q", state, state.index(_MARK) + len(_MARK))
     at = state.index(_CLOCK_NAME)
     name, version, _, instructions = _CLOCK.unpack_from(state, at)
@@ -191,22 +212,36 @@ def _order(monitor: int, command: str, arguments: Mapping[str, object] | None = 
         os.write(monitor, line.encode())
 
 
-def _refusal(line: str) -> str | None:
-    """Return what a line of QEMU says against an order."""
+def _answers(folder: Path) -> bytes:
+    """Return the last of what QEMU has said."""
+    return Folder(folder).tail(_ANSWERS, _TAIL_BYTES)
+
+
+def _answer(line: bytes) -> dict[str, object] | None:
+    """Return an answer of QEMU to an order; None if the line is something else."""
     try:
-        answer = json.loads(line)
+        answer = json_of(line)
     except ValueError:
-        return line  # no answer, but an error of QEMU itself
-    if "error" in answer:
-        return str(answer["error"])
-    said = answer.get("return")
-    return said if isinstance(said, str) else None
+        return None
+    return answer if isinstance(answer, dict) else None
 
 
-def _last_lines(problem: str, files: GuestFolder) -> str:
-    text = printable(files.tail(CONSOLE, _TAIL_BYTES).decode("utf-8", errors="replace"))
-    lines = [f"  {line[:200]}" for line in text.splitlines()[-_TAIL_LINES:]]
-    return "\n".join([f"{problem}; last lines of its console:", *lines] if lines else [problem])
+def _refusal(line: bytes) -> str:
+    """Return what an answer says against an order; empty if it says nothing."""
+    answer = _answer(line) or {}
+    said = answer.get("error", answer.get("return"))
+    return printable(str(said))[:400].strip() if isinstance(said, str) or "error" in answer else ""
+
+
+def _last_lines(problem: str, folder: Path) -> str:
+    """Return a problem with what QEMU has said beside its answers, and the last lines of the machine's console."""
+    said = [line for line in _answers(folder).splitlines() if _answer(line) is None]
+    console = GuestFolder(folder / GUEST).tail(CONSOLE, _TAIL_BYTES).splitlines()
+    lines = [
+        f"  {printable(line.decode('utf-8', errors='replace'))[:200]}"
+        for line in [*said, *console][-_TAIL_LINES:]
+    ]
+    return "\n".join([f"{problem}; last lines of QEMU and its console:", *lines] if lines else [problem])
 
 
 def _empty_disk() -> bytes:
@@ -219,21 +254,24 @@ def _empty_disk() -> bytes:
     return b"".join(content.ljust(_CLUSTER, b"\0") for content in clusters)
 
 
-def _state_in(disk: int) -> bytes:
+def _state_in(disk: int, most_bytes: int) -> bytes:
     """Return the state that an image of `_empty_disk` has got (TrialError): it follows the disk's own cluster."""
     header = _HEADER.unpack(os.pread(disk, _HEADER.size, 0))
-    snapshots, place = header[11:13]
+    snapshots, place = header[11], header[12] & _PLACE
     if snapshots != 1:
         raise TrialError("QEMU has saved no state")
     snapshot = _SNAPSHOT.unpack(os.pread(disk, _SNAPSHOT.size, place))
     (size,) = struct.unpack(">Q", os.pread(disk, 8, place + _SNAPSHOT.size))
-    clusters = _entries(disk, snapshot[0], snapshot[1])[1:]
-    state = b"".join(
+    count = -(-size // _CLUSTER)
+    if size > most_bytes:
+        raise TrialError("QEMU has saved a state that is larger than its machine")
+    tables = _entries(disk, snapshot[0] & _PLACE, 1 + -(-count // _ENTRIES))[1:]
+    clusters = (cluster for table in tables for cluster in _entries(disk, table, _ENTRIES))
+    parts = (
         os.pread(disk, _CLUSTER, cluster) if cluster else bytes(_CLUSTER)
-        for table in clusters
-        for cluster in _entries(disk, table, _CLUSTER // 8)
+        for cluster in islice(clusters, count)
     )
-    return state[:size]
+    return b"".join(parts)[:size]
 
 
 def _entries(disk: int, place: int, count: int) -> list[int]:

@@ -5,7 +5,7 @@ paths, programs by their names), the interpreter of a script, the libraries of a
 script imports. It does not find what a program decides to open by itself, but for the few files of `_USUAL`.
 
 A stock kernel gets algorithms as BPF programs: their objects, and what loads them. The agent runs `bpftool`, which is a
-copy of this machine's, before the trial (`agent/src/machine.rs`).
+copy of this machine's, before the trial (`agent/src/machine/mod.rs`).
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ class ProgramFiles:
 
     @property
     def memory_mib(self) -> int:
-        """The memory for the archive and for the files that the machine's kernel unpacks from it."""
+        """The memory for the archive and for the files that the agent unpacks from it."""
         steps = 0 if self.files is None else -(-2 * self.files.bytes // (_STEP_MIB << 20))
         return steps * _STEP_MIB
 

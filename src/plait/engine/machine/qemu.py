@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plait.cache import cache_root
+from plait.engine.virtual.outcome import MACHINE_CONSOLE
 from plait.errors import MachineError, shell_command
 from plait.files import Folder
 from plait.kernel.unpack import file_sha256
@@ -24,7 +25,7 @@ from plait.kernel.unpack import file_sha256
 PROGRAM, PACKAGE = "qemu-system-x86_64", "qemu-system-x86"
 FOLDER = "emulator"
 """The name of the input with QEMU's files (contain/src/root.rs)."""
-PROGRESS, RESULTS, CONSOLE = "progress", "results.frames", "console"
+PROGRESS, RESULTS, CONSOLE = "progress", "results.frames", MACHINE_CONSOLE
 """The files that the guest writes, in the folder that it may write to."""
 IMAGE, ROOT, JOB = "vmlinuz", "root.cpio", "job.cpio"
 """The files that it boots from, and the one with its job, beside its other inputs."""

@@ -25,6 +25,7 @@ from plait.binaries import AGENT
 from plait.engine import inventory
 from plait.engine.engine import Clock, Engine, EngineIdentity, Job
 from plait.engine.inventory import Inventory, Setting
+from plait.engine.machine.boots import METHOD as BOOT_METHOD
 from plait.engine.machine.boots import Boot
 from plait.engine.machine.modules import ModuleFile, ModuleTree, wanted_modules
 from plait.engine.machine.needed_files import (
@@ -115,6 +116,7 @@ class _MachineEngine:
         """Return the identities of kernel, agent, QEMU with its arguments, the way to make links, and BPF programs."""
         settings = (
             f"qemu {self._emulator.version} {self._emulator.identity} {PROCESSOR} {' '.join(BOOT)}",
+            f"boot {BOOT_METHOD}",
             f"chains {METHOD}",
             f"bpf {hashlib.sha256(bpf_archive(self._by_bpf)).hexdigest()}",
         )
@@ -183,19 +185,10 @@ class _MachineEngine:
     def _boot(self, plan: Plan) -> Boot:
         """Return the machine whose state a trial continues from; the BPF programs of a plan come later."""
         root = archives(self._initramfs.read_bytes(), job_archive(self._modules_for(EMPTY_PLAN)))
-        kernel, memory_mib = self._kernel, self._memory_mib(plan)
+        image, memory_mib = self._kernel.image.read_bytes(), self._memory_mib(plan)
         line = [*machine_command(plan, memory_mib), *BOOT]
         instruction_ns = plan.machine.instruction_ns
-        return Boot(
-            self._emulator,
-            kernel.image,
-            kernel.identity,
-            root,
-            line,
-            memory_mib,
-            instruction_ns,
-            self._policy,
-        )
+        return Boot(self._emulator, image, root, line, memory_mib, instruction_ns, self._policy)
 
     def _memory_mib(self, plan: Plan) -> int:
         return plan.machine.memory_mib + _KERNEL_MIB + self._files_for(plan).memory_mib
@@ -211,7 +204,10 @@ class _MachineEngine:
             emulator=True,
             policy=self._policy,
         )
-        state = self._boot(job.plan).state(job.stop)
+        try:
+            state = self._boot(job.plan).state(job.stop)
+        except OSError as error:
+            raise TrialError(f"booting a machine: {error.strerror}: {error.filename}") from error
         try:
             ended = self._runner.run(sandbox, job, state)
         finally:

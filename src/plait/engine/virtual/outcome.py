@@ -17,7 +17,8 @@ from plait.engine.virtual.guest_folder import GuestFolder
 from plait.errors import TrialError, printable
 from plait.plan.model.plan import Plan
 
-CONSOLE = "console.log"
+CONSOLE, MACHINE_CONSOLE = "console.log", "console"
+"""The log of a guest's console in its job folder, and that of a machine in the folder that it may write to."""
 MAX_CONSOLE_BYTES = 64 << 20
 """The limit of the log of a guest's console, which is on the disk of the job folder and not in the guest's folder."""
 _STATUS_BYTES, _CONSOLE_BYTES = 1 << 20, 8 << 20
@@ -118,8 +119,8 @@ def _console_tail(folder: Path) -> str:
 
 def folder_is_full(folder: Path) -> str | None:
     """Return a message if the guest has filled its folder, or written too much to its console; None otherwise."""
-    console = folder / CONSOLE
-    if console.exists() and console.stat().st_size > MAX_CONSOLE_BYTES:
+    consoles = [folder / CONSOLE, folder / GUEST / MACHINE_CONSOLE]
+    if any(console.exists() and console.stat().st_size > MAX_CONSOLE_BYTES for console in consoles):
         return (
             f"the guest wrote more than {MAX_CONSOLE_BYTES >> 20} MiB to its console; find out in console.log what "
             "its kernel repeats"

@@ -259,9 +259,9 @@ def _best(summary: Summary, leader: Leader) -> list[Phrase]:
         ]
     if leader.undecided:
         rest = _listed([names[name] for name in leader.undecided])
-        phrases.append(
-            (f"; the trials do not decide whether {rest} differ{'s' * (len(leader.undecided) == 1)}", False)
-        )
+        differ = "differs" if len(leader.undecided) == 1 else "differ"
+        best = "them" if leader.same else "it"
+        phrases.append((f"; the trials do not decide whether {rest} {differ} from {best}", False))
     return [*phrases, (".", False)]
 
 

@@ -109,7 +109,8 @@ def explain_study(
     if not cases:
         selection = f"trial {trial} of " if trial is not None else ""
         raise RequestError(
-            f"explaining {selection}{folder}: there is no completed trial; {'; '.join(failed[:3])}"
+            f"explaining {selection}{folder}: there is no completed trial; "
+            + ("; ".join(failed[:3]) or "`plait run` runs those that are missing")
         )
     if flow is not None and not any(trial_of_case.flows for trial_of_case in cases):
         raise RequestError(f"--flow {flow}: no completed trial has a flow of this name that can be explained")

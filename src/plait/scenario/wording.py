@@ -42,5 +42,7 @@ def _shared(a: str, b: str) -> int:
 
 def abbreviated(value: object) -> str:
     """Return a value as a message shows it, cut to a line."""
-    text = repr(value) if isinstance(value, str) else str(value)
+    if isinstance(value, str):
+        return repr(value if len(value) <= _LONG else f"{value[:_LONG]}..")
+    text = str(value)
     return text if len(text) <= _LONG else f"{text[:_LONG]}.."

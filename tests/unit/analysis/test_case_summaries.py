@@ -160,7 +160,7 @@ def test_only_common_seeds_are_compared() -> None:
     assert single.sentence.endswith("one pair of trials, so no interval.")
     (none,) = compared(case("tcp", [4]), case("mptcp", [8], first_seed=7))
     assert none.ratio is None
-    assert none.sentence == "MPTCP cannot be compared with TCP: no seed was measured with both."
+    assert none.sentence == "MPTCP and TCP cannot be compared by goodput: no seed has a value of both."
 
 
 def test_in_a_sweep_each_case_is_compared_at_the_same_settings() -> None:

@@ -148,7 +148,8 @@ def test_the_headline_names_no_single_best_case_where_several_are_equal(
 
 def test_the_headline_names_no_winner_that_chance_could_have_chosen() -> None:
     assert loaded((1.5, 1.9, 1.2), (1.6, 1.7, 1.4), (4.5, 4.9, 4.4)) == (
-        "Of three cases, n 0 has the shortest page load time, 1.53 s; the trials do not decide whether n 1 differs."
+        "Of three cases, n 0 has the shortest page load time, 1.53 s; the trials do not decide whether n 1 differs "
+        "from it."
     )
 
 
@@ -205,7 +206,7 @@ def test_cases_of_other_traffic_are_reported_by_their_own_metric() -> None:
 
 
 def test_a_loss_where_there_was_none_is_compared_in_words() -> None:
-    """A ratio to zero does not exist; that no seed was measured with both would be wrong."""
+    """A ratio to zero does not exist; that no seed has a value of both would be wrong."""
 
     def case(name: str, values: list[float]) -> CaseRows:
         made = [TrialRow(i, i, "", {"udp_loss_ratio": value}) for i, value in enumerate(values)]

@@ -345,6 +345,9 @@ def test_data_that_should_not_be_trusted_are_observed() -> None:
     assert codes(TCP, BULK | {"sent_sha256": "a", "received_sha256": "b"}, []) == ["CHECKSUM"]
     short = BULK | {"fallback": False, "connected_us": 10_000, "end_us": 60_000}
     assert codes(MPTCP, short, both[:1]) == [], "it ended before another subflow could join"
+    late = BULK | {"completed": False, "error": None, "end_us": TCP.end_us}
+    (seen,) = observe(TCP, make_tables({"flows": [late], "subflows": []}))
+    assert seen.text == "flow flow1 did not complete (it still ran when the trial ended)"
     (seen,) = observe(MPTCP, make_tables({}))
     (caution,) = cautions("case", 10, {seen: [(0, None), (3, None)]})
     assert caution.message == "case: flow flow1 did not complete (it left no record) in 2 of 10 trials"

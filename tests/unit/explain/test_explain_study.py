@@ -54,7 +54,7 @@ def test_the_command_prints_what_the_json_holds_in_80_columns(folder: Path) -> N
         ({"case": "transport=tpc"}, "transport=tcp"),
         ({"flow": "nobody"}, "no completed trial has a flow of this name"),
         ({"case": "transport=tcp", "trial": 0}, "the guest died"),
-        ({"trial": 9}, "there is no completed trial"),
+        ({"trial": 9}, "there is no completed trial; `plait run` runs"),
     ],
 )
 def test_a_wrong_request_is_refused_with_the_choices(

@@ -23,6 +23,7 @@ def changed(old: str, new: str) -> str:
         ("", "t.yaml:1:1: the file is empty; start with title:"),
         ("\n\n# only a comment\n", "t.yaml:1:1: the file is empty"),
         ("hello", "t.yaml:1:1: this is 'hello', not a scenario"),
+        ("x" * 50, f"t.yaml:1:1: this is '{'x' * 40}..', not a scenario"),
         ("- a\n- b\n", "not a scenario"),
         ("\x00\x01\x7fELF", "t.yaml:1:1: this character is not allowed"),
         ("title: a\x07b", "t.yaml:1:9: this character is not allowed"),

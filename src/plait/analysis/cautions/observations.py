@@ -50,6 +50,8 @@ def _of_flows(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> list[Observatio
         row = rows.get(flow.id)
         if row is None or not row["completed"]:
             reason = "it left no record" if row is None else row["error"] or "no reason is given"
+            if row is not None and row["error"] is None and (row["end_us"] or 0) >= plan.end_us:
+                reason = "it still ran when the trial ended"
             observations.append(Observation("FLOW_FAILED", f"flow {flow.name} did not complete ({reason})"))
             continue
         if flow.multipath and not row["fallback"] and flow.measured_as in GREEDY and flow.connection is None:

@@ -130,7 +130,7 @@ def _sentence(comparison: Comparison, name: str, baseline_name: str, tests: int)
     metric, difference, ratio = comparison.metric, comparison.difference, comparison.ratio
     record = compared_metric(metric)
     if difference is None:
-        return f"{name} cannot be compared with {baseline_name}: no seed was measured with both."
+        return f"{name} and {baseline_name} cannot be compared by {record.noun}: no seed has a value of both."
     pairs_text = f"over {comparison.pairs} pairs of trials"
     if comparison.identical:
         pairs = pairs_text if comparison.pairs > 1 else "in one pair of trials"

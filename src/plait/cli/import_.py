@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _LIMIT_US = 60_000_000
 _WALL_S = 300.0
 _OUTPUT_BYTES = 16 << 20
+_MOST_BYTES = 16 << 20
+"""Of a file that somebody else may have written."""
 
 
 def command(
@@ -64,7 +66,11 @@ def _text(file: Path) -> str:
     from plait.errors import RequestError
 
     try:
-        return file.read_text(encoding="utf-8")
+        with file.open("rb") as source:
+            content = source.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise RequestError(f"reading {file}: it has more than {_MOST_BYTES >> 20} MiB; import less of it")
+        return content.decode()
     except UnicodeDecodeError as error:
         raise RequestError(f"reading {file}: this is not a text file in UTF-8") from error
     except OSError as error:

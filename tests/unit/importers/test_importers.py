@@ -171,3 +171,8 @@ def test_words_of_the_file_end_no_line_of_the_scenario_and_reach_no_terminal() -
         assert all(line.isprintable() for line in text.split("\n"))
         assert sum(line.startswith("traffic:") for line in text.split("\n")) == 1
     assert "#   - link h1-h2: bw=much" in mininet.draft(record, "topo.py").text()
+
+
+def test_a_file_without_an_end_is_refused_after_a_bounded_part() -> None:
+    with pytest.raises(RequestError, match="more than 16 MiB"):
+        import_.command([Path("/dev/zero")])

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.scenario import parse
+from plait.errors import ScenarioError
+from plait.scenario import Scenario, parse
 from plait.scenario.vary.cases import Case, expand
 from plait.scenario.vary.ranges import read_range
 from plait.scenario.vary.text import strata
@@ -117,6 +118,24 @@ def test_explicit_cases_need_not_set_the_same_fields() -> None:
     names = cases("  cases: [{transport: tcp}, {transport: mptcp, scheduler: burst}]\n")
     assert [case.name for case in names] == ["transport=tcp", "transport=mptcp,scheduler=burst"]
     assert [case.scenario.mptcp.scheduler for case in names] == ["default", "burst"]
+
+
+def test_a_set_value_that_every_case_replaces_is_refused_with_what_would_work() -> None:
+    def parsed(vary: str, *options: str) -> Scenario:
+        return parse(f"{TWO}vary:\n{vary}", "t.yaml", options)
+
+    for vary in (
+        "  transport: [tcp, mptcp]\n",
+        "  zip: {transport: [tcp, mptcp], network.links.h1-s1.rate: [1mbit, 2mbit]}\n",
+    ):
+        with pytest.raises(
+            ScenarioError, match=r"--set transport=tcp: it has no effect.* vary\.transport=\[tcp\]"
+        ):
+            parsed(vary, "transport=tcp")
+    names = [case.name for case in expand(parsed("  transport: [tcp, mptcp]\n", "vary.transport=[tcp]"))]
+    assert names == ["transport=tcp"]
+    parsed("  cases: [{transport: tcp}, {network.links.h1-s1.rate: 2mbit}]\n", "transport=tcp")
+    parsed("  transport: [tcp, mptcp]\n", "transport=tcp", "vary={network.links.h1-s1.rate: [1mbit, 2mbit]}")
 
 
 def test_exclusions_leave_out_what_has_all_their_values() -> None:

@@ -21,6 +21,7 @@ from plait.scenario.generators.written import names as made_names
 from plait.scenario.generators.written import plain
 from plait.scenario.messages import mistakes_in
 from plait.scenario.mistakes import FieldMistake, Where
+from plait.scenario.names import varied_by
 from plait.scenario.read import document
 from plait.scenario.scenario import Scenario
 from plait.scenario.source import Source
@@ -126,6 +127,7 @@ def _apply_overrides(
 ) -> list[Mistake]:
     """Apply the overrides, and return their mistakes."""
     mistakes = []
+    applied: list[Override] = []
     for asked in overrides:
         override = _from_text(asked) if isinstance(asked, str) else asked
         if isinstance(override, Mistake):
@@ -134,7 +136,19 @@ def _apply_overrides(
         chosen = override.override(raw) if isinstance(override, Choice) else override
         if chosen is not None:
             mistakes += _apply(raw, chosen, places)
-    return mistakes
+            applied.append(chosen)
+    return [*mistakes, *_without_effect(raw.get("vary"), applied)]
+
+
+def _without_effect(vary: object, applied: Sequence[Override]) -> Iterator[Mistake]:
+    """Yield a mistake for each override of a field that every case sets."""
+    varied = varied_by({**vary, "cases": ()} if isinstance(vary, dict) else None)
+    for override in applied:
+        path = rewritten_path(override.path.strip())
+        if path in varied:
+            problem = f"it has no effect, because the scenario varies {path}"
+            remedy = f"for this value alone, set vary.{path}=[{override.value}]"
+            yield Mistake(override.label, None, None, "", f"{problem}; {remedy}")
 
 
 def _from_text(option: str) -> Override | Mistake:

@@ -39,10 +39,16 @@ def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
     metric = primary_metric(summary)
     measured = measured_cases(summary)
     if not measured:
-        return _programs(summary) or [("No trial was completed: nothing was measured.", False)]
-    if len(measured) > 2:
-        return _for_many_cases(summary, metric)
-    names = labels(summary.cases)
+        return _programs(summary) or [(_nothing(summary, metric), False)]
+    phrases = (
+        _for_many_cases(summary, metric) if len(measured) > 2 else _for_few_cases(summary, metric, paths)
+    )
+    return [*phrases, *_without_value(summary, metric)]
+
+
+def _for_few_cases(summary: Summary, metric: str, paths: Mapping[str, int]) -> list[Phrase]:
+    """Return the sentence for one or two cases: the value of each, and the change."""
+    measured, names = measured_cases(summary), labels(summary.cases)
     phrases: list[Phrase] = []
     if metric not in {"goodput_bps", "completion_s"}:
         phrases.append((f"{compared_metric(metric).title}: ", False))  # the unit alone is ambiguous
@@ -76,6 +82,30 @@ def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
     if several and metric in {"goodput_bps", "completion_s"}:
         phrases.append((", all flows together", False))
     return [*phrases, (".", False)]
+
+
+def _completed(case: CaseSummary) -> int:
+    return case.trials - case.failed - len(case.excluded)
+
+
+def _nothing(summary: Summary, metric: str) -> str:
+    """Return the sentence where no case has a value."""
+    if any(_completed(case) for case in summary.cases):
+        return f"Nothing was measured: no trial has a {compared_metric(metric).noun}."
+    return "No trial was completed: nothing was measured."
+
+
+def _without_value(summary: Summary, metric: str) -> list[Phrase]:
+    """Return the sentence about cases whose trials were completed, but whose flows were not."""
+    names = labels(summary.cases)
+    lacking = [
+        names[case.name]
+        for case in summary.cases
+        if _completed(case) and all(mean(case, other) is None for other in COMPARED)
+    ]
+    if not lacking:
+        return []
+    return [(f" No trial of {_listed(lacking)} has a {compared_metric(metric).noun}.", False)]
 
 
 def _beside(case: CaseSummary, metric: str) -> str:
@@ -160,10 +190,9 @@ def _partly_measured(summary: Summary) -> list[str]:
     for metric in judged_metrics(summary):
         counts = []
         for case in summary.cases:
-            completed = case.trials - case.failed - len(case.excluded)
             measured = case.metrics[metric].n if metric in case.metrics else 0
-            if 0 < measured < completed:
-                counts.append(f"{measured} of {completed} trials ({names[case.name] or 'all'})")
+            if 0 < measured < _completed(case):
+                counts.append(f"{measured} of {_completed(case)} trials ({names[case.name] or 'all'})")
         if counts:
             noun = compared_metric(metric).noun
             lines.append(f"The mean {noun} is of {_listed(counts)}; the others have no value.")
@@ -197,7 +226,7 @@ def measured_cases(summary: Summary) -> list[CaseSummary]:
 def _for_many_cases(summary: Summary, metric: str) -> list[Phrase]:
     """Return the sentences for more than two cases: the best one of each network, and the range of the ratios."""
     leaders = [leader for leader in summary.leaders if leader.metric == metric]
-    phrases: list[Phrase] = [] if leaders else _range(summary, metric)
+    phrases: list[Phrase] = [] if leaders else [*_range(summary.cases, metric), (".", False)]
     for leader in leaders[:MOST_LISTED]:
         phrases += [(" " if phrases else "", False), *_best(summary, leader)]
     if len(leaders) > MOST_LISTED:
@@ -214,15 +243,11 @@ def _for_many_cases(summary: Summary, metric: str) -> list[Phrase]:
     return phrases
 
 
-def _range(summary: Summary, metric: str) -> list[Phrase]:
+def _range(cases: Sequence[CaseSummary], metric: str, network: str = "") -> list[Phrase]:
     """Return the sentence where nothing was compared: the least and the greatest mean, without a winner."""
-    means = [value for case in summary.cases if (value := mean(case, metric)) is not None]
-    shown = span(metric, min(means), max(means))
-    return [
-        (f"{capital(number_word(len(means)))} cases: {compared_metric(metric).noun} ", False),
-        (shown, True),
-        (".", False),
-    ]
+    means = [value for case in cases if (value := mean(case, metric)) is not None]
+    head = f"{network}{capital(number_word(len(means)))} cases: {compared_metric(metric).noun} "
+    return [(head, False), (span(metric, min(means), max(means)), True)]
 
 
 def _best(summary: Summary, leader: Leader) -> list[Phrase]:
@@ -241,6 +266,9 @@ def _best(summary: Summary, leader: Leader) -> list[Phrase]:
         equal = "" if len(set(values)) == 1 else f" {within(leader.margin)}"
         all_cases = f"{network}All {count} cases have the same {noun}{equal}, "
         return [(capital(all_cases), False), (shown, True), (".", False)]
+    if leader.undecided and len(leader.same) + len(leader.undecided) == len(cases) - 1:
+        doubt = f"; the trials do not decide which has the {compared_metric(metric).best}."
+        return [*_range(list(cases.values()), metric, network), (doubt, False)]
     best = _listed([names[name] for name in (leader.case, *leader.same)])
     head = f"{network}Of {count} cases, {best} {'have' if leader.same else 'has'} the {compared_metric(metric).best}, "
     if len(cases) == 1:  # the only one of its network

@@ -151,6 +151,26 @@ def test_the_headline_names_no_winner_that_chance_could_have_chosen() -> None:
         "Of three cases, n 0 has the shortest page load time, 1.53 s; the trials do not decide whether n 1 differs "
         "from it."
     )
+    assert loaded((1.5, 1.9, 1.2), (1.6, 1.7, 1.4), (1.5, 1.9, 1.4)) == (
+        "Three cases: page load time 1.53 to 1.60 s; the trials do not decide which has the shortest page load time."
+    )
+
+
+def test_the_headline_says_which_completed_trials_have_no_value() -> None:
+    measured, unfinished = summary({"completion_s": 2.5}, {"completion_s": 2.0, "retransmits": 3.0}).cases
+    nothing = {**unfinished.metrics, "completion_s": describe([])}
+    study = summary({}, {}).model_copy(
+        update={"cases": (measured, unfinished.model_copy(update={"metrics": nothing}))}
+    )
+    words = "".join(text for text, _ in headline(study, {}))
+    assert words == "N 0 2.50 s. No trial of n 1 has a completion time."
+    alone = study.model_copy(update={"cases": study.cases[1:]})
+    assert "".join(text for text, _ in headline(alone, {})).startswith(
+        "Nothing was measured: no trial has a "
+    )
+    failed = study.cases[1].model_copy(update={"failed": 1})
+    study = study.model_copy(update={"cases": (measured, failed)})
+    assert "".join(text for text, _ in headline(study, {})) == "N 0 2.50 s."
 
 
 def test_the_smallest_difference_of_interest_is_the_scenarios() -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LIMIT_US = 60_000_000
 _WALL_S = 300.0
 _OUTPUT_BYTES = 16 << 20
-_MOST_BYTES = 16 << 20
+_MOST_LETTERS = 16 << 20
 """Of a file that somebody else may have written."""
 
 
@@ -66,15 +66,15 @@ def _text(file: Path) -> str:
     from plait.errors import RequestError
 
     try:
-        with file.open("rb") as source:
-            content = source.read(_MOST_BYTES + 1)
-        if len(content) > _MOST_BYTES:
-            raise RequestError(f"reading {file}: it has more than {_MOST_BYTES >> 20} MiB; import less of it")
-        return content.decode()
+        with file.open(encoding="utf-8") as source:  # also with the line ends of other systems
+            text = source.read(_MOST_LETTERS + 1)
     except UnicodeDecodeError as error:
         raise RequestError(f"reading {file}: this is not a text file in UTF-8") from error
     except OSError as error:
         raise RequestError(f"reading {file}: {error.strerror}; check the path and its permissions") from error
+    if len(text) > _MOST_LETTERS:
+        raise RequestError(f"reading {file}: it has more than {_MOST_LETTERS >> 20} MiB; import less of it")
+    return text
 
 
 def _draft(files: list[Path], texts: list[str], topo: str | None) -> Draft:

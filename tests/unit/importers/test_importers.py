@@ -176,3 +176,12 @@ def test_words_of_the_file_end_no_line_of_the_scenario_and_reach_no_terminal() -
 def test_a_file_without_an_end_is_refused_after_a_bounded_part() -> None:
     with pytest.raises(RequestError, match="more than 16 MiB"):
         import_.command([Path("/dev/zero")])
+
+
+def test_a_script_with_the_line_ends_of_windows_is_the_same_script(tmp_path: Path) -> None:
+    script = "ip netns add a\nip netns add b\nip link add x \\\n netns a type veth peer y netns b\n"
+    for number, text in enumerate((script, script.replace("\n", "\r\n"))):
+        (tmp_path / f"{number}").mkdir()
+        (tmp_path / f"{number}" / "s.sh").write_bytes(text.encode())
+        import_.command([tmp_path / f"{number}" / "s.sh"], out=tmp_path / f"{number}.yaml")
+    assert (tmp_path / "0.yaml").read_bytes() == (tmp_path / "1.yaml").read_bytes()

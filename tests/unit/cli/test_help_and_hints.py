@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 import sys
 from itertools import pairwise
@@ -243,3 +245,19 @@ def test_a_verb_of_another_tool_leads_to_the_own_one(word: str, verb: str) -> No
     answer = CliRunner().invoke(app, [word, "some.yaml"])
     assert isinstance(answer.exception, RequestError)
     assert str(answer.exception) == f"plait {word}: there is no such verb; see `plait {verb} --help`"
+
+
+def test_rich_output_to_a_closed_pipe_ends_as_all_output_does() -> None:
+    """Rich ends the process with 1, which for plait means that a trial failed."""
+    program = (
+        "from rich.console import Console\nfrom plait.cli.shared import ending\n"
+        "try:\n    Console().print('a table')\nexcept BaseException as error:\n"
+        "    raise SystemExit(ending.code_of(error))\n"
+    )
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        ended = subprocess.run([sys.executable, "-c", program], stdout=write, check=False)
+    finally:
+        os.close(write)
+    assert ended.returncode == 128 + signal.SIGPIPE

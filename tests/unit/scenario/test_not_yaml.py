@@ -27,6 +27,7 @@ from plait.scenario import parse
         ("links: {a: {b: 1, c: 2}\nrepeat: 3\n", "1:8", "the { here is not closed; write } at its end"),
         ("links: {a: [b}\n", "1:14", "a comma is missing before this place, or ] for the [ before it"),
         ("routers:\n  a: {nat: 1}\n  lte {nat: [b]}\n", "3:16", "write `name: {..}`"),
+        ("links:\n  a-b:{rate: 1mbit, delay: 2ms}\n", "2:26", "missing after `a-b:`; write `a-b: {..}`"),
         ("links:\n  a: b\n  c: }\n", "3:6", "a value is missing before this place"),
         ("links: {a: 1}}\n", "1:14", "check the `:` and the brackets before it"),
         ('title: "x" y\n', "1:12", "put the whole value in quotes, or remove this"),

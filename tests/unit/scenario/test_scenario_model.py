@@ -139,6 +139,11 @@ def test_a_file_that_is_no_scenario_is_refused_with_its_place(tmp_path: Path) ->
         load(tmp_path)
     with pytest.raises(ScenarioError, match="no shipped scenario of that name; did you mean 'two-paths'"):
         load("two-path")
+    (tmp_path / "home.yaml").write_text("title: x\n")
+    with pytest.raises(ScenarioError, match=r"did you mean '.*/home\.yaml'"):
+        load(tmp_path / "home.yml")
+    with pytest.raises(ScenarioError, match="/dev/null is not a regular file"):
+        load("/dev/null")
 
 
 def test_shipped_scenarios_are_listed_with_their_titles() -> None:

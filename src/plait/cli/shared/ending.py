@@ -123,7 +123,8 @@ def _leave(number: int, _: FrameType | None) -> None:
 
 def code_of(error: BaseException) -> int | None:
     """Return the exit code for an error that the machine caused, and print its remedy; None for other errors."""
-    if isinstance(error, BrokenPipeError):
+    by_rich = isinstance(error, SystemExit) and isinstance(error.__context__, BrokenPipeError)
+    if isinstance(error, BrokenPipeError) or by_rich:  # rich exits with 1
         return discard_output()
     if isinstance(error, OSError):
         path = f"{error.filename}: " if error.filename is not None else ""

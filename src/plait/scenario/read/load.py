@@ -40,7 +40,10 @@ def with_files(scenario: Scenario, folder: Path) -> Scenario:
 def _missing(path: Path, name: str) -> str:
     if path.is_dir():
         return f"{name} is a directory; name a scenario file in it"
-    guess = nearest(name, [name for name, _ in library.shipped()])
+    if path.exists():
+        return f"{name} is not a regular file; name the file of a scenario"
+    beside = [str(file) for suffix in ("yaml", "yml") for file in sorted(path.parent.glob(f"*.{suffix}"))]
+    guess = nearest(name, [*(name for name, _ in library.shipped()), *beside])
     return (
         f"there is no file {name} and no shipped scenario of that name; {guess or '`plait list` shows them'}"
     )

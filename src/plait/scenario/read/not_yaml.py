@@ -62,9 +62,14 @@ def _second_colon(line: str, column: int) -> str:
 
 
 def _colon_before_bracket(before: str) -> str | None:
-    """Return the mistake if a name and its bracket in the text of a line have no `:` between them."""
+    """Return the mistake if a name and its bracket in the text of a line have no `: ` between them."""
     bracket = next((sign for sign in _CLOSING if sign in before), None)
-    if bracket is None or ":" in before.partition(bracket)[0]:
+    if bracket is None:
+        return None
+    name = before.partition(bracket)[0]
+    if name.endswith(":"):
+        return f"a space is missing after `{name.strip()}`; write `{name.strip()} {bracket}..{_CLOSING[bracket]}`"
+    if ":" in name:
         return None
     return f"the name before {bracket} has no `:`; write `name: {bracket}..{_CLOSING[bracket]}`"
 

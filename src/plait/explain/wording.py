@@ -102,15 +102,15 @@ def _no_cause(flow: FlowExplanation) -> str:
     """Return that no cause is large enough to be named, and the largest one if it is no trifle."""
     if flow.goodput_bps is not None and flow.goodput_bps >= NEAR_CAPACITY * (flow.attainable_bps or math.inf):
         return "The links are the bottleneck."
-    largest = max(
-        (share for share in flow.shares if share.cause not in HARMLESS and share.cause not in flow.refuted),
-        key=lambda share: share.time,
-        default=None,
-    )
-    if largest is None or largest.time < LEAST_SHARE:
+    shares = [
+        share for share in flow.shares if share.cause not in HARMLESS and share.cause not in flow.refuted
+    ]
+    longest = max(shares, key=lambda share: share.time, default=None)
+    if longest is None or longest.time < LEAST_SHARE:
         return "No cause is large enough to be named."
-    if largest.cause == Cause.SENDER_IDLE:
+    if longest.cause == Cause.SENDER_IDLE:
         return "The flow sent what its application offered."
+    largest = max(shares, key=lambda share: (share.cost_bps or 0, share.time))  # as the table ranks them
     remedy = next_step(largest.cause, flow.transport, largest.reason)
     step = f" If it matters: {remedy}." if remedy else ""
     took = f"{largest.cause} ({percent(largest.time, 2)} of the time)"

@@ -65,6 +65,9 @@ def test_a_flow_that_no_cause_limits_is_not_blamed_on_its_application() -> None:
     below = explained(share(Cause.SEND_BUFFER, 0.09), share(Cause.AT_CAPACITY, 0.8), goodput=8e6)
     assert "the largest is send-buffer (9.0 % of the time)" in below.sentences[-1]
     assert "If it matters: raise tcp.send_buffer_max" in below.sentences[-1]
+    longer = share(Cause.LAST_BYTES, 0.17).model_copy(update={"cost_bps": 0.5e6})
+    cheap = explained(longer, share(Cause.SEND_BUFFER, 0.09), goodput=6e6)
+    assert "the largest is send-buffer" in cheap.sentences[-1], "the first of the table"
     idle = explained(share(Cause.SENDER_IDLE, 0.09), goodput=8e6)
     assert idle.sentences[-1] == "The flow sent what its application offered."
 

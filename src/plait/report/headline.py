@@ -91,7 +91,7 @@ def _completed(case: CaseSummary) -> int:
 def _nothing(summary: Summary, metric: str) -> str:
     """Return the sentence where no case has a value."""
     if any(_completed(case) for case in summary.cases):
-        return f"Nothing was measured: no trial has a {compared_metric(metric).noun}."
+        return f"No trial has a {compared_metric(metric).noun}: nothing was measured."
     return "No trial was completed: nothing was measured."
 
 

@@ -27,7 +27,7 @@ def test_a_field_of_a_shipped_scenario_changes_the_plan_or_lint_knows_why(name: 
 
 
 def test_lint_knows_of_settings_that_a_scenario_over_tcp_does_not_read() -> None:
-    raw = raw_case(load("two-paths", ("transport=tcp",)))
+    raw = raw_case(load("two-paths", ("vary.transport=[tcp]",)))
     base = planned(raw, SHIPPED)
     known = {variant.name for variant in additions(raw, SHIPPED) if lint_knows(variant, base)}
     assert known >= {"mptcp.scheduler", "mptcp.limits.h1", "sysctls", "traffic.0.bulk.dscp", "events"}

@@ -67,10 +67,11 @@ def over_time(
 def _panel(trial: Representative, charts: Sequence[str], *, is_hidden: bool) -> dict[str, Any]:
     """Return what the template shows of one case."""
     has_key = len(trial.plan.flows) > 1 or not trial.plan.links  # without links, nothing is drawn
-    median = f", the median of {trial.of}" if trial.of > 1 else ""
+    rank = "median" if trial.value is not None else "first"
+    place = f", the {rank} of {trial.of}" if trial.of > 1 else ""
     return {
         "label": trial.label,
-        "trial": f"trial {trial.index:03d}{median}",
+        "trial": f"trial {trial.index:03d}{place}",
         "key": [(line.colour % PATHS, line.label) for line in trial.series.subflows] if has_key else [],
         "charts": charts,
         "left_out": trial.series.omitted,
@@ -91,8 +92,9 @@ def _note(shown: Sequence[Representative], summary: Summary) -> str:
         if len(summary.cases) > len(shown) == MOST_TRIALS
         else ""
     )
+    without = ", or its first one where none has a result" if any(t.value is None for t in shown) else ""
     return (
-        f"{choice}Each case shows its trial with the median result, on the same scales{where_compared}. "
+        f"{choice}Each case shows its trial with the median result{without}, on the same scales{where_compared}. "
         f"Goodput is payload that arrived in order, stacked by subflow, in bins of {bin_widths(shown)}: a lost segment "
         "shows as a gap, followed by a peak with all bytes that waited for it. Round-trip time (smoothed) and "
         f"congestion window are the sender's. Queues wait for the rate of a link.{hint}"

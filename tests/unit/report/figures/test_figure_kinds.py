@@ -17,6 +17,7 @@ from plait.errors import RequestError
 from plait.report.figures.kind import FigureRequest
 from plait.report.figures.selection import KINDS, FigureFields, resolved
 from plait.report.figures.study_figures import drawn_figure, laid_out
+from plait.report.page.over_time import over_time
 from plait.report.render.paper import PAPERS, PIXELS_PER_MM, width_in_mm
 from plait.report.render.render import standalone, svg_of, width_of
 from plait.report.representatives import spread
@@ -270,6 +271,15 @@ def test_a_figure_over_time_of_many_cases_has_the_best_and_the_worst_one() -> No
     drawn = list(dict.fromkeys(row[0] for row in rows[1:]))
     assert len(drawn) == 6
     assert {trials[0].case, trials[1].case, trials[-1].case} <= set(drawn)
+
+
+def test_a_case_without_a_result_shows_its_first_trial() -> None:
+    shown = studied(30, numbers=False)
+    trials = [replace(trial, value=1.0 if number else None) for number, trial in enumerate(shown.shown[:2])]
+    page = str(over_time(trials, shown.summary)[0])
+    assert re.findall(r"the (?:median|first) of 8", page) == ["the first of 8", "the median of 8"]
+    assert "or its first one where none has a result" in page
+    assert "where none has a result" not in str(over_time(trials[1:], shown.summary)[0])
 
 
 def test_the_line_above_panels_names_their_factor_within_its_sentence() -> None:

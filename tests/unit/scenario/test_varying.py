@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -124,14 +125,22 @@ def test_a_set_value_that_every_case_replaces_is_refused_with_what_would_work() 
     def parsed(vary: str, *options: str) -> Scenario:
         return parse(f"{TWO}vary:\n{vary}", "t.yaml", options)
 
-    for vary in (
-        "  transport: [tcp, mptcp]\n",
-        "  zip: {transport: [tcp, mptcp], network.links.h1-s1.rate: [1mbit, 2mbit]}\n",
+    rates = "[1mbit, 2mbit]"
+    for vary, option, name in (
+        ("  transport: [tcp, mptcp]\n", "transport=tcp", r"vary\.transport .* vary\.transport=\[tcp\]"),
+        ("  scheduler: [default, burst]\n", "mptcp.scheduler=burst", r"vary\.scheduler .*=\[burst\]"),
+        (f"  network.links.*.rate: {rates}\n", "network.links.h1-s1.rate=9mbit", r"vary\.network"),
+        (
+            f"  zip: {{transport: [tcp, mptcp], h1-s1.rate: {rates}}}\n",
+            "transport=tcp",
+            r"vary\.zip\.transport",
+        ),
     ):
         with pytest.raises(
-            ScenarioError, match=r"--set transport=tcp: it has no effect.* vary\.transport=\[tcp\]"
+            ScenarioError, match=rf"--set {re.escape(option)}: it has no effect, because {name}"
         ):
-            parsed(vary, "transport=tcp")
+            parsed(vary, option)
+    parsed(f"  h1-s1.rate: {rates}\n", "network.links.*.rate=9mbit")
     names = [case.name for case in expand(parsed("  transport: [tcp, mptcp]\n", "vary.transport=[tcp]"))]
     assert names == ["transport=tcp"]
     parsed("  cases: [{transport: tcp}, {network.links.h1-s1.rate: 2mbit}]\n", "transport=tcp")

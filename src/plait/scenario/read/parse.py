@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from fnmatch import fnmatchcase
 from typing import Any
@@ -21,7 +22,6 @@ from plait.scenario.generators.written import names as made_names
 from plait.scenario.generators.written import plain
 from plait.scenario.messages import mistakes_in
 from plait.scenario.mistakes import FieldMistake, Where
-from plait.scenario.names import varied_by
 from plait.scenario.read import document
 from plait.scenario.scenario import Scenario
 from plait.scenario.source import Source
@@ -92,6 +92,7 @@ def _validated(
         if ("events",) in invalid:
             scenario = scenario.without_events()
         field_mistakes += _vary_mistakes(scenario, invalid)
+        mistakes += _without_effect(raw, scenario.vary, places)
     mistakes += [places.mistake(where, message) for where, message in field_mistakes]
     if mistakes or scenario is None:
         raise ScenarioError(_sorted(mistakes))
@@ -127,7 +128,6 @@ def _apply_overrides(
 ) -> list[Mistake]:
     """Apply the overrides, and return their mistakes."""
     mistakes = []
-    applied: list[Override] = []
     for asked in overrides:
         override = _from_text(asked) if isinstance(asked, str) else asked
         if isinstance(override, Mistake):
@@ -136,19 +136,7 @@ def _apply_overrides(
         chosen = override.override(raw) if isinstance(override, Choice) else override
         if chosen is not None:
             mistakes += _apply(raw, chosen, places)
-            applied.append(chosen)
-    return [*mistakes, *_without_effect(raw.get("vary"), applied)]
-
-
-def _without_effect(vary: object, applied: Sequence[Override]) -> Iterator[Mistake]:
-    """Yield a mistake for each override of a field that every case sets."""
-    varied = varied_by({**vary, "cases": ()} if isinstance(vary, dict) else None)
-    for override in applied:
-        path = rewritten_path(override.path.strip())
-        if path in varied:
-            problem = f"it has no effect, because the scenario varies {path}"
-            remedy = f"for this value alone, set vary.{path}=[{override.value}]"
-            yield Mistake(override.label, None, None, "", f"{problem}; {remedy}")
+    return mistakes
 
 
 def _from_text(option: str) -> Override | Mistake:
@@ -176,6 +164,33 @@ def _apply(raw: dict[str, Any], override: Override, places: Source) -> list[Mist
     except ValueError as error:
         return [Mistake(override.label, None, None, "", str(error))]
     return []
+
+
+def _without_effect(raw: dict[str, Any], vary: dict[str, Any], places: Source) -> list[Mistake]:
+    """Return a mistake for each override of nothing but fields that every case sets."""
+    given: dict[str, list[Where]] = {}
+    for where, label in places.replaced.items():
+        given.setdefault(label, []).append(where)
+    by_case: dict[Where, Where] = {}
+    changed = deepcopy(raw) if given else {}
+    for here, key, values in varied_fields(vary) if given else ():
+        if len(here) == 2 or here[1] in {"zip", "latin_hypercube"}:  # some cases may leave out the others
+            with suppress(ValueError):  # a path without a match, which is a mistake of its own
+                by_case |= dict.fromkeys(assign(changed, field_path(key), values[0][1]), here)
+    mistakes = []
+    for label, wheres in given.items():
+        setters = [
+            next((by_case[where[:end]] for end in range(len(where) + 1) if where[:end] in by_case), None)
+            for where in wheres
+        ]
+        if setters[0] is not None and None not in setters:
+            name, value = ".".join(map(str, setters[0])), label.partition("=")[2]
+            example = f", for example {name}=[{value}]" if len(setters[0]) == 2 and value else ""
+            problem = (
+                f"it has no effect, because {name} sets this in each case; change the values there{example}"
+            )
+            mistakes.append(Mistake(label, None, None, "", problem))
+    return mistakes
 
 
 def _place_names(raw: dict[str, Any], places: Source) -> None:

@@ -39,11 +39,11 @@ def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
     metric = primary_metric(summary)
     measured = measured_cases(summary)
     if not measured:
-        return _programs(summary) or [(_nothing(summary, metric), False)]
+        return _programs(summary) or [(_nothing(summary), False)]
     phrases = (
         _for_many_cases(summary, metric) if len(measured) > 2 else _for_few_cases(summary, metric, paths)
     )
-    return [*phrases, *_without_value(summary, metric)]
+    return [*phrases, *_without_value(summary)]
 
 
 def _for_few_cases(summary: Summary, metric: str, paths: Mapping[str, int]) -> list[Phrase]:
@@ -88,14 +88,14 @@ def _completed(case: CaseSummary) -> int:
     return case.trials - case.failed - len(case.excluded)
 
 
-def _nothing(summary: Summary, metric: str) -> str:
+def _nothing(summary: Summary) -> str:
     """Return the sentence where no case has a value."""
     if any(_completed(case) for case in summary.cases):
-        return f"No trial has a {compared_metric(metric).noun}: nothing was measured."
+        return "No trial has a value: nothing was measured."
     return "No trial was completed: nothing was measured."
 
 
-def _without_value(summary: Summary, metric: str) -> list[Phrase]:
+def _without_value(summary: Summary) -> list[Phrase]:
     """Return the sentence about cases whose trials were completed, but whose flows were not."""
     names = labels(summary.cases)
     lacking = [
@@ -103,9 +103,7 @@ def _without_value(summary: Summary, metric: str) -> list[Phrase]:
         for case in summary.cases
         if _completed(case) and all(mean(case, other) is None for other in COMPARED)
     ]
-    if not lacking:
-        return []
-    return [(f" No trial of {_listed(lacking)} has a {compared_metric(metric).noun}.", False)]
+    return [(f" No trial of {_listed(lacking)} has a value.", False)] if lacking else []
 
 
 def _beside(case: CaseSummary, metric: str) -> str:

@@ -163,7 +163,7 @@ def test_the_headline_says_which_completed_trials_have_no_value() -> None:
         update={"cases": (measured, unfinished.model_copy(update={"metrics": nothing}))}
     )
     words = "".join(text for text, _ in headline(study, {}))
-    assert words == "N 0 2.50 s. No trial of n 1 has a completion time."
+    assert words == "N 0 2.50 s. No trial of n 1 has a value."
     alone = study.model_copy(update={"cases": study.cases[1:]})
     assert "".join(text for text, _ in headline(alone, {})).endswith(": nothing was measured.")
     failed = study.cases[1].model_copy(update={"failed": 1})

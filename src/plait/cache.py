@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,6 +50,19 @@ def locked(name: str, wait: Callable[[], None] | None = None) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+@contextlib.contextmanager
+def alone(name: str, wait: Callable[[], None] | None = None) -> Iterator[None]:
+    """Hold the lock `name` of this user during the block (see `locked`).
+
+    What is missing may have been made meanwhile by whoever held it, so look again at the block's beginning.
+    """
+    lock = locked(name, wait)
+    try:
+        yield
+    finally:
+        os.close(lock)
 
 
 @dataclass(frozen=True)

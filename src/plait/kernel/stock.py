@@ -13,13 +13,14 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from plait.cache import cache_root
+from plait.cache import alone, cache_root
 from plait.errors import MachineError, RequestError
 from plait.files import Folder
 from plait.kernel.model import Progress, silent
@@ -29,7 +30,7 @@ SCHEME = "debian:"
 _PACKAGE = re.compile(r"^linux-image-(\d[\w.+~]*(?:-\d+)?)-(?:cloud-amd64|amd64)$")
 _SERIES = re.compile(r"^\d+\.\d+(\.\d+)?$")
 _VERSION_OFFSET, _MAGIC_OFFSET = 0x20E, 0x202
-_APT_S, _UNPACK_S = 1800, 600
+_APT_S, _UNPACK_S, _POLL_S = 1800, 600, 0.1
 
 
 @dataclass(frozen=True)
@@ -109,8 +110,7 @@ def nearest(version: str, progress: Progress = silent) -> StockKernel:
     best = min(_distance(numbers(_package_version(package)), wanted) for package in known)
     near = [package for package in known if _distance(numbers(_package_version(package)), wanted) == best]
     package = _smallest_of_newest(near)
-    cached = [kernel for kernel in _cached() if (_root() / package) in kernel.image.parents]
-    return cached[0] if cached else _fetch(package, progress)
+    return _fetch(package, progress)
 
 
 def numbers(version: str) -> tuple[int, int, int]:
@@ -164,6 +164,18 @@ def _cached() -> Iterator[StockKernel]:
 
 
 def _fetch(package: str, progress: Progress) -> StockKernel:
+    """Return the kernel of a package, which one plait at a time downloads unless the cache has it by then."""
+
+    def wait() -> None:
+        progress("waiting for another plait that downloads a kernel", None)
+        time.sleep(_POLL_S)
+
+    with alone("stock", wait):
+        cached = [kernel for kernel in _cached() if (_root() / package) in kernel.image.parents]
+        return cached[0] if cached else _download(package, progress)
+
+
+def _download(package: str, progress: Progress) -> StockKernel:
     """Download and unpack a package, and those that have its image and modules, into the cache."""
     root = _root()
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,36 @@ def test_a_kernel_of_the_cache_is_not_fetched_again(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(stock, "_cached", lambda: iter([kernel]))
     monkeypatch.setattr(stock, "_known_packages", lambda: PACKAGES[:3])
     assert stock.nearest("7.3.0-rc7") == kernel
+
+
+def test_two_who_lack_a_kernel_download_it_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The second would otherwise replace the folder that the first one boots from."""
+    other_is_there, began = threading.Event(), threading.Event()
+    downloads: list[str] = []
+
+    def answer(command: list[str], folder: Path, _: float) -> str:
+        if command[:2] == ["apt-get", "download"]:
+            downloads.append(command[3])
+            began.set()
+            if len(downloads) == 1:
+                assert other_is_there.wait(60)
+            (folder / "any.deb").touch()
+        elif command[0] == "dpkg-deb":
+            image = Path(command[3]) / "boot" / "vmlinuz-7.4.2-amd64"
+            image.parent.mkdir(parents=True)
+            image.write_bytes(header("7.4.2-amd64"))
+            (Path(command[3]) / "lib/modules/7.4.2-amd64").mkdir(parents=True)
+        return ""
+
+    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path))
+    monkeypatch.setattr(stock, "_known_packages", lambda: PACKAGES)
+    monkeypatch.setattr(stock, "_run", answer)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(stock.of_distribution, "7.4")
+        assert began.wait(60)
+        second = pool.submit(stock.of_distribution, "7.4", lambda *_: other_is_there.set())
+        assert first.result(60) == second.result(60)
+    assert downloads == [PACKAGES[3]]
 
 
 def header(version: str) -> bytes:

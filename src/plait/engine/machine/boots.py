@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from plait.cache import ContentCache, locked
+from plait.cache import ContentCache, alone
 from plait.engine.engine import Interrupted
 from plait.engine.machine.qemu import CONSOLE, FOLDER, IMAGE, PROGRESS, ROOT, Emulator
 from plait.engine.request import Policy
@@ -103,15 +103,12 @@ class Boot:
             if stop.wait(_POLL_S):
                 raise Interrupted
 
-        lock = locked("machines", wait)
-        try:
-            content = _KEPT.get(key)  # another plait may have booted it meanwhile
+        with alone("machines", wait):
+            content = _KEPT.get(key)
             if content is None:
                 content = self._boot(stop)
                 _KEPT.put(key, content)
                 _KEPT.prune()
-        finally:
-            os.close(lock)
         return content
 
     def _boot(self, stop: threading.Event) -> bytes:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from plait.cache import cache_root
+from plait.cache import alone, cache_root
 from plait.engine.virtual.outcome import MACHINE_CONSOLE
 from plait.errors import MachineError, shell_command
 from plait.files import Folder
@@ -70,7 +70,9 @@ def find_emulator() -> Emulator:
     )
     folder = cache_root() / "emulator" / hashlib.sha256(stamp.encode()).hexdigest()[:32]
     if not (folder / "complete").is_file():
-        _gather(files, folder)
+        with alone("emulator"):
+            if not (folder / "complete").is_file():
+                _gather(files, folder)
     identity, _, version = (folder / "complete").read_text(encoding="utf-8").strip().partition(" ")
     return Emulator(folder / FOLDER, folder / "loader", version, identity)
 

@@ -271,6 +271,8 @@ static inline u32 plait_coupled_slow_start(struct sock *sk, u32 acked)
 	return tcp_in_slow_start(tp) ? tcp_slow_start(tp, acked) : acked;
 }
 
+#ifndef PLAIT_CONGESTION_CONTROL	/* a test compiles the programs as modules */
+
 /* The registration of a module, which its source has as well. */
 struct plait_module_ops {
 	struct tcp_congestion_ops;
@@ -321,4 +323,5 @@ struct plait_module_ops {
 	};													\
 	char _license[] SEC("license") = "GPL"
 
+#endif
 #endif

@@ -116,6 +116,8 @@ def with_effects(flow: FlowExplanation, tried: Sequence[Effect]) -> FlowExplanat
         for effect in tried
         if effect.cause is not None
         and effect.cause in flow.named
+        and effect.then != effect.cause  # otherwise the change did not remove it
+        and effect.pairs > 1
         and effect.verdict in ("no effect seen", "slower")
     )
     named = tuple(cause for cause in flow.named if cause not in refuted)

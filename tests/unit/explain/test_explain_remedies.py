@@ -86,3 +86,23 @@ def test_a_setting_of_one_host_is_removed_there_too() -> None:
         "sysctls": {"net.ipv4.tcp_window_scaling": 1},
         "network.hosts.a.sysctls": {"net.ipv4.tcp_window_scaling": 1},
     }
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ("mptcp: {endpoints: {a: [{link: a-b#2, flags: [subflow, backup]}]}}", "no backup path"),
+        ("events: [{at: 1s, cut: a-b}]", "no events"),
+        (
+            "mptcp: {endpoints: {a: [{link: a-b#2, flags: [subflow, backup]}]}}\nevents: [{at: 1s, cut: a-b}]",
+            "no backup path and no events",
+        ),
+    ],
+)
+def test_the_words_of_a_change_name_all_that_it_removes(settings: str, words: str) -> None:
+    scenario = expand(parse(f"{TEXT.replace('CHOSEN', 'minrtt')}{settings}\n", "t.yaml"))[0].scenario
+    explained = FlowExplanation.model_construct(flow_id=0, capacity_bps=20e6)
+    share = Share.model_construct(cause=Cause.BACKUP, where=(), reason=None)
+    change = remedy(Suspect(scenario, resolve(scenario, 1), explained, share))
+    assert change is not None
+    assert change.description == words

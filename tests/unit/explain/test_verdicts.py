@@ -48,6 +48,20 @@ def test_a_refuted_cause_is_not_named_and_the_next_one_is_first() -> None:
     assert text.endswith("Refuted: send-buffer; the flow was no faster without it.")
 
 
+def test_a_cause_that_a_change_did_not_remove_is_not_refuted() -> None:
+    flow = explained(share(Cause.HEAD_OF_LINE, 0.5), goodput=5e6, named=(Cause.HEAD_OF_LINE,))
+    still_there = tried(Cause.HEAD_OF_LINE, 5e6).model_copy(update={"then": Cause.HEAD_OF_LINE})  # type: ignore[attr-defined]
+    checked = with_effects(flow, [still_there])
+    assert (checked.first, checked.refuted) == (Cause.HEAD_OF_LINE, ())
+    assert "Refuted" not in " ".join(checked.sentences)
+
+
+def test_one_seed_refutes_no_cause() -> None:
+    flow = explained(share(Cause.SEND_BUFFER, 0.5), goodput=5e6, named=(Cause.SEND_BUFFER,))
+    once = effect("a change", (), Cause.SEND_BUFFER, {1: 5e6}, {1: 5e6})
+    assert with_effects(flow, [once]).refuted == ()
+
+
 def test_a_cause_that_a_test_made_slower_is_refuted_too_and_no_cause_may_be_left() -> None:
     flow = explained(share(Cause.TOO_SHORT, 0.5), goodput=5e6, named=(Cause.TOO_SHORT,))
     checked = with_effects(flow, [tried(Cause.TOO_SHORT, 3e6)])  # type: ignore[list-item]

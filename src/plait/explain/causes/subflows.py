@@ -76,9 +76,10 @@ def _regular_paths(suspect: Suspect) -> Remedy | None:
             for endpoint in raw:
                 endpoint["flags"] = [flag for flag in endpoint["flags"] if flag != "backup"]
             fields.append((f"mptcp.endpoints.{host}", raw))
-    if suspect.scenario.events:
-        fields.append(("events", []))
-    return Remedy("no backup path", tuple(fields)) if fields else None
+    if not suspect.scenario.events:
+        return Remedy("no backup path", tuple(fields)) if fields else None
+    description = "no backup path and no events" if fields else "no events"
+    return Remedy(description, (*fields, ("events", [])))
 
 
 KINDS = (

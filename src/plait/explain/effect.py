@@ -109,8 +109,13 @@ def _sentence(
     return f"With {description}: {noun}{values}, over {pairs} seeds."
 
 
-def with_effects(flow: FlowExplanation, tried: Sequence[Effect]) -> FlowExplanation:
-    """Return the explanation with the effects of changes, and the causes without the refuted ones."""
+def with_effects(
+    flow: FlowExplanation, tried: Sequence[Effect], untried: Sequence[str] = ()
+) -> FlowExplanation:
+    """Return the explanation with the effects of changes, and the causes without the refuted ones.
+
+    `untried` says what was not tried, and why.
+    """
     refuted = tuple(
         effect.cause
         for effect in tried
@@ -123,6 +128,7 @@ def with_effects(flow: FlowExplanation, tried: Sequence[Effect]) -> FlowExplanat
     named = tuple(cause for cause in flow.named if cause not in refuted)
     changes = {
         "tried": tuple(tried),
+        "untried": tuple(untried),
         "refuted": refuted,
         "named": named,
         "first": named[0] if named else None,

@@ -154,6 +154,8 @@ class FlowExplanation(Part):
     """The explanation in sentences."""
     tried: tuple[Effect, ...] = ()
     """The effects that `--verify` and `--what-if` measured."""
+    untried: tuple[str, ...] = ()
+    """Sentences about what `--verify` did not try, and why."""
 
     @property
     def attainable_bps(self) -> float | None:

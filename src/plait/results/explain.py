@@ -140,7 +140,8 @@ def for_people(
             0
         ]
         flows = (
-            with_effects(shown, named.tried) for shown, named in zip(repeated.flows, case.flows, strict=True)
+            with_effects(shown, named.tried, named.untried)
+            for shown, named in zip(repeated.flows, case.flows, strict=True)
         )
         cases.append(case.model_copy(update={"flows": tuple(flows)}))
     return explanation.model_copy(update={"cases": tuple(cases)}), called

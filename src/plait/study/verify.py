@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -150,13 +150,15 @@ def try_out(
     for case, runner in zip(explanation.cases, runners, strict=True):
         flows = []
         for flow in case.flows:
-            notify(
-                f"measuring the effect of changes on {flow.flow} of case {case.case}, with {seeds} seeds each"
-            )
+            if flow.named or what_ifs:
+                notify(
+                    f"measuring the effect of changes on {flow.flow} of case {case.case}, with {seeds} seeds each"
+                )
             tried = list(try_remedies(runner, folder, case, flow, advised)) if verify else []
             for texts, change in zip(what_ifs, changes, strict=True):
                 tried.append(_effect(runner, ", ".join(texts), change, None, flow))
-            flows.append(with_effects(flow, tried))
+            untried = not_tried(flow, {effect.cause for effect in tried}) if verify else ()
+            flows.append(with_effects(flow, tried, tuple(untried)))
         cases.append(case.model_copy(update={"flows": tuple(flows)}))
     return explanation.model_copy(update={"cases": tuple(cases)})
 
@@ -182,6 +184,17 @@ def try_remedies(
             if description not in tried:
                 tried.add(description)
                 yield _effect(runner, description, fields, None, flow)
+
+
+def not_tried(flow: FlowExplanation, removed: Collection[str | None]) -> Iterator[str]:
+    """Yield which causes of a flow `--verify` did not try to remove, and why."""
+    if not flow.named:
+        yield "Nothing was tried, because no cause is named."
+    for cause in flow.named[:MAX_CAUSES]:
+        if cause not in removed:
+            yield f"Not tried: {cause}, because plait knows no change of this scenario that removes it."
+    if beyond := flow.named[MAX_CAUSES:]:
+        yield f"Not tried: {', '.join(beyond)}, because --verify tries the first {MAX_CAUSES} causes."
 
 
 def _changes(texts: Sequence[str]) -> Fields:

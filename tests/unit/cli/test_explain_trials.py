@@ -60,6 +60,22 @@ def test_jobs_bound_the_trials_of_a_what_if(folder: Path, monkeypatch: pytest.Mo
     assert set(jobs) == {1}
 
 
+def test_verify_says_what_it_did_not_try_and_why(folder: Path, engine: FakeEngine) -> None:
+    """The flow of TCP has no named cause; plait cannot remove a cause that it does not know."""
+    before = engine.calls
+    result = explain(folder, "--verify", "--case", "transport=tcp", "--seeds", "2")
+    assert "Nothing was tried, because no cause is named." in result.output
+    assert engine.calls == before
+    flow = plait.open(folder).explain(case="transport=tcp").cases[0].flows[0]
+    named = ("not-known", "receive-memory", "too-short", "backup")
+    unknown = flow.model_copy(update={"named": named})
+    assert list(verify.not_tried(unknown, ["too-short"])) == [
+        "Not tried: not-known, because plait knows no change of this scenario that removes it.",
+        "Not tried: receive-memory, because plait knows no change of this scenario that removes it.",
+        "Not tried: backup, because --verify tries the first 3 causes.",
+    ]
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [

@@ -85,7 +85,7 @@ def _flow(flow: FlowExplanation) -> Iterator[Text]:
         yield Text("")
         for line in dict.fromkeys(evidence):
             yield Text(f"  {line}")
-    if flow.tried:
+    if flow.tried or flow.untried:
         yield Text("")
         # Several causes may have the same remedy.
         for effect in {effect.fields: effect for effect in flow.tried}.values():
@@ -93,6 +93,7 @@ def _flow(flow: FlowExplanation) -> Iterator[Text]:
                 f"  {effect.sentence}{_cause_after(effect)}",
                 style="bold" if effect.verdict in ("faster", "slower") else "",
             )
+        yield from (Text(f"  {sentence}") for sentence in flow.untried)
     if flow.kernel is not None and flow.kernel.lifetime_us:
         yield Text(f"  {_kernel(flow)}", style="dim")
 

@@ -16,7 +16,7 @@ from plait.benchmark.results_file import Results, parse_results
 from plait.dataset.provenance import explain
 from plait.dataset.study_file import read_study_file
 from plait.dataset.trial import read_trial, trial_folder
-from plait.errors import DataError, RequestError
+from plait.errors import DataError, RequestError, shell_command
 from plait.results.read import StudyData, read_study
 from plait.scenario import Scenario
 from plait.scenario.vary.cases import expand
@@ -40,6 +40,9 @@ def read_artefact(path: Path) -> Artefact:
         try:
             content = read_member(path, member, FILE, MOST_BYTES)
         except KeyError as error:
+            if (path / "study.json").is_file():
+                bundle = shell_command("plait", "bundle", path)
+                raise RequestError(f"{path} is a result folder, no bundle; `{bundle}` writes one") from error
             raise DataError(
                 f"{path} has no {FILE}: an earlier plait wrote it; `plait run BUNDLE --verify` repeats its trials"
             ) from error

@@ -64,14 +64,20 @@ def command(
 
 def _text(file: Path) -> str:
     from plait.errors import RequestError
+    from plait.scenario.read.load import without_waiting
 
     try:
-        with file.open(encoding="utf-8") as source:  # also with the line ends of other systems
+        # also with the line ends of other systems
+        with open(file, encoding="utf-8", opener=without_waiting) as source:
             text = source.read(_MOST_LETTERS + 1)
     except UnicodeDecodeError as error:
         raise RequestError(f"reading {file}: this is not a text file in UTF-8") from error
     except OSError as error:
         raise RequestError(f"reading {file}: {error.strerror}; check the path and its permissions") from error
+    if not text and not file.is_file():
+        raise RequestError(
+            f"reading {file}: it is no regular file, and no program writes to it; name another file"
+        )
     if len(text) > _MOST_LETTERS:
         raise RequestError(f"reading {file}: it has more than {_MOST_LETTERS >> 20} MiB; import less of it")
     return text

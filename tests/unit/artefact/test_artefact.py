@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import zipfile
 from functools import partial
@@ -193,6 +194,16 @@ def test_a_bundle_without_claims_says_who_wrote_it(place: Path) -> None:
     (folder / "artefact.json").unlink()
     with pytest.raises(DataError, match="an earlier plait wrote it"):
         check.read_artefact(folder)
+
+
+def test_a_result_folder_and_a_pipe_are_no_bundles(place: Path) -> None:
+    (place / "folder").mkdir()
+    (place / "folder" / "study.json").touch()
+    os.mkfifo(place / "pipe")
+    with pytest.raises(RequestError, match=r"is a result folder, no bundle; `plait bundle .* writes one"):
+        check.read_artefact(place / "folder")
+    with pytest.raises(DataError, match="a pipe is no bundle"):
+        check.read_artefact(place / "pipe")
 
 
 def test_a_case_that_the_scenario_lacks_is_refused(place: Path) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from pathlib import Path
 
 import pytest
 
 from plait.errors import ScenarioError
 from plait.hosts.read import parse_hosts, read_hosts
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GOOD = """\
 limits: {rate: 50mbit, bytes: 1GB, time: 10min}
@@ -107,3 +105,16 @@ def test_a_line_between_two_hosts_that_nobody_can_connect_to_is_refused() -> Non
     hidden = GOOD.replace("h1-h2: 192.0.2.1,", "h1-h2: {local: 192.168.1.5, public: none},")
     (mistake,) = mistakes(hidden.replace("h1-h2: 192.0.2.2,", "h1-h2: {local: 10.0.0.1, public: none},"))
     assert "neither h1 nor h2 has a public address on h1-h2" in mistake
+
+
+def test_a_pipe_is_read_if_a_program_writes_to_it(tmp_path: Path) -> None:
+    """As from /dev/stdin and <(..); without a writer, opening a named pipe would wait for ever."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(ScenarioError, match="it is no regular file, and no program writes to it"):
+        read_hosts(pipe)
+    reader, writer = os.pipe()
+    os.write(writer, GOOD.encode())
+    os.close(writer)
+    assert read_hosts(Path(f"/dev/fd/{reader}")) == parse_hosts(GOOD, "hosts.yaml")
+    os.close(reader)

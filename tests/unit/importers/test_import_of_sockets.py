@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -136,3 +137,9 @@ def test_extreme_figures_are_refused_by_the_scenarios_own_check() -> None:
     text = "ESTAB 0 0 a:5000 b:80\n\tminrtt:999999999 delivery_rate 999999999999999bps pmtu:999999\n"
     with pytest.raises(ScenarioError):
         parse(observed.draft(text, "x").text(), "t.yaml")
+
+
+def test_a_pipe_without_a_writer_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(RequestError, match="it is no regular file, and no program writes to it"):
+        import_.command([tmp_path / "pipe"])

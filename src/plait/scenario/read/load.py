@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -56,26 +57,31 @@ def _python(name: str) -> str:
     )
 
 
+def without_waiting(path: str, flags: int) -> int:
+    """Open a file that a person named, as `opener` of open(): a pipe to which no program writes is empty.
+
+    Raises OSError.
+    """
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
+    os.set_blocking(descriptor, True)
+    return descriptor
+
+
 def read_text(path: Path, name: str) -> str:
     """Return the text of a file, cut a little above the limit of the parser (ScenarioError if it is no text)."""
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=without_waiting) as file:
             data = file.read(4 * MAX_CHARACTERS + 4)
-        return data.decode("utf-8-sig")
+        text = data.decode("utf-8-sig")
     except OSError as error:
-        raise ScenarioError(
-            [
-                Mistake(
-                    name,
-                    None,
-                    None,
-                    "",
-                    f"cannot be read: {error.strerror}; check the path",
-                )
-            ]
-        ) from error
+        message = f"cannot be read: {error.strerror}; check the path"
+        raise ScenarioError([Mistake(name, None, None, "", message)]) from error
     except UnicodeDecodeError as error:
         before = error.object[: error.start]
         line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
         message = "this is not UTF-8 text; if it is a scenario, save it as UTF-8"
         raise ScenarioError([Mistake(name, line, column, "", message)]) from error
+    if not data and not path.is_file():
+        message = "it is no regular file, and no program writes to it; name another file"
+        raise ScenarioError([Mistake(name, None, None, "", message)])
+    return text

@@ -76,6 +76,8 @@ def members(path: Path) -> Iterator[Member]:
         if path.is_dir():
             yield partial(_file_of, path)
         else:
+            if path.is_fifo():
+                raise DataError(f"{path}: a pipe is no bundle; name the archive itself")
             with zipfile.ZipFile(path) as archive:
                 yield archive.open
     except (

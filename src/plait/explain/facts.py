@@ -19,6 +19,7 @@ from plait.analysis.translation import path_name
 from plait.explain.capacity import LinkSamples, NetworkTimeline, capacity_bps
 from plait.explain.cause import Array, Tables
 from plait.plan.model.plan import Flow, Path, Plan
+from plait.traffic.page import PageConnection
 
 Event = Mapping[str, Any]
 """A row of the table `events`, or a sample."""
@@ -132,6 +133,12 @@ class FlowFacts:
     """The kernel's counters at the end nodes of the flow, before and after it."""
     payload_ratio: float = 1.0
     """Payload bytes per frame byte of a full segment."""
+    carriers: tuple[int, ...] = ()
+    """The flows that carry it: its own connection, and those of a page."""
+    others: tuple[Flow, ...] = ()
+    """The flows that ran meanwhile, without further connections of a page."""
+    own_bytes: Mapping[str, Array] = field(default_factory=dict)
+    """Frame bytes of all carriers in each slice, by path; empty for a flow that its time explains."""
 
     @property
     def sender(self) -> str:
@@ -206,6 +213,7 @@ def flow_facts(
     receiver_subflows = subflows.filter(pl.col("side") != flow.sender)
     events = tables["events"].filter(of_carrier)
     sender_subflows = subflows.filter(pl.col("side") == flow.sender)
+    members = [flow, *(further for further in plan.flows if _page_of(further) == flow.id)]
     acked_bytes = _counter(sender_samples, "acked_bytes", edges)
     reinjected = np.nan_to_num(_counter(sender_samples, "retransmitted_bytes", edges))
     return FlowFacts(
@@ -231,7 +239,23 @@ def flow_facts(
         events=events,
         counters=tables["counters"].filter(pl.col("node").is_in([flow.client.netns, flow.server.netns])),
         payload_ratio=payload_ratio,
+        carriers=tuple(member.carrier for member in members),
+        others=_others(plan, tables["flows"], members, edges),
     )
+
+
+def _page_of(flow: Flow) -> int | None:
+    """Return the page of which a flow is a further connection."""
+    return flow.application.page if isinstance(flow.application, PageConnection) else None
+
+
+def _others(plan: Plan, rows: pl.DataFrame, members: Sequence[Flow], edges: Array) -> tuple[Flow, ...]:
+    """Return the flows that ran between the edges and are not `members`."""
+    apart = rows.filter(
+        (pl.col("start_us") >= edges[-1]) | (pl.col("end_us") <= edges[0]) | pl.col("start_us").is_null()
+    )
+    excluded = {*apart["flow"], *(member.id for member in members)}
+    return tuple(flow for flow in plan.flows if flow.id not in excluded)
 
 
 def _number(value: object, otherwise: float) -> float:

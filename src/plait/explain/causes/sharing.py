@@ -41,21 +41,16 @@ def _shared_link(facts: FlowFacts, places: Places) -> list[str]:
 def _competing(facts: FlowFacts, places: Places) -> list[str]:
     sentences = []
     for name in places[:MAX_PLACES]:
-        siblings = [
-            flow.name
-            for flow in facts.network.plan.flows
-            if flow.id != facts.flow.id and any(name in path.forward for path in flow.paths)
-        ]
+        siblings = [flow.name for flow in facts.others if any(name in path.forward for path in flow.paths)]
         total = facts.network.sent(name)
         if total is None or total.sum() <= 0 or not siblings:
             continue
         own_bytes = sum(
-            float(np.nansum(subflow.growth("sent_bytes")))
+            float(facts.own_bytes.get(path.name, path.growth("sent_bytes") / facts.payload_ratio).sum())
             for path in facts.paths
             if path.planned and name in path.planned.forward
-            for subflow in path.subflows
         )
-        others_share = max(0.0, 1 - own_bytes / facts.payload_ratio / float(total.sum()))
+        others_share = max(0.0, 1 - own_bytes / float(total.sum()))
         rest = f" and {len(siblings) - MAX_PLACES} more" if len(siblings) > MAX_PLACES else ""
         names = ", ".join(siblings[:MAX_PLACES])
         sentences.append(

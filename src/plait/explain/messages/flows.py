@@ -7,6 +7,7 @@ flow.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -25,7 +26,6 @@ from plait.explain.model import FlowExplanation, PathAccount, Share
 from plait.explain.time.path_time import PathTime
 from plait.frames import ETHERNET_HEADER, IPV4_HEADER, IPV6_HEADER, UDP_HEADER
 from plait.plan.model.plan import Flow, Path, Plan
-from plait.traffic.page import PageConnection
 
 WORTH_NAMING_MESSAGES = 0.01
 """A cause is named when it made at least this share of the messages late or lost."""
@@ -47,10 +47,40 @@ def with_messages(
     if not summary.kept_pace:
         with_delivery = explanation.model_copy(update={"delivery": summary})
         return with_delivery.model_copy(update={"sentences": paragraph(with_delivery)})
-    path_uses = _path_uses(plan, tables, facts, times)
+    path_uses = _path_uses(tables, facts, times)
+    facts = replace(facts, own_bytes={path_use.path.name: path_use.own_bytes for path_use in path_uses})
     late = LateMessages(facts.network, messages, path_uses, facts)
     shares = _shares(late, facts.network, facts)
-    return _explained_by_messages(explanation.model_copy(update={"delivery": summary}), shares)
+    changes: dict[str, object] = {"delivery": summary}
+    if summary.load_us:
+        changes["paths"] = _paths_of_page(tables, facts, summary.load_us, explanation.paths)
+    return _explained_by_messages(explanation.model_copy(update=changes), shares)
+
+
+def _paths_of_page(
+    tables: Tables, facts: FlowFacts, load_us: float, accounts: Sequence[PathAccount]
+) -> tuple[PathAccount, ...]:
+    """Return the accounts of a page's paths with what all of its connections carried while it loaded."""
+    flow = facts.flow
+    rows = tables["subflows"].filter(pl.col("flow").is_in(facts.carriers), pl.col("side") == flow.sender)
+    subflows: dict[str, set[int]] = {}
+    carried: dict[str, int] = {}
+    for _, part in rows.group_by("flow", "subflow"):
+        first = part.row(0, named=True)
+        name = path_name(
+            flow.paths, flow.sender, first["local_address"], first["remote_address"], first["remote_port"]
+        )
+        carried[name] = carried.get(name, 0) + int(part["acked_bytes"].max() or 0)  # type: ignore[arg-type]
+        subflows.setdefault(name, set()).add(first["subflow"])
+    return tuple(
+        account.model_copy(
+            update={
+                "goodput_bps": carried.get(account.path, 0) * 8e6 / load_us,
+                "subflows": tuple(sorted(subflows.get(account.path, ()))),
+            }
+        )
+        for account in accounts
+    )
 
 
 def _explained_by_messages(explanation: FlowExplanation, shares: tuple[Share, ...]) -> FlowExplanation:
@@ -91,17 +121,12 @@ def _shares(late: LateMessages, network: NetworkTimeline, facts: FlowFacts | Non
     return (*shares, Share(cause=Cause.ON_TIME, time=on_time))
 
 
-def _path_uses(plan: Plan, tables: Tables, facts: FlowFacts, times: Sequence[PathTime]) -> list[PathUse]:
+def _path_uses(tables: Tables, facts: FlowFacts, times: Sequence[PathTime]) -> list[PathUse]:
     """Return what each planned path carried and retransmitted of the flow, including all connections of a page."""
     flow, edges = facts.flow, facts.edges
-    carriers = [flow.carrier] + [
-        connection.carrier
-        for connection in plan.flows
-        if isinstance(connection.application, PageConnection) and connection.application.page == flow.id
-    ]
     none = np.zeros(facts.slices)
     carried: dict[str, tuple[Array, Array]] = {}
-    rows = tables["subflows"].filter(pl.col("flow").is_in(carriers)).sort("t_us")
+    rows = tables["subflows"].filter(pl.col("flow").is_in(facts.carriers)).sort("t_us")
     for _, part in rows.group_by("flow", "side", "subflow", maintain_order=True):
         first = part.row(0, named=True)
         name = path_name(

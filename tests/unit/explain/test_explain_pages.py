@@ -1,0 +1,85 @@
+"""A page is explained with all of its connections, and the traffic beside it is that which ran meanwhile."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fake_tables import make_tables
+from plait.explain import explain_trial
+from plait.explain.causes import Cause
+from scenario_samples import plan_of
+
+if TYPE_CHECKING:
+    from plait.explain.model import FlowExplanation
+
+TEXT = """\
+title: Pages beside a bulk flow
+network: {hosts: [a, b], links: {a-b: {rate: 20mbit, delay: 5ms}}}
+traffic:
+  - bulk: {name: long, from: b, to: a, duration: 3s, reverse: true}
+  - page: {name: site, from: a, to: b, objects: [50KB, 4x 25KB], connections: 3, rounds: 2}
+transport: tcp
+"""
+STEP_US, LINK_STEP = 100_000, 250_000
+TIMES = {"long": (0, 3_000_000), "site.1": (1_000_000, 1_400_000), "site.2": (2_400_000, 2_800_000)}
+OBJECTS = (50_000, 25_000, 25_000, 25_000, 25_000)
+CARRIED = {"long": 6_000_000, "site.1": 50_000, "site.1.c2": 50_000, "site.1.c3": 50_000}
+"""Bytes of each connection; those of site.2 carry the same."""
+BUSY = {"busy_us": 0, "rwnd_limited_us": 0, "sndbuf_limited_us": 0}
+
+
+def first_page() -> FlowExplanation:
+    """Return the explanation of the first round, whose link the bulk flow keeps full."""
+    plan = plan_of(TEXT)
+    rows: dict[str, list[dict[str, Any]]] = {"flows": [], "subflows": [], "connections": [], "messages": []}
+    for flow in plan.flows:
+        start, end = next(times for name, times in TIMES.items() if flow.name.startswith(name))
+        total = CARRIED[flow.name.replace("site.2", "site.1")]
+        rows["flows"].append(
+            {
+                "flow": flow.id,
+                "name": flow.name,
+                "kind": flow.kind,
+                "start_us": start,
+                "connected_us": start,
+                "end_us": end,
+                "received_bytes": total,
+                "completed": True,
+            }
+        )
+        path = flow.paths[0]
+        for t in range(start, end + 1, STEP_US):
+            sent = total * (t - start) // (end - start)
+            sample = {
+                "t_us": t,
+                "flow": flow.id,
+                "side": flow.sender,
+                "sent_bytes": sent,
+                "acked_bytes": sent,
+            }
+            ends = {"local_address": path.server_address, "remote_address": path.client_address}
+            rows["connections"].append(sample | {"unsent_bytes": 0})
+            rows["subflows"].append(
+                sample | ends | {"subflow": 0, "state": "ESTABLISHED", "rtt_us": 10_000} | BUSY
+            )
+        if flow.kind == "page":
+            rows["messages"] += [
+                {"flow": flow.id, "index": n, "sent_us": start, "received_us": end, "bytes": size}
+                for n, size in enumerate(OBJECTS)
+            ]
+    rows["links"] = [
+        {"t_us": n * STEP_US, "link": "b->a", "sent_bytes": n * LINK_STEP, "queue_bytes": 900_000}
+        for n in range(31)
+    ]
+    explained = explain_trial(plan, make_tables(rows))
+    return next(flow for flow in explained if flow.flow == "site.1")
+
+
+def test_a_page_counts_all_its_connections_and_names_only_traffic_that_ran_meanwhile() -> None:
+    page = first_page()
+    assert page.named == (Cause.COMPETING_TRAFFIC,)
+    assert page.paths[0].goodput_bps == pytest.approx(150_000 * 8 / 0.4)
+    # 150 kB of payload are 157 kB of frames, of 1 MB that the link carried in 0.4 s.
+    assert page.shares[0].evidence == ("Other flows (long) took 84 % of what b->a carried.",)

@@ -57,6 +57,14 @@ def test_trials_of_the_same_seeds_are_compared_pair_by_pair() -> None:
     assert "paired t test over 3 pairs" in comparison.sentence
 
 
+def test_the_means_are_those_of_the_pairs() -> None:
+    """Otherwise more repeats of the same seeds look like a change, beside a change of +0.0 %."""
+    comparison = only_comparison(case([20e6, 21e6, 40e6, 41e6]), case([20e6, 21e6]))
+    assert (comparison.verdict, comparison.pairs) == ("same", 2)
+    assert (comparison.before.mean, comparison.after.mean) == (20.5e6, 20.5e6)
+    assert (comparison.before.measured, comparison.before.trials) == (4, 4)
+
+
 def test_trials_of_different_seeds_are_compared_unpaired() -> None:
     comparison = only_comparison(case([10e6, 11e6, 12e6]), case([20e6, 21e6, 22e6], seed=50))
     assert (comparison.pairs, comparison.verdict, comparison.test) == (None, "better", "Welch's t test")

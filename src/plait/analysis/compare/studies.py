@@ -80,18 +80,19 @@ def _compare(
     shared = [seed for seed in xs if seed in ys and first.seeded and second.seeded]
     # One shared seed among many trials would throw the others away.
     are_pairs = len(shared) > 1 or (len(shared) == 1 and len(xs) == len(ys) == 1)
+    compared = [[xs[seed] for seed in shared], [ys[seed] for seed in shared]]
+    if not are_pairs:
+        compared = [list(xs.values()), list(ys.values())]
     tested = None
-    if are_pairs:
-        tested = paired([xs[seed] for seed in shared], [ys[seed] for seed in shared])
-    elif xs and ys:
-        tested = unpaired(list(xs.values()), list(ys.values()))
+    if xs and ys:
+        tested = (paired if are_pairs else unpaired)(*compared)
     comparison = CaseComparison(
         case=first.name,
         settings=first.settings,
         label=second.label or first.label,
         metric=metric,
-        before=_side(first, xs),
-        after=_side(second, ys),
+        before=CaseTrials(trials=first.trials, measured=len(xs), mean=_mean(compared[0])),
+        after=CaseTrials(trials=second.trials, measured=len(ys), mean=_mean(compared[1])),
         pairs=len(shared) if are_pairs else None,
         identical=are_pairs and all(xs[seed] == ys[seed] for seed in shared),
         margin=margin,
@@ -102,9 +103,8 @@ def _compare(
     return comparison, tested
 
 
-def _side(case: CaseRows, values: dict[int, float]) -> CaseTrials:
-    mean = statistics.fmean(values.values()) if values else None
-    return CaseTrials(trials=case.trials, measured=len(values), mean=mean)
+def _mean(values: Sequence[float]) -> float | None:
+    return statistics.fmean(values) if values else None
 
 
 def _judged(

@@ -6,6 +6,8 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,6 +65,19 @@ def alone(name: str, wait: Callable[[], None] | None = None) -> Iterator[None]:
         yield
     finally:
         os.close(lock)
+
+
+@contextlib.contextmanager
+def scratch(root: Path, prefix: str) -> Iterator[Path]:
+    """Yield an empty folder in `root`, and remove it, and those that killed processes left. Raise OSError.
+
+    The caller holds a lock, so nobody else uses a folder with this prefix.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    for left in root.glob(f"{prefix}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=root, prefix=prefix) as name:
+        yield Path(name)
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,18 @@
-"""Fake Linux source trees "build" in no time; a fake laboratory has one patch and three options."""
+"""Fake Linux source trees "build" in no time, with a laboratory of one patch; a process meets another one there."""
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
 from typing import TYPE_CHECKING
 
 from plait.kernel import recipe
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    import pytest
 
 MAKEFILE = """VERSION = 6
 PATCHLEVEL = 12
@@ -91,3 +95,15 @@ def number_in(tree: Path, commit: str) -> int:
     """Return the number of a commit that `make_numbered_commits` made."""
     command = ["git", "show", f"{commit}:number"]
     return int(subprocess.run(command, cwd=tree, capture_output=True, text=True, check=True).stdout)
+
+
+def while_waiting(monkeypatch: pytest.MonkeyPatch, other: Callable[[], object]) -> None:
+    """Call `other` when somebody next waits for a lock, as if it had been held until then."""
+    real = fcntl.flock
+
+    def wait(descriptor: int, operation: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", real)
+        other()
+        real(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", wait)

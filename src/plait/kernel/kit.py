@@ -6,13 +6,12 @@ the kernel in the cache. plait removes the tree itself (2 GB).
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import tarfile
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from plait.cache import alone, scratch
 from plait.errors import KernelBuildError
 from plait.files import Folder
 from plait.kernel.unpack import extract
@@ -82,14 +81,14 @@ def unpacked(kernel: Path) -> Path:
     folder = kernel.parent / ".kits" / kernel.name
     if folder.is_dir():
         return folder
-    try:
-        folder.parent.mkdir(exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".unpacking-") as scratch:
-            _unpack(kernel / ARCHIVE, Path(scratch) / "kit")
-            with contextlib.suppress(FileExistsError):  # another process has unpacked it
-                Folder(folder.parent).take(Path(scratch) / "kit", folder.name)
-    except OSError as error:
-        raise KernelBuildError(f"unpacking {kernel / ARCHIVE} to {folder}: {error.strerror}") from error
+    with alone("kit"):
+        try:
+            if not folder.is_dir():
+                with scratch(folder.parent, ".unpacking-") as new:
+                    _unpack(kernel / ARCHIVE, new / "kit")
+                    Folder(folder.parent).take(new / "kit", folder.name)
+        except OSError as error:
+            raise KernelBuildError(f"unpacking {kernel / ARCHIVE} to {folder}: {error.strerror}") from error
     return folder
 
 

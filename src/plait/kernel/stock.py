@@ -12,7 +12,6 @@ import hashlib
 import re
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from plait.cache import alone, cache_root
+from plait.cache import alone, cache_root, scratch
 from plait.errors import MachineError, RequestError
 from plait.files import Folder
 from plait.kernel.model import Progress, silent
@@ -179,9 +178,7 @@ def _download(package: str, progress: Progress) -> StockKernel:
     """Download and unpack a package, and those that have its image and modules, into the cache."""
     root = _root()
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=root, prefix=".fetching-") as name:
-            folder = Path(name)
+        with scratch(root, ".fetching-") as folder:
             progress(f"downloading the package {package}", None)
             _run(["apt-get", "download", "-q", package, *_parts(package)], folder, _APT_S)
             unpacked = folder / "unpacked"

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kernel_fakes import while_waiting
+from plait.cache import scratch
 from plait.errors import KernelBuildError
 from plait.kernel import kit
 
@@ -57,6 +59,28 @@ def test_a_kit_holds_what_a_module_is_built_with_and_no_more(tree: Path, tmp_pat
     names = {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
     assert names == {*KEPT, "Module.symvers"}
     assert (out / "Module.symvers").read_text() == "vmlinux.symvers"
+
+
+def test_a_kit_that_another_process_unpacks_meanwhile_is_not_unpacked_again(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second kit could not take its place ("Directory not empty")."""
+    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path))
+    theirs = tmp_path / "kernels" / ".kits" / "identity" / "theirs"
+
+    def unpack() -> None:
+        theirs.parent.mkdir(parents=True)
+        theirs.touch()
+
+    while_waiting(monkeypatch, unpack)
+    assert list(kit.unpacked(packed(tree, tmp_path)).iterdir()) == [theirs]
+
+
+def test_what_a_killed_process_left_half_made_is_removed_by_the_next_one(tmp_path: Path) -> None:
+    (tmp_path / ".making-killed" / "half").mkdir(parents=True)
+    with scratch(tmp_path, ".making-") as folder:
+        assert list(tmp_path.iterdir()) == [folder]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_same_tree_gives_the_same_bytes_whenever_and_wherever_it_was_built(

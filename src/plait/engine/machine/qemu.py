@@ -11,12 +11,11 @@ import hashlib
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from plait.cache import alone, cache_root
+from plait.cache import alone, cache_root, scratch
 from plait.engine.virtual.outcome import MACHINE_CONSOLE
 from plait.errors import MachineError, shell_command
 from plait.files import Folder
@@ -109,9 +108,8 @@ def _linked(path: Path) -> str:
 
 def _gather(files: dict[str, Path], folder: Path) -> None:
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".gathering-") as name:
-            new = Path(name) / "new"
+        with scratch(folder.parent, ".gathering-") as place:
+            new = place / "new"
             for inside, path in files.items():
                 *folders, file = inside.split("/")
                 Folder(new, tuple(folders)).bring(path, file)

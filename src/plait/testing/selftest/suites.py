@@ -6,12 +6,11 @@ import hashlib
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from plait.cache import cache_root
+from plait.cache import alone, cache_root, scratch
 from plait.errors import KernelBuildError, MachineError, RequestError
 from plait.files import Folder
 from plait.kernel import Progress, built_by_default
@@ -142,22 +141,21 @@ def prepare(tree: Path | None, progress: Progress | None = None, sources: Source
             "compiling the helpers of the selftests: gcc is not installed; run `sudo apt-get install gcc libc6-dev`"
         )
     root = cache_root() / "selftests"
-    root.mkdir(parents=True, exist_ok=True)
     default = built_by_default() if tree is None else None
     kept = None if default is None else root / f"of-{default.identity}"
     if kept is not None and kept.is_dir():
         return Suites(kept.resolve() / _NET / "mptcp")
-    with tempfile.TemporaryDirectory(dir=root, prefix=".preparing-") as scratch:
-        copy = Path(scratch) / "tree"
+    with alone("selftests"), scratch(root, ".preparing-") as folder:
+        copy = folder / "tree"
         copy.mkdir()
-        _copy(tree or _unpacked(Path(scratch) / "source", progress, sources), copy)
+        _copy(tree or _unpacked(folder / "source", progress, sources), copy)
         place = root / _content(copy)
         if not place.is_dir():
             _compile(copy)
             Folder(root).take(copy, place.name)
-    if kept is not None:
-        kept.unlink(missing_ok=True)
-        Folder(root).link(kept.name, Path(place.name))
+        if kept is not None:
+            kept.unlink(missing_ok=True)
+            Folder(root).link(kept.name, Path(place.name))
     return Suites(place / _NET / "mptcp")
 
 

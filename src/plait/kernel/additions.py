@@ -26,7 +26,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from plait.cache import cache_root
+from plait.cache import alone, cache_root
 from plait.errors import KernelBuildError, RequestError
 from plait.files import Folder
 from plait.kernel import kit
@@ -205,18 +205,20 @@ def keep(
     kernel: Kernel, source: AlgorithmSource, built: BuiltModule, record: AdditionRecord
 ) -> list[AdditionRecord]:
     """Store an addition; return the earlier additions that it replaces, because they have the same names."""
-    replaced = [old for old in added() if old.sha256 != record.sha256 and set(old.names) & set(record.names)]
     folder = _root() / record.sha256
-    try:
-        Folder(folder).write(record.file, source.content)
-        _write_object(folder / f"{kernel.identity}.ko", built.content)
-        Folder(folder).write(_RECORD, record.model_dump_json(by_alias=True, indent=2).encode() + b"\n")
-        for old in replaced:
-            shutil.rmtree(_root() / old.sha256)
-    except OSError as error:
-        raise KernelBuildError(
-            f"storing {source.path} in {folder}: {error.strerror}; check the space and permissions of the cache"
-        ) from error
+    with alone("additions"):
+        names = set(record.names)
+        replaced = [old for old in added() if old.sha256 != record.sha256 and names & set(old.names)]
+        try:
+            Folder(folder).write(record.file, source.content)
+            _write_object(folder / f"{kernel.identity}.ko", built.content)
+            Folder(folder).write(_RECORD, record.model_dump_json(by_alias=True, indent=2).encode() + b"\n")
+            for old in replaced:
+                shutil.rmtree(_root() / old.sha256)
+        except OSError as error:
+            raise KernelBuildError(
+                f"storing {source.path} in {folder}: {error.strerror}; check the space and permissions of the cache"
+            ) from error
     return replaced
 
 
@@ -232,10 +234,11 @@ def record_of(
 
 def remove(name: str) -> AdditionRecord:
     """Remove the addition that has `name`, and return its record (RequestError if there is none)."""
-    for record in added():
-        if name in record.names:
-            shutil.rmtree(_root() / record.sha256)
-            return record
+    with alone("additions"):
+        for record in added():
+            if name in record.names:
+                shutil.rmtree(_root() / record.sha256)
+                return record
     names = ", ".join(name for record in added() for name in record.names)
     hint = f"there is: {names}" if names else "nothing is added yet (`plait kernel add FILE.c`)"
     raise RequestError(f"removing {name!r}: there is no addition of this name; {hint}")

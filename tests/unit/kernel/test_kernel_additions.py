@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fake_plans import fake_plan
+from kernel_fakes import while_waiting
 from plait.engine.virtual import crash
 from plait.errors import KernelBuildError, RequestError
 from plait.kernel import Kernel, additions
@@ -81,6 +82,24 @@ def test_the_next_version_of_a_file_replaces_the_one_before(kernel: Kernel) -> N
     assert additions.modules_by_name() == {"mine": source("two").module}
     with pytest.raises(KernelBuildError, match="plait kernel add"):
         additions.object_of(kernel, source("one").module)
+
+
+def test_a_source_replaces_one_of_its_name_that_another_process_adds_meanwhile(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    while_waiting(monkeypatch, lambda: keep(kernel, "one", "mine"))
+    [replaced] = keep(kernel, "two", "mine")
+    assert replaced.sha256 == source("one").sha256
+    assert additions.modules_by_name() == {"mine": source("two").module}
+
+
+def test_what_another_process_removes_meanwhile_is_reported_as_not_there(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(kernel, "one", "mine")
+    while_waiting(monkeypatch, lambda: additions.remove("mine"))
+    with pytest.raises(RequestError, match="removing 'mine': there is no addition"):
+        additions.remove("mine")
 
 
 def test_only_a_c_file_is_taken(tmp_path: Path) -> None:

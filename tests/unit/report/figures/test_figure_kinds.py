@@ -225,6 +225,19 @@ def test_lines_over_time_differ_in_their_dashes() -> None:
     assert "6,3" in dashes
 
 
+@pytest.mark.parametrize(("flows", "counted"), [(1, "trials"), (2, "flows of all trials")])
+def test_the_caption_of_a_distribution_says_what_its_lines_count(flows: int, counted: str) -> None:
+    shown = studied(30, numbers=False)
+    values = {f"page{number}.page_load_s": 1.0 for number in range(flows)}
+    rows = [
+        replace(case, rows=tuple(replace(row, metrics=row.metrics | values) for row in case.rows))
+        for case in shown.rows
+    ]
+    figure = drawn_figure(FigureRequest("f", "distribution", "page_load_s"), replace(shown, rows=tuple(rows)))
+    assert figure is not None
+    assert f"the share of {counted} with at most that value" in figure.marks
+
+
 def test_lines_that_cover_each_other_in_every_panel_share_an_entry_of_the_key() -> None:
     shown = studied(30, numbers=False)
     cubic = {

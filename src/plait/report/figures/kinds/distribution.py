@@ -84,7 +84,9 @@ DISTRIBUTION = FigureKind(
     "distribution",
     _panels,
     _table,
-    lambda _, __: "For each value, the share of trials with at most that value.",
+    lambda request, content: (
+        f"For each value, the share of {_observed(request, content)} with at most that value."
+    ),
     selected=_selected,
 )
 """A line for each case; a study has it whose times to complete were repeated often enough."""
@@ -108,6 +110,13 @@ def _observations(metrics: dict[str, float | None], metric: str) -> list[float]:
     of_flows = [value for name, value in metrics.items() if value is not None and name.endswith(f".{metric}")]
     of_trial = metrics.get(metric)
     return of_flows or ([of_trial] if of_trial is not None else [])
+
+
+def _observed(request: FigureRequest, content: Content) -> str:
+    """Return what a line counts."""
+    rows = (row for case in content.rows for row in case.rows)
+    of_flows = any(len(_observations(row.metrics, request.metric)) > 1 for row in rows)
+    return "flows of all trials" if of_flows else "trials"
 
 
 def _points(values: list[float]) -> Points:

@@ -12,7 +12,7 @@ from plait.analysis.model import Summary
 from plait.plan.network.ifnames import renamed_interfaces
 from plait.report.drawing.network import coloured_paths, draw, links_differ, most_paths
 from plait.report.figures.kinds.over_time import frames_of, panel_of
-from plait.report.figures.kinds.over_time_chart import KINDS, chart
+from plait.report.figures.kinds.over_time_chart import KINDS, Frame, chart
 from plait.report.page.sections import explanation
 from plait.report.page.template import fill
 from plait.report.render.theme import LIGHT, PATHS
@@ -49,7 +49,8 @@ def over_time(
         return "", {}
     figures: dict[str, dict[str, Any]] = {}
     panels = []
-    for number, (trial, frame) in enumerate(zip(shown, frames_of(shown), strict=True)):
+    frames = frames_of(shown)
+    for number, (trial, frame) in enumerate(zip(shown, frames, strict=True)):
         charts = {
             f"{kind}-{number}": chart(
                 panel_of(trial), kind, frame, legend=kind == "queue" and _needs_key(trial)
@@ -59,9 +60,8 @@ def over_time(
         drawn = {name: spec for name, spec in charts.items() if spec is not None}
         figures |= drawn
         panels.append(_panel(trial, list(drawn), is_hidden=number >= OPEN_PANELS))
-    return fill(
-        "over_time", note=_note(shown, summary), has_buttons=len(shown) > OPEN_PANELS, panels=panels
-    ), figures
+    note = _note(shown, summary, has_short=_has_short(shown, frames))
+    return fill("over_time", note=note, has_buttons=len(shown) > OPEN_PANELS, panels=panels), figures
 
 
 def _panel(trial: Representative, charts: Sequence[str], *, is_hidden: bool) -> dict[str, Any]:
@@ -81,9 +81,20 @@ def _panel(trial: Representative, charts: Sequence[str], *, is_hidden: bool) -> 
     }
 
 
-def _note(shown: Sequence[Representative], summary: Summary) -> str:
+def _has_short(shown: Sequence[Representative], frames: Sequence[Frame]) -> bool:
+    """Return whether trials that are compared have time axes of different lengths."""
+    return len({(trial.group, frame.seconds) for trial, frame in zip(shown, frames, strict=True)}) > len(
+        {trial.group for trial in shown}
+    )
+
+
+def _note(shown: Sequence[Representative], summary: Summary, *, has_short: bool) -> str:
     """Return what the charts show."""
-    where_compared = "" if len({trial.group for trial in shown}) == 1 else " where cases are compared"
+    scales = "on the same scales"
+    if len({trial.group for trial in shown}) > 1:
+        scales += " where cases are compared"
+    if has_short:
+        scales += "; a trial below a third of the longest one's time has its own time axis"
     alone = all(len(trial.plan.flows) == 1 and trial.plan.links for trial in shown)
     hint = " Colours are those of the paths in the drawing." if alone else ""
     choice = (
@@ -94,7 +105,7 @@ def _note(shown: Sequence[Representative], summary: Summary) -> str:
     )
     without = ", or its first one where none has a result" if any(t.value is None for t in shown) else ""
     return (
-        f"{choice}Each case shows its trial with the median result{without}, on the same scales{where_compared}. "
+        f"{choice}Each case shows its trial with the median result{without}, {scales}. "
         f"Goodput is payload that arrived in order, stacked by subflow, in bins of {bin_widths(shown)}: a lost segment "
         "shows as a gap, followed by a peak with all bytes that waited for it. Round-trip time (smoothed) and "
         f"congestion window are the sender's. Queues wait for the rate of a link.{hint}"

@@ -24,6 +24,8 @@ from plait.report.representatives import Representative
 
 SIDE_BY_SIDE = 6
 """Cases in one figure over time; the page shows more."""
+SHORT = 1 / 3
+"""On the page, a trial below this share of the longest one's time has a time axis of its own."""
 
 
 _COLUMNS = {
@@ -97,13 +99,20 @@ def panel_of(representative: Representative) -> Panel:
 
 
 def frames_of(shown: Sequence[Representative]) -> list[Frame]:
-    """Return the frame of each representative: the same for those that are compared with each other."""
+    """Return the frame of each representative: the same for those that are compared with each other.
+
+    A short trial has its own time axis, because on that of the longest one its lines would be squeezed.
+    """
     groups = {
         representative.group: [panel_of(peer) for peer in shown if peer.group == representative.group]
         for representative in shown
     }
     frames = {group: frame_of(panels) for group, panels in groups.items()}
-    return [frames[representative.group] for representative in shown]
+    return [_unsqueezed(frames[trial.group], trial.series.duration_s) for trial in shown]
+
+
+def _unsqueezed(frame: Frame, duration_s: float) -> Frame:
+    return replace(frame, seconds=duration_s) if 0 < duration_s < SHORT * frame.seconds else frame
 
 
 def key_of(panels: Sequence[Panel], kind: str) -> Key:

@@ -136,14 +136,17 @@ def _package_hint() -> str:
 def source_archive(progress: Progress | None = None, sources: Sources | None = None) -> Iterator[Path]:
     """Yield the archive of a source tree of Linux: the installed one, or one that is downloaded and then removed.
 
+    No kernel is built meanwhile, because a build removes its download, which is the same file.
+
     Raises:
-        KernelBuildError: there is no source.
+        KernelBuildError: there is no source, or the cache cannot be written.
     """
-    path = _any_source(sources or Sources(), progress or silent).path
-    try:
-        yield path
-    finally:
-        _remove_download(path)
+    with cache.building(progress or silent):
+        path = _any_source(sources or Sources(), progress or silent).path
+        try:
+            yield path
+        finally:
+            _remove_download(path)
 
 
 def check_processor() -> None:

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from kernel_fakes import make_archive, make_laboratory, make_tree
+from plait.api.storage import is_in_use
 from plait.errors import KernelBuildError, MachineError
 from plait.kernel import build, ensure, fetch, list_built, recipe
-from plait.kernel.obtain import Sources
+from plait.kernel.obtain import Sources, source_archive
 
 
 @pytest.fixture(autouse=True)
@@ -118,6 +119,13 @@ def test_a_fetched_archive_is_removed_when_the_kernel_is_built(tmp_path: Path, c
 
     ensure(sources=Sources((), (("distribution", get),)))
     assert list((cache / "sources").iterdir()) == []
+
+
+def test_no_build_can_remove_a_fetched_archive_while_it_is_read(tmp_path: Path, cache: Path) -> None:
+    archive = make_archive(make_tree(tmp_path / "linux"))
+    with source_archive(sources=Sources((), (("distribution", lambda *_: archive),))):
+        assert is_in_use(cache)
+    assert not is_in_use(cache)
 
 
 def test_the_same_kernel_is_not_built_again_for_those_who_give_no_source(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,6 +40,7 @@ def command(
 
     A second `plait shell` of the same network joins the first one.
     """
+    from plait.cache import alone
     from plait.cli.shared.environment import environment_of
     from plait.errors import RequestError
     from plait.prompt.loop import Prompt
@@ -50,11 +52,13 @@ def command(
         raise RequestError(f"{node}: the network has no such node; it has: {', '.join(network.roles)}")
     path = _socket(plan)
     prompt = Prompt(network, path, environment_of([], terminal=True))
-    if _has_server(path):
-        typer.echo("plait: joined the running network", err=True)
-        return _use(prompt, node)
-    allowed = policy(disk, ro, unconfined=unconfined)
-    return _serve(plan, kernel, allowed, path=path, prompt=prompt, node=node)
+    with ExitStack() as starting:
+        starting.enter_context(alone("shell"))  # another one may be booting this network: join it then
+        if not _has_server(path):
+            allowed = policy(disk, ro, unconfined=unconfined)
+            return _serve(plan, kernel, allowed, path=path, prompt=prompt, node=node, starting=starting)
+    typer.echo("plait: joined the running network", err=True)
+    return _use(prompt, node)
 
 
 def _use(prompt: Prompt, node: str | None) -> int:
@@ -66,15 +70,20 @@ def _use(prompt: Prompt, node: str | None) -> int:
 
 
 def _serve(
-    plan: Plan, kernel: str | None, allowed: Policy, *, path: Path, prompt: Prompt, node: str | None
-) -> int:
-    """Boot the network, serve it to other prompts, and run this prompt; the network ends with it."""
+    plan: Plan, kernel: str | None, allowed: Policy, *, path: Path, prompt: Prompt, node: str | None,
+    starting: ExitStack,
+) -> int:  # fmt: skip
+    """Boot the network, serve it to other prompts, and run this prompt; the network ends with it.
+
+    `starting` is closed as soon as others can join.
+    """
     from plait.engine.virtual.session import SessionRequest
     from plait.prompt.live import PromptServer
 
     request, chosen = SessionRequest(network=True), chosen_kernel(kernel)
     with booted(chosen, plan, request, notify, real_time=True, policy=allowed) as session:
         with PromptServer(session, path) as server:
+            starting.close()
             code = _use(prompt, node)
         if server.failure is not None:
             raise server.failure

@@ -298,10 +298,12 @@ def _without(case: CaseSummary, strata: Sequence[str]) -> CaseSummary:
 
 
 def _listed(words: Sequence[str]) -> str:
-    """Return "a, b and c"; of many, the first, and the number of the others."""
+    """Return "a, b and c", or "a, 1; b, 2; and c, 3"; of many, the first, and the number of the others."""
     if len(words) > MOST_LISTED:
         words = [*words[: MOST_LISTED - 1], f"{number_word(len(words) - MOST_LISTED + 1)} others"]
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    mark = ";" if any("," in word for word in words) else ","
+    last = " and " if mark == "," else "; and "
+    return last.join([f"{mark} ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def matched(summary: Summary) -> list[Comparison]:

@@ -25,6 +25,8 @@ from plait.version import other_version
 
 MAX_TRIALS = 5
 """At most this many trials of a case are examined."""
+_MOST_FAILED = 3
+"""At most this many failed trials have their reasons in an error."""
 
 
 @dataclass(frozen=True)
@@ -108,9 +110,11 @@ def explain_study(
             cases.append(_representative(name, explained, flow_called))
     if not cases:
         selection = f"trial {trial} of " if trial is not None else ""
+        if further := failed[_MOST_FAILED:]:
+            failed = [*failed[:_MOST_FAILED], f"and {len(further)} more"]
         raise RequestError(
             f"explaining {selection}{folder}: there is no completed trial; "
-            + ("; ".join(failed[:3]) or "`plait run` runs those that are missing")
+            + ("; ".join(failed) or "`plait run` runs those that are missing")
         )
     if flow is not None and not any(trial_of_case.flows for trial_of_case in cases):
         raise RequestError(f"--flow {flow}: no completed trial has a flow of this name that can be explained")

@@ -164,6 +164,14 @@ def test_the_headline_says_which_completed_trials_have_no_value() -> None:
     )
     words = "".join(text for text, _ in headline(study, {}))
     assert words == "N 0 2.50 s. No trial of n 1 has a value."
+    two = [
+        unfinished.model_copy(
+            update={"metrics": nothing, "settings": {"n": n, "loss": "2%"}, "name": f"n={n}"}
+        )
+        for n in (1, 2)
+    ]
+    words = "".join(text for text, _ in headline(study.model_copy(update={"cases": (measured, *two)}), {}))
+    assert words.endswith(" No trial of n 1, loss 2%; and n 2, loss 2% has a value."), words
     alone = study.model_copy(update={"cases": study.cases[1:]})
     assert "".join(text for text, _ in headline(alone, {})).endswith(": nothing was measured.")
     failed = study.cases[1].model_copy(update={"failed": 1})

@@ -62,3 +62,11 @@ def test_a_wrong_request_is_refused_with_the_choices(
 ) -> None:
     with pytest.raises(RequestError, match=says):
         plait.open(folder).explain(**chosen)  # type: ignore[arg-type]
+
+
+def test_the_reasons_of_failed_trials_are_counted_where_not_all_are_given(tmp_path: Path) -> None:
+    tcp, _ = two_paths()
+    dead = FakeCase(tcp.name, tcp.settings, tcp.plan, failed=dict.fromkeys(range(5), "the guest died"))
+    write_study(tmp_path, (dead,), repeat=5)
+    with pytest.raises(RequestError, match=r"(the guest died.*){3}; and 2 more$"):
+        plait.open(tmp_path).explain()

@@ -109,6 +109,10 @@ def _mininet_draft(file: Path, topo: str | None) -> Draft:
     from plait.errors import RequestError
     from plait.importers import mininet
 
+    if not file.is_file():
+        raise RequestError(
+            f"reading {file}: a guest runs a Mininet script from its own file; save it to one, and name that"
+        )
     record = _record(file, topo)
     classes = record.get("classes")
     if classes is not None and not classes:

@@ -35,7 +35,7 @@ from plait.errors import shell_command
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
 
     from plait.cli.shared.bundles import RequestedStudy
@@ -58,6 +58,12 @@ _CHECKS = "Checks before the first trial"
 TrialTimeout = Annotated[
     float, typer.Option(min=1, metavar="SECONDS", help="Wall time after which plait ends a trial")
 ]
+
+_READERS = {
+    "--hosts": "remote", "--ssh-config": "remote", "--configure": "remote", "--modules": "machine",
+    "--allow-host-settings": "host",
+}  # fmt: skip
+"""The engine that an option concerns."""
 
 OutOption = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Result folder", show_default="results/NAME")
@@ -150,6 +156,10 @@ def command(
     limits = (trial_timeout, policy(disk, ro, unconfined=unconfined), notify, show_step, host_settings)
     with requested_study(scenario, [*(overrides or ()), *chosen], seed, repeat, verify=verify) as asked:
         command = _reproduce(scenario, asked, overrides or [], chosen)
+        _refuse_unread(asked.scenario, {
+            "--hosts": hosts, "--ssh-config": ssh_config, "--configure": configure, "--modules": modules,
+            "--allow-host-settings": host_settings,
+        })  # fmt: skip
         own_kernel = _own_kernel(asked.scenario, kernel)
         request = EngineRequest(
             own_kernel, modules, *limits, build_with_progress, hosts, ssh_config, configure
@@ -253,6 +263,27 @@ def _kernels(scenario: str, kernels: list[str]) -> list[Choice]:
             raise RequestError(f"--kernel with {scenario}: a bundle repeats its study on one kernel")
         return []
     return [Choice("kernel", names, _flags("--kernel", kernels), if_given=True)]
+
+
+def _refuse_unread(scenario: Scenario, given: Mapping[str, object]) -> None:
+    """Refuse an option that concerns an engine which no case of the study has (RequestError)."""
+    from plait.errors import RequestError
+    from plait.scenario.vary.combinations import rows
+
+    asked = [option for option, value in given.items() if value]
+    if not asked:
+        return
+    values = [
+        value for row in rows(scenario) for name, value in row.items() if name == "engine" or value.sets
+    ]
+    set_by_name = {(value.sets or {}).get("engine") for value in values} - {None}
+    engines = {scenario.engine} | {value.value for value in values if value.sets is None} | set_by_name
+    for option in asked:
+        if _READERS[option] not in engines:
+            raise RequestError(
+                f"{option}: it concerns the engine {_READERS[option]}, and no case has this engine; "
+                f"add --engine {_READERS[option]}, or leave {option} out"
+            )
 
 
 def _own_kernel(scenario: Scenario, kernels: list[str] | None) -> str | None:

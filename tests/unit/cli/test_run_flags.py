@@ -48,6 +48,32 @@ def test_a_kernel_without_trace_events_is_a_mistake_of_the_override() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("words", "engine"),
+    [
+        (("--hosts", "hosts.yaml"), "remote"),
+        (("--configure",), "remote"),
+        (("--ssh-config", "config"), "remote"),
+        (("--modules", "modules"), "machine"),
+        (("--allow-host-settings",), "host"),
+    ],
+)
+def test_an_option_of_an_engine_that_no_case_has_is_refused(
+    words: tuple[str, ...], engine: str, tmp_path: Path
+) -> None:
+    def run(*further: str) -> Exception | None:
+        asked = ("run", "two-paths", "--set", "repeat=1", "--out", str(tmp_path / "out"), *words, *further)
+        return CliRunner().invoke(app, asked, standalone_mode=False).exception
+
+    refused = run()
+    assert isinstance(refused, RequestError)
+    assert str(refused).startswith(
+        f"{words[0]}: it concerns the engine {engine}, and no case has this engine"
+    )
+    assert run("--engine", engine) is None
+    assert run("--engine", "virtual", "--engine", engine) is None
+
+
 def test_an_unknown_pause_is_a_mistake_of_the_override() -> None:
     assert refusal("--set", "pause=during").startswith("--set pause=during: pause")
 

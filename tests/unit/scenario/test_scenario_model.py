@@ -139,9 +139,13 @@ def test_a_file_that_is_no_scenario_is_refused_with_its_place(tmp_path: Path) ->
         load(tmp_path)
     with pytest.raises(ScenarioError, match="no shipped scenario of that name; did you mean 'two-paths'"):
         load("two-path")
-    (tmp_path / "home.yaml").write_text("title: x\n")
+    folder = tmp_path / ("long-name-" * 20)
+    folder.mkdir()
+    (folder / "home.yaml").write_text("title: x\n")
     with pytest.raises(ScenarioError, match=r"did you mean '.*/home\.yaml'"):
-        load(tmp_path / "home.yml")
+        load(folder / "home.yml")
+    with pytest.raises(ScenarioError, match=r"`plait list` shows them"):
+        load(folder / "qqqq")
     with pytest.raises(ScenarioError, match="/dev/null is not a regular file"):
         load("/dev/null")
 

@@ -13,7 +13,7 @@ from plait.scenario.read.inputs import input_files
 from plait.scenario.read.parse import parse
 from plait.scenario.scenario import Scenario
 from plait.scenario.vary.overrides import Choice, Override
-from plait.scenario.wording import nearest
+from plait.scenario.wording import closest
 
 
 def load(reference: str | Path, overrides: Sequence[str | Override | Choice] = ()) -> Scenario:
@@ -43,11 +43,13 @@ def _missing(path: Path, name: str) -> str:
         return f"{name} is a directory; name a scenario file in it"
     if path.exists():
         return f"{name} is not a regular file; name the file of a scenario"
-    beside = [str(file) for suffix in ("yaml", "yml") for file in sorted(path.parent.glob(f"*.{suffix}"))]
-    guess = nearest(name, [*(name for name, _ in library.shipped()), *beside])
-    return (
-        f"there is no file {name} and no shipped scenario of that name; {guess or '`plait list` shows them'}"
-    )
+    places = {title: title for title, _ in library.shipped()}
+    places |= {
+        file.name: str(file) for kind in ("yaml", "yml") for file in sorted(path.parent.glob(f"*.{kind}"))
+    }
+    near = closest(path.name, places)
+    guess = "`plait list` shows them" if near is None else f"did you mean '{places[near]}'?"
+    return f"there is no file {name} and no shipped scenario of that name; {guess}"
 
 
 def _python(name: str) -> str:

@@ -109,10 +109,6 @@ def _mininet_draft(file: Path, topo: str | None) -> Draft:
     from plait.errors import RequestError
     from plait.importers import mininet
 
-    if not file.is_file():
-        raise RequestError(
-            f"reading {file}: a guest runs a Mininet script from its own file; save it to one, and name that"
-        )
     record = _record(file, topo)
     classes = record.get("classes")
     if classes is not None and not classes:
@@ -139,6 +135,10 @@ def _record(file: Path, topo: str | None) -> dict[str, Any]:
     from plait.errors import RequestError
     from plait.importers import mininet, recorder
 
+    if not file.is_file():
+        raise RequestError(
+            f"reading {file}: a guest runs a Mininet script from its own file; save it to one, and name that"
+        )
     argv = [
         "/usr/bin/python3",
         str(Path(recorder.__file__).resolve()),

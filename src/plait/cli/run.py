@@ -35,7 +35,7 @@ from plait.errors import shell_command
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
     from plait.cli.shared.bundles import RequestedStudy
@@ -156,10 +156,7 @@ def command(
     limits = (trial_timeout, policy(disk, ro, unconfined=unconfined), notify, show_step, host_settings)
     with requested_study(scenario, [*(overrides or ()), *chosen], seed, repeat, verify=verify) as asked:
         command = _reproduce(scenario, asked, overrides or [], chosen)
-        _refuse_unread(asked.scenario, {
-            "--hosts": hosts, "--ssh-config": ssh_config, "--configure": configure, "--modules": modules,
-            "--allow-host-settings": host_settings,
-        })  # fmt: skip
+        _refuse_unread(asked.scenario, (hosts, ssh_config, configure, modules, host_settings))
         own_kernel = _own_kernel(asked.scenario, kernel)
         request = EngineRequest(
             own_kernel, modules, *limits, build_with_progress, hosts, ssh_config, configure
@@ -265,12 +262,12 @@ def _kernels(scenario: str, kernels: list[str]) -> list[Choice]:
     return [Choice("kernel", names, _flags("--kernel", kernels), if_given=True)]
 
 
-def _refuse_unread(scenario: Scenario, given: Mapping[str, object]) -> None:
-    """Refuse an option that concerns an engine which no case of the study has (RequestError)."""
+def _refuse_unread(scenario: Scenario, given: Sequence[object]) -> None:
+    """Refuse an option that concerns an engine which no case has (RequestError). `given`: as in `_READERS`."""
     from plait.errors import RequestError
     from plait.scenario.vary.combinations import rows
 
-    asked = [option for option, value in given.items() if value]
+    asked = [option for option, value in zip(_READERS, given, strict=True) if value]
     if not asked:
         return
     values = [

@@ -143,3 +143,12 @@ def test_a_pipe_without_a_writer_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(RequestError, match="it is no regular file, and no program writes to it"):
         import_.command([tmp_path / "pipe"])
+
+
+def test_a_script_that_a_guest_cannot_open_is_refused() -> None:
+    reader, writer = os.pipe()
+    os.write(writer, b"from mininet.topo import Topo\n")
+    os.close(writer)
+    with pytest.raises(RequestError, match="a guest runs a Mininet script from its own file"):
+        import_.command([Path(f"/dev/fd/{reader}")])
+    os.close(reader)

@@ -167,7 +167,7 @@ def _fetch(package: str, progress: Progress) -> StockKernel:
 
     def wait() -> None:
         progress("waiting for another plait that downloads a kernel", None)
-        time.sleep(_POLL_S)
+        time.sleep(_POLL_S)  # it ends, because its programs have limits of time
 
     with alone("stock", wait):
         cached = [kernel for kernel in _cached() if (_root() / package) in kernel.image.parents]

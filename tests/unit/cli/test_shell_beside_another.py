@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     import pytest
 
 
+BOOTS, JOINS = 1, 0
+"""What stands for the exit codes of a shell that boots a network, and of one that joins it."""
+
+
 def test_a_shell_waits_for_the_one_that_boots_and_joins_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -20,7 +24,7 @@ def test_a_shell_waits_for_the_one_that_boots_and_joins_it(
     served: list[bool] = []
     monkeypatch.setenv("PLAIT_CACHE", str(tmp_path))
     monkeypatch.setattr(shell, "_has_server", lambda _: bool(served))
-    monkeypatch.setattr(shell, "_serve", lambda *_, **__: "boots another one")
-    monkeypatch.setattr(shell, "_use", lambda *_: "joins")
+    monkeypatch.setattr(shell, "_serve", lambda *_, **__: BOOTS)
+    monkeypatch.setattr(shell, "_use", lambda *_: JOINS)
     while_waiting(monkeypatch, lambda: served.append(True))
-    assert shell.command("two-paths") == "joins"  # type: ignore[comparison-overlap]
+    assert shell.command("two-paths") == JOINS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plait.explain.causes import Cause, next_step
 from plait.explain.effect import effect, with_effects
-from plait.explain.model import FlowExplanation, PathAccount, Share
+from plait.explain.model import Effect, FlowExplanation, PathAccount, Share
 from plait.explain.wording import paragraph, places_text
 
 CAPACITY = 10e6
@@ -29,7 +29,7 @@ def explained(
     return flow.model_copy(update={"sentences": paragraph(flow)})
 
 
-def tried(cause: Cause, after: float) -> object:
+def tried(cause: Cause, after: float) -> Effect:
     before = {seed: 5e6 + seed for seed in range(3)}
     return effect("a change", (), cause, before, {seed: after + seed for seed in range(3)})
 
@@ -37,7 +37,7 @@ def tried(cause: Cause, after: float) -> object:
 def test_a_refuted_cause_is_not_named_and_the_next_one_is_first() -> None:
     causes = (Cause.SEND_BUFFER, Cause.HEAD_OF_LINE)
     flow = explained(*(share(cause, 0.25) for cause in causes), goodput=5e6, named=causes)
-    checked = with_effects(flow, [tried(Cause.SEND_BUFFER, 5e6), tried(Cause.HEAD_OF_LINE, 8e6)])  # type: ignore[list-item]
+    checked = with_effects(flow, [tried(Cause.SEND_BUFFER, 5e6), tried(Cause.HEAD_OF_LINE, 8e6)])
     assert (checked.first, checked.named, checked.refuted) == (
         Cause.HEAD_OF_LINE,
         (Cause.HEAD_OF_LINE,),
@@ -50,7 +50,7 @@ def test_a_refuted_cause_is_not_named_and_the_next_one_is_first() -> None:
 
 def test_a_cause_that_a_change_did_not_remove_is_not_refuted() -> None:
     flow = explained(share(Cause.HEAD_OF_LINE, 0.5), goodput=5e6, named=(Cause.HEAD_OF_LINE,))
-    still_there = tried(Cause.HEAD_OF_LINE, 5e6).model_copy(update={"then": Cause.HEAD_OF_LINE})  # type: ignore[attr-defined]
+    still_there = tried(Cause.HEAD_OF_LINE, 5e6).model_copy(update={"then": Cause.HEAD_OF_LINE})
     checked = with_effects(flow, [still_there])
     assert (checked.first, checked.refuted) == (Cause.HEAD_OF_LINE, ())
     assert "Refuted" not in " ".join(checked.sentences)
@@ -64,14 +64,14 @@ def test_one_seed_refutes_no_cause() -> None:
 
 def test_a_cause_that_a_test_made_slower_is_refuted_too_and_no_cause_may_be_left() -> None:
     flow = explained(share(Cause.TOO_SHORT, 0.5), goodput=5e6, named=(Cause.TOO_SHORT,))
-    checked = with_effects(flow, [tried(Cause.TOO_SHORT, 3e6)])  # type: ignore[list-item]
+    checked = with_effects(flow, [tried(Cause.TOO_SHORT, 3e6)])
     assert (checked.first, checked.named, checked.refuted) == (None, (), (Cause.TOO_SHORT,))
     assert "limited by" not in " ".join(checked.sentences)
 
 
 def test_a_what_if_and_a_confirmed_cause_leave_the_sentences_as_they_are() -> None:
     flow = explained(share(Cause.SEND_BUFFER, 0.5), goodput=5e6, named=(Cause.SEND_BUFFER,))
-    confirmed = with_effects(flow, [tried(Cause.SEND_BUFFER, 8e6)])  # type: ignore[list-item]
+    confirmed = with_effects(flow, [tried(Cause.SEND_BUFFER, 8e6)])
     assert (confirmed.sentences, confirmed.first) == (flow.sentences, Cause.SEND_BUFFER)
 
 

@@ -62,23 +62,28 @@ def _paths_of_page(
 ) -> tuple[PathAccount, ...]:
     """Return the accounts of a page's paths with what all of its connections carried while it loaded."""
     flow = facts.flow
-    rows = tables["subflows"].filter(pl.col("flow").is_in(facts.carriers), pl.col("side") == flow.sender)
+    rows = tables["subflows"].filter(
+        pl.col("flow").is_in(facts.carriers),
+        pl.col("side") == flow.sender,
+        pl.col("acked_bytes").is_not_null(),
+    )
+    addresses = ("local_address", "remote_address", "remote_port")
+    last = rows.sort("t_us").group_by("flow", "subflow")
     subflows: dict[str, set[int]] = {}
     carried: dict[str, int] = {}
-    for _, part in rows.group_by("flow", "subflow"):
-        first = part.row(0, named=True)
-        name = path_name(
-            flow.paths, flow.sender, first["local_address"], first["remote_address"], first["remote_port"]
-        )
-        carried[name] = carried.get(name, 0) + int(part["acked_bytes"].max() or 0)  # type: ignore[arg-type]
-        subflows.setdefault(name, set()).add(first["subflow"])
+    for row in last.agg(pl.col(addresses).first(), pl.col("acked_bytes").max()).iter_rows(named=True):
+        name = path_name(flow.paths, flow.sender, *(row[address] for address in addresses))
+        carried[name] = carried.get(name, 0) + row["acked_bytes"]
+        subflows.setdefault(name, set()).add(row["subflow"])
     return tuple(
         account.model_copy(
             update={
-                "goodput_bps": carried.get(account.path, 0) * 8e6 / load_us,
-                "subflows": tuple(sorted(subflows.get(account.path, ()))),
+                "goodput_bps": carried[account.path] * 8e6 / load_us,
+                "subflows": tuple(sorted(subflows[account.path])),
             }
         )
+        if account.path in carried
+        else account
         for account in accounts
     )
 

@@ -126,12 +126,11 @@ def _mininet_draft(file: Path, topo: str | None) -> Draft:
 
 def _record(file: Path, topo: str | None) -> dict[str, Any]:
     """Build the topology in a guest, because the file is a program that may do anything, and return its contents."""
-    from plait.cache import cache_root
     from plait.cli.laboratory.exec import plan_of
     from plait.cli.shared.environment import environment_of
     from plait.engine.interactive import ProgramStart
     from plait.engine.virtual.session import Session, SessionRequest
-    from plait.engine.workspace import Workspace
+    from plait.engine.workspace import working_folder
     from plait.errors import RequestError
     from plait.importers import mininet, recorder
 
@@ -148,7 +147,7 @@ def _record(file: Path, topo: str | None) -> dict[str, Any]:
     start = ProgramStart(1, argv, environment_of([], terminal=False), directory=str(file.resolve().parent))
     request = SessionRequest(start=start, time_limit_us=_LIMIT_US)
     with (
-        Workspace(cache_root() / "exec", ".work-") as workspace,
+        working_folder() as workspace,
         Session(build_with_progress(), AGENT, workspace.job(), plan_of(1, 1024), request) as session,
     ):
         end, printed, errors = _followed(file, session)

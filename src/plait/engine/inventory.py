@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from plait.bpf.programs import SCHEDULERS
 from plait.cache import cache_root
-from plait.engine.workspace import Workspace
+from plait.engine.workspace import working_folder
 from plait.errors import MachineError, TrialError
 from plait.files import Folder
 
@@ -98,7 +98,7 @@ def take(identity: str, settings: Iterable[Setting], boot: Boot) -> Inventory:
 def ask(settings: list[Setting], boot: Boot) -> Inventory:
     """Return the inventory of the kernel of `boot` at this moment (MachineError if `boot` fails)."""
     try:
-        with Workspace(cache_root() / "exec", ".work-") as workspace:
+        with working_folder() as workspace:
             folder = workspace.job()
             Folder(folder).write(REQUEST, json.dumps({"settings": settings}).encode())
             boot(folder)

@@ -19,6 +19,7 @@ import subprocess
 from pathlib import Path
 from typing import Self
 
+from plait.cache import cache_root
 from plait.errors import MachineError
 from plait.files import Folder
 from plait.limits import remedy
@@ -103,6 +104,11 @@ class Workspace:
                         parent.remove(name)
                     finally:
                         os.close(descriptor)
+
+
+def working_folder() -> Workspace:
+    """Return a workspace in the cache, for what only this process uses."""
+    return Workspace(cache_root() / "exec", ".work-")
 
 
 def _janitor(folder: Path) -> subprocess.Popen[bytes]:

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from plait.analysis.metrics.programs import with_connections
-from plait.cache import cache_root
 from plait.dataset.study_file import read_study_file
 from plait.dataset.trial import read_trial, trial_folder
 from plait.engine.engine import Engine
-from plait.engine.workspace import Workspace
+from plait.engine.workspace import working_folder
 from plait.errors import RequestError, ScenarioError
 from plait.explain import explain_trial
 from plait.explain.causes import remedy
@@ -90,7 +89,7 @@ class _CaseRunner:
         """Return the metric of a flow by seed, and its primary cause, in the case with these fields set."""
         key = json.dumps([fields, flow, metric])
         if key not in self._seen:
-            with Workspace(cache_root() / "exec", ".work-") as work:
+            with working_folder() as work:
                 self._seen[key] = self._run(self.changed(fields), flow, metric, work.job())
         return self._seen[key]
 

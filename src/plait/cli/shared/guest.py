@@ -30,14 +30,13 @@ def booted(
     policy: Policy,
 ) -> Iterator[Session]:
     """Boot a guest and yield its session; report the layers of the sandbox and the folder that it lacks."""
-    from plait.cache import cache_root
     from plait.engine.host_view import unseen
     from plait.engine.virtual.containment import caution
     from plait.engine.virtual.foreground import read_ahead
     from plait.engine.virtual.session import Session
-    from plait.engine.workspace import Workspace
+    from plait.engine.workspace import working_folder
 
-    with Workspace(cache_root() / "exec", ".work-") as workspace:
+    with working_folder() as workspace:
         folder = workspace.job()
         if request.start is not None and request.start.input == "file":
             read_ahead(0, folder / "input", _READ_AHEAD_BYTES, report)

@@ -23,7 +23,7 @@ from pathlib import Path
 from plait.cache import cache_root
 from plait.engine.engine import Engine
 from plait.engine.recipe import ShippedFile
-from plait.engine.workspace import Workspace
+from plait.engine.workspace import Workspace, working_folder
 from plait.errors import PlaitError
 from plait.files import Folder
 from plait.plan.model.plan import Plan
@@ -95,7 +95,7 @@ def _prepare(shipment: Shipment, supplied: Mapping[str, bytes]) -> Reply:
         return Reply(worker_name(), missing)
     prune({file.sha256 for file in shipment.files})
     if not _works:
-        _works.append(Workspace(cache_root() / "exec", ".work-").__enter__())
+        _works.append(working_folder().__enter__())
     (work,) = _works
     while len(_ready) >= _MOST_READY:
         del _ready[next(iter(_ready))]

@@ -29,12 +29,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import to_json
 
 from plait.binaries import AGENT
-from plait.cache import cache_root
 from plait.engine.engine import Interrupted
 from plait.engine.interactive import END, STDERR, STDOUT, ProgramStart
 from plait.engine.virtual.boot_inputs import EMPTY_PLAN
 from plait.engine.virtual.session import Session, SessionRequest
-from plait.engine.workspace import Workspace
+from plait.engine.workspace import working_folder
 from plait.errors import MachineError, TrialError, printable, shell_command
 from plait.files import Folder
 from plait.kernel import Kernel, additions
@@ -171,7 +170,7 @@ def play_together(
     Returns results of at least the first one, and of none after a violation. Raises as `play` does.
     """
     died: str | None = None
-    with Workspace(cache_root() / "exec", ".work-") as workspace:
+    with working_folder() as workspace:
         folder = workspace.job()
         (Folder(folder) / "input").write("stdin", to_json([case.model_dump() for case in cases]))
         start = ProgramStart(1, [sys.executable, "-s", "-S", str(_PLAYER)], environment, input="file")

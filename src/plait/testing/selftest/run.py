@@ -10,14 +10,13 @@ from dataclasses import dataclass, replace
 from threading import Event
 
 from plait.binaries import AGENT
-from plait.cache import cache_root
 from plait.engine.engine import Interrupted
 from plait.engine.interactive import END, STDERR, STDOUT, ProgramEnd, ProgramStart
 from plait.engine.packages import install_hint
 from plait.engine.request import DEFAULT_POLICY
 from plait.engine.virtual.boot_inputs import EMPTY_PLAN
 from plait.engine.virtual.session import Session, SessionRequest
-from plait.engine.workspace import Workspace
+from plait.engine.workspace import working_folder
 from plait.errors import Ended, TrialError, printable
 from plait.files import Folder
 from plait.kernel import Kernel
@@ -120,7 +119,7 @@ def _run(  # noqa: PLR0917 - it is called at one place
     virtual_s = 0.0
     try:
         with (
-            Workspace(cache_root() / "exec", ".work-") as workspace,
+            working_folder() as workspace,
             Session(kernel, AGENT, workspace.job(), plan, request, policy=policy) as session,
         ):
             code = _follow(session, pieces, began, stop)

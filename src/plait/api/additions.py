@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from plait.dataset.convert import convert
 from plait.engine.engine import Job
 from plait.engine.virtual.trial import VirtualEngine
 from plait.engine.virtual.watch import TrialLimits
+from plait.engine.workspace import Workspace, working_folder
 from plait.errors import RequestError, TrialError
 from plait.files import Folder
 from plait.kernel import Kernel, additions
@@ -57,15 +57,17 @@ def add(path: Path, kernel: Kernel, agent: Path) -> Addition:
         MachineError: this machine or this kernel cannot build modules.
     """
     source = additions.read(path)
-    built = additions.compile_module(kernel, source)
     plan = _plan()
-    with tempfile.TemporaryDirectory(prefix="plait-add-") as folder:
-        module = Path(folder) / "module.ko"
-        Folder(Path(folder)).write(module.name, built.content)
+    with (
+        working_folder() as workspace
+    ):  # nobody removes the kernel or its kit meanwhile (`plait store prune`)
+        built = additions.compile_module(kernel, source)
+        module = workspace.path / "module.ko"
+        Folder(workspace.path).write(module.name, built.content)
         engine = VirtualEngine(kernel, agent, _LIMITS, build=lambda _: module)
-        record = _record(engine, plan, source, Path(folder))
+        record = _record(engine, plan, source, workspace)
         tried = {
-            name: _sentence(engine, _using(plan, source, name, record), Path(folder)) for name in record.names
+            name: _sentence(engine, _using(plan, source, name, record), workspace) for name in record.names
         }
     replaced = additions.keep(kernel, source, built, record)
     return Addition(record, built.warnings, tuple(replaced), tried)
@@ -75,10 +77,12 @@ def _plan() -> Plan:
     return resolve(expand(parse(_TRY, "the scenario that tries additions"))[0].scenario, 1)
 
 
-def _record(engine: VirtualEngine, plan: Plan, source: AlgorithmSource, folder: Path) -> AdditionRecord:
+def _record(
+    engine: VirtualEngine, plan: Plan, source: AlgorithmSource, workspace: Workspace
+) -> AdditionRecord:
     """Load the module and return its record, with the algorithms that it registers."""
     try:
-        status = _run(engine, _loading(plan, source), folder / "load")
+        status = _run(engine, _loading(plan, source), workspace.job())
     except TrialError as error:
         raise RequestError(f"{source.path} compiles, but loading it failed: {error}") from error
     brought = status["brought"]
@@ -109,14 +113,14 @@ def _using(plan: Plan, source: AlgorithmSource, name: str, record: AdditionRecor
     return type(plan).model_validate_json(json.dumps(text))
 
 
-def _sentence(engine: VirtualEngine, plan: Plan, folder: Path) -> str:
+def _sentence(engine: VirtualEngine, plan: Plan, workspace: Workspace) -> str:
     """Return a sentence on the transfer; it has the trace of a crash."""
-    work = Path(tempfile.mkdtemp(dir=folder))
+    work = workspace.job()
     try:
-        _run(engine, plan, work / "job")
+        _run(engine, plan, work)
     except TrialError as error:
         return f"a transfer over two paths failed: {error}"
-    flow = convert(work / "job" / "data", work / "tables")["flows"].row(0, named=True)
+    flow = convert(work / "data", work / "tables")["flows"].row(0, named=True)
     if flow["error"] is not None:
         return f"a transfer over two paths failed: {flow['error']}"
     if not flow["completed"]:
@@ -126,7 +130,6 @@ def _sentence(engine: VirtualEngine, plan: Plan, folder: Path) -> str:
 
 
 def _run(engine: VirtualEngine, plan: Plan, folder: Path) -> dict[str, dict[str, list[str]]]:
-    folder.mkdir()
     engine.execute(Job(plan, {}, folder))
     status: dict[str, dict[str, list[str]]] = json.loads((folder / "status.json").read_text(encoding="utf-8"))
     return status

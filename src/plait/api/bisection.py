@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from plait.analysis.metrics.catalogue import metric_of
-from plait.cache import cache_root
 from plait.engine.factory import make_engine
 from plait.engine.request import EngineRequest
+from plait.engine.workspace import working_folder
 from plait.errors import KernelBuildError, RequestError, printable
 from plait.kernel import Progress
 from plait.kernel.bisect import Answer, Bisection, JudgedCommit, Question
@@ -124,15 +123,13 @@ def _measure(
     except KernelBuildError as error:
         progress(f"{commit[:12]} is skipped: {_first_line(error)}", None)
         return None
-    root = cache_root() / "exec"
-    root.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=root, prefix="bisect-") as scratch:
+    with working_folder() as workspace:
         folder, outcome = perform(
             request.scenario,
             request.name,
             partial(make_engine, request=EngineRequest(kernel.identity)),
             Options(repeat=seeds, jobs=request.jobs),
-            folder=Path(scratch) / "study",
+            folder=workspace.job() / "study",
             watch=silent,
             notify=lambda _: None,
         )

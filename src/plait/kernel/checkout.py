@@ -10,11 +10,11 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from plait.cache import scratch
 from plait.errors import KernelBuildError, MachineError, RequestError, shell_command
 from plait.files import Folder
 from plait.kernel.unpack import LEFT_OUT_OF_CHECKOUT
@@ -26,6 +26,8 @@ _SETTINGS = {
     "core.sparseCheckout": "true", "gc.auto": "0", "index.version": "4",
     "core.checkStat": "minimal", "core.trustctime": "false",  # a copy of a checkout has its times and sizes
 }  # fmt: skip
+_SCRATCH = ".plait-"
+"""How the folders of indexes begin; whoever uses a checkout holds the lock of builds."""
 _FAILED = re.compile(r"^error: patch failed: (?P<file>.+):(?P<line>\d+)$", re.MULTILINE)
 
 
@@ -113,12 +115,10 @@ class Checkout:
     def working_state(self) -> str:
         """Return the git tree of the user's working files: the last commit with all uncommitted changes."""
         index = self._tree.path("index")
-        with tempfile.TemporaryDirectory(dir=self.folder / ".git") as scratch:
-            copy = Path(scratch) / "index"
+        with scratch(self.folder / ".git", _SCRATCH) as place:
+            copy = place / "index"
             if index.is_file():
-                Folder(Path(scratch)).bring(
-                    index, copy.name
-                )  # git then reads only the files that changed since
+                Folder(place).bring(index, copy.name)  # git then reads only the files that changed since
             environment = {
                 "GIT_INDEX_FILE": str(copy),
                 "GIT_OBJECT_DIRECTORY": str(self.objects),
@@ -134,8 +134,8 @@ class Checkout:
         """
         if not patches:
             return state
-        with tempfile.TemporaryDirectory(dir=self.folder / ".git") as scratch:
-            index = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
+        with scratch(self.folder / ".git", _SCRATCH) as place:
+            index = {"GIT_INDEX_FILE": str(place / "index")}
             self._git(["read-tree", state], index)
             apply = ["apply", "--3way", "--cached", "--whitespace=nowarn"]
             if run_git([*apply, *map(str, patches)], index, self.folder).returncode != 0:
@@ -166,13 +166,13 @@ class Checkout:
 
     def with_files(self, state: str, files: Mapping[str, bytes]) -> str:
         """Return the git tree `state` with added files."""
-        with tempfile.TemporaryDirectory(dir=self.folder / ".git") as scratch:
-            index = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
+        with scratch(self.folder / ".git", _SCRATCH) as place:
+            index = {"GIT_INDEX_FILE": str(place / "index")}
             self._git(["read-tree", state], index)
             lines = []
             for path, content in files.items():
-                source = Path(scratch) / "file"
-                Folder(Path(scratch)).write(source.name, content)
+                source = place / "file"
+                Folder(place).write(source.name, content)
                 blob = self._git(["hash-object", "-w", "--no-filters", str(source)]).strip()
                 lines.append(f"100644 {blob}\t{path}\n")
             self._git(["update-index", "--add", "--index-info"], index, text="".join(lines))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from functools import partial
 from pathlib import Path
@@ -59,7 +58,7 @@ def command(
     import secrets
 
     from plait.artefact import check
-    from plait.cache import cache_root
+    from plait.engine.workspace import working_folder
     from plait.study.bundle.repeat import open_bundle
 
     if (claim or claims) and (draw is not None or minutes is not None):
@@ -71,9 +70,8 @@ def command(
     if claims and not numbers:
         raise RequestError(f"--claims: {bundle} has no claims; leave the option out to check trials")
     asked = check.claimed(artefact, numbers)
-    cache_root().mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=cache_root(), prefix="bundle-") as folder:
-        opened = open_bundle(bundle, Path(folder))
+    with working_folder() as workspace:
+        opened = open_bundle(bundle, workspace.job())
         target = out or Path("results") / f"verify-{opened.record.name}"
         run = partial(_repeat, opened.scenario, opened.record, target, kernel=kernel, jobs=jobs)
         if asked:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,7 +36,7 @@ def requested_study(
 
     A bundle sets seed and repeat. Raises RequestError, ScenarioError, DataError.
     """
-    from plait.cache import cache_root
+    from plait.engine.workspace import working_folder
     from plait.errors import RequestError
     from plait.scenario import load as load_scenario
     from plait.study.bundle.repeat import is_bundle, open_bundle
@@ -55,9 +54,8 @@ def requested_study(
             f"changing {reference}: a bundle repeats a study as it was, so --set, --seed and --repeat have no "
             "place; to change the study, run its scenario.yaml (`unzip`)"
         )
-    cache_root().mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=cache_root(), prefix="bundle-") as folder:
-        opened = open_bundle(Path(reference), Path(folder))
+    with working_folder() as workspace:
+        opened = open_bundle(Path(reference), workspace.job())
         record = opened.record
         yield RequestedStudy(opened.scenario, record.name, record.seed, record.repeat, record)
 

@@ -13,7 +13,6 @@ import json
 import os
 import struct
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -21,7 +20,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from plait.cache import ContentCache, alone
+from plait.cache import ContentCache, alone, cache_root, scratch
 from plait.engine.engine import Interrupted
 from plait.engine.machine.qemu import CONSOLE, FOLDER, IMAGE, PROGRESS, ROOT, Emulator
 from plait.engine.request import Policy
@@ -112,8 +111,7 @@ class Boot:
         return content
 
     def _boot(self, stop: threading.Event) -> bytes:
-        with tempfile.TemporaryDirectory(prefix="plait-machine-") as name:
-            folder = Path(name)
+        with scratch(cache_root() / _KEPT.name, ".booting-") as folder:
             (folder / GUEST).mkdir()
             Folder(folder).write(ROOT, self.root)
             Folder(folder).write(IMAGE, self.image)

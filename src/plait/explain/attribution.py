@@ -10,9 +10,10 @@ import polars as pl
 
 from plait.analysis.metrics.ideal import payload_ratio
 from plait.analysis.metrics.programs import peers_between, with_connections
-from plait.explain.capacity import LinkSamples, capacity_bps, together_bps
+from plait.explain.capacity import LinkSamples, capacity_bps
 from plait.explain.cause import Array, Tables
 from plait.explain.causes import CAUSES, HARMLESS, RULES, Cause
+from plait.explain.costs import Key, at_once, capacity_of, costs_of, share_links, sums, together_of
 from plait.explain.facts import FlowFacts, PathFacts, flow_facts
 from plait.explain.messages.flows import explain_datagrams, with_messages
 from plait.explain.messages.program_udp import explain_program_udp
@@ -30,8 +31,6 @@ WORTH_NAMING = 0.10
 any transfer, the sawtooth of any congestion control and the resolution of the samples."""
 WORTH_NAMING_TIME = 0.20
 """If a link has no rate, the cost is unknown; a cause is then named when it takes at least this share of the time."""
-
-Key = tuple[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ def _with_missing(plan: Plan, facts: FlowFacts, further: UnrestrictedPaths) -> F
 def _explain(plan: Plan, tables: Tables, facts: FlowFacts, further: UnrestrictedPaths) -> FlowExplanation:
     times = [attribute_time(facts, path, RULES) for path in facts.paths]
     weights = _weights(times)
-    capacity, together = _capacity(facts), _together(plan, facts)
+    capacity, together = capacity_of(facts), together_of(plan, facts)
     reasons = reasons_by_path(plan, tables, facts, further.reason)
     goodput = _goodput(facts)
     shares = _flow_shares(facts, times, weights, (capacity, together), reasons)
@@ -109,24 +108,6 @@ def _explain(plan: Plan, tables: Tables, facts: FlowFacts, further: Unrestricted
     return with_messages(plan, tables, facts, times, explanation)
 
 
-def _capacity(facts: FlowFacts) -> float | None:
-    """Return the sum of the payload rates of the flow's paths, without backups; None if a path has no rate."""
-    if not all(path.capacity_bps for path in facts.paths):
-        return None
-    return sum(path.capacity_bps or 0 for path in _regular(facts)) * facts.payload_ratio
-
-
-def _together(plan: Plan, facts: FlowFacts) -> float | None:
-    """Return the payload rate of the same paths at once; None if a path has no rate."""
-    planned = [path.planned for path in _regular(facts) if path.planned is not None]
-    bps = together_bps(plan, planned) if all(path.capacity_bps for path in facts.paths) else None
-    return None if bps is None else bps * facts.payload_ratio
-
-
-def _regular(facts: FlowFacts) -> Sequence[PathFacts]:
-    return [path for path in facts.paths if not path.is_backup] or facts.paths
-
-
 def _weights(times: Sequence[PathTime]) -> list[float]:
     """Return the weight of each path: its share of the total capacity, or equal weights if a capacity is unknown."""
     rates = [path_time.facts.capacity_bps for path_time in times]
@@ -144,31 +125,9 @@ def _goodput(facts: FlowFacts) -> float | None:
     return None if np.isnan(sent) else sent * 8e6 / (facts.end_us - facts.start_us)
 
 
-def _costs(facts: FlowFacts, path_time: PathTime) -> dict[Key, Array]:
-    """Return the payload that each cause cost on this path in each slice, in bit/s averaged over the flow's time.
-
-    When several causes share a slice, its lost payload is split among them by time.
-    """
-    if not path_time.facts.capacity_bps:
-        return {}
-    dt = np.diff(facts.edges)
-    rate = path_time.facts.capacity_bps * facts.payload_ratio
-    lost = rate * dt * np.maximum(1 - np.nan_to_num(path_time.utilization), 0)
-    harmful = {key: us for key, us in path_time.time.items() if key[0] not in HARMLESS}
-    total = np.sum(list(harmful.values()), axis=0) if harmful else np.zeros(len(dt))
-    length = facts.end_us - facts.start_us
-    # A cause costs at most what the link carries in the cause's time.
-    attributed = np.minimum(lost, rate * np.maximum(total, 0)) / length
-    return {key: attributed * us / np.maximum(total, 1e-9) for key, us in harmful.items()}
-
-
-def _sums(costs: Mapping[Key, Array]) -> dict[Key, float]:
-    return {key: float(np.sum(cost)) for key, cost in costs.items()}
-
-
 def _account_for(facts: FlowFacts, path_time: PathTime, reasons: Reasons) -> PathAccount:
     length = facts.end_us - facts.start_us
-    costs = _sums(_costs(facts, path_time))
+    costs = sums(costs_of(facts, path_time))
     shares = _merged(facts, [(path_time, 1.0)], costs, length, reasons)
     # Count acknowledged bytes: sent bytes may still wait in a queue and can exceed what the links carry.
     payload = sum(float(np.nansum(subflow.growth("acked_bytes"))) for subflow in path_time.facts.subflows)
@@ -194,61 +153,19 @@ def _flow_shares(
     costs: dict[Key, Array] = {}
     if capacity is not None:
         for path_time in times:
-            for key, cost in _costs(facts, path_time).items():
+            for key, cost in costs_of(facts, path_time).items():
                 costs[key] = costs.get(key, 0.0) + cost
-    is_shared, length = _is_shared(capacity, together), facts.end_us - facts.start_us
+    is_shared, length = share_links(capacity, together), facts.end_us - facts.start_us
     if is_shared:
-        costs = _at_once(facts, times, costs, together or 0.0)
-    shares = _merged(facts, list(zip(times, weights, strict=True)), _sums(costs), length, reasons)
+        costs = at_once(facts, times, costs, together or 0.0)
+    shares = _merged(facts, list(zip(times, weights, strict=True)), sums(costs), length, reasons)
     if is_shared:  # it is how the paths are, and takes nothing from what they carry at once
         return tuple(sorted(shares, key=lambda share: (not share.cost_bps, _is_sharing(share))))
     return shares
 
 
-def _is_shared(capacity: float | None, together: float | None) -> bool:
-    """Return whether a link that paths share lets them carry less at once than the sum of what each carries alone."""
-    return capacity is not None and together is not None and together < (1 - 1e-9) * capacity
-
-
 def _is_sharing(share: Share) -> bool:
     return share.cause == Cause.SHARED_BOTTLENECK
-
-
-def _at_once(
-    facts: FlowFacts, times: Sequence[PathTime], costs: Mapping[Key, Array], together: float
-) -> dict[Key, Array]:
-    """Return the costs if the paths carry `together` at once: what they lack beyond that is the link that they share.
-
-    Each path alone would lose to a cause what only one of them could have carried.
-    """
-    dt, length = np.diff(facts.edges), facts.end_us - facts.start_us
-    carried = np.sum(
-        [
-            (path_time.facts.capacity_bps or 0.0) * np.nan_to_num(path_time.utilization)
-            for path_time in times
-            if not path_time.facts.is_backup
-        ],
-        axis=0,
-    )
-    room = np.maximum(together - carried * facts.payload_ratio, 0) * dt / length
-    others = [cost for key, cost in costs.items() if key[0] != Cause.SHARED_BOTTLENECK]
-    lost = np.sum(others, axis=0) if others else np.zeros(len(dt))
-    kept = np.minimum(1, room / np.maximum(lost, 1e-9))
-    scaled = {key: cost * (kept if key[0] != Cause.SHARED_BOTTLENECK else 1.0) for key, cost in costs.items()}
-    key = (Cause.SHARED_BOTTLENECK, _shared_places(facts))
-    scaled[key] = scaled.get(key, 0.0) + lost * (1 - kept)
-    return scaled
-
-
-def _shared_places(facts: FlowFacts) -> tuple[str, ...]:
-    """Return the link direction that carries least of what its paths carry alone."""
-    crossing: dict[str, float] = {}
-    for path in facts.paths:
-        for name in path.planned.forward if path.planned is not None and not path.is_backup else ():
-            crossing[name] = crossing.get(name, 0.0) + (path.capacity_bps or 0.0)
-    rates = {name: facts.network.directions[name].rate_bps for name in crossing}
-    parts = {name: rate / crossing[name] for name, rate in rates.items() if rate and crossing[name]}
-    return (min(parts, key=lambda name: parts[name]),) if parts else ()
 
 
 def _merged(
@@ -303,7 +220,7 @@ def _named(shares: Sequence[Share], capacity: float | None, together: float | No
     """Return the causes that are large enough to be named, the most costly first, and last that paths share a link."""
     harmful = [share for share in shares if share.cause not in HARMLESS]
     if capacity is not None:
-        attainable, is_shared = together or capacity, _is_shared(capacity, together)
+        attainable, is_shared = together or capacity, share_links(capacity, together)
         costly = [share for share in harmful if (share.cost_bps or 0) >= WORTH_NAMING * attainable]
         costly.sort(key=lambda share: (is_shared and _is_sharing(share), -(share.cost_bps or 0)))
         return tuple(share.cause for share in costly)

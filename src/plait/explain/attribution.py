@@ -11,13 +11,13 @@ import polars as pl
 from plait.analysis.metrics.ideal import payload_ratio
 from plait.analysis.metrics.programs import peers_between, with_connections
 from plait.explain.capacity import LinkSamples, capacity_bps
-from plait.explain.cause import Array, Tables
+from plait.explain.cause import Tables
 from plait.explain.causes import CAUSES, HARMLESS, RULES, Cause
-from plait.explain.costs import Key, at_once, capacity_of, costs_of, share_links, sums, together_of
+from plait.explain.costs import Key, capacity_of, costs_of, flow_costs, sums, together_of
 from plait.explain.facts import FlowFacts, PathFacts, flow_facts
 from plait.explain.messages.flows import explain_datagrams, with_messages
 from plait.explain.messages.program_udp import explain_program_udp
-from plait.explain.model import FlowExplanation, KernelTimes, Moment, PathAccount, Share
+from plait.explain.model import FlowExplanation, KernelTimes, Moment, PathAccount, Share, share_links
 from plait.explain.reasons import Reasons, reasons_by_path
 from plait.explain.time.path_time import PathTime
 from plait.explain.time.states import attribute_time
@@ -79,11 +79,10 @@ def _with_missing(plan: Plan, facts: FlowFacts, further: UnrestrictedPaths) -> F
 
 def _explain(plan: Plan, tables: Tables, facts: FlowFacts, further: UnrestrictedPaths) -> FlowExplanation:
     times = [attribute_time(facts, path, RULES) for path in facts.paths]
-    weights = _weights(times)
     capacity, together = capacity_of(facts), together_of(plan, facts)
     reasons = reasons_by_path(plan, tables, facts, further.reason)
     goodput = _goodput(facts)
-    shares = _flow_shares(facts, times, weights, (capacity, together), reasons)
+    shares = _flow_shares(facts, times, flow_costs(plan, facts, times), (capacity, together), reasons)
     named = _named(shares, capacity, together)
     accounts = tuple(_account_for(facts, path_time, reasons) for path_time in times)
     explanation = FlowExplanation(
@@ -145,21 +144,13 @@ def _account_for(facts: FlowFacts, path_time: PathTime, reasons: Reasons) -> Pat
 def _flow_shares(
     facts: FlowFacts,
     times: Sequence[PathTime],
-    weights: Sequence[float],
+    costs: Mapping[Key, float],
     capacities: tuple[float | None, float | None],
     reasons: Reasons,
 ) -> tuple[Share, ...]:
-    capacity, together = capacities
-    costs: dict[Key, Array] = {}
-    if capacity is not None:
-        for path_time in times:
-            for key, cost in costs_of(facts, path_time).items():
-                costs[key] = costs.get(key, 0.0) + cost
-    is_shared, length = share_links(capacity, together), facts.end_us - facts.start_us
-    if is_shared:
-        costs = at_once(facts, times, costs, together or 0.0)
-    shares = _merged(facts, list(zip(times, weights, strict=True)), sums(costs), length, reasons)
-    if is_shared:  # it is how the paths are, and takes nothing from what they carry at once
+    weighted = list(zip(times, _weights(times), strict=True))
+    shares = _merged(facts, weighted, costs, facts.end_us - facts.start_us, reasons)
+    if share_links(*capacities):  # it is how the paths are, and takes nothing from what they carry at once
         return tuple(sorted(shares, key=lambda share: (not share.cost_bps, _is_sharing(share))))
     return shares
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -10,7 +11,8 @@ from plait.explain.capacity import together_bps
 from plait.explain.cause import Array, Cause
 from plait.explain.causes import HARMLESS
 from plait.explain.facts import FlowFacts, PathFacts
-from plait.explain.time.path_time import PathTime
+from plait.explain.model import share_links
+from plait.explain.time.path_time import PathTime, drained
 from plait.plan.model.plan import Plan
 
 Key = tuple[str, tuple[str, ...]]
@@ -24,9 +26,10 @@ def capacity_of(facts: FlowFacts) -> float | None:
     return sum(path.capacity_bps or 0 for path in _regular(facts)) * facts.payload_ratio
 
 
-def together_of(plan: Plan, facts: FlowFacts) -> float | None:
+def together_of(plan: Plan, facts: FlowFacts, *, with_backups: bool = False) -> float | None:
     """Return the payload rate of the same paths at once; None if a path has no rate."""
-    planned = [path.planned for path in _regular(facts) if path.planned is not None]
+    paths = facts.paths if with_backups else _regular(facts)
+    planned = [path.planned for path in paths if path.planned is not None]
     bps = together_bps(plan, planned) if all(path.capacity_bps for path in facts.paths) else None
     return None if bps is None else bps * facts.payload_ratio
 
@@ -58,35 +61,59 @@ def sums(costs: Mapping[Key, Array]) -> dict[Key, float]:
     return {key: float(np.sum(cost)) for key, cost in costs.items()}
 
 
-def share_links(capacity: float | None, together: float | None) -> bool:
-    """Return whether a link that paths share lets them carry less at once than the sum of what each carries alone."""
-    return capacity is not None and together is not None and together < (1 - 1e-9) * capacity
+def flow_costs(plan: Plan, facts: FlowFacts, times: Sequence[PathTime]) -> dict[Key, float]:
+    """Return the payload that each cause cost the flow, in bit/s; empty if a path has no rate.
 
-
-def at_once(
-    facts: FlowFacts, times: Sequence[PathTime], costs: Mapping[Key, Array], together: float
-) -> dict[Key, Array]:
-    """Return the costs if the paths carry `together` at once: what they lack beyond that is the link that they share.
-
-    Each path alone would lose to a cause what only one of them could have carried.
+    The costs of causes but `shared-bottleneck` and the goodput are what the paths carry at once. Each path alone would
+    lose to a cause what only one of them could have carried. What regular paths lose beyond that is the link that they
+    share; a backup loses at most what it adds to them.
     """
-    dt, length = np.diff(facts.edges), facts.end_us - facts.start_us
-    carried = np.sum(
-        [
-            (path_time.facts.capacity_bps or 0.0) * np.nan_to_num(path_time.utilization)
-            for path_time in times
-            if not path_time.facts.is_backup
-        ],
-        axis=0,
-    )
-    room = np.maximum(together - carried * facts.payload_ratio, 0) * dt / length
-    others = [cost for key, cost in costs.items() if key[0] != Cause.SHARED_BOTTLENECK]
-    lost = np.sum(others, axis=0) if others else np.zeros(len(dt))
-    kept = np.minimum(1, room / np.maximum(lost, 1e-9))
-    scaled = {key: cost * (kept if key[0] != Cause.SHARED_BOTTLENECK else 1.0) for key, cost in costs.items()}
-    key = (Cause.SHARED_BOTTLENECK, _shared_places(facts))
-    scaled[key] = scaled.get(key, 0.0) + lost * (1 - kept)
-    return scaled
+    together, attainable = together_of(plan, facts), together_of(plan, facts, with_backups=True)
+    if together is None or attainable is None:
+        return {}
+    regular = _regular(facts)
+    main = [path_time for path_time in times if path_time.facts in regular]
+    lost = _added(costs_of(facts, path_time) for path_time in main)
+    shared = {key: cost for key, cost in lost.items() if key[0] == Cause.SHARED_BOTTLENECK}
+    others = {key: cost for key, cost in lost.items() if key not in shared}
+    if share_links(capacity_of(facts), together):
+        room = _room(facts, main, together)
+        kept = _within(others, room)
+        key: Key = (Cause.SHARED_BOTTLENECK, _shared_places(facts))
+        shared = _added([shared, {key: _sum(others, room) - _sum(kept, room)}])
+        others = kept
+    spare = _added(costs_of(facts, path_time) for path_time in times if path_time not in main)
+    room = _room(facts, times, attainable)
+    spare = _within(spare, room - _sum(others, room))
+    return {key: float(np.sum(cost)) for key, cost in _added([others, spare, shared]).items()}
+
+
+def _added(parts: Iterable[Mapping[Key, Array]]) -> dict[Key, Array]:
+    total: dict[Key, Array] = {}
+    for key, cost in chain.from_iterable(part.items() for part in parts):
+        total[key] = total.get(key, 0.0) + cost
+    return total
+
+
+def _room(facts: FlowFacts, times: Sequence[PathTime], limit: float) -> Array:
+    """Return what paths left of `limit` in each slice, in bit/s averaged over the flow's time.
+
+    What they send beyond it waits in the queue of the link that they share, and takes the room of later slices.
+    """
+    dt = np.diff(facts.edges)
+    rates = [(part.facts.capacity_bps or 0.0) * np.nan_to_num(part.utilization) for part in times]
+    sent = np.sum(rates, axis=0) * facts.payload_ratio * dt
+    return np.asarray(limit * dt - drained(sent, limit * dt)) / (facts.end_us - facts.start_us)
+
+
+def _within(costs: Mapping[Key, Array], room: Array) -> dict[Key, Array]:
+    """Return the costs, scaled down in each slice to what has room."""
+    share = np.clip(room / np.maximum(_sum(costs, room), 1e-9), 0, 1)
+    return {key: cost * share for key, cost in costs.items()}
+
+
+def _sum(costs: Mapping[Key, Array], like: Array) -> Array:
+    return np.asarray(sum(costs.values(), np.zeros(len(like))))
 
 
 def _shared_places(facts: FlowFacts) -> tuple[str, ...]:

@@ -11,6 +11,11 @@ from pydantic import Field
 from plait.parts import Part
 
 
+def share_links(capacity_bps: float | None, together_bps: float | None) -> bool:
+    """Return whether a link that paths share lets them carry less at once than the sum of what each carries alone."""
+    return capacity_bps is not None and together_bps is not None and together_bps < (1 - 1e-9) * capacity_bps
+
+
 class Share(Part):
     """One cause: its share of the time, and its cost."""
 
@@ -161,6 +166,11 @@ class FlowExplanation(Part):
     def attainable_bps(self) -> float | None:
         """What the links allow the flow: the capacity of its paths at once; None if a path has no rate."""
         return self.capacity_bps if self.together_bps is None else self.together_bps
+
+    @property
+    def shares_links(self) -> bool:
+        """Whether a link that its paths share lets them carry less at once than the sum of what each carries alone."""
+        return share_links(self.capacity_bps, self.together_bps)
 
     @property
     def primary_metric(self) -> tuple[str, float | None]:

@@ -43,7 +43,7 @@ def _total(flow: FlowExplanation) -> str:
 def capacity_noun(flow: FlowExplanation) -> str:
     """Return "the capacity of its path", or "the combined capacity of its two paths", which may share links."""
     count = sum(not path.backup for path in flow.paths) or len(flow.paths)
-    if flow.together_bps is not None and flow.together_bps < (1 - 1e-9) * (flow.capacity_bps or 0.0):
+    if flow.shares_links:
         return f"what its {number_word(count)} paths, which share links, carry at once"
     return (
         "the capacity of its path"
@@ -79,8 +79,9 @@ def causes(flow: FlowExplanation) -> list[str]:
     named = [by_cause[cause] for cause in flow.named[:MAX_NAMED]]
     if not named:
         return [_no_cause(flow), *refutation(flow)]
-    sentences = [f"The flow was limited {'mostly ' if len(flow.named) > 1 else ''}by {_cause_text(named[0])}"]
-    sentences += [f"It was also limited by {_cause_text(share)}" for share in named[1:]]
+    texts = [_sharing_text(share) if _is_beyond(flow, share) else _cause_text(share) for share in named]
+    sentences = [f"The flow was limited {'mostly ' if len(flow.named) > 1 else ''}by {texts[0]}"]
+    sentences += [f"It was also limited by {text}" for text in texts[1:]]
     remedy = next_step(named[0].cause, flow.transport, named[0].reason)
     if remedy:
         sentences.append(f"Next step: {remedy}.")
@@ -110,7 +111,7 @@ def _no_cause(flow: FlowExplanation) -> str:
         return "No cause is large enough to be named."
     if longest.cause == Cause.SENDER_IDLE:
         return "The flow sent what its application offered."
-    largest = max(shares, key=lambda share: (share.cost_bps or 0, share.time))  # as the table ranks them
+    largest = max(shares, key=lambda share: (not _is_beyond(flow, share), share.cost_bps or 0, share.time))
     remedy = next_step(largest.cause, flow.transport, largest.reason)
     step = f" If it matters: {remedy}." if remedy else ""
     took = f"{largest.cause} ({percent(largest.time, 2)} of the time)"
@@ -132,6 +133,17 @@ def _cause_text(share: Share) -> str:
     cost = f" and cost {rate(share.cost_bps)}" if share.cost_bps else ""
     places = "" if CAUSES[share.cause].names_place else places_text(share)
     return f"{share.cause}: {clause}. It took {percent(share.time, 2)} of the time{cost}{places}."
+
+
+def _is_beyond(flow: FlowExplanation, share: Share) -> bool:
+    """Return whether the cost of a cause is no part of what the paths carry at once, so that it may be the greatest."""
+    return share.cause == Cause.SHARED_BOTTLENECK and flow.shares_links
+
+
+def _sharing_text(share: Share) -> str:
+    more = f"ith links of their own, its paths would carry up to {rate(share.cost_bps)} more"
+    time = f"It took {percent(share.time, 2)} of the time{places_text(share)}; w" if share.time else "W"
+    return f"{share.cause}: {CAUSES[share.cause].clause}. {time}{more}."
 
 
 def places_text(share: Share) -> str:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
-from fake_tables import fake_tables
+from fake_tables import fake_tables, make_tables
 from plait.explain import explain_trial
+from plait.explain.wording import causes
 from scenario_samples import plan_of
+
+if TYPE_CHECKING:
+    from plait.explain.model import FlowExplanation
+    from plait.plan.model.plan import Plan
 
 TWO_TUNNELS = """\
 title: Two tunnels over the better line, and one over the other
@@ -56,3 +63,74 @@ def test_paths_without_a_common_limit_add_up() -> None:
     (flow,) = explain_trial(plan, fake_tables(plan))
     assert flow.together_bps == flow.capacity_bps == pytest.approx(28e6 * PAYLOAD)
     assert "the combined capacity of its three paths (26.3 Mbit/s)" in flow.sentences[0]
+
+
+FILE = """\
+title: A file over two lines and the link behind both
+network:
+  hosts: [c, s]
+  routers: [m]
+  links: {c-m: {rate: 10mbit, delay: 5ms}, "c-m#2": {rate: 10mbit, delay: 15ms}, m-s: {rate: 15mbit, delay: 10ms}}
+transport: mptcp
+traffic: [{transfer: {name: file, from: c, to: s, bytes: 2MB}}]
+"""
+ONLY_SPARE = ("mptcp.endpoints={c: [{link: 'c-m#2', flags: [subflow, backup]}], s: []}",)
+
+
+def sent_by(plan: Plan, sent_bytes: tuple[int, int], until_us: int, end_us: int) -> FlowExplanation:
+    """Return the explanation of a file whose paths send evenly until a time, and whose data arrive until the end."""
+    flow, step = plan.flows[0], 100_000
+    row = {"flow": flow.id, "name": flow.name, "kind": flow.kind, "start_us": 0, "connected_us": 0, "end_us": end_us,
+           "sent_bytes": sum(sent_bytes), "received_bytes": sum(sent_bytes), "completed": True}  # fmt: skip
+    rows: dict[str, list[dict[str, Any]]] = {"flows": [row], "connections": [], "subflows": []}
+    for t_us in range(0, end_us + 1, step):
+        both = {"t_us": t_us, "flow": flow.id, "side": flow.sender}
+        rows["connections"].append(both | {"unsent_bytes": 0, "retransmitted_bytes": 0})
+        for number, (path, total) in enumerate(zip(flow.paths, sent_bytes, strict=True)):
+            sent = total * min(t_us, until_us) // until_us
+            ends = {"local_address": path.client_address, "remote_address": path.server_address}
+            sample = {"subflow": number, "state": "ESTABLISHED", "sent_bytes": sent, "acked_bytes": sent,
+                      "retransmitted_bytes": 0, "notsent_bytes": 0, "backup": int(path.backup)}  # fmt: skip
+            rows["subflows"].append(both | ends | sample)
+    (explained,) = explain_trial(plan, make_tables(rows))
+    return explained
+
+
+def test_what_waits_for_a_shared_link_is_carried_in_later_slices() -> None:
+    """Both paths send at the rates of their own links; then the last bytes leave the queue of the link behind."""
+    explained = sent_by(plan_of(FILE), (1_100_000, 1_100_000), until_us=1_000_000, end_us=1_600_000)
+    costs = {share.cause: share.cost_bps or 0.0 for share in explained.shares}
+    assert explained.together_bps == pytest.approx(15e6 * PAYLOAD)
+    assert explained.capacity_bps == pytest.approx(20e6 * PAYLOAD)
+    assert explained.goodput_bps == pytest.approx(11e6)
+    assert costs.pop("shared-bottleneck") == pytest.approx(5e6 * PAYLOAD)
+    assert sum(costs.values()) == pytest.approx(15e6 * PAYLOAD - 11e6)
+
+
+def test_a_backup_costs_at_most_what_it_adds_to_the_other_paths() -> None:
+    """The path alone carries 10 of the 15 Mbit/s of the link that the backup also crosses."""
+    plan = plan_of(FILE, *ONLY_SPARE)
+    explained = sent_by(plan, (1_999_000, 1000), until_us=2_000_000, end_us=2_000_000)
+    costs = {share.cause: share.cost_bps or 0.0 for share in explained.shares}
+    assert costs["backup"] <= 5e6 * PAYLOAD
+    assert explained.goodput_bps == pytest.approx(8e6)
+    assert explained.goodput_bps + sum(costs.values()) == pytest.approx(15e6 * PAYLOAD)
+
+
+def test_the_cost_of_a_shared_link_is_no_part_of_what_the_paths_carry_at_once() -> None:
+    """It may exceed the cost of the main cause, so the sentence says what it is beside."""
+    explained = sent_by(plan_of(FILE), (1_000_000, 400_000), until_us=1_000_000, end_us=2_000_000)
+    assert len(explained.named) > 1
+    assert explained.named[-1] == "shared-bottleneck"
+    assert "With links of their own, its paths would carry up to 4.70 Mbit/s more." in causes(explained)[-2]
+    assert not any("and cost 4.70 Mbit/s" in sentence for sentence in explained.sentences)
+
+
+def test_the_largest_cause_of_paths_that_share_links_is_none_of_them() -> None:
+    """It is as the table ranks it: a link that paths share comes last."""
+    plan = plan_of(FILE, "network.links.m-s.rate=18.5mbit")
+    explained = sent_by(plan, (1_000_000, 900_000), until_us=950_000, end_us=1_000_000)
+    costs = {share.cause: share.cost_bps or 0.0 for share in explained.shares}
+    assert not explained.named
+    assert max(costs, key=lambda cause: costs[cause]) == "shared-bottleneck"
+    assert "shared-bottleneck" not in explained.sentences[-1]

@@ -32,3 +32,13 @@ class PathTime:
         self.add(cause, us * share, places)
         if not np.any(self.time[source] > 0):
             del self.time[source]
+
+
+def drained(arriving: Array, room: Array) -> Array:
+    """Return what leaves a queue in each slice, at most its room; the rest waits for later slices (a fluid model)."""
+    left, queued = np.zeros(len(room)), 0.0
+    for i in range(len(room)):
+        queued += arriving[i]
+        left[i] = min(max(queued, 0.0), room[i])
+        queued -= left[i]
+    return left

@@ -19,7 +19,7 @@ from plait.analysis.cautions.join_time import patience_us, poor_initial
 from plait.explain.cause import FILLED, Array, Cause
 from plait.explain.facts import FlowFacts, PathFacts, SubflowFacts
 from plait.explain.time.history import copies, work_causes
-from plait.explain.time.path_time import PathTime
+from plait.explain.time.path_time import PathTime, drained
 
 Rule = Callable[[FlowFacts, PathFacts, PathTime], None]
 
@@ -98,12 +98,7 @@ def _utilization(facts: FlowFacts, path: PathFacts, dt: Array) -> Array:
     names = path.planned.forward if path.planned is not None else ()
     lower = [facts.network.rate(name) / path.capacity_bps for name in names]
     room = full_rate * np.minimum.reduce([np.ones(len(dt)), *lower])
-    carried, queued = np.zeros(len(dt)), 0.0
-    for i in range(len(dt)):
-        queued += payload[i]
-        carried[i] = min(max(queued, 0.0), room[i])
-        queued -= carried[i]
-    return np.asarray(carried / np.maximum(full_rate, 1e-9))
+    return drained(payload, room) / np.maximum(full_rate, 1e-9)
 
 
 def _overlap(edges: Array, begin: float, end: float) -> Array:

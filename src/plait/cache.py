@@ -18,49 +18,78 @@ from plait.errors import MachineError
 from plait.files import MOST_BYTES, Folder
 
 _SUM_BYTES = 32
+CACHE_REMEDY = "set PLAIT_CACHE to a folder that you can write to"
 
 
 def cache_root() -> Path:
-    """Return plait's cache directory (`PLAIT_CACHE` overrides it), which may not exist yet."""
+    """Return plait's cache directory (`PLAIT_CACHE` overrides it), which may not exist yet.
+
+    Raises MachineError if something else has its name.
+    """
+    root = _place()
+    nearest = next(place for place in (root, *root.parents) if os.path.lexists(place))
+    if not os.path.isdir(nearest):  # noqa: PTH112 - Path.is_dir raises an error where this user may not look
+        link = nearest.is_symlink()
+        what = f"a link to {nearest.readlink()}, where you can use no folder" if link else "no folder"
+        raise MachineError(f"using the cache {root}: {nearest} is {what}; {CACHE_REMEDY}")
+    return root
+
+
+def _place() -> Path:
     override = os.environ.get("PLAIT_CACHE")
     return Path(override) if override else Path(platformdirs.user_cache_dir("plait"))
 
 
-def locked(name: str, wait: Callable[[], None] | None = None) -> int:
+def locked(
+    name: str, notice: Callable[[str], object] = lambda _: None, wait: Callable[[], None] | None = None
+) -> int:
     """Return the descriptor of the lock `name` of this user, once no other plait holds it (MachineError).
 
-    While another one does, `wait` is called again and again; it waits a moment, or raises an exception.
+    While another one does, first `notice` is called with its name, and then `wait` again and again; it waits a moment,
+    or raises an exception.
     """
     path = cache_root() / f"{name}.lock"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
-        raise MachineError(
-            f"creating {path}: {error.strerror}; set PLAIT_CACHE to a folder that you can write to"
-        ) from error
+        raise MachineError(f"creating {path}: {error.strerror}; {CACHE_REMEDY}") from error
     try:
-        while wait is not None:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+        if not _is_free(descriptor):
+            holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
+            notice(f"another plait (process {holder})")
+            while not _is_free(descriptor, at_once=wait is not None):
+                assert wait is not None
                 wait()
-            else:
-                return descriptor
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-    except BaseException:
+        with contextlib.suppress(OSError):  # a full disk has no place for the name of the holder
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    except BaseException as error:
         os.close(descriptor)
+        if isinstance(error, OSError):  # a file system without locks
+            raise MachineError(f"locking {path}: {error.strerror}; {CACHE_REMEDY}") from error
         raise
     return descriptor
 
 
+def _is_free(descriptor: int, *, at_once: bool = True) -> bool:
+    """Take a lock, and return whether that was possible."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (fcntl.LOCK_NB if at_once else 0))
+    except BlockingIOError:
+        return False
+    return True
+
+
 @contextlib.contextmanager
-def alone(name: str, wait: Callable[[], None] | None = None) -> Iterator[None]:
+def alone(
+    name: str, notice: Callable[[str], object] = lambda _: None, wait: Callable[[], None] | None = None
+) -> Iterator[None]:
     """Hold the lock `name` of this user during the block (see `locked`).
 
     What is missing may have been made meanwhile by whoever held it, so look again at the block's beginning.
     """
-    lock = locked(name, wait)
+    lock = locked(name, notice, wait)
     try:
         yield
     finally:
@@ -122,4 +151,4 @@ class ContentCache:
 
     @property
     def _folder(self) -> Folder:
-        return Folder(cache_root()) / self.name
+        return Folder(_place()) / self.name

@@ -13,12 +13,18 @@ PATIENCE_S = 30
 
 
 @contextlib.contextmanager
-def undone_by(script: str, lock_name: str, arguments: Callable[[], Sequence[str]]) -> Iterator[None]:
+def undone_by(
+    script: str,
+    lock_name: str,
+    arguments: Callable[[], Sequence[str]],
+    take: Callable[[str], int] = locked,
+) -> Iterator[None]:
     """Run a shell script with `arguments` after the block, or when plait dies meanwhile (`kill -9` included).
 
-    The lock `lock_name` is held until the script has ended; `arguments` is called below it, before the block.
+    The lock `lock_name` is held until the script has ended; `arguments` is called below it, before the block. `take`
+    takes it.
     """
-    lock = locked(lock_name)
+    lock = take(lock_name)
     janitor = None
     try:
         janitor = subprocess.Popen(

@@ -16,10 +16,11 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from plait.binaries import PROGRAMS
+from plait.cache import locked
 from plait.errors import MachineError, RequestError, printable, shell_command
 from plait.janitor import undone_by
 
@@ -201,11 +202,11 @@ def require_spare(names: Iterable[str]) -> None:
 
 
 @contextlib.contextmanager
-def loaded_for_a_trial(names: Iterable[str]) -> Iterator[None]:
+def loaded_for_a_trial(names: Iterable[str], take: Callable[[str], int] = locked) -> Iterator[None]:
     """Load those algorithms that this machine's kernel lacks, and take these away at the end (MachineError).
 
     A process of its own takes them away when plait's end of a pipe closes, so `kill -9` leaves none. It also holds the
-    lock that lets one trial at a time load programs.
+    lock that lets one trial at a time load programs; `take` takes it.
     """
     if not set(names) - set(available()):
         yield
@@ -217,7 +218,7 @@ def loaded_for_a_trial(names: Iterable[str]) -> Iterator[None]:
         missing.extend(sorted(set(names) - set(available())))
         return [str(tool), *map(mark, missing)]
 
-    with undone_by(_UNLOADING, "host-bpf", arguments):
+    with undone_by(_UNLOADING, "host-bpf", arguments, take):
         for name in missing:
             load(name)
         yield

@@ -18,6 +18,7 @@ from plait.engine.support import Unsupported
 from plait.plan.model.plan import PauseAt, Plan
 
 Clock = Literal["virtual", "real"]
+_POLL_S = 0.1
 Fact = str | int | float | None
 
 
@@ -61,6 +62,16 @@ class Job:
 
 class Interrupted(Exception):  # noqa: N818 - not an error: the user asked for it
     """The engine ended the trial because the user stopped the study."""
+
+
+def unless(stop: threading.Event) -> Callable[[], None]:
+    """Return what waits a moment for a lock, and raises Interrupted if `stop` is set."""
+
+    def wait() -> None:
+        if stop.wait(_POLL_S):
+            raise Interrupted
+
+    return wait
 
 
 class Engine(Protocol):

@@ -19,7 +19,7 @@ import subprocess
 from pathlib import Path
 from typing import Self
 
-from plait.cache import cache_root
+from plait.cache import CACHE_REMEDY, cache_root
 from plait.errors import MachineError
 from plait.files import Folder
 from plait.limits import remedy
@@ -63,7 +63,7 @@ class Workspace:
                 self.path.mkdir(0o700)
                 self._lock = _locked(self.path)
         except OSError as error:
-            hint = remedy(error, "set PLAIT_CACHE to a folder that you can write to")
+            hint = remedy(error, CACHE_REMEDY)
             raise MachineError(
                 f"creating a working folder in {self._parent}: {error.strerror}; {hint}"
             ) from error

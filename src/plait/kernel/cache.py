@@ -16,7 +16,6 @@ sources/      archives downloaded for a build, until it succeeds
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import shutil
@@ -28,8 +27,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from plait.cache import cache_root
-from plait.errors import KernelBuildError, RequestError
+from plait.cache import cache_root, locked
+from plait.errors import KernelBuildError, MachineError, RequestError
 from plait.files import Folder
 from plait.kernel import recipe
 from plait.kernel.model import BuildRecord, Kernel, Progress
@@ -150,17 +149,14 @@ def building(progress: Progress) -> Iterator[None]:
     Raises:
         KernelBuildError: the cache cannot be written.
     """
-    root = kernels_root()
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(root / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise KernelBuildError(
-            f"creating {root}: {error.strerror}; set PLAIT_CACHE to a folder that you can write to"
-        ) from error
+        descriptor = locked(
+            "kernels/", lambda holder: progress(f"waiting for {holder} that is building a kernel", None)
+        )
+    except MachineError as error:
+        raise KernelBuildError(str(error)) from error
     try:
-        _lock(descriptor, progress)
-        for stale in root.glob(".building-*"):  # its process no longer holds the lock
+        for stale in kernels_root().glob(".building-*"):  # its process no longer holds the lock
             shutil.rmtree(stale, ignore_errors=True)
         yield
     finally:
@@ -207,17 +203,6 @@ def install(folder: Path, identity: str) -> Kernel:
             f"reading back the kernel in {destination} failed; check whether the disk is full"
         )
     return entry[0]
-
-
-def _lock(descriptor: int, progress: Progress) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
-        progress(f"waiting for another plait (process {holder}) that is building a kernel", None)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
 
 
 def _folders() -> list[Path]:

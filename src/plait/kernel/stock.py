@@ -12,7 +12,6 @@ import hashlib
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +28,7 @@ SCHEME = "debian:"
 _PACKAGE = re.compile(r"^linux-image-(\d[\w.+~]*(?:-\d+)?)-(?:cloud-amd64|amd64)$")
 _SERIES = re.compile(r"^\d+\.\d+(\.\d+)?$")
 _VERSION_OFFSET, _MAGIC_OFFSET = 0x20E, 0x202
-_APT_S, _UNPACK_S, _POLL_S = 1800, 600, 0.1
+_APT_S, _UNPACK_S = 1800, 600
 
 
 @dataclass(frozen=True)
@@ -164,12 +163,7 @@ def _cached() -> Iterator[StockKernel]:
 
 def _fetch(package: str, progress: Progress) -> StockKernel:
     """Return the kernel of a package, which one plait at a time downloads unless the cache has it by then."""
-
-    def wait() -> None:
-        progress("waiting for another plait that downloads a kernel", None)
-        time.sleep(_POLL_S)  # it ends, because its programs have limits of time
-
-    with alone("stock", wait):
+    with alone("stock", lambda holder: progress(f"waiting for {holder} that downloads a kernel", None)):
         cached = [kernel for kernel in _cached() if (_root() / package) in kernel.image.parents]
         return cached[0] if cached else _download(package, progress)
 

@@ -7,11 +7,13 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from fake_plans import fake_plan
+from kernel_fakes import while_waiting
 from plait.engine.host import settings
 from plait.plan.model.plan import Machine, Plan
 
@@ -54,17 +56,30 @@ def test_only_what_this_machine_does_not_meet_differs() -> None:
 
 def test_settings_are_restored_after_the_trial(proc: Path) -> None:
     unmet = settings.differences(plan((ALLOWED, "bbr reno"), ("net/core/rmem_max", "300000")))
-    with settings.written(unmet):
+    with settings.written(lambda: unmet):
         assert text(proc, ALLOWED) == "reno cubic bbr"
         assert text(proc, "net/core/rmem_max") == "300000"
     assert {path: text(proc, path) for path in PRESENT} == PRESENT
+
+
+def test_what_another_trial_set_meanwhile_is_not_taken_for_the_value_of_this_machine(
+    proc: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would restore the other trial's value, and leave it for ever."""
+    limit = proc / "net/core/rmem_max"
+    limit.write_text("300000\n")
+    while_waiting(monkeypatch, lambda: limit.write_text("212992\n"))
+    with settings.written(partial(settings.differences, plan(("net/core/rmem_max", "300000")))) as unmet:
+        assert text(proc, "net/core/rmem_max") == "300000"
+    assert [setting.present for setting in unmet] == ["212992"]
+    assert text(proc, "net/core/rmem_max") == "212992"
 
 
 def test_settings_are_restored_after_kill_9(proc: Path, tmp_path: Path) -> None:
     code = (
         "import sys, pathlib; from plait.engine.host import settings as s; s._PROC = pathlib.Path(sys.argv[1])\n"
         "d = s.Difference('net/core/rmem_max', '300000', '212992', '300000')\n"
-        "with s.written([d]): print('written', flush=True); sys.stdin.read()\n"
+        "with s.written(lambda: [d]): print('written', flush=True); sys.stdin.read()\n"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code, str(proc)],

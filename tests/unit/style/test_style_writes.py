@@ -28,14 +28,13 @@ TEMPORARY = ["cache.py", "engine/remote/ssh.py", "kernel/cache.py"]
 
 # This list may only shrink: file below src/plait -> the number of places, and the reason.
 EXCEPTIONS = {
-    "cache.py": (1, "locks in the user's own cache, into which plait writes nothing"),
+    "cache.py": (1, "locks in the user's own cache, with the process that holds each"),
     "engine/host/settings.py": (1, "sysctls in /proc, which plait never creates"),
     "engine/virtual/guest_folder.py": (
         1,
         "the output that a guest fills, in its own folder in memory; links and all but regular files are refused",
     ),
     "kernel/build.py": (1, "the log that make writes while plait reads it, in the user's own cache"),
-    "kernel/cache.py": (1, "a lock in the user's own cache, into which plait writes nothing"),
     "testing/hunt/netlink.py": (1, "sysctls in the guest's own /proc: this file runs in the guest"),
     "testing/selftest/suites.py": (
         1,

@@ -53,7 +53,10 @@ def command(
     path = _socket(plan)
     prompt = Prompt(network, path, environment_of([], terminal=True))
     with ExitStack() as starting:
-        starting.enter_context(alone("shell"))  # another one may be booting this network: join it then
+        # another one may be booting this network: join it then
+        starting.enter_context(
+            alone("shell", lambda holder: notify(f"waiting for {holder} that boots a network"))
+        )
         if not _has_server(path):
             allowed = policy(disk, ro, unconfined=unconfined)
             return _serve(plan, kernel, allowed, path=path, prompt=prompt, node=node, starting=starting)

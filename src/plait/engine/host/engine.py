@@ -10,13 +10,16 @@ import hashlib
 import platform
 import shutil
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from plait.binaries import AGENT
 from plait.bpf import programs as bpf
+from plait.cache import locked
 from plait.engine import inventory
-from plait.engine.engine import Clock, Engine, EngineIdentity, Job
+from plait.engine.engine import Clock, Engine, EngineIdentity, Job, unless
 from plait.engine.host import agent, fidelity, settings
 from plait.engine.host.probe import Prober, features_of, veth_flow, veth_plan
 from plait.engine.inventory import Inventory, Setting
@@ -67,6 +70,7 @@ class _HostEngine:
         self._limit_s = limit_s
         self._allow_settings = allow_settings
         self._warn = warn
+        self._waited = False
         self._prober = Prober(program)
 
     def identity(self) -> EngineIdentity:
@@ -120,12 +124,11 @@ class _HostEngine:
     def execute(self, job: Job) -> None:
         """Run one trial between two bursts, which show how fast the machine is (see Engine)."""
         agent.fill(job)
-        with bpf.loaded_for_a_trial(self._programs(job.plan)):
-            unmet = settings.differences(job.plan) if self._allow_settings else []
-            with settings.written(unmet):
-                burst_before = self._burst(job)
-                agent.run(self.program, job, self._limit_s)
-                burst_after = self._burst(job)
+        take = partial(locked, notice=self._report_once, wait=unless(job.stop))
+        with bpf.loaded_for_a_trial(self._programs(job.plan), take), self._settings(job.plan, take) as unmet:
+            burst_before = self._burst(job)
+            agent.run(self.program, job, self._limit_s)
+            burst_after = self._burst(job)
         record = fidelity.read_record(job.folder)
         for name, value in fidelity.facts(record, burst_before, burst_after).items():
             job.note(name, value)
@@ -133,6 +136,20 @@ class _HostEngine:
             job.note(f"set {difference.name}", difference.needed)
         for reason in fidelity.disturbances(record, burst_before, burst_after, _rate_bps(job.plan)):
             job.exclude(reason)
+
+    def _settings(
+        self, plan: Plan, take: Callable[[str], int]
+    ) -> AbstractContextManager[list[settings.Difference]]:
+        """Write the settings of the plan during a block, if that is allowed."""
+        if not self._allow_settings:
+            return nullcontext([])
+        return settings.written(partial(settings.differences, plan), take)
+
+    def _report_once(self, holder: str) -> None:
+        """Report the process whose trial lasts until one here can begin."""
+        if not self._waited:
+            self._waited = True
+            self._warn(f"waiting for {holder} that changes this machine's settings or programs for a trial")
 
     def _programs(self, plan: Plan) -> list[str]:
         return sorted(set(algorithms_of(plan)) & set(bpf.loadable()))

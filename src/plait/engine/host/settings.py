@@ -6,10 +6,11 @@ plait restores what it wrote, also after `kill -9` (`plait.janitor`). Two plaits
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from plait.cache import locked
 from plait.errors import MachineError
 from plait.janitor import undone_by
 from plait.plan.model.plan import Plan
@@ -91,18 +92,23 @@ def _neighbours(plan: Plan) -> int:
 
 
 @contextlib.contextmanager
-def written(unmet: list[Difference]) -> Iterator[None]:
-    """Write the needed values, and restore the present ones at the end (MachineError)."""
-    if not unmet:
-        yield
-        return
-    pairs = [
-        text for difference in unmet for text in (str(_PROC / difference.path), difference.present or "")
-    ]
-    with undone_by(_RESTORING, "host-settings", lambda: ["janitor", *pairs]):
+def written(
+    differing: Callable[[], list[Difference]], take: Callable[[str], int] = locked
+) -> Iterator[list[Difference]]:
+    """Write the needed values, yield what differed, and restore it at the end (MachineError).
+
+    `differing` looks at the settings once no other plait changes them, which a lock that `take` takes ensures.
+    """
+    unmet: list[Difference] = []
+
+    def pairs() -> list[str]:
+        unmet.extend(differing())
+        return [text for setting in unmet for text in (str(_PROC / setting.path), setting.present or "")]
+
+    with undone_by(_RESTORING, "host-settings", lambda: ["janitor", *pairs()], take):
         for difference in unmet:
             _write(difference)
-        yield
+        yield unmet
 
 
 def _write(difference: Difference) -> None:

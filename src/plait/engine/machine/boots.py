@@ -21,7 +21,7 @@ from itertools import islice
 from pathlib import Path
 
 from plait.cache import ContentCache, alone, cache_root, scratch
-from plait.engine.engine import Interrupted
+from plait.engine.engine import Interrupted, unless
 from plait.engine.machine.qemu import CONSOLE, FOLDER, IMAGE, PROGRESS, ROOT, Emulator
 from plait.engine.request import Policy
 from plait.engine.virtual.containment import GUEST, Sandbox
@@ -98,11 +98,7 @@ class Boot:
         return descriptor
 
     def _booted(self, key: str, stop: threading.Event) -> bytes:
-        def wait() -> None:
-            if stop.wait(_POLL_S):
-                raise Interrupted
-
-        with alone("machines", wait):
+        with alone("machines", wait=unless(stop)):
             content = _KEPT.get(key)
             if content is None:
                 content = self._boot(stop)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from plait.cache import alone, cache_root, scratch
+from plait.cache import CACHE_REMEDY, alone, cache_root, scratch
 from plait.engine.virtual.outcome import MACHINE_CONSOLE
 from plait.errors import MachineError, shell_command
 from plait.files import Folder
@@ -122,7 +122,7 @@ def _gather(files: dict[str, Path], folder: Path) -> None:
                 shutil.rmtree(folder)
             Folder(folder.parent).take(new, folder.name)
     except OSError as error:
-        raise MachineError(f"copying QEMU to {folder}: {error.strerror}; set PLAIT_CACHE") from error
+        raise MachineError(f"copying QEMU to {folder}: {error.strerror}; {CACHE_REMEDY}") from error
 
 
 def _version(program: Path) -> str:

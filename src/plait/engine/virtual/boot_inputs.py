@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from plait.cache import cache_root
+from plait.cache import CACHE_REMEDY, cache_root
 from plait.engine import inventory
 from plait.engine.virtual import initramfs
 from plait.errors import MachineError, RequestError, TrialError
@@ -100,6 +100,5 @@ def initramfs_of(agent: Path) -> tuple[Path, str]:
         return initramfs.ensure(content, digest, cache_root()), digest
     except OSError as error:
         raise MachineError(
-            f"writing the guest's root below {cache_root()}: {error.strerror}; "
-            "set PLAIT_CACHE to a folder that you can write to"
+            f"writing the guest's root below {cache_root()}: {error.strerror}; {CACHE_REMEDY}"
         ) from error

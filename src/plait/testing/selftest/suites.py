@@ -14,6 +14,7 @@ from plait.cache import alone, cache_root, scratch
 from plait.errors import KernelBuildError, MachineError, RequestError
 from plait.files import Folder
 from plait.kernel import Progress, built_by_default
+from plait.kernel.model import silent
 from plait.kernel.obtain import Sources, source_archive
 from plait.kernel.unpack import extract
 
@@ -145,7 +146,11 @@ def prepare(tree: Path | None, progress: Progress | None = None, sources: Source
     kept = None if default is None else root / f"of-{default.identity}"
     if kept is not None and kept.is_dir():
         return Suites(kept.resolve() / _NET / "mptcp")
-    with alone("selftests"), scratch(root, ".preparing-") as folder:
+    say = progress or silent
+    with (
+        alone("selftests", lambda holder: say(f"waiting for {holder} that prepares selftests", None)),
+        scratch(root, ".preparing-") as folder,
+    ):
         copy = folder / "tree"
         copy.mkdir()
         _copy(tree or _unpacked(folder / "source", progress, sources), copy)

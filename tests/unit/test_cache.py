@@ -1,0 +1,91 @@
+"""The cache names what stands in its place, and whoever waits for a lock says so once."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from plait.cache import CACHE_REMEDY, ContentCache, cache_root, locked
+from plait.cli.laboratory import shell
+from plait.errors import MachineError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_a_link_that_leads_nowhere_in_place_of_the_cache_is_named(place: Path) -> None:
+    """The system's own reason would be "File exists"."""
+    place.symlink_to(place.parent / "unmounted")
+    with pytest.raises(MachineError) as caught:
+        cache_root()
+    where = f"a link to {place.parent / 'unmounted'}, where you can use no folder"
+    assert str(caught.value) == f"using the cache {place}: {place} is {where}; {CACHE_REMEDY}"
+
+
+@pytest.mark.parametrize("below", [(), ("below", "it")])
+def test_a_file_in_place_of_the_cache_or_above_it_is_named(
+    below: tuple[str, ...], place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.touch()
+    cache = place.joinpath(*below)
+    monkeypatch.setenv("PLAIT_CACHE", str(cache))
+    with pytest.raises(MachineError, match=f"using the cache {cache}: {place} is no folder; set PLAIT_CACHE"):
+        cache_root()
+
+
+def test_what_costs_only_time_needs_no_cache(place: Path) -> None:
+    place.symlink_to(place.parent / "unmounted")
+    cache = ContentCache("figures", most=1)
+    cache.put("key", b"content")
+    cache.prune()
+    assert cache.get("key") is None
+
+
+def test_who_waits_for_a_lock_names_the_holder_once(place: Path) -> None:
+    first, notices, waits = locked("work"), list[str](), list[int]()
+
+    def wait() -> None:
+        waits.append(1)
+        if len(waits) == 3:
+            os.close(first)
+
+    os.close(locked("work", notices.append, wait))
+    assert notices == [f"another plait (process {os.getpid()})"]
+    assert len(waits) == 3
+    os.close(locked("work", notices.append))
+    assert len(notices) == 1, "nobody held it"
+
+
+def test_a_second_shell_says_that_it_waits_for_the_first(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, said = locked("shell"), list[str]()
+
+    def notify(text: str) -> None:
+        said.append(text)
+        os.close(first)
+
+    monkeypatch.setattr(shell, "notify", notify)
+    monkeypatch.setattr(shell, "_has_server", lambda _: True)
+    monkeypatch.setattr(shell, "_use", lambda *_: 0)
+    assert shell.command("two-paths") == 0
+    assert said == [f"waiting for another plait (process {os.getpid()}) that boots a network"]
+
+
+def test_a_file_system_without_locks_is_named(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
+    def refuse(_descriptor: int, _operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(MachineError, match=f"locking {place}/work.lock: No locks available; set PLAIT_CACHE"):
+        locked("work")

@@ -81,7 +81,7 @@ class CacheEntry:
 
 
 def entries(cache: Path, parts: Iterable[CachePart] = PARTS) -> Iterator[CacheEntry]:
-    """Yield all entries of these parts, without those that appear or disappear meanwhile."""
+    """Yield all entries of these parts, without those that appear or disappear meanwhile. Raise OSError."""
     for part in parts:
         for path in _paths(cache, part.folder or (part.name,), part.levels):
             with contextlib.suppress(OSError):
@@ -97,7 +97,7 @@ def _paths(cache: Path, folder: tuple[str, ...], levels: int) -> Iterator[tuple[
                 for entry in inside
                 if not entry.name.startswith(".")
             ]
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return
     for name, is_folder in sorted(names):
         if levels == 1:

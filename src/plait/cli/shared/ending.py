@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -128,7 +129,7 @@ def code_of(error: BaseException) -> int | None:
         return discard_output()
     if isinstance(error, OSError):
         path = f"{error.filename}: " if error.filename is not None else ""
-        hint = remedy(error, "check that it exists and that you have permission to use it")
+        hint = remedy(error, _remedy_of(error.filename))
         notify(f"{path}{error.strerror or error}; {hint}")
     elif isinstance(error, ImportError):
         notify(
@@ -154,6 +155,16 @@ def code_of(error: BaseException) -> int | None:
     else:
         return None
     return MachineError.exit_code
+
+
+def _remedy_of(path: object) -> str:
+    """Return the remedy for an error of a file: a cache need not be this one."""
+    from plait.cache import CACHE_REMEDY, cache_root
+
+    with contextlib.suppress(MachineError):
+        if isinstance(path, str | os.PathLike) and Path(path).is_relative_to(cache_root()):
+            return CACHE_REMEDY
+    return "check that it exists and that you have permission to use it"
 
 
 def flush() -> None:

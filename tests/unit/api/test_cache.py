@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from plait.api.storage import entries
 from plait.cache import CACHE_REMEDY, ContentCache, cache_root, locked
 from plait.cli.laboratory import shell
+from plait.cli.shared.ending import code_of
 from plait.errors import MachineError
 
 if TYPE_CHECKING:
@@ -69,17 +71,17 @@ def test_who_waits_for_a_lock_names_the_holder_once(place: Path) -> None:
 def test_a_second_shell_says_that_it_waits_for_the_first(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first, said = locked("shell"), list[str]()
+    first, messages = locked("shell"), list[str]()
 
     def notify(text: str) -> None:
-        said.append(text)
+        messages.append(text)
         os.close(first)
 
     monkeypatch.setattr(shell, "notify", notify)
     monkeypatch.setattr(shell, "_has_server", lambda _: True)
     monkeypatch.setattr(shell, "_use", lambda *_: 0)
     assert shell.command("two-paths") == 0
-    assert said == [f"waiting for another plait (process {os.getpid()}) that boots a network"]
+    assert messages == [f"waiting for another plait (process {os.getpid()}) that boots a network"]
 
 
 def test_a_file_system_without_locks_is_named(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
@@ -89,3 +91,21 @@ def test_a_file_system_without_locks_is_named(monkeypatch: pytest.MonkeyPatch, p
     monkeypatch.setattr(fcntl, "flock", refuse)
     with pytest.raises(MachineError, match=f"locking {place}/work.lock: No locks available; set PLAIT_CACHE"):
         locked("work")
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_an_error_of_a_file_in_the_cache_names_the_way_to_another_cache(
+    inside: bool, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = place / "shell" if inside else place.parent / "shell"
+    code_of(PermissionError(errno.EACCES, "Permission denied", str(path)))
+    assert (CACHE_REMEDY in capsys.readouterr().err) is inside
+
+
+def test_a_cache_that_cannot_be_read_is_not_listed_as_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(PermissionError):
+        list(entries(cache_root()))

@@ -128,14 +128,12 @@ def _account_for(facts: FlowFacts, path_time: PathTime, reasons: Reasons) -> Pat
     length = facts.end_us - facts.start_us
     costs = sums(costs_of(facts, path_time))
     shares = _merged(facts, [(path_time, 1.0)], costs, length, reasons)
-    # Count acknowledged bytes: sent bytes may still wait in a queue and can exceed what the links carry.
-    payload = sum(float(np.nansum(subflow.growth("acked_bytes"))) for subflow in path_time.facts.subflows)
     rate = path_time.facts.capacity_bps
     return PathAccount(
         path=path_time.facts.name,
         subflows=tuple(subflow.number for subflow in path_time.facts.subflows),
         backup=path_time.facts.is_backup,
-        goodput_bps=payload * 8e6 / length,
+        goodput_bps=facts.carried.get(path_time.facts.name, 0.0) * 8e6 / length,
         capacity_bps=rate * facts.payload_ratio if rate else None,
         shares=shares,
     )
@@ -220,22 +218,19 @@ def _named(shares: Sequence[Share], capacity: float | None, together: float | No
 
 
 def _kernel(facts: FlowFacts) -> KernelTimes | None:
-    subflows = [subflow for path in facts.paths for subflow in path.subflows]
-    if not subflows or any(np.isnan(subflow.totals["busy_us"]) for subflow in subflows):
+    lives = [
+        max(0.0, min(subflow.closed_us, part.end_us) - max(subflow.established_us, part.connected_us))
+        for part in facts.connections
+        for path in part.paths
+        for subflow in path.subflows
+    ]
+    if not lives or np.isnan(facts.total("busy_us")):
         return None
-    lived = sum(
-        max(0.0, min(subflow.closed_us, facts.end_us) - max(subflow.established_us, facts.connected_us))
-        for subflow in subflows
-    )
-    sums = {
-        name: sum(subflow.totals[name] for subflow in subflows)
-        for name in ("busy_us", "rwnd_limited_us", "sndbuf_limited_us")
-    }
     return KernelTimes(
-        lifetime_us=round(lived),
-        busy_us=round(sums["busy_us"]),
-        rwnd_limited_us=round(sums["rwnd_limited_us"]),
-        sndbuf_limited_us=round(sums["sndbuf_limited_us"]),
+        lifetime_us=round(sum(lives)),
+        busy_us=round(facts.total("busy_us")),
+        rwnd_limited_us=round(facts.total("rwnd_limited_us")),
+        sndbuf_limited_us=round(facts.total("sndbuf_limited_us")),
     )
 
 

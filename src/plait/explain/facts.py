@@ -124,6 +124,8 @@ class FlowFacts:
     """Bytes at the receiver that wait for earlier bytes."""
     delivered: Array
     """Bytes that arrived in order at the receiver, a counter."""
+    carried: Mapping[str, float]
+    """Payload bytes that each path delivered, with copies, where a side counted them."""
     receive_memory: Array
     receive_buffer: Array
     reinjected: Array
@@ -133,8 +135,8 @@ class FlowFacts:
     """The kernel's counters at the end nodes of the flow, before and after it."""
     payload_ratio: float = 1.0
     """Payload bytes per frame byte of a full segment."""
-    carriers: tuple[int, ...] = ()
-    """The flows that carry it: its own connection, and those of a page."""
+    further: tuple[FlowFacts, ...] = ()
+    """The facts of the further connections of a page."""
     others: tuple[Flow, ...] = ()
     """The flows that ran meanwhile, without further connections of a page."""
     own_bytes: Mapping[str, Array] = field(default_factory=dict)
@@ -149,6 +151,25 @@ class FlowFacts:
     def receiver(self) -> str:
         """The node that receives."""
         return (self.flow.server if self.flow.sender == "client" else self.flow.client).netns
+
+    @property
+    def connections(self) -> tuple[FlowFacts, ...]:
+        """The facts of each connection that carries the flow: its own, and the further ones of a page."""
+        return (self, *self.further)
+
+    @property
+    def carriers(self) -> tuple[int, ...]:
+        """The flows that carry it: its own connection, and those of a page."""
+        return tuple(facts.flow.carrier for facts in self.connections)
+
+    def total(self, counter: str) -> float:
+        """Return the final value of a counter over all subflows of all its connections; NaN if one is unknown."""
+        return sum(
+            subflow.totals[counter]
+            for facts in self.connections
+            for path in facts.paths
+            for subflow in path.subflows
+        )
 
     @property
     def slices(self) -> int:
@@ -216,6 +237,8 @@ def flow_facts(
     members = [flow, *(further for further in plan.flows if _page_of(further) == flow.id)]
     acked_bytes = _counter(sender_samples, "acked_bytes", edges)
     reinjected = np.nan_to_num(_counter(sender_samples, "retransmitted_bytes", edges))
+    paths = _paths(plan, flow, _subflows_by_path(flow, sender_subflows, events, edges, connected))
+    further = (flow_facts(plan, tables, links, member, payload_ratio) for member in members[1:])
     return FlowFacts(
         flow=flow,
         row=row,
@@ -225,7 +248,7 @@ def flow_facts(
         edges=edges,
         network=NetworkTimeline(plan, links, edges),
         was_open=is_open,
-        paths=_paths(plan, flow, _subflows_by_path(flow, sender_subflows, events, edges, connected)),
+        paths=paths,
         unsent=_unsent(sender_samples, edges),
         in_flight=np.maximum(_counter(sender_samples, "sent_bytes", edges) - acked_bytes, 0),
         window=_window(sender_subflows, edges),
@@ -233,15 +256,40 @@ def flow_facts(
         send_buffer=_state(sender_samples, "send_buffer_bytes", edges),
         out_of_order=_out_of_order(receiver_samples, receiver_subflows, reinjected, edges),
         delivered=_counter(receiver_samples, "received_bytes", edges),
+        carried=_carried(flow, paths, receiver_subflows, edges, is_open=is_open),
         receive_memory=_state(receiver_samples, "receive_memory_bytes", edges),
         receive_buffer=_state(receiver_samples, "receive_buffer_bytes", edges),
         reinjected=reinjected,
         events=events,
         counters=tables["counters"].filter(pl.col("node").is_in([flow.client.netns, flow.server.netns])),
         payload_ratio=payload_ratio,
-        carriers=tuple(member.carrier for member in members),
+        further=tuple(facts for facts in further if facts is not None),
         others=_others(plan, tables["flows"], members, edges),
     )
+
+
+def _carried(
+    flow: Flow, paths: Sequence[PathFacts], receiver_subflows: pl.DataFrame, edges: Array, *, is_open: bool
+) -> dict[str, float]:
+    """Return the bytes of each path as its receiver counted them, or else those that were acknowledged until the end.
+
+    The acknowledgements of the last bytes are still on their way at the end. Bytes that were sent may wait in a queue.
+    """
+    carried: dict[str, float] = {}
+    for part in receiver_subflows.sort("t_us").partition_by("subflow", maintain_order=True):
+        first = part.row(0, named=True)
+        name = path_name(
+            flow.paths, first["side"], first["local_address"], first["remote_address"], first["remote_port"]
+        )
+        times_us, counts = known_samples(part, "received_bytes")
+        if len(counts):
+            before = np.interp(edges[0], times_us, counts) if is_open else 0.0
+            carried[name] = carried.get(name, 0.0) + float(counts[-1] - before)
+    for path in paths:
+        acked = [subflow.growth("acked_bytes") for subflow in path.subflows]
+        if path.name not in carried and np.isfinite(acked).any():
+            carried[path.name] = float(np.nansum(acked))
+    return carried
 
 
 def _page_of(flow: Flow) -> int | None:

@@ -8,11 +8,17 @@ import pytest
 
 from fake_tables import make_tables
 from plait.explain import explain_trial
+from plait.explain.capacity import LinkSamples
 from plait.explain.causes import Cause
+from plait.explain.causes.losses import _retransmitted
+from plait.explain.facts import flow_facts
 from scenario_samples import plan_of
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from plait.explain.model import FlowExplanation
+    from plait.plan.model.plan import Plan
 
 TEXT = """\
 title: Pages beside a bulk flow
@@ -27,11 +33,11 @@ TIMES = {"long": (0, 3_000_000), "site.1": (1_000_000, 1_400_000), "site.2": (2_
 OBJECTS = (50_000, 25_000, 25_000, 25_000, 25_000)
 CARRIED = {"long": 6_000_000, "site.1": 50_000, "site.1.c2": 50_000, "site.1.c3": 50_000}
 """Bytes of each connection; those of site.2 carry the same."""
-BUSY = {"busy_us": 0, "rwnd_limited_us": 0, "sndbuf_limited_us": 0}
+KERNEL = {"rwnd_limited_us": 0, "sndbuf_limited_us": 0}
 
 
-def first_page() -> FlowExplanation:
-    """Return the explanation of the first round, whose link the bulk flow keeps full."""
+def pages() -> tuple[Plan, dict[str, pl.DataFrame]]:
+    """Return the plan and the tables of two rounds, whose link the bulk flow keeps full."""
     plan = plan_of(TEXT)
     rows: dict[str, list[dict[str, Any]]] = {"flows": [], "subflows": [], "connections": [], "messages": []}
     for flow in plan.flows:
@@ -61,8 +67,12 @@ def first_page() -> FlowExplanation:
             }
             ends = {"local_address": path.server_address, "remote_address": path.client_address}
             rows["connections"].append(sample | {"unsent_bytes": 0})
+            busy = {
+                "busy_us": (t - start) // (1 if flow.kind == "page" else 2),
+                "retransmitted_bytes": 1000 * (t > start),
+            }
             rows["subflows"].append(
-                sample | ends | {"subflow": 0, "state": "ESTABLISHED", "rtt_us": 10_000} | BUSY
+                sample | ends | {"subflow": 0, "state": "ESTABLISHED", "rtt_us": 10_000} | KERNEL | busy
             )
         if flow.kind == "page":
             rows["messages"] += [
@@ -73,8 +83,12 @@ def first_page() -> FlowExplanation:
         {"t_us": n * STEP_US, "link": "b->a", "sent_bytes": n * LINK_STEP, "queue_bytes": 900_000}
         for n in range(31)
     ]
-    explained = explain_trial(plan, make_tables(rows))
-    return next(flow for flow in explained if flow.flow == "site.1")
+    return plan, make_tables(rows)
+
+
+def first_page() -> FlowExplanation:
+    """Return the explanation of the first round."""
+    return next(flow for flow in explain_trial(*pages()) if flow.flow == "site.1")
 
 
 def test_a_page_counts_all_its_connections_and_names_only_traffic_that_ran_meanwhile() -> None:
@@ -83,3 +97,15 @@ def test_a_page_counts_all_its_connections_and_names_only_traffic_that_ran_meanw
     assert page.paths[0].goodput_bps == pytest.approx(150_000 * 8 / 0.4)
     # 150 kB of payload are 157 kB of frames, of 1 MB that the link carried in 0.4 s.
     assert page.shares[0].evidence == ("Other flows (long) took 84 % of what b->a carried.",)
+
+
+def test_the_kernels_accounting_of_a_page_covers_all_its_connections() -> None:
+    """The first of three connections of 0.4 s is always busy, the others half of the time; each retransmitted 1 kB."""
+    kernel = first_page().kernel
+    assert kernel is not None
+    assert (kernel.lifetime_us, kernel.busy_us) == (1_200_000, 800_000)
+    plan, tables = pages()
+    site = next(flow for flow in plan.flows if flow.name == "site.1")
+    facts = flow_facts(plan, tables, LinkSamples(tables["links"]), site, 1.0)
+    assert facts is not None
+    assert _retransmitted(facts) == "TCP retransmitted 3.00 kB."

@@ -19,8 +19,7 @@ def _drops(facts: FlowFacts, places: Places) -> list[str]:
 
 def _retransmitted(facts: FlowFacts) -> str:
     """Return how much TCP retransmitted in the whole flow."""
-    resent = sum(subflow.totals["retransmitted_bytes"] for path in facts.paths for subflow in path.subflows)
-    return f"TCP retransmitted {size(resent)}."
+    return f"TCP retransmitted {size(facts.total('retransmitted_bytes'))}."
 
 
 def _overtaken(facts: FlowFacts, path: PathFacts, path_time: PathTime) -> None:

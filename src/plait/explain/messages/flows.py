@@ -53,33 +53,26 @@ def with_messages(
     shares = _shares(late, facts.network, facts)
     changes: dict[str, object] = {"delivery": summary}
     if summary.load_us:
-        changes["paths"] = _paths_of_page(tables, facts, summary.load_us, explanation.paths)
+        changes["paths"] = _paths_of_page(facts, summary.load_us, explanation.paths)
     return _explained_by_messages(explanation.model_copy(update=changes), shares)
 
 
 def _paths_of_page(
-    tables: Tables, facts: FlowFacts, load_us: float, accounts: Sequence[PathAccount]
+    facts: FlowFacts, load_us: float, accounts: Sequence[PathAccount]
 ) -> tuple[PathAccount, ...]:
     """Return the accounts of a page's paths with what all of its connections carried while it loaded."""
-    flow = facts.flow
-    rows = tables["subflows"].filter(
-        pl.col("flow").is_in(facts.carriers),
-        pl.col("side") == flow.sender,
-        pl.col("acked_bytes").is_not_null(),
-    )
-    addresses = ("local_address", "remote_address", "remote_port")
-    last = rows.sort("t_us").group_by("flow", "subflow")
+    carried: dict[str, float] = {}
     subflows: dict[str, set[int]] = {}
-    carried: dict[str, int] = {}
-    for row in last.agg(pl.col(addresses).first(), pl.col("acked_bytes").max()).iter_rows(named=True):
-        name = path_name(flow.paths, flow.sender, *(row[address] for address in addresses))
-        carried[name] = carried.get(name, 0) + row["acked_bytes"]
-        subflows.setdefault(name, set()).add(row["subflow"])
+    for connection in facts.connections:
+        for name, payload in connection.carried.items():
+            carried[name] = carried.get(name, 0.0) + payload
+        for path in connection.paths:
+            subflows.setdefault(path.name, set()).update(subflow.number for subflow in path.subflows)
     return tuple(
         account.model_copy(
             update={
                 "goodput_bps": carried[account.path] * 8e6 / load_us,
-                "subflows": tuple(sorted(subflows[account.path])),
+                "subflows": tuple(sorted(subflows.get(account.path, ()))),
             }
         )
         if account.path in carried

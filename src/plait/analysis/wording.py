@@ -98,6 +98,12 @@ def number_word(count: int) -> str:
     return words[count] if 0 <= count < len(words) else str(count)
 
 
+def all_of(count: int, noun: str) -> str:
+    """Return a whole number of things: "the trial", "both trials", "all 3 trials"."""
+    words = {1: f"the {noun}", 2: f"both {noun}s"}
+    return words.get(count, f"all {count} {noun}s")
+
+
 def capital(text: str) -> str:
     """Return a text that begins with a capital letter."""
     return text[:1].upper() + text[1:]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib import metadata
 
 from plait.analysis.statistics import triscale
-from plait.analysis.wording import percent
+from plait.analysis.wording import all_of, percent
 from plait.artefact.check import MINUTES, SHARE_USED, recorded_s, trials_of
 from plait.artefact.citation import CITATION, ZENODO, Publication
 from plait.artefact.claims import FILE, Artefact
@@ -147,8 +147,8 @@ def _checks(bundle: Contents) -> list[str]:
         *_block(["plait run . --verify --out again"]),
         "",
         (
-            f"This runs all {len(record.trials)} trials, writes a report into `again`, and compares the digest of each "
-            f"trial. The trials took {duration(total)} in sum; several run at once."
+            f"This runs {all_of(len(record.trials), 'trial')}, writes a report into `again`, and compares each digest. "
+            f"It took {duration(total)} in sum; several run at once."
         ),
         "",
         "## Check the claims",
@@ -226,7 +226,8 @@ def claims_page(bundle: Contents) -> str:
         took = duration(recorded_s(trials_of(bundle.record, [claim])))
         value, low, high = (words(claim.show(number)) for number in (claim.value, claim.low, claim.high))
         command = f"`{shell_command('plait', 'verify', '.', '--claim', claim.number)}`"
-        lines.append(f"| {words(claim.sentence)} | {value} | {low} to {high} | {took} | {command} |")
+        tolerance = low if low == high else f"{low} to {high}"
+        lines.append(f"| {words(claim.sentence)} | {value} | {tolerance} | {took} | {command} |")
     if not bundle.artefact.claims:
         lines = ["# Claims", "", "No comparison of this study shows a difference, and no case has a value."]
     if bundle.further_claims:

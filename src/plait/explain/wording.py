@@ -11,8 +11,8 @@ from plait.explain.reasons import LATE_TEXTS, REASON_TEXTS
 
 MAX_NAMED = 3
 MAX_PATHS = 6
-_NO_PLACE = "window"
-"""The place of lost time that is neither a link nor a path nor a host: the congestion window."""
+_NO_PLACES = ("window", "handshake")
+"""Places of lost time that are neither a link nor a path nor a host: the congestion window, and the start."""
 MAX_PLACES = 3
 LEAST_SHARE = 0.03
 """A smaller share of the time is not worth a sentence."""
@@ -148,7 +148,7 @@ def _sharing_text(share: Share) -> str:
 
 def places_text(share: Share) -> str:
     """Return " (on a->b, b->c and 2 more)"; empty for a cause without a place in the network."""
-    places = [place for place in share.where if place != _NO_PLACE]
+    places = [place for place in share.where if place not in _NO_PLACES]
     if not places:
         return ""
     rest = len(places) - MAX_PLACES

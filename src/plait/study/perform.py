@@ -177,7 +177,8 @@ def _steady_parts(study: PlannedStudy, target: Path, notify: Callable[[str], Non
         yield replace(study, start=CHECK_REPEATS)
     else:
         pending = study.repeat - CHECK_REPEATS
-        notify(f"both trials of each case measured the same; plait leaves out the {pending} further repeats")
+        further = "the further repeat" if pending == 1 else f"the {pending} further repeats"
+        notify(f"both trials of each case measured the same; plait leaves out {further}")
 
 
 def _measured_digests(folder: Path) -> set[str]:

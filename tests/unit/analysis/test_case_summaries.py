@@ -129,6 +129,8 @@ def test_the_comparison_names_identical_repeats() -> None:
         "MPTCP gives 2.00 times the goodput of TCP (+100.0 %); all 10 repeats show the same difference, so there is "
         "no interval."
     )
+    (twice,) = compared(case("tcp", [4.0, 4.0]), case("mptcp", [8.0, 8.0]))
+    assert "both repeats show the same difference" in twice.sentence
     (same,) = compared(case("tcp", [4.0, 5.0, 6.0]), case("mptcp", [4.0, 5.0, 6.0]))
     assert (same.verdict, same.identical) == ("same", True)
     assert same.sentence == "MPTCP gives exactly the goodput of TCP over 3 pairs of trials."

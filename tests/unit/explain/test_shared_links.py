@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import pytest
 
 from fake_tables import fake_tables, make_tables
 from plait.explain import explain_trial
+from plait.explain.capacity import LinkSamples, capacity_bps
+from plait.explain.causes.buffers import _needed_bytes
+from plait.explain.facts import flow_facts
 from plait.explain.wording import causes
 from scenario_samples import plan_of
 
@@ -134,3 +138,26 @@ def test_the_largest_cause_of_paths_that_share_links_is_none_of_them() -> None:
     assert not explained.named
     assert max(costs, key=lambda cause: costs[cause]) == "shared-bottleneck"
     assert "shared-bottleneck" not in explained.sentences[-1]
+
+
+def test_a_path_carried_what_its_receiver_counted() -> None:
+    """The acknowledgements of the last bytes are on their way when a flow ends."""
+    plan = plan_of(FILE, "transport=tcp")
+    tables = fake_tables(plan)
+    late = pl.col("acked_bytes") * (pl.col("side") == "server") // 2
+    tables["subflows"] = tables["subflows"].with_columns(acked_bytes=late)
+    (explained,) = explain_trial(plan, tables)
+    assert explained.paths[0].goodput_bps == pytest.approx(explained.goodput_bps, rel=0.02)
+    unseen = tables | {"subflows": tables["subflows"].filter(pl.col("side") == "client")}
+    (explained,) = explain_trial(plan, unseen)
+    assert explained.paths[0].goodput_bps == 0, "the sender alone: what was acknowledged"
+
+
+def test_paths_of_which_one_has_no_rate_hold_no_known_amount() -> None:
+    plan = plan_of(FILE, "network.links.c-m.rate=null", "network.links.m-s.rate=null")
+    (flow,) = plan.flows
+    assert [capacity_bps(plan, path) for path in flow.paths] == [None, 10e6]
+    tables = fake_tables(plan)
+    facts = flow_facts(plan, tables, LinkSamples(tables["links"]), flow, 1.0)
+    assert facts is not None
+    assert _needed_bytes(facts) is None

@@ -8,6 +8,7 @@ from plait.explain.model import Effect, FlowExplanation, PathAccount, Share
 from plait.explain.wording import paragraph, places_text
 
 CAPACITY = 10e6
+PLACES = (("window",), ("handshake",), ("client", "a->b"))
 
 
 def share(cause: Cause, time: float, reason: str | None = None) -> Share:
@@ -101,5 +102,5 @@ def test_the_next_step_depends_on_the_reason() -> None:
 
 
 def test_a_sentence_names_links_paths_and_hosts_as_places_and_no_window() -> None:
-    shares = [Share(cause="nagle", time=0.3, where=where) for where in (("window",), ("client", "a->b"))]
-    assert [places_text(share) for share in shares] == ["", " (on client, a->b)"]
+    shares = [Share(cause="nagle", time=0.3, where=where) for where in PLACES]
+    assert [places_text(share) for share in shares] == ["", "", " (on client, a->b)"]

@@ -99,6 +99,8 @@ def test_a_study_without_randomness_ends_after_a_second_trial_that_measured_the_
     assert "nothing in this scenario is random, so one trial of each case is enough" in messages
     assert messages.index("one trial of each case is enough") < messages.index(": 2 trials")
     assert "both trials of each case measured the same; plait leaves out the 28 further repeats" in messages
+    *_, messages = run(STEADY.replace("repeat: 30", "repeat: 3") % ("", *BULK), alike=True)
+    assert "plait leaves out the further repeat" in messages
     assert "TRIALS_MISSING" not in {caution.code for caution in study.cautions}
 
 

@@ -379,7 +379,7 @@ vary:
         in report
     )
     assert (
-        "t.yaml:17:3: vary.traffic.5.bulk.duration: traffic is a list; write the number of an entry, 0 to 0"
+        "t.yaml:17:3: vary.traffic.5.bulk.duration: traffic is a list; write the number of an entry, which is 0"
         in report
     )
     assert "t.yaml:18:3: vary.repeat: 'repeat' belongs to the whole study" in report

@@ -17,7 +17,7 @@ from plait.analysis.rows import CaseRows
 from plait.analysis.statistics.differences import Compared, direction, fields_of, paired
 from plait.analysis.statistics.tests import ALPHA, holm
 from plait.analysis.values import show
-from plait.analysis.wording import change, change_interval, times, within
+from plait.analysis.wording import all_of, change, change_interval, times, within
 from plait.metrics import COMPARED
 
 
@@ -148,7 +148,8 @@ def _sentence(comparison: Comparison, name: str, baseline_name: str, tests: int)
     if comparison.pairs == 1:
         return f"{text}; one pair of trials, so no interval."
     if comparison.p_value is None:
-        return f"{text}; all {comparison.pairs} repeats show the same difference, so there is no interval."
+        repeats = all_of(comparison.pairs, "repeat")
+        return f"{text}; {repeats} show the same difference, so there is no interval."
     if comparison.verdict != "unclear":
         return f"{text} {pairs_text}."
     if comparison.p_value <= ALPHA and comparison.p_holm is not None:

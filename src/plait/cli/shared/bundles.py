@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from plait.analysis.wording import all_of
 from plait.cli.shared.ending import notify
 
 if TYPE_CHECKING:
@@ -68,7 +69,8 @@ def show_repeat(bundle: str, record: BundleRecord, folder: Path) -> bool:
     repeated = compare_with(record, folder)
     results = Counter(trial.result for trial in repeated)
     if results.total() == results["same"] + results["failed in both"]:
-        notify(f"all {results.total()} trials have the digests of {bundle}")
+        has = "has the digest" if results.total() == 1 else "have the digests"
+        notify(f"{all_of(results.total(), 'trial')} {has} of {bundle}")
         return True
     for trial in [trial for trial in repeated if trial.result == "different"][:10]:
         notify(

@@ -34,8 +34,8 @@ def _window(facts: FlowFacts, _: Places) -> list[str]:
 
 
 def _needed_bytes(facts: FlowFacts) -> float | None:
-    paths = [path for path in facts.paths if path.subflows and path.capacity_bps and path.planned is not None]
-    if not paths:
+    paths = [path for path in facts.paths if path.subflows]
+    if not paths or not all(path.capacity_bps for path in paths):
         return None
     longest = max(path.planned.base_rtt_us for path in paths if path.planned is not None)
     return sum(path.capacity_bps or 0 for path in paths) * longest / 8e6

@@ -35,8 +35,8 @@ KINDS = (
     Kind(
         Cause.LAST_BYTES,
         title="last bytes",
-        clause="all data was sent, and the last bytes were in flight on another path",
-        next_step="use a scheduler that considers delays (ecf, blest), or a longer transfer",
+        clause="all data was sent, and the last bytes were still in flight",
+        next_step="transfer more data; over several paths, use a scheduler that considers delays (ecf, blest)",
         change=_scheduler,
     ),
     Kind(

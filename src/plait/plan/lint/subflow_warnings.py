@@ -132,8 +132,9 @@ def _shared(flow: Flow, rates: Mapping[str, int | None]) -> Iterator[LintFinding
         remedy = "give each subflow links of its own, or remove one subflow"
         yield LintFinding(Code.SAME_PATH, flow.name, message, remedy, field, figures)
         return
+    every_path = "both" if len(paths) == 2 else f"all {len(paths)}"
     message = (
-        f"its paths share {shared[0]}, so all {len(paths)} together carry at most {Rate(ideal)} instead of "
+        f"its paths share {shared[0]}, so {every_path} together carry at most {Rate(ideal)} instead of "
         f"{Rate(total)}"
     )
     remedy = "give the paths links of their own if their rates should add up"

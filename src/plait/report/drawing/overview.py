@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -186,8 +186,8 @@ def _in_words(plan: Plan, labels: LinkLabels, colours: Mapping[str, str]) -> str
     rates = [d.rate_bps for link in plan.links for d in link.directions if d.rate_bps is not None]
     delays = [d.delay_ns / 1e6 for link in plan.links for d in link.directions]
     if rates:
-        rows.append(f"rates: {plain(rate(min(rates)))} to {plain(rate(max(rates)))}")
-    rows.append(f"delays: {plain(f'{min(delays):.3f} ms')} to {plain(f'{max(delays):.3f} ms')}")
+        rows.append(f"rates: {_span(rates, lambda bps: plain(rate(bps)))}")
+    rows.append(f"delays: {_span(delays, lambda ms: plain(f'{ms:.3f} ms'))}")
     rows += _counted([labels.label(link) or "no limit" for link in plan.links])
     rows_below, bottom = lines_of_text(
         [*rows, *node_notes(plan, labels.called)], MARGIN, MARGIN, 640, colours
@@ -195,8 +195,9 @@ def _in_words(plan: Plan, labels: LinkLabels, colours: Mapping[str, str]) -> str
     return drawing(rows_below, 640 + MARGIN, bottom + MARGIN, colours)
 
 
-def _span(values: Sequence[int]) -> str:
-    return f"{min(values)} to {max(values)}" if min(values) < max(values) else str(min(values))
+def _span(values: Sequence[float], show: Callable[[float], str] = str) -> str:
+    least, most = show(min(values)), show(max(values))
+    return least if least == most else f"{least} to {most}"
 
 
 @dataclass(frozen=True)

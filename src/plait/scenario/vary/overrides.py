@@ -161,7 +161,12 @@ def _indices(node: list[Any], head: str, at: Where) -> list[int]:
     if head == "*":
         return list(range(len(node)))
     if not (head.isascii() and head.isdigit() and len(head) < 6 and int(head) < len(node)):
-        raise ValueError(f"{_dotted(at)} is a list; write the number of an entry, 0 to {len(node) - 1}, or *")
+        numbers = f"0 to {len(node) - 1}, or *" if len(node) > 1 else "which is 0"
+        raise ValueError(
+            f"{_dotted(at)} is a list; write the number of an entry, {numbers}"
+            if node
+            else f"{_dotted(at)} is a list without entries; write the whole list"
+        )
     return [int(head)]
 
 

@@ -18,7 +18,7 @@ class DividedTables(Mapping[str, pl.DataFrame]):
 
     def __init__(self, tables: Mapping[str, pl.DataFrame]) -> None:
         self._tables = tables
-        self._parts: dict[str, dict[tuple[object, ...], pl.DataFrame]] = {}
+        self._parts: dict[tuple[str, tuple[str, ...]], dict[tuple[object, ...], pl.DataFrame]] = {}
         self._places: dict[str, dict[tuple[object, ...], list[int]]] = {}
         self._lists: dict[tuple[str, str], list[Any]] = {}
         self._columns: dict[tuple[str, int, str], SideColumns] = {}
@@ -34,10 +34,17 @@ class DividedTables(Mapping[str, pl.DataFrame]):
 
     def rows(self, table: str, flow: int, side: str) -> pl.DataFrame:
         """Return the rows of one side of a flow in a table that has the columns `flow` and `side`, in their order."""
-        if table not in self._parts:
-            parts = self._tables[table].partition_by("flow", "side")
-            self._parts[table] = {(part["flow"][0], part["side"][0]): part for part in parts}
-        rows = self._parts[table].get((flow, side))
+        return self._part(table, ("flow", "side"), (flow, side))
+
+    def of_flow(self, table: str, flow: int) -> pl.DataFrame:
+        """Return the rows of a flow in a table that has the column `flow`, in their order."""
+        return self._part(table, ("flow",), (flow,))
+
+    def _part(self, table: str, columns: tuple[str, ...], values: tuple[object, ...]) -> pl.DataFrame:
+        """Return the rows in which the columns have these values."""
+        if (table, columns) not in self._parts:
+            self._parts[table, columns] = self._tables[table].partition_by(columns, as_dict=True)
+        rows = self._parts[table, columns].get(values)
         return self._tables[table].clear() if rows is None else rows
 
     def columns(self, table: str, flow: int, side: str) -> SideColumns:
@@ -89,14 +96,19 @@ class SideColumns:
         return values
 
 
+def divided(tables: Mapping[str, pl.DataFrame]) -> DividedTables:
+    """Return the tables with a memory of their rows by flow; for many flows, divide them once."""
+    return tables if isinstance(tables, DividedTables) else DividedTables(tables)
+
+
 def columns_of(tables: Mapping[str, pl.DataFrame], table: str, flow: int, side: str) -> SideColumns:
     """Return the columns of one side of a flow in a table; for many flows, pass `DividedTables`."""
-    return (tables if isinstance(tables, DividedTables) else DividedTables(tables)).columns(table, flow, side)
+    return divided(tables).columns(table, flow, side)
 
 
 def rows_of(tables: Mapping[str, pl.DataFrame], table: str, flow: int, side: str) -> pl.DataFrame:
     """Return the rows of one side of a flow in a table; for many flows, pass `DividedTables`."""
-    return (tables if isinstance(tables, DividedTables) else DividedTables(tables)).rows(table, flow, side)
+    return divided(tables).rows(table, flow, side)
 
 
 def known_samples(frame: pl.DataFrame, column: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

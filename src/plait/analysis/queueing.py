@@ -56,12 +56,7 @@ def _delay_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     histograms = _histograms(table)
     by_direction: Metrics = {}
     largest: Metrics = {}
-    limited = [
-        direction.name
-        for link in plan.links
-        for direction in link.directions
-        if direction.rate_bps is not None
-    ]
+    limited = [name for name, direction in plan.directions.items() if direction.rate_bps is not None]
     for metric, share in PERCENTILES.items():
         values = {
             name: percentile_us(histograms[name], share) if name in histograms else None for name in limited

@@ -290,9 +290,7 @@ def _queues(plan: Plan, links: pl.DataFrame, span: tuple[int, int]) -> Iterable[
         for name, part in parts.items()
         if (values := part["queue_bytes"].to_list())
     }
-    order = [
-        direction.name for link in plan.links for direction in link.directions if means.get(direction.name)
-    ]
+    order = [name for name in plan.directions if means.get(name)]
     keep = set(sorted(order, key=lambda name: -means[name])[:MOST_SERIES])
     crossed: dict[str, set[int]] = {}
     for flow in plan.flows:

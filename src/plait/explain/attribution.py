@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
+from plait.analysis.by_flow import divided
 from plait.analysis.metrics.ideal import payload_ratio
 from plait.analysis.metrics.programs import peers_between, with_connections
 from plait.explain.capacity import LinkSamples, capacity_bps
@@ -50,14 +51,15 @@ def explain_trial(
     """
     plan = with_tunnels(with_connections(plan, tables), tables)
     explanations: list[FlowExplanation] = []
-    links = LinkSamples(tables["links"])
+    links, parts = LinkSamples(tables["links"]), divided(tables)
     for flow in plan.flows:
-        if flow.transport == "udp" and (explanation := explain_datagrams(plan, tables, flow)) is not None:
-            explanations.append(explanation)
+        datagrams = explain_datagrams(plan, tables, links, flow) if flow.transport == "udp" else None
+        if datagrams is not None:
+            explanations.append(datagrams)
         if flow.transport == "udp" or flow.kind == "page_connection" or flow.unsampled:
             continue
         ratio = payload_ratio(plan, flow, transport=flow.transport)
-        facts = flow_facts(plan, tables, links, flow, ratio)
+        facts = flow_facts(plan, parts, links, flow, ratio)
         if facts is not None:
             further = (unrestricted or {}).get(flow.id, UnrestrictedPaths())
             explanations.append(_explain(plan, tables, _with_missing(plan, facts, further), further))

@@ -62,7 +62,6 @@ class _PlannedLinks:
     """What a plan says of its links over time."""
 
     def __init__(self, plan: Plan) -> None:
-        self.directions = {direction.name: direction for link in plan.links for direction in link.directions}
         self.changes = _rate_changes(plan)
         self.down = _down_times(plan)
         self.frames = longest_frames(plan)
@@ -83,7 +82,7 @@ class NetworkTimeline:
         self._links = links
         self._counters: dict[tuple[str, str], Array | None] = {}
         self._planned = links.planned(plan)
-        self.directions = self._planned.directions
+        self.directions = plan.directions
         self.buckets = self._planned.buckets
 
     def counter(self, direction: str, column: str) -> Array | None:
@@ -215,8 +214,8 @@ def capacity_bps(plan: Plan, path: Path) -> float | None:
 
 def slowest_bps(plan: Plan, names: Sequence[str]) -> float | None:
     """Return the initial frame rate of the slowest of these link directions in bit/s; None if none has a rate."""
-    rates = {direction.name: direction.rate_bps for link in plan.links for direction in link.directions}
-    limits = [rate for name in names if (rate := rates.get(name)) is not None]
+    directions = (plan.directions[name] for name in names if name in plan.directions)
+    limits = [direction.rate_bps for direction in directions if direction.rate_bps is not None]
     limits += [bucket.peak_bps for bucket in plan.buckets if set(bucket.directions) & set(names)]
     return float(min(limits)) if limits else None
 
@@ -227,7 +226,7 @@ def together_bps(plan: Plan, paths: Sequence[Path]) -> float | None:
     known = [bps for bps in alone if bps]
     if not paths or len(known) < len(paths):
         return None
-    directions = {direction.name: direction for link in plan.links for direction in link.directions}
+    directions = plan.directions
     used = [
         directions[name]
         for name in dict.fromkeys(name for path in paths for name in (*path.forward, *path.spread))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from plait.analysis.by_flow import known_samples
+from plait.analysis.by_flow import divided, known_samples
 from plait.analysis.translation import path_name
 from plait.explain.capacity import LinkSamples, NetworkTimeline, capacity_bps
 from plait.explain.cause import Array, Tables
@@ -213,11 +213,10 @@ def flow_facts(
     plan: Plan, tables: Tables, links: LinkSamples, flow: Flow, payload_ratio: float
 ) -> FlowFacts | None:
     """Return the facts of one flow; None if its sender was never sampled. `links` is the table of that name."""
-    row = next((row for row in tables["flows"].iter_rows(named=True) if row["flow"] == flow.id), {})
-    of_carrier = pl.col("flow") == flow.carrier
-    connections = tables["connections"].filter(of_carrier)
-    subflows = tables["subflows"].filter(of_carrier)
-    sender_samples = connections.filter(pl.col("side") == flow.sender).sort("t_us")
+    parts = divided(tables)
+    row = next(parts.of_flow("flows", flow.id).iter_rows(named=True), {})
+    receiver = "server" if flow.sender == "client" else "client"
+    sender_samples = parts.rows("connections", flow.carrier, flow.sender).sort("t_us")
     if sender_samples.is_empty():
         return None
     times = sender_samples["t_us"].to_numpy().astype(float)
@@ -230,11 +229,12 @@ def flow_facts(
     edges = np.concatenate(([start], inside, [end]))
     if end <= start:
         return None
-    receiver_samples = connections.filter(pl.col("side") != flow.sender).sort("t_us")
-    receiver_subflows = subflows.filter(pl.col("side") != flow.sender)
-    events = tables["events"].filter(of_carrier)
-    sender_subflows = subflows.filter(pl.col("side") == flow.sender)
-    members = [flow, *(further for further in plan.flows if _page_of(further) == flow.id)]
+    receiver_samples = parts.rows("connections", flow.carrier, receiver).sort("t_us")
+    receiver_subflows = parts.rows("subflows", flow.carrier, receiver)
+    events = parts.of_flow("events", flow.carrier)
+    sender_subflows = parts.rows("subflows", flow.carrier, flow.sender)
+    further = plan.flows if flow.kind == "page" else ()
+    members = [flow, *(connection for connection in further if _page_of(connection) == flow.id)]
     acked_bytes = _counter(sender_samples, "acked_bytes", edges)
     reinjected = np.nan_to_num(_counter(sender_samples, "retransmitted_bytes", edges))
     paths = _paths(plan, flow, _subflows_by_path(flow, sender_subflows, events, edges, connected))

@@ -84,7 +84,7 @@ def _buffers(plan: Plan, facts: FlowFacts) -> Iterator[tuple[str, str, str]]:
             facts.receive_buffer,
         ),
     ):
-        sysctls = next((dict(space.sysctls) for space in plan.network.namespaces if space.name == node), {})
+        sysctls = plan.sysctls.get(node, {})
         if requested is not None or sysctl not in sysctls or not np.isfinite(buffers).any():
             continue
         largest_kept, largest = float(np.nanmax(buffers)), float(sysctls[sysctl].split()[-1])
@@ -105,11 +105,8 @@ def _buffers(plan: Plan, facts: FlowFacts) -> Iterator[tuple[str, str, str]]:
 def _without_window_scaling(plan: Plan, facts: FlowFacts) -> str:
     """Return the hosts of a flow without window scaling: it takes both of them (RFC 7323)."""
     ends = (facts.flow.client.netns, facts.flow.server.netns)
-    return " and ".join(
-        space.name
-        for space in plan.network.namespaces
-        if space.name in ends and dict(space.sysctls).get("net/ipv4/tcp_window_scaling") == "0"
-    )
+    unscaled = (end for end in ends if plan.sysctls.get(end, {}).get("net/ipv4/tcp_window_scaling") == "0")
+    return " and ".join(dict.fromkeys(unscaled))
 
 
 def why_never(
@@ -130,11 +127,8 @@ def why_never(
     if plan_reason is not None:
         text = REASON_TEXTS[REASONS[plan_reason]]
         return REASONS[plan_reason], (f"{capital(text)}.",)
-    if any(
-        ("net/mptcp/enabled", "0") in space.sysctls
-        for space in plan.network.namespaces
-        if space.name in (flow.client.netns, flow.server.netns)
-    ):
+    ends = (flow.client.netns, flow.server.netns)
+    if any(plan.sysctls.get(end, {}).get("net/mptcp/enabled") == "0" for end in ends):
         return "mptcp-off", ("net.mptcp.enabled is 0.",)
     for reason, code in (("join-refused", "JOIN_REFUSED"), ("no-answer", "JOIN_UNANSWERED")):
         if sentences := _handshakes(plan, tables, facts, path, code):
@@ -262,8 +256,7 @@ def _differ_by_queues(facts: FlowFacts) -> bool:
 def _late_announcement(plan: Plan, facts: FlowFacts, address: str, announced_us: float) -> tuple[str, ...]:
     """Return when the client learned of an address, and after how long Linux repeats an announcement."""
     flow = facts.flow
-    (sysctls,) = (dict(space.sysctls) for space in plan.network.namespaces if space.name == flow.server.netns)
-    timeout = sysctls.get(ANNOUNCEMENT_REPEATS.replace(".", "/"))
+    timeout = plan.sysctls[flow.server.netns].get(ANNOUNCEMENT_REPEATS.replace(".", "/"))
     wait = f"{timeout} s" if timeout else "120 s by default"
     delay = seconds((announced_us - facts.connected_us) / 1e6)
     return (

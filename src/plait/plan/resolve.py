@@ -357,9 +357,8 @@ def _without_tokens(flow: Flow, baselines: dict[str, int]) -> Flow:
 def _baselines(plan: Plan) -> dict[str, int]:
     """Return the baseline rate of the token buckets of each link direction, in bit/s."""
     baselines = {
-        direction.name: direction.baseline_bps
-        for link in plan.links
-        for direction in link.directions
+        name: direction.baseline_bps
+        for name, direction in plan.directions.items()
         if direction.baseline_bps is not None
     }
     for bucket in plan.buckets:

@@ -162,9 +162,8 @@ def _head(plan: Plan, host: str, title: str, segments: list[_Segment]) -> Iterat
     if any(_announced(content)[0].version == 6 for content in addresses):
         yield "// It is without ADD_ADDR of IPv6, because packetdrill cannot read such an address."
     yield "--tolerance_usecs=100000"
-    settings = next(space.sysctls for space in plan.network.namespaces if space.name == host)
     yield "`sysctl -q net.ipv4.tcp_timestamps=1 net.mptcp.enabled=1`"
-    for name, value in settings:
+    for name, value in plan.sysctls[host].items():
         if name.startswith(("net/ipv4/tcp_", "net/mptcp/add_addr")):
             if not _HARMLESS.fullmatch(name + value):  # a shell reads it, and the plan may be a stranger's
                 raise DataError(

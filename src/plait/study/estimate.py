@@ -290,10 +290,9 @@ def expected_work(plan: Plan) -> _Work:
     crossing = Counter(
         name for flow in plan.flows for name in {link for path in flow.paths for link in path.forward}
     )
-    directions = {side.name: side for link in plan.links for side in link.directions}
     hops, longest_us = 0.0, 0.0
     for flow in plan.flows:
-        rate = _rate_bps(flow, directions, crossing)
+        rate = _rate_bps(flow, plan.directions, crossing)
         payload, frame = full_segment(plan, flow, transport=flow.transport)
         mean_hops = sum(len(path.forward) for path in flow.paths) / max(1, len(flow.paths))
         hops += flow.application.frames(flow, rate, payload, frame) * mean_hops * (1 + _ACKS)

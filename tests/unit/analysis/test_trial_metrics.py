@@ -104,7 +104,7 @@ def test_ipv6_and_missing_time_stamps_change_the_payload() -> None:
     v6 = flow.model_copy(update={"server": flow.server.model_copy(update={"address": "fd00::2"})})
     assert payload_ratio(TCP, v6, transport="tcp") == pytest.approx(1428 / 1514)
     spaces = [
-        space.model_copy(update={"sysctls": (("net.ipv4.tcp_timestamps", "0"),)})
+        space.model_copy(update={"sysctls": (("net/ipv4/tcp_timestamps", "0"),)})
         if space.name == "h1"
         else space
         for space in TCP.network.namespaces

@@ -93,14 +93,7 @@ def best_rate(rates: Sequence[float], share: float) -> float:
 
 def _extra(plan: Plan, flow: Flow) -> float | None:
     sender = flow.client if flow.sender == "client" else flow.server
-    settings = next(
-        (
-            {name.replace(".", "/"): value for name, value in namespace.sysctls}
-            for namespace in plan.network.namespaces
-            if namespace.name == sender.netns
-        ),
-        {},
-    )
+    settings = plan.sysctls.get(sender.netns, {})
     chosen = flow.socket.scheduler or settings.get(SCHEDULER)
     if chosen != "capped" or EXTRA not in settings:
         return None

@@ -36,8 +36,7 @@ def joint_goodput_bps(plan: Plan) -> float | None:
     flows = plan.flows
     if plan.events or not _run_together(flows) or any(flow.ideal_rate_bps is None for flow in flows):
         return None
-    by_name = {direction.name: direction for link in plan.links for direction in link.directions}
-    usable = [_usable(flow, by_name) for flow in flows]
+    usable = [_usable(flow, plan.directions) for flow in flows]
     if sum(map(len, usable)) > LARGEST:
         return None
     return _solved(plan, usable)

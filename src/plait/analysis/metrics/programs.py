@@ -130,7 +130,6 @@ def _backwards(plan: Plan, peers: Peers | None) -> Peers | None:
     """Return the paths that answers take."""
     if peers is None:
         return None
-    rates = {direction.name: direction.rate_bps for link in plan.links for direction in link.directions}
     paths = tuple(
         path.model_copy(
             update={
@@ -138,7 +137,9 @@ def _backwards(plan: Plan, peers: Peers | None) -> Peers | None:
                 "server_address": path.client_address,
                 "forward": path.backward,
                 "backward": path.forward,
-                "rate_bps": min((rate for name in path.backward if (rate := rates[name])), default=None),
+                "rate_bps": min(
+                    (rate for name in path.backward if (rate := plan.directions[name].rate_bps)), default=None
+                ),
             }
         )
         for path in peers.paths

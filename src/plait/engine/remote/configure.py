@@ -22,9 +22,7 @@ def planned_sysctls(plan: Plan, node: str) -> dict[str, str]:
     """Return the settings of TCP and MPTCP that the plan has for `node`, by path below /proc/sys."""
     return {
         path: " ".join(value.split())
-        for space in plan.network.namespaces
-        if space.name == node
-        for path, value in space.sysctls
+        for path, value in plan.sysctls.get(node, {}).items()
         if _ALLOWED.fullmatch(path) and _VALUE.fullmatch(value)
     }
 

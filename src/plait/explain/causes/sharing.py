@@ -41,7 +41,8 @@ def _shared_link(facts: FlowFacts, places: Places) -> list[str]:
 def _competing(facts: FlowFacts, places: Places) -> list[str]:
     sentences = []
     for name in places[:MAX_PLACES]:
-        siblings = [flow.name for flow in facts.others if any(name in path.forward for path in flow.paths)]
+        crossing = facts.network.plan.crossing.get(name, set())
+        siblings = [flow.name for flow in facts.others if flow.id in crossing]
         total = facts.network.sent(name)
         if total is None or total.sum() <= 0 or not siblings:
             continue

@@ -148,7 +148,7 @@ def _growth(part: pl.DataFrame, column: str, edges: Array) -> Array:
     return np.asarray(np.diff(np.interp(edges, times_us, counts, left=0.0)))
 
 
-def explain_datagrams(plan: Plan, tables: Tables, flow: Flow) -> FlowExplanation | None:
+def explain_datagrams(plan: Plan, tables: Tables, links: LinkSamples, flow: Flow) -> FlowExplanation | None:
     """Return why packets of a UDP flow were lost or late; None if it sent none."""
     messages = messages_of(plan, tables, flow)
     rows = tables["flows"].filter(pl.col("flow") == flow.id).to_dicts()
@@ -158,7 +158,7 @@ def explain_datagrams(plan: Plan, tables: Tables, flow: Flow) -> FlowExplanation
     end = float(np.nanmax([messages.sent[-1] + messages.base[-1], *messages.received]))
     (path, *_), network = (
         flow.paths,
-        NetworkTimeline(plan, LinkSamples(tables["links"]), _edges(tables, start, end)),
+        NetworkTimeline(plan, links, _edges(tables, start, end)),
     )
     version = 6 if ":" in path.server_address else 4
     frames = messages.size + UDP_HEADERS[version]

@@ -129,8 +129,7 @@ def _base_us(plan: Plan, flow: Flow, size: Array, together: Array) -> Array:
 
 def one_way_us(plan: Plan, path: Path) -> float:
     """Return the delay of a path's links from sender to receiver in us."""
-    delays = {direction.name: direction.delay_ns for link in plan.links for direction in link.directions}
-    return sum(delays[name] for name in path.forward) / 1000
+    return sum(plan.directions[name].delay_ns for name in path.forward) / 1000
 
 
 def delivery(messages: Messages, start_us: float) -> Delivery:

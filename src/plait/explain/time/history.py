@@ -139,11 +139,8 @@ def sharers(facts: FlowFacts, path: PathFacts, link: str) -> tuple[Array, Array]
 def _shared_with_others(facts: FlowFacts, link: str) -> bool:
     """Return whether another flow or a program may use a link."""
     plan = facts.network.plan
-    return bool(plan.programs) or any(
-        # ACKs of data in the other direction are no competing traffic.
-        flow.id != facts.flow.id and any(link in path.forward for path in flow.paths)
-        for flow in plan.flows
-    )
+    # ACKs of data in the other direction are no competing traffic.
+    return bool(plan.programs) or bool(plan.crossing.get(link, set()) - {facts.flow.id})
 
 
 def _window_history(facts: FlowFacts, path: PathFacts, full: Array) -> dict[tuple[str, Places], Array]:

@@ -28,7 +28,7 @@ _OF_RATE = ("rate_bps", "baseline_bps", "burst_bytes", "queue_packets", "queue_b
 
 def link_changes(plan: Plan) -> Iterator[LinkChange]:
     """Yield all changes in the order of time. Of plans of earlier versions, these are the changes of a rate."""
-    current = {side.name: side for link in plan.links for side in link.directions}
+    current = dict(plan.directions)
     names = {side.ifname: side.name for side in current.values()}
     for event in plan.events:
         for action in event.actions:

@@ -87,8 +87,7 @@ def _setting(least: int) -> str:
 
 def _largest(plan: Plan, host: str, sysctl: str) -> int:
     """Return the bytes up to which the kernel grows a buffer by itself: half for data, half for bookkeeping."""
-    sysctls = dict(next(space.sysctls for space in plan.network.namespaces if space.name == host))
-    return int(sysctls[sysctl].split()[-1])
+    return int(plan.sysctls[host][sysctl].split()[-1])
 
 
 def _duration(flow: Flow, here: Where) -> Iterator[LintFinding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from plait.cautions import Code
 from plait.plan.lint.finding import LintFinding
@@ -15,22 +15,19 @@ from plait.units import Rate
 
 def lint(scenario: Scenario, plan: Plan, absent: Sequence[Sequence[MissingSubflow]]) -> Iterator[LintFinding]:
     """Yield the findings flow by flow; `absent` holds what each entry of the traffic will lack."""
-    disabled = {
-        space.name for space in plan.network.namespaces if ("net/mptcp/enabled", "0") in space.sysctls
-    }
-    rates = {d.name: d.rate_bps for link in plan.links for d in link.directions}
     lacks = [absent[slot.entry] for slot in slots(scenario)]
     for flow, lacking in zip(plan.flows, lacks, strict=True):
         if flow.transport != "mptcp":
             continue
-        off = [side.netns for side in (flow.client, flow.server) if side.netns in disabled]
+        ends = (flow.client.netns, flow.server.netns)
+        off = [end for end in ends if plan.sysctls[end].get("net/mptcp/enabled") == "0"]
         if off:
             yield _disabled(flow, off[0])
         elif lacking:
             yield from (_absent(missing) for missing in lacking)
         elif len(flow.paths) < 2 and not flow.joins:
             yield _single_path(scenario, flow)
-        yield from _shared(flow, rates)
+        yield from _shared(plan, flow)
         yield from _backups(scenario, plan, flow)
         yield from _stripped(scenario, flow)
 
@@ -109,13 +106,14 @@ def _single_path(scenario: Scenario, flow: Flow) -> LintFinding:
     )
 
 
-def _shared(flow: Flow, rates: Mapping[str, int | None]) -> Iterator[LintFinding]:
+def _shared(plan: Plan, flow: Flow) -> Iterator[LintFinding]:
     """Yield paths that cross the same limited link, if their rates do not add up because of it."""
     paths = [path for path in flow.paths if not path.backup]
     total = sum(path.rate_bps or 0 for path in paths)
     ideal = flow.ideal_rate_bps
     if len(paths) < 2 or ideal is None or ideal >= total:
         return
+    rates = {name: plan.directions[name].rate_bps for path in paths for name in path.forward}
     limited = [[name for name in path.forward if rates[name] is not None] for path in paths]
     crossed = [name for names in limited for name in names]
     shared = sorted({name for name in crossed if crossed.count(name) > 1}, key=lambda name: rates[name] or 0)

@@ -25,30 +25,26 @@ _TCP_ECN = "net/ipv4/tcp_ecn"
 
 def lint(scenario: Scenario, plan: Plan) -> Iterator[LintFinding]:
     """Yield the findings: of events, of sections, of links."""
-    yield from _events(scenario, plan)
+    last_us = end_us(plan)
+    yield from _events(scenario, plan, last_us)
     if not plan.programs:
         yield from _unread_sections(scenario, plan)
         yield from _overridden(scenario, plan)
         yield from _options(scenario, plan)
         yield from _uncrossed_links(scenario, plan)
+    yield from _idle_queues(scenario, plan)
     for link in plan.links:
         for direction in link.directions:
-            yield from _idle_queue(scenario, plan, direction, link.name)
-            yield from _bucket(plan, direction, ("network", "links", link.name))
+            yield from _bucket(direction, ("network", "links", link.name), last_us)
             yield from _ecn(plan, direction, ("network", "links", link.name))
 
 
-def _events(scenario: Scenario, plan: Plan) -> Iterator[LintFinding]:
-    """Yield events of links that change nothing, and events after the end of all traffic."""
-    last_us = end_us(plan)
+def _events(scenario: Scenario, plan: Plan, last_us: int) -> Iterator[LintFinding]:
+    """Yield events of links that change nothing, and events after `last_us`, the end of all traffic."""
     changes = {(event.t_us, event.name, event.subject) for event in plan.events if event.actions}
     for happening in happenings(scenario.events):
         t_us = happening.at // 1000
-        if (last_us is None or t_us < last_us) and (
-            t_us,
-            f"link_{happening.kind}",
-            happening.link,
-        ) not in changes:
+        if t_us < last_us and (t_us, f"link_{happening.kind}", happening.link) not in changes:
             yield LintFinding(
                 Code.NO_CHANGE,
                 happening.link,
@@ -143,34 +139,39 @@ def _links_of(flow: Flow) -> set[str]:
     return {name for path in flow.paths for name in (*path.forward, *path.backward, *path.spread)}
 
 
-def _idle_queue(scenario: Scenario, plan: Plan, direction: LinkDirection, link: str) -> Iterator[LintFinding]:
+def _idle_queues(scenario: Scenario, plan: Plan) -> Iterator[LintFinding]:
     """Yield queues that a scenario sets behind a link that is no faster and that all their packets cross."""
-    given = scenario.network.links.get(link)
-    fields = given.model_fields_set & {"queue", "aqm"} if given is not None else set()
     paths = [path for flow in plan.flows for path in flow.paths]
-    if not fields or direction.rate_bps is None or plan.programs or any(path.spread for path in paths):
+    if plan.programs or plan.events or any(path.spread for path in paths):
         return  # a router that spreads flows decides what is in front of the queue
-    ways = {path.forward for path in paths}
-    before = [set(way[: way.index(direction.name)]) for way in ways if direction.name in way]
-    rates = {other.name: other.rate_bps for each in plan.links for other in each.directions}
-    slow = [
-        name for name in set.intersection(*before) if (rates[name] or math.inf) <= direction.rate_bps
-    ] if before else []  # fmt: skip
-    if slow and not plan.events:
-        where = ("network", "links", link, min(fields))
-        yield LintFinding(
-            Code.UNREAD,
-            direction.name,
-            f"its queue stays empty, because {min(slow)} in front of it is no faster",
-            f"set the queue of {min(slow)}",
-            where,
-            in_all_cases=True,
-        )
+    before: dict[str, set[str]] = {}
+    for way in {path.forward for path in paths}:
+        for position, name in enumerate(way):
+            crossed = before.setdefault(name, set(way[:position]))
+            crossed.intersection_update(way[:position])
+    for link in plan.links:
+        given = scenario.network.links.get(link.name)
+        fields = given.model_fields_set & {"queue", "aqm"} if given is not None else set()
+        for direction in link.directions if fields else ():
+            rate_bps = direction.rate_bps
+            slow = {
+                name
+                for name in before.get(direction.name, ())
+                if rate_bps is not None and (plan.directions[name].rate_bps or math.inf) <= rate_bps
+            }
+            if slow:
+                yield LintFinding(
+                    Code.UNREAD,
+                    direction.name,
+                    f"its queue stays empty, because {min(slow)} in front of it is no faster",
+                    f"set the queue of {min(slow)}",
+                    ("network", "links", link.name, min(fields)),
+                    in_all_cases=True,
+                )
 
 
-def _bucket(plan: Plan, direction: LinkDirection, field: Where) -> Iterator[LintFinding]:
-    """Yield token buckets that no traffic of the trial's length can empty."""
-    last_us = end_us(plan)
+def _bucket(direction: LinkDirection, field: Where, last_us: int) -> Iterator[LintFinding]:
+    """Yield token buckets that no traffic until `last_us` can empty."""
     if direction.baseline_bps is None or direction.burst_bytes is None or direction.rate_bps is None:
         return
     most = max(0, direction.rate_bps - direction.baseline_bps) * last_us / 8e6
@@ -190,15 +191,11 @@ def _ecn(plan: Plan, direction: LinkDirection, field: Where) -> Iterator[LintFin
     """Yield queues that should mark packets of connections that do not negotiate ECN."""
     if direction.aqm in (None, "fq_codel"):
         return
-    marks = getattr(direction.manager, "ecn", False)
+    if not getattr(direction.manager, "ecn", False):
+        return
     hosts = {side.netns for flow in plan.flows for side in (flow.client, flow.server)}
-    negotiates = any(
-        value == "1" and space.name in hosts
-        for space in plan.network.namespaces
-        for name, value in space.sysctls
-        if name == _TCP_ECN
-    )
-    if marks and not negotiates:
+    negotiates = any(plan.sysctls[host].get(_TCP_ECN) == "1" for host in hosts)
+    if not negotiates:
         yield LintFinding(
             Code.ECN,
             direction.name,

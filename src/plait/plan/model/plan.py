@@ -10,6 +10,7 @@ network is complete; link delays are in nanoseconds, the unit of netem.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
@@ -17,7 +18,7 @@ from pydantic import ConfigDict, Field
 from plait.frames import DEFAULT_MTU
 from plait.parts import U16, U32, U64, Address, IfName, Micros, Record
 from plait.plan.model.forwarding import Datapath, Nat, Nexthop  # pydantic needs them at run time
-from plait.plan.model.links import ChangeLink, Link, SharedBucket, VethEnd
+from plait.plan.model.links import ChangeLink, Link, LinkDirection, SharedBucket, VethEnd
 from plait.plan.model.monitors import Monitors
 from plait.plan.model.mptcp import (
     AddEndpoint,
@@ -371,6 +372,31 @@ class Plan(Record):
     """When the trial stops for a prompt in its network, in this order. No plan contains what happens at the prompt."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)
+
+    @cached_property
+    def directions(self) -> dict[str, LinkDirection]:
+        """The directions of links by name."""
+        return {direction.name: direction for link in self.links for direction in link.directions}
+
+    @cached_property
+    def crossing(self) -> dict[str, set[int]]:
+        """The flows whose data crosses a direction of a link: their IDs by the direction's name."""
+        crossing: dict[str, set[int]] = {}
+        for flow in self.flows:
+            for path in flow.paths:
+                for name in path.forward:
+                    crossing.setdefault(name, set()).add(flow.id)
+        return crossing
+
+    @cached_property
+    def sysctls(self) -> dict[str, dict[str, str]]:
+        """The settings of each namespace, by its name and by path below /proc/sys."""
+        return {space.name: dict(space.sysctls) for space in self.network.namespaces}
+
+    @cached_property
+    def lowest_mtu(self) -> int:
+        """The lowest MTU of the network's interfaces."""
+        return min((veth.mtu for veth in self.network.veths), default=DEFAULT_MTU)
 
     @property
     def sampled_flows(self) -> tuple[int, int]:

@@ -29,7 +29,7 @@ def full_segment(plan: Plan, flow: Flow, *, transport: str) -> tuple[int, int]:
 
     The lowest MTU of the plan's interfaces counts: a route over the others has headers of the same length.
     """
-    mtu = min((veth.mtu for veth in plan.network.veths), default=DEFAULT_MTU)
+    mtu = plan.lowest_mtu
     headers = (IPV6_HEADER if ":" in flow.server.address else IPV4_HEADER) + TCP_HEADER
     if _timestamps(plan, flow):
         headers += TIMESTAMPS
@@ -40,9 +40,5 @@ def full_segment(plan: Plan, flow: Flow, *, transport: str) -> tuple[int, int]:
 
 def _timestamps(plan: Plan, flow: Flow) -> bool:
     """Return whether both hosts of `flow` use TCP timestamps, the kernel's default."""
-    for namespace in plan.network.namespaces:
-        if namespace.name in (flow.client.netns, flow.server.netns):
-            for key, value in namespace.sysctls:
-                if key.replace(".", "/") == "net/ipv4/tcp_timestamps" and value == "0":
-                    return False
-    return True
+    ends = (flow.client.netns, flow.server.netns)
+    return all(plan.sysctls.get(end, {}).get("net/ipv4/tcp_timestamps") != "0" for end in ends)

@@ -58,8 +58,7 @@ def layout(plan: Plan) -> Layout:
 
 def node_path(plan: Plan, path: Path) -> list[str]:
     """Return the nodes along a path, from the sending side to the receiving one."""
-    directions = {direction.name: direction for link in plan.links for direction in link.directions}
-    steps = [directions[name] for name in path.forward]
+    steps = [plan.directions[name] for name in path.forward]
     return [steps[0].source, *(step.target for step in steps)] if steps else []
 
 

@@ -361,12 +361,8 @@ def _path_rate(path: Path, plan: Plan) -> str:
     """Return the rate of a path; the initial one if events change it, as the plan then has none for the path."""
     if path.rate_bps is not None:
         return plain(rate(path.rate_bps))
-    initial = [
-        direction.rate_bps
-        for link in plan.links
-        for direction in link.directions
-        if direction.name in path.forward and direction.rate_bps is not None
-    ]
+    rates = (direction.rate_bps for name, direction in plan.directions.items() if name in path.forward)
+    initial = [rate_bps for rate_bps in rates if rate_bps is not None]
     return f"initially {plain(rate(min(initial)))}" if initial else ""
 
 

@@ -233,12 +233,12 @@ def flow_facts(
     receiver_subflows = parts.rows("subflows", flow.carrier, receiver)
     events = parts.of_flow("events", flow.carrier)
     sender_subflows = parts.rows("subflows", flow.carrier, flow.sender)
-    further = plan.flows if flow.kind == "page" else ()
-    members = [flow, *(connection for connection in further if _page_of(connection) == flow.id)]
+    candidates = plan.flows if flow.kind == "page" else ()
+    members = [flow, *(other for other in candidates if _page_of(other) == flow.id)]
     acked_bytes = _counter(sender_samples, "acked_bytes", edges)
     reinjected = np.nan_to_num(_counter(sender_samples, "retransmitted_bytes", edges))
     paths = _paths(plan, flow, _subflows_by_path(flow, sender_subflows, events, edges, connected))
-    further = (flow_facts(plan, tables, links, member, payload_ratio) for member in members[1:])
+    further = (flow_facts(plan, parts, links, member, payload_ratio) for member in members[1:])
     return FlowFacts(
         flow=flow,
         row=row,

@@ -71,7 +71,7 @@ def build_tree(request: TreeRequest, progress: Progress = silent) -> Kernel:
                 built = compile_tree(checkout.folder, version, chosen, identity, progress, prepared=True)
                 source = SourceRecord(
                     kind="given",
-                    name=f"{tree.folder.name} {request.ref or 'as it is'}",
+                    name=f"{tree.folder.name} {_origin(tree, request)}",
                     content_sha256=f"git {content}",
                 )
                 record = BuildRecord(
@@ -87,6 +87,18 @@ def build_tree(request: TreeRequest, progress: Progress = silent) -> Kernel:
         raise KernelBuildError(
             f"building the tree {tree.folder} in {cache.kernels_root()}: {error.strerror}: {error.filename}"
         ) from error
+
+
+def _origin(tree: GitTree, request: TreeRequest) -> str:
+    """Return what the kernel of a tree is made of: "v6.12 (adc218676eef), --config small.config"."""
+    options = [
+        *(f"--patch {path.name}" for path in request.patches),
+        *(f"--config {path.name}" for path in request.fragments),
+        *(f"--without {name}" for name in request.without),
+        *(["--debug"] if request.debug else []),
+    ]
+    commit = tree.commit(request.ref or "HEAD")[:12]
+    return ", ".join([f"{request.ref or 'working files'} ({commit})", *options])
 
 
 def _folder(tree: GitTree, request: TreeRequest) -> Path:

@@ -210,7 +210,9 @@ def _build(source: _Source, progress: Progress, *, debug: bool) -> Kernel:
             record = BuildRecord(
                 schema_version=1, identity=identity, version=version, hz=chosen.hz, recipe_sha256=chosen.sha256,
                 chosen_by_default=by_default,
-                source=SourceRecord(kind=source.kind, name=source.path.name, content_sha256=content),
+                source=SourceRecord(
+                    kind=source.kind, name=source.path.name + ", --debug" * debug, content_sha256=content
+                ),
                 compiler=built.compiler, binary_sha256=unpack.file_sha256(built.binary),
                 binary_bytes=built.binary.stat().st_size, built_at=utc_now(),
                 build_s=round(time.monotonic() - started, 1), jobs=built.jobs,

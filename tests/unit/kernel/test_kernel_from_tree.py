@@ -6,8 +6,10 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
+from typer.testing import CliRunner
 
 from kernel_fakes import make_laboratory, make_tree
+from plait.cli import app
 from plait.errors import KernelBuildError, RequestError
 from plait.kernel import cache, recipe
 from plait.kernel.from_tree import TreeRequest, build_tree
@@ -50,6 +52,20 @@ def test_a_commit_is_built_from_git_and_found_by_its_name(tree: Path) -> None:
     assert (checkout() / "other.c").read_text() == "one\n"
     assert (checkout() / "file.c").read_text() == "after\n"
     assert cache.find("before").identity == kernel.identity
+
+
+def test_the_list_of_kernels_shows_the_commit_and_the_options(tree: Path, tmp_path: Path) -> None:
+    commit = git(tree, "rev-parse", "HEAD~1").strip()[:12]
+    (fragment := tmp_path / "small.config").write_text("# CONFIG_MPTCP is not set\n")
+    build_tree(TreeRequest(tree, "HEAD~1", fragments=(fragment,), label="small"))
+    shown = CliRunner().invoke(app, ["kernel", "list"]).output
+    assert f"from {tree.name} HEAD~1 ({commit}), --config small.config, 20" in shown
+    (tree / "other.c").write_text("three\n")
+    build_tree(TreeRequest(tree, label="after"))
+    commit = git(tree, "rev-parse", "HEAD").strip()[:12]
+    assert (
+        f"from {tree.name} working files ({commit}), 20" in CliRunner().invoke(app, ["kernel", "list"]).output
+    )
 
 
 def test_without_a_commit_the_uncommitted_changes_are_built(tree: Path) -> None:

@@ -96,7 +96,8 @@ def explain_study(
     study_file = read_study_file(folder)
     names = [trial_of_case.name for trial_of_case in study_file.cases]
     if case is not None:
-        case = choose_case(case, names)
+        called = case_labels(study_file.cases, labels_in(study_file.scenario).cases)
+        case = choose_case(case, names, called)
     labels = labels_in(study_file.scenario) if with_labels else StudyLabels()
     cases, failed = [], []
     for name in names if case is None else [case]:

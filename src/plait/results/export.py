@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from plait.analysis.iperf3 import exportable, iperf3_document
+from plait.analysis.labels.cases import labels as case_labels
+from plait.analysis.labels.study_labels import labels_in
 from plait.analysis.metrics.programs import with_connections
 from plait.dataset.study_file import read_study_file
 from plait.dataset.trial import TRIALS, Trial, making_sense, read_trial, trial_folder, trial_numbers
@@ -81,7 +83,9 @@ def _completed(folder: Path, case: str | None, trial: int) -> tuple[str, Trial]:
             f"exporting from {folder}: this is no result folder; give one that `plait run` wrote"
         )
     if case is not None and case not in cases:
-        case = choose_case(case, [entry.name for entry in read_study_file(folder).cases])
+        study_file = read_study_file(folder)
+        called = case_labels(study_file.cases, labels_in(study_file.scenario).cases)
+        case = choose_case(case, [entry.name for entry in study_file.cases], called)
     case = _require_single("case", case, cases)
     if trial not in trial_numbers(folder, case):
         raise RequestError(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
+from plait.analysis.labels.cases import labels as case_labels
 from plait.errors import RequestError, shell_command
 from plait.results.read import read_study
 from plait.scenario.vary.choose import choose_case
@@ -26,7 +27,7 @@ def long_table(folder: Path, case: str | None = None, trial: int | None = None) 
     """
     cases = read_study(folder).cases
     if case is not None:
-        case = choose_case(case, [entry.name for entry in cases])
+        case = choose_case(case, [entry.name for entry in cases], case_labels(cases))
     names = list(dict.fromkeys(name for entry in cases for name in entry.settings))
     factors = pl.DataFrame(
         {

@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -37,6 +37,7 @@ NAMES = [
     "scheduler=minrtt,rate=1mbit",
     "rate=2",
 ]
+LOSSY = [f"transport={transport},loss={loss}pct" for transport, loss in product(("tcp", "mptcp"), (0, 2))]
 
 
 @pytest.mark.parametrize(
@@ -54,6 +55,18 @@ NAMES = [
 )
 def test_a_case_has_a_name_parts_and_a_number(requested: str, number: int) -> None:
     assert choose_case(requested, NAMES) == NAMES[number]
+
+
+@pytest.mark.parametrize("requested", ["MPTCP, loss 2%", "loss 2%, MPTCP", "mptcp,2%", "Both lines", "4"])
+def test_a_case_has_the_name_that_a_screen_shows(requested: str) -> None:
+    shown = {
+        name: f"{t}, loss {n}%" for name, (t, n) in zip(LOSSY, product(("TCP", "MPTCP"), (0, 2)), strict=True)
+    }
+    if requested == "Both lines":
+        shown[LOSSY[3]] = requested
+    assert choose_case(requested, LOSSY, shown) == LOSSY[3]
+    with pytest.raises(RequestError, match="2 cases have this part"):
+        choose_case("loss 0%", LOSSY, shown)
 
 
 @pytest.mark.parametrize(

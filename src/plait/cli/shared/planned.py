@@ -22,6 +22,7 @@ def planned_case(
 
     Without `case` it is the first one, and without `seed` that of the scenario. Raises ScenarioError, RequestError.
     """
+    from plait.analysis.labels.cases import labels as case_labels
     from plait.kernel import additions
     from plait.plan.modules import with_modules
     from plait.plan.resolve import resolve
@@ -32,6 +33,7 @@ def planned_case(
 
     loaded = load_scenario(scenario, tuple(overrides or ()))
     cases = {entry.name: entry for entry in expand(loaded)}
-    name = next(iter(cases)) if case is None else choose_case(case, list(cases))
+    labels = case_labels(list(cases.values()), loaded.labels.cases if loaded.labels is not None else None)
+    name = next(iter(cases)) if case is None else choose_case(case, list(cases), labels)
     planned = resolve(cases[name].scenario, trial_seed(loaded.seed if seed is None else seed, repeat))
     return with_modules(planned, additions.modules_by_name()), name, list(cases)

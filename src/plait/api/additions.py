@@ -44,7 +44,7 @@ class Addition:
     warnings: str
     """The warnings of the compiler, or an empty string."""
     replaced: tuple[AdditionRecord, ...]
-    """Earlier additions with the same names, which plait has removed."""
+    """Earlier additions with the same names, which no name selects any more."""
     tried: dict[str, str]
     """By name, a sentence on a transfer of 1 MB over two paths with it."""
 

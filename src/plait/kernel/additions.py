@@ -4,6 +4,8 @@ additions/<sha256 of the source>/
     NAME.c           the source, unchanged
     addition.json    the algorithms in it, by the names that select them
     <kernel>.ko      the module built for the kernel of that identity, with its SHA-256 in a file beside it
+    retired          no name selects the source any more (another one replaced it, or the user removed it), but
+                     studies that began before still read it; plait removes the folder some weeks later
 
 A trial's identity has the hash of the source, not of the module: together with the kernel's identity it determines what
 runs, and it is the same on machines with different compilers.
@@ -19,6 +21,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +38,8 @@ from plait.kernel.model import Kernel
 from plait.kernel.recipe import PINNED
 from plait.plan.model.plan import Module
 
-_RECORD = "addition.json"
+_RECORD, _RETIRED = "addition.json", "retired"
+_LONGEST_STUDY_S = 30 * 86400.0
 _MAX_BYTES = 1 << 20
 _MAKEFILE = """\
 obj-m := {module}.o
@@ -204,17 +208,24 @@ def _is_sound(target: Path) -> bool:
 def keep(
     kernel: Kernel, source: AlgorithmSource, built: BuiltModule, record: AdditionRecord
 ) -> list[AdditionRecord]:
-    """Store an addition; return the earlier additions that it replaces, because they have the same names."""
+    """Store an addition; return the earlier additions that it replaces, because they have the same names.
+
+    Names select the earlier ones until the new one is complete, even if plait is killed.
+    """
     folder = _root() / record.sha256
     with alone("additions"):
-        names = set(record.names)
-        replaced = [old for old in added() if old.sha256 != record.sha256 and names & set(old.names)]
+        names, present = set(record.names), added()
+        replaced = [old for old in present if old.sha256 != record.sha256 and names & set(old.names)]
         try:
+            _forget_retired()
+            if record.sha256 not in {old.sha256 for old in present}:
+                _retire(record.sha256)
             Folder(folder).write(record.file, source.content)
             _write_object(folder / f"{kernel.identity}.ko", built.content)
             Folder(folder).write(_RECORD, record.model_dump_json(by_alias=True, indent=2).encode() + b"\n")
             for old in replaced:
-                shutil.rmtree(_root() / old.sha256)
+                _retire(old.sha256)
+            (folder / _RETIRED).unlink(missing_ok=True)
         except OSError as error:
             raise KernelBuildError(
                 f"storing {source.path} in {folder}: {error.strerror}; check the space and permissions of the cache"
@@ -237,7 +248,7 @@ def remove(name: str) -> AdditionRecord:
     with alone("additions"):
         for record in added():
             if name in record.names:
-                shutil.rmtree(_root() / record.sha256)
+                _retire(record.sha256)
                 return record
     names = ", ".join(name for record in added() for name in record.names)
     hint = f"there is: {names}" if names else "nothing is added yet (`plait kernel add FILE.c`)"
@@ -246,7 +257,8 @@ def remove(name: str) -> AdditionRecord:
 
 def added() -> list[AdditionRecord]:
     """Return the records of all additions, in the order of their names."""
-    return sorted(_records(), key=lambda record: record.names)
+    active = (record for record in _records() if not Folder(_root() / record.sha256).has(_RETIRED))
+    return sorted(active, key=lambda record: record.names)
 
 
 def modules_by_name() -> dict[str, Module]:
@@ -257,7 +269,7 @@ def modules_by_name() -> dict[str, Module]:
 
 
 def source_of(sha256: str) -> AlgorithmSource:
-    """Return the added source with this hash.
+    """Return the added source with this hash, even if no name selects it any more.
 
     Raises RequestError if there is none, KernelBuildError if its file has changed.
     """
@@ -268,6 +280,17 @@ def source_of(sha256: str) -> AlgorithmSource:
             "add its source again (`plait kernel add FILE.c`)"
         )
     return _source(_root() / sha256, record)
+
+
+def _retire(sha256: str) -> None:
+    Folder(_root() / sha256).write(_RETIRED, b"")
+
+
+def _forget_retired() -> None:
+    """Remove what was retired before any study that still runs began."""
+    for path in _root().glob(f"*/{_RETIRED}"):
+        if time.time() - path.stat().st_mtime > _LONGEST_STUDY_S:
+            shutil.rmtree(path.parent)
 
 
 def _root() -> Path:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -10,10 +13,14 @@ from fake_plans import fake_plan
 from kernel_fakes import while_waiting
 from plait.engine.virtual import crash
 from plait.errors import KernelBuildError, RequestError
+from plait.files import Folder
 from plait.kernel import Kernel, additions
 from plait.plan.identity import plan_bytes
 from plait.plan.model.plan import Module
 from plait.plan.modules import with_modules
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MINE = Module(name="mine_123456", sha256="1" * 64)
 CONSOLE = """\
@@ -80,8 +87,55 @@ def test_the_next_version_of_a_file_replaces_the_one_before(kernel: Kernel) -> N
     keep(kernel, "one", "mine")
     assert [old.sha256 for old in keep(kernel, "two", "mine")] == [source("one").sha256]
     assert additions.modules_by_name() == {"mine": source("two").module}
+    assert [record.sha256 for record in additions.added()] == [source("two").sha256]
+
+
+@pytest.mark.parametrize(
+    "end", [lambda kernel: keep(kernel, "two", "mine"), lambda _: additions.remove("mine")]
+)
+def test_a_running_study_reads_a_source_that_was_replaced_or_removed_meanwhile(
+    kernel: Kernel, end: Callable[[Kernel], object]
+) -> None:
+    keep(kernel, "one", "mine")
+    end(kernel)
+    assert additions.object_of(kernel, source("one").module).read_bytes() == b"module"
+    assert additions.source_of(source("one").sha256).content == b"one"
+    folder = additions._root() / source("one").sha256
+    os.utime(folder / "retired", (0, 0))
+    keep(kernel, "three", "another")
+    assert not folder.exists(), "no study runs so long"
     with pytest.raises(KernelBuildError, match="plait kernel add"):
         additions.object_of(kernel, source("one").module)
+
+
+def test_a_source_that_was_replaced_can_replace_its_successor(kernel: Kernel) -> None:
+    for text in ("one", "two", "one", "one"):
+        keep(kernel, text, "mine")
+        assert additions.modules_by_name() == {"mine": source(text).module}
+
+
+def test_whenever_an_addition_is_killed_no_name_selects_two_sources_or_an_incomplete_one(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(kernel, "one", "mine")
+    real, steps, outcomes = Folder.write, count(), list[list[str]]()
+
+    def write(folder: Folder, name: str, content: bytes) -> None:
+        if next(steps) == last:
+            raise KeyboardInterrupt
+        real(folder, name, content)
+
+    monkeypatch.setattr(Folder, "write", write)
+    for last in range(6):
+        steps = count()
+        with pytest.raises(KeyboardInterrupt):
+            keep(kernel, f"two {last}", "mine")
+        outcomes.append([record.sha256 for record in additions.added()])
+        assert all(additions.object_of(kernel, module) for module in additions.modules_by_name().values())
+    assert outcomes == [[source("one").sha256]] * 6
+    steps, last = count(), -1
+    keep(kernel, "two", "mine")
+    assert additions.modules_by_name() == {"mine": source("two").module}
 
 
 def test_a_source_replaces_one_of_its_name_that_another_process_adds_meanwhile(

@@ -1,4 +1,4 @@
-"""The user's cache directory, and what is kept there under the hash of its content."""
+"""The user's cache directory, its locks, what is kept there by its hash, and temporary folders that outlast no kill."""
 
 from __future__ import annotations
 
@@ -107,6 +107,56 @@ def scratch(root: Path, prefix: str) -> Iterator[Path]:
         shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(dir=root, prefix=prefix) as name:
         yield Path(name)
+
+
+@contextlib.contextmanager
+def temporary(purpose: str, place: Path | None = None) -> Iterator[Path]:
+    """Yield a folder that only this user can read, where the system has temporary files, or in `place`.
+
+    It outlasts the block only if the process is killed, and no later one that makes such a folder. Raise OSError.
+    """
+    root, prefix = place or Path(tempfile.gettempdir()), f"plait-{os.geteuid()}-"
+    remove_abandoned(root, prefix)
+    lock = None
+    while lock is None:  # another plait took it for abandoned
+        folder = Path(tempfile.mkdtemp(dir=root, prefix=f"{prefix}{purpose}-"))
+        lock = lock_folder(folder)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def remove_abandoned(parent: Path, prefix: str) -> None:
+    """Remove those folders of this user whose names begin so and whose process was killed; others are locked."""
+    inside = Folder(parent)
+    for name in inside.names():
+        if name.startswith(prefix):
+            with contextlib.suppress(OSError):  # in use, or a link, which plait did not create
+                descriptor = os.open(
+                    parent / name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+                )
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    if os.fstat(descriptor).st_uid == os.geteuid():
+                        inside.remove(name)
+                finally:
+                    os.close(descriptor)
+
+
+def lock_folder(folder: Path) -> int | None:
+    """Return a descriptor whose lock protects the new folder from removal; None if another plait has removed it."""
+    with contextlib.suppress(FileNotFoundError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        with contextlib.suppress(
+            OSError
+        ):  # a file system without locks: other processes cannot lock it either
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+        if folder.exists():
+            return descriptor
+        os.close(descriptor)
+    return None
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ holds a lock on it, and the lock ends with the process.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import itertools
 import os
 import secrets
@@ -19,7 +18,7 @@ import subprocess
 from pathlib import Path
 from typing import Self
 
-from plait.cache import CACHE_REMEDY, cache_root
+from plait.cache import CACHE_REMEDY, cache_root, lock_folder, remove_abandoned
 from plait.errors import MachineError
 from plait.files import Folder
 from plait.limits import remedy
@@ -55,13 +54,13 @@ class Workspace:
         """Create the folder (MachineError if that fails)."""
         try:
             self._parent.mkdir(parents=True, exist_ok=True)
-            self._remove_abandoned()
+            remove_abandoned(self._parent, self._prefix)
             while self._lock is None:
                 self._end_janitor()  # of a folder that another plait removed
                 self.path = self._parent / f"{self._prefix}{secrets.token_hex(8)}"
                 self._janitor = _janitor(self.path)
                 self.path.mkdir(0o700)
-                self._lock = _locked(self.path)
+                self._lock = lock_folder(self.path)
         except OSError as error:
             hint = remedy(error, CACHE_REMEDY)
             raise MachineError(
@@ -92,19 +91,6 @@ class Workspace:
         path.mkdir()
         return path
 
-    def _remove_abandoned(self) -> None:
-        """Remove folders whose plait and janitor were killed; folders in use are locked."""
-        parent = Folder(self._parent)
-        for name in parent.names():
-            if name.startswith(self._prefix):
-                with contextlib.suppress(OSError):  # in use, or a link, which plait did not create
-                    descriptor = os.open(self._parent / name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-                    try:
-                        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                        parent.remove(name)
-                    finally:
-                        os.close(descriptor)
-
 
 def working_folder() -> Workspace:
     """Return a workspace in the cache, for what only this process uses."""
@@ -119,17 +105,3 @@ def _janitor(folder: Path) -> subprocess.Popen[bytes]:
         stderr=subprocess.DEVNULL,
         start_new_session=True,  # Ctrl-C in the terminal must reach plait, not the janitor
     )
-
-
-def _locked(folder: Path) -> int | None:
-    """Return a descriptor whose lock protects the new folder from removal; None if another plait has removed it."""
-    with contextlib.suppress(FileNotFoundError):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        with contextlib.suppress(
-            OSError
-        ):  # a file system without locks: other processes cannot lock it either
-            fcntl.flock(descriptor, fcntl.LOCK_SH)
-        if folder.exists():
-            return descriptor
-        os.close(descriptor)
-    return None

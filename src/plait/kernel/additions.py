@@ -19,7 +19,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -29,7 +28,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from plait.cache import alone, cache_root
+from plait.cache import alone, cache_root, temporary
 from plait.errors import KernelBuildError, RequestError
 from plait.files import Folder
 from plait.kernel import kit
@@ -132,8 +131,7 @@ def compile_module(kernel: Kernel, source: AlgorithmSource) -> BuiltModule:
     """
     check_tools()
     tree = kit.unpacked(kernel.binary.parent)
-    with tempfile.TemporaryDirectory(prefix="plait-add-") as scratch:
-        folder = Path(scratch)
+    with temporary("add") as folder:
         name = source.module.name
         Folder(folder).write(f"{source.stem}.c", source.content)
         makefile = _MAKEFILE.format(module=name, stem=source.stem, folder=folder)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from plait.binaries import AGENT
+from plait.cache import temporary
 from plait.engine.remote.preflight import route_problem
 from plait.engine.remote.spent import Spent
 from plait.engine.remote.ssh import THIS_MACHINE, Connections, HostSession
@@ -165,7 +165,7 @@ def _sessions(
     """Yield sessions that are set up, by the name of the host, and an empty folder."""
     agent = gzip.compress(AGENT.read_bytes(), 6, mtime=0)
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="plait-lines-")))
+        folder = stack.enter_context(temporary("lines"))
         connections = stack.enter_context(Connections(ssh_config))
         sessions = {}
         for name, destination in destinations.items():

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from plait import cache
 from plait.api.storage import entries
-from plait.cache import CACHE_REMEDY, ContentCache, cache_root, locked
+from plait.cache import CACHE_REMEDY, ContentCache, cache_root, locked, temporary
 from plait.cli.laboratory import shell
 from plait.cli.shared.ending import code_of
 from plait.errors import MachineError
@@ -39,18 +40,18 @@ def test_a_file_in_place_of_the_cache_or_above_it_is_named(
     below: tuple[str, ...], place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place.touch()
-    cache = place.joinpath(*below)
-    monkeypatch.setenv("PLAIT_CACHE", str(cache))
-    with pytest.raises(MachineError, match=f"using the cache {cache}: {place} is no folder; set PLAIT_CACHE"):
+    root = place.joinpath(*below)
+    monkeypatch.setenv("PLAIT_CACHE", str(root))
+    with pytest.raises(MachineError, match=f"using the cache {root}: {place} is no folder; set PLAIT_CACHE"):
         cache_root()
 
 
 def test_what_costs_only_time_needs_no_cache(place: Path) -> None:
     place.symlink_to(place.parent / "unmounted")
-    cache = ContentCache("figures", most=1)
-    cache.put("key", b"content")
-    cache.prune()
-    assert cache.get("key") is None
+    figures = ContentCache("figures", most=1)
+    figures.put("key", b"content")
+    figures.prune()
+    assert figures.get("key") is None
 
 
 def test_who_waits_for_a_lock_names_the_holder_once(place: Path) -> None:
@@ -109,3 +110,38 @@ def test_a_cache_that_cannot_be_read_is_not_listed_as_empty(monkeypatch: pytest.
     monkeypatch.setattr(os, "scandir", refuse)
     with pytest.raises(PermissionError):
         list(entries(cache_root()))
+
+
+def test_a_temporary_folder_goes_with_its_block_or_with_the_next_one_after_a_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, link = f"plait-{os.geteuid()}-", tmp_path / f"plait-{os.geteuid()}-link"
+    (tmp_path / "outside").mkdir()
+    link.symlink_to(tmp_path / "outside")
+    (tmp_path / f"{mine}ssh-killed" / "socket").mkdir(parents=True)
+    with temporary("ssh", tmp_path) as first, temporary("probe", tmp_path) as second:
+        names = {path.name for path in tmp_path.iterdir()}
+        assert names == {first.name, second.name, link.name, "outside"}, "one in use is not abandoned"
+        assert first.stat().st_mode & 0o077 == 0
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    (tmp_path / f"plait-{os.getuid() + 1}-theirs").mkdir()
+    with temporary("ssh", tmp_path):
+        pass
+    assert {path.name for path in tmp_path.iterdir()} == {
+        link.name, "outside", f"plait-{os.getuid() + 1}-theirs"
+    }, "a folder of another user is none of this user's"  # fmt: skip
+
+
+def test_a_temporary_folder_that_another_plait_takes_for_abandoned_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = cache.lock_folder
+
+    def lock_folder(folder: Path) -> int | None:
+        monkeypatch.setattr(cache, "lock_folder", real)
+        cache.remove_abandoned(tmp_path, "plait-")
+        return real(folder)
+
+    monkeypatch.setattr(cache, "lock_folder", lock_folder)
+    with temporary("ssh", tmp_path) as folder:
+        assert [folder] == list(tmp_path.iterdir())

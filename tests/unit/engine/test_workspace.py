@@ -102,7 +102,7 @@ def test_the_janitor_of_a_folder_that_another_plait_removed_ends(
 ) -> None:
     """Another plait may take a folder that is not locked yet for an abandoned one."""
     janitors: list[subprocess.Popen[bytes]] = []
-    begin, lock = workspace._janitor, workspace._locked
+    begin, lock = workspace._janitor, workspace.lock_folder
 
     def beginning(folder: Path) -> subprocess.Popen[bytes]:
         janitors.append(begin(folder))
@@ -114,6 +114,6 @@ def test_the_janitor_of_a_folder_that_another_plait_removed_ends(
         return lock(folder)
 
     monkeypatch.setattr(workspace, "_janitor", beginning)
-    monkeypatch.setattr(workspace, "_locked", locked)
+    monkeypatch.setattr(workspace, "lock_folder", locked)
     with Workspace(tmp_path, ".work-"):
         assert [janitor.poll() is None for janitor in janitors] == [False, True]

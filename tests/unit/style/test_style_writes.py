@@ -23,8 +23,8 @@ ARCHIVES = {"ZipFile", "GzipFile", "TarFile"}
 OPENING = {"gzip", "lzma", "bz2", "tarfile", "io", "codecs"}
 UNSAFE = {"NamedTemporaryFile", "mkstemp", "mktemp", "extractall", "savefig", "tofile", "savez", "savetxt"}
 FLAGS = {"O_CREAT", "O_TRUNC", "O_TMPFILE", "O_APPEND"}
-TEMPORARY = ["cache.py", "engine/remote/ssh.py", "kernel/cache.py"]
-"""Files with one call each that makes a temporary folder in a place of its own; the list may only shrink."""
+TEMPORARY = {"cache.py": 2, "kernel/cache.py": 1}
+"""How many calls make temporary files and folders; the list may only shrink."""
 
 # This list may only shrink: file below src/plait -> the number of places, and the reason.
 EXCEPTIONS = {
@@ -149,14 +149,11 @@ def test_only_the_files_module_writes_files() -> None:
     assert counts == {path: count for path, (count, _) in EXCEPTIONS.items()}, "shrink the list of exceptions"
 
 
-def test_a_temporary_folder_in_the_cache_has_somebody_who_removes_it_after_a_kill() -> None:
-    """`plait.engine.workspace` and `plait.cache.scratch` do; the system removes only what is in its own place."""
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
-    calls = [
-        f"{path.relative_to(PACKAGE)}:{node.lineno}"
-        for path, tree in trees.items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("tempfile.")
-        if any(keyword.arg == "dir" for keyword in node.keywords)
-    ]
-    assert [call.partition(":")[0] for call in calls] == TEMPORARY, calls
+def test_a_temporary_folder_has_somebody_who_removes_it_after_a_kill() -> None:
+    """`plait.engine.workspace`, and `scratch` and `temporary` of `plait.cache` do."""
+    making = re.compile(r"tempfile\.(mk\w+|\w+File|TemporaryDirectory)\(")
+    counts = {
+        path.relative_to(PACKAGE).as_posix(): len(making.findall(path.read_text(encoding="utf-8")))
+        for path in sorted(PACKAGE.rglob("*.py"))
+    }
+    assert {path: count for path, count in counts.items() if count} == TEMPORARY

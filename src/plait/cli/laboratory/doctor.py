@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -147,6 +146,7 @@ def _selftests() -> str:
 
 
 def _trial() -> str:
+    from plait.cache import temporary
     from plait.dataset.convert import convert
     from plait.engine.engine import Job
     from plait.engine.virtual.trial import VirtualEngine
@@ -156,10 +156,10 @@ def _trial() -> str:
     from plait.scenario.vary.cases import expand
 
     plan = resolve(expand(parse(_PROBE, "the scenario of plait doctor"))[0].scenario, 1)
-    with tempfile.TemporaryDirectory(prefix="plait-doctor-") as folder:
+    with temporary("doctor") as folder:
         engine = VirtualEngine(_kernel(), AGENT, TrialLimits(total_s=60, stall_s=30))
-        engine.execute(Job(plan, {}, Path(folder)))
-        flow = convert(Path(folder) / "data", Path(folder) / "tables")["flows"].row(0, named=True)
+        engine.execute(Job(plan, {}, folder))
+        flow = convert(folder / "data", folder / "tables")["flows"].row(0, named=True)
     if not flow["completed"]:
         raise MachineError(
             f"a small trial ran, but its transfer did not complete: {flow['error']}; report this as a bug of plait"

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 import platform
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from plait.cache import temporary
 from plait.engine.engine import Job
 from plait.engine.host import agent
 from plait.errors import TrialError, shell_command
@@ -124,8 +124,8 @@ class Prober:
         )
 
     def _failure(self, plan: Plan) -> str | None:
-        with tempfile.TemporaryDirectory(prefix="plait-probe-") as name:
-            job = Job(plan, {}, Path(name))
+        with temporary("probe") as folder:
+            job = Job(plan, {}, folder)
             try:
                 agent.fill(job)
                 agent.run(self._program, job, _LIMIT_S)

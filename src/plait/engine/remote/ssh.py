@@ -16,12 +16,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self
 
 from plait.bpf.programs import object_of
+from plait.cache import temporary
 from plait.engine.remote.answers import (
     endpoints_in,
     interface_of,
@@ -52,16 +53,14 @@ _OPTIONS = (
 )
 
 
-_LONGEST_PLACE = 107 - len("/plait-ssh-12345678/") - 40 - len(".1234567890123456")
+_LONGEST_PLACE = 107 - len("/plait-1234567890-ssh-12345678/") - 40 - len(".1234567890123456")
 """Of a Unix socket's 107 bytes, those before plait's folder, the hash `%C`, and what ssh appends while it binds."""
 
 
-def _private_folder() -> Path:
-    """Make a folder that only this user can read, whose path is short enough for ssh's sockets."""
+def _place() -> Path:
+    """Return a folder for temporary files whose path is short enough for ssh's sockets."""
     place = tempfile.gettempdir()
-    if len(os.fsencode(place)) > _LONGEST_PLACE:
-        place = "/tmp"  # noqa: S108 - mkdtemp makes a private folder there
-    return Path(tempfile.mkdtemp(prefix="plait-ssh-", dir=place))
+    return Path(place if len(os.fsencode(place)) <= _LONGEST_PLACE else "/tmp")  # noqa: S108 - for a private folder
 
 
 @dataclass
@@ -71,15 +70,15 @@ class Connections:
     config: Path | None = None
     """Configuration file for ssh instead of the user's own."""
     folder: Path | None = None
+    _made: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def __enter__(self) -> Self:
-        self.folder = _private_folder()
+        self.folder = self._made.enter_context(temporary("ssh", _place()))
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            self.folder = None
+        self._made.close()
+        self.folder = None
 
     def command(self, destination: str) -> list[str]:
         """Return the command that starts the keeper at `destination`."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,6 +18,7 @@ from pathlib import Path
 import polars as pl
 
 from plait.binaries import AGENT
+from plait.cache import temporary
 from plait.engine.engine import Clock, EngineIdentity, Interrupted, Job
 from plait.engine.inventory import Inventory, Setting
 from plait.engine.remote import merge
@@ -128,11 +128,11 @@ class RemoteEngine:
     def _blocked(self, plan: Plan, real: RealAddresses, probes: Iterable[LineProbe]) -> list[str]:
         """Run probes with the settings of `plan`, and return what is blocked."""
         problems: list[str] = []
-        with self._configured(plan, real, self._sessions), tempfile.TemporaryDirectory() as folder:
+        with self._configured(plan, real, self._sessions), temporary("probe") as folder:
             for number, probe in enumerate(probes):
                 if problems and probe.joins:
                     break
-                out = Path(folder, str(number))
+                out = folder / str(number)
                 out.mkdir()
                 tables = self._exchange(probe.plan, real, out, lambda _: None)[0]
                 problems += blocked(probe, tables, real)

@@ -13,12 +13,11 @@ import select
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import IO
 
+from plait.cache import temporary
 from plait.engine.virtual.containment import GUEST, LAYERS, Sandbox, layer_title, program
 from plait.engine.virtual.guest_folder import GuestFolder
 from plait.errors import MachineError, TrialError
@@ -167,8 +166,7 @@ def probe() -> dict[str, str | None]:
 
     Raises MachineError or TrialError if no sandbox starts at all.
     """
-    with tempfile.TemporaryDirectory(prefix="plait-probe-") as name:
-        folder = Path(name)
+    with temporary("probe") as folder:
         (folder / GUEST).mkdir()
         with os.fdopen(Folder(folder).new("console.log"), "wb") as console:
             guest = start(

@@ -73,19 +73,19 @@ def flow_costs(plan: Plan, facts: FlowFacts, times: Sequence[PathTime]) -> dict[
         return {}
     regular = _regular(facts)
     main = [path_time for path_time in times if path_time.facts in regular]
-    lost = _added(costs_of(facts, path_time) for path_time in main)
-    shared = {key: cost for key, cost in lost.items() if key[0] == Cause.SHARED_BOTTLENECK}
-    others = {key: cost for key, cost in lost.items() if key not in shared}
+    lost, beyond = _added(costs_of(facts, path_time) for path_time in main), dict[Key, Array]()
     if share_links(capacity_of(facts), together):
+        shared = {key: cost for key, cost in lost.items() if key[0] == Cause.SHARED_BOTTLENECK}
+        others = {key: cost for key, cost in lost.items() if key not in shared}
         room = _room(facts, main, together)
-        kept = _within(others, room)
+        lost = _within(others, room)
         key: Key = (Cause.SHARED_BOTTLENECK, _shared_places(facts))
-        shared = _added([shared, {key: _sum(others, room) - _sum(kept, room)}])
-        others = kept
-    spare = _added(costs_of(facts, path_time) for path_time in times if path_time not in main)
+        beyond = _added([shared, {key: _sum(others, room) - _sum(lost, room)}])
     room = _room(facts, times, attainable)
-    spare = _within(spare, room - _sum(others, room))
-    return {key: float(np.sum(cost)) for key, cost in _added([others, spare, shared]).items()}
+    lost = _within(lost, room)  # a backup may carry what a regular path lost
+    spare = _added(costs_of(facts, path_time) for path_time in times if path_time not in main)
+    spare = _within(spare, room - _sum(lost, room))
+    return {key: float(np.sum(cost)) for key, cost in _added([lost, spare, beyond]).items()}
 
 
 def _added(parts: Iterable[Mapping[Key, Array]]) -> dict[Key, Array]:

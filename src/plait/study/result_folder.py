@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from plait.cautions import Caution
@@ -14,18 +17,46 @@ from plait.limits import remedy
 from plait.study.study import TrialKey
 
 
-def open_result_folder(target: Path, study_file: StudyFile, keep: set[TrialKey]) -> None:
-    """Make `target` the result folder of the study that `study_file` describes.
+@contextlib.contextmanager
+def open_result_folder(target: Path, study_file: StudyFile, keep: set[TrialKey]) -> Iterator[None]:
+    """Make `target` the result folder of the study that `study_file` describes, which no other plait is meanwhile.
 
     Removes trials that are not in `keep`: they belong to an earlier version of the study. Other files stay.
 
-    Raises RequestError if `target` holds links or anything but a study of the same name, and MachineError if plait
-    cannot write to it.
+    Raises RequestError if `target` holds links or anything but a study of the same name, or if another plait runs
+    trials into it, and MachineError if plait cannot write to it.
     """
-    folder = Folder(target)
     try:
         _refuse_foreign(target, study_file.name)
         target.mkdir(parents=True, exist_ok=True)
+        lock = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except (UnfitError, DataError) as error:
+        raise RequestError(f"writing results to {target}: {_describe(error)}; give another --out") from error
+    except OSError as error:
+        raise MachineError(cannot_write(target, error)) from error
+    try:
+        _lock(lock, target)
+        _fill(target, study_file, keep)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _lock(descriptor: int, target: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise RequestError(
+            f"writing results to {target}: another plait runs trials into it; wait for its end, or give another --out"
+        ) from error
+    except OSError:
+        return  # a file system without locks
+
+
+def _fill(target: Path, study_file: StudyFile, keep: set[TrialKey]) -> None:
+    """Write study.json, and remove the trials that are not in `keep`."""
+    folder = Folder(target)
+    try:
         for case in (folder / TRIALS).folders():
             trials = folder / TRIALS / case
             for index in trial_numbers(target, case):

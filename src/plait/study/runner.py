@@ -71,12 +71,16 @@ class Runner:
         """
         keys = list(study.keys())
         everything = replace(study, start=0, shard=study.shard and study.shard.in_folder)
-        open_result_folder(target, study_file, {key for _, key in everything.keys()})  # noqa: SIM118 - no mapping
+        kept = {key for _, key in everything.keys()}  # noqa: SIM118 - no mapping
         pauses = Pauses(self._ask if study.paused else None, len(keys))
         inputs = {name: shipped_file(path).sha256 for name, path in study.inputs.items()}
         paths = {sha256: study.inputs[name] for name, sha256 in inputs.items()}
         interrupted: signal.Signals | None = None
-        with Workspace(target, ".work-") as work, Workspace(self._staging, ".stage-") as stage:
+        with (
+            open_result_folder(target, study_file, kept),
+            Workspace(target, ".work-") as work,
+            Workspace(self._staging, ".stage-") as stage,
+        ):
             study_work = StudyWork(
                 self._engines.by_name, self._engines.identities, paths, work, observer, self._stop
             )

@@ -229,6 +229,22 @@ def test_ctrl_c_keeps_what_finished_and_a_rerun_goes_on(tmp_path: Path) -> None:
     assert engine.calls == 4
 
 
+def test_a_folder_into_which_another_plait_runs_trials_is_left_alone(tmp_path: Path) -> None:
+    """Its study.json would have one seed, and its trials another."""
+    refused: list[str] = []
+
+    def fault(_: Job) -> None:
+        with pytest.raises(RequestError) as caught:
+            run(tmp_path, FakeEngine(), planned=study(seed=2))
+        refused.append(str(caught.value))
+
+    run(tmp_path, FakeEngine(fault))
+    assert "another plait runs trials into it; wait for its end, or give another --out" in refused[0]
+    before = trials(tmp_path)
+    run(tmp_path, FakeEngine(), planned=study(seed=2))
+    assert trials(tmp_path) == before, "the folder is free again"
+
+
 def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.tex").write_text("x")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
+from operator import index
 from pathlib import Path
 
 from plait.analysis.model import StudiesComparison
@@ -48,14 +49,25 @@ def load(
 
 
 def compare(
-    before: Study, after: Study, *, metrics: Sequence[str] = (), tolerance: float | None = None
+    before: Study | str | Path,
+    after: Study | str | Path,
+    *,
+    metrics: str | Sequence[str] = (),
+    tolerance: float | None = None,
 ) -> StudiesComparison:
-    """Return how a study compares with an earlier one, as `plait compare BEFORE AFTER` does.
+    """Return how a study (or its result folder) compares with an earlier one, as `plait compare BEFORE AFTER` does.
 
     Without `metrics`, those decide by which the scenario of `after` judges, or else all that represent a kind of
     traffic. Without `tolerance` (a ratio: 0.02 is 2 %), the smallest difference of interest of each metric decides.
+    Raises plait.errors.RequestError if plait cannot judge by a metric, or if there is nothing that both measured.
     """
-    return after.compared_with(before, metrics=tuple(metrics), tolerance=tolerance)
+    if tolerance is not None and not (isinstance(tolerance, int | float) and 0 <= tolerance <= 1):
+        raise RequestError(
+            f"plait.compare(.., tolerance=): {tolerance!r} is not a ratio; write for example 0.02 for 2 %"
+        )
+    earlier, later = (study if isinstance(study, Study) else open_study(study) for study in (before, after))
+    named = (metrics,) if isinstance(metrics, str) else tuple(metrics)
+    return later.compared_with(earlier, metrics=named, tolerance=tolerance)
 
 
 def run(
@@ -101,7 +113,8 @@ def run(
             Path(source).stem or re.sub(r"[^a-z0-9]+", "-", loaded.title.lower()).strip("-")[:60] or "study"
         )
         command = shell_command("plait", "run", source) if source else ""
-    options = Options(seed=seed, repeat=repeat, jobs=jobs, fresh=fresh, confirmed=yes, command=command)
+    counts = _whole("seed", seed, least=0), _whole("repeat", repeat, least=1), _whole("jobs", jobs, least=1)
+    options = Options(*counts, fresh=fresh, confirmed=yes, command=command)
     folder, outcome = perform(
         loaded,
         name,
@@ -121,3 +134,15 @@ def run(
 def open_study(folder: str | Path) -> Study:
     """Return the study in an existing result folder (plait.errors.DataError if the folder is none)."""
     return Study(Path(folder))
+
+
+def _whole(name: str, value: int | None, *, least: int) -> int | None:
+    try:
+        number = None if value is None else index(value)
+    except TypeError:
+        number = least - 1
+    if number is not None and number < least:
+        raise RequestError(
+            f"plait.run(.., {name}=): {value!r} is not a whole number of at least {least}; write one, or leave it out"
+        )
+    return number

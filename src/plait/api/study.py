@@ -11,8 +11,6 @@ from typing import Any, TypeVar
 import polars as pl
 
 from plait.analysis.compare.factors import factor_names
-from plait.analysis.compare.studies import compare_studies
-from plait.analysis.judge import judged_in
 from plait.analysis.model import Comparison, StudiesComparison, Summary
 from plait.analysis.rows import FailedTrial
 from plait.cautions import Caution
@@ -21,7 +19,6 @@ from plait.dataset.trial import Trial, read_trial, trial_folder
 from plait.errors import RequestError
 from plait.explain.model import StudyExplanation
 from plait.files import Output
-from plait.metrics import COMPARED
 from plait.report.assemble import read_partly, summary_of
 from plait.report.figures.axes import telling_settings
 from plait.report.figures.study_figures import static_figures
@@ -30,6 +27,7 @@ from plait.report.page.template import fill
 from plait.report.render.render import Drawing, draw_all, standalone
 from plait.report.representatives import representatives
 from plait.report.table import factors_of, value_columns
+from plait.report.terminal.comparison import compare_folders
 from plait.results.long_table import factor_column
 from plait.scenario.wording import nearest
 
@@ -233,14 +231,7 @@ class Study:
         self, before: Study, *, metrics: tuple[str, ...] = (), tolerance: float | None = None
     ) -> StudiesComparison:
         """Return how this study compares with an earlier one; `plait.compare` explains the arguments."""
-        metrics = metrics or judged_in(self._data.about.scenario) or tuple(COMPARED)
-        return compare_studies(
-            before._data.cases,
-            self._data.cases,
-            metrics=metrics,
-            tolerance=tolerance,
-            design=self._data.design,
-        )
+        return compare_folders(before.folder, self.folder, metrics=metrics, tolerance=tolerance)[0]
 
     def _with_factors(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return the frame with a column per factor after `case`; a column that it has already stays as it is."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -124,6 +125,25 @@ def test_wrong_requests_raise_before_anything_runs(empty_folder: Path, study: St
         study.figures["goodput"].save("figure.gif")
 
 
+def test_counts_that_the_command_refuses_leave_the_result_folder_alone(empty_folder: Path) -> None:
+    plait.run("two-paths", repeat=2, out="kept", engine=FakeEngine(), progress=False)
+    engine = FakeEngine()
+    for name, value in [
+        ("repeat", 0),
+        ("repeat", "2"),
+        ("seed", -1),
+        ("seed", "x"),
+        ("jobs", 0),
+        ("jobs", 1.5),
+    ]:
+        with pytest.raises(
+            RequestError, match=rf"plait\.run\(.., {name}=\): .* is not a whole number of at least"
+        ):
+            plait.run("two-paths", out="kept", engine=engine, **{name: value})  # type: ignore[arg-type]
+    assert engine.calls == 0
+    assert plait.open("kept").trials.height == 4
+
+
 def test_a_mistake_names_the_argument_that_made_it() -> None:
     with pytest.raises(ScenarioError) as refused:
         plait.load(
@@ -132,6 +152,20 @@ def test_a_mistake_names_the_argument_that_made_it() -> None:
     assert [str(refused.value).count(word) for word in ("set={", "repeat='many': ", "--set")] == [3, 1, 0]
     with pytest.raises(ScenarioError, match=r"set=\{'sample': 'x'\}: sample"):
         plait.run("two-paths", set={"sample": "x"}, engine=FakeEngine())
+
+
+def test_a_comparison_takes_studies_or_folders_and_refuses_what_it_cannot_judge(
+    tmp_path: Path, study: Study
+) -> None:
+    assert plait.compare(study.folder, study, metrics="goodput").cases[0].metric == "goodput_bps"
+    write_study(tmp_path, (replace(two_paths()[0], name="rate=2mbit", settings={"rate": "2mbit"}),), repeat=2)
+    with pytest.raises(RequestError, match="no case with the same settings"):
+        plait.compare(study, tmp_path)
+    with pytest.raises(RequestError, match="goodputs: it cannot be judged"):
+        plait.compare(study, study, metrics=["goodputs"])
+    for tolerance in ("2%", -0.1, 2):
+        with pytest.raises(RequestError, match=r"is not a ratio; write for example 0\.02"):
+            plait.compare(study, study, tolerance=tolerance)  # type: ignore[arg-type]
 
 
 def test_an_unknown_figure_is_refused_with_the_nearest(study: Study) -> None:

@@ -107,6 +107,7 @@ def main() -> None:
     """Run the command line and exit with its exit code."""
     gc.set_threshold(100_000, 50, 100)  # modules and tables live as long as the command: a sixth of its start
     atexit.register(gc.freeze)  # at the end Python would visit all objects for cycles: a tenth of the time
+    ending.open_closed_streams()
     try:
         ending.on_signals()
         ending.refuse_old_processors()

@@ -274,3 +274,10 @@ def test_rich_output_to_a_closed_pipe_ends_as_all_output_does() -> None:
     finally:
         os.close(write)
     assert ended.returncode == 128 + signal.SIGPIPE
+
+
+@pytest.mark.parametrize("closed", ["<&- >&-", "<&- >&- 2>&-"])
+def test_streams_that_the_caller_closed_are_read_and_written_as_empty(closed: str) -> None:
+    command = f'exec "{sys.executable}" -c "from plait.cli import main; main()" list {closed}'
+    ended = subprocess.run(["/bin/sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")

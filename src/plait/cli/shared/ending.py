@@ -167,6 +167,13 @@ def _remedy_of(path: object) -> str:
     return "check that it exists and that you have permission to use it"
 
 
+def open_closed_streams() -> None:
+    """Open /dev/null for each standard stream that the caller closed, so that no file takes its descriptor."""
+    sys.stdin = sys.stdin or os.fdopen(os.open(os.devnull, os.O_RDONLY), encoding="utf-8")
+    sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+    sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+
+
 def flush() -> None:
     """Flush standard output, so that a closed pipe or a full disk raises its error here."""
     sys.stdout.flush()

@@ -13,6 +13,7 @@ from plait.scenario.wording import abbreviated, closest, nearest
 from plait.traffic.kinds import KEYS, SPECS
 
 _SMALLEST: dict[str, dict[str, Any]] = {key: SPECS[kind].SMALLEST for kind, key in KEYS.items()}
+_OF_FLOWS = {info.alias or name for spec in SPECS.values() for name, info in spec.model_fields.items()}
 
 
 def mistakes_in(error: ValidationError, root: type[BaseModel]) -> list[FieldMistake]:
@@ -44,6 +45,8 @@ def _message(detail: ErrorDetails, where: Where, root: type[BaseModel]) -> str:
         ) is not None:
             return f"there is no such field here; {elsewhere}"
         names = fields_at(where[:-1], root)
+        if len(where) == 3 and where[0] == "traffic" and where[-1] in _OF_FLOWS:
+            return "there is no such field here; indent the line below its kind of traffic"
         short: dict[str, str] = getattr(root, "SHORTHANDS", {}) if len(where) == 1 else {}
         return f"there is no such field here; {_other_field(str(where[-1]), names, short, is_top=len(where) == 1)}"
     if kind == "literal_error":
@@ -52,6 +55,8 @@ def _message(detail: ErrorDetails, where: Where, root: type[BaseModel]) -> str:
         choices = [word.strip("'") for word in context["expected"].replace(" or ", ", ").split(", ")]
         guess = nearest(str(value), choices) or "use one of: " + ", ".join(choices)
         return f"{abbreviated(value)} is not a valid value; {guess}"
+    if kind == "list_type" and isinstance(value, dict):
+        return "a mapping is not a list; begin each entry with `- `"
     if kind in _KINDS:
         return f"{_noun(value)} is not {_KINDS[kind]}"
     if kind in _BOUNDS:

@@ -53,6 +53,14 @@ def changed(old: str, new: str) -> str:
         ),
         (changed("bulk: {from", "bulk: {form"), "did you mean 'from'?"),
         (
+            changed("- bulk: {from: h1, to: h2, duration: 10s}", "- bulk:\n    from: h1\n    to: h2"),
+            "traffic.0.from: there is no such field here; indent the line below its kind of traffic",
+        ),
+        (
+            changed("- bulk: {", "  bulk: {"),
+            "traffic: a mapping is not a list; begin each entry with `- `",
+        ),
+        (
             changed("h1-s1: {rate", "h1-s1: {bandwidth"),
             "h1-s1.bandwidth: there is no such field here; did you mean 'rate'?",
         ),
@@ -402,3 +410,11 @@ def test_values_for_a_field_that_is_wrong_itself_are_not_called_wrong() -> None:
     report = mistakes_as_text(text)
     assert "transport: 'udp' is not a valid value" in report
     assert "vary" not in report.replace("t.yaml", "")
+
+
+@pytest.mark.parametrize("rate", ["rat: 5mbit", "rate: -5mbit", "rate: 5Mbit/s"])
+def test_a_wrong_rate_is_no_missing_one(rate: str) -> None:
+    text = changed("{rate: 5mbit, delay: 5ms}\n    s1", f"{{{rate}, queue: 10pkt, aqm: codel}}\n    s1")
+    assert [(mistake.path, "add a rate" in mistake.message) for mistake in mistakes(text)] == [
+        (f"network.links.h1-s1.{rate.partition(':')[0]}", False)
+    ]

@@ -20,7 +20,7 @@ from plait.scenario.check.events import WITHOUT_STATES
 from plait.scenario.generators import with_traffic
 from plait.scenario.generators.written import names as made_names
 from plait.scenario.generators.written import plain
-from plait.scenario.messages import mistakes_in
+from plait.scenario.messages import fields_at, mistakes_in
 from plait.scenario.mistakes import FieldMistake, Where
 from plait.scenario.read import document
 from plait.scenario.scenario import Scenario
@@ -269,9 +269,20 @@ def _repaired(raw: dict[str, Any], wheres: Sequence[Where]) -> dict[str, Any]:
             holder[key] = {"address": "10.0.0.1", "flags": ["subflow"]}  # the other entries keep their index
         elif holder is not None:
             del holder[key]
+            if _was_rate(where, holder, key):
+                for name in _NEED_RATE:
+                    holder.pop(name, None)
     return rest
 
 
+def _was_rate(where: Where, holder: Any, key: Any) -> bool:
+    """Return whether the field `key`, removed from `holder`, may have been the rate of a link, perhaps misspelt."""
+    if where[:2] != ("network", "links") or not isinstance(holder, dict) or "rate" in holder:
+        return False
+    return key == where[-1] and (key == "rate" or key not in fields_at(where[:-1], Scenario))
+
+
+_NEED_RATE = ("queue", "aqm", "bucket")
 _HARMLESS: dict[str, object] = {"title": "-", "duration": "1s", "flags": ["subflow"]}
 
 

@@ -162,6 +162,9 @@ def sharers(trial: Trial) -> list[list[Flow]]:
 
 def jain_index(trial: Trial) -> float | None:
     """(sum x)^2 / (n sum x^2) over the goodputs."""
+    paced = {flow.kind in {"stream", "on_off", "udp"} for flow in trial.foreground}
+    if len(paced) > 1 and not any(flow.plan["user"] for flow in trial.foreground):
+        return None
     goodputs = [together(chain) for chain in sharers(trial)]
     measured = [x for x in goodputs if x is not None]
     if len(measured) < 2 or len(measured) < len(goodputs):

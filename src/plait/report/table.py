@@ -218,12 +218,16 @@ def _no_column(name: str, names: Sequence[str]) -> str:
 
 def flow_columns(summary: Summary) -> list[Column]:
     """Return for each flow the column of its mean goodput in each case; nothing when every case has one flow."""
-    names = dict.fromkeys(
-        name.removesuffix(FLOW) for case in summary.cases for name in case.metrics if name.endswith(FLOW)
-    )
     return [
-        replace(_metric(summary, f"{name}{FLOW}"), title=summary.labels.flow(name)) for name in names
-    ]  # fmt: skip
+        replace(_metric(summary, f"{name}{FLOW}"), title=summary.labels.flow(name))
+        for name in flow_names(summary)
+    ]
+
+
+def flow_names(summary: Summary) -> list[str]:
+    """Return the names of the flows; nothing when every case has one flow."""
+    named = (name for case in summary.cases for name in case.metrics if name.endswith(FLOW))
+    return [name.removesuffix(FLOW) for name in dict.fromkeys(named)]
 
 
 def path_shares(case: CaseSummary, summary: Summary) -> tuple[tuple[str, float], ...]:
@@ -251,11 +255,14 @@ def _metric(summary: Summary, name: str, *, bare: bool = False) -> Column:
     if name in {*judged, "goodput_bps"}:
         pairs = zip(stats, summary.cases, strict=True)
         notes = tuple((*_range(name, s), *_published_note(case, name)) for s, case in pairs)
+    # Beside the metric of one kind of flow, it is easily taken for the goodput of the others.
+    of_all = name == "goodput_bps" and name not in judged and bool(flow_names(summary))
+    suffix = ", all flows" if of_all else ""
     return Column(
         name,
-        f"{prefix}{short_heading_of(name)}",
+        f"{prefix}{short_heading_of(name)}{suffix}",
         cells,
-        title=capital(f"{prefix}{heading_of(name)}"),
+        title=capital(f"{prefix}{heading_of(name)}{suffix}"),
         notes=notes,
         unit=unit,
         numbers=tuple(numbers),

@@ -15,6 +15,7 @@ from plait.analysis.metrics.ideal import ideal_goodput_bps, payload_ratio, singl
 from plait.analysis.metrics.trial import Metrics, jain_index, trial_metrics
 from plait.analysis.series import MOST_SERIES, POINTS, trial_series
 from plait.traffic.request import Request
+from scenario_samples import plan_of
 
 if TYPE_CHECKING:
     from plait.plan.model.plan import Plan
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 BULK = {"flow": 0, "kind": "bulk", "start_us": 500_000, "end_us": 10_500_000, "completed": True}
 TCP = fake_plan(FakeFlow(transport="tcp"))
 MPTCP = fake_plan()
+TWO_LINKS = """\
+title: Two flows
+network: {hosts: [h1, h2], links: {h1-h2: {rate: 10mbit, delay: 5ms}}}
+"""
 ANSWERS = Request(request_bytes=8, response_bytes=9000, loop="closed", count=1)
 
 
@@ -282,6 +287,25 @@ def test_jains_index_is_of_users_where_there_are_any() -> None:
     )
     values = metrics(plan.model_copy(update={"flows": owned}), flows=flows)
     assert values["jain_index"] == pytest.approx((4 + 2) ** 2 / (2 * (4**2 + 2**2)))
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("stream: {from: h1, to: h2, message: 80B, rate: 64kbit, duration: 10s}", None),
+        ("udp: {from: h1, to: h2, packet: 80B, rate: 64kbit, duration: 10s}", None),
+        ("bulk: {from: h1, to: h2, duration: 10s}", 1),
+    ],
+)
+def test_a_flow_that_keeps_its_pace_has_no_fairness_beside_one_that_takes_what_it_gets(
+    call: str, expected: float | None
+) -> None:
+    plan = plan_of(f"{TWO_LINKS}traffic: [{{bulk: {{from: h1, to: h2, duration: 10s}}}}, {{{call}}}]\n")
+    row = {"start_us": 0, "end_us": 10_000_000, "completed": True, "received_bytes": 2_500_000}
+    rows = [row | {"flow": number} for number in range(2)]
+    assert metrics(plan, flows=rows)["jain_index"] == expected
+    owned = tuple(flow.model_copy(update={"user": flow.name}) for flow in plan.flows)
+    assert metrics(plan.model_copy(update={"flows": owned}), flows=rows)["jain_index"] == 1
 
 
 def test_series_recover_rates_from_counters() -> None:

@@ -24,7 +24,7 @@ from plait.analysis.metrics.layers import layer_metrics
 from plait.analysis.metrics.messages import message_metrics
 from plait.analysis.metrics.path_shares import share_metrics
 from plait.analysis.metrics.programs import flow_prefix, is_control, program_metrics
-from plait.analysis.metrics.users import foreground, goodput_bps, users
+from plait.analysis.metrics.users import foreground, goodput_bps, may_compare, users
 from plait.analysis.metrics.windows import second_subflow_s, steady_goodput_bps
 from plait.analysis.queueing import queue_metrics
 from plait.analysis.translation import path_name
@@ -122,7 +122,9 @@ def _goodputs(plan: Plan, flows: Mapping[int, Mapping[str, object]]) -> Metrics:
         "completion_s": completion_s(asked, flows),
         "aggregation_benefit": aggregation_benefit(plan, alone, goodput) if alone is not None else None,
         "best_path_ratio": best_path_ratio(plan, alone, goodput) if alone is not None else None,
-        "jain_index": jain_index([goodput_bps(members, flows) for members in users(asked).values()]),
+        "jain_index": jain_index([goodput_bps(members, flows) for members in users(asked).values()])
+        if may_compare(asked)
+        else None,
     }
 
 

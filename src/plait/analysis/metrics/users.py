@@ -44,6 +44,15 @@ def users(flows: Sequence[Flow]) -> dict[str, list[Flow]]:
     return {members[0].name: members for members in chains(alone)}
 
 
+def may_compare(flows: Sequence[Flow]) -> bool:
+    """Return whether fairness between these flows has a meaning: a call that keeps its pace wants no equal share.
+
+    Whoever gives flows users compares the users, whatever their flows are.
+    """
+    paced = {flow.application.PACED or flow.transport == "udp" for flow in flows}
+    return len(paced) < 2 or any(flow.user is not None for flow in flows)
+
+
 def goodput_bps(flows: Sequence[Flow], rows: Mapping[int, Mapping[str, object]]) -> float | None:
     """Return application bits per second of these flows over the time in which any of them was active.
 

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic_core import core_schema
 
+from plait.errors import printable
+
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic.json_schema import JsonSchemaValue
@@ -27,9 +29,7 @@ _LONGEST = 60
 
 def _abbreviated(value: object) -> str:
     """Return the value as a message shows it, cut to a line."""
-    text = (
-        str(value)[: _LONGEST + 1].encode("unicode_escape").decode() if isinstance(value, str) else str(value)
-    )
+    text = printable(value[: _LONGEST + 1], keep="") if isinstance(value, str) else str(value)
     text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}.."
     return f"'{text}'" if isinstance(value, str) else text
 

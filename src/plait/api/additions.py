@@ -58,9 +58,8 @@ def add(path: Path, kernel: Kernel, agent: Path) -> Addition:
     """
     source = additions.read(path)
     plan = _plan()
-    with (
-        working_folder() as workspace
-    ):  # nobody removes the kernel or its kit meanwhile (`plait store prune`)
+    with working_folder() as workspace:
+        # Under its lock, `plait store prune` leaves the kernel and its kit alone.
         built = additions.compile_module(kernel, source)
         module = workspace.path / "module.ko"
         Folder(workspace.path).write(module.name, built.content)

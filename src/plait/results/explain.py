@@ -21,6 +21,7 @@ from plait.explain.model import FlowExplanation, StudyExplanation, TrialExplanat
 from plait.explain.unrestricted_paths import unrestricted_paths_of_case
 from plait.scenario import Scenario
 from plait.scenario.vary.choose import choose_case
+from plait.scenario.wording import nearest
 from plait.version import other_version
 
 MAX_TRIALS = 5
@@ -99,7 +100,7 @@ def explain_study(
         called = case_labels(study_file.cases, labels_in(study_file.scenario).cases)
         case = choose_case(case, names, called)
     labels = labels_in(study_file.scenario) if with_labels else StudyLabels()
-    cases, failed = [], []
+    cases, failed, known = [], [], dict[str, None]()
     for name in names if case is None else [case]:
         completed, failures = _trials(folder, name, trial)
         failed += failures
@@ -107,6 +108,7 @@ def explain_study(
             _explain(index, trial_of_case, study_file, name, labels) for index, trial_of_case in completed
         ]
         if explained:
+            known |= dict.fromkeys(explanation.flow for each in explained for explanation in each.flows)
             flow_called = labels.flow(flow) if flow is not None else None
             cases.append(_representative(name, explained, flow_called))
     if not cases:
@@ -118,7 +120,10 @@ def explain_study(
             + ("; ".join(failed) or "`plait run` runs those that are missing")
         )
     if flow is not None and not any(trial_of_case.flows for trial_of_case in cases):
-        raise RequestError(f"--flow {flow}: no completed trial has a flow of this name that can be explained")
+        guess = nearest(flow, known) or "leave the option out to see all"
+        raise RequestError(
+            f"--flow {flow}: no completed trial has such a flow that can be explained; {guess}"
+        )
     return StudyExplanation(
         scenario=study_file.name or study_file.heading, cases=tuple(cases), failed=tuple(failed)
     )

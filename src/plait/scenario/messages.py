@@ -45,6 +45,8 @@ def _message(detail: ErrorDetails, where: Where, root: type[BaseModel]) -> str:
         ) is not None:
             return f"there is no such field here; {elsewhere}"
         names = fields_at(where[:-1], root)
+        if value is None and str(where[-1])[:1].isdigit():
+            return "a comma ends a value here; write a decimal with a point, for example 12.5mbit"
         if len(where) == 3 and where[0] == "traffic" and where[-1] in _OF_FLOWS:
             return "there is no such field here; indent the line below its kind of traffic"
         short: dict[str, str] = getattr(root, "SHORTHANDS", {}) if len(where) == 1 else {}

@@ -162,6 +162,11 @@ def test_new_copies_a_shipped_scenario_with_its_files(
     assert "did you mean 'two-wans'?" in str(ended.exception)
 
 
+def test_an_empty_name_of_a_scenario_is_called_so() -> None:
+    with pytest.raises(ScenarioError, match="the name of the scenario is empty; name a scenario file"):
+        load("")
+
+
 @pytest.mark.parametrize(
     ("entry", "remedy"),
     [

@@ -52,7 +52,7 @@ def test_the_command_prints_what_the_json_holds_in_80_columns(folder: Path) -> N
     ("chosen", "says"),
     [
         ({"case": "transport=tpc"}, "transport=tcp"),
-        ({"flow": "nobody"}, "no completed trial has a flow of this name"),
+        ({"flow": "nobody"}, "no completed trial has such a flow that can be explained; use one of: "),
         ({"case": "transport=tcp", "trial": 0}, "the guest died"),
         ({"trial": 9}, "there is no completed trial; `plait run` runs"),
     ],

@@ -39,6 +39,8 @@ def with_files(scenario: Scenario, folder: Path) -> Scenario:
 
 
 def _missing(path: Path, name: str) -> str:
+    if not name:
+        return "the name of the scenario is empty; name a scenario file, or a shipped scenario (`plait list`)"
     if path.is_dir():
         return f"{name} is a directory; name a scenario file in it"
     if path.exists():

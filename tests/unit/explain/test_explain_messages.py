@@ -69,6 +69,15 @@ def shares(explanation: FlowExplanation) -> dict[Cause, float]:
     return {share.cause: share.time for share in explanation.shares}
 
 
+def test_messages_without_a_known_cause_are_counted_beside_the_cause_of_others() -> None:
+    late = BASE_US + 50_000  # no queue, no jitter and no loss explains it
+    rows = [row | {"dropped_packets": min(10 * n, 60)} for n, row in enumerate(link(overflow_packets=(0, 0)))]
+    explanation = udp([None] * 60 + [BASE_US] * 100 + [late] * 40, rows)
+    assert shares(explanation) == {Cause.LOSS_RECOVERY: 0.3, Cause.NOT_KNOWN: 0.2, Cause.ON_TIME: 0.5}
+    assert explanation.named == (Cause.LOSS_RECOVERY,)
+    assert "For 20 % of the packets, no cause is known." in explanation.sentences
+
+
 def test_udp_that_all_arrives_in_time_is_on_time() -> None:
     explanation = udp([BASE_US] * PACKETS, link(dropped_packets=(0, 0), overflow_packets=(0, 0)))
     assert (explanation.basis, explanation.first, shares(explanation)) == (

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from plait.analysis.wording import micros, percent, plain, rate, seconds
-from plait.explain.causes import CAUSES, next_step
+from plait.explain.causes import CAUSES, Cause, next_step
 from plait.explain.model import Delivery, FlowExplanation, Share
 from plait.explain.wording import MAX_NAMED, capacity_noun, causes, paths, places_text, refutation
 from plait.traffic.kinds import JOBS
+
+LEAST_UNKNOWN = 0.1
+"""Messages without a known cause have a sentence from this ratio to those of the main cause on."""
 
 
 def paragraph(flow: FlowExplanation) -> tuple[str, ...]:
@@ -61,6 +64,9 @@ def _causes(flow: FlowExplanation, delivery: Delivery, noun: str, kind: str) -> 
         f"The {'main ' if len(flow.named) > 1 else ''}cause of {fate} {noun} is {_cause_text(named[0], noun)}"
     ]
     sentences += [f"A further cause is {_cause_text(share, noun)}" for share in named[1:]]
+    unknown = by_cause.get(Cause.NOT_KNOWN)
+    if unknown is not None and unknown not in named and unknown.time >= LEAST_UNKNOWN * named[0].time:
+        sentences.append(f"For {percent(unknown.time, 2)} of the {noun}, no cause is known.")
     cause = named[0].cause
     words = CAUSES[cause].message_words
     remedy = words[1] if words else next_step(cause, flow.transport, named[0].reason)

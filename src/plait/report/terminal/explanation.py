@@ -62,9 +62,16 @@ def _case(case: TrialExplanation, called: str) -> Iterator[Text]:
     if case.trials is not None and case.trials > 1:
         yield Text("")
         yield Text(
-            f"This is trial {case.trial}; {case.agree} of {case.trials} examined trials agree on the main cause.",
+            f"This is trial {case.trial}; {_have(case.agree, case.trials)} this main cause.",
             style="dim",
         )
+
+
+def _have(agree: int, trials: int) -> str:
+    """Return "3 of 5 examined trials have", "both examined trials have", or "no other of 3 examined trials has"."""
+    if agree == 1:
+        return f"no other of {trials} examined trials has"
+    return f"{'both' if trials == 2 else f'{agree} of {trials}'} examined trials have"
 
 
 def _flow(flow: FlowExplanation) -> Iterator[Text]:

@@ -224,6 +224,15 @@ def flow_columns(summary: Summary) -> list[Column]:
     ]
 
 
+def is_of_all_flows(summary: Summary, metric: str) -> bool:
+    """Return whether a metric is the goodput of all flows where it is easily taken for that of a few.
+
+    That is so beside the metric by which a study of other flows is judged.
+    """
+    judged = metric in judged_metrics(summary)
+    return metric == "goodput_bps" and not judged and bool(flow_names(summary))
+
+
 def flow_names(summary: Summary) -> list[str]:
     """Return the names of the flows; nothing when every case has one flow."""
     named = (name for case in summary.cases for name in case.metrics if name.endswith(FLOW))
@@ -255,9 +264,7 @@ def _metric(summary: Summary, name: str, *, bare: bool = False) -> Column:
     if name in {*judged, "goodput_bps"}:
         pairs = zip(stats, summary.cases, strict=True)
         notes = tuple((*_range(name, s), *_published_note(case, name)) for s, case in pairs)
-    # Beside the metric of one kind of flow, it is easily taken for the goodput of the others.
-    of_all = name == "goodput_bps" and name not in judged and bool(flow_names(summary))
-    suffix = ", all flows" if of_all else ""
+    suffix = ", all flows" if is_of_all_flows(summary, name) else ""
     return Column(
         name,
         f"{prefix}{short_heading_of(name)}{suffix}",

@@ -299,6 +299,9 @@ def test_a_report_distinguishes_several_flows(tmp_path: Path) -> None:
         assert all(f">{escape(cell)}<" in page for cell in column.cells)
     assert summary.cases[0].metrics["jain_index"].n == 2
     assert "flow2: h1-s2-h2</li>" in page
+    assert "goodput, all flows" not in {column.heading for column in value_columns(summary)}
+    of_calls = summary.model_copy(update={"judged": ("jain_index",)})
+    assert "goodput, all flows" in {column.heading for column in value_columns(of_calls)}
 
 
 def test_a_study_that_varies_nothing_has_a_headline(tmp_path: Path) -> None:

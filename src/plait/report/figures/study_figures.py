@@ -28,6 +28,7 @@ from plait.report.render.grid import together
 from plait.report.render.paper import COLUMN_MM, PAGE_MM, PAPERS, fitted
 from plait.report.render.theme import FONT, LIGHT
 from plait.report.representatives import Representative
+from plait.report.table import is_of_all_flows
 from plait.results.read import StudyData
 
 PAGE = 12
@@ -157,6 +158,8 @@ def drawn_figure(request: FigureRequest, content: Content) -> DrawnFigure | None
         panels = [{**panel, "description": request.author_text} for panel in panels]
     metric = kind.heading(request)
     marks = [kind.caption(request, networks.networks(content, request)[0][1])]
+    if is_of_all_flows(content.summary, request.metric):
+        marks.append("It is the goodput of all flows together.")
     notes = [kind.note(request, content)]
     if kind.draws_intervals and exceed_axes(content.cases, request.metric):
         marks.append(f"An interval that reaches the edge extends beyond it; {request.name}.csv has it whole.")

@@ -59,7 +59,7 @@ def _case(case: TrialExplanation, called: str) -> Iterator[Text]:
     for text in case.unsampled:
         yield Text("")
         yield Text(text, style="yellow")
-    if case.trials is not None and case.trials > 1:
+    if case.trials is not None and case.agree is not None and case.trials > 1:
         yield Text("")
         yield Text(
             f"This is trial {case.trial}; {_have(case.agree, case.trials)} this main cause.",

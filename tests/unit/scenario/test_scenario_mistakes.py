@@ -56,7 +56,7 @@ def changed(old: str, new: str) -> str:
             changed("{rate: 5mbit", "{rate: 5,5mbit"),
             "h1-s1.5mbit: a comma ends a value here; write a decimal with a point",
         ),
-        (changed("{rate: 5mbit", "{rate: ‘5mbit’"), "'‘5mbit’' is not a rate"),
+        (changed("{rate: 5mbit", "{rate: \u20185mbit\u2019"), "'\u20185mbit\u2019' is not a rate"),
         (
             changed("- bulk: {from: h1, to: h2, duration: 10s}", "- bulk:\n    from: h1\n    to: h2"),
             "traffic.0.from: there is no such field here; indent the line below its kind of traffic",

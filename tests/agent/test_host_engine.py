@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from fake_plans import fake_plan
 from plait.dataset.convert import convert
 from plait.engine.engine import Interrupted, Job
 from plait.engine.factory import make_engine
+from plait.engine.host import engine as host_engine
 from plait.engine.host import probe
 from plait.errors import MachineError, TrialError
 from plait.plan.identity import plan_bytes
@@ -51,7 +53,8 @@ def engine() -> Engine:
 def test_a_trial_has_its_data_and_the_measurements_of_the_machine(engine: Engine, tmp_path: Path) -> None:
     notes: dict[str, object] = {}
     excluded: list[str] = []
-    engine.execute(Job(veth_plan(), {}, tmp_path, note=notes.__setitem__, exclude=excluded.append))
+    plan = veth_plan(duration_us=2_000_000)  # a busy machine needs time to connect
+    engine.execute(Job(plan, {}, tmp_path, note=notes.__setitem__, exclude=excluded.append))
     flow = convert(tmp_path / "data", tmp_path / "tables")["flows"].row(0, named=True)
     assert flow["completed"]
     assert isinstance(notes["timers"], int)
@@ -62,6 +65,20 @@ def test_a_trial_has_its_data_and_the_measurements_of_the_machine(engine: Engine
     assert isinstance(late, int)
     assert (late <= 20_000) or excluded, "a trial with late timers must be excluded"
     assert not (tmp_path / "burst").exists()
+
+
+def test_a_burst_that_does_not_connect_in_time_is_tried_again(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths = chain([1], repeat(1_000_000))  # nothing connects within a microsecond
+    monkeypatch.setattr(host_engine, "veth_flow", lambda kind, _: probe.veth_flow(kind, next(lengths)))
+    notes: dict[str, object] = {}
+    engine.execute(Job(veth_plan(), {}, tmp_path, note=notes.__setitem__))
+    assert notes["burst_before_bps"]
+    lengths = repeat(1)
+    (tmp_path / "again").mkdir()
+    with pytest.raises(TrialError, match="3 bursts failed, the last one because it did not end in time"):
+        engine.execute(Job(veth_plan(), {}, tmp_path / "again"))
 
 
 def test_an_interrupt_ends_the_trial_at_once(engine: Engine, tmp_path: Path) -> None:

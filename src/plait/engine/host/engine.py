@@ -41,6 +41,8 @@ LACKS: Mapping[Feature, str] = {
     "system call time": "cannot let system calls take a stated time, because its time is real",
 }
 _BURST_US = 200_000
+_BURSTS = 3
+"""How often plait tries a burst: a busy machine may connect none within its time."""
 _INVENTORY_S = 60.0
 
 
@@ -156,6 +158,16 @@ class _HostEngine:
 
     def _burst(self, job: Job) -> fidelity.Burst:
         """Measure TCP over a veth pair, and timers meanwhile (TrialError, Interrupted)."""
+        for _ in range(_BURSTS):
+            measured = self._try_burst(job)
+            if isinstance(measured, fidelity.Burst):
+                return measured
+        raise TrialError(
+            f"measuring what this machine can carry: {_BURSTS} bursts failed, the last one because {measured}"
+        )
+
+    def _try_burst(self, job: Job) -> fidelity.Burst | str:
+        """Return a burst, or why it failed (TrialError, Interrupted)."""
         import polars as pl
 
         folder = job.folder / "burst"
@@ -172,8 +184,7 @@ class _HostEngine:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         if not flow["completed"] or flow["received_bytes"] is None:
-            reason = flow["error"] or "it did not end in time; try again when the machine is at rest"
-            raise TrialError(f"measuring what this machine can carry: the burst failed: {reason}")
+            return str(flow["error"] or "it did not end in time; try again when the machine is at rest")
         lasted_us = flow["end_us"] - flow["start_us"]
         return fidelity.Burst(flow["received_bytes"] * 8e6 / lasted_us, record.lateness_p99_us)
 

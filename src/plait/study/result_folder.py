@@ -50,7 +50,7 @@ def _lock(descriptor: int, target: Path) -> None:
             f"writing results to {target}: another plait runs trials into it; wait for its end, or give another --out"
         ) from error
     except OSError:
-        return  # a file system without locks
+        return  # a network file system without locks holds results as well as before, if only one plait writes there
 
 
 def _fill(target: Path, study_file: StudyFile, keep: set[TrialKey]) -> None:

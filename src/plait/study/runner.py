@@ -71,7 +71,7 @@ class Runner:
         """
         keys = list(study.keys())
         everything = replace(study, start=0, shard=study.shard and study.shard.in_folder)
-        kept = {key for _, key in everything.keys()}  # noqa: SIM118 - no mapping
+        kept = {key for _, key in everything.keys()}  # noqa: SIM118 - no mapping: it yields pairs
         pauses = Pauses(self._ask if study.paused else None, len(keys))
         inputs = {name: shipped_file(path).sha256 for name, path in study.inputs.items()}
         paths = {sha256: study.inputs[name] for name, sha256 in inputs.items()}

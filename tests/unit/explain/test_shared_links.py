@@ -147,6 +147,7 @@ def test_a_path_carried_what_its_receiver_counted() -> None:
     late = pl.col("acked_bytes") * (pl.col("side") == "server") // 2
     tables["subflows"] = tables["subflows"].with_columns(acked_bytes=late)
     (explained,) = explain_trial(plan, tables)
+    # The tables follow from the plan's seed. A path also counts copies, which are below 2 % in them.
     assert explained.paths[0].goodput_bps == pytest.approx(explained.goodput_bps, rel=0.02)
     unseen = tables | {"subflows": tables["subflows"].filter(pl.col("side") == "client")}
     (explained,) = explain_trial(plan, unseen)

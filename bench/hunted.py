@@ -22,8 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 from random import Random
-
-from plantings import Branch, Planting
+from typing import NamedTuple
 
 PM, PROTOCOL, OPTIONS, SUBFLOW = (
     f"net/mptcp/{name}.c" for name in ("pm_kernel", "protocol", "options", "subflow")
@@ -32,33 +31,44 @@ CHOSEN = 10
 SOUND = "plait-no-fault"
 """The kernel of HEAD."""
 PLAIT = str(Path(sys.executable).with_name("plait"))
+AUTHOR = {"NAME": "bench", "EMAIL": "bench@example.org", "DATE": "2000-01-01T00:00:00Z"}
+
+
+class Fault(NamedTuple):
+    """A change of a file that unmakes a fix."""
+
+    title: str
+    file: str
+    before: str
+    after: str
+
 
 FAULTS = (
-    Planting(
+    Fault(
         "fastclose msk when linger time is 0 (6.12.88)", PROTOCOL,
         "timeout < 0 ||\n\t    (sock_flag(sk, SOCK_LINGER) && !sk->sk_lingertime)) {", "timeout < 0) {",
     ),
-    Planting(
+    Fault(
         "pm: in-kernel: always set ID as avail when rm endp (6.12.85)", PM,
         "\t\telse /* mark endp ID as available, e.g. Signal or MPC endp */\n"
         "\t\t\t__set_bit(addr->id, msk->pm.id_avail_bitmap);\n", "",
     ),
-    Planting(
+    Fault(
         "pm: kernel: flush: do not reset ADD_ADDR limit (6.12.48)", PM,
         "\tWRITE_ONCE(pernet->add_addr_signal_max, 0);\n\tWRITE_ONCE(pernet->local_addr_max, 0);\n\tpernet->addrs = 0;",
         "\tWRITE_ONCE(pernet->add_addr_signal_max, 0);\n\tWRITE_ONCE(pernet->add_addr_accept_max, 0);\n"
         "\tWRITE_ONCE(pernet->local_addr_max, 0);\n\tpernet->addrs = 0;",
     ),
-    Planting(
+    Fault(
         "pm: in-kernel: always mark signal+subflow endp as used (6.12.85)", PM,
         "\tif (signal_and_subflow && local.addr.id != msk->mpc_endpoint_id)\n\t\tmsk->pm.local_addr_used++;\n\n", "",
     ),
-    Planting(
+    Fault(
         "restore window probe (6.12.63)", PROTOCOL,
         "\t\tif (snd_una != msk->snd_nxt || skb->len ||\n\t\t    skb != tcp_send_head(ssk)) {",
         "\t\tif (snd_una != msk->snd_nxt || skb->len || true) {",
     ),
-    Planting(
+    Fault(
         "do not drop partial packets (6.12.94)", PROTOCOL,
         "\tif (!after64(MPTCP_SKB_CB(skb)->end_seq, msk->ack_seq)) {\n"
         "\t\tMPTCP_INC_STATS(sock_net(sk), MPTCP_MIB_DUPDATA);\n\t\tmptcp_drop(sk, skb);\n\t\treturn false;\n\t}\n\n"
@@ -67,89 +77,89 @@ FAULTS = (
         "\t\tMPTCP_INC_STATS(sock_net(sk), MPTCP_MIB_DUPDATA);\n\t\tmptcp_drop(sk, skb);\n\t\treturn false;\n\t}\n\n"
         "\t/* Partial packet",
     ),
-    Planting(
+    Fault(
         "be sure to send ack when mptcp-level window re-opens (6.12.11)", PROTOCOL,
         "\tcleanup = (space > 0) && (space >= (old_space << 1)) && copied;\n", "\tcleanup = false;\n",
     ),
-    Planting(
+    Fault(
         "decrement subflows counter on failed passive join (6.12.101)", "net/mptcp/pm.c",
         "\tif (update_subflows)\n\t\t__mptcp_pm_close_subflow(msk);\n",
         "\tif (update_subflows && subflow->request_join)\n\t\t__mptcp_pm_close_subflow(msk);\n",
     ),
-    Planting(
+    Fault(
         "pm: a lost ADD_ADDR is repeated (6.12.94: ADD_ADDR rtx)", PM,
         "\tif (entry->retrans_times < ADD_ADDR_RETRANS_MAX &&\n\t    !mptcp_pm", "\tif (false &&\n\t    !mptcp_pm",
     ),
-    Planting(
+    Fault(
         "propagate shutdown to subflows when possible (6.12.57)", PROTOCOL,
         "\t\tslow = lock_sock_fast(ssk);\n\t\ttcp_shutdown(ssk, SEND_SHUTDOWN);\n",
         "\t\tslow = lock_sock_fast(ssk);\n",
     ),
-    Planting(
+    Fault(
         "schedule rtx timer only after pushing data (6.12.69)", PROTOCOL,
         "\t\tif (!mptcp_rtx_timer_pending(sk))\n\t\t\tmptcp_reset_rtx_timer(sk);\n\n"
         "\t\tif (msk->snd_data_fin_enable &&",
         "\t\tif (msk->snd_data_fin_enable &&",
     ),
-    Planting(
+    Fault(
         "clear scheduled subflows on retransmit (6.12.63)", PROTOCOL,
         "\tmptcp_for_each_subflow(msk, subflow)\n\t\tif (READ_ONCE(subflow->scheduled))\n"
         "\t\t\tmptcp_subflow_set_scheduled(subflow, false);\n}", "}",
     ),
-    Planting(
+    Fault(
         "drop bogus optimization in __mptcp_check_push() (6.12.63)", PROTOCOL,
         "\t\t__mptcp_subflow_push_pending(sk, ssk, false);\n", "\t\t__mptcp_subflow_push_pending(sk, ssk, true);\n",
     ),
-    Planting(
+    Fault(
         "pm: fix ADD_ADDR timer infinite retry on option space insufficient (6.12.94)", "net/mptcp/pm.c",
         "\tWRITE_ONCE(msk->pm.addr_signal, add_addr);\n\nout_unlock:",
         "\tif (ret)\n\t\tWRITE_ONCE(msk->pm.addr_signal, add_addr);\n\nout_unlock:",
     ),
-    Planting(
+    Fault(
         "reset when MPTCP opts are dropped after join (6.12.19)", SUBFLOW,
         "\t\tif (!mptcp_try_fallback(ssk, MPTCP_MIB_DSSFALLBACK)) {\n",
         "\t\tif (!mptcp_try_fallback(ssk, MPTCP_MIB_DSSFALLBACK) && !subflow->mp_join) {\n",
     ),
-    Planting(
+    Fault(
         "prevent excessive coalescing on receive (6.12.15)", PROTOCOL,
         "\t    ((to->len + from->len) > (sk->sk_rcvbuf >> 3)) ||\n", "",
     ),
-    Planting(
+    Fault(
         "Fix data stream corruption in the address announcement (6.12.21)", OPTIONS,
         '\tpr_debug("drop other suboptions\\n");\n\topts->suboptions = 0;\n', "",
     ),
-    Planting(
+    Fault(
         "fix retransmission loop when csum is enabled (6.12.94)", PROTOCOL,
         "\tif (after64(dfrag->already_sent + dfrag->data_seq, msk->snd_nxt))\n"
         "\t\tWRITE_ONCE(msk->snd_nxt, dfrag->already_sent + dfrag->data_seq);\n", "",
     ),
-    Planting(
+    Fault(
         "avoid unneeded subflow-level drops (6.12.63)", OPTIONS,
         "\ttp->rcv_wnd += mptcp_rcv_wnd - subflow->rcv_wnd_sent;\n\tsubflow->rcv_wnd_sent = mptcp_rcv_wnd;\n",
         "\tsubflow->rcv_wnd_sent = mptcp_rcv_wnd;\n",
     ),
-    Planting(
+    Fault(
         "fix missing wakeups in edge scenarios (6.12.94)", PROTOCOL,
         "\tif (ret && mptcp_epollin_ready(sk))\n\t\tsk->sk_data_ready(sk);\n\treturn ret;\n", "\treturn ret;\n",
     ),
-    Planting(
+    Fault(
         "only reset subflow errors when propagated (6.12.69)", PROTOCOL,
         "\tcase TCP_CLOSE_WAIT:\n\t\tWRITE_ONCE(sk->sk_err, EPIPE);\n\t\tbreak;\n"
         "\tcase TCP_CLOSE:\n\t\treturn;\n\tdefault:\n"
         "\t\tWRITE_ONCE(sk->sk_err, ECONNRESET);\n",
         "\tdefault:\n\t\tbreak;\n",
     ),
-    Planting(
+    Fault(
         "handle first subflow closing consistently (6.12.94)", PROTOCOL,
         "\tneed_push = (flags & MPTCP_CF_PUSH) && __mptcp_retransmit_pending_data(sk);\n",
         "\tneed_push = dispose_it && (flags & MPTCP_CF_PUSH) && __mptcp_retransmit_pending_data(sk);\n",
     ),
-    Planting(
+    Fault(
         "pm: in-kernel: a removed address ends its subflows (6.12.19: removal under msk socket lock)", PM,
         "\t\t\tif (rm_type == MPTCP_MIB_RMADDR && remote_id != rm_id)\n",
         "\t\t\tif (rm_type == MPTCP_MIB_RMADDR && (remote_id != rm_id || subflow->request_join))\n",
     ),
-    Planting(
+    Fault(
         "fix ack generation for fallback msk, fix premature close (6.12.63)", PROTOCOL,
         "\t\t\tWRITE_ONCE(mptcp_sk(sk)->snd_una, mptcp_sk(sk)->snd_nxt);\n\t\t\tmptcp_schedule_work(sk);\n", "",
     ),
@@ -157,17 +167,28 @@ FAULTS = (
 
 
 def plant(tree: Path, number: int) -> str:
-    """Write the branch of a fault, and return its name."""
-    fault = FAULTS[number]
+    """Write the branch of a fault without a working tree, and return its name."""
+    fault, name = FAULTS[number], f"plait-fault-{number}"
+    environment = {f"GIT_{role}_{key}": AUTHOR[key] for role in ("AUTHOR", "COMMITTER") for key in AUTHOR}
     with tempfile.TemporaryDirectory() as scratch:
-        branch = Branch(tree, f"plait-fault-{number}", "", Path(scratch) / "index")
-        branch.commit = branch.git("rev-parse", "HEAD").strip()
-        branch.git("read-tree", branch.commit)
-        content = branch.read(fault.file)
+        environment["GIT_INDEX_FILE"] = f"{scratch}/index"
+
+        def git(*arguments: str, text: str | None = None) -> str:
+            return subprocess.run(
+                ["git", *arguments], cwd=tree, env=os.environ | environment, input=text, text=True,
+                capture_output=True, check=True,
+            ).stdout  # fmt: skip
+
+        content = git("show", f"HEAD:{fault.file}")
         assert content.count(fault.before) == 1, fault.title
-        branch.add(fault.title, fault.file, content.replace(fault.before, fault.after))
-        branch.git("update-ref", f"refs/heads/{branch.name}", branch.commit)
-    return branch.name
+        text = content.replace(fault.before, fault.after)
+        blob = git("hash-object", "-w", "--no-filters", "--stdin", text=text).strip()
+        git("read-tree", "HEAD")
+        git("update-index", "--add", "--cacheinfo", f"100644,{blob},{fault.file}")
+        state = git("write-tree").strip()
+        commit = git("commit-tree", state, "-p", "HEAD", "-m", fault.title).strip()
+        git("update-ref", f"refs/heads/{name}", commit)
+    return name
 
 
 def build(tree: Path, ref: str, name: str) -> None:

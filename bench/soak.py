@@ -16,27 +16,26 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
-import os
 import random
 import re
-import shlex
 import socket
 import struct
-import subprocess
 import time
+from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from stressed import COMPLAINTS, arguments, boot, run_first_process, unreferenced_objects
+from stressed import HOME, Node, arguments, boot, run_first_process, unreferenced_objects
 
 from plait.testing.hunt import netlink
+from plait.testing.hunt.netlink import COMPLAINTS
 
 COUPLED = ("lia", "olia", "balia", "wvegas")
 ALGORITHMS = (*COUPLED, "reno", "cubic")
 SCHEDULERS = ("default", "minrtt", "roundrobin", "redundant", "blest", "ecf", "balanced", "capped")
 LINKS = 4
 ORPHANS = 5
+EMPTY_S = 600
+"""How long closed sockets may take to go."""
 PORT = 5000
 
 
@@ -77,15 +76,11 @@ def _options() -> argparse.Namespace:
 
 # --- the guest's side ---------------------------------------------------------------------------------------------
 
-NETWORK = 0x4000_0000
-HOME: list[int] = []
-"""The initial namespace of the guest."""
 MPTCP = 262
 TCP_CONGESTION = 13
 
 
 def _guest(options: argparse.Namespace) -> None:
-    HOME.append(os.open("/proc/self/ns/net", os.O_RDONLY))
     chance = random.Random(options.seed)
     for number in range(options.rounds):
         soak = Soak(chance, options.connections // options.rounds)
@@ -97,10 +92,6 @@ def _guest(options: argparse.Namespace) -> None:
 
 def _report(text: str) -> None:
     print(f"SOAK {text}", flush=True)
-
-
-def _run(command: str) -> None:
-    subprocess.run(shlex.split(command), check=True, stdout=subprocess.DEVNULL)
 
 
 @dataclass
@@ -116,66 +107,20 @@ class Pair:
         return [end for end in (self.client, self.server) if end is not None and end.fileno() >= 0]
 
 
-class Node:
-    """A network namespace, and actions in it."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        _run(f"ip netns add {name}")
-        self._handle = os.open(f"/run/netns/{name}", os.O_RDONLY)
-        self.run("ip link set lo up")
-
-    def run(self, command: str) -> None:
-        _run(f"ip netns exec {self.name} {command}")
-
-    def setting(self, name: str, value: object) -> None:
-        self.enter()
-        Path("/proc/sys/net", name).write_text(str(value))
-
-    def enter(self) -> None:
-        if netlink.LIBC.setns(self._handle, NETWORK):
-            raise OSError(ctypes.get_errno(), f"entering {self.name}")
-
-    def socket(self, family: int, kind: int, protocol: int) -> socket.socket:
-        self.enter()
-        return socket.socket(family, kind, protocol)
-
-    def wait_until_empty(self) -> int:
-        """Wait until the node's TCP and MPTCP sockets are gone. Return how many are left after 10 minutes."""
-        self.enter()
-        for _ in range(60):
-            table = Path("/proc/thread-self/net/protocols").read_text().splitlines()
-            left = sum(int(line.split()[2]) for line in table[1:] if line.split()[0] in ("TCP", "MPTCP"))
-            if not left:
-                break
-            time.sleep(10)
-        return left
-
-    def delete(self) -> None:
-        os.close(self._handle)
-        Node.leave()
-        _run(f"ip netns delete {self.name}")
-
-    @staticmethod
-    def leave() -> None:
-        if netlink.LIBC.setns(HOME[0], NETWORK):
-            raise OSError(ctypes.get_errno(), "leaving a namespace")
-
-
 @dataclass
 class Soak:
     """One network and the connections over it."""
 
     chance: random.Random
     connections: int
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
     pairs: list[Pair] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.client, self.server = Node("c"), Node("s")
         for i in range(LINKS):
-            Node.leave()
-            _run(f"ip link add c{i} netns c type veth peer name s{i} netns s")
+            netlink.leave(HOME[0])
+            netlink.run(f"ip link add c{i} netns c type veth peer name s{i} netns s".split())
             for node, end in ((self.client, 1), (self.server, 2)):
                 device = f"{node.name}{i}"
                 node.run(f"ip address add 10.0.{i}.{end}/24 dev {device}")
@@ -193,14 +138,14 @@ class Soak:
             protocol: self._listen(protocol, PORT + protocol) for protocol in (MPTCP, socket.IPPROTO_TCP)
         }
         self.diag = {
-            node.name: node.socket(socket.AF_NETLINK, socket.SOCK_RAW, 4)
+            node.name: node.socket(socket.SOCK_RAW, 4, socket.AF_NETLINK)
             for node in (self.client, self.server)
         }
         for diag in self.diag.values():
             diag.settimeout(0.5)
 
     def _listen(self, protocol: int, port: int) -> socket.socket:
-        listener = self.server.socket(socket.AF_INET, socket.SOCK_STREAM, protocol)
+        listener = self.server.socket(socket.SOCK_STREAM, protocol)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, self.chance.choice(ALGORITHMS).encode())
         listener.bind(("10.0.0.2", port))
@@ -208,14 +153,11 @@ class Soak:
         listener.setblocking(False)
         return listener
 
-    def count(self, name: str, n: int = 1) -> None:
-        self.counts[name] = self.counts.get(name, 0) + n
-
     def play(self) -> None:
         """Take random steps until all connections have been opened."""
         steps = [self.open] * 6 + [self.move] * 60 + [self.change] * 4 + [self.end] * 6 + [self.kill] * 2
         rare = [self.flap_link, self.add_endpoints, self.remove_endpoints]
-        while self.counts.get("connections", 0) < self.connections:
+        while self.counts["connections"] < self.connections:
             if self.chance.random() < 0.02:
                 self.schedule()
             self.chance.choice(rare if self.chance.random() < 0.003 else steps)()
@@ -233,7 +175,7 @@ class Soak:
         self.accept()
         ports = set()
         for _ in range(ORPHANS):
-            pair = Pair(self.client.socket(socket.AF_INET, socket.SOCK_STREAM, MPTCP))
+            pair = Pair(self.client.socket(socket.SOCK_STREAM, MPTCP))
             pair.client.connect(("10.0.0.2", PORT + MPTCP))
             pair.client.send(b"established")
             ports.add(pair.client.getsockname()[1])
@@ -247,7 +189,7 @@ class Soak:
         for pair in self.pairs[-ORPHANS:]:
             pair.client.close()
         self.remove_endpoints()
-        self.count("orphans", ORPHANS)
+        self.counts["orphans"] += ORPHANS
 
     def schedule(self) -> None:
         """Change the scheduler for the next connections that a node opens or accepts."""
@@ -255,18 +197,18 @@ class Soak:
         node.setting("mptcp/scheduler", self.chance.choice(SCHEDULERS))
         node.setting("mptcp_capped/e_permille", self.chance.choice((0, 50, 200)))
         node.setting("mptcp_capped/hold_alone", self.chance.choice((0, 0, 1)))
-        self.count("changes of scheduler")
+        self.counts["changes of scheduler"] += 1
 
     def open(self) -> None:
         if len(self.pairs) >= 60:
             self.end()
         protocol = self.chance.choice((MPTCP, MPTCP, MPTCP, socket.IPPROTO_TCP))
-        client = self.client.socket(socket.AF_INET, socket.SOCK_STREAM, protocol)
+        client = self.client.socket(socket.SOCK_STREAM, protocol)
         client.setblocking(False)
         client.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, self.chance.choice(ALGORITHMS).encode())
         client.connect_ex(("10.0.0.2", PORT + protocol))
         self.pairs.append(Pair(client, left=self.chance.choice((0, 1, 3000, 100_000, 1_000_000))))
-        self.count("connections")
+        self.counts["connections"] += 1
 
     def accept(self) -> None:
         for listener in self.listeners.values():
@@ -302,7 +244,7 @@ class Soak:
             with contextlib.suppress(OSError):
                 name = self.chance.choice(ALGORITHMS)
                 self.chance.choice(ends).setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, name.encode())
-                self.count("changes of algorithm")
+                self.counts["changes of algorithm"] += 1
 
     def end(self) -> None:
         """Shut down, close or reset one end of a random connection."""
@@ -333,14 +275,14 @@ class Soak:
     def destroy(self, diag: socket.socket, identity: bytes) -> None:
         with contextlib.suppress(OSError):
             netlink.destroy_identity(diag, identity)
-        self.count("subflows destroyed")
+        self.counts["subflows destroyed"] += 1
 
     def flap_link(self) -> None:
         node, i = self.chance.choice((self.client, self.server)), self.chance.randrange(LINKS)
         node.run(f"ip link set {node.name}{i} down")
         time.sleep(self.chance.choice((0.001, 0.3, 2.0)))
         node.run(f"ip link set {node.name}{i} up")
-        self.count("link outages")
+        self.counts["link outages"] += 1
 
     def add_endpoints(self) -> None:
         self.remove_endpoints()
@@ -352,25 +294,27 @@ class Soak:
     def remove_endpoints(self) -> None:
         for node in (self.client, self.server):
             node.run("ip mptcp endpoint flush")
-        self.count("endpoints removed", LINKS)
+        self.counts["endpoints removed"] += LINKS
 
     def tear_down(self, *, abruptly: bool) -> None:
         """Close all connections in a random order; with `abruptly`, delete the client's namespace first."""
         self.server.enter()
         counters = netlink.counters()
         for name in ("MPJoinAckRx", "MPFastcloseRx", "MPRstRx"):
-            self.count(name, counters.get(f"MPTcpExt{name}", 0))
+            self.counts[name] += counters.get(f"MPTcpExt{name}", 0)
         nodes = [self.client, self.server]
         if abruptly:
-            self.count("connections alive when their namespace went", len(self.pairs))
+            self.counts["connections alive when their namespace went"] += len(self.pairs)
             nodes.remove(self.client)
             self.client.delete()
         ends = [end for pair in self.pairs for end in pair.ends()]
         self.chance.shuffle(ends)
         for end in [*ends, *self.listeners.values(), *self.diag.values()]:
             end.close()
-        for node in nodes:
-            self.count("sockets that never went", node.wait_until_empty())
+        until = time.monotonic() + EMPTY_S
+        while (left := sum(node.sockets_left() for node in nodes)) and time.monotonic() < until:
+            time.sleep(10)
+        self.counts["sockets that never went"] += left
         for node in nodes:
             node.delete()
 

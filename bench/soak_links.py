@@ -15,7 +15,6 @@ the guest's virtual time.
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import sys
@@ -29,8 +28,10 @@ import argparse
 
 from link_netlink import NetlinkSocket
 from link_soak.load import CALM, MIXED
-from link_soak.network import HOME, Network
-from stressed import COMPLAINTS, arguments, boot, run_first_process, unreferenced_objects
+from link_soak.network import AT_HOME, Network
+from stressed import arguments, boot, run_first_process, unreferenced_objects
+
+from plait.testing.hunt.netlink import COMPLAINTS
 
 CUT_THROUGH = Path("/sys/module/plait_links/parameters/cut_through")
 """How many packets did not pass the stack of a router, in a kernel that remembers where flows go."""
@@ -86,7 +87,7 @@ def softirqs(kind: str) -> int:
 
 
 def _guest(options: argparse.Namespace) -> None:
-    HOME.append((os.open("/proc/self/ns/net", os.O_RDONLY), NetlinkSocket()))
+    AT_HOME.append(NetlinkSocket())
     chance, counts = random.Random(options.seed), Counter[str]()
     for _ in range(options.networks):
         _play(chance, counts, options)

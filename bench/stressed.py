@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -15,12 +14,33 @@ from pathlib import Path
 
 from plait.testing.hunt import netlink
 
-COMPLAINTS = re.compile(
-    r"BUG:|WARNING:|KASAN|UBSAN|INFO: .*(?:lock|task|rcu)|possible .*deadlock|suspicious RCU"
-    r"|Kernel panic|ODEBUG|Oops|refcount_t|Object .*corrupt|inconsistent lock state|sleeping function"
-)
 _MOUNTS = (("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/run"), ("tmpfs", "/tmp"))  # noqa: S108 - the guest's own
 _LEAKS = Path("/sys/kernel/debug/kmemleak")
+HOME: list[int] = []
+"""The initial namespace of the guest."""
+
+
+class Node(netlink.HuntNamespace):
+    """A namespace with a name of `ip netns`, which ends when that is deleted."""
+
+    def __init__(self, name: str) -> None:
+        netlink.run(["ip", "netns", "add", name])
+        self.name = name
+        self._handle = os.open(f"/run/netns/{name}", os.O_RDONLY)
+        self.run("ip link set lo up")
+
+    @property
+    def handle(self) -> int:
+        return self._handle
+
+    def run(self, command: str) -> None:
+        """Run a program in the namespace (subprocess.CalledProcessError)."""
+        netlink.run(["ip", "netns", "exec", self.name, *command.split()])
+
+    def delete(self) -> None:
+        netlink.leave(HOME[0])
+        os.close(self._handle)
+        netlink.run(["ip", "netns", "delete", self.name])
 
 
 def arguments(description: str | None) -> argparse.ArgumentParser:
@@ -61,6 +81,7 @@ def run_first_process(body: Callable[[], None]) -> int:
             netlink.run(["mount", "-t", kind, kind, place])
         if _LEAKS.parent.exists():
             netlink.run(["mount", "-t", "debugfs", "debugfs", "/sys/kernel/debug"])
+        HOME.append(netlink.home())
         body()
         print("SOAK finished", flush=True)
     except BaseException as error:

@@ -36,6 +36,7 @@ from link_netlink import (
     dump,
     header,
 )
+from stressed import HOME, Node
 
 from plait.testing.hunt import netlink
 
@@ -46,14 +47,8 @@ ALL = 2**32 - 1
 MS = 10**6
 QDISCS = ("codel", "fq_codel", "pfifo_fast", "pie", "sfq")
 
-HOME: list[tuple[int, NetlinkSocket]] = []
-"""The initial namespace, and netlink in it."""
-
-
-def go_home() -> None:
-    """Return to the initial namespace."""
-    if netlink.LIBC.setns(HOME[0][0], 0x4000_0000):
-        raise OSError("entering the initial namespace")
+AT_HOME: list[NetlinkSocket] = []
+"""Netlink in the initial namespace."""
 
 
 def gentle(chance: random.Random) -> bytes:
@@ -89,24 +84,6 @@ def conditions(chance: random.Random) -> bytes:
         ge = chance.choice(((0, 0, 0, 0), (ALL // 50, ALL // 4, ALL // 2, 0)))
         out += attribute(GILBERT_ELLIOTT, struct.pack("=4I", *ge))
     return out
-
-
-class Node(netlink.HuntNamespace):
-    """A namespace that ends when its name is deleted."""
-
-    def __init__(self, name: str) -> None:
-        netlink.run(["ip", "netns", "add", name])
-        self.name = name
-        self._handle = os.open(f"/run/netns/{name}", os.O_RDONLY)
-
-    @property
-    def handle(self) -> int:
-        return self._handle
-
-    def delete(self) -> None:
-        go_home()
-        os.close(self._handle)
-        netlink.run(["ip", "netns", "delete", self.name])
 
 
 @dataclass
@@ -162,7 +139,6 @@ class Network:
 
     def _make_node(self, name: str) -> None:
         node = self.nodes[name] = Node(name)
-        node.ip("link set lo up")
         for setting, value in (("ipv4/ip_forward", 1), ("ipv4/tcp_retries2", 4), ("ipv4/tcp_syn_retries", 2)):
             node.setting(setting, value)
         if name in ROUTERS:  # as plait sets it; otherwise packets take the whole stack
@@ -195,7 +171,7 @@ class Network:
             out += attribute(QDISC, chance.choice(QDISCS).encode() + b"\0")
         data = attribute(PEER, peer) + attribute(OUT | NESTED, out)
         try:
-            HOME[0][1].link(a, data, CREATE | EXCLUSIVE, inside[0])
+            AT_HOME[0].link(a, data, CREATE | EXCLUSIVE, inside[0])
         finally:
             for handle in handles:
                 os.close(handle)
@@ -282,7 +258,7 @@ class Network:
     def read(self, link: Link) -> None:
         channel, name, _ = self._side(link)
         channel.line(name)
-        go_home()
+        netlink.leave(HOME[0])
         self.counts["counters read"] += len(dump(LINES)) + len(dump(SOJOURNS))
 
     def resize(self, link: Link) -> None:
@@ -313,9 +289,9 @@ class Network:
         """Move an end to the initial namespace beneath its packets, and remove it there."""
         channel, name, _ = self._side(link)
         self.tally(link)
-        channel.device(name, attribute(NAMESPACE, struct.pack("=I", HOME[0][0])))
+        channel.device(name, attribute(NAMESPACE, struct.pack("=I", HOME[0])))
         time.sleep(self.chance.choice((0, 0.001, 0.1)))
-        HOME[0][1].remove(name)
+        AT_HOME[0].remove(name)
         self.make(link)
         self.routes()
 
@@ -350,7 +326,6 @@ class Network:
 
     def delete_node(self, name: str) -> None:
         self.channels.pop(name).socket.close()
-        go_home()
         self.nodes.pop(name).delete()
 
     def tear_down(self) -> None:

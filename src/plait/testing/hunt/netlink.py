@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import socket
 import struct
 import subprocess
@@ -25,6 +26,11 @@ _MOST_SUBFLOWS = 32
 _STORAGE = 128
 _PROTOCOLS = ("TCP", "MPTCP", "TCPv6", "MPTCPv6")
 _READ_AND_CLEAR, _LOG_BYTES = 4, 1 << 18
+COMPLAINTS = re.compile(
+    r"BUG:|WARNING:|KASAN|UBSAN|INFO: .*(?:lock|task|rcu)|possible .*deadlock|suspicious RCU"
+    r"|Kernel panic|ODEBUG|Oops|refcount_t|Object .*corrupt|inconsistent lock state|sleeping function"
+)
+"""Lines of the kernel's log that report a fault."""
 CREATE_SUBFLOW, DESTROY_SUBFLOW = 10, 11
 """Commands of the path manager's generic netlink (linux/mptcp_pm.h)."""
 _TCP_INFO, _BYTES_SENT, _MESSAGE = 2, 200, 72

@@ -39,15 +39,11 @@ from plait.files import Folder
 from plait.kernel import Kernel, additions
 from plait.plan.model.plan import Plan
 from plait.testing.hunt.case import HuntCase, HuntConnection, HuntLink
+from plait.testing.hunt.netlink import COMPLAINTS
 
 Kind = Literal[
     "bytes", "progress", "error", "closing", "paths", "backup", "sockets", "counters", "kernel", "guest"
 ]
-COMPLAINTS = re.compile(
-    r"BUG:|WARNING:|KASAN|UBSAN|INFO: .*(?:lock|task|rcu)|possible .*deadlock|suspicious RCU"
-    r"|Kernel panic|ODEBUG|Oops|refcount_t|Object .*corrupt|inconsistent lock state|sleeping function"
-)
-"""Lines of the kernel's log that report a fault."""
 _AT_MOST = {
     "MPTcpExtMPJoinAckRx": "MPTcpExtMPJoinSynAckRx",
     "MPTcpExtMPCapableACKRX": "MPTcpExtMPCapableSYNACKRX",

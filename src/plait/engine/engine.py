@@ -75,28 +75,30 @@ def unless(stop: threading.Event) -> Callable[[], None]:
 
 
 class Engine(Protocol):
-    """Execute plans."""
+    """Execute plans. The values and answers below are those of an engine in real time."""
 
     name: str
     """The name that the user selects it by."""
-    repeatable: bool
+    repeatable: bool = False
     """Whether the same plan gives the same bytes; plait keeps trials in the store only then."""
-    clock: Clock
+    clock: Clock = "real"
     """The clock of the times in the tables: virtual time, or the clock of this machine or of real hosts."""
-    max_jobs: int | None
+    max_jobs: int | None = 1
     """How many trials may run at once; None: any number. Other trials disturb a trial in real time."""
 
     def identity(self) -> EngineIdentity:
         """Return what determines outcomes besides the plan (MachineError if this machine cannot run trials)."""
 
-    def inventory(self, settings: Iterable[Setting] = ()) -> Inventory | None:
+    def inventory(self, settings: Iterable[Setting] = ()) -> Inventory | None:  # noqa: ARG002 - for engines that can
         """Return what the engine's kernel has, and which of `settings` (path below /proc/sys, value) it refuses.
 
         None: the engine cannot determine it. Raises MachineError if asking the kernel fails.
         """
+        return None
 
-    def unsupported(self, plan: Plan) -> list[Unsupported]:
+    def unsupported(self, plan: Plan) -> list[Unsupported]:  # noqa: ARG002 - for engines that lack features
         """Return what in `plan` the engine cannot do."""
+        return []
 
     def execute(self, job: Job) -> None:
         """Run one trial to its end, and write `data/*.arrow`, `status.json` and `console.log` to its folder.

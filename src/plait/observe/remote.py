@@ -15,17 +15,14 @@ import polars as pl
 from plait.binaries import AGENT
 from plait.dataset.convert import read_stream
 from plait.dataset.model import ALL_TABLES, TABLES
-from plait.engine.engine import Clock, EngineIdentity, Job
-from plait.engine.inventory import Inventory, Setting
+from plait.engine.engine import Engine, EngineIdentity, Job
 from plait.engine.remote.exchange import Exchange, longest_status
 from plait.engine.remote.merge import join_logs, shifted, write
 from plait.engine.remote.ssh import Connections, HostSession
-from plait.engine.support import Unsupported
 from plait.errors import MachineError, RequestError, TrialError
 from plait.files import Folder
 from plait.hosts.model import HostsFile
 from plait.observe.watching import Selection, observing_plan
-from plait.plan.model.plan import Plan
 
 _TABLES = (*TABLES, "program_flows", "programs", "program_figures")
 _OF_SENDER = ("congestion_control", "sent_bytes")
@@ -33,13 +30,10 @@ _OF_RECEIVER = ("start_us", "first_byte_us", "end_us", "received_bytes")
 Tables = Mapping[str, pl.DataFrame]
 
 
-class HostsObserver:
+class HostsObserver(Engine):
     """The engine `observed` for one host or two. Use `open_hosts`."""
 
     name = "observed"
-    repeatable = False
-    clock: Clock = "real"
-    max_jobs: int | None = 1
 
     def __init__(
         self, sessions: Mapping[str, HostSession], selection: Selection, over: threading.Event
@@ -69,14 +63,6 @@ class HostsObserver:
             ", ".join(f"{kernel} ({name})" for name, kernel in kernels.items()),
             hashlib.sha256(AGENT.read_bytes()).hexdigest(),
         )
-
-    def inventory(self, settings: Iterable[Setting] = ()) -> Inventory | None:  # noqa: ARG002
-        """Return None: an observation asks for nothing."""
-        return None
-
-    def unsupported(self, plan: Plan) -> list[Unsupported]:  # noqa: ARG002
-        """Return nothing: `observing_plan` makes all plans."""
-        return []
 
     def execute(self, job: Job) -> None:
         """Observe on all hosts until the end of the plan, or until `over` is set (see Engine)."""

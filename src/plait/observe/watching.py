@@ -5,15 +5,12 @@ from __future__ import annotations
 import hashlib
 import platform
 import threading
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from plait.binaries import AGENT
-from plait.engine.engine import Clock, EngineIdentity, Job
+from plait.engine.engine import Engine, EngineIdentity, Job
 from plait.engine.host import agent
-from plait.engine.inventory import Inventory, Setting
-from plait.engine.support import Unsupported
 from plait.errors import MachineError, RequestError
 from plait.plan.model.monitors import ConnectionMonitor, Monitors
 from plait.plan.model.plan import Machine, Namespace, Network, Plan
@@ -55,13 +52,10 @@ def observing_plan(node: str, selection: Selection, duration_s: float, interval_
     )
 
 
-class Observer:
+class Observer(Engine):
     """The engine `observed`: real connections, in real time."""
 
     name = "observed"
-    repeatable = False
-    clock: Clock = "real"
-    max_jobs: int | None = 1
 
     def __init__(self, over: threading.Event, namespace: str | None = None) -> None:
         """`over` ends the observation early, with complete tables. Raises MachineError without MPTCP, RequestError."""
@@ -87,14 +81,6 @@ class Observer:
             platform.release(),
             hashlib.sha256(AGENT.read_bytes()).hexdigest(),
         )
-
-    def inventory(self, settings: Iterable[Setting] = ()) -> Inventory | None:  # noqa: ARG002
-        """Return None: an observation asks for nothing."""
-        return None
-
-    def unsupported(self, plan: Plan) -> list[Unsupported]:  # noqa: ARG002
-        """Return nothing: `observing_plan` makes all plans."""
-        return []
 
     def execute(self, job: Job) -> None:
         """Observe until the end of the plan, or until `over` is set (see Engine)."""

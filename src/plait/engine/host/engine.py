@@ -19,7 +19,7 @@ from plait.binaries import AGENT
 from plait.bpf import programs as bpf
 from plait.cache import locked
 from plait.engine import inventory
-from plait.engine.engine import Clock, Engine, EngineIdentity, Job, unless
+from plait.engine.engine import Engine, EngineIdentity, Job, unless
 from plait.engine.host import agent, fidelity, settings
 from plait.engine.host.probe import Prober, features_of, veth_flow, veth_plan
 from plait.engine.inventory import Inventory, Setting
@@ -46,13 +46,10 @@ _BURSTS = 3
 _INVENTORY_S = 60.0
 
 
-class _HostEngine:
+class _HostEngine(Engine):
     """The engine that runs plans on this machine's kernel in real time."""
 
     name = "host"
-    repeatable = False
-    clock: Clock = "real"
-    max_jobs: int | None = 1
 
     def __init__(
         self,

@@ -84,7 +84,7 @@ _KERNEL_MIB = 192
 _MAX_RESULTS = 2 << 30
 
 
-class _MachineEngine:
+class _MachineEngine(Engine):
     """The engine that runs plans on a stock kernel in QEMU."""
 
     name = "machine"

@@ -19,8 +19,7 @@ import polars as pl
 
 from plait.binaries import AGENT
 from plait.cache import temporary
-from plait.engine.engine import Clock, EngineIdentity, Interrupted, Job
-from plait.engine.inventory import Inventory, Setting
+from plait.engine.engine import Engine, EngineIdentity, Interrupted, Job
 from plait.engine.remote import merge
 from plait.engine.remote.channel import StoppedError
 from plait.engine.remote.clocks import Zero
@@ -45,13 +44,10 @@ from plait.plan.identity import plan_bytes
 from plait.plan.model.plan import Plan
 
 
-class RemoteEngine:
+class RemoteEngine(Engine):
     """The engine `remote`."""
 
     name = "remote"
-    repeatable = False
-    clock: Clock = "real"
-    max_jobs: int | None = 1
 
     def __init__(
         self,
@@ -89,10 +85,6 @@ class RemoteEngine:
             ", ".join(f"{kernel} ({name})" for name, kernel in kernels.items()),
             sha256(AGENT.read_bytes()).hexdigest(),
         )
-
-    def inventory(self, settings: Iterable[Setting] = ()) -> Inventory | None:  # noqa: ARG002
-        """Return None: the hosts' kernels differ, and the agents report what theirs refuse."""
-        return None
 
     def unsupported(self, plan: Plan) -> list[Unsupported]:
         """Return what in `plan` needs a network that plait builds, or hosts that the file lacks (see Engine).

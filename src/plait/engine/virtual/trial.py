@@ -21,7 +21,7 @@ from plait import kernel as kernels
 from plait.binaries import AGENT
 from plait.cache import cache_root
 from plait.engine import inventory
-from plait.engine.engine import Clock, EngineIdentity, Job
+from plait.engine.engine import Clock, Engine, EngineIdentity, Job
 from plait.engine.host_view import view_for_programs
 from plait.engine.inventory import Inventory, Setting
 from plait.engine.recipe import ShippedFile, shipped_file
@@ -65,7 +65,7 @@ _STAYS_CHAIN = (
 )
 
 
-class VirtualEngine:
+class VirtualEngine(Engine):
     """The engine that runs plans in the laboratory kernel under virtual time."""
 
     name = "virtual"

@@ -9,10 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from plait.binaries import AGENT
-from plait.engine.engine import Clock, EngineIdentity, Interrupted, Job
-from plait.engine.inventory import Inventory, Setting
+from plait.engine.engine import Engine, EngineIdentity, Interrupted, Job
 from plait.engine.remote.merge import write
-from plait.engine.support import Unsupported
 from plait.errors import MachineError, RequestError
 from plait.files import Folder
 from plait.observe.captures.ends import FileSurvey, grouped, survey
@@ -21,20 +19,16 @@ from plait.observe.captures.rows import Samples, tables_of
 from plait.observe.captures.tracking import Tracker
 from plait.observe.captures.words import facts
 from plait.observe.watching import Selection
-from plait.plan.model.plan import Plan
 
 NOT_VISIBLE = "not visible in captures"
 """The version of the kernel of an observation that captures are the source of."""
 _MOST_FILES = 16
 
 
-class CaptureReader:
+class CaptureReader(Engine):
     """The engine `observed` for capture files."""
 
     name = "observed"
-    repeatable = False
-    clock: Clock = "real"
-    max_jobs: int | None = 1
 
     def __init__(
         self, paths: Iterable[Path], selection: Selection, progress: Callable[[str], None] = lambda _: None
@@ -78,14 +72,6 @@ class CaptureReader:
             NOT_VISIBLE,
             hashlib.sha256(AGENT.read_bytes()).hexdigest(),
         )
-
-    def inventory(self, settings: Iterable[Setting] = ()) -> Inventory | None:  # noqa: ARG002
-        """Return None: an observation asks for nothing."""
-        return None
-
-    def unsupported(self, plan: Plan) -> list[Unsupported]:  # noqa: ARG002
-        """Return nothing: `observing_plan` makes all plans."""
-        return []
 
     def execute(self, job: Job) -> None:
         """Read the files and write the tables (see Engine). Raises RequestError, MachineError, Interrupted."""

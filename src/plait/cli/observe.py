@@ -172,16 +172,13 @@ def _watch_hosts(
     hosts: Path, names: list[str], ssh_config: Path | None, folder: Path, **request: Any
 ) -> None:
     """Observe the sockets of one or two hosts."""
-    from plait.engine.remote.ssh import Connections
     from plait.hosts.read import read_hosts
     from plait.observe.study import observe_hosts
 
     over = threading.Event()
     notify(f"observing {', '.join(names)} for {request['duration_s']:g} s; Ctrl-C ends it early")
     with _InterruptEnds(over):
-        observe_hosts(
-            folder, read_hosts(hosts), names, connections=Connections(ssh_config), over=over, **request
-        )
+        observe_hosts(folder, read_hosts(hosts), names, ssh_config=ssh_config, over=over, **request)
 
 
 def _read(folder: Path, files: list[Path], selection: Selection, interval_s: float, typed: str) -> None:

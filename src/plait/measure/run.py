@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from plait.binaries import AGENT
 from plait.cache import temporary
 from plait.engine.remote.preflight import route_problem
 from plait.engine.remote.spent import Spent
-from plait.engine.remote.ssh import THIS_MACHINE, Connections, HostSession
+from plait.engine.remote.ssh import THIS_MACHINE, HostSession, connected
 from plait.errors import MachineError, RequestError
 from plait.hosts.model import HostsFile
 from plait.measure.crossing import Crossing, check_ports, crossing_remarks, crossings, udp_remarks
@@ -83,7 +80,7 @@ def measured_between(hosts: HostsFile, ssh_config: Path | None, notify: Callable
     used = {host for ends in hosts.lines().values() for host in ends}
     destinations = {name: hosts.hosts[name].ssh for name in hosts.hosts if name in used}
     check_ports(named_lines(hosts))
-    with _sessions(destinations, ssh_config) as (sessions, folder):
+    with temporary("lines") as folder, connected(destinations, ssh_config) as sessions:
         named = named_lines(hosts, routed_interfaces(named_lines(hosts), sessions))
         named = [replace(line, label=line.name) for line in named]
         return _measured(named, None, hosts, (sessions, folder), notify)
@@ -100,7 +97,7 @@ def measured_from_here(request: LinesRequest, notify: Callable[[str], None]) -> 
             "name it with --interfaces"
         )
     destinations = {surveyed.client: THIS_MACHINE, surveyed.server: request.server}
-    with _sessions(destinations, request.ssh_config) as (sessions, folder):
+    with temporary("lines") as folder, connected(destinations, request.ssh_config) as sessions:
         hosts = surveyed.hosts(sessions[surveyed.server])
         check_lines(hosts)
         named = named_lines(hosts, surveyed.labels)
@@ -156,24 +153,6 @@ def _measured(
         together=together,
         not_together=not_together,
     )
-
-
-@contextmanager
-def _sessions(
-    destinations: Mapping[str, str], ssh_config: Path | None
-) -> Iterator[tuple[dict[str, HostSession], Path]]:
-    """Yield sessions that are set up, by the name of the host, and an empty folder."""
-    agent = gzip.compress(AGENT.read_bytes(), 6, mtime=0)
-    with ExitStack() as stack:
-        folder = stack.enter_context(temporary("lines"))
-        connections = stack.enter_context(Connections(ssh_config))
-        sessions = {}
-        for name, destination in destinations.items():
-            sessions[name] = HostSession(connections, name, destination)
-            stack.callback(sessions[name].close)
-        for session in sessions.values():
-            session.set_up(agent, configure=False)
-        yield sessions, folder
 
 
 def routed_interfaces(lines: Sequence[NamedLine], sessions: Mapping[str, HostSession]) -> dict[str, str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import polars as pl
 
@@ -18,7 +18,7 @@ from plait.dataset.model import ALL_TABLES, TABLES
 from plait.engine.engine import Engine, EngineIdentity, Job
 from plait.engine.remote.exchange import Exchange, longest_status
 from plait.engine.remote.merge import join_logs, shifted, write
-from plait.engine.remote.ssh import Connections, HostSession
+from plait.engine.remote.ssh import HostSession, connected
 from plait.errors import MachineError, RequestError, TrialError
 from plait.files import Folder
 from plait.hosts.model import HostsFile
@@ -104,7 +104,7 @@ class HostsObserver(Engine):
 def open_hosts(
     hosts: HostsFile,
     names: Iterable[str],
-    connections: Connections,
+    ssh_config: Path | None,
     selection: Selection,
     over: threading.Event,
 ) -> Iterator[HostsObserver]:
@@ -122,15 +122,10 @@ def open_hosts(
         raise RequestError("--host: observe one host, or the two ends of connections")
     if selection.namespace is not None or (selection.processes and len(wanted) > 1):
         raise RequestError("--netns and --pid mean those of one machine; leave them out with --host")
-    agent = gzip.compress(AGENT.read_bytes(), 6, mtime=0)
-    with connections, ExitStack() as stack:
-        sessions = {}
+    with ExitStack() as stack:
         try:
-            for name in wanted:
-                sessions[name] = HostSession(connections, name, hosts.hosts[name].ssh)
-                stack.callback(sessions[name].close)
-            for session in sessions.values():
-                session.set_up(agent, configure=False)
+            destinations = {name: hosts.hosts[name].ssh for name in wanted}
+            sessions = stack.enter_context(connected(destinations, ssh_config))
         except TrialError as error:
             raise MachineError(f"connecting to the hosts of --host: {error}") from error
         yield HostsObserver(sessions, selection, over)

@@ -16,7 +16,6 @@ from plait.cache import cache_root
 from plait.dataset.study_file import CaseEntry, KernelFacts, StudyFile
 from plait.dataset.trial import Tables, trial_folder
 from plait.engine.engine import Engine, EngineIdentity
-from plait.engine.remote.ssh import Connections
 from plait.engine.workspace import Workspace
 from plait.errors import DataError, MachineError, RequestError
 from plait.files import Folder
@@ -88,7 +87,7 @@ def observe_hosts(
     names: Iterable[str],
     selection: Selection,
     *,
-    connections: Connections,
+    ssh_config: Path | None,
     duration_s: float,
     interval_s: float,
     command: str,
@@ -99,7 +98,7 @@ def observe_hosts(
     `over` ends the observation early. Raises RequestError, or MachineError if a host cannot be used.
     """
     check_new(folder)
-    with open_hosts(hosts, names, connections, selection, over) as engine:
+    with open_hosts(hosts, names, ssh_config, selection, over) as engine:
         node = engine.node
         plan = observing_plan(node, selection, duration_s, interval_s)
         keep(folder, engine, plan, title=f"Connections of {node}", command=command, names=engine.interfaces)

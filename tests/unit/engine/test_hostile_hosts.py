@@ -12,11 +12,11 @@ import pytest
 from test_remote_preflight import planned
 
 from plait.dataset.model import ALL_TABLES
-from plait.engine.remote import channel
+from plait.engine.remote import channel, ssh
 from plait.engine.remote.answers import endpoints_in, interfaces_with, whole_number
 from plait.engine.remote.exchange import Participant, longest_status
 from plait.engine.remote.merge import FETCHED, HostTables, merged
-from plait.engine.remote.ssh import Connections, HostSession
+from plait.engine.remote.ssh import HostSession
 from plait.errors import TrialError
 from plait.measure.probing import LineEnd, PacketBurst, _packets
 
@@ -28,20 +28,12 @@ SUPERSCRIPT = "\N{SUPERSCRIPT TWO}"
 """A digit by `str.isdigit`, and no number by `int`."""
 
 
-class LocalHost(Connections):
-    """A shell script in place of ssh."""
-
-    script = ""
-
-    def command(self, destination: str) -> list[str]:  # noqa: ARG002
-        return ["sh", "-c", self.script]
-
-
 @contextmanager
 def session(tmp_path: Path, script: str) -> Iterator[HostSession]:
-    connections = LocalHost(folder=tmp_path)
-    connections.script = script
-    host = HostSession(connections, "h1", "h1.example")
+    """Yield a session with a shell script in place of ssh."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ssh, "keeper_command", lambda *_: ["sh", "-c", script])
+        host = HostSession("h1", "h1.example", tmp_path)
     try:
         yield host
     finally:

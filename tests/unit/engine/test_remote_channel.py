@@ -15,7 +15,7 @@ import pytest
 
 from plait.engine.remote.channel import MAX_LINE, Channel, LastWords, StoppedError
 from plait.engine.remote.clocks import Zero, best, offset
-from plait.engine.remote.ssh import Connections
+from plait.engine.remote.ssh import sockets
 from plait.errors import TrialError
 
 if TYPE_CHECKING:
@@ -40,11 +40,10 @@ def test_sockets_of_ssh_have_short_paths_wherever_temporary_files_are(
     far.mkdir()
     for place in (tmp_path, far):
         monkeypatch.setattr(tempfile, "tempdir", str(place))
-        with Connections() as connections:
-            assert connections.folder
-            assert len(os.fsencode(connections.folder)) + len("/") + 40 + 17 <= 107
-            assert connections.folder.stat().st_mode & 0o077 == 0
-        assert not connections.folder
+        with sockets() as folder:
+            assert len(os.fsencode(folder)) + len("/") + 40 + 17 <= 107
+            assert folder.stat().st_mode & 0o077 == 0
+        assert not folder.exists()
 
 
 def test_lines_and_counted_bytes_share_one_stream() -> None:

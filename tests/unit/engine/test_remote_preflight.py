@@ -17,7 +17,6 @@ from plait.engine.remote.mapping import Mapping, mapping
 from plait.engine.remote.merge import _Paths, _planned_ends
 from plait.engine.remote.preflight import Check, programs_to_bring
 from plait.engine.remote.probe import joined_pairs, probes
-from plait.engine.remote.ssh import Connections
 from plait.engine.remote.trial import RemoteEngine
 from plait.errors import MachineError, TrialError
 from plait.hosts.read import parse_hosts
@@ -193,7 +192,7 @@ def test_a_later_trial_that_never_connects_ends_the_study(
 ) -> None:
     plan, _ = planned()
     hosts = parse_hosts(HOSTS, "hosts.yaml")
-    engine = RemoteEngine(hosts, Connections(folder=tmp_path))
+    engine = RemoteEngine(hosts)
     row = {"start_us": 0, "connected_us": None}
     monkeypatch.setattr(engine, "_connected", lambda names: {name: HostOfTrial() for name in names})
     tables = {"flows": pl.DataFrame([row], schema={"start_us": pl.Int64, "connected_us": pl.Int64})}

@@ -10,7 +10,7 @@ import pytest
 from plait.dataset.model import MESSAGES
 from plait.engine.remote.merge import joined_messages
 from plait.engine.remote.spent import Spent
-from plait.engine.remote.support import LACKS, features, sockets
+from plait.engine.remote.support import LACKS, features, unsupported_sockets
 from plait.engine.support import lacking
 from plait.errors import TrialError
 from plait.hosts.model import Limits
@@ -42,7 +42,7 @@ CARRIED = (
 def test_a_flow_whose_sockets_need_root_is_refused_in_its_place() -> None:
     text = TEXT.replace("TRAFFIC", "bulk: {from: a, to: b, duration: 1s, mark: 5}")
     plan = resolve(expand(parse(text, "t.yaml"))[0].scenario, 1)
-    (refused,) = sockets(plan)
+    (refused,) = unsupported_sockets(plan)
     assert (refused.use.part, refused.use.name) == ("traffic", "1")
     assert refused.reason.startswith("cannot set marks")
 
@@ -50,7 +50,7 @@ def test_a_flow_whose_sockets_need_root_is_refused_in_its_place() -> None:
 @pytest.mark.parametrize("traffic", CARRIED)
 def test_traffic_that_two_agents_can_send_and_measure_is_not_refused(traffic: str) -> None:
     plan = resolve(expand(parse(TEXT.replace("TRAFFIC", traffic), "t.yaml"))[0].scenario, 1)
-    assert list(sockets(plan)) == []
+    assert list(unsupported_sockets(plan)) == []
     assert lacking(plan, LACKS) == []
 
 
@@ -65,7 +65,7 @@ def test_a_prototype_is_refused_once_with_the_engine_that_runs_it() -> None:
     plan = traffic_plan("prototype: {from: a, to: b, message: 1KB, every: 10ms, messages: 2}")
     assert {lack.use.feature for lack in lacking(plan, LACKS)} == {"programs"}
     assert features(plan) == []
-    (refused,) = sockets(plan)
+    (refused,) = unsupported_sockets(plan)
     assert (refused.use.part, refused.use.name) == ("traffic", "1")
     assert "run it with --engine virtual" in refused.reason
 

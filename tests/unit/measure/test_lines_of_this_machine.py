@@ -153,7 +153,7 @@ def test_a_machine_with_one_line_is_told_so_before_the_measurement(monkeypatch: 
     line = OwnLine("eth0", "192.168.1.2", "192.168.1.1", 1500)
     request = LinesRequest("vps")
     monkeypatch.setattr(run, "survey", lambda _: Survey(request, "laptop", "vps", SERVER, (line,)))
-    monkeypatch.setattr(run, "_sessions", lambda *_: pytest.fail("measured"))
+    monkeypatch.setattr(run, "connected", lambda *_: pytest.fail("measured"))
     messages: list[str] = []
     with pytest.raises(pytest.fail.Exception, match="measured"):
         run.measured_from_here(request, messages.append)

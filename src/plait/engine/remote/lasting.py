@@ -6,19 +6,17 @@ settings and the journal.
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from plait.binaries import AGENT
 from plait.engine.remote.answers import address_in
-from plait.engine.remote.ssh import THIS_MACHINE, Connections, HostSession
+from plait.engine.remote.ssh import THIS_MACHINE, HostSession, connected
 from plait.errors import MachineError, RequestError, TrialError, shell_command
 from plait.hosts.model import HostsFile
 
@@ -177,20 +175,17 @@ def _answer(host: RemoteHost, lines: Sequence[str]) -> Applied:
 @contextmanager
 def _session(host: RemoteHost) -> Iterator[HostSession]:
     """Yield a session with the agent on a host where plait may be root."""
-    with Connections(host.ssh_config) as connections:
-        session = HostSession(connections, host.name, host.destination)
+    with ExitStack() as stack:
         try:
-            try:
-                session.set_up(gzip.compress(AGENT.read_bytes(), 6, mtime=0), configure=False)
-            except TrialError as error:
-                raise MachineError(f"connecting to {host.name}: {error}") from error
-            if session.facts.get("root") != "yes":
-                raise MachineError(
-                    f"{host.name}: changing settings needs root, or `sudo -n` without a password, there; allow it"
-                )
-            yield session
-        finally:
-            session.close()
+            sessions = stack.enter_context(connected({host.name: host.destination}, host.ssh_config))
+        except TrialError as error:
+            raise MachineError(f"connecting to {host.name}: {error}") from error
+        session = sessions[host.name]
+        if session.facts.get("root") != "yes":
+            raise MachineError(
+                f"{host.name}: changing settings needs root, or `sudo -n` without a password, there; allow it"
+            )
+        yield session
 
 
 def _wanted(changes: Sequence[Change]) -> dict[str, Any]:

@@ -7,6 +7,8 @@ in batch mode, so it never asks. All sessions of a host share one connection, wh
 from __future__ import annotations
 
 import contextlib
+import functools
+import gzip
 import os
 import platform
 import shlex
@@ -15,12 +17,13 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
+from plait.binaries import AGENT
 from plait.bpf.programs import object_of
 from plait.cache import temporary
 from plait.engine.remote.answers import (
@@ -63,44 +66,45 @@ def _place() -> Path:
     return Path(place if len(os.fsencode(place)) <= _LONGEST_PLACE else "/tmp")  # noqa: S108 - for a private folder
 
 
-@dataclass
-class Connections:
-    """How to reach hosts: the options of ssh, and the private folder of its sockets. Use it in a `with` block."""
+def sockets() -> AbstractContextManager[Path]:
+    """Return a private folder for the sockets of ssh, which exists during a block."""
+    return temporary("ssh", _place())
 
-    config: Path | None = None
-    """Configuration file for ssh instead of the user's own."""
-    folder: Path | None = None
-    _made: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
-    def __enter__(self) -> Self:
-        self.folder = self._made.enter_context(temporary("ssh", _place()))
-        return self
+def keeper_command(destination: str, folder: Path, config: Path | None = None) -> list[str]:
+    """Return the command that starts the keeper at `destination` (MachineError without ssh).
 
-    def __exit__(self, *_: object) -> None:
-        self._made.close()
-        self.folder = None
+    `folder` is that of `sockets`, and `config` a configuration file for ssh instead of the user's own.
+    """
+    keeper = f"KEEPER={KEEPER.read_text(encoding='utf-8')}"
+    start = ["env", keeper, "sh", "-c", 'eval "$KEEPER"', "keeper"]
+    if destination == THIS_MACHINE:
+        return start
+    if shutil.which("ssh") is None:
+        raise MachineError("this machine has no ssh; install it (apt-get install openssh-client)")
+    options = [word for option in (*_OPTIONS, f"ControlPath={folder}/%C") for word in ("-o", option)]
+    from_file = [] if config is None else ["-F", str(config)]
+    return ["ssh", *from_file, *options, "-T", "--", destination, shlex.join(["exec", *start])]
 
-    def command(self, destination: str) -> list[str]:
-        """Return the command that starts the keeper at `destination`."""
-        keeper = f"KEEPER={KEEPER.read_text(encoding='utf-8')}"
-        start = ["env", keeper, "sh", "-c", 'eval "$KEEPER"', "keeper"]
-        if destination == THIS_MACHINE:
-            return start
-        if shutil.which("ssh") is None:
-            raise MachineError("this machine has no ssh; install it (apt-get install openssh-client)")
-        options = [word for option in _OPTIONS for word in ("-o", option)]
-        config = [] if self.config is None else ["-F", str(self.config)]
-        return [
-            "ssh",
-            *config,
-            *options,
-            "-o",
-            f"ControlPath={self.folder}/%C",
-            "-T",
-            "--",
-            destination,
-            shlex.join(["exec", *start]),
-        ]
+
+@contextlib.contextmanager
+def connected(
+    destinations: Mapping[str, str], config: Path | None = None
+) -> Iterator[dict[str, HostSession]]:
+    """Yield sessions that are set up, by the name of the host (MachineError, TrialError); they end with the block."""
+    with sockets() as folder, contextlib.ExitStack() as stack:
+        sessions = {}
+        for name, destination in destinations.items():
+            sessions[name] = HostSession(name, destination, folder, config)
+            stack.callback(sessions[name].close)
+        for session in sessions.values():
+            session.set_up()
+        yield sessions
+
+
+@functools.cache
+def _packed_agent() -> bytes:
+    return gzip.compress(AGENT.read_bytes(), 6, mtime=0)
 
 
 class HostSession:
@@ -108,18 +112,18 @@ class HostSession:
 
     def __init__(
         self,
-        connections: Connections,
         name: str,
         destination: str,
+        folder: Path,
+        config: Path | None = None,
         stop: Callable[[], threading.Event | None] = lambda: None,
     ) -> None:
-        """Start ssh; `set_up` waits for the keeper. `stop` returns the event that ends every wait."""
-        assert connections.folder is not None
+        """Start ssh (see `keeper_command`); `set_up` waits for the keeper. `stop`: the event that ends every wait."""
         self.name = name
         self.facts: dict[str, str] = {}
         self.destination = destination
         self.process = subprocess.Popen(
-            connections.command(destination),
+            keeper_command(destination, folder, config),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -136,8 +140,8 @@ class HostSession:
             return False
         return True
 
-    def set_up(self, agent: bytes, *, configure: bool) -> None:
-        """Wait for the keeper, ask for facts, and bring the agent (compressed with gzip).
+    def set_up(self, *, configure: bool = False) -> None:
+        """Wait for the keeper, ask for facts, and bring the agent.
 
         Raises TrialError, also if `configure` and the host allows no changes.
         """
@@ -153,15 +157,16 @@ class HostSession:
             raise TrialError(
                 f"{self.name}: --configure needs `sudo -n` without a password there; allow it, or leave out --configure"
             )
+        agent = _packed_agent()
         self.order("agent", str(len(agent)), sha256(agent).hexdigest(), data=agent, timeout_s=UPLOAD_S)
 
-    def _greet(self) -> str:
-        """Wait for the keeper, and return the path of its folder."""
+    def _greet(self) -> None:
+        """Wait for the keeper."""
         deadline = time.monotonic() + CONNECT_S + ANSWER_S
         for _ in range(_GREETING_LINES):
             words = self.channel.line(max(0.0, deadline - time.monotonic())).split(maxsplit=2)
             if words[:2] == ["hello", "1"] and len(words) == 3:
-                return words[2]
+                return
         raise TrialError(
             f"{self.name} ({self.destination}) is no host that plait can use: the keeper did not start"
         )

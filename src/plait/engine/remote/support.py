@@ -33,7 +33,7 @@ LACKS: Map[Feature, str] = {
 
 
 def features(plan: Plan) -> list[Unsupported]:
-    """Return the uses of features that the engine lacks; prototype flows are reported by `sockets`."""
+    """Return the uses of features that the engine lacks; prototype flows are reported by `unsupported_sockets`."""
     prototypes = {program.name for program in plan.programs if program.flow is not None}
     return [
         lack
@@ -48,7 +48,7 @@ def missing(real: Mapping) -> Iterator[Unsupported]:
         yield Unsupported(Use("hosts", "nodes", node), f"cannot use {node}, which {reason}")
 
 
-def sockets(plan: Plan) -> Iterator[Unsupported]:
+def unsupported_sockets(plan: Plan) -> Iterator[Unsupported]:
     """Yield the flows whose data or sockets need what two unprivileged agents do not have."""
     for number, flow in enumerate(plan.flows):
         reason = _reason(flow)

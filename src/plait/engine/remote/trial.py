@@ -6,7 +6,6 @@ hosts of the hosts file, and only within its limits.
 
 from __future__ import annotations
 
-import gzip
 import json
 import threading
 import weakref
@@ -32,8 +31,8 @@ from plait.engine.remote.probe import LineProbe, unconnected
 from plait.engine.remote.probe import probes as probes_for
 from plait.engine.remote.probe import problems as blocked
 from plait.engine.remote.spent import Spent
-from plait.engine.remote.ssh import Connections, HostSession
-from plait.engine.remote.support import features, missing, sockets
+from plait.engine.remote.ssh import HostSession, sockets
+from plait.engine.remote.support import features, missing, unsupported_sockets
 from plait.engine.request import EngineRequest
 from plait.engine.support import Unsupported
 from plait.errors import MachineError, RequestError, TrialError
@@ -52,7 +51,7 @@ class RemoteEngine(Engine):
     def __init__(
         self,
         hosts: HostsFile,
-        connections: Connections,
+        ssh_config: Path | None = None,
         *,
         configure: bool = False,
         warn: Callable[[str], None] = lambda _: None,
@@ -65,11 +64,11 @@ class RemoteEngine(Engine):
         self._spent = Spent(hosts.limits)
         self._stop: threading.Event | None = None
         self._stack = ExitStack()
-        self._connections = self._stack.enter_context(connections)
+        self._sockets = self._stack.enter_context(sockets())
+        self._ssh_config = ssh_config
         self._sessions: dict[str, HostSession] = {}
         self._passed: set[bytes] = set()
         """The bytes that hosts and lines have carried before the first trial."""
-        self._agent = gzip.compress(AGENT.read_bytes(), 6, mtime=0)
         self._finalizer = weakref.finalize(self, _close, self._sessions, self._stack)
 
     def close(self) -> None:
@@ -92,7 +91,7 @@ class RemoteEngine(Engine):
         If it is nothing, this asks the hosts, and tries each line with short connections. Raises MachineError if a host
         cannot be reached, or lacks something, or if a line is blocked.
         """
-        lacks = [*features(plan), *missing(mapping(plan, self._hosts)), *sockets(plan)]
+        lacks = [*features(plan), *missing(mapping(plan, self._hosts)), *unsupported_sockets(plan)]
         if not lacks:
             self._refuse_what_is_blocked(plan)
         return lacks
@@ -239,11 +238,13 @@ class RemoteEngine(Engine):
             if session is not None and session.is_alive():
                 continue
             destination = self._hosts.hosts[name].ssh
-            self._sessions[name] = HostSession(self._connections, name, destination, lambda: self._stop)
+            self._sessions[name] = HostSession(
+                name, destination, self._sockets, self._ssh_config, lambda: self._stop
+            )
             opened.append(self._sessions[name])
         try:
             for session in opened:
-                session.set_up(self._agent, configure=self._configure)
+                session.set_up(configure=self._configure)
         except (TrialError, StoppedError):
             self._drop_sessions()
             raise
@@ -270,7 +271,7 @@ def create(request: EngineRequest) -> RemoteEngine:
         )
     return RemoteEngine(
         read_hosts(request.hosts),
-        Connections(request.ssh_config),
+        request.ssh_config,
         configure=request.configure,
         warn=request.warn,
     )

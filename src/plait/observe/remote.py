@@ -13,11 +13,11 @@ from pathlib import Path
 import polars as pl
 
 from plait.binaries import AGENT
-from plait.dataset.convert import read_stream
 from plait.dataset.model import ALL_TABLES, TABLES
 from plait.engine.engine import Engine, EngineIdentity, Job
+from plait.engine.remote.clocks import errors_us
 from plait.engine.remote.exchange import Exchange, longest_status
-from plait.engine.remote.merge import join_logs, shifted, write
+from plait.engine.remote.merge import Tables, join_logs, read_hosts, write
 from plait.engine.remote.ssh import HostSession, connected
 from plait.errors import MachineError, RequestError, TrialError
 from plait.files import Folder
@@ -27,7 +27,6 @@ from plait.observe.watching import Selection, observing_plan
 _TABLES = (*TABLES, "program_flows", "programs", "program_figures")
 _OF_SENDER = ("congestion_control", "sent_bytes")
 _OF_RECEIVER = ("start_us", "first_byte_us", "end_us", "received_bytes")
-Tables = Mapping[str, pl.DataFrame]
 
 
 class HostsObserver(Engine):
@@ -77,18 +76,12 @@ class HostsObserver(Engine):
             zeros = exchange.run(plans, job.progress)
         finally:
             join_logs(job.folder, self._sessions)
-        first = next(iter(zeros.values()))
-        hosts = {}
-        for name, zero in zeros.items():
-            tables = {table: read_stream(job.folder / name / f"{table}.arrow", table) for table in _TABLES}
-            hosts[name] = {table: shifted(frame, zero.after_us(first)) for table, frame in tables.items()}
-            error_us = (zero.error_ns + first.error_ns) / 1000 if zero is not first else 0.0
-            job.note(f"{name}.clock_error_us", round(error_us, 1))
-        tables = joined(hosts)
+        for name, error_us in errors_us(zeros).items():
+            job.note(f"{name}.clock_error_us", error_us)
+        tables = joined(read_hosts(job.folder, zeros, _TABLES))
         self._find_interfaces(tables["subflows"])
         write(tables, job.folder / "data")
-        longest = longest_status(job.folder, zeros)
-        Folder(job.folder).write("status.json", longest)
+        Folder(job.folder).write("status.json", longest_status(job.folder, zeros))
 
     def _find_interfaces(self, subflows: pl.DataFrame) -> None:
         """Ask the first host which interfaces have the addresses of its subflows."""

@@ -15,7 +15,7 @@ from plait.dataset.model import ALL_TABLES
 from plait.engine.remote import channel, ssh
 from plait.engine.remote.answers import endpoints_in, interfaces_with, whole_number
 from plait.engine.remote.exchange import Participant, longest_status
-from plait.engine.remote.merge import FETCHED, HostTables, merged
+from plait.engine.remote.merge import FETCHED, merged
 from plait.engine.remote.ssh import HostSession
 from plait.errors import TrialError
 from plait.measure.probing import LineEnd, PacketBurst, _packets
@@ -113,7 +113,7 @@ def test_rows_of_flows_that_a_host_was_not_given_count_for_no_flow() -> None:
     row = {"flow": 7, "local_address": "192.0.2.1", "local_port": 1, "remote_address": "192.0.2.2"}
     empty = dict.fromkeys(ALL_TABLES["subflows"])
     tables["subflows"] = pl.DataFrame([{**empty, **row}], schema=ALL_TABLES["subflows"])
-    rows = merged(plan, real, [HostTables("h1", tables, 0), HostTables("h2", tables, 0)])["subflows"]
+    rows = merged(plan, real, {"h1": tables, "h2": tables})["subflows"]
     assert rows["flow"].to_list() == [None, None]
 
 

@@ -11,7 +11,7 @@ import pytest
 from plait.dataset.model import ALL_TABLES
 from plait.engine.remote.configure import wanted
 from plait.engine.remote.mapping import Mapping, mapping, plan_of
-from plait.engine.remote.merge import HostTables, merged
+from plait.engine.remote.merge import merged
 from plait.engine.remote.preflight import local_pairs, needs_endpoint
 from plait.engine.remote.probe import joined_pairs, probes, problems
 from plait.hosts.read import parse_hosts
@@ -118,10 +118,7 @@ def test_subflows_get_their_paths_although_a_router_hides_one_end(way: str) -> N
         "server", ("10.0.1.5", 5001, "203.0.113.7", 40001), ("10.0.2.5", 5001, "203.0.113.7", 61234)
     )
     empty = {name: pl.DataFrame(schema=schema) for name, schema in ALL_TABLES.items() if name != "subflows"}
-    hosts = [
-        HostTables(node, {**empty, "subflows": frame}, 0)
-        for node, frame in (("home", at_home), ("cloud", at_cloud))
-    ]
+    hosts = {node: {**empty, "subflows": frame} for node, frame in (("home", at_home), ("cloud", at_cloud))}
     rows = merged(plan, real, hosts)["subflows"]
     client = "client" if way == UP else "server"
     paths = {(path.client_address, path.server_address) for path in plan.flows[0].paths}

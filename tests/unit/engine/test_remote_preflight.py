@@ -15,7 +15,8 @@ from plait.engine.remote.answers import endpoints_in, interface_of, interfaces_w
 from plait.engine.remote.configure import wanted
 from plait.engine.remote.mapping import Mapping, mapping
 from plait.engine.remote.merge import _Paths, _planned_ends
-from plait.engine.remote.preflight import Check, programs_to_bring
+from plait.engine.remote.preflight import problems as lacks_of_hosts
+from plait.engine.remote.preflight import programs_to_bring
 from plait.engine.remote.probe import joined_pairs, probes
 from plait.engine.remote.trial import RemoteEngine
 from plait.errors import MachineError, TrialError
@@ -122,7 +123,7 @@ LOADS = {
 def refused_program(facts: dict[str, str], *, configure: bool) -> str:
     plan, real = planned(OLIA)
     host = Host("h1", facts)
-    return "\n".join(Check(plan, real, {"h1": host, "h2": host}, configure=configure).problems())
+    return "\n".join(lacks_of_hosts(plan, real, {"h1": host, "h2": host}, configure=configure))
 
 
 def test_a_congestion_control_that_plait_has_as_a_program_names_the_command_that_loads_it() -> None:
@@ -164,7 +165,7 @@ def test_a_host_gets_the_programs_that_its_flows_and_its_default_name(
 def test_configure_loads_a_scheduler_where_the_kernel_takes_it(takes: dict[str, str], problem: str) -> None:
     plan, real = planned(SCENARIO + "mptcp: {scheduler: ecf}\n")
     host = Host("h1", LOADS | takes | {"net/mptcp/available_schedulers": "default"})
-    problems = list(Check(plan, real, {"h1": host, "h2": host}, configure=True).problems())  # type: ignore[arg-type]
+    problems = list(lacks_of_hosts(plan, real, {"h1": host, "h2": host}, configure=True))  # type: ignore[arg-type]
     assert [problem in line for line in problems] == ([True] * 2 if problem else [])
     assert programs_to_bring(plan, host) == ["ecf"]  # type: ignore[arg-type]
 
@@ -181,7 +182,7 @@ def test_a_congestion_control_that_a_host_reserves_is_refused_without_the_capabi
         "user": "root",  # of a container
     } | ({"net_admin": "yes"} if capable else {})
     sessions = {name: Host(name, facts) for name in ("h1", "h2")}
-    problems = list(Check(plan, real, sessions, configure=False).problems())  # type: ignore[arg-type]
+    problems = list(lacks_of_hosts(plan, real, sessions, configure=False))  # type: ignore[arg-type]
     assert [("CAP_NET_ADMIN" in problem, "sysctl -w" in problem) for problem in problems] == (
         [] if capable else [(True, True)] * 2
     )

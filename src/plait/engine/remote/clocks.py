@@ -7,25 +7,16 @@ between them, so its offset is `answer - (t0 + t1) / 2`, with an error of at mos
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True)
-class Offset:
-    """How far a host's clock is ahead of plait's, in ns, and the bound of the error."""
+def offset(asked_ns: int, answer_ns: int, answered_ns: int) -> tuple[float, float]:
+    """Return the bound of the error of one round trip, and how far the host's clock is ahead of plait's, in ns.
 
-    ns: float
-    error_ns: float
-
-
-def offset(asked_ns: int, answer_ns: int, answered_ns: int) -> Offset:
-    """Return the offset of one round trip; `asked_ns` and `answered_ns` are plait's times of question and answer."""
-    return Offset(answer_ns - (asked_ns + answered_ns) / 2, (answered_ns - asked_ns) / 2)
-
-
-def best(offsets: list[Offset]) -> Offset:
-    """Return the offset with the smallest error. Raises ValueError without any."""
-    return min(offsets, key=lambda one: one.error_ns)
+    `asked_ns` and `answered_ns` are plait's times of question and answer. The least of several offsets is the best.
+    """
+    return (answered_ns - asked_ns) / 2, answer_ns - (asked_ns + answered_ns) / 2
 
 
 @dataclass(frozen=True)
@@ -36,10 +27,19 @@ class Zero:
     error_ns: float
 
     @classmethod
-    def of(cls, zero_ns: int, clock: Offset) -> Zero:
-        """Return the zero that a host reported as `zero_ns` of its own clock."""
-        return cls(zero_ns - clock.ns, clock.error_ns)
+    def of(cls, zero_ns: int, clock: tuple[float, float]) -> Zero:
+        """Return the zero that a host with the offset `clock` reported as `zero_ns` of its own clock."""
+        return cls(zero_ns - clock[1], clock[0])
 
     def after_us(self, other: Zero) -> int:
         """Return by how much this zero is later than the other one, in us, rounded."""
         return round((self.ns - other.ns) / 1000)
+
+
+def errors_us(zeros: Mapping[str, Zero]) -> dict[str, float]:
+    """Return the bound of the error of each host's times, which count from the zero of the first host."""
+    first = next(iter(zeros.values()))
+    return {
+        name: 0.0 if zero is first else round((zero.error_ns + first.error_ns) / 1000, 1)
+        for name, zero in zeros.items()
+    }

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from plait.engine.remote.answers import whole_number
-from plait.engine.remote.clocks import Offset, Zero, best, offset
+from plait.engine.remote.clocks import Zero, offset
 from plait.engine.remote.merge import FETCHED
 from plait.engine.remote.ssh import HostSession
 from plait.errors import TrialError, printable
@@ -41,7 +41,7 @@ class Participant:
     """A host in a trial."""
 
     session: HostSession
-    offsets: list[Offset] = field(default_factory=list)
+    offsets: list[tuple[float, float]] = field(default_factory=list)
     asked_ns: list[int] = field(default_factory=list)
     """When plait asked for the time; the host answers in order."""
     zero_ns: int | None = None
@@ -101,7 +101,7 @@ class Participant:
         """Return when the trial began on this host (TrialError if it never did)."""
         if self.zero_ns is None or not self.offsets:
             raise TrialError(f"{self.name}: the agent did not start the trial")
-        return Zero.of(self.zero_ns, best(self.offsets))
+        return Zero.of(self.zero_ns, min(self.offsets))
 
 
 class Exchange:
@@ -159,9 +159,7 @@ class Exchange:
 
     def _start(self) -> None:
         """Order the start so that it arrives at all hosts at nearly the same time."""
-        one_way_s = {
-            name: best(host.offsets).error_ns / 1e9 for name, host in self._hosts.items() if host.offsets
-        }
+        one_way_s = {name: min(host.offsets)[0] / 1e9 for name, host in self._hosts.items() if host.offsets}
         if len(one_way_s) < len(self._hosts):
             return  # an agent has ended; `_fetch` reports why
         self.started_s = time.monotonic()

@@ -24,15 +24,6 @@ Pair = tuple[str, str]
 """The addresses of client and server."""
 
 
-@dataclass(frozen=True)
-class _PlannedInterface:
-    """An interface of a node in the plan: its name, and the name of its link."""
-
-    node: str
-    ifname: str
-    link: str
-
-
 @dataclass
 class Mapping:
     """The real addresses and ports of a plan on the hosts of a file."""
@@ -137,27 +128,27 @@ def planned_pairs(flow: Flow) -> list[Pair]:
     return list(dict.fromkeys([first, *((path.client_address, path.server_address) for path in flow.paths)]))
 
 
-def interfaces(plan: Plan) -> dict[tuple[str, str], _PlannedInterface]:
-    """Return the interface of each address, by node and address."""
+def _interfaces(plan: Plan) -> dict[tuple[str, str], list[str]]:
+    """Return what the hosts file may call the interface of each address, by node and address: its link, its name."""
     links = {(side.source, side.interface): link.name for link in plan.links for side in link.directions}
-    by_address = {}
-    for end in (end for veth in plan.network.veths for end in (veth.a, veth.b)):
-        for prefix in end.addresses:
-            link = links.get((end.netns, end.ifname), "")
-            by_address[end.netns, prefix.split("/")[0]] = _PlannedInterface(end.netns, end.ifname, link)
-    return by_address
+    return {
+        (end.netns, prefix.split("/")[0]): [links.get((end.netns, end.ifname), ""), end.ifname]
+        for veth in plan.network.veths
+        for end in (veth.a, veth.b)
+        for prefix in end.addresses
+    }
 
 
 def mapping(plan: Plan, hosts: HostsFile) -> Mapping:
     """Return the real addresses and ports for `plan`; `missing` lists what the file lacks."""
     out = Mapping()
-    places = interfaces(plan)
+    names = _interfaces(plan)
     for flow in plan.flows:
         ends = (
             zip((flow.client.netns, flow.server.netns), pair, strict=True) for pair in planned_pairs(flow)
         )
         for node, address in dict.fromkeys(chain.from_iterable(ends)):
-            _map_address(out, hosts, places.get((node, address)), node, address)
+            _map_address(out, hosts, names.get((node, address), []), node, address)
         for side in (flow.client, flow.server):
             _map_port(out, hosts, side.netns, side.port)
         _check_families(out, flow)
@@ -166,14 +157,11 @@ def mapping(plan: Plan, hosts: HostsFile) -> Mapping:
     return out
 
 
-def _map_address(
-    out: Mapping, hosts: HostsFile, place: _PlannedInterface | None, node: str, address: str
-) -> None:
+def _map_address(out: Mapping, hosts: HostsFile, names: list[str], node: str, address: str) -> None:
     host = hosts.hosts.get(node)
     if host is None:
         out.missing.append((node, "is not in the hosts file"))
         return
-    names = [] if place is None else [place.link, place.ifname]
     real = next((host.addresses[name] for name in names if name in host.addresses), None)
     if real is None:
         wanted = " or ".join(name for name in names if name) or address

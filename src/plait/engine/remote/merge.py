@@ -16,48 +16,48 @@ import polars as pl
 
 from plait.dataset.convert import read_stream
 from plait.dataset.model import ALL_TABLES, TABLES
+from plait.engine.remote.clocks import Zero
 from plait.engine.remote.mapping import Mapping, Pair, flows_of
 from plait.files import Folder
 from plait.plan.model.plan import Flow, Plan
 
-FETCHED = (*TABLES, "messages", "counter_series")
+_OPTIONAL = ("messages", "counter_series")
+FETCHED = (*TABLES, *_OPTIONAL)
 """The tables that a host may have."""
+Tables = Map[str, pl.DataFrame]
 
 
-@dataclass(frozen=True)
-class HostTables:
-    """The tables of one host, and by how many us its zero is later than that of the trial."""
-
-    node: str
-    tables: Map[str, pl.DataFrame]
-    later_us: int
-
-
-def read_host(node: str, folder: Path, later_us: int) -> HostTables:
-    """Return the tables in `folder`, which `node` has sent.
+def read_hosts(folder: Path, zeros: Map[str, Zero], names: Iterable[str] = FETCHED) -> dict[str, Tables]:
+    """Return the tables that each host has sent to its subfolder, with times from the zero of the first host.
 
     Raises:
-        DataError: a table is damaged, or its columns differ from the contract.
+        DataError: a table is missing or damaged, or its columns differ from the contract.
     """
-    present = [name for name in FETCHED if name in TABLES or (folder / f"{name}.arrow").exists()]
-    return HostTables(node, {name: read_stream(folder / f"{name}.arrow", name) for name in present}, later_us)
+    first = next(iter(zeros.values()))
+    hosts: dict[str, Tables] = {}
+    for node, zero in zeros.items():
+        files = {name: folder / node / f"{name}.arrow" for name in names}
+        present = {name: file for name, file in files.items() if name not in _OPTIONAL or file.exists()}
+        hosts[node] = {
+            name: _shifted(read_stream(file, name), zero.after_us(first)) for name, file in present.items()
+        }
+    return hosts
 
 
-def merged(plan: Plan, real: Mapping, hosts: Iterable[HostTables]) -> dict[str, pl.DataFrame]:
+def merged(plan: Plan, real: Mapping, hosts: Map[str, Tables]) -> dict[str, pl.DataFrame]:
     """Return the tables of the trial, with the flows, addresses and ports of `plan`."""
-    hosts = list(hosts)
     known = _Paths.of(plan, real, hosts)
     parts: dict[str, list[pl.DataFrame]] = {}
     rows: dict[int, dict[str, dict[str, object]]] = {}
-    for host in hosts:
-        flows = flows_of(plan, host.node)
-        for name, frame in host.tables.items():
-            numbered = _numbered(shifted(frame, host.later_us), flows)
+    for node, tables in hosts.items():
+        flows = flows_of(plan, node)
+        for name, frame in tables.items():
+            numbered = _numbered(frame, flows)
             if name == "flows":
                 for row in numbered.to_dicts():
-                    rows.setdefault(row["flow"], {})[host.node] = row
+                    rows.setdefault(row["flow"], {})[node] = row
             else:
-                parts.setdefault(name, []).append(_planned(numbered, name, host.node, flows, known))
+                parts.setdefault(name, []).append(_planned(numbered, name, node, flows, known))
     out = {name: pl.concat(frames) for name, frames in parts.items()}
     out["events"] = _without_copies(out["events"])
     if "messages" in out:
@@ -70,7 +70,7 @@ def merged(plan: Plan, real: Mapping, hosts: Iterable[HostTables]) -> dict[str, 
     return out
 
 
-def write(tables: Map[str, pl.DataFrame], folder: Path) -> None:
+def write(tables: Tables, folder: Path) -> None:
     """Write the tables as the agent does, `NAME.arrow`."""
     folder.mkdir()
     for name, frame in tables.items():
@@ -87,7 +87,7 @@ def join_logs(folder: Path, nodes: Iterable[str]) -> None:
             Folder(folder).append("console.log", b"".join(f"{node}: ".encode() + line for line in lines))
 
 
-def shifted(frame: pl.DataFrame, later_us: int) -> pl.DataFrame:
+def _shifted(frame: pl.DataFrame, later_us: int) -> pl.DataFrame:
     """Add `later_us` to all times; a column called `*_us` of these tables is a time or a length of time."""
     names = ["t_us", "start_us", "connected_us", "first_byte_us", "end_us"]
     if "copies" in frame.columns:  # the table of messages
@@ -112,18 +112,18 @@ class _Paths:
     """By flow and port, the plan's addresses of client and server. Most translating routers keep a port."""
 
     @classmethod
-    def of(cls, plan: Plan, real: Mapping, hosts: Iterable[HostTables]) -> _Paths:
+    def of(cls, plan: Plan, real: Mapping, hosts: Map[str, Tables]) -> _Paths:
         """Collect the ports from the tables of the hosts."""
         by_id = {flow.id: flow for flow in plan.flows}
         opened: dict[tuple[int, int], Pair] = {}
-        for host in hosts:
-            subflows = _numbered(host.tables["subflows"], flows_of(plan, host.node))
+        for node, tables in hosts.items():
+            subflows = _numbered(tables["subflows"], flows_of(plan, node))
             columns = ("flow", "local_address", "local_port", "remote_address")
             for number, local, port, remote in subflows.select(columns).unique().rows():
                 if (flow := by_id.get(number)) is None:
                     continue  # of a flow that the host was not given
-                pairs = real.pairs(flow, host.node).get((local, remote), [])
-                if real.opener(flow) == host.node and port is not None and len(pairs) == 1:
+                pairs = real.pairs(flow, node).get((local, remote), [])
+                if real.opener(flow) == node and port is not None and len(pairs) == 1:
                     opened[number, port] = pairs[0]
         return cls(real, opened)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from collections.abc import Mapping as Map
-from dataclasses import dataclass
 
 from plait.bpf.programs import ALGORITHMS, SCHEDULERS, accepts, has_object
 from plait.engine.remote.answers import whole_number
@@ -26,111 +25,104 @@ _ROW_BYTES = 600
 _IMPLICIT = 16
 
 
-@dataclass(frozen=True)
-class Check:
-    """One plan, and the hosts that it needs."""
+def problems(plan: Plan, real: Mapping, sessions: Map[str, HostSession], *, configure: bool) -> Iterator[str]:
+    """Yield what the hosts lack for the plan, in one sentence each. Raises TrialError if a host does not answer."""
+    for node in nodes_of(plan):
+        session = sessions[node]
+        yield from _addresses(plan, real, session)
+        yield from _algorithms(plan, session, configure=configure)
+        yield from _room(plan, session)
+        if any(flow.transport == "mptcp" for flow in flows_of(plan, node)):
+            yield from _mptcp(plan, real, session, configure=configure)
 
-    plan: Plan
-    real: Mapping
-    sessions: Map[str, HostSession]
-    configure: bool
 
-    def problems(self) -> Iterator[str]:
-        """Yield what the hosts lack for the plan, in one sentence each. Raises TrialError if a host does not answer."""
-        for node in nodes_of(self.plan):
-            session = self.sessions[node]
-            yield from self._addresses(session)
-            yield from self._algorithms(session)
-            yield from self._room(session)
-            if any(flow.transport == "mptcp" for flow in flows_of(self.plan, node)):
-                yield from self._mptcp(session)
+def _addresses(plan: Plan, real: Mapping, session: HostSession) -> Iterator[str]:
+    """Yield addresses that the host lacks, and those whose packets leave through another interface."""
+    found = []
+    for local, remote in local_pairs(plan, session.name, real):
+        held, route = session.route(local, remote or local)
+        if held is not None and route is not None:  # without `ip` the connections show what it would
+            found.append(route_problem(session.name, local, remote, held, route))
+    yield from dict.fromkeys(problem for problem in found if problem is not None)
 
-    def _addresses(self, session: HostSession) -> Iterator[str]:
-        """Yield addresses that the host lacks, and those whose packets leave through another interface."""
-        problems = []
-        for local, remote in local_pairs(self.plan, session.name, self.real):
-            held, route = session.route(local, remote or local)
-            if held is not None and route is not None:  # without `ip` the connections show what it would
-                problems.append(route_problem(session.name, local, remote, held, route))
-        yield from dict.fromkeys(problem for problem in problems if problem is not None)
 
-    def _algorithms(self, session: HostSession) -> Iterator[str]:
-        name, facts = session.name, session.facts
-        available = facts.get("net/ipv4/tcp_available_congestion_control", "").split()
-        allowed = facts.get("net/ipv4/tcp_allowed_congestion_control", "").split()
-        planned = planned_sysctls(self.plan, name) if self.configure else {}
-        default = planned.get("net/ipv4/tcp_congestion_control")
-        of_flows = {flow.socket.congestion_control for flow in flows_of(self.plan, name)} - {None, default}
-        for algorithm in sorted(filter(None, {*of_flows, default})):
-            if available and algorithm not in available:
-                lacks = f"{name} has no congestion control {algorithm} (it has {', '.join(available)})"
-                if algorithm not in ALGORITHMS:
-                    yield f"{lacks}; load it there: `{shell_command('modprobe', f'tcp_{algorithm}')}`"
-                elif not self.configure:
-                    command = shell_command("plait", "bpf", "load", algorithm)
-                    yield f"{lacks}; use --configure, or load it there: `{command}`"
-                elif why := _refuses_programs(facts):
-                    yield f"{lacks}, and cannot load plait's BPF program of it: {why}"
-            elif algorithm in of_flows and facts.get("net_admin") != "yes" and algorithm not in allowed:
-                setting = f"net.ipv4.tcp_allowed_congestion_control={' '.join([*allowed, algorithm])}"
-                yield (
-                    f"{name} does not allow the congestion control {algorithm} to processes without CAP_NET_ADMIN; "
-                    f"allow it there: `{shell_command('sysctl', '-w', setting)}`, or start its container with "
-                    "--cap-add NET_ADMIN"
-                )
-        schedulers = facts.get("net/mptcp/available_schedulers", "").split()
-        scheduler = planned.get("net/mptcp/scheduler")
-        if scheduler and schedulers and scheduler not in schedulers:
-            lacks = f"{name} has no MPTCP scheduler {scheduler}; it has {', '.join(schedulers)}"
-            if scheduler not in SCHEDULERS:
-                yield f"{lacks}. Leave mptcp.scheduler out, or load the scheduler there"
-            elif facts.get("takes_schedulers") != "yes":
-                yield (
-                    f"{lacks}, and takes no schedulers by BPF (no struct_ops mptcp_sched_ops). Leave mptcp.scheduler "
-                    "out, or boot a kernel of MPTCP's development tree there"
-                )
+def _algorithms(plan: Plan, session: HostSession, *, configure: bool) -> Iterator[str]:
+    name, facts = session.name, session.facts
+    available = facts.get("net/ipv4/tcp_available_congestion_control", "").split()
+    allowed = facts.get("net/ipv4/tcp_allowed_congestion_control", "").split()
+    planned = planned_sysctls(plan, name) if configure else {}
+    default = planned.get("net/ipv4/tcp_congestion_control")
+    of_flows = {flow.socket.congestion_control for flow in flows_of(plan, name)} - {None, default}
+    for algorithm in sorted(filter(None, {*of_flows, default})):
+        if available and algorithm not in available:
+            lacks = f"{name} has no congestion control {algorithm} (it has {', '.join(available)})"
+            if algorithm not in ALGORITHMS:
+                yield f"{lacks}; load it there: `{shell_command('modprobe', f'tcp_{algorithm}')}`"
+            elif not configure:
+                command = shell_command("plait", "bpf", "load", algorithm)
+                yield f"{lacks}; use --configure, or load it there: `{command}`"
             elif why := _refuses_programs(facts):
                 yield f"{lacks}, and cannot load plait's BPF program of it: {why}"
-
-    def _room(self, session: HostSession) -> Iterator[str]:
-        name, facts = session.name, session.facts
-        samples = self.plan.end_us / self.plan.sample_interval_us
-        rows = samples * sum(len(flow.paths) for flow in flows_of(self.plan, name))
-        needed = {"disk_kib": _DISK_KIB + int(rows * _ROW_BYTES / 1024), "memory_kib": _MEMORY_KIB}
-        remedy = {
-            "disk_kib": f"in {facts.get('folder', 'the temporary folder')}; make room there, or set TMPDIR",
-            "memory_kib": "of memory; end other programs there",
-        }
-        for fact, least in needed.items():
-            free = whole_number(facts.get(fact, ""))
-            if free is not None and free < least:
-                yield f"{name} has {free >> 10} MiB {remedy[fact]} (a trial needs {-(-least >> 10)} MiB)"
-
-    def _mptcp(self, session: HostSession) -> Iterator[str]:
-        name, facts = session.name, session.facts
-        if "net/mptcp/enabled" not in facts:
-            yield f"the kernel of {name} has no MPTCP; use transport tcp, or another kernel there"
-            return
-        if facts["net/mptcp/enabled"] != "1" and not self._sets(name, "net/mptcp/enabled"):
-            yield f"{name} has MPTCP disabled; enable it there (`sysctl -w net.mptcp.enabled=1`), or use --configure"
-        if facts.get("net/mptcp/pm_type", "0") != "0" and not self._sets(name, "net/mptcp/pm_type"):
+        elif algorithm in of_flows and facts.get("net_admin") != "yes" and algorithm not in allowed:
+            setting = f"net.ipv4.tcp_allowed_congestion_control={' '.join([*allowed, algorithm])}"
             yield (
-                f"on {name} a program opens the subflows (net.mptcp.pm_type = {facts['net/mptcp/pm_type']}), not the "
-                "kernel; set it to 0 there"
+                f"{name} does not allow the congestion control {algorithm} to processes without CAP_NET_ADMIN; "
+                f"allow it there: `{shell_command('sysctl', '-w', setting)}`, or start its container with "
+                "--cap-add NET_ADMIN"
             )
-        endpoints = session.endpoints()
-        if endpoints is None or self.configure:
-            return  # the subflows of a probe show what is missing
-        present = {endpoint["address"] for endpoint in endpoints if not endpoint["flags"] & _IMPLICIT}
-        for address, flags in planned_endpoints(self.plan, name, self.real).items():
-            if needs_endpoint(self.plan, name, address, self.real) and address not in present:
-                yield (
-                    f"{name} has no MPTCP endpoint {address}, so MPTCP would not use that line; use --configure, or "
-                    f"add it there: `ip mptcp endpoint add {address} {' '.join(flags)}`"
-                )
+    schedulers = facts.get("net/mptcp/available_schedulers", "").split()
+    scheduler = planned.get("net/mptcp/scheduler")
+    if scheduler and schedulers and scheduler not in schedulers:
+        lacks = f"{name} has no MPTCP scheduler {scheduler}; it has {', '.join(schedulers)}"
+        if scheduler not in SCHEDULERS:
+            yield f"{lacks}. Leave mptcp.scheduler out, or load the scheduler there"
+        elif facts.get("takes_schedulers") != "yes":
+            yield (
+                f"{lacks}, and takes no schedulers by BPF (no struct_ops mptcp_sched_ops). Leave mptcp.scheduler "
+                "out, or boot a kernel of MPTCP's development tree there"
+            )
+        elif why := _refuses_programs(facts):
+            yield f"{lacks}, and cannot load plait's BPF program of it: {why}"
 
-    def _sets(self, node: str, path: str) -> bool:
-        return self.configure and path in planned_sysctls(self.plan, node)
+
+def _room(plan: Plan, session: HostSession) -> Iterator[str]:
+    name, facts = session.name, session.facts
+    samples = plan.end_us / plan.sample_interval_us
+    rows = samples * sum(len(flow.paths) for flow in flows_of(plan, name))
+    needed = {"disk_kib": _DISK_KIB + int(rows * _ROW_BYTES / 1024), "memory_kib": _MEMORY_KIB}
+    remedy = {
+        "disk_kib": f"in {facts.get('folder', 'the temporary folder')}; make room there, or set TMPDIR",
+        "memory_kib": "of memory; end other programs there",
+    }
+    for fact, least in needed.items():
+        free = whole_number(facts.get(fact, ""))
+        if free is not None and free < least:
+            yield f"{name} has {free >> 10} MiB {remedy[fact]} (a trial needs {-(-least >> 10)} MiB)"
+
+
+def _mptcp(plan: Plan, real: Mapping, session: HostSession, *, configure: bool) -> Iterator[str]:
+    name, facts = session.name, session.facts
+    coming = planned_sysctls(plan, name) if configure else {}
+    if "net/mptcp/enabled" not in facts:
+        yield f"the kernel of {name} has no MPTCP; use transport tcp, or another kernel there"
+        return
+    if facts["net/mptcp/enabled"] != "1" and "net/mptcp/enabled" not in coming:
+        yield f"{name} has MPTCP disabled; enable it there (`sysctl -w net.mptcp.enabled=1`), or use --configure"
+    if facts.get("net/mptcp/pm_type", "0") != "0" and "net/mptcp/pm_type" not in coming:
+        yield (
+            f"on {name} a program opens the subflows (net.mptcp.pm_type = {facts['net/mptcp/pm_type']}), not the "
+            "kernel; set it to 0 there"
+        )
+    endpoints = session.endpoints()
+    if endpoints is None or configure:
+        return  # the subflows of a probe show what is missing
+    present = {endpoint["address"] for endpoint in endpoints if not endpoint["flags"] & _IMPLICIT}
+    for address, flags in planned_endpoints(plan, name, real).items():
+        if needs_endpoint(plan, name, address, real) and address not in present:
+            yield (
+                f"{name} has no MPTCP endpoint {address}, so MPTCP would not use that line; use --configure, or "
+                f"add it there: `ip mptcp endpoint add {address} {' '.join(flags)}`"
+            )
 
 
 def programs_to_bring(plan: Plan, session: HostSession) -> list[str]:

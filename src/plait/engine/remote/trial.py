@@ -21,12 +21,13 @@ from plait.cache import temporary
 from plait.engine.engine import Engine, EngineIdentity, Interrupted, Job
 from plait.engine.remote import merge
 from plait.engine.remote.channel import StoppedError
-from plait.engine.remote.clocks import Zero
+from plait.engine.remote.clocks import Zero, errors_us
 from plait.engine.remote.configure import planned_sysctls, wanted
 from plait.engine.remote.exchange import Exchange, longest_status
 from plait.engine.remote.mapping import Mapping as RealAddresses
 from plait.engine.remote.mapping import mapping, nodes_of, plan_of
-from plait.engine.remote.preflight import Check, programs_to_bring
+from plait.engine.remote.preflight import problems as lacks_of_hosts
+from plait.engine.remote.preflight import programs_to_bring
 from plait.engine.remote.probe import LineProbe, unconnected
 from plait.engine.remote.probe import probes as probes_for
 from plait.engine.remote.probe import problems as blocked
@@ -106,7 +107,7 @@ class RemoteEngine(Engine):
             return
         try:
             sessions = self._connected(nodes_of(plan))
-            problems = list(Check(plan, real, sessions, self._configure).problems())
+            problems = list(lacks_of_hosts(plan, real, sessions, configure=self._configure))
             if not problems:
                 problems = self._blocked(plan, real, probes)
         except TrialError as error:
@@ -191,11 +192,7 @@ class RemoteEngine(Engine):
         exchange = Exchange({node: self._sessions[node] for node in nodes}, folder, self._spent.arguments())
         try:
             zeros = exchange.run({node: plan_of(plan, node, real, end_us) for node in nodes}, progress)
-            first = next(iter(zeros.values()))
-            hosts = [
-                merge.read_host(node, folder / node, zero.after_us(first)) for node, zero in zeros.items()
-            ]
-            tables = merge.merged(plan, real, hosts)
+            tables = merge.merged(plan, real, merge.read_hosts(folder, zeros))
             self._spent.add(tables, plan, exchange.sent_bytes())
         except (TrialError, StoppedError):
             self._spent.add_failed(exchange.sent_bytes(), exchange.lasted_s())
@@ -207,12 +204,11 @@ class RemoteEngine(Engine):
         first = next(iter(zeros.values()))
         merge.write(tables, job.folder / "data")
         Folder(job.folder).write("status.json", longest_status(job.folder, zeros))
-        for name, zero in zeros.items():
-            error_us = (zero.error_ns + first.error_ns) / 1000 if zero is not first else 0.0
+        for name, error_us in errors_us(zeros).items():
             job.note(f"{name}.kernel", self._sessions[name].facts.get("kernel"))
             job.note(f"{name}.load_1min", self._sessions[name].facts.get("load"))
-            job.note(f"{name}.clock_error_us", round(error_us, 1))
-            job.note(f"{name}.started_later_us", zero.after_us(first))
+            job.note(f"{name}.clock_error_us", error_us)
+            job.note(f"{name}.started_later_us", zeros[name].after_us(first))
 
     def _compare(self, job: Job, session: HostSession) -> None:
         """Note, and warn of, settings of TCP and MPTCP that differ from those of the scenario."""

@@ -94,8 +94,6 @@ def _values(
     by_levels: dict[tuple[str, ...], CaseRows], levels: Sequence[Sequence[str]], metric: str
 ) -> NDArray[np.float64]:
     """Return the metric by seed and levels, of the seeds that have it in every case."""
-    import numpy as np
-
     by_case = {place: case.by_seed(metric) for place, case in by_levels.items()}
     seeds = sorted(set.intersection(*(set(values) for values in by_case.values())))
     shape = tuple(len(choices) for choices in levels)

@@ -55,8 +55,6 @@ class _Bootstrap:
 
     def interval(self) -> tuple[float, float]:
         """Return the 95 % interval."""
-        import numpy as np
-
         low, high = np.quantile(self.resampled, [self._level(0.025), self._level(0.975)])
         return float(low), float(high)
 
@@ -73,8 +71,6 @@ class _Bootstrap:
 
 def bootstrap_of_means(values: Sequence[float]) -> _Bootstrap:
     """Return the bootstrap of the mean."""
-    import numpy as np
-
     data = np.asarray(values, dtype=float)
     mean = float(data.mean())
     jackknifed = (data.sum() - data) / (len(data) - 1)
@@ -83,8 +79,6 @@ def bootstrap_of_means(values: Sequence[float]) -> _Bootstrap:
 
 def bootstrap_of_ratio(first: Sequence[float], second: Sequence[float]) -> _Bootstrap | None:
     """Return the bootstrap over pairs of mean(second) / mean(first); None where a resample's first mean is zero."""
-    import numpy as np
-
     data = np.stack([np.asarray(first, dtype=float), np.asarray(second, dtype=float)], axis=1)
     means = resampled_means(data)
     jackknifed = (data.sum(axis=0) - data) / (len(data) - 1)

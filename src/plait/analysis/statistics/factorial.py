@@ -61,7 +61,6 @@ def effect_tests(values: Array) -> list[_EffectTest]:
 
 
 def _tested(values: Array, axes: tuple[int, ...]) -> _EffectTest | None:
-    import numpy as np
     from scipy import special  # type: ignore[import-untyped]  # scipy ships no types
 
     contrasts = _contrasts(values, axes)
@@ -84,8 +83,6 @@ def _tested(values: Array, axes: tuple[int, ...]) -> _EffectTest | None:
 
 def _contrasts(values: Array, axes: Sequence[int]) -> Array:
     """Return the orthonormal contrasts of an effect in each block, from means over the levels of the other factors."""
-    import numpy as np
-
     averaged = tuple(axis + 1 for axis in range(values.ndim - 1) if axis not in axes)
     reduced = values.mean(axis=averaged) if averaged else values
     for _ in axes:  # each turn contracts the first factor that is left, and puts its contrasts last
@@ -95,8 +92,6 @@ def _contrasts(values: Array, axes: Sequence[int]) -> Array:
 
 def _helmert(levels: int) -> Array:
     """Return levels - 1 orthonormal contrasts as columns (Helmert's matrix)."""
-    import numpy as np
-
     columns = np.zeros((levels, levels - 1))
     for k in range(1, levels):
         columns[:k, k - 1] = 1 / np.sqrt(k * (k + 1))

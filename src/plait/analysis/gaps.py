@@ -27,30 +27,15 @@ _REMEDY = (
 )
 
 
-class _Gaps:
-    """The cautions about missing parts, each once, in the order in which the analysis met them."""
-
-    def __init__(self) -> None:
-        self._cautions: dict[str, Caution] = {}
-
-    def note(self, missing: str, error: BaseException) -> None:
-        """Record that the analysis could not compute the part `missing` because of `error`."""
-        message = f"{missing}: missing, because the analysis raised {_named(error)}"
-        self._cautions[message] = Caution(code=ANALYSIS_FAILED, message=message, remedy=_REMEDY)
-
-    @property
-    def cautions(self) -> tuple[Caution, ...]:
-        """A caution for each gap."""
-        return tuple(self._cautions.values())
-
-
+_Gaps = dict[str, Caution]
+"""The cautions about missing parts by their messages, in the order in which the analysis met them."""
 _COLLECTOR: ContextVar[_Gaps | None] = ContextVar("gaps", default=None)
 
 
 @contextmanager
 def collected() -> Iterator[_Gaps]:
     """Yield the collector of the gaps that `part` records in this block."""
-    gaps = _Gaps()
+    gaps: _Gaps = {}
     token = _COLLECTOR.set(gaps)
     try:
         yield gaps
@@ -72,14 +57,14 @@ def part(missing: str, compute: Callable[[], T], without: S) -> T | S:
     except _NOT_OURS:
         raise
     except (Exception, PanicException) as error:  # noqa: BLE001 - whatever an analysis raises, the rest is reported
-        gaps.note(missing, error)
+        message = f"{missing}: missing, because the analysis raised {_named(error)}"
+        gaps[message] = Caution(code=ANALYSIS_FAILED, message=message, remedy=_REMEDY)
         return without
 
 
 def noted() -> tuple[Caution, ...]:
     """Return the cautions of this block so far; none outside `collected()`."""
-    gaps = _COLLECTOR.get()
-    return () if gaps is None else gaps.cautions
+    return tuple((_COLLECTOR.get() or {}).values())
 
 
 def _named(error: BaseException) -> str:

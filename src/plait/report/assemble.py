@@ -49,7 +49,7 @@ def assemble(
         cautions = _write_rest(
             study, summary, (width_mm, column_mm), style, partial(progress, "drawing figures")
         )
-        return (*gaps.cautions, *cautions)
+        return (*gaps.values(), *cautions)
 
 
 def _write_rest(
@@ -119,7 +119,7 @@ def read_partly(folder: Path) -> StudyData:
     """
     with collected() as gaps:
         study = read_study(folder)
-    return replace(study, cautions=(*gaps.cautions, *study.cautions))
+    return replace(study, cautions=(*gaps.values(), *study.cautions))
 
 
 def summary_of(study: StudyData) -> Summary:

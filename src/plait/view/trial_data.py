@@ -74,7 +74,7 @@ def trial_view(folder: Path, study_file: StudyFile, case: str, number: int) -> d
         view |= _contents(trial, study_file, case)
     known, count = trial.plan.sampled_flows
     unsampled = [f"{known} of {count} flows sampled"] if known < count else []
-    return {**view, "gaps": [*unsampled, *(caution.message for caution in gaps.cautions)]}
+    return {**view, "gaps": [*unsampled, *(caution.message for caution in gaps.values())]}
 
 
 def _contents(trial: Trial, study_file: StudyFile, case: str) -> dict[str, Any]:

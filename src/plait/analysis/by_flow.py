@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from plait.analysis.translation import SUBFLOW_ENDS, path_name
 from plait.plan.model.plan import Flow
 
 
 class DividedTables(Mapping[str, pl.DataFrame]):
-    """The tables of a trial by name, which also remember their rows by flow and side."""
+    """The tables of a trial by name, which also remember the places of each flow's and side's rows."""
 
     def __init__(self, tables: Mapping[str, pl.DataFrame]) -> None:
         self._tables = tables
-        self._parts: dict[tuple[str, tuple[str, ...]], dict[tuple[object, ...], pl.DataFrame]] = {}
-        self._places: dict[str, dict[tuple[object, ...], list[int]]] = {}
+        self._places: dict[str, dict[tuple[int, str | None], list[int]]] = {}
         self._lists: dict[tuple[str, str], list[Any]] = {}
         self._columns: dict[tuple[str, int, str], SideColumns] = {}
 
@@ -32,20 +33,10 @@ class DividedTables(Mapping[str, pl.DataFrame]):
     def __len__(self) -> int:
         return len(self._tables)
 
-    def rows(self, table: str, flow: int, side: str) -> pl.DataFrame:
-        """Return the rows of one side of a flow in a table that has the columns `flow` and `side`, in their order."""
-        return self._part(table, ("flow", "side"), (flow, side))
-
-    def of_flow(self, table: str, flow: int) -> pl.DataFrame:
-        """Return the rows of a flow in a table that has the column `flow`, in their order."""
-        return self._part(table, ("flow",), (flow,))
-
-    def _part(self, table: str, columns: tuple[str, ...], values: tuple[object, ...]) -> pl.DataFrame:
-        """Return the rows in which the columns have these values."""
-        if (table, columns) not in self._parts:
-            self._parts[table, columns] = self._tables[table].partition_by(columns, as_dict=True)
-        rows = self._parts[table, columns].get(values)
-        return self._tables[table].clear() if rows is None else rows
+    def rows(self, table: str, flow: int, side: str | None = None) -> pl.DataFrame:
+        """Return the rows of a flow in their order; in a table with the column `side`, those of this side."""
+        places = self._places_in(table).get((flow, side))
+        return self._tables[table][places] if places else self._tables[table].clear()
 
     def columns(self, table: str, flow: int, side: str) -> SideColumns:
         """Return the columns of one side of a flow in a table that has the columns `flow` and `side`."""
@@ -62,13 +53,14 @@ class DividedTables(Mapping[str, pl.DataFrame]):
             values = self._lists[table, name] = self._tables[table][name].to_list()
         return values
 
-    def _places_in(self, table: str) -> dict[tuple[object, ...], list[int]]:
-        """Return the numbers of the rows of each flow and side."""
+    def _places_in(self, table: str) -> dict[tuple[int, str | None], list[int]]:
+        """Return the numbers of the rows of each flow and side; the side is None in a table without that column."""
         places = self._places.get(table)
         if places is None:
             places = self._places[table] = {}
-            sides = zip(self.column(table, "flow"), self.column(table, "side"), strict=True)
-            for number, key in enumerate(sides):
+            has_sides = "side" in self._tables[table].columns
+            sides = self.column(table, "side") if has_sides else repeat(None)
+            for number, key in enumerate(zip(self.column(table, "flow"), sides, strict=False)):
                 places.setdefault(key, []).append(number)
         return places
 
@@ -94,6 +86,10 @@ class SideColumns:
             column = self._tables.column(self._table, name)
             values = self._lists[name] = [column[place] for place in self._places]
         return values
+
+    def row(self, place: int, *names: str) -> dict[str, Any]:
+        """Return some columns of one row by name."""
+        return {name: self[name][place] for name in names}
 
 
 def divided(tables: Mapping[str, pl.DataFrame]) -> DividedTables:
@@ -123,11 +119,9 @@ def known_samples(frame: pl.DataFrame, column: str) -> tuple[NDArray[np.float64]
 
 @dataclass
 class SenderSubflow:
-    """A subflow of the sending side of a flow: its addresses, and its greatest counters until the flow ended."""
+    """A subflow of the sending side of a flow: its path, and its greatest counters until the flow ended."""
 
-    local_address: str
-    remote_address: str
-    remote_port: int
+    path: str
     acked_bytes: int | None = None
     retransmitted_segments: int | None = None
 
@@ -141,7 +135,6 @@ def sender_subflows(
     short one may have no other sample.
     """
     rows = columns_of(tables, "subflows", flow.carrier, flow.sender)
-    names = ("local_address", "remote_address", "remote_port")
     columns = [rows[name] for name in ("t_us", "subflow", "acked_bytes", "retransmitted_segments")]
     subflows: dict[int, SenderSubflow] = {}
     last_us: dict[int, int] = {}
@@ -149,7 +142,7 @@ def sender_subflows(
         if t_us is None:
             continue
         if number not in subflows:
-            subflows[number] = SenderSubflow(*(rows[name][place] for name in names))
+            subflows[number] = SenderSubflow(path_name(flow.paths, rows.row(place, *SUBFLOW_ENDS)))
             last_us[number] = t_us if end_us is None else max(t_us, end_us)
         if end_us is not None and t_us > last_us[number]:
             continue

@@ -31,18 +31,16 @@ def iperf3_document(flow: Flow, tables: Mapping[str, pl.DataFrame], version: str
         raise RequestError(f"exporting flow {flow.name}: the trial has no row of it in the table flows")
     [flow_row] = row.to_dicts()
     start, end = flow_row["start_us"], flow_row["end_us"]
-    side = flow.sender
     mine = (
         (pl.col("flow") == flow.carrier)
-        & (pl.col("side") == side)
+        & (pl.col("side") == flow.sender)
         & pl.col("t_us").is_between(start or 0, end or 0)
     )
     connection = tables["connections"].filter(mine).sort("t_us")
     subflows = tables["subflows"].filter(mine).sort("t_us")
     seconds = None if start is None or end is None else (end - start) / 1e6
     last = [
-        _subflow(flow, side, frame)
-        for _, frame in sorted(subflows.group_by("subflow"), key=lambda part: part[0])
+        _subflow(flow, frame) for _, frame in sorted(subflows.group_by("subflow"), key=lambda part: part[0])
     ]
     resent = [frame["retransmits"] for frame in last]
     retransmits = sum(resent) if resent and None not in resent else None
@@ -56,7 +54,7 @@ def iperf3_document(flow: Flow, tables: Mapping[str, pl.DataFrame], version: str
             "test_start": {
                 "protocol": flow.transport.upper(),
                 "num_streams": 1,
-                "reverse": int(side == "server"),
+                "reverse": int(flow.sender == "server"),
                 "duration": seconds,
             },
         },
@@ -137,16 +135,14 @@ def _window(row: dict[str, Any]) -> int | None:
     return None if cwnd is None or mss is None else cwnd * mss
 
 
-def _subflow(flow: Flow, side: str, samples: pl.DataFrame) -> dict[str, Any]:
+def _subflow(flow: Flow, samples: pl.DataFrame) -> dict[str, Any]:
     """A subflow over the whole flow: its ends, its path, what it sent, and its RTT (us) and window (bytes)."""
     last = samples.row(-1, named=True)
     sent, resent = last["sent_bytes"], last["retransmitted_bytes"]
     windows = (samples["cwnd_segments"] * samples["mss_bytes"]).max()
     return {
         "id": last["subflow"],
-        "path": path_name(
-            flow.paths, side, last["local_address"], last["remote_address"], last["remote_port"]
-        ),
+        "path": path_name(flow.paths, last),
         "local_host": last["local_address"],
         "local_port": last["local_port"],
         "remote_host": last["remote_address"],

@@ -176,14 +176,13 @@ def subflow_parts(flow: Flow, rows: pl.DataFrame) -> Iterator[tuple[str, str, pl
     path. What arrived is a frame of `t_us` and a cumulative `count` of bytes: those that the receiver got, or if it
     showed none, those that it acknowledged.
     """
-    receiver = "server" if flow.sender == "client" else "client"
     received = {
-        _subflow_ends(flow, receiver, part): part
-        for part in rows.filter(pl.col("side") == receiver).partition_by("subflow", maintain_order=True)
+        _subflow_ends(flow, part): part
+        for part in rows.filter(pl.col("side") == flow.receiver).partition_by("subflow", maintain_order=True)
     }
     numbers: dict[str, int] = {}
     for part in rows.filter(pl.col("side") == flow.sender).partition_by("subflow", maintain_order=True):
-        path, *_ = ends = _subflow_ends(flow, flow.sender, part)
+        path, *_ = ends = _subflow_ends(flow, part)
         numbers[path] = numbers.get(path, 0) + 1
         label = path if numbers[path] == 1 else f"{path} #{numbers[path]}"
         counted = received.get(ends)
@@ -204,12 +203,11 @@ def _colour(plan: Plan, flow: Flow, path: str, position: int) -> int:
     return max(len(flow.paths), position - 1)
 
 
-def _subflow_ends(flow: Flow, side: str, part: pl.DataFrame) -> tuple[str, int | None, int | None]:
+def _subflow_ends(flow: Flow, part: pl.DataFrame) -> tuple[str, int | None, int | None]:
     """Return the path of a subflow and its ports at client and server, which both sides show alike."""
     first = part.row(0, named=True)
-    path = path_name(flow.paths, side, first["local_address"], first["remote_address"], first["remote_port"])
-    ports = (first["local_port"], first["remote_port"])
-    return (path, *ports) if side == "client" else (path, *ports[::-1])
+    path, ports = path_name(flow.paths, first), (first["local_port"], first["remote_port"])
+    return (path, *ports) if first["side"] == "client" else (path, *ports[::-1])
 
 
 def _rates(counter: pl.DataFrame, edges: np.ndarray, interval_us: int) -> Points:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
@@ -15,6 +16,8 @@ from plait.plan.model.plan import Flow, Path, Plan
 
 _SENDING_BYTES = 10_000
 """A subflow that sent less only acknowledges, so its RTT is that of an idle line."""
+SUBFLOW_ENDS = ("side", "local_address", "remote_address", "remote_port")
+"""The columns of the table `subflows` that decide the path of a subflow."""
 Outside = dict[str, str]
 """By the name of a link direction that leaves a translating router outwards, the address that packets take there."""
 
@@ -37,15 +40,13 @@ def with_translation(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Plan:
     return plan.model_copy(update={"flows": flows})
 
 
-def path_name(
-    paths: Sequence[Path], side: str, local: str | None, remote: str | None, remote_port: int | None = None
-) -> str:
-    """Return the name of that of `paths` between two addresses as one side sees them, or both addresses.
+def path_name(paths: Sequence[Path], subflow: Mapping[str, Any]) -> str:
+    """Return the name of that of `paths` on which a subflow is (a row of that table), or both of its addresses.
 
     The port distinguishes paths that look alike to a server, behind a router that translates addresses.
     """
-    client, server = (local, remote) if side == "client" else (remote, local)
-    ends = client, server
+    side, local, remote, remote_port = (subflow[name] for name in SUBFLOW_ENDS)
+    ends = client, server = (local, remote) if side == "client" else (remote, local)
     names = [path for path in paths if (_client_address(path, side), path.server_address) == ends]
     if not names:
         # In a tunnel that a program makes, a packet passes the router that translates with its own address.
@@ -69,10 +70,9 @@ def path_rtts_us(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str, fl
             if part.filter(pl.col("sent_bytes") > _SENDING_BYTES).is_empty():
                 continue
             first = part.row(0, named=True)
-            local, remote = first["local_address"], first["remote_address"]
-            name = path_name(flow.paths, flow.sender, local, remote, first["remote_port"])
+            name = path_name(flow.paths, first)
             if name not in {path.name for path in flow.paths}:
-                client = local if flow.sender == "client" else remote
+                client = first["local_address" if flow.sender == "client" else "remote_address"]
                 name = next((path.name for path in flow.paths if path.client_address == client), name)
             samples.setdefault(name, []).append(part["rtt_us"])
     medians = {name: pl.concat(parts).median() for name, parts in samples.items()}

@@ -274,9 +274,7 @@ def _is_in_tunnel(flow: Flow) -> bool:
 
 
 def _with_paths_below(plan: Plan, tables: Tables, flow: Flow) -> Flow:
-    nodes = (flow.client.netns, flow.server.netns)
-    source, target = nodes if flow.sender == "client" else nodes[::-1]
-    peers = peers_between(plan, source, target)
+    peers = peers_between(plan, *(end.netns for end in flow.ends))
     if peers is None:
         return flow
     rows = tables["subflows"].filter((pl.col("flow") == flow.carrier) & (pl.col("side") == flow.sender))

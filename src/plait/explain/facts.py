@@ -145,12 +145,12 @@ class FlowFacts:
     @property
     def sender(self) -> str:
         """The node that sends."""
-        return (self.flow.client if self.flow.sender == "client" else self.flow.server).netns
+        return self.flow.ends[0].netns
 
     @property
     def receiver(self) -> str:
         """The node that receives."""
-        return (self.flow.server if self.flow.sender == "client" else self.flow.client).netns
+        return self.flow.ends[1].netns
 
     @property
     def connections(self) -> tuple[FlowFacts, ...]:
@@ -214,8 +214,7 @@ def flow_facts(
 ) -> FlowFacts | None:
     """Return the facts of one flow; None if its sender was never sampled. `links` is the table of that name."""
     parts = divided(tables)
-    row = next(parts.of_flow("flows", flow.id).iter_rows(named=True), {})
-    receiver = "server" if flow.sender == "client" else "client"
+    row = next(parts.rows("flows", flow.id).iter_rows(named=True), {})
     sender_samples = parts.rows("connections", flow.carrier, flow.sender).sort("t_us")
     if sender_samples.is_empty():
         return None
@@ -229,9 +228,9 @@ def flow_facts(
     edges = np.concatenate(([start], inside, [end]))
     if end <= start:
         return None
-    receiver_samples = parts.rows("connections", flow.carrier, receiver).sort("t_us")
-    receiver_subflows = parts.rows("subflows", flow.carrier, receiver)
-    events = parts.of_flow("events", flow.carrier)
+    receiver_samples = parts.rows("connections", flow.carrier, flow.receiver).sort("t_us")
+    receiver_subflows = parts.rows("subflows", flow.carrier, flow.receiver)
+    events = parts.rows("events", flow.carrier)
     sender_subflows = parts.rows("subflows", flow.carrier, flow.sender)
     candidates = plan.flows if flow.kind == "page" else ()
     members = [flow, *(other for other in candidates if _page_of(other) == flow.id)]
@@ -277,10 +276,7 @@ def _carried(
     """
     carried: dict[str, float] = {}
     for part in receiver_subflows.sort("t_us").partition_by("subflow", maintain_order=True):
-        first = part.row(0, named=True)
-        name = path_name(
-            flow.paths, first["side"], first["local_address"], first["remote_address"], first["remote_port"]
-        )
+        name = path_name(flow.paths, part.row(0, named=True))
         times_us, counts = known_samples(part, "received_bytes")
         if len(counts):
             before = np.interp(edges[0], times_us, counts) if is_open else 0.0
@@ -382,9 +378,7 @@ def _subflows_by_path(
         own_events = [event for event in happened if _has_ends_of(event, first)]
         if _was_never_established(part, first, own_events):
             continue
-        name = path_name(
-            flow.paths, flow.sender, first["local_address"], first["remote_address"], first["remote_port"]
-        )
+        name = path_name(flow.paths, first)
         by_path.setdefault(name, []).append(_subflow_facts(part, first, own_events, edges, connected))
     return by_path
 

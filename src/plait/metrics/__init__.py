@@ -44,8 +44,7 @@ def _longest_stall(trial: TrialData) -> float | None:
         row = trial.rows.get(flow.id)
         if row is None or row["first_byte_us"] is None:
             return None
-        receiver = "server" if flow.sender == "client" else "client"
-        samples = trial.columns("connections", flow.carrier, receiver)
+        samples = trial.columns("connections", flow.carrier, flow.receiver)
         first, last = row["first_byte_us"], math.inf if row["end_us"] is None else row["end_us"]
         since_us: dict[int, int] = {}
         for t_us, count in zip(samples["t_us"], samples["received_bytes"], strict=True):

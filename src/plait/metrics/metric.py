@@ -16,7 +16,7 @@ Owner = Literal["trial", "FLOW", "PATH", "PROGRAM", "GROUP", "LINK", "LAYER"]
 class TrialData:
     """The input of a metric: all flows in the foreground, or one flow, and the tables of the trial.
 
-    Tables have the rows of a flow under `flow.carrier`; its receiver is the side that is not `flow.sender`.
+    Tables have the rows of a flow under `flow.carrier`, on the sides `flow.sender` and `flow.receiver`.
     """
 
     plan: Any

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from plait.analysis.by_flow import DividedTables, sender_subflows
+from plait.analysis.by_flow import divided, sender_subflows
 from plait.analysis.cautions.join_time import had_time_to_join
 from plait.analysis.cautions.mptcp import Observation, findings
 from plait.analysis.gaps import part
@@ -37,7 +37,7 @@ REMEDIES = {
 
 def observe(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> list[Observation]:
     """Return what one trial's tables say against its figures."""
-    tables = tables if isinstance(tables, DividedTables) else DividedTables(tables)
+    tables = divided(tables)
     observations = part("checks of the flows", lambda: _of_flows(plan, tables), [])
     return observations + part("findings of MPTCP", lambda: findings(plan, tables), [])
 

@@ -92,8 +92,7 @@ def best_rate(rates: Sequence[float], share: float) -> float:
 
 
 def _extra(plan: Plan, flow: Flow) -> float | None:
-    sender = flow.client if flow.sender == "client" else flow.server
-    settings = plan.sysctls.get(sender.netns, {})
+    settings = plan.sysctls.get(flow.ends[0].netns, {})
     chosen = flow.socket.scheduler or settings.get(SCHEDULER)
     if chosen != "capped" or EXTRA not in settings:
         return None

@@ -94,8 +94,7 @@ class _Programme:
 
     def add(self, flow: Flow, links: list[LinkDirection], payload: float) -> None:
         """Add a flow, the link directions that it may cross, and its payload's share of a frame."""
-        ends = (flow.client.netns, flow.server.netns)
-        sender, receiver = ends if flow.sender == "client" else ends[::-1]
+        sender, receiver = (end.netns for end in flow.ends)
         for link in links:
             column = self._add_variable(flow, link.source, link.target, cost=0.0, upper_bound=None)
             if link.rate_bps is not None:

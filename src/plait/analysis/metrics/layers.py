@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from plait.analysis.metrics.users import foreground
+from plait.analysis.metrics.users import Rows, foreground
 from plait.plan.model.plan import Plan
 
 
@@ -54,9 +54,7 @@ def _depths(plan: Plan) -> dict[str, int]:
     return depth
 
 
-def layer_metrics(
-    plan: Plan, tables: Mapping[str, pl.DataFrame], flows: Mapping[int, Mapping[str, object]]
-) -> dict[str, float | None]:
+def layer_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame], flows: Rows) -> dict[str, float | None]:
     """Return mean and largest utilisation of the links of each layer.
 
     A link's utilisation is the bits that it sent over rate and time, from the last sample before the first foreground

@@ -13,7 +13,7 @@ import polars as pl
 
 from plait.analysis.by_flow import SideColumns, columns_of
 from plait.analysis.metrics.users import foreground
-from plait.analysis.translation import path_name
+from plait.analysis.translation import SUBFLOW_ENDS, path_name
 from plait.plan.model.plan import Flow, Plan
 
 Metrics = dict[str, float | None]
@@ -51,12 +51,13 @@ def _of_all_flows(name: str, values: list[float]) -> float:
 
 def _of_flow(flow: Flow, row: Mapping[str, object], tables: Mapping[str, pl.DataFrame]) -> Metrics:
     start, end = row["start_us"], row["end_us"]
-    receiver = "server" if flow.sender == "client" else "client"
     last_us = end if isinstance(end, int) else END_OF_TIME
     times, sent = by_path(flow, flow.sender, tables, "sent_bytes", last_us)
-    arrived_at, arrived = by_path(flow, receiver, tables, "received_bytes", last_us)
+    arrived_at, arrived = by_path(flow, flow.receiver, tables, "received_bytes", last_us)
     first = start if isinstance(start, int) else 0
-    taken = _counted(columns_of(tables, "connections", flow.carrier, receiver), "received_bytes", last_us)
+    taken = _counted(
+        columns_of(tables, "connections", flow.carrier, flow.receiver), "received_bytes", last_us
+    )
     reinjected = _counted(
         columns_of(tables, "connections", flow.carrier, flow.sender), "retransmitted_bytes", last_us
     )
@@ -65,7 +66,7 @@ def _of_flow(flow: Flow, row: Mapping[str, object], tables: Mapping[str, pl.Data
         "path_switches_per_s": switches_per_s(times, list(sent.values())),
         "path_run_max_bytes": longest_run(list(sent.values())),
     }
-    metrics |= _observed(flow, receiver, tables)
+    metrics |= _observed(flow, tables)
     return metrics | _held_back(arrived_at, arrived, taken, reinjected)
 
 
@@ -98,10 +99,8 @@ def by_path(
     values = rows[column]
     counts: Counts = {path.name: [0] * len(times) for path in flow.paths}
     for subflow_rows in samples.values():
-        local, remote, port = (
-            rows[name][subflow_rows[0]] for name in ("local_address", "remote_address", "remote_port")
-        )
-        path = counts.setdefault(path_name(flow.paths, side, local, remote, port), [0] * len(times))
+        name = path_name(flow.paths, rows.row(subflow_rows[0], *SUBFLOW_ENDS))
+        path = counts.setdefault(name, [0] * len(times))
         known = {place[sampled_us[row]]: values[row] for row in subflow_rows if values[row] is not None}
         last = 0
         for i in range(len(times)):
@@ -166,13 +165,13 @@ def _fed_paths(counts: Sequence[Sequence[int]]) -> Iterator[set[int]]:
         yield {number for number, path in enumerate(counts) if path[i] > path[i - 1]}
 
 
-def _observed(flow: Flow, receiver: str, tables: Mapping[str, pl.DataFrame]) -> Metrics:
+def _observed(flow: Flow, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     """Return the largest part of the stream that an observer of k paths can hold, for each k below their number.
 
     All that arrived counts, also after the sender's end.
     """
-    _, arrived = by_path(flow, receiver, tables, "received_bytes")
-    taken = columns_of(tables, "connections", flow.carrier, receiver)["received_bytes"]
+    _, arrived = by_path(flow, flow.receiver, tables, "received_bytes")
+    taken = columns_of(tables, "connections", flow.carrier, flow.receiver)["received_bytes"]
     stream = max((count for count in taken if count is not None), default=0)
     totals = sorted((path[-1] for path in arrived.values() if path), reverse=True)
     return {

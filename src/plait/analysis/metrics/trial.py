@@ -10,7 +10,7 @@ from functools import partial
 
 import polars as pl
 
-from plait.analysis.by_flow import DividedTables, SenderSubflow, columns_of, sender_subflows
+from plait.analysis.by_flow import SenderSubflow, columns_of, divided, sender_subflows
 from plait.analysis.gaps import part
 from plait.analysis.metrics.groups import PERCENTILES, group_metrics
 from plait.analysis.metrics.ideal import (
@@ -24,10 +24,9 @@ from plait.analysis.metrics.layers import layer_metrics
 from plait.analysis.metrics.messages import message_metrics
 from plait.analysis.metrics.path_shares import share_metrics
 from plait.analysis.metrics.programs import flow_prefix, is_control, program_metrics
-from plait.analysis.metrics.users import foreground, goodput_bps, may_compare, users
+from plait.analysis.metrics.users import Rows, finished_span, foreground, goodput_bps, may_compare, users
 from plait.analysis.metrics.windows import second_subflow_s, steady_goodput_bps
 from plait.analysis.queueing import queue_metrics
-from plait.analysis.translation import path_name
 from plait.metrics import CATALOGUE, nearest_rank
 from plait.metrics.metric import TrialData
 from plait.plan.model.plan import Flow, Plan
@@ -43,7 +42,7 @@ SYN_AND_FIN = 2
 
 def trial_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     """Return every metric of one trial by name; names end in the unit, see the reference for each."""
-    tables = tables if isinstance(tables, DividedTables) else DividedTables(tables)
+    tables = divided(tables)
     flows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
     parts: dict[str, Callable[[], Metrics]] = {
         "goodput": lambda: _goodputs(plan, flows),
@@ -78,9 +77,7 @@ def _unknown(plan: Plan, names: Iterable[str]) -> Iterator[str]:
             yield name
 
 
-def computed_metrics(
-    plan: Plan, tables: Mapping[str, pl.DataFrame], rows: Mapping[int, Mapping[str, object]]
-) -> Metrics:
+def computed_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame], rows: Rows) -> Metrics:
     """Return the metrics whose entry in the catalogue has a function: of the trial, and of each of several flows.
 
     A trial has those of its kinds of foreground flows. `rows` are those of the table `flows`, by flow.
@@ -106,7 +103,7 @@ def computed_metrics(
     return metrics
 
 
-def _goodputs(plan: Plan, flows: Mapping[int, Mapping[str, object]]) -> Metrics:
+def _goodputs(plan: Plan, flows: Rows) -> Metrics:
     """Return what all flows together get, and how that compares with what the links allow."""
     asked = foreground(plan)
     goodput = goodput_bps(asked, flows)
@@ -128,13 +125,13 @@ def _goodputs(plan: Plan, flows: Mapping[int, Mapping[str, object]]) -> Metrics:
     }
 
 
-def _flow_metrics(plan: Plan, flows: Mapping[int, Mapping[str, object]]) -> Metrics:
+def _flow_metrics(plan: Plan, flows: Rows) -> Metrics:
     """Return what each flow gets, where there are several."""
     metrics: Metrics = {}
     if len(plan.flows) > 1:
         for flow in _planned(plan):
-            metrics[f"{flow.name}.goodput_bps"] = flow_goodput_bps(flows.get(flow.id))
-            metrics[f"{flow.name}.completion_s"] = taken = _duration_s(flow, flows.get(flow.id))
+            metrics[f"{flow.name}.goodput_bps"] = goodput_bps([flow], flows)
+            metrics[f"{flow.name}.completion_s"] = taken = completion_s([flow], flows)
             if isinstance(flow.application, Transfer):
                 metrics[f"{flow.name}.slowdown"] = slowdown(plan, flow, taken)
     slowdowns = [metrics.get(f"{flow.name}.slowdown") for flow in foreground(plan)]
@@ -149,9 +146,7 @@ def _part(goodput_bps: float | None, allowed_bps: float | None) -> float | None:
     return goodput_bps / allowed_bps if goodput_bps is not None and allowed_bps else None
 
 
-def _windows(
-    plan: Plan, tables: Mapping[str, pl.DataFrame], flows: Mapping[int, Mapping[str, object]]
-) -> Metrics:
+def _windows(plan: Plan, tables: Mapping[str, pl.DataFrame], flows: Rows) -> Metrics:
     """Return the steady goodput if the scenario has a window, and the start of second subflows."""
     metrics: Metrics = {}
     asked = foreground(plan)
@@ -173,32 +168,16 @@ def _planned(plan: Plan) -> list[Flow]:
     return [flow for flow in plan.flows if not isinstance(flow.application, Connection)]
 
 
-def flow_goodput_bps(row: Mapping[str, object] | None) -> float | None:
-    """Return application bits per second of one row of the flows table; None when it did not complete."""
-    if row is None or not row["completed"]:
-        return None
-    received, start, end = row["received_bytes"], row["start_us"], row["end_us"]
-    if not (isinstance(received, int) and isinstance(start, int) and isinstance(end, int)) or end <= start:
-        return None
-    return received * 8e6 / (end - start)
-
-
-def completion_s(asked: Sequence[Flow], flows: Mapping[int, Mapping[str, object]]) -> float | None:
+def completion_s(asked: Sequence[Flow], flows: Rows) -> float | None:
     """Return seconds from the start of the first transfer to the last byte of the last one.
 
     None when there is no transfer, and when any transfer did not complete.
     """
-    rows = [flows.get(flow.id) for flow in asked if flow.measured_as in COMPLETED]
-    starts, ends = [], []
-    for row in rows:
-        if row is None or not row["completed"]:
-            return None
-        start, end = row["start_us"], row["end_us"]
-        if not (isinstance(start, int) and isinstance(end, int)):
-            return None
-        starts.append(start)
-        ends.append(end)
-    return (max(ends) - min(starts)) / 1e6 if rows else None
+    spans = [finished_span(flows.get(flow.id)) for flow in asked if flow.measured_as in COMPLETED]
+    known = [span for span in spans if span is not None]
+    if not known or len(known) < len(spans):
+        return None
+    return (max(end for _, end in known) - min(start for start, _ in known)) / 1e6
 
 
 def aggregation_benefit(plan: Plan, flow: Flow, goodput_bps: float | None) -> float | None:
@@ -247,9 +226,7 @@ def jain_index(goodputs: Sequence[float | None]) -> float | None:
     return sum(values) ** 2 / (len(values) * squares)
 
 
-def _subflow_metrics(
-    plan: Plan, tables: Mapping[str, pl.DataFrame], flows: Mapping[int, Mapping[str, object]]
-) -> Metrics:
+def _subflow_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame], flows: Rows) -> Metrics:
     """Return the metrics of the senders' subflows: retransmissions, shares of paths, round-trip times."""
     used: list[float | None] = []
     carried: dict[str, dict[str, int]] = {}
@@ -287,9 +264,7 @@ def _subflow_metrics(
     }
 
 
-def _retransmits(
-    plan: Plan, tables: Mapping[str, pl.DataFrame], flows: Mapping[int, Mapping[str, object]]
-) -> float | None:
+def _retransmits(plan: Plan, tables: Mapping[str, pl.DataFrame], flows: Rows) -> float | None:
     """Return the segments that TCP sent again, over the sending sides of all connections.
 
     These are the last counters of each subflow. Those of bulk flows, which stop while data are in flight, are from the
@@ -327,9 +302,8 @@ def _bytes_by_path(flow: Flow, rows: Sequence[SenderSubflow]) -> dict[str, int]:
         return {}
     counts = {path.name: 0 for path in flow.paths}
     for row in rows:
-        name = path_name(flow.paths, flow.sender, row.local_address, row.remote_address, row.remote_port)
         acked = row.acked_bytes or 0
-        counts[name] = counts.get(name, 0) + (acked if acked > SYN_AND_FIN else 0)
+        counts[row.path] = counts.get(row.path, 0) + (acked if acked > SYN_AND_FIN else 0)
     return counts
 
 
@@ -355,14 +329,6 @@ def _reinjected(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> float | None:
             values = [count for count in rows["retransmitted_bytes"] if count is not None]
             counts.append(float(max(values)) if values else None)
     return _sum(counts)
-
-
-def _duration_s(flow: Flow, row: Mapping[str, object] | None) -> float | None:
-    """Return the completion time of one transfer in seconds; None for other flows and unfinished ones."""
-    if flow.measured_as not in COMPLETED or row is None or not row["completed"]:
-        return None
-    start, end = row["start_us"], row["end_us"]
-    return (end - start) / 1e6 if isinstance(start, int) and isinstance(end, int) else None
 
 
 def _known_sum(values: Iterable[int | None]) -> float | None:

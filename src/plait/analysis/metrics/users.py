@@ -10,6 +10,9 @@ from collections.abc import Mapping, Sequence
 from plait.plan.model.plan import Flow, Plan
 from plait.traffic.page import PageConnection
 
+Rows = Mapping[int, Mapping[str, object]]
+"""The rows of the table `flows` by the id of the flow."""
+
 
 def foreground(plan: Plan) -> list[Flow]:
     """Return the flows that the figures of the trial as a whole are about."""
@@ -53,7 +56,13 @@ def may_compare(flows: Sequence[Flow]) -> bool:
     return len(paced) < 2 or any(flow.user is not None for flow in flows)
 
 
-def goodput_bps(flows: Sequence[Flow], rows: Mapping[int, Mapping[str, object]]) -> float | None:
+def finished_span(row: Mapping[str, object] | None) -> tuple[int, int] | None:
+    """Return when a flow started and ended, in us, from its row of the table `flows`; None if it did not complete."""
+    start, end = (row["start_us"], row["end_us"]) if row and row["completed"] else (None, None)
+    return (start, end) if isinstance(start, int) and isinstance(end, int) else None
+
+
+def goodput_bps(flows: Sequence[Flow], rows: Rows) -> float | None:
     """Return application bits per second of these flows over the time in which any of them was active.
 
     None when one of them did not complete. Of one flow it is what it received over its own time.
@@ -61,16 +70,14 @@ def goodput_bps(flows: Sequence[Flow], rows: Mapping[int, Mapping[str, object]])
     received = 0
     spans = []
     for flow in flows:
-        row = rows.get(flow.id)
-        if row is None or not row["completed"]:
-            return None
-        count, start, end = row["received_bytes"], row["start_us"], row["end_us"]
-        if not (isinstance(count, int) and isinstance(start, int) and isinstance(end, int)):
+        row = rows.get(flow.id, {})
+        count, span = row.get("received_bytes"), finished_span(row)
+        if span is None or not isinstance(count, int):
             return None
         received += count
-        spans.append((start, end))
+        spans.append(span)
     active_us = sum(end - start for start, end in merged(spans))
-    return received * 8e6 / active_us if active_us else None
+    return received * 8e6 / active_us if active_us > 0 else None
 
 
 def merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 
 from plait.analysis.by_flow import columns_of
+from plait.analysis.metrics.users import Rows, finished_span
 from plait.plan.model.plan import Flow, Measure
 
-Rows = Mapping[int, Mapping[str, object]]
 Span = tuple[int, int]
 
 
@@ -39,11 +39,9 @@ def _window(
     measure: Measure, flow: Flow, tables: Mapping[str, pl.DataFrame], row: Mapping[str, object] | None
 ) -> Span | None:
     """Return from when to when `measure` looks at a flow; None where it has no such time, or no samples of it."""
-    if row is None or not row["completed"]:
+    if (span := finished_span(row)) is None:
         return None
-    start, end = row["start_us"], row["end_us"]
-    if not (isinstance(start, int) and isinstance(end, int)):
-        return None
+    start, end = span
     low = start + measure.from_us if measure.from_us >= 0 else end + measure.from_us
     high = end if measure.to_us is None else (end if measure.to_us < 0 else start) + measure.to_us
     low, high = max(low, start), min(high, end)
@@ -72,8 +70,7 @@ def _received(flow: Flow, tables: Mapping[str, pl.DataFrame], row: Mapping[str, 
 
 def _samples(flow: Flow, tables: Mapping[str, pl.DataFrame]) -> list[tuple[int, int]]:
     """Return the times of the receiver's samples in ascending order, each with the bytes received so far."""
-    receiver = "server" if flow.sender == "client" else "client"
-    rows = columns_of(tables, "connections", flow.carrier, receiver)
+    rows = columns_of(tables, "connections", flow.carrier, flow.receiver)
     pairs = zip(rows["t_us"], rows["received_bytes"], strict=True)
     return sorted(
         ((t_us, count) for t_us, count in pairs if t_us is not None and count is not None),

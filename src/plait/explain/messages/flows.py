@@ -126,10 +126,7 @@ def _path_uses(tables: Tables, facts: FlowFacts, times: Sequence[PathTime]) -> l
     carried: dict[str, tuple[Array, Array]] = {}
     rows = tables["subflows"].filter(pl.col("flow").is_in(facts.carriers)).sort("t_us")
     for _, part in rows.group_by("flow", "side", "subflow", maintain_order=True):
-        first = part.row(0, named=True)
-        name = path_name(
-            flow.paths, first["side"], first["local_address"], first["remote_address"], first["remote_port"]
-        )
+        name = path_name(flow.paths, part.row(0, named=True))
         sent = _growth(part, "sent_bytes", edges) / facts.payload_ratio
         known = carried.get(name, (none, none))
         carried[name] = (known[0] + sent, known[1] + _growth(part, "retransmitted_segments", edges))

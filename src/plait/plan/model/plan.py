@@ -328,6 +328,16 @@ class Flow(Record):
         return self.transport in {"mptcp", "prototype"}
 
     @property
+    def receiver(self) -> SideName:
+        """Return the side that receives the measured data."""
+        return "server" if self.sender == "client" else "client"
+
+    @property
+    def ends(self) -> tuple[Side, Side]:
+        """Return the side that sends the measured data, and the one that receives them."""
+        return (self.client, self.server) if self.sender == "client" else (self.server, self.client)
+
+    @property
     def carrier(self) -> int:
         """Return the id of the flow under which the agent samples the connection."""
         return self.id if self.connection is None else self.connection

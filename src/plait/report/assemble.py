@@ -76,9 +76,8 @@ def _write_rest(
 
 def _write_figures(figures: Folder, drawings: Mapping[str, Drawing], data: Mapping[str, str]) -> None:
     for name, drawing in drawings.items():
-        write(figures, f"{name}.svg", drawing.svg.encode())
-        write(figures, f"{name}.png", drawing.png)
-        write(figures, f"{name}.pdf", drawing.pdf)
+        for suffix, content in drawing.files.items():
+            write(figures, f"{name}.{suffix}", content)
     for name, text in data.items():
         write(figures, f"{name}.csv", text.encode())
     _remove_others(figures, set(drawings))

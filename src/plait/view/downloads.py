@@ -9,7 +9,6 @@ ID/C/N/subflows.csv            a table of a trial (parquet)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -38,21 +37,11 @@ TYPES = {
     "csv": "text/csv; charset=utf-8",
     "parquet": "application/vnd.apache.parquet",
 }
-FIGURE_TYPES = ("svg", "pdf", "png")
 TABLE_TYPES = ("csv", "parquet")
 
 
-@dataclass(frozen=True)
-class Download:
-    """A file: its name, its media type and its content."""
-
-    name: str
-    kind: str
-    content: bytes
-
-
-def download(site: StudySite, parts: Sequence[str]) -> Download:
-    """Return the file at a path of the site.
+def download(site: StudySite, parts: Sequence[str]) -> tuple[str, str, bytes]:
+    """Return the name, the media type and the content of the file at a path of the site.
 
     Raises:
         UnknownPageError: there is no such file.
@@ -71,7 +60,7 @@ def download(site: StudySite, parts: Sequence[str]) -> Download:
         content = _of_trial(study, int(parts[1]), int(parts[2]), stem, suffix)
     else:
         raise UnknownPageError
-    return Download(f"{'-'.join(parts[1:-1])}{'-' * (len(parts) > 2)}{stem}.{suffix}", TYPES[suffix], content)
+    return f"{'-'.join((*parts[1:-1], stem))}.{suffix}", TYPES[suffix], content
 
 
 def _kept_figure(study: OpenStudy, name: str) -> bytes:
@@ -98,8 +87,10 @@ def study_table(study: OpenStudy, name: str) -> pl.DataFrame:
             figures = study.figures(case.name)
             values = {
                 f"{metric}{ending}": value
-                for metric, known in figures.metrics.items()
-                for ending, value in zip(("", "_ci95_low", "_ci95_high"), known, strict=True)
+                for metric, stats in figures.metrics.items()
+                for ending, value in zip(
+                    ("", "_ci95_low", "_ci95_high"), (stats.mean, *(stats.ci95 or (None, None))), strict=True
+                )
             }
             records.append({**head, "trials": figures.trials, "failed": figures.failed, **values})
     return pl.DataFrame(records, infer_schema_length=None, strict=False)
@@ -119,15 +110,10 @@ def _of_trial(study: OpenStudy, case: int, number: int, stem: str, suffix: str) 
             raise UnknownPageError
         return table_content(trial.tables[stem], suffix)
     labels = labels_in(study.study_file().scenario)
-    figures = trial_figures(trial, name, (stem,), labels) if suffix in FIGURE_TYPES else {}
+    figures = trial_figures(trial, name, (stem,), labels) if suffix not in TABLE_TYPES else {}
     if stem not in figures:
         raise UnknownPageError
-    return drawing_file(figures[stem], suffix)
-
-
-def drawing_file(drawing: Drawing, suffix: str) -> bytes:
-    """Return a figure as the content of an SVG, PDF or PNG file."""
-    return {"svg": drawing.svg.encode(), "png": drawing.png, "pdf": drawing.pdf}[suffix]
+    return figures[stem].files[suffix]
 
 
 def trial_figures(trial: Trial, case: str, names: Sequence[str], labels: StudyLabels) -> dict[str, Drawing]:

@@ -7,7 +7,6 @@ a script, which a browser would run if somebody opened the file by itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +21,9 @@ from plait.report.render.render import draw_all
 from plait.report.representatives import representatives
 from plait.results.long_table import table_content
 from plait.view.assets import ASSETS, asset, index
-from plait.view.downloads import drawing_file, study_table, trial_figures
+from plait.view.downloads import study_table, trial_figures
 from plait.view.encode import data_script
-from plait.view.site import OpenStudy, StudySite, finish, require_studies
+from plait.view.site import OpenStudy, StudySite, finish
 
 MARK = "plait-view.txt"
 """The file by which a folder is known to be an export, which a later export may replace."""
@@ -42,7 +41,9 @@ def export_site(roots: Sequence[Path], target: Path, notify: Callable[[str], Non
     """
     _refuse_foreign(target)
     site = StudySite(roots, live=False)
-    studies = require_studies(site)
+    studies = site.refresh()
+    if not studies:
+        raise DataError("there is no study below these folders; give a folder that `plait run` wrote to")
     output = _Out(Folder(target))
     try:
         output.write((), MARK, NOTE.encode())
@@ -50,12 +51,12 @@ def export_site(roots: Sequence[Path], target: Path, notify: Callable[[str], Non
         for name in ASSETS:
             output.write(("assets",), name, asset(name))
         output.data("studies", site.studies())
-        for found_study in studies:
-            notify(f"exporting {found_study.name}")
+        for study in studies:
+            notify(f"exporting {study.name}")
             try:
-                _study(site, site.study(found_study.id), output, notify)
+                _study(site, study, output, notify)
             except DataError as error:  # its page shows the error
-                output.data(f"{found_study.id}/study", {"error": str(error)})
+                output.data(f"{study.id}/study", {"error": str(error)})
                 notify(str(error))
     except OSError as error:
         raise MachineError(
@@ -92,30 +93,30 @@ def _refuse_foreign(target: Path) -> None:
 def _study(site: StudySite, study: OpenStudy, output: _Out, notify: Callable[[str], None]) -> None:
     study_file = study.study_file()
     finish(study, [case.name for case in study_file.cases])
-    key = study.found.id
-    view = site.study_view(key)
+    view = site.study_view(study.id)
     drawn = _figures(study, output)
-    output.data(f"{key}/study", {**view, "drawn": drawn})
-    output.data(f"{key}/result", site.result(key))
+    output.data(f"{study.id}/study", {**view, "drawn": drawn})
+    output.data(f"{study.id}/result", site.result(study.id))
     for name in ("cases", "trials"):
         frame = study_table(study, name)
         for suffix in ("csv", "parquet"):
-            output.write(("files", key), f"{name}.{suffix}", table_content(frame, suffix))
+            output.write(("files", study.id), f"{name}.{suffix}", table_content(frame, suffix))
     exported = 0
     for case in range(len(study_file.cases)):
-        data = site.case(key, case)
-        output.data(f"{key}/{case}", data)
+        data = site.case(study.id, case)
+        output.data(f"{study.id}/{case}", data)
         for number, error in zip(data["numbers"], data["errors"], strict=True):
             exported += 1
             if exported % TELL_EVERY == 0:
                 notify(f"{exported} trials exported")
-            _trial(
-                site,
-                study,
-                _Place(case, study_file.cases[case].name, number),
-                output,
-                failed=error is not None,
-            )
+            page = f"{study.id}/{case}/{number}"
+            try:
+                output.data(page, site.data(page))
+            except PlaitError as problem:
+                output.data(page, {"error": str(problem)})
+                continue
+            if error is None:
+                _trial_files(study, study_file.cases[case].name, number, output, ("files", *page.split("/")))
 
 
 def _figures(study: OpenStudy, output: _Out) -> list[dict[str, Any]]:
@@ -125,42 +126,22 @@ def _figures(study: OpenStudy, output: _Out) -> list[dict[str, Any]]:
     shown = representatives(data, summary)
     drawings = draw_all(static_figures(data, summary, shown))
     tables = figure_data(drawings, data, summary, shown)
-    place = ("files", study.found.id, "figures")
+    place = ("files", study.id, "figures")
     views = []
     for name, drawing in drawings.items():
-        for suffix in ("svg", "pdf", "png"):
-            output.write(place, f"{name}.{suffix}", drawing_file(drawing, suffix))
-        if name in tables:
-            output.write(place, f"{name}.csv", tables[name].encode())
-        views.append({"name": name, "formats": ["svg", "pdf", "png", *(["csv"] if name in tables else [])]})
+        contents = drawing.files | ({"csv": tables[name].encode()} if name in tables else {})
+        for suffix, content in contents.items():
+            output.write(place, f"{name}.{suffix}", content)
+        views.append({"name": name, "formats": list(contents)})
     return views
 
 
-@dataclass(frozen=True)
-class _Place:
-    """A trial: the number and the name of its case, and its own number."""
-
-    case: int
-    name: str
-    number: int
-
-
-def _trial(site: StudySite, study: OpenStudy, trial_place: _Place, output: _Out, *, failed: bool) -> None:
-    key = study.found.id
-    page = f"{key}/{trial_place.case}/{trial_place.number}"
-    try:
-        output.data(page, site.trial(key, trial_place.case, trial_place.number))
-    except PlaitError as error:
-        output.data(page, {"error": str(error)})
-        return
-    if failed:
-        return
-    trial = read_trial(trial_folder(study.folder, trial_place.name, trial_place.number))
-    place = ("files", *page.split("/"))
+def _trial_files(study: OpenStudy, case: str, number: int, output: _Out, place: Sequence[str]) -> None:
+    trial = read_trial(trial_folder(study.folder, case, number))
     for table in trial.tables:
         for suffix in ("csv", "parquet"):
             output.write(place, f"{table}.{suffix}", table_content(trial.tables[table], suffix))
     labels = labels_in(study.study_file().scenario)
-    for figure, drawing in trial_figures(trial, trial_place.name, (*KINDS, "network"), labels).items():
-        for suffix in ("svg", "pdf", "png"):
-            output.write(place, f"{figure}.{suffix}", drawing_file(drawing, suffix))
+    for figure, drawing in trial_figures(trial, case, (*KINDS, "network"), labels).items():
+        for suffix, content in drawing.files.items():
+            output.write(place, f"{figure}.{suffix}", content)

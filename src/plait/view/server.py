@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -17,7 +16,7 @@ from starlette.routing import Route
 
 from plait.errors import MachineError, PlaitError
 from plait.view.assets import ASSETS, asset, index
-from plait.view.downloads import Download, download
+from plait.view.downloads import download
 from plait.view.encode import data_script
 from plait.view.guard import Guard, new_token
 from plait.view.peers import TABLES
@@ -96,9 +95,7 @@ def application(site: StudySite) -> Starlette:
         routes=[
             Route("/", pages.index),
             Route("/assets/{name}", pages.asset),
-            Route("/data/studies.js", pages.studies),
-            Route("/data/{study}/{page}.js", pages.study),
-            Route("/data/{study}/{case:int}/{number:int}.js", pages.trial),
+            Route("/data/{name:path}.js", pages.data),
             Route("/files/{path:path}", pages.file),
         ]
     )
@@ -119,51 +116,35 @@ class _Pages:
         kind = "text/css; charset=utf-8" if name.endswith(".css") else SCRIPT
         return Response(content, media_type=kind, headers={"cache-control": "private, max-age=3600"})
 
-    async def studies(self, _: Request) -> Response:
-        return await self._data("studies", self._site.studies)
+    async def data(self, request: Request) -> Response:
+        name = request.path_params["name"]
 
-    async def study(self, request: Request) -> Response:
-        study, page = request.path_params["study"], request.path_params["page"]
-        makers: dict[str, Callable[[], dict[str, Any]]] = {
-            "study": lambda: self._site.study_view(study),
-            "result": lambda: self._site.result(study),
-            "live": lambda: self._site.live(study),
-        }
-        if page.isdecimal() and len(page) < 7:
-            return await self._data(f"{study}/{page}", lambda: self._site.case(study, int(page)))
-        return await self._data(f"{study}/{page}", makers[page]) if page in makers else _missing()
-
-    async def trial(self, request: Request) -> Response:
-        study, case, number = (request.path_params[name] for name in ("study", "case", "number"))
-        return await self._data(f"{study}/{case}/{number}", lambda: self._site.trial(study, case, number))
-
-    async def file(self, request: Request) -> Response:
-        parts = request.path_params["path"].split("/")
-        try:
-            requested_file: Download = await run_in_threadpool(download, self._site, parts)
-        except UnknownPageError:
-            return _missing()
-        except PlaitError as error:
-            return PlainTextResponse(f"{error}\n", 500)
-        headers = {
-            "content-disposition": f'attachment; filename="{requested_file.name}"',
-            "content-security-policy": ATTACHMENT_POLICY,
-        }
-        return Response(requested_file.content, media_type=requested_file.kind, headers=headers)
-
-    async def _data(self, key: str, compute: Callable[[], dict[str, Any]]) -> Response:
         def content() -> bytes:
             try:
-                return data_script(key, compute())
+                return data_script(name, self._site.data(name))
             except PlaitError as error:
-                return data_script(key, {"error": str(error)})
+                return data_script(name, {"error": str(error)})
             except OSError as error:
-                return data_script(key, {"error": f"{error.filename}: {error.strerror}"})
+                return data_script(name, {"error": f"{error.filename}: {error.strerror}"})
 
         try:
             return Response(await run_in_threadpool(content), media_type=SCRIPT)
         except UnknownPageError:
             return _missing()
+
+    async def file(self, request: Request) -> Response:
+        parts = request.path_params["path"].split("/")
+        try:
+            name, kind, content = await run_in_threadpool(download, self._site, parts)
+        except UnknownPageError:
+            return _missing()
+        except PlaitError as error:
+            return PlainTextResponse(f"{error}\n", 500)
+        headers = {
+            "content-disposition": f'attachment; filename="{name}"',
+            "content-security-policy": ATTACHMENT_POLICY,
+        }
+        return Response(content, media_type=kind, headers=headers)
 
 
 def _missing() -> Response:

@@ -1,10 +1,10 @@
 """All data files of the pages, by name: what the server answers and what an export writes.
 
-studies.js       the list of studies
-ID/study.js      a study with its cases; ID/result.js its headline
-ID/C.js          the trials of case number C
-ID/C/N.js        trial N of that case
-ID/live.js       what is new in a study that runs; only from a server
+studies      the list of studies
+ID/study     a study with its cases; ID/result its headline
+ID/C         the trials of case number C
+ID/C/N       trial N of that case
+ID/live      what is new in a study that runs; only from a server
 
 Names below the folders that a user gives come from strangers. An address has IDs, never a path; links are not followed.
 """
@@ -16,14 +16,13 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from plait.analysis.judge import judged_in
 from plait.analysis.labels.study_labels import labels_in
 from plait.dataset.study_file import StudyFile, read_study_file
-from plait.errors import DataError, PlaitError, RequestError, printable
+from plait.errors import PlaitError, RequestError, printable
 from plait.version import __version__
 from plait.view import study_data
 from plait.view.encode import rounded
@@ -41,29 +40,17 @@ class UnknownPageError(Exception):
     """There is no such study, case or trial."""
 
 
-@dataclass(frozen=True)
-class _FoundStudy:
-    """A result folder: its ID in addresses, its name for people, and its path."""
-
-    id: str
-    name: str
-    folder: Path
-
-
-@dataclass
 class OpenStudy:
-    """A study that is shown, with its trials so far."""
+    """A result folder: its ID in addresses, its name for people, its path, and its trials so far."""
 
-    found: _FoundStudy
-    trials: ReducedTrials
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    computed: dict[str, tuple[int, study_data.CaseFigures]] = field(default_factory=dict)
-    """The figures of a case, and the version of its rows that they are of."""
-
-    @property
-    def folder(self) -> Path:
-        """The result folder."""
-        return self.found.folder
+    def __init__(self, study_id: str, name: str, folder: Path) -> None:
+        self.id = study_id
+        self.name = name
+        self.folder = folder
+        self.trials = ReducedTrials(folder)
+        self._lock = threading.Lock()
+        self._computed: dict[str, tuple[int, study_data.CaseFigures]] = {}
+        """The figures of a case, and the version of its rows that they are of."""
 
     def study_file(self) -> StudyFile:
         """Return study.json as it is now (DataError)."""
@@ -72,10 +59,10 @@ class OpenStudy:
     def figures(self, case: str) -> study_data.CaseFigures:
         """Return the figures of a case from its rows so far."""
         version = self.trials.changed.get(case, 0)
-        with self.lock:
-            kept = self.computed.get(case)
+        with self._lock:
+            kept = self._computed.get(case)
             if kept is None or kept[0] != version:
-                kept = self.computed[case] = (version, study_data.case_so_far(self.trials, case))
+                kept = self._computed[case] = (version, study_data.case_so_far(self.trials, case))
             return kept[1]
 
 
@@ -89,14 +76,11 @@ class StudySite:
         self._lock = threading.Lock()
         self.refresh()
 
-    def refresh(self) -> list[_FoundStudy]:
+    def refresh(self) -> list[OpenStudy]:
         """Look for studies again, and return them (RequestError)."""
         studies_found = find_studies(self._roots)
         with self._lock:
-            for study in studies_found:
-                if study.id not in self._open:
-                    self._open[study.id] = OpenStudy(study, ReducedTrials(study.folder))
-        return studies_found
+            return [self._open.setdefault(study.id, study) for study in studies_found]
 
     def study(self, study_id: str) -> OpenStudy:
         """Return a study by its ID (UnknownPageError)."""
@@ -111,6 +95,19 @@ class StudySite:
         for study in self._open.values():
             study.trials.close()
 
+    def data(self, name: str) -> dict[str, Any]:
+        """Return the content of a data file by its name (UnknownPageError, PlaitError)."""
+        key, *parts = name.split("/")
+        if all(part.isdecimal() and len(part) < 10 for part in parts) and 1 <= len(parts) <= 2:
+            page = self.case if len(parts) == 1 else self.trial
+            return page(key, *map(int, parts))
+        pages = {"study": self.study_view, "result": self.result, "live": self.live}
+        if len(parts) == 1 and parts[0] in pages:
+            return pages[parts[0]](key)
+        if name == "studies":
+            return self.studies()
+        raise UnknownPageError
+
     def studies(self) -> dict[str, Any]:
         """Return the list of studies, each with its headline."""
         listed = [self._listed(study) for study in self.refresh()]
@@ -120,18 +117,18 @@ class StudySite:
             view["apart"] = apart if titles[view.get("title")] > 1 else ""
         return {"live": self._live, "version": __version__, "studies": listed}
 
-    def _listed(self, listed_study: _FoundStudy) -> dict[str, Any]:
-        view: dict[str, Any] = {"id": listed_study.id, "folder": listed_study.name}
+    def _listed(self, study: OpenStudy) -> dict[str, Any]:
+        view: dict[str, Any] = {"id": study.id, "folder": study.name}
         try:
-            study_file = read_study_file(listed_study.folder)
-            result = study_data.result_view(listed_study.folder, study_data.SUMMARY_BYTES)
-            apart = study_data.apart(listed_study.folder, study_file)
+            study_file = study.study_file()
+            result = study_data.result_view(study.folder, study_data.SUMMARY_BYTES)
+            apart = study_data.apart(study.folder, study_file)
         except (PlaitError, OSError) as error:
             return {**view, "error": str(error)}
         return {
             **view,
             **study_data.facts_view(study_file),
-            "running": self._live and is_running(listed_study.folder),
+            "running": self._live and is_running(study.folder),
             "result": result,
             "apart": apart,
         }
@@ -148,7 +145,7 @@ class StudySite:
         if figures is None:
             self._want(study, names)
             figures = study_data.cases_view([study.figures(name) for name in names])
-        view = study_data.study_view(study_id, study.found.name, study_file, figures)
+        view = study_data.study_view(study_id, study.name, study_file, figures)
         # A study that the user names alone: the folder above it is none that the pages may show.
         advice = None if study.folder in self._roots else advice_view(study.folder)
         return {**view, "running": running, "summarised": summarised, "drawn": drawn, "advice": advice}
@@ -228,24 +225,13 @@ def case_name(study_file: StudyFile, case: int) -> str:
     return study_file.cases[case].name
 
 
-def require_studies(site: StudySite) -> list[_FoundStudy]:
-    """Return the studies of a site.
-
-    Raises DataError if there is none.
-    """
-    studies_found = site.refresh()
-    if not studies_found:
-        raise DataError("there is no study below these folders; give a folder that `plait run` wrote to")
-    return studies_found
-
-
-def find_studies(roots: Sequence[Path]) -> list[_FoundStudy]:
+def find_studies(roots: Sequence[Path]) -> list[OpenStudy]:
     """Return the studies in and below `roots`, in the order of their names.
 
     Raises:
         RequestError: a folder does not exist, or there are too many folders to search.
     """
-    by_id: dict[str, _FoundStudy] = {}
+    by_id: dict[str, OpenStudy] = {}
     for root in roots:
         if not root.is_dir():
             problem = "this is not a folder" if root.exists() else "there is no such folder"
@@ -255,7 +241,7 @@ def find_studies(roots: Sequence[Path]) -> list[_FoundStudy]:
             name = root.resolve().name if inside == "." else inside
             name = f"{root.name or root.resolve().name}/{name}" if len(roots) > 1 and inside != "." else name
             key = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
-            by_id[key] = _FoundStudy(key, printable(name, keep=""), folder)
+            by_id[key] = OpenStudy(key, printable(name, keep=""), folder)
     return sorted(by_id.values(), key=lambda study: study.name)
 
 

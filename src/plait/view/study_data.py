@@ -11,9 +11,8 @@ import hashlib
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -30,7 +29,7 @@ from plait.analysis.judge import judged_in
 from plait.analysis.labels.cases import labels
 from plait.analysis.labels.study_labels import StudyLabels, labels_in
 from plait.analysis.metrics.catalogue import heading_of, least_of, metric_of, title_of, unit_of
-from plait.analysis.model import CaseSummary, Statistics, Summary
+from plait.analysis.model import CaseSummary, Summary
 from plait.analysis.statistics.intervals import describe
 from plait.analysis.values import with_interval
 from plait.analysis.wording import short_name, value_words
@@ -60,35 +59,24 @@ FIGURE_FILE = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,99})\.(svg|png|pdf|csv|p
 """Names of files that pages offer."""
 
 
-Interval = tuple[float, float | None, float | None]
-"""A mean, and the ends of its interval if it has one."""
-
-
-class _SummarisedMetric(BaseModel):
+class _Mean(BaseModel):
     mean: float | None
     ci95: tuple[float, float] | None
 
 
-class _SummarisedCase(BaseModel):
+class CaseFigures(BaseModel):
+    """One case in numbers: completed and failed trials, and of each metric its mean and the ends of its interval."""
+
     name: str
     trials: int
     failed: int
-    metrics: dict[str, _SummarisedMetric]
+    metrics: dict[str, _Mean]
 
 
 class _SummarisedCases(BaseModel):
     """The parts of summary.json that a page needs; plait makes no objects of the rest, 80 MB for 10 000 cases."""
 
-    cases: list[_SummarisedCase]
-
-
-@dataclass(frozen=True)
-class CaseFigures:
-    """One case in numbers: completed and failed trials, and of each metric its mean and the ends of its interval."""
-
-    trials: int
-    failed: int
-    metrics: dict[str, Interval]
+    cases: list[CaseFigures]
 
 
 def apart(folder: Path, study_file: StudyFile) -> str:
@@ -114,41 +102,37 @@ def cases_in_summary(folder: Path, study_file: StudyFile) -> dict[str, Any] | No
     except OSError as error:
         raise DataError(f"{error.filename}: cannot be read ({error.strerror}); run `plait report`") from error
     names = [entry.name for entry in study_file.cases]
-    key = _key(names, content)
-    kept = FIGURES.get(key)
-    if kept is not None:
-        figures: dict[str, Any] = json.loads(kept)
-        return figures
+
+    def figures() -> dict[str, Any] | None:
+        cases = _SummarisedCases.model_validate_json(content).cases
+        return cases_view(cases) if [case.name for case in cases] == names else None
+
     try:
-        with _without_cycle_search():
-            cases = _SummarisedCases.model_validate_json(content).cases
+        return _kept(names, content, figures)
     except ValidationError as error:
         raise DataError(f"{folder / 'summary.json'}: {explain(error)}; run `plait report`") from error
-    if [case.name for case in cases] != names:
-        return None
-    return _kept_figures(key, cases)
 
 
-def _kept_figures(key: str, cases: Sequence[_SummarisedCase] | Sequence[CaseSummary]) -> dict[str, Any]:
-    """Return the figures of all cases, and keep them in the cache."""
-    with _without_cycle_search():
-        figures = cases_view([CaseFigures(case.trials, case.failed, _means(case.metrics)) for case in cases])
-    FIGURES.put(key, json.dumps(figures).encode())
-    FIGURES.prune()
-    return figures
-
-
-def _key(subject: object, content: bytes) -> str:
-    """Return the name in the cache of what follows from summary.json; `subject` says what it is."""
-    key = hashlib.sha256(json.dumps([__version__, FORM, subject]).encode())
-    key.update(content)
-    return key.hexdigest()
+def _kept(
+    subject: object, content: bytes, compute: Callable[[], dict[str, Any] | None]
+) -> dict[str, Any] | None:
+    """Return what follows from `content`, of summary.json, from the cache or `compute`; `subject` says what it is."""
+    hashed = hashlib.sha256(json.dumps([__version__, FORM, subject]).encode())
+    hashed.update(content)
+    kept = FIGURES.get(hashed.hexdigest())
+    if kept is None:
+        with _without_cycle_search():
+            kept = json.dumps(compute()).encode()
+        FIGURES.put(hashed.hexdigest(), kept)
+        FIGURES.prune()
+    view: dict[str, Any] | None = json.loads(kept)
+    return view
 
 
 def keep_views(summary: Summary, content: bytes) -> None:
     """Keep in the cache what pages show of a summary; `content` is that of summary.json."""
-    _kept_figures(_key([case.name for case in summary.cases], content), summary.cases)
-    FIGURES.put(_key("result", content), json.dumps(_result_of(summary)).encode())
+    _kept([case.name for case in summary.cases], content, lambda: cases_view(summary.cases))
+    _kept("result", content, lambda: _result_of(summary))
 
 
 @contextmanager
@@ -163,32 +147,18 @@ def _without_cycle_search() -> Iterator[None]:
             gc.enable()
 
 
-def _means(metrics: Mapping[str, _SummarisedMetric] | Mapping[str, Statistics]) -> dict[str, Interval]:
-    means: dict[str, Interval] = {}
-    for name, stats in metrics.items():
-        mean, ends = stats.mean, stats.ci95
-        if mean is not None:
-            means[name] = (mean, None, None) if ends is None else (mean, *ends)
-    return means
-
-
 def case_so_far(trials: ReducedTrials, case: str) -> CaseFigures:
     """Return the figures of a case from the trials that were reduced."""
     rows = trials.of_case(case).values()
     completed = [row for row in rows if row.error is None]
     names = dict.fromkeys(name for row in completed for name in row.metrics)
-    described = {
-        name: describe([row.metrics.get(name) for row in completed], least_of(name)) for name in names
-    }
-    return CaseFigures(
-        len(rows),
-        len(rows) - len(completed),
-        {
-            name: (stats.mean, *(stats.ci95 or (None, None)))
-            for name, stats in described.items()
-            if stats.mean is not None
-        },
-    )
+    metrics = {}
+    for name in names:
+        stats = describe([row.metrics.get(name) for row in completed], least_of(name))
+        if stats.mean is not None:
+            metrics[name] = _Mean(mean=stats.mean, ci95=stats.ci95)
+    failed = len(rows) - len(completed)
+    return CaseFigures(name=case, trials=len(rows), failed=failed, metrics=metrics)
 
 
 def metric_view(name: str, labels: StudyLabels) -> dict[str, Any]:
@@ -234,19 +204,18 @@ def factors_view(cases: Sequence[CaseEntry]) -> list[dict[str, Any]]:
     return views
 
 
-def cases_view(cases: Sequence[CaseFigures]) -> dict[str, Any]:
+def cases_view(cases: Sequence[CaseFigures | CaseSummary]) -> dict[str, Any]:
     """Return the figures of all cases in columns, which are shorter than rows."""
-    names = list(dict.fromkeys(name for case in cases for name in case.metrics))
-    none = (None, None, None)
-
-    def figures(name: str) -> list[list[float | None]]:
-        rows = np.array([case.metrics.get(name, none) for case in cases], dtype=float)  # None becomes NaN
-        return [rounded_column(rows[:, column]) for column in range(len(none))]
-
+    measured = (name for case in cases for name, stats in case.metrics.items() if stats.mean is not None)
+    columns = {name: np.full((3, len(cases)), np.nan) for name in dict.fromkeys(measured)}
+    for place, case in enumerate(cases):
+        for name, stats in case.metrics.items():
+            if stats.mean is not None:
+                columns[name][:, place] = (stats.mean, *(stats.ci95 or (np.nan, np.nan)))
     return {
         "trials": [case.trials for case in cases],
         "failed": [case.failed for case in cases],
-        "metrics": {name: figures(name) for name in names},
+        "metrics": {name: [rounded_column(row) for row in column] for name, column in columns.items()},
     }
 
 
@@ -323,20 +292,16 @@ def result_view(folder: Path, most_bytes: int = MOST_BYTES) -> dict[str, Any] | 
         content = Folder(folder).read("summary.json", most_bytes)
     except OSError:
         return None
-    key = _key("result", content)
-    kept = FIGURES.get(key)
-    if kept is not None:
-        view: dict[str, Any] = json.loads(kept)
-        return view
-    try:
-        with _without_cycle_search():
+
+    def result() -> dict[str, Any] | None:
+        try:
             summary = Summary.model_validate_json(content)
-    except ValidationError:
-        return None
+        except ValidationError:
+            return None
+        return _result_of(summary)
+
     with making_sense(folder / "summary.json"):
-        view = _result_of(summary)
-    FIGURES.put(key, json.dumps(view).encode())
-    return view
+        return _kept("result", content, result)
 
 
 def _result_of(summary: Summary) -> dict[str, Any]:

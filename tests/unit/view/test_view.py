@@ -374,7 +374,9 @@ def test_a_map_has_one_factor_for_fields_that_change_together_and_knows_networks
     entries = [CaseEntry(name=str(number), settings=given) for number, given in enumerate(settings)]
     vary = {"network": {f"n{place}": {"a-b.rate": f"{place + 1}mbit"} for place in range(3)}}
     changed = about.model_copy(update={"cases": entries, "scenario": {"vary": vary}})
-    view = study_view("0" * 12, "x", changed, cases_view([CaseFigures(1, 0, {})] * 6))
+    view = study_view(
+        "0" * 12, "x", changed, cases_view([CaseFigures(name="", trials=1, failed=0, metrics={})] * 6)
+    )
     assert view["telling"] == ["a.rate", "transport"]
     assert view["strata"] == ["network"]
 
@@ -382,16 +384,16 @@ def test_a_map_has_one_factor_for_fields_that_change_together_and_knows_networks
 def test_a_trial_that_the_report_leaves_out_is_left_out_of_the_means_here_too(tmp_path: Path) -> None:
     write_study(tmp_path, two_paths(), repeat=2)
     case = read_study_file(tmp_path).cases[0].name
-    (before, *_) = case_so_far(whole(tmp_path, case), case).metrics["goodput_bps"]
+    before = case_so_far(whole(tmp_path, case), case).metrics["goodput_bps"].mean
     place = tmp_path / "trials" / case / "001" / "provenance.json"
     record = json.loads(place.read_text()) | {"excluded": "the timers were late"}
     place.write_text(json.dumps(record))
     rows = whole(tmp_path, case)
     assert rows.of_case(case)[1].error == "left out of means: the timers were late"
     figures = case_so_far(rows, case)
-    (mean, low, high) = figures.metrics["goodput_bps"]
-    assert mean == rows.of_case(case)[0].metrics["goodput_bps"] != before
-    assert (low, high) == (None, None), "one trial has no interval"
+    stats = figures.metrics["goodput_bps"]
+    assert stats.mean == rows.of_case(case)[0].metrics["goodput_bps"] != before
+    assert stats.ci95 is None, "one trial has no interval"
 
 
 def whole(folder: Path, case: str) -> ReducedTrials:

@@ -43,6 +43,11 @@ class Drawing:
     png: bytes
     pdf: bytes
 
+    @property
+    def files(self) -> dict[str, bytes]:
+        """The content of its files by their suffixes."""
+        return {"svg": self.svg.encode(), "pdf": self.pdf, "png": self.png}
+
 
 def draw_all(
     figures: Mapping[str, dict[str, Any] | str],

@@ -41,19 +41,23 @@ def _place() -> Path:
 
 
 def locked(
-    name: str, notice: Callable[[str], object] = lambda _: None, wait: Callable[[], None] | None = None
+    name: str,
+    notice: Callable[[str], object] = lambda _: None,
+    wait: Callable[[], None] | None = None,
+    place: Path | None = None,
 ) -> int:
     """Return the descriptor of the lock `name` of this user, once no other plait holds it (MachineError).
 
     While another one does, first `notice` is called with its name, and then `wait` again and again; it waits a moment,
-    or raises an exception.
+    or raises an exception. The lock is in `place`; without it, in the cache.
     """
-    path = cache_root() / f"{name}.lock"
+    remedy = "" if place else f"; {CACHE_REMEDY}"
+    path = (place or cache_root()) / f"{name}.lock"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
-        raise MachineError(f"creating {path}: {error.strerror}; {CACHE_REMEDY}") from error
+        raise MachineError(f"creating {path}: {error.strerror}{remedy}") from error
     try:
         if not _is_free(descriptor):
             holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
@@ -67,7 +71,7 @@ def locked(
     except BaseException as error:
         os.close(descriptor)
         if isinstance(error, OSError):  # a file system without locks
-            raise MachineError(f"locking {path}: {error.strerror}; {CACHE_REMEDY}") from error
+            raise MachineError(f"locking {path}: {error.strerror}{remedy}") from error
         raise
     return descriptor
 

@@ -6,10 +6,23 @@ import contextlib
 import os
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 from plait.cache import locked
 
 PATIENCE_S = 30
+MACHINE = Path("/run/plait")
+"""Where root's processes lock what all of a machine shares; the agent's journals are there, too."""
+
+
+def locked_for_all(
+    name: str, notice: Callable[[str], object] = lambda _: None, wait: Callable[[], None] | None = None
+) -> int:
+    """Return the descriptor of the lock `name` of this machine, once no other plait holds it (MachineError).
+
+    Only root can change a machine, perhaps with several caches; whoever else asks has a lock of the own cache.
+    """
+    return locked(name, notice, wait, MACHINE if os.geteuid() == 0 else None)
 
 
 @contextlib.contextmanager
@@ -17,7 +30,7 @@ def undone_by(
     script: str,
     lock_name: str,
     arguments: Callable[[], Sequence[str]],
-    take: Callable[[str], int] = locked,
+    take: Callable[[str], int] = locked_for_all,
 ) -> Iterator[None]:
     """Run a shell script with `arguments` after the block, or when plait dies meanwhile (`kill -9` included).
 

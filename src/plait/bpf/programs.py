@@ -20,9 +20,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from plait.binaries import PROGRAMS
-from plait.cache import locked
 from plait.errors import MachineError, RequestError, printable, shell_command
-from plait.janitor import undone_by
+from plait.janitor import locked_for_all, undone_by
 
 ALGORITHMS = ("lia", "olia", "balia", "wvegas", "cap")
 SCHEDULERS = ("minrtt", "roundrobin", "blest", "ecf")
@@ -202,7 +201,7 @@ def require_spare(names: Iterable[str]) -> None:
 
 
 @contextlib.contextmanager
-def loaded_for_a_trial(names: Iterable[str], take: Callable[[str], int] = locked) -> Iterator[None]:
+def loaded_for_a_trial(names: Iterable[str], take: Callable[[str], int] = locked_for_all) -> Iterator[None]:
     """Load those algorithms that this machine's kernel lacks, and take these away at the end (MachineError).
 
     A process of its own takes them away when plait's end of a pipe closes, so `kill -9` leaves none. It also holds the

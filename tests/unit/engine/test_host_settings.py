@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import select
 import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import pytest
 
 from fake_plans import fake_plan
 from kernel_fakes import while_waiting
+from plait import janitor
 from plait.engine.host import settings
 from plait.plan.model.plan import Machine, Plan
 
@@ -30,6 +33,7 @@ def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (folder / path).write_text(f"{value}\n")
     monkeypatch.setattr(settings, "_PROC", folder)
     monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(janitor, "MACHINE", tmp_path / "run")
     return folder
 
 
@@ -75,9 +79,32 @@ def test_what_another_trial_set_meanwhile_is_not_taken_for_the_value_of_this_mac
     assert text(proc, "net/core/rmem_max") == "212992"
 
 
+@pytest.mark.usefixtures("proc")
+def test_root_has_one_lock_for_a_machine_whatever_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a lock in each cache, the second trial would restore what the first one set."""
+
+    class WaitedError(Exception):
+        """The lock is held."""
+
+    def wait() -> None:
+        raise WaitedError
+
+    for user, is_shared in ((0, True), (1000, False)):
+        monkeypatch.setattr(janitor.os, "geteuid", lambda user=user: user)
+        monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "one"))
+        first = janitor.locked_for_all("host-settings")
+        monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "other"))
+        with pytest.raises(WaitedError) if is_shared else nullcontext():
+            os.close(janitor.locked_for_all("host-settings", wait=wait))
+        os.close(first)
+
+
 def test_settings_are_restored_after_kill_9(proc: Path, tmp_path: Path) -> None:
     code = (
-        "import sys, pathlib; from plait.engine.host import settings as s; s._PROC = pathlib.Path(sys.argv[1])\n"
+        "import sys, pathlib; from plait import janitor as j; from plait.engine.host import settings as s\n"
+        "s._PROC = pathlib.Path(sys.argv[1]); j.MACHINE = s._PROC / 'run'\n"
         "d = s.Difference('net/core/rmem_max', '300000', '212992', '300000')\n"
         "with s.written(lambda: [d]): print('written', flush=True); sys.stdin.read()\n"
     )

@@ -17,7 +17,6 @@ from pathlib import Path
 
 from plait.binaries import AGENT
 from plait.bpf import programs as bpf
-from plait.cache import locked
 from plait.engine import inventory
 from plait.engine.engine import Engine, EngineIdentity, Job, unless
 from plait.engine.host import agent, fidelity, settings
@@ -27,6 +26,7 @@ from plait.engine.request import EngineRequest
 from plait.engine.support import Feature, Unsupported, lacking
 from plait.engine.virtual.boot_inputs import EMPTY_PLAN
 from plait.errors import MachineError, TrialError, shell_command
+from plait.janitor import locked_for_all
 from plait.plan.model.plan import Plan
 from plait.plan.modules import algorithms_of
 
@@ -123,7 +123,7 @@ class _HostEngine(Engine):
     def execute(self, job: Job) -> None:
         """Run one trial between two bursts, which show how fast the machine is (see Engine)."""
         agent.fill(job)
-        take = partial(locked, notice=self._report_once, wait=unless(job.stop))
+        take = partial(locked_for_all, notice=self._report_once, wait=unless(job.stop))
         with bpf.loaded_for_a_trial(self._programs(job.plan), take), self._settings(job.plan, take) as unmet:
             burst_before = self._burst(job)
             agent.run(self.program, job, self._limit_s)

@@ -10,9 +10,8 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from plait.cache import locked
 from plait.errors import MachineError
-from plait.janitor import undone_by
+from plait.janitor import locked_for_all, undone_by
 from plait.plan.model.plan import Plan
 from plait.plan.network.sysctls import ALLOWED_CONGESTION_CONTROL
 
@@ -93,7 +92,7 @@ def _neighbours(plan: Plan) -> int:
 
 @contextlib.contextmanager
 def written(
-    differing: Callable[[], list[Difference]], take: Callable[[str], int] = locked
+    differing: Callable[[], list[Difference]], take: Callable[[str], int] = locked_for_all
 ) -> Iterator[list[Difference]]:
     """Write the needed values, yield what differed, and restore it at the end (MachineError).
 

@@ -35,14 +35,12 @@ class Meter:
     started: float
     finished: int = 0
     failed: int = 0
-    reused: int = 0
     _times: deque[float] = field(default_factory=lambda: deque(maxlen=_LATEST))
 
     def count(self, outcome: TrialOutcome, now: float) -> None:
         """Count a trial that ended at the time `now`."""
         self.finished += 1
         self.failed += outcome.error is not None
-        self.reused += outcome.reused
         if not outcome.reused:  # the store is faster than any worker
             self._times.append(now)
 

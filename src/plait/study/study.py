@@ -43,8 +43,6 @@ class TrialOutcome:
     reused: bool
     """Whether it came from the store."""
     wall_s: float
-    virtual_s: float | None
-    """Virtual time that passed in this run; None if none did (reused) or it is unknown (failed)."""
 
 
 Observer = Callable[[TrialOutcome], None]

@@ -73,7 +73,7 @@ class Trials:
                 plan = plan.model_copy(update={"pause": ()})
             task = self._task(plan, case, key)
             if not self._fresh and self._kept(task) and (self._is_kept(task) or self._fetch(task)):
-                self._ended(TrialOutcome(key, None, True, time.monotonic() - started, None))
+                self._ended(TrialOutcome(key, None, True, time.monotonic() - started))
                 continue
             self._waiting[key] = task
             yield task
@@ -90,7 +90,7 @@ class Trials:
         self._publish(folder, result.key)
         if error is None and self._kept(task):
             self._index.add(task.key.case, task.key.index, task.identity)
-        self._ended(TrialOutcome(result.key, error, False, result.wall_s, result.virtual_s))
+        self._ended(TrialOutcome(result.key, error, False, result.wall_s))
 
     def run_paused(self, case: CasePlan, key: TrialKey, pauses: Pauses) -> None:
         """Run one trial in this thread, which owns the terminal, with its pauses. Raise Interrupted or OSError."""

@@ -34,7 +34,7 @@ def test_a_trace_is_printed_once_with_the_path_of_the_console(
         console = key.folder(tmp_path) / "logs" / "console.log"
         console.parent.mkdir(parents=True)
         console.touch()
-        ended.append(TrialOutcome(key, PANIC.format(index), reused=False, wall_s=0, virtual_s=None))
+        ended.append(TrialOutcome(key, PANIC.format(index), reused=False, wall_s=0))
     _report_outcome(StudyOutcome(3, ended, interrupted=False), tmp_path, halted=False)
     text = capsys.readouterr().err
     first = tmp_path / "trials" / "case" / "000"

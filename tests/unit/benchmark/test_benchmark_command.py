@@ -79,7 +79,7 @@ def test_a_shard_names_the_merges_and_the_command_that_writes_the_results(
 
 def test_the_time_is_that_of_trials_that_ran_by_class() -> None:
     def ended(cell: str, *, reused: bool = False) -> TrialOutcome:
-        return TrialOutcome(TrialKey(cell, 0), None, reused, 30.0, None)
+        return TrialOutcome(TrialKey(cell, 0), None, reused, 30.0)
 
     mixed, page = "network=wifi-lte,traffic=mixed", "network=behind-nat,traffic=page"
     words = time_spent([ended(mixed), ended(page), ended(mixed), ended(page, reused=True)], 0.0)

@@ -107,7 +107,7 @@ def test_a_range_is_as_wide_as_the_error_that_nine_of_ten_studies_stayed_below()
 
 def test_the_pace_is_learned_from_what_ran_and_forgotten_slowly(tmp_path: Path) -> None:
     def ended(index: int, *, reused: bool = False, error: str | None = None) -> TrialOutcome:
-        return TrialOutcome(TrialKey("transport=tcp", index), error, reused, 5.0, 10.0)
+        return TrialOutcome(TrialKey("transport=tcp", index), error, reused, 5.0)
 
     expected = estimate(study(2), 1, Pace())
     mixed = [ended(0), ended(1, reused=True), ended(2, error="it broke"), ended(3)]
@@ -151,7 +151,7 @@ def test_the_estimate_neither_states_nor_learns_the_time_of_programs() -> None:
     pace = Pace((0.5,), (0.1,))
     expected = estimate(some, 1, pace)
     assert expected.sentence == "2 trials; plait cannot estimate how long their programs take"
-    ran = TrialOutcome(TrialKey("default", 0), error=None, reused=False, wall_s=300.0, virtual_s=5.0)
+    ran = TrialOutcome(TrialKey("default", 0), error=None, reused=False, wall_s=300.0)
     assert learn(pace, some, StudyOutcome(2, [ran], interrupted=False), expected, 300.0) == pace
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def outcome(number: int, error: str | None = None, *, reused: bool = False) -> TrialOutcome:
-    return TrialOutcome(TrialKey("transport=tcp", number), error, reused, 0.25, 10.0)
+    return TrialOutcome(TrialKey("transport=tcp", number), error, reused, 0.25)
 
 
 def lines(capsys: pytest.CaptureFixture[str], workers: int | None, *, as_json: bool = False) -> list[str]:

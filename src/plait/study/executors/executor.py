@@ -10,13 +10,13 @@ import itertools
 import queue
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
 from plait.cautions import Caution
-from plait.engine.engine import Engine, EngineIdentity, Interrupted
+from plait.engine.engine import Engine, EngineIdentity
 from plait.engine.workspace import Workspace
 from plait.study.executors.task import TrialResult, TrialTask
 from plait.study.study import Observer
@@ -74,54 +74,43 @@ class TrialExecutor(Protocol):
         """
 
 
-class InFlight(Generic[T]):
-    """Tasks in flight: at most `limit` at once; each completed one makes place for the next."""
+def completed(
+    submit: Callable[[], Future[T] | None], most: int, stop: threading.Event
+) -> Generator[Future[T], None, None]:
+    """Yield the futures that `submit` returns as they end; at most `most` are in flight, and each makes place for one.
 
-    def __init__(self, limit: Callable[[], int], stop: threading.Event) -> None:
-        self._limit = limit
-        self._stop = stop
-        self._done: queue.SimpleQueue[Future[T]] = queue.SimpleQueue()
-        self._running: set[Future[T]] = set()
+    `submit` returns None if there is no task now; it may return more later. Cancelled futures are left out. After
+    `stop`, or at an error, what has not started is cancelled, and nothing is submitted.
+    """
+    done: queue.SimpleQueue[Future[T]] = queue.SimpleQueue()
+    running: set[Future[T]] = set()
 
-    def results(self, futures: Iterator[Future[T]]) -> Iterator[T]:
-        """Yield the result of each future; take the next one from `futures` when there is a place for it.
-
-        An iterator that has ended may have more later. Futures that were cancelled or interrupted give no result. After
-        `stop`, or an error, it cancels what has not started and takes no further futures.
-        """
-        try:
-            while True:
-                self._fill(futures)
-                if not self._running:
-                    return
-                try:
-                    future = self._done.get(timeout=_LOOK_S)
-                except queue.Empty:
-                    if self._stop.is_set():
-                        self._cancel()
-                    continue
-                self._running.discard(future)
-                self._fill(futures)  # the next one runs while the caller handles this one
-                try:
-                    result = future.result()
-                except (CancelledError, Interrupted):
-                    continue
-                yield result
-        finally:
-            self._cancel()
-
-    def _fill(self, futures: Iterator[Future[T]]) -> None:
-        """Take futures while there is place."""
-        while len(self._running) < self._limit() and not self._stop.is_set():
-            future = next(futures, None)
-            if future is None:
-                return
-            self._running.add(future)
-            future.add_done_callback(self._done.put)
-
-    def _cancel(self) -> None:
-        for future in tuple(self._running):
+    def cancel() -> None:
+        for future in running:
             future.cancel()
+
+    def fill() -> None:
+        while len(running) < most and not stop.is_set() and (future := submit()) is not None:
+            running.add(future)
+            future.add_done_callback(done.put)
+
+    try:
+        while True:
+            fill()
+            if not running:
+                return
+            try:
+                ended = done.get(timeout=_LOOK_S)
+            except queue.Empty:
+                if stop.is_set():
+                    cancel()
+                continue
+            running.discard(ended)
+            fill()  # the next one runs while the caller handles this one
+            if not ended.cancelled():
+                yield ended
+    finally:
+        cancel()
 
 
 def nonempty(tasks: Iterator[TrialTask]) -> Iterator[TrialTask] | None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future
+from contextlib import closing
 from typing import Self
 
 from plait.cautions import Caution
 from plait.dataset.files import first_line
 from plait.errors import MachineError
 from plait.study.executors.batches import Batches
-from plait.study.executors.executor import InFlight, StudyWork, nonempty
-from plait.study.executors.shipment import Shipment, shipment
+from plait.study.executors.executor import StudyWork, completed, nonempty
+from plait.study.executors.shipment import shipment
 from plait.study.executors.task import TrialResult, TrialTask
 from plait.study.executors.worker import Reply, carry_out
 
@@ -57,33 +58,39 @@ class FuturesExecutor:
         remaining = nonempty(tasks)
         if remaining is None:
             return
-        ship = shipment(study)
-        batches = Batches()
+        ship, batches = shipment(study), Batches()
+        fresh = batches.divide(remaining)
+        again: list[tuple[tuple[TrialTask, ...], int, dict[str, bytes]]] = []
+        """Batches to repeat: how many workers have refused each, and the files that a worker lacked."""
+        attempts: dict[Future[Reply], tuple[tuple[TrialTask, ...], int]] = {}
+
+        def submit() -> Future[Reply] | None:
+            batch, refusals, supplied = again.pop() if again else (next(fresh, ()), 0, {})
+            if not batch:
+                return None
+            try:
+                future = self._executor.submit(carry_out, ship, batch, supplied)
+            except (BrokenExecutor, RuntimeError) as error:
+                raise self._broken(error) from error
+            attempts[future] = batch, refusals
+            return future
+
         parallel = self.workers if limit is None else min(limit, self.workers)
-        retries: list[tuple[tuple[TrialTask, ...], int]] = []
-
-        def waiting() -> Iterator[Future[tuple[tuple[TrialTask, ...], int, Reply]]]:
-            fresh = batches.divide(remaining)
-            while True:
-                if retries:
-                    batch, refusals = retries.pop()
-                elif (following := next(fresh, None)) is not None:
-                    batch, refusals = following, 0
-                else:
-                    return
-                yield self._submit(ship, batch, refusals)
-
-        flow = InFlight[tuple[tuple[TrialTask, ...], int, Reply]](lambda: 2 * parallel, study.stop)
-        while True:
-            for batch, refusals, reply in flow.results(waiting()):
-                if reply.refusal is not None:
+        with closing(completed(submit, 2 * parallel, study.stop)) as ended:
+            for future in ended:
+                batch, refusals = attempts.pop(future)
+                try:
+                    reply = future.result()
+                except BrokenExecutor as error:
+                    raise self._broken(error) from error
+                if reply.missing:
+                    again.append((batch, refusals, {name: ship.file(name).read() for name in reply.missing}))
+                elif reply.refusal is not None:
                     self._refuse(reply, refusals)
-                    retries.append((batch, refusals + 1))
+                    again.append((batch, refusals + 1, {}))
                 for result in reply.results:
                     batches.learn(result)
                     yield result
-            if not retries or study.stop.is_set():
-                return
 
     def _refuse(self, reply: Reply, refusals: int) -> None:
         worker, reason = reply.worker, str(reply.refusal)
@@ -92,42 +99,6 @@ class FuturesExecutor:
             raise MachineError(
                 f"running trials with {self.title}: plait must not use its worker {worker}: {reason}"
             )
-
-    def _submit(
-        self, ship: Shipment, batch: tuple[TrialTask, ...], refusals: int
-    ) -> Future[tuple[tuple[TrialTask, ...], int, Reply]]:
-        """Submit a batch; if the worker lacks files, submit it again with them."""
-        outcome: Future[tuple[tuple[TrialTask, ...], int, Reply]] = Future()
-
-        def submit(supplied: dict[str, bytes]) -> None:
-            try:
-                future = self._executor.submit(carry_out, ship, batch, supplied)
-            except (BrokenExecutor, RuntimeError) as error:
-                fail(self._broken(error))
-                return
-            outcome.add_done_callback(lambda _: future.cancel())
-            future.add_done_callback(finish)
-
-        def fail(error: BaseException) -> None:
-            if outcome.set_running_or_notify_cancel():
-                outcome.set_exception(error)
-
-        def finish(future: Future[Reply]) -> None:
-            if outcome.done():  # the study ended early
-                return
-            try:
-                reply = future.result()
-                if reply.missing:
-                    submit({sha256: ship.file(sha256).read() for sha256 in reply.missing})
-                elif outcome.set_running_or_notify_cancel():
-                    outcome.set_result((batch, refusals, reply))
-            except BrokenExecutor as error:
-                fail(self._broken(error))
-            except BaseException as error:  # noqa: BLE001 - it reaches the study through the future
-                fail(error)
-
-        submit({})
-        return outcome
 
     def _broken(self, error: BaseException) -> MachineError:
         return MachineError(

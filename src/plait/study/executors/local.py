@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from typing import Self
 
 from plait.cautions import Caution
 from plait.engine.engine import Interrupted
 from plait.study.executors.execution import execute
-from plait.study.executors.executor import InFlight, StudyWork
+from plait.study.executors.executor import StudyWork, completed
 from plait.study.executors.task import TrialResult, TrialTask
 
 
@@ -46,15 +47,17 @@ class LocalExecutor:
         def run(task: TrialTask) -> TrialResult:
             if study.stop.is_set():
                 raise Interrupted
-            return execute(
-                study.engines[task.engine],
-                task,
-                study.inputs,
-                study.work,
-                stop=study.stop,
-            )
+            return execute(study.engines[task.engine], task, study.inputs, study.work, stop=study.stop)
 
-        with ThreadPoolExecutor(jobs) as pool:
-            # One more than jobs: the next trial starts while plait puts a finished one into its place.
-            flow = InFlight[TrialResult](lambda: jobs + 1, study.stop)
-            yield from flow.results(pool.submit(run, task) for task in tasks)
+        def submit() -> Future[TrialResult] | None:
+            task = next(tasks, None)
+            return None if task is None else pool.submit(run, task)
+
+        # One more than jobs: the next trial starts while plait puts a finished one into its place.
+        with ThreadPoolExecutor(jobs) as pool, closing(completed(submit, jobs + 1, study.stop)) as ended:
+            for future in ended:
+                try:
+                    result = future.result()
+                except Interrupted:
+                    continue
+                yield result

@@ -54,8 +54,6 @@ class TrialResult:
     content: Path | bytes | None
     """The folder with the trial's files, or the packed folder. None: the trial left nothing, because its workers died.
     """
-    worker: str = ""
-    """The address of the worker; empty on this machine."""
 
 
 def pack_plan(plan: Plan) -> bytes:

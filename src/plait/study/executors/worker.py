@@ -150,7 +150,7 @@ def carry_out(
         assert not isinstance(folder, bytes)
         packed = pack(folder)
         shutil.rmtree(folder)
-        results.append(replace(result, content=packed, wall_s=time.monotonic() - begun, worker=reply.worker))
+        results.append(replace(result, content=packed, wall_s=time.monotonic() - begun))
     return replace(reply, results=tuple(results))
 
 

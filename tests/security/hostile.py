@@ -19,7 +19,7 @@ from plait.results.export import export_flow
 from plait.results.merge import merge
 from plait.study.engines import StudyEngines
 from plait.study.executors.local import LocalExecutor
-from plait.study.runner import Runner
+from plait.study.runner import run_study
 from plait.study.store import Store
 from plait.study.study import PlannedStudy
 from result_folders import two_paths, write_study
@@ -139,11 +139,13 @@ def go_on(folder: Path, scratch: Path) -> object:
         seed=1,
         repeat=1,
     )
-    runner = Runner(
-        StudyEngines.named({"virtual": FakeEngine()}),
-        Store(scratch / "trials"),
-        scratch / "trials",
+    about = StudyFile(name="two-paths", command="", seed=1, repeat=1, plait_version="0", cases=())
+    return run_study(
+        asked,
+        folder,
+        about,
+        lambda _: None,
+        engines=StudyEngines.named({"virtual": FakeEngine()}),
+        store=Store(scratch / "trials"),
         executor=LocalExecutor(1),
     )
-    about = StudyFile(name="two-paths", command="", seed=1, repeat=1, plait_version="0", cases=())
-    return runner.run(asked, folder, about, lambda _: None)

@@ -25,7 +25,7 @@ from plait.study.executors.local import LocalExecutor
 from plait.study.pauses import PausedTrial
 from plait.study.preflight.engines import refuse_what_engines_lack
 from plait.study.result_folder import add_cautions, refuse_unusable
-from plait.study.runner import Runner
+from plait.study.runner import run_study
 from plait.study.shard import Shard, StudyPart
 from plait.study.store import Store
 from plait.study.study import Observer, PlannedStudy, StudyOutcome, TrialOutcome, describe, plan_study
@@ -102,8 +102,7 @@ def perform(
         elif isinstance(study.shard, Shard):
             notify(f"shard {study.shard}: {study.total} of {len(study.cases) * study.repeat} trials")
         started = time.monotonic()
-        trials = cache / "trials"
-        runner = Runner(engines, Store(trials), trials, executor=workers, fresh=options.fresh, ask=ask)
+        store = Store(cache / "trials")
         finished: list[TrialOutcome] = []
         parts = (
             _steady_parts(study, target, notify) if steady else _parts(study, scenario.repeat.least, target)
@@ -111,7 +110,10 @@ def perform(
         for part in parts:
             study_file = describe(scenario, part, engines, options.command)
             with watch(part.total) as observer:
-                outcome = runner.run(part, target, study_file, observer)
+                outcome = run_study(
+                    part, target, study_file, observer,
+                    engines=engines, store=store, executor=workers, fresh=options.fresh, ask=ask,
+                )  # fmt: skip
             finished += outcome.finished
             add_cautions(target, study_file, workers.cautions)
             if outcome.interrupted:

@@ -13,9 +13,10 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from plait.dataset.study_file import StudyFile
@@ -35,112 +36,84 @@ _LOOK_S = 0.25
 """How often the main thread looks for signals, in seconds."""
 
 
-class Runner:
-    """Runs studies on their engines, with one store."""
+def run_study(
+    study: PlannedStudy,
+    target: Path,
+    study_file: StudyFile,
+    observer: Observer,
+    *,
+    engines: StudyEngines,
+    store: Store,
+    executor: TrialExecutor,
+    fresh: bool = False,
+    ask: Callable[[PausedTrial], bool] | None = None,
+) -> StudyOutcome:
+    """Run `study` into `target`, with `study_file` as its study.json, on `executor`.
 
-    def __init__(
-        self,
-        engines: StudyEngines,
-        store: Store,
-        staging: Path,
-        *,
-        executor: TrialExecutor,
-        fresh: bool = False,
-        ask: Callable[[PausedTrial], bool] | None = None,
-    ) -> None:
-        """Create a runner that runs trials on `executor`; fewer at once on an engine that limits them.
-
-        `staging` is a folder on the store's file system. `fresh` runs trials even if the store has them. `ask` opens a
-        prompt in a halted trial and returns whether to halt again.
-        """
-        self._engines = engines
-        self._store = store
-        self._staging = staging
-        self._executor = executor
-        self._fresh = fresh
-        self._ask = ask
-        self._stop = threading.Event()
-
-    def run(
-        self, study: PlannedStudy, target: Path, study_file: StudyFile, observer: Observer
-    ) -> StudyOutcome:
-        """Run `study` into `target`, with `study_file` as its study.json.
-
-        Raises MachineError if plait cannot write results or has no worker, and RequestError if `target` holds anything
-        else.
-        """
-        keys = list(study.keys())
-        everything = replace(study, start=0, shard=study.shard and study.shard.in_folder)
-        kept = {key for _, key in everything.keys()}  # noqa: SIM118 - no mapping: it yields pairs
-        pauses = Pauses(self._ask if study.paused else None, len(keys))
-        inputs = {name: shipped_file(path).sha256 for name, path in study.inputs.items()}
-        paths = {sha256: study.inputs[name] for name, sha256 in inputs.items()}
-        interrupted: signal.Signals | None = None
-        with (
-            open_result_folder(target, study_file, kept),
-            Workspace(target, ".work-") as work,
-            Workspace(self._staging, ".stage-") as stage,
-        ):
-            study_work = StudyWork(
-                self._engines.by_name, self._engines.identities, paths, work, observer, self._stop
-            )
-            trials = Trials(study_work, self._store, stage, study, target, inputs=inputs, fresh=self._fresh)
-            try:
-                while keys and pauses.active:  # in this thread, which owns the terminal
-                    trials.run_paused(*keys[0], pauses)
-                    del keys[0]
-                interrupted = self._wait_for(lambda: self._conduct(trials, keys, study_work))
-            except (KeyboardInterrupt, Ended) as end:
-                interrupted = end.signal if isinstance(end, Ended) else signal.SIGINT
-            except OSError as error:
-                raise MachineError(cannot_write(target, error)) from error
-        return StudyOutcome(
-            pauses.total, trials.finished, interrupted is not None, interrupted or signal.SIGINT
-        )
-
-    def _wait_for(self, conduct: Callable[[], None]) -> signal.Signals | None:
-        """Do the work in another thread, which no signal interrupts. Return the signal that ended the study early."""
-        interrupted: signal.Signals | None = None
-        failures: list[BaseException] = []
-
-        def conducting() -> None:
-            try:
-                conduct()
-            except BaseException as error:  # noqa: BLE001 - raised again below, in the main thread
-                failures.append(error)
-
-        with ThreadPoolExecutor(1, "plait-study") as thread:
-            try:
-                future = thread.submit(conducting)
-                while not future.done():
-                    wait([future], timeout=_LOOK_S)  # a signal just before the wait shows after it
-            except (KeyboardInterrupt, Ended) as end:
-                interrupted = end.signal if isinstance(end, Ended) else signal.SIGINT
-                self._stop.set()
-        if failures:
-            raise failures[0]
-        return interrupted
-
-    def _conduct(self, trials: Trials, keys: Iterable[tuple[CasePlan, TrialKey]], work: StudyWork) -> None:
-        """Run all trials, and put their results into their places as they come. Stop all of them if this fails."""
+    `fresh` runs trials even if the store has them. `ask` opens a prompt in a halted trial and returns whether to halt
+    again. Raises MachineError if plait cannot write results or has no worker, and RequestError if `target` holds
+    anything else.
+    """
+    keys = list(study.keys())
+    everything = replace(study, start=0, shard=study.shard and study.shard.in_folder)
+    kept = {key for _, key in everything.keys()}  # noqa: SIM118 - no mapping: it yields pairs
+    pauses = Pauses(ask if study.paused else None, len(keys))
+    inputs = {name: shipped_file(path).sha256 for name, path in study.inputs.items()}
+    paths = {sha256: study.inputs[name] for name, sha256 in inputs.items()}
+    interrupted: signal.Signals | None = None
+    with (
+        open_result_folder(target, study_file, kept),
+        Workspace(target, ".work-") as work,
+        Workspace(store.root, ".stage-") as stage,
+    ):
+        study_work = StudyWork(engines, paths, work, observer, threading.Event())
+        trials = Trials(study_work, store, stage, study, target, inputs=inputs, fresh=fresh)
         try:
-            for limit, group in self._groups(keys):
-                results = self._executor.run(trials.tasks(group), work, limit)
-                with closing(results):
-                    for result in results:
-                        trials.accept(result)
-        except BaseException:
-            self._stop.set()
-            raise
+            while keys and pauses.active:  # in this thread, which owns the terminal
+                trials.run_paused(*keys[0], pauses)
+                del keys[0]
+            conduct = partial(_conduct, trials, keys, study_work, executor)
+            interrupted = _wait_for(conduct, study_work.stop)
+        except (KeyboardInterrupt, Ended) as end:
+            interrupted = end.signal if isinstance(end, Ended) else signal.SIGINT
+        except OSError as error:
+            raise MachineError(cannot_write(target, error)) from error
+    return StudyOutcome(pauses.total, trials.finished, interrupted is not None, interrupted or signal.SIGINT)
 
-    def _groups(
-        self, keys: Iterable[tuple[CasePlan, TrialKey]]
-    ) -> list[tuple[int, list[tuple[CasePlan, TrialKey]]]]:
-        """Return the trials by how many of them may run at once, the largest number first.
 
-        The groups run one after the other, so that nothing disturbs trials in real time.
-        """
-        groups: dict[int, list[tuple[CasePlan, TrialKey]]] = {}
-        for case, key in keys:
-            groups.setdefault(self._engines.jobs(case, self._executor.workers), []).append((case, key))
-        return sorted(groups.items(), reverse=True)
+def _wait_for(conduct: Callable[[], None], stop: threading.Event) -> signal.Signals | None:
+    """Do the work in another thread, which no signal interrupts. Return the signal that ended the study early."""
+    interrupted: signal.Signals | None = None
+    future: Future[None] | None = None
+    with ThreadPoolExecutor(1, "plait-study") as thread:
+        try:
+            future = thread.submit(conduct)
+            while not future.done():
+                wait([future], timeout=_LOOK_S)  # a signal just before the wait shows after it
+        except (KeyboardInterrupt, Ended) as end:
+            interrupted = end.signal if isinstance(end, Ended) else signal.SIGINT
+            stop.set()
+    if future is not None:
+        future.result()  # raises what failed
+    return interrupted
+
+
+def _conduct(
+    trials: Trials, keys: Iterable[tuple[CasePlan, TrialKey]], work: StudyWork, executor: TrialExecutor
+) -> None:
+    """Run all trials, and put their results into their places as they come. Stop all of them if this fails.
+
+    Trials of which more may run at once come first. Groups run one after the other, so that nothing disturbs trials in
+    real time.
+    """
+    groups: dict[int, list[tuple[CasePlan, TrialKey]]] = {}
+    for case, key in keys:
+        groups.setdefault(work.engines.jobs(case, executor.workers), []).append((case, key))
+    try:
+        for limit, group in sorted(groups.items(), reverse=True):
+            with closing(executor.run(trials.tasks(group), work, limit)) as results:
+                for result in results:
+                    trials.accept(result)
+    except BaseException:
+        work.stop.set()
+        raise

@@ -29,7 +29,7 @@ class Store:
     """Finished trials below `root`, by identity."""
 
     def __init__(self, root: Path) -> None:
-        self._root = root
+        self.root = root
 
     def fetch(self, identity: str, target: Path) -> bool:
         """Copy the files of trial `identity` into the existing folder `target`.
@@ -37,7 +37,7 @@ class Store:
         Return False if there is no such entry, or if it is damaged; the store then removes it. Raise OSError if it
         cannot write to `target`.
         """
-        group = Folder(self._root) / identity[:2]
+        group = Folder(self.root) / identity[:2]
         try:
             contents = _contents(group / identity)
         except FileNotFoundError:
@@ -66,7 +66,7 @@ class Store:
         text = json.dumps(manifest, indent=1, sort_keys=True)
         Folder(staging).write(MANIFEST, text.encode())
         self._remove(identity)
-        group = Folder(self._root) / identity[:2]
+        group = Folder(self.root) / identity[:2]
         try:
             group.take(staging, identity)
         except OSError:
@@ -77,7 +77,7 @@ class Store:
 
     def _remove(self, identity: str) -> None:
         """Remove an entry, or what occupies the place of its group's folder."""
-        root = Folder(self._root)
+        root = Folder(self.root)
         with contextlib.suppress(OSError):
             try:
                 (root / identity[:2]).remove(identity)

@@ -12,24 +12,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from plait.dataset.finished import FinishedTrials
-from plait.dataset.provenance import Provenance
 from plait.dataset.trial import trial_folder
 from plait.engine.engine import Interrupted
 from plait.engine.workspace import Workspace
 from plait.errors import DataError
 from plait.files import Folder
 from plait.plan.case_plan import CasePlan
-from plait.plan.identity import plan_bytes, trial_identity
+from plait.plan.identity import trial_identity
 from plait.plan.model.plan import Plan
 from plait.seeds import trial_seed
-from plait.study.executors.execution import execute
+from plait.study.executors.execution import execute, write_records
 from plait.study.executors.executor import StudyWork
 from plait.study.executors.packed_folder import unpack
 from plait.study.executors.task import TrialResult, TrialTask, pack_plan
 from plait.study.pauses import Pauses
 from plait.study.store import Store
 from plait.study.study import PlannedStudy, TrialKey, TrialOutcome
-from plait.version import __version__
 
 
 class Trials:
@@ -98,7 +96,7 @@ class Trials:
             raise Interrupted
         plan = pauses.effective_plan(case.plan(trial_seed(self._study.seed, key.index)))
         self._waiting[key] = task = self._task(plan, case, key)
-        engine = self._on.engines[task.engine]
+        engine = self._on.engines.by_name[task.engine]
         self.accept(
             execute(
                 engine,
@@ -111,7 +109,7 @@ class Trials:
         )
 
     def _task(self, plan: Plan, case: CasePlan, key: TrialKey) -> TrialTask:
-        origin = self._on.identities[case.engine]
+        origin = self._on.engines.identities[case.engine]
         return TrialTask(
             key,
             trial_identity(plan, *origin.parts),
@@ -125,7 +123,7 @@ class Trials:
 
     def _kept(self, task: TrialTask) -> bool:
         """Return whether the store has such trials: commands at a prompt may change a trial, and so does real time."""
-        return self._on.engines[task.engine].repeatable and not task.halted
+        return self._on.engines.by_name[task.engine].repeatable and not task.halted
 
     def _fetch(self, task: TrialTask) -> bool:
         folder = self._on.work.job()
@@ -159,20 +157,7 @@ class Trials:
     def _failed(self, task: TrialTask, error: str) -> Path:
         """Return a folder for a trial that left nothing."""
         folder = self._on.work.job()
-        plan = task.plan
-        Folder(folder).write("plan.json", plan_bytes(plan))
-        provenance = Provenance(
-            status="failed",
-            error=error,
-            seed=plan.seed,
-            identity=task.identity,
-            engine=task.origin.engine,
-            kernel_identity=task.origin.kernel,
-            kernel_version=task.origin.kernel_version,
-            agent_sha256=task.origin.agent_sha256,
-            plait_version=__version__,
-        )
-        Folder(folder).write("provenance.json", (provenance.model_dump_json(indent=1) + "\n").encode())
+        write_records(Folder(folder), task, task.plan, status="failed", error=error)
         return folder
 
     def _publish(self, folder: Path, key: TrialKey) -> None:

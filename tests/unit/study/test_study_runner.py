@@ -23,7 +23,7 @@ from plait.plan.case_plan import CasePlan
 from plait.scenario.vary.cases import Case
 from plait.study.engines import StudyEngines
 from plait.study.executors.local import LocalExecutor
-from plait.study.runner import Runner
+from plait.study.runner import run_study
 from plait.study.store import Store
 from plait.study.study import PlannedStudy, StudyOutcome
 
@@ -61,11 +61,16 @@ def run(
     observer: Observer | None = None,
     **options: bool,
 ) -> StudyOutcome:
-    trials = tmp_path / "store"
-    runner = Runner(
-        StudyEngines.named({"virtual": engine}), Store(trials), trials, executor=LocalExecutor(2), **options
+    return run_study(
+        planned or study(),
+        tmp_path / out,
+        ABOUT,
+        observer or (lambda _: None),
+        engines=StudyEngines.named({"virtual": engine}),
+        store=Store(tmp_path / "store"),
+        executor=LocalExecutor(2),
+        **options,
     )
-    return runner.run(planned or study(), tmp_path / out, ABOUT, observer or (lambda _: None))
 
 
 def trials(tmp_path: Path, out: str = "out") -> list[str]:

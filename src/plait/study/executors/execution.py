@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from plait.dataset.convert import convert
 from plait.dataset.digest import trial_digest
@@ -19,7 +20,7 @@ from plait.engine.workspace import Workspace
 from plait.errors import DataError, TrialError, printable
 from plait.files import Folder, UnfitError, json_of
 from plait.plan.identity import plan_bytes
-from plait.plan.model.plan import PauseAt
+from plait.plan.model.plan import PauseAt, Plan
 from plait.study.engines import host_facts, machine_facts
 from plait.study.executors.task import TrialResult, TrialTask
 from plait.version import __version__
@@ -65,14 +66,23 @@ def execute(
         error = str(failure)
     wall_s = time.monotonic() - started
     kept = Folder(result)
-    kept.write("plan.json", plan_bytes(plan))
     for unfit in _keep_files(Folder(folder), kept):
         error = error or f"plait discards {unfit.filename}, which the guest left: {unfit.strerror}"
-    provenance = Provenance(
-        status="ok" if error is None else "failed",
-        error=error,
+    virtual_s = _virtual_s(Folder(folder))
+    write_records(
+        kept, task, plan,
+        status="ok" if error is None else "failed", error=error,
         excluded="; ".join(exclusions) or None if error is None else None,
-        digest=digest,
+        digest=digest, wall_s=round(wall_s, 4), virtual_s=virtual_s, host=host,
+    )  # fmt: skip
+    shutil.rmtree(folder)
+    return TrialResult(task.key, task.identity, error, wall_s, virtual_s, result)
+
+
+def write_records(folder: Folder, task: TrialTask, plan: Plan, **facts: Any) -> None:
+    """Write the plan and the provenance of a trial, which has these facts of its run. Raise OSError."""
+    folder.write("plan.json", plan_bytes(plan))
+    provenance = Provenance(
         seed=plan.seed,
         identity=task.identity,
         engine=task.origin.engine,
@@ -80,13 +90,9 @@ def execute(
         kernel_version=task.origin.kernel_version,
         agent_sha256=task.origin.agent_sha256,
         plait_version=__version__,
-        wall_s=round(wall_s, 4),
-        virtual_s=_virtual_s(Folder(folder)),
-        host=host,
+        **facts,
     )
-    kept.write("provenance.json", (provenance.model_dump_json(indent=1) + "\n").encode())
-    shutil.rmtree(folder)
-    return TrialResult(task.key, task.identity, error, wall_s, provenance.virtual_s, result)
+    folder.write("provenance.json", (provenance.model_dump_json(indent=1) + "\n").encode())
 
 
 def _keep_files(job: Folder, result: Folder) -> list[UnfitError]:

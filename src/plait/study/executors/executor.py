@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Protocol, Self, TypeVar
 
 from plait.cautions import Caution
-from plait.engine.engine import Engine, EngineIdentity
 from plait.engine.workspace import Workspace
+from plait.study.engines import StudyEngines
 from plait.study.executors.task import TrialResult, TrialTask
 from plait.study.study import Observer
 
@@ -31,9 +31,7 @@ _LOOK_S = 0.25
 class StudyWork:
     """The data that a study gives to its executor."""
 
-    engines: Mapping[str, Engine]
-    """The engines by name."""
-    identities: Mapping[str, EngineIdentity]
+    engines: StudyEngines
     inputs: Mapping[str, Path]
     """The input files of all trials, by SHA-256."""
     work: Workspace

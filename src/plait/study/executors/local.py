@@ -47,7 +47,9 @@ class LocalExecutor:
         def run(task: TrialTask) -> TrialResult:
             if study.stop.is_set():
                 raise Interrupted
-            return execute(study.engines[task.engine], task, study.inputs, study.work, stop=study.stop)
+            return execute(
+                study.engines.by_name[task.engine], task, study.inputs, study.work, stop=study.stop
+            )
 
         def submit() -> Future[TrialResult] | None:
             task = next(tasks, None)

@@ -17,26 +17,19 @@ from plait.study.executors.sentinel import sentinel_digest, sentinel_plan
 from plait.version import __version__
 
 
-@dataclass(frozen=True)
-class MachineFacts:
-    """The facts that must be equal for plait and its workers."""
-
-    plait_version: str
-    machine: str
-    """The type of the machine: x86_64."""
-
-    def difference(self, worker: MachineFacts) -> str | None:
-        """Return how a worker differs; None if trials can run there."""
-        if self.plait_version != worker.plait_version:
-            return f"it has plait {worker.plait_version}, and this is plait {self.plait_version}"
-        if self.machine != worker.machine:
-            return f"it is a machine of type {worker.machine}, and the kernel is for {self.machine}"
-        return None
+def facts() -> tuple[str, str]:
+    """Return what must be equal for plait and its workers: the version of plait, and the type of machine (x86_64)."""
+    return __version__, platform.machine()
 
 
-def facts() -> MachineFacts:
-    """Return the facts of this machine."""
-    return MachineFacts(__version__, platform.machine())
+def difference(here: tuple[str, str], worker: tuple[str, str]) -> str | None:
+    """Return how the facts of a worker differ; None if trials can run there."""
+    (version, machine), (other_version, other_machine) = here, worker
+    if version != other_version:
+        return f"it has plait {other_version}, and this is plait {version}"
+    if machine != other_machine:
+        return f"it is a machine of type {other_machine}, and the kernel is for {machine}"
+    return None
 
 
 @dataclass(frozen=True)
@@ -54,7 +47,7 @@ class Shipment:
     """The plan of the sentinel, compressed."""
     sentinel_digests: Mapping[str, str]
     """The digest of the sentinel's data on this machine, by the name of the engine."""
-    facts: MachineFacts
+    facts: tuple[str, str]
 
     def file(self, sha256: str) -> ShippedFile:
         """Return the file with this content."""
@@ -64,7 +57,7 @@ class Shipment:
 def shipment(study: StudyWork) -> Shipment:
     """Return what the workers of a study need; this runs the sentinel here. Raise RequestError or MachineError."""
     recipes: dict[str, EngineRecipe] = {}
-    for name, engine in study.engines.items():
+    for name, engine in study.engines.by_name.items():
         if not engine.repeatable:
             raise RequestError(
                 f"running trials of the engine {name} in other processes: it measures in real time on this machine; "
@@ -72,12 +65,14 @@ def shipment(study: StudyWork) -> Shipment:
             )
         recipes[name] = recipe_of(engine)
     plan = sentinel_plan()
-    digests = {name: sentinel_digest(engine, plan, study.work) for name, engine in study.engines.items()}
+    digests = {
+        name: sentinel_digest(engine, plan, study.work) for name, engine in study.engines.by_name.items()
+    }
     files = {file.sha256: file for recipe in recipes.values() for file in recipe.files}
     files |= {sha256: shipped_file(path) for sha256, path in study.inputs.items()}
     identities = [
         f"{identity.engine} {identity.kernel} {identity.agent_sha256}"
-        for identity in study.identities.values()
+        for identity in study.engines.identities.values()
     ]
     text = "\n".join([*sorted(files), *identities, *digests.values(), __version__])
     return Shipment(

@@ -30,7 +30,7 @@ from plait.plan.model.plan import Plan
 from plait.study.executors.execution import execute
 from plait.study.executors.packed_folder import pack
 from plait.study.executors.sentinel import sentinel_digest
-from plait.study.executors.shipment import Shipment, facts
+from plait.study.executors.shipment import Shipment, difference, facts
 from plait.study.executors.task import TrialResult, TrialTask
 
 
@@ -77,9 +77,9 @@ def prepare(shipment: Shipment, supplied: Mapping[str, bytes]) -> Reply:
             return known
         if known is not None:
             return Reply(worker_name())
-        difference = shipment.facts.difference(facts())
-        if difference is not None:
-            return Reply(worker_name(), refusal=difference)
+        differs = difference(shipment.facts, facts())
+        if differs is not None:
+            return Reply(worker_name(), refusal=differs)
         try:
             return _prepare(shipment, supplied)
         except (PlaitError, OSError, ValueError) as error:

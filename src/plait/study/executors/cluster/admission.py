@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from plait.study.executors.cluster.connection import reason
-from plait.study.executors.shipment import MachineFacts, Shipment, facts
+from plait.study.executors.shipment import Shipment, difference, facts
 from plait.study.executors.worker import lacking, prepare, supply
 from plait.version import __version__
 
@@ -56,9 +56,9 @@ class Admission:
         terms = _terms(info)
         if isinstance(terms, str):
             return terms
-        difference = await self._difference(client, address)
-        if difference is not None:
-            return difference
+        differs = await self._difference(client, address)
+        if differs is not None:
+            return differs
         async with asyncio.timeout(_PREPARE_S):
             refusal = await self._supply(client, address)
             if refusal is None:
@@ -71,8 +71,8 @@ class Admission:
     async def _difference(self, client: Any, address: str) -> str | None:
         """Return how the worker's plait or machine differs; None if it is fit."""
         answer = await _run(client, address, facts)
-        if isinstance(answer, MachineFacts):
-            return self._ship.facts.difference(answer)
+        if isinstance(answer, tuple):
+            return difference(self._ship.facts, answer)
         if isinstance(answer, OSError):
             raise answer
         version = await _run(client, address, importlib.metadata.version, "plait")

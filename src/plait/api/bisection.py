@@ -22,7 +22,6 @@ from plait.results.read import read_study
 from plait.scenario import Scenario
 from plait.scenario.vary.cases import expand
 from plait.study.perform import Options, perform
-from plait.study.progress import silent
 
 _WRONG = 0.01
 """How often the intervals of a commit may miss the median."""
@@ -130,8 +129,6 @@ def _measure(
             partial(make_engine, request=EngineRequest(kernel.identity)),
             Options(repeat=seeds, jobs=request.jobs),
             folder=workspace.job() / "study",
-            watch=silent,
-            notify=lambda _: None,
         )
         if outcome.interrupted:
             raise KeyboardInterrupt

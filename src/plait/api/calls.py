@@ -122,7 +122,6 @@ def run(
         options,
         folder=Path(out) if out is not None else None,
         watch=partial(in_notebook, shown=progress),
-        notify=lambda _: None,
         executor=executor_of(executor, insecure=insecure),
     )
     if outcome.interrupted:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from plait.cli.shared.ending import notify
-from plait.cli.shared.kernel import build_with_progress, show_step
+from plait.cli.shared.kernel import engines_on
 from plait.cli.shared.options import JobsOption, RepeatOption, ScenarioArgument, SetOption, parsed
 from plait.errors import shell_command
 
@@ -50,8 +49,6 @@ def command(
     It compares goodput, completion, RTT and shares of paths. Exit code 1: some differ, or a trial failed.
     """
     from plait.analysis.compare.engines import cross_check
-    from plait.engine.factory import make_engine
-    from plait.engine.request import EngineRequest
     from plait.report import build
     from plait.report.terminal.cross_check import explain_first, show_cross_check
     from plait.results.read import read_study
@@ -64,18 +61,15 @@ def command(
     names, limit = _names(engines), float(parsed("--bound", bound, Ratio))
     chosen = Choice("engine", tuple(names), f"--engines {engines}")
     loaded = load_scenario(scenario, (*(overrides or ()), chosen))
-    own_kernel = EngineRequest(
-        kernel=kernel, modules=modules, warn=notify, progress=show_step, build=build_with_progress
-    )
-    laboratory = EngineRequest(warn=notify, build=build_with_progress)
+    own_kernel, laboratory = engines_on(kernel, modules=modules), engines_on(None)
     command = shell_command("plait", "crosscheck", scenario, "--engines", engines)
     folder, outcome = perform(
         loaded,
         f"{Path(scenario).stem}-crosscheck",
-        lambda engine: make_engine(engine, laboratory if engine == "virtual" else own_kernel),
+        lambda engine: (laboratory if engine == "virtual" else own_kernel)(engine),
         Options(repeat=repeat, jobs=jobs, command=command),
         folder=out,
-        watch=partial(on_standard_error, bar=True),
+        watch=on_standard_error,
         notify=notify,
     )
     if outcome.interrupted:

@@ -14,7 +14,7 @@ import typer
 from plait.cli.shared import complete
 from plait.cli.shared.ending import notify
 from plait.cli.shared.environment import environment_of
-from plait.cli.shared.kernel import build_with_progress, show_step
+from plait.cli.shared.kernel import engines_on
 from plait.cli.shared.options import (
     ClusterOption,
     ConfigureOption,
@@ -147,22 +147,20 @@ def command(
     plait reuses the trials that are in the store. Exit code 1: a trial failed or differs, or the report lacks a part.
     """
     from plait.cli.shared.bundles import requested_study
-    from plait.engine.factory import make_engine
-    from plait.engine.request import EngineRequest
     from plait.study.perform import Options, perform
 
     executor, part = _elsewhere(cluster, shard, insecure=insecure)
     chosen = [*_engines(scenario, engine or []), *_kernels(scenario, kernel or [])]
-    limits = (trial_timeout, policy(disk, ro, unconfined=unconfined), notify, show_step, host_settings)
+    sandbox = policy(disk, ro, unconfined=unconfined)
     with requested_study(scenario, [*(overrides or ()), *chosen], seed, repeat, verify=verify) as asked:
         command = _reproduce(scenario, asked, overrides or [], chosen)
         _refuse_unread(asked.scenario, (hosts, ssh_config, configure, modules, host_settings))
-        own_kernel = _own_kernel(asked.scenario, kernel)
-        request = EngineRequest(
-            own_kernel, modules, *limits, build_with_progress, hosts, ssh_config, configure
-        )
+        engines = engines_on(
+            _own_kernel(asked.scenario, kernel), modules=modules, trial_timeout_s=trial_timeout, policy=sandbox,
+            allow_host_settings=host_settings, hosts=hosts, ssh_config=ssh_config, configure=configure,
+        )  # fmt: skip
         folder, outcome = perform(
-            asked.scenario, asked.name, partial(make_engine, request=request),
+            asked.scenario, asked.name, engines,
             Options(asked.seed, asked.repeat, jobs, fresh or verify, confirmed, part, command),
             folder=out, watch=_watch(progress, executor, asked.scenario, as_json=json_output),
             notify=notify, ask=_ask, executor=executor,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 from plait.analysis.failures import in_one_line
@@ -37,40 +36,31 @@ class _ExplainedTrial:
     flows: tuple[FlowExplanation, ...]
 
 
-class RecordedScenario:
-    """The scenario that study.json records, and the folder of its file."""
+def recorded_folder(study_file: StudyFile) -> Path:
+    """Return the folder of the scenario's file, where relative file names start."""
+    from plait.scenario.read import library
 
-    def __init__(self, study_file: StudyFile) -> None:
-        self.about = study_file
+    try:
+        words = shlex.split(study_file.command)
+    except ValueError:  # it is the text of a stranger
+        words = []
+    file = Path(words[2]) if len(words) > 2 else Path()
+    return file.parent if file.is_file() else library.folder() or Path()
 
-    @property
-    def folder(self) -> Path:
-        """The folder of the scenario's file, where relative file names start."""
-        from plait.scenario.read import library
 
-        try:
-            words = shlex.split(self.about.command)
-        except ValueError:  # it is the text of a stranger
-            words = []
-        file = Path(words[2]) if len(words) > 2 else Path()
-        return file.parent if file.is_file() else library.folder() or Path()
+def recorded_scenario(study_file: StudyFile) -> Scenario:
+    """Return the scenario that study.json records; RequestError if this version of plait does not accept it."""
+    from pydantic import ValidationError
 
-    @cached_property
-    def scenario(self) -> Scenario:
-        """The scenario; RequestError if this version of plait does not accept it."""
-        from pydantic import ValidationError
-
-        from plait.scenario import Scenario
-
-        try:
-            return Scenario.model_validate(self.about.scenario)
-        except ValidationError as wrong:
-            remedy = other_version(self.about.plait_version)
-            raise RequestError(
-                "reading the scenario in study.json: this version of plait does not accept it; "
-                + (f"{remedy}, or " if remedy else "")
-                + "run the study again"
-            ) from wrong
+    try:
+        return Scenario.model_validate(study_file.scenario)
+    except ValidationError as wrong:
+        remedy = other_version(study_file.plait_version)
+        raise RequestError(
+            "reading the scenario in study.json: this version of plait does not accept it; "
+            + (f"{remedy}, or " if remedy else "")
+            + "run the study again"
+        ) from wrong
 
 
 def explain_study(

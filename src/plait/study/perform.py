@@ -24,6 +24,7 @@ from plait.study.executors.executor import TrialExecutor
 from plait.study.executors.local import LocalExecutor
 from plait.study.pauses import PausedTrial
 from plait.study.preflight.engines import refuse_what_engines_lack
+from plait.study.progress import silent
 from plait.study.result_folder import add_cautions, refuse_unusable
 from plait.study.runner import run_study
 from plait.study.shard import Shard, StudyPart
@@ -68,9 +69,9 @@ def perform(
     make_engine: Callable[[str], Engine],
     options: Options,
     *,
-    folder: Path | None,
-    watch: Callable[[int], AbstractContextManager[Observer]],
-    notify: Callable[[str], None],
+    folder: Path | None = None,
+    watch: Callable[[int], AbstractContextManager[Observer]] = silent,
+    notify: Callable[[str], None] = lambda _: None,
     ask: Callable[[PausedTrial], bool] | None = None,
     executor: TrialExecutor | None = None,
 ) -> tuple[Path, StudyOutcome]:

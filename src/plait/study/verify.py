@@ -19,13 +19,12 @@ from plait.explain.changes import Suspect
 from plait.explain.effect import effect, with_effects
 from plait.explain.model import Effect, FlowExplanation, StudyExplanation, TrialExplanation
 from plait.explain.unrestricted_paths import unrestricted_paths
-from plait.results.explain import RecordedScenario
+from plait.results.explain import recorded_folder, recorded_scenario
 from plait.scenario import Scenario, parse
 from plait.scenario.read.inputs import input_files
 from plait.scenario.vary.cases import expand
 from plait.scenario.vary.overrides import assign
 from plait.study.perform import Options, perform
-from plait.study.progress import silent
 
 SEEDS = 5
 """The number of seeds; their spread shows whether an effect is significant."""
@@ -52,8 +51,7 @@ class _CaseRunner:
         """Raise RequestError if plait cannot read the recorded scenario, or if it has no such case."""
         self._about = read_study_file(folder)
         self._make_engine, self._seeds, self._jobs = make_engine, seeds, jobs
-        self._recorded = RecordedScenario(self._about)
-        recorded = {form.name: form for form in expand(self._recorded.scenario)}
+        recorded = {form.name: form for form in expand(recorded_scenario(self._about))}
         if case not in recorded:
             raise RequestError(f"{case}: the scenario in study.json has no such case")
         self.raw = recorded[case].scenario.model_dump(
@@ -83,7 +81,7 @@ class _CaseRunner:
                     f"--what-if {changes}: {mistake.path}: {mistake.message}" for mistake in wrong.mistakes
                 )
             ) from wrong
-        return scenario.attached(files=input_files(scenario, self._recorded.folder))
+        return scenario.attached(files=input_files(scenario, recorded_folder(self._about)))
 
     def values(self, fields: Fields, flow: str, metric: str) -> tuple[dict[int, float], str | None]:
         """Return the metric of a flow by seed, and its primary cause, in the case with these fields set."""
@@ -97,9 +95,7 @@ class _CaseRunner:
         self, scenario: Scenario, flow: str, metric: str, target: Path
     ) -> tuple[dict[int, float], str | None]:
         options = Options(seed=self._about.seed, repeat=self._seeds, jobs=self._jobs)
-        perform(
-            scenario, "verify", self._make_engine, options, folder=target, watch=silent, notify=lambda _: None
-        )
+        perform(scenario, "verify", self._make_engine, options, folder=target)
         case = expand(scenario)[0]
         values: dict[int, float] = {}
         causes: list[str | None] = []

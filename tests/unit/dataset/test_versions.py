@@ -15,7 +15,7 @@ from plait.dataset.study_file import StudyFile, read_study_file
 from plait.errors import PlaitError
 from plait.explain.model import StudyExplanation
 from plait.plan.model.plan import Plan
-from plait.results.explain import RecordedScenario
+from plait.results.explain import recorded_scenario
 from plait.study.bundle.record import BundleRecord
 from plait.version import __version__
 from result_folders import two_paths, write_study
@@ -58,11 +58,7 @@ def test_what_a_later_plait_made_is_refused_with_its_version(
     (tmp_path / file).write_text(json.dumps(record | {"plait_version": "9.1"} | fields), encoding="utf-8")
 
     def read(folder: Path) -> object:
-        return (
-            read_provenance(folder)
-            if "trials" in file
-            else RecordedScenario(read_study_file(folder)).scenario
-        )
+        return read_provenance(folder) if "trials" in file else recorded_scenario(read_study_file(folder))
 
     with pytest.raises(PlaitError, match=rf"made by plait 9\.1; this is {__version__}: install that version"):
         read((tmp_path / file).parent)

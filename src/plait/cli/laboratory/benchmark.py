@@ -257,16 +257,11 @@ def _running(
 ) -> Running:
     from plait.benchmark.run import Running
     from plait.benchmark.suite import TRIAL_TIMEOUT_S
-    from plait.cli.shared.kernel import build_with_progress
-    from plait.engine.factory import make_engine
-    from plait.engine.request import EngineRequest
+    from plait.cli.shared.kernel import engines_on
     from plait.study.progress import on_standard_error
 
-    request = EngineRequest(
-        kernel=kernel, trial_timeout_s=TRIAL_TIMEOUT_S, warn=notify, build=build_with_progress
-    )
-    watch = partial(on_standard_error, bar=True, as_json=False, workers=None)
-    return Running(partial(make_engine, request=request), watch, notify, jobs, make_executor=make_executor)
+    engines = engines_on(kernel, trial_timeout_s=TRIAL_TIMEOUT_S)
+    return Running(engines, on_standard_error, notify, jobs, make_executor=make_executor)
 
 
 def _end_shard(studies: dict[Path, StudyData], out: Path) -> int:

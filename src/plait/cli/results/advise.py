@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,14 +16,13 @@ from plait.errors import RequestError, printable, shell_command
 from plait.files import Folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from plait.advice.changes.model import HostCommand
     from plait.advice.result import Advice
     from plait.advice.search import AdviceRequest
     from plait.advice.situation import Situation
     from plait.advice.verify import RealLines
-    from plait.engine.engine import Engine
     from plait.engine.remote.lasting import RemoteHost
     from plait.scenario import Scenario
 
@@ -261,18 +259,11 @@ def _advice(scenario: Scenario, request: AdviceRequest, kernel: str | None, real
     """Return the advice, and with `real` lines their comparison with the twin."""
     from plait.advice.search import search
     from plait.advice.verify import verify
+    from plait.cli.shared.kernel import engines_on
 
-    engine = _twin_engine(kernel)
+    engine = engines_on(kernel)
     advice = search(scenario, request, engine, notify)
     return advice if real is None else replace(advice, verified=verify(advice, real, engine, notify))
-
-
-def _twin_engine(kernel: str | None) -> Callable[[str], Engine]:
-    from plait.cli.shared.kernel import build_with_progress
-    from plait.engine.factory import make_engine
-    from plait.engine.request import EngineRequest
-
-    return partial(make_engine, request=EngineRequest(kernel=kernel, warn=notify, build=build_with_progress))
 
 
 def _show(advice: Advice, folder: Path) -> None:

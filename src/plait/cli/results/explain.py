@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +14,9 @@ from plait.cli.shared.options import JobsOption, KernelOption, ResultFolder
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.advice.changes.model import Candidate
     from plait.explain.model import StudyExplanation
     from plait.scenario import Scenario
     from plait.study.verify import Fields
@@ -76,38 +78,41 @@ def command(
 
 def _show_advice(folder: Path, explanation: StudyExplanation) -> None:
     """Print which changes `plait advise` would try against the first cause, if the scenario has lines to advise on."""
-    from plait.advice.candidates import against_cause
-    from plait.advice.situation import Situation
     from plait.dataset.study_file import read_study_file
     from plait.errors import RequestError
     from plait.report.terminal.summary import Screen
-    from plait.results.explain import RecordedScenario
+    from plait.results.explain import recorded_scenario
 
     causes = {str(flow.first) for case in explanation.cases for flow in case.flows if flow.first is not None}
     try:
-        situation = Situation.of(RecordedScenario(read_study_file(folder)).scenario)
+        scenario = recorded_scenario(read_study_file(folder))
     except RequestError:
         return
     names = dict.fromkeys(
-        change.name for cause in sorted(causes) for change in against_cause(situation, cause)
+        change.name for cause in sorted(causes) for change in _changes_against(scenario, cause)
     )
     if names:
         Screen().line(f"plait advise would try: {', '.join(names)}")
 
 
-def _advised(scenario: Scenario, cause: str) -> list[tuple[str, Fields]]:
-    """Return what `plait advise` would try against a cause on these lines, in words and as fields."""
+def _changes_against(scenario: Scenario, cause: str) -> Sequence[Candidate]:
+    """Return what `plait advise` would try against a cause; nothing for a scenario without lines to advise on."""
     from plait.advice.candidates import against_cause
     from plait.advice.situation import Situation
     from plait.errors import RequestError
 
     try:
-        changes = against_cause(Situation.of(scenario), cause)
+        return against_cause(Situation.of(scenario), cause)
     except RequestError:
         return []
-    traffic = scenario.model_dump(mode="json", by_alias=True, exclude_unset=True)["traffic"]
+
+
+def _advised(scenario: Scenario, cause: str) -> list[tuple[str, Fields]]:
+    """Return what `plait advise` would try against a cause on these lines, in words and as fields."""
+    changes = _changes_against(scenario, cause)
+    raw = scenario.model_dump(mode="json", by_alias=True, exclude_unset=True) if changes else {}
     return [
-        (change.words, tuple(change.fields(traffic).items()))
+        (change.words, tuple(change.fields(raw["traffic"]).items()))
         for change in changes
         if scenario.transport != "tcp"
         or not any(path.startswith(("mptcp", "transport")) for path in change.settings)
@@ -125,15 +130,13 @@ def _with_trials(
     seeds: int,
 ) -> StudyExplanation:
     """Return the explanation with the measured effects; progress goes to standard error."""
-    from plait.cli.shared.kernel import build_with_progress
-    from plait.engine.factory import make_engine
-    from plait.engine.request import EngineRequest
+    from plait.cli.shared.kernel import engines_on
     from plait.study.verify import try_out
 
     return try_out(
         folder,
         explanation,
-        partial(make_engine, request=EngineRequest(kernel=kernel, warn=notify, build=build_with_progress)),
+        engines_on(kernel),
         what_ifs=[text.split(";") for text in what_ifs],
         verify=verify,
         advised=_advised,

@@ -126,21 +126,16 @@ def _repeat(
 ) -> None:
     """Run the chosen trials again into `target`, beside those that are done."""
     from plait.artefact.check import selection
-    from plait.cli.shared.kernel import build_with_progress
-    from plait.engine.factory import make_engine
-    from plait.engine.request import EngineRequest
+    from plait.cli.shared.kernel import engines_on
     from plait.study.perform import Options, perform
     from plait.study.progress import on_standard_error
 
-    request = EngineRequest(
-        kernel=kernel, trial_timeout_s=_TRIAL_TIMEOUT_S, warn=notify, build=build_with_progress
-    )
     options = Options(
         record.seed, record.repeat, jobs, fresh=True, confirmed=True, shard=selection(scenario, chosen, done)
     )
     _, outcome = perform(
-        scenario, record.name, partial(make_engine, request=request), options, folder=target,
-        watch=partial(on_standard_error, bar=True, as_json=False, workers=None), notify=notify,
+        scenario, record.name, engines_on(kernel, trial_timeout_s=_TRIAL_TIMEOUT_S), options, folder=target,
+        watch=on_standard_error, notify=notify,
     )  # fmt: skip
     if outcome.interrupted:
         raise KeyboardInterrupt

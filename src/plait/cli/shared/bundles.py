@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -64,21 +63,21 @@ def requested_study(
 def show_repeat(bundle: str, record: BundleRecord, folder: Path) -> bool:
     """Print how the trials in `folder` compare with those of the bundle; return whether all have the same data."""
     from plait.dataset.study_file import read_study_file
-    from plait.study.bundle.repeat import compare_with
+    from plait.study.bundle.repeat import repeated_digest
 
-    repeated = compare_with(record, folder)
-    results = Counter(trial.result for trial in repeated)
-    if results.total() == results["same"] + results["failed in both"]:
-        has = "has the digest" if results.total() == 1 else "have the digests"
-        notify(f"{all_of(results.total(), 'trial')} {has} of {bundle}")
+    repeated = [(trial, repeated_digest(folder, trial)) for trial in record.trials]
+    differing = [(trial, digest) for trial, digest in repeated if digest != trial.digest]
+    if not differing:
+        has = "has the digest" if len(repeated) == 1 else "have the digests"
+        notify(f"{all_of(len(repeated), 'trial')} {has} of {bundle}")
         return True
-    for trial in [trial for trial in repeated if trial.result == "different"][:10]:
+    for trial, digest in differing[:10]:
         notify(
-            f"{trial.trial.case} #{trial.trial.number} differs: {trial.trial.digest or 'failed'} in the bundle, "
-            f"{trial.digest or 'failed or missing'} here"
+            f"{trial.case} #{trial.number} differs: {trial.digest or 'failed'} in the bundle, "
+            f"{digest or 'failed or missing'} here"
         )
     notify(
-        f"{results['different']} of {results.total()} trials differ from {bundle}. "
+        f"{len(differing)} of {len(repeated)} trials differ from {bundle}. "
         f"The bundle: {_origin(record)}. This run: {_origin(read_study_file(folder))}"
     )
     return False

@@ -1,14 +1,18 @@
-"""The kernel that a verb boots; plait builds it first if there is none."""
+"""The kernel that a verb boots, and its engines; plait builds the kernel first if there is none."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from plait.cli.shared.ending import notify
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from plait.engine.engine import Engine
     from plait.kernel import Kernel, Progress
 
 
@@ -17,6 +21,18 @@ def chosen_kernel(name: str | None) -> Kernel:
     from plait.kernel import find
 
     return find(name) if name else build_with_progress()
+
+
+def engines_on(kernel: str | None, **options: Any) -> Callable[[str], Engine]:
+    """Return what makes an engine by its name, on this kernel and with these options of `EngineRequest`.
+
+    It shows warnings, downloads and builds on standard error.
+    """
+    from plait.engine.factory import make_engine
+    from plait.engine.request import EngineRequest
+
+    request = EngineRequest(kernel, warn=notify, progress=show_step, build=build_with_progress, **options)
+    return partial(make_engine, request=request)
 
 
 def build_with_progress(source: Path | None = None, *, debug: bool = False) -> Kernel:

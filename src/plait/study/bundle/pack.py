@@ -20,7 +20,7 @@ from plait.files import Folder, Output
 from plait.kernel import additions
 from plait.plan.case_plan import resolve_case
 from plait.plan.identity import plan_bytes
-from plait.results.explain import RecordedScenario
+from plait.results.explain import recorded_folder, recorded_scenario
 from plait.scenario import Scenario, parse
 from plait.scenario.read.inputs import input_files
 from plait.scenario.vary.cases import expand
@@ -65,9 +65,8 @@ def write_bundle(
         raise RequestError(
             f"writing the bundle {path}: it exists; remove it or choose another name with --out"
         )
-    recorded = RecordedScenario(study_file)
-    base = scenario_folder or recorded.folder
-    text = scenario_text(recorded.scenario)
+    base = scenario_folder or recorded_folder(study_file)
+    text = scenario_text(recorded_scenario(study_file))
     scenario = parse(text, "the scenario in study.json")
     scenario = scenario.attached(files=input_files(scenario, base))
     checked = _checked(folder, study_file, scenario)

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO
 
 from pydantic import ValidationError
 
@@ -43,22 +43,6 @@ class _Bundle:
 
     record: BundleRecord
     scenario: Scenario
-
-
-@dataclass(frozen=True)
-class _RepeatedTrial:
-    """How the data of a trial compare with those in the bundle."""
-
-    trial: BundledTrial
-    digest: str | None
-    """The digest of the repeat; None if it failed or did not run."""
-
-    @property
-    def result(self) -> Literal["same", "different", "failed in both"]:
-        """Whether both have the same digest."""
-        if self.digest == self.trial.digest:
-            return "same" if self.digest is not None else "failed in both"
-        return "different"
 
 
 def is_bundle(reference: str) -> bool:
@@ -129,12 +113,8 @@ def open_bundle(path: Path, folder: Path) -> _Bundle:
     return _Bundle(record, scenario.attached(files=input_files(scenario, folder, places)))
 
 
-def compare_with(record: BundleRecord, folder: Path) -> list[_RepeatedTrial]:
-    """Return the comparison of each trial of the bundle with its repeat in the result folder `folder`."""
-    return [_RepeatedTrial(trial, _digest(folder, trial)) for trial in record.trials]
-
-
-def _digest(folder: Path, trial: BundledTrial) -> str | None:
+def repeated_digest(folder: Path, trial: BundledTrial) -> str | None:
+    """Return the digest of a trial's repeat in the result folder `folder`; None if it failed or did not run."""
     try:
         provenance = read_trial(trial_folder(folder, trial.case, trial.number)).provenance
     except DataError:

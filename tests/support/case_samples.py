@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING
@@ -63,7 +64,7 @@ def content(settings: list[dict[str, object]]) -> Content:
     plan, series = _trial()
     delays = {"message_delay": tuple((6500.0 * (i + 1), (i + 1) / 40) for i in range(40))}
     shown = tuple(
-        Representative(case.name, names[case.name], "g", 0, 8, plan, series, 23_500_000.0, (), delays)  # type: ignore[arg-type]
+        Representative(case.name, names[case.name], "g", 0, 8, plan, series, (), delays)  # type: ignore[arg-type]
         for case in cases[:12]
     )
     return Content(tuple(cases), summary, shown, Published())
@@ -72,7 +73,7 @@ def content(settings: list[dict[str, object]]) -> Content:
 @cache
 def _trial() -> tuple[Plan, object]:
     plan = fake_plan(paths=(FakePath(), FakePath(20_000_000, 15_000_000)))
-    return plan, trial_series(plan, fake_tables(plan))
+    return plan, replace(trial_series(plan, fake_tables(plan)), ideal_bps=23_500_000.0)
 
 
 def crossed(

@@ -67,6 +67,8 @@ class TrialSeries:
     """The goodput of all subflows of a path, also of those that are not shown; without round-trip time and window."""
     marks: tuple[tuple[float, str], ...] = ()
     """Events of the network: (seconds, text). Events at one time are one mark."""
+    ideal_bps: float | None = None
+    """Goodput that the links allow, to be drawn beside the only flow; `trial_series` does not compute it."""
 
 
 def trial_series(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> TrialSeries:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from plait.analysis.compare.factors import main_factor, other_settings
 from plait.analysis.delays import Points, distributions
@@ -47,9 +46,7 @@ class Representative:
     plan: Plan
     """With labels in place of the names of links, paths and flows."""
     series: TrialSeries
-    """With labels, too."""
-    ideal_bps: float | None
-    """Goodput that the links allow; None for several flows, for those with a rate of their own, and without a limit."""
+    """With labels, too, and with the goodput that the links allow."""
     explained: tuple[FlowExplanation, ...]
     """Why its flows were not faster."""
     distributions: dict[str, Points]
@@ -99,6 +96,7 @@ def _representative(
     study: StudyData, summary: Summary, case: CaseRows, row: TrialRow, label: str
 ) -> Representative:
     """Return the representative of a case by one of its trials."""
+    others = other_settings(case, main_factor(summary.cases, summary.strata), summary.zipped)
     folder = trial_folder(study.folder, case.name, row.index)
     trial = read_trial(folder)
     called, tables = labelled(trial.plan, trial.tables, study.labels)
@@ -113,13 +111,12 @@ def _representative(
     return Representative(
         case=case.name,
         label=label,
-        group=json.dumps(_other_settings(case, summary), sort_keys=True, default=str),
+        group=json.dumps(others, sort_keys=True, default=str),
         index=row.index,
         of=len(case.rows),
         plan=without_control(plan),
-        series=_marked(trial_series(plan, tables), explained),
+        series=replace(_marked(trial_series(plan, tables), explained), ideal_bps=ideal_bps(plan)),
         explained=explained,
-        ideal_bps=_ideal_bps(plan),
         distributions=part(
             f"distributions of delays of case {case.name}", lambda: distributions(plan, tables), {}
         ),
@@ -159,12 +156,7 @@ def _marked(series: TrialSeries, explained: tuple[FlowExplanation, ...]) -> Tria
     return replace(series, marks=tuple(sorted((*series.marks, *fresh))))
 
 
-def _other_settings(case: CaseRows, summary: Summary) -> dict[str, Any]:
-    """Return a case's settings but for the main factor."""
-    return other_settings(case, main_factor(summary.cases, summary.strata), summary.zipped)
-
-
-def _ideal_bps(plan: Plan) -> float | None:
+def ideal_bps(plan: Plan) -> float | None:
     """Return the goodput in bit/s that the links allow the only flow; None for several flows and for other kinds.
 
     The flow's kind must be one of `GREEDY`, because goodputs of other kinds do not measure the links.

@@ -21,7 +21,7 @@ from plait.dataset.model import ALL_TABLES
 from plait.dataset.trial import Trial, making_sense, read_trial, trial_folder
 from plait.files import Folder, UnfitError
 from plait.report.drawing.network import coloured_paths, draw
-from plait.report.figures.kinds.over_time_chart import KINDS, Panel, chart, frame_of
+from plait.report.figures.kinds.over_time_chart import KINDS, chart, frame_of
 from plait.report.figures.marks import SCHEMA
 from plait.report.render.paper import PAGE_MM, fitted
 from plait.report.render.render import Drawing, draw_all
@@ -110,13 +110,13 @@ def _of_trial(study: OpenStudy, case: int, number: int, stem: str, suffix: str) 
             raise UnknownPageError
         return table_content(trial.tables[stem], suffix)
     labels = labels_in(study.study_file().scenario)
-    figures = trial_figures(trial, name, (stem,), labels) if suffix not in TABLE_TYPES else {}
+    figures = trial_figures(trial, (stem,), labels) if suffix not in TABLE_TYPES else {}
     if stem not in figures:
         raise UnknownPageError
     return figures[stem].files[suffix]
 
 
-def trial_figures(trial: Trial, case: str, names: Sequence[str], labels: StudyLabels) -> dict[str, Drawing]:
+def trial_figures(trial: Trial, names: Sequence[str], labels: StudyLabels) -> dict[str, Drawing]:
     """Return the figures of a trial as they are printed: `KINDS` over time, and the network, with these labels.
 
     Raises DataError and MachineError.
@@ -125,11 +125,10 @@ def trial_figures(trial: Trial, case: str, names: Sequence[str], labels: StudyLa
         called, tables = labelled(trial.plan, trial.tables, labels)
         plan = with_connections(called, tables)
         series = trial_series(plan, tables)
-        panel = Panel(case, series, None)
-        frame = frame_of([panel])
+        frame = frame_of([series])
         sources: dict[str, dict[str, Any] | str] = {}
         for kind in [name for name in names if name in KINDS]:
-            spec = chart(panel, kind, frame, legend=True)
+            spec = chart(series, kind, frame, legend=True)
             if spec is not None:
                 sources[kind] = fitted({"$schema": SCHEMA, **spec}, PAGE_MM)
         if "network" in names:

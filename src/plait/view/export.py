@@ -142,6 +142,6 @@ def _trial_files(study: OpenStudy, case: str, number: int, output: _Out, place: 
         for suffix in ("csv", "parquet"):
             output.write(place, f"{table}.{suffix}", table_content(trial.tables[table], suffix))
     labels = labels_in(study.study_file().scenario)
-    for figure, drawing in trial_figures(trial, case, (*KINDS, "network"), labels).items():
+    for figure, drawing in trial_figures(trial, (*KINDS, "network"), labels).items():
         for suffix, content in drawing.files.items():
             output.write(place, f"{figure}.{suffix}", content)

@@ -14,7 +14,6 @@ from plait.analysis.gaps import collected, part
 from plait.analysis.judge import judged_in
 from plait.analysis.labels.labelled import labelled
 from plait.analysis.labels.study_labels import StudyLabels, labels_in
-from plait.analysis.metrics.ideal import ideal_goodput_bps
 from plait.analysis.metrics.programs import with_connections, without_control
 from plait.analysis.metrics.trial import trial_metrics
 from plait.analysis.series import Points, TrialSeries, trial_series
@@ -31,7 +30,7 @@ from plait.report.drawing.link_labels import LinkLabels
 from plait.report.drawing.network import coloured_paths, draw
 from plait.report.page.sections import share_view
 from plait.report.render.theme import LIGHT, PATHS
-from plait.traffic.kinds import GREEDY
+from plait.report.representatives import ideal_bps
 from plait.view.encode import rounded
 from plait.view.study_data import metric_view, ordered_metrics
 
@@ -95,12 +94,11 @@ def _contents(trial: Trial, study_file: StudyFile, case: str) -> dict[str, Any]:
     judged = judged_in(study_file.scenario)
     _, _, names = ordered_metrics(measured, judged)
     shown = without_control(plan)
-    alone = len(plan.flows) == 1 and plan.flows[0].measured_as in GREEDY
     return {
         "metrics": [[metric_view(name, labels)["title"], show(name, metrics[name]), name] for name in names],
         "judged": max(2, len(set(judged) & set(measured))),
         "series": series_view(series),
-        "ideal": rounded(ideal_goodput_bps(plan, plan.flows[0])) if alone else None,
+        "ideal": rounded(ideal_bps(plan)),
         "explained": [_explanation(flow) for flow in _worst_first(explained)[:MOST_FLOWS]],
         "explainedLeftOut": max(0, len(explained) - MOST_FLOWS),
         "network": part("drawing of the network", lambda: _network(shown, series, labels), None),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from plait.cache import ContentCache
 from plait.report.drawing.layout import distinct_paths, layout
 from plait.report.drawing.link_labels import LinkLabels
 from plait.report.drawing.network import DrawnPath, draw
-from plait.report.figures.kinds.over_time_chart import KINDS, Panel, chart, frame_of
+from plait.report.figures.kinds.over_time_chart import KINDS, chart, frame_of
 from plait.report.figures.kinds.sweep import Sweep, sweep_of
 from plait.report.render import render
 from plait.report.render.theme import DARK, LIGHT, case_token, paint, path_token
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from plait.plan.model.plan import Plan
 
 MPTCP = fake_plan(paths=(FakePath(), FakePath(20_000_000, 15_000_000, loss_ratio=0.01)))
-PANEL = Panel("MPTCP", trial_series(MPTCP, fake_tables(MPTCP)), 23_500_000.0)
+SERIES = replace(trial_series(MPTCP, fake_tables(MPTCP)), ideal_bps=23_500_000.0)
 
 
 def drawing(plan: Plan) -> str:
@@ -98,18 +99,18 @@ def test_names_in_drawings_are_escaped_and_shortened() -> None:
 
 
 def test_charts_hold_the_points_of_the_series() -> None:
-    frame = frame_of([PANEL])
+    frame = frame_of([SERIES])
     assert (frame.seconds, frame.goodput_unit) == (10, "Mbit/s")
     for kind in KINDS:
-        spec = chart(PANEL, kind, frame)
+        spec = chart(SERIES, kind, frame)
         assert spec is not None
         header, *lines = spec["data"]["values"].splitlines()
         assert header == "t,s0,s1"
         assert len(lines) > 45
-    spec = chart(PANEL, "rtt", frame)
+    spec = chart(SERIES, "rtt", frame)
     assert spec is not None
     t, first, second = spec["data"]["values"].splitlines()[50].split(",")
-    assert dict(PANEL.series.subflows[0].rtt_us)[float(t)] / 1e3 == pytest.approx(float(first), rel=1e-4)
+    assert dict(SERIES.subflows[0].rtt_us)[float(t)] / 1e3 == pytest.approx(float(first), rel=1e-4)
     assert float(second) > 60
 
 
@@ -122,14 +123,14 @@ def test_the_rtt_of_a_dead_path_is_no_line() -> None:
         acked_bytes=pl.when(dead).then(1).otherwise(pl.col("acked_bytes")),
         unacked_segments=pl.when(dead).then(10).otherwise(0),
     )
-    panel = Panel("MPTCP", trial_series(MPTCP, {**tables, "subflows": samples}), None)
-    rtts = dict(panel.series.subflows[0].rtt_us)
+    series = trial_series(MPTCP, {**tables, "subflows": samples})
+    rtts = dict(series.subflows[0].rtt_us)
     assert not [t for t, value in rtts.items() if 4.8 < t < 5.9 and not math.isnan(value)], "not measured"
     assert [t for t, value in rtts.items() if math.isnan(value)], "the line ends"
     assert len([t for t in rtts if t > 6.1]) > 20, "it goes on when the path is back"
-    frame = frame_of([panel])
+    frame = frame_of([series])
     assert frame.tops["rtt"] > 60
-    spec = chart(panel, "rtt", frame)
+    spec = chart(series, "rtt", frame)
     assert spec is not None
     svg = render.svg_of(render.standalone(spec))
     lines = re.findall(r'aria-roledescription="line mark"[^>]*? d="([^"]*)"', svg)
@@ -137,7 +138,7 @@ def test_the_rtt_of_a_dead_path_is_no_line() -> None:
 
 
 def test_labels_of_people_are_never_part_of_a_formula() -> None:
-    series = PANEL.series
+    series = SERIES
     evil = "'];alert(1)//"
     named = type(series)(
         series.duration_s,
@@ -148,8 +149,7 @@ def test_labels_of_people_are_never_part_of_a_formula() -> None:
         series.queues,
         0,
     )
-    panel = Panel("x", named, None)
-    spec = chart(panel, "rtt", frame_of([panel]), legend=True)
+    spec = chart(named, "rtt", frame_of([named]), legend=True)
     assert spec is not None
     labels = json.dumps({"s0": evil, "s1": evil})
     assert spec["layer"][1]["encoding"]["color"]["legend"]["labelExpr"] == f"({labels})[datum.label]"
@@ -158,7 +158,7 @@ def test_labels_of_people_are_never_part_of_a_formula() -> None:
 
 def test_themes_have_the_same_tokens_and_none_is_left_unpainted() -> None:
     assert LIGHT.keys() == DARK.keys()
-    spec = render.standalone(chart(PANEL, "goodput", frame_of([PANEL])) or {})
+    spec = render.standalone(chart(SERIES, "goodput", frame_of([SERIES])) or {})
     assert not re.search(r"'@\w+'", str(spec))
     assert paint({"a": ["@ink", "@nobody", 1]}, LIGHT) == {"a": [LIGHT["ink"], "@nobody", 1]}
     assert path_token(8) == "@path0"

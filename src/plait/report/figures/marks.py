@@ -29,6 +29,11 @@ def levels(name: str, order: Sequence[str], scale_type: str = "nominal", **scale
     return {"field": name, "type": scale_type, "sort": list(order), "scale": {"domain": list(order), **scale}}
 
 
+def numbers(name: str = "", **channel: object) -> Spec:
+    """Return the encoding of a column of numbers, or without a name of those of each layer."""
+    return {**({"field": name} if name else {}), "type": "quantitative", **channel}
+
+
 def number_axis(title: str, *, count: int = 6, **axis: object) -> Spec:
     """Return an axis of numbers with about `count` labels."""
     return {"title": title, "tickCount": count, **axis}

@@ -11,7 +11,7 @@ from plait.analysis.metrics.catalogue import compared_metric, primary_metric
 from plait.analysis.model import Summary
 from plait.plan.network.ifnames import renamed_interfaces
 from plait.report.drawing.network import coloured_paths, draw, links_differ, most_paths
-from plait.report.figures.kinds.over_time import frames_of, panel_of
+from plait.report.figures.kinds.over_time import frames_of
 from plait.report.figures.kinds.over_time_chart import KINDS, Frame, chart
 from plait.report.page.sections import explanation
 from plait.report.page.template import fill
@@ -52,9 +52,7 @@ def over_time(
     frames = frames_of(shown)
     for number, (trial, frame) in enumerate(zip(shown, frames, strict=True)):
         charts = {
-            f"{kind}-{number}": chart(
-                panel_of(trial), kind, frame, legend=kind == "queue" and _needs_key(trial)
-            )
+            f"{kind}-{number}": chart(trial.series, kind, frame, legend=kind == "queue" and _needs_key(trial))
             for kind in KINDS
         }
         drawn = {name: spec for name, spec in charts.items() if spec is not None}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from plait.analysis.compare.factors import stratum
+from plait.analysis.series import TrialSeries
 from plait.report.figures.kind import (
     Content,
     FigureKind,
@@ -16,7 +17,7 @@ from plait.report.figures.kind import (
     without_heading,
     without_words,
 )
-from plait.report.figures.kinds.over_time_chart import KINDS, Frame, Key, Line, Panel, chart, frame_of, lines
+from plait.report.figures.kinds.over_time_chart import KINDS, Frame, Key, Line, chart, frame_of, lines
 from plait.report.figures.marks import SCHEMA, number_axis
 from plait.report.figures.shown_labels import few_trials, note_of, shown_labels
 from plait.report.render.theme import PATHS, path_token
@@ -28,13 +29,6 @@ SHORT = 1 / 3
 """On the page, a trial below this share of the longest one's time has a time axis of its own."""
 
 
-_COLUMNS = {
-    "goodput": ("goodput_bps", 1.0),
-    "rtt": ("rtt_us", 1e3),
-    "cwnd": ("cwnd_segments", 1.0),
-    "queue": ("queue_bytes", 1e3),
-}
-"""By kind of chart: the column of its data, and what its unit is in the chart's."""
 OTHER_LINES = "others"
 """The entry of all lines beyond the colours."""
 
@@ -47,17 +41,16 @@ def _selected(content: Content) -> list[FigureRequest]:
 def _panels(request: FigureRequest, content: Content) -> list[Spec]:
     """Return a panel for each of some cases, on the same scales, with one key."""
     shown = few_trials(content.shown, SIDE_BY_SIDE)
-    drawn = [panel_of(trial) for trial in shown]
-    key = key_of(drawn, request.metric)
+    key = key_of([trial.series for trial in shown], request.metric)
     strata = {case.name: stratum(case, content.summary.strata) for case in content.rows}
-    by_network: dict[tuple[str, ...], list[Panel]] = {}
-    for trial, panel in zip(shown, drawn, strict=True):
-        by_network.setdefault(strata[trial.case], []).append(panel)
-    frames = {network: frame_of(panels) for network, panels in by_network.items()}
+    by_network: dict[tuple[str, ...], list[TrialSeries]] = {}
+    for trial in shown:
+        by_network.setdefault(strata[trial.case], []).append(trial.series)
+    frames = {network: frame_of(trials) for network, trials in by_network.items()}
     names = shown_labels(shown, content)
     panels = []
-    for trial, panel in zip(shown, drawn, strict=True):
-        spec = chart(panel, request.metric, frames[strata[trial.case]], legend=True, key=key)
+    for trial in shown:
+        spec = chart(trial.series, request.metric, frames[strata[trial.case]], legend=True, key=key)
         if spec is not None:
             spec["layer"][1]["encoding"]["y"]["axis"]["title"] = spec["title"]
             spec["encoding"]["x"]["axis"] = number_axis("Time, s")
@@ -68,15 +61,12 @@ def _panels(request: FigureRequest, content: Content) -> list[Spec]:
 
 def _table(request: FigureRequest, content: Content) -> TableRows:
     """Return the points of every line."""
-    column, factor = _COLUMNS[request.metric]
+    _, column, unit = KINDS[request.metric]
     rows: TableRows = [["case", "trial", "t_s", "series", column]]
     for trial in few_trials(content.shown, SIDE_BY_SIDE):
-        panel = panel_of(trial)
-        if trial.by_name is not None:
-            panel = replace(panel, series=trial.by_name)
-        for line in lines(panel, request.metric):
+        for line in lines(trial.by_name or trial.series, request.metric):
             series = line.label.replace(" \N{RIGHTWARDS ARROW} ", "->")
-            rows += [[trial.case, trial.index, number(t), series, number(v * factor)] for t, v in line.points]
+            rows += [[trial.case, trial.index, number(t), series, number(v * unit)] for t, v in line.points]
     return rows
 
 
@@ -93,21 +83,13 @@ OVER_TIME = FigureKind(
 """A panel for each case; every study has one of each kind of chart (the metric of these figures)."""
 
 
-def panel_of(representative: Representative) -> Panel:
-    """Return what is drawn over time of a representative."""
-    return Panel(representative.label, representative.series, representative.ideal_bps)
-
-
 def frames_of(shown: Sequence[Representative]) -> list[Frame]:
     """Return the frame of each representative: the same for those that are compared with each other.
 
     A short trial has its own time axis, because on that of the longest one its lines would be squeezed.
     """
-    groups = {
-        representative.group: [panel_of(peer) for peer in shown if peer.group == representative.group]
-        for representative in shown
-    }
-    frames = {group: frame_of(panels) for group, panels in groups.items()}
+    groups = {trial.group for trial in shown}
+    frames = {group: frame_of([peer.series for peer in shown if peer.group == group]) for group in groups}
     return [_unsqueezed(frames[trial.group], trial.series.duration_s) for trial in shown]
 
 
@@ -115,13 +97,13 @@ def _unsqueezed(frame: Frame, duration_s: float) -> Frame:
     return replace(frame, seconds=duration_s) if 0 < duration_s < SHORT * frame.seconds else frame
 
 
-def key_of(panels: Sequence[Panel], kind: str) -> Key:
+def key_of(trials: Sequence[TrialSeries], kind: str) -> Key:
     """Return the key of several charts.
 
     Lines that have different colours in some of the charts get new ones. Where there are more labels than colours,
     subflows have the colours of their paths, and of queues the fullest have their own.
     """
-    drawn = [[line for line in lines(panel, kind) if line.points] for panel in panels]
+    drawn = [[line for line in lines(series, kind) if line.points] for series in trials]
     labels = list(dict.fromkeys(line.label for line_list in drawn for line in line_list))
     distinct = all(len({line.label for line in line_list}) == len(line_list) for line_list in drawn)
     colours: dict[str, set[str]] = {label: set() for label in labels}
@@ -134,23 +116,19 @@ def key_of(panels: Sequence[Panel], kind: str) -> Key:
         return _numbered(labels, {label: label for label in labels})
     every = [line for line_list in drawn for line in line_list]
     if all(line.path for line in every):
-        return _by_path(panels, every, kind)
+        return _by_path(trials, every, kind)
     return _numbered(*_largest({label: label for label in labels}, every))
 
 
-def _by_path(panels: Sequence[Panel], every: Sequence[Line], kind: str) -> Key:
+def _by_path(trials: Sequence[TrialSeries], every: Sequence[Line], kind: str) -> Key:
     paths = {line.label: line.path for line in every}
     if kind == "goodput":
-        every = [line for panel in panels for line in _of_paths(panel)]
+        every = [line for series in trials for line in lines(replace(series, subflows=series.by_path), kind)]
         paths = {line.label: line.label for line in every}
     order, entry_of = list(dict.fromkeys(paths.values())), paths
     if len(order) > PATHS:
         order, entry_of = _largest(paths, every)
     return _numbered(order, entry_of, by_path=True)
-
-
-def _of_paths(panel: Panel) -> list[Line]:
-    return lines(replace(panel, series=replace(panel.series, subflows=panel.series.by_path)), "goodput")
 
 
 def _largest(entry_of: dict[str, str], every: Sequence[Line]) -> tuple[list[str], dict[str, str]]:

@@ -10,13 +10,12 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from plait.analysis.series import Points, TrialSeries
 from plait.analysis.wording import significant
+from plait.report.figures.kind import Spec
+from plait.report.figures.marks import field, levels, numbers
 from plait.report.render.theme import dashes, path_token
-
-Spec = dict[str, Any]
 
 HEIGHT = 120
 CLIP = 1.25
@@ -27,7 +26,13 @@ _SYMBOLS: dict[bool, Spec] = {
     True: {"symbolType": "square", "symbolStrokeWidth": 0},
     False: {"symbolType": "stroke"},
 }
-KINDS = ("goodput", "rtt", "cwnd", "queue")
+KINDS = {
+    "goodput": ("Goodput, {}", "goodput_bps", 1.0),
+    "rtt": ("Round-trip time, ms", "rtt_us", 1e3),
+    "cwnd": ("Congestion window, segments", "cwnd_segments", 1.0),
+    "queue": ("Queue, kB", "queue_bytes", 1e3),
+}
+"""By kind of chart: its title, the column of its data, and its unit in that of the column."""
 
 
 @dataclass(frozen=True)
@@ -64,20 +69,9 @@ class Frame:
     """By kind, the largest value on the axis, in the unit shown."""
 
 
-@dataclass(frozen=True)
-class Panel:
-    """One case over time: its label, its series, and the goodput that the links allow (None: no limit)."""
-
-    label: str
-    series: TrialSeries
-    ideal_bps: float | None
-
-
-def frame_of(panels: Sequence[Panel]) -> Frame:
-    """Return the frame that holds all panels."""
-    peak = max(
-        [_stack_peak(panel) for panel in panels] + [panel.ideal_bps or 0.0 for panel in panels], default=0.0
-    )
+def frame_of(trials: Sequence[TrialSeries]) -> Frame:
+    """Return the frame that holds the charts of all these trials."""
+    peak = max([*map(_stack_peak, trials), *(series.ideal_bps or 0.0 for series in trials)], default=0.0)
     divisor, unit = next(
         ((f, u) for f, u in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")) if peak >= f), (1.0, "bit/s")
     )
@@ -86,16 +80,16 @@ def frame_of(panels: Sequence[Panel]) -> Frame:
         tops[kind] = max(
             (
                 value
-                for panel in panels
-                for line in lines(panel, kind)
+                for series in trials
+                for line in lines(series, kind)
                 for _, value in line.points
                 if not math.isnan(value)
             ),
             default=0.0,
         )
-    seconds = max((panel.series.duration_s for panel in panels), default=0.0)
-    ideals = [panel.ideal_bps / divisor for panel in panels if panel.ideal_bps is not None]
-    if len(ideals) == len(panels) and ideals:
+    seconds = max((series.duration_s for series in trials), default=0.0)
+    ideals = [series.ideal_bps / divisor for series in trials if series.ideal_bps is not None]
+    if len(ideals) == len(trials) and ideals:
         # Data that waited for a lost segment arrive in bursts far above the links' rate: they leave the chart.
         tops["goodput"] = min(tops["goodput"], CLIP * max(ideals))
     # Above the stack there is room for the label of what the links allow.
@@ -103,82 +97,72 @@ def frame_of(panels: Sequence[Panel]) -> Frame:
     return Frame(seconds, divisor, unit, room)
 
 
-def lines(panel: Panel, kind: str, divisor: float = 1.0) -> list[Line]:
-    """Return the lines of one kind of chart, in the unit in which it is shown."""
+def lines(series: TrialSeries, kind: str, divisor: float = 1.0) -> list[Line]:
+    """Return the lines of one kind of chart, in the unit in which it is shown; goodput in `divisor` bit/s."""
     if kind == "queue":
-        return _queue_lines(panel)
-    scale = {"goodput": 1 / divisor, "rtt": 1e-3, "cwnd": 1.0}[kind]
+        return _queue_lines(series)
+    _, column, unit = KINDS[kind]
+    scale = 1 / (divisor if kind == "goodput" else unit)
     drawn = []
-    for subflow in panel.series.subflows:
-        points = {"goodput": subflow.goodput_bps, "rtt": subflow.rtt_us, "cwnd": subflow.cwnd_segments}[kind]
-        scaled = tuple((t, value * scale) for t, value in points)
+    for subflow in series.subflows:
+        scaled = tuple((t, value * scale) for t, value in getattr(subflow, column))
         drawn.append(Line(subflow.label, path_token(subflow.colour), scaled, subflow.path))
     return drawn
 
 
 def chart(
-    panel: Panel, kind: str, frame: Frame, *, legend: bool = False, key: Key | None = None
+    series: TrialSeries, kind: str, frame: Frame, *, legend: bool = False, key: Key | None = None
 ) -> Spec | None:
     """Return one chart of one case; None when nothing of that kind was measured.
 
     `key` has the entries of all lines where several charts share one key.
     """
     if key is not None and key.by_path and kind == "goodput":
-        panel = replace(panel, series=replace(panel.series, subflows=panel.series.by_path))
-    drawn = [line for line in lines(panel, kind, frame.goodput_divisor) if line.points]
+        series = replace(series, subflows=series.by_path)
+    drawn = [line for line in lines(series, kind, frame.goodput_divisor) if line.points]
     if not drawn:
         return None
     if key is not None:
         drawn = [line for label, _ in key.entries for line in drawn if key.of[line.label] == label]
-    title = {
-        "goodput": f"Goodput, {frame.goodput_unit}",
-        "rtt": "Round-trip time, ms",
-        "cwnd": "Congestion window, segments",
-        "queue": "Queue, kB",
-    }[kind]
     shapes = _shape_layer(drawn, kind, frame.tops[kind], legend=legend)
     if key is not None:
         _colour_by_entry(shapes, key, [key.of[line.label] for line in drawn])
     layers = [_rule_layer(drawn), shapes]
-    if panel.series.marks:
-        layers.append(_marks_layer(panel.series.marks, named=kind == "goodput"))
-    if kind == "goodput" and panel.ideal_bps is not None:
-        layers.append(_ideal_layer(panel.ideal_bps / frame.goodput_divisor, frame))
+    if series.marks:
+        layers.append(_marks_layer(series.marks, named=kind == "goodput"))
+    if kind == "goodput" and series.ideal_bps is not None:
+        layers.append(_ideal_layer(series.ideal_bps / frame.goodput_divisor, frame))
+    independent = {"color": "independent", "strokeDash": "independent"}
     return {
-        "title": title,
+        "title": KINDS[kind][0].format(frame.goodput_unit),
         "width": 420,
         "height": HEIGHT,
-        "data": _data(drawn, panel.series.duration_s if kind == "goodput" else None),
+        "data": _data(drawn, series.duration_s if kind == "goodput" else None),
         "encoding": {
-            "x": {
-                "field": "t",
-                "type": "quantitative",
-                "scale": {"domain": [0, frame.seconds], "nice": False},
-                "axis": {"title": None, "tickCount": 6, "labelExpr": "datum.label + ' s'"},
-            }
+            "x": numbers(
+                "t",
+                scale={"domain": [0, frame.seconds], "nice": False},
+                axis={"title": None, "tickCount": 6, "labelExpr": "datum.label + ' s'"},
+            )
         },
         "layer": layers,
-        **(
-            {"resolve": {"scale": {"color": "independent", "strokeDash": "independent"}}}
-            if key is None
-            else {}
-        ),
+        **({"resolve": {"scale": independent}} if key is None else {}),
     }
 
 
-def _queue_lines(panel: Panel) -> list[Line]:
+def _queue_lines(series: TrialSeries) -> list[Line]:
     """Return a line per queue, in the colour of its path; queues of the same path differ in their dashes."""
     drawn: list[Line] = []
-    for number, queue in enumerate(panel.series.queues):
+    for number, queue in enumerate(series.queues):
         colour = path_token(queue.colour if queue.colour is not None else number)
         points = tuple((t, value / 1e3) for t, value in queue.queue_bytes)
         drawn.append(Line(queue.label.replace("->", " \N{RIGHTWARDS ARROW} "), colour, points))
     return drawn
 
 
-def _stack_peak(panel: Panel) -> float:
+def _stack_peak(series: TrialSeries) -> float:
     totals: dict[float, float] = {}
-    for subflow in panel.series.subflows:
+    for subflow in series.subflows:
         for t, value in subflow.goodput_bps:
             totals[t] = totals.get(t, 0.0) + value
     return max(totals.values(), default=0.0)
@@ -206,19 +190,10 @@ def _shape_layer(drawn: Sequence[Line], kind: str, top: float, *, legend: bool) 
     """Return the lines, or for goodput the stack of areas."""
     keys = [f"s{number}" for number in range(len(drawn))]
     names = json.dumps(dict(zip(keys, [line.label for line in drawn], strict=True)))
-    colour: dict[str, Any] = {
-        "field": "k",
-        "type": "nominal",
-        "sort": keys,
-        "scale": {"domain": keys, "range": [line.colour for line in drawn]},
-        "legend": {"labelExpr": f"({names})[datum.label]"} | _SYMBOLS[kind == "goodput"] if legend else None,
-    }
-    y: dict[str, Any] = {
-        "field": "v",
-        "type": "quantitative",
-        "scale": {"domain": [0, top], "nice": False},
-        "axis": {"title": None, "tickCount": 4, "minExtent": 34},
-    }
+    key = {"labelExpr": f"({names})[datum.label]"} | _SYMBOLS[kind == "goodput"] if legend else None
+    colour = {**levels("k", keys, range=[line.colour for line in drawn]), "legend": key}
+    axis = {"title": None, "tickCount": 4, "minExtent": 34}
+    y = numbers("v", scale={"domain": [0, top], "nice": False}, axis=axis)
     layer: Spec = {
         "transform": [{"fold": keys, "as": ["k", "v"]}, {"filter": "isValid(datum.v) || isNaN(datum.v)"}],
         "encoding": {"y": y, "color": colour},
@@ -228,17 +203,11 @@ def _shape_layer(drawn: Sequence[Line], kind: str, top: float, *, legend: bool) 
         y["stack"] = "zero"
         # The first subflow lies at the bottom.
         layer["transform"].append({"calculate": "toNumber(slice(datum.k, 1))", "as": "place"})
-        layer["encoding"]["order"] = {"field": "place", "type": "quantitative"}
+        layer["encoding"]["order"] = numbers("place")
     else:
         layer["mark"] = {"type": "line", "clip": True}
-        layer["encoding"]["strokeDash"] = {
-            "field": "k",
-            "type": "nominal",
-            # In black and white, and for whoever sees no colours, lines differ in their dashes.
-            "sort": keys,
-            "scale": {"domain": keys, "range": dashes(len(drawn))},
-            "legend": colour["legend"],
-        }
+        # In black and white, and for whoever sees no colours, lines differ in their dashes.
+        layer["encoding"]["strokeDash"] = {**levels("k", keys, range=dashes(len(drawn))), "legend": key}
     return layer
 
 
@@ -253,32 +222,20 @@ def _colour_by_entry(layer: Spec, key: Key, entries_of_lines: Sequence[str]) -> 
     for channel, values in ranges.items():
         encoding = layer["encoding"].get(channel)
         if encoding is not None:
-            domain = list(places.values())
-            encoding |= {"field": "e", "sort": domain, "scale": {"domain": domain, "range": values}}
+            encoding |= levels("e", list(places.values()), range=values)
             if encoding["legend"] is not None:
                 encoding["legend"] = {**encoding["legend"], "labelExpr": f"({names})[datum.label]"}
 
 
 def _rule_layer(drawn: Sequence[Line]) -> Spec:
     """Return the line under the pointer and its tooltip with the values of all series."""
-    tooltip: list[Spec] = [{"field": "t", "type": "quantitative", "title": "s", "format": ".3~f"}]
-    tooltip += [
-        {"field": f"s{number}", "type": "quantitative", "title": line.label, "format": ".4~r"}
-        for number, line in enumerate(drawn)
+    tooltip = [
+        numbers("t", title="s", format=".3~f"),
+        *(numbers(f"s{number}", title=line.label, format=".4~r") for number, line in enumerate(drawn)),
     ]
+    nearest = {"type": "point", "fields": ["t"], "nearest": True, "on": "pointerover", "clear": "pointerout"}
     return {
-        "params": [
-            {
-                "name": "at",
-                "select": {
-                    "type": "point",
-                    "fields": ["t"],
-                    "nearest": True,
-                    "on": "pointerover",
-                    "clear": "pointerout",
-                },
-            }
-        ],
+        "params": [{"name": "at", "select": nearest}],
         "mark": {"type": "rule", "color": "@faint", "strokeWidth": 1},
         "encoding": {
             "opacity": {"condition": {"param": "at", "empty": False, "value": 1}, "value": 0},
@@ -289,20 +246,14 @@ def _rule_layer(drawn: Sequence[Line]) -> Spec:
 
 def _marks_layer(marks: Sequence[tuple[float, str]], *, named: bool) -> Spec:
     """Return a line for each moment at which the network was changed; its words run along it where there is room."""
-    layers: list[Spec] = [
-        {"mark": {"type": "rule", "strokeDash": [2, 2], "color": "@muted", "strokeWidth": 1}}
-    ]
+    rule = {"type": "rule", "strokeDash": [2, 2], "color": "@muted", "strokeWidth": 1}
+    layers: list[Spec] = [{"mark": rule}]
     if named and len(marks) <= MOST_NAMED:
         mark = {"type": "text", "angle": 270, "align": "right", "baseline": "bottom", "dx": -2, "dy": -2}
         words = mark | {"fontSize": 9.5, "limit": HEIGHT - 4}
         # A halo keeps words readable over the areas of a stack.
-        halo = {
-            "stroke": "@surface",
-            "strokeWidth": 3,
-            "strokeJoin": "round",
-            "color": "@surface",
-            "opacity": 0.85,
-        }
+        halo = {"stroke": "@surface", "strokeWidth": 3, "strokeJoin": "round"}
+        halo |= {"color": "@surface", "opacity": 0.85}
         layers += [
             {"mark": words | look, "encoding": {"y": {"value": 0}, "text": {"field": "text"}}}
             for look in (halo, {"color": "@ink"})
@@ -316,24 +267,16 @@ def _marks_layer(marks: Sequence[tuple[float, str]], *, named: bool) -> Spec:
 
 def _ideal_layer(ideal: float, frame: Frame) -> Spec:
     """Return the dashed line of what the links allow, with its value."""
+    rule = {"type": "rule", "strokeDash": [4, 3], "color": "@muted", "strokeWidth": 1}
+    words = {"type": "text", "align": "right", "baseline": "bottom", "dy": -3, "fontSize": 10.5}
     return {
         "data": {"values": [{"v": ideal, "t": frame.seconds, "text": f"links allow {significant(ideal)}"}]},
-        "encoding": {"y": {"field": "v", "type": "quantitative"}},
+        "encoding": {"y": numbers("v")},
         "layer": [
+            {"mark": rule, "encoding": {"x": None}},
             {
-                "mark": {"type": "rule", "strokeDash": [4, 3], "color": "@muted", "strokeWidth": 1},
-                "encoding": {"x": None},
-            },
-            {
-                "mark": {
-                    "type": "text",
-                    "align": "right",
-                    "baseline": "bottom",
-                    "dy": -3,
-                    "fontSize": 10.5,
-                    "color": "@muted",
-                },
-                "encoding": {"x": {"field": "t", "type": "quantitative"}, "text": {"field": "text"}},
+                "mark": words | {"color": "@muted"},
+                "encoding": {"x": numbers("t"), "text": field("text")},
             },
         ],
     }

@@ -58,6 +58,13 @@ def test_a_transfer_beside_a_prototype_tries_another_scheduler_of_the_kernel() -
     assert prototype_of(changed_plan("minrtt", 0, Cause.SCHEDULER_IDLE_PATH)).scheduler == "minrtt"
 
 
+def test_no_scheduler_is_tried_against_the_last_bytes_of_tcp() -> None:
+    scenario = expand(parse(TEXT.replace("CHOSEN", "minrtt"), "t.yaml", ("transport=tcp",)))[0].scenario
+    explained = FlowExplanation.model_construct(flow_id=0, capacity_bps=20e6)
+    share = Share.model_construct(cause=Cause.LAST_BYTES, where=(), reason=None)
+    assert remedy(Suspect(scenario, resolve(scenario, 1), explained, share)) is None
+
+
 def test_a_prototype_tries_a_receive_window_that_fills_its_paths() -> None:
     before, after = (
         prototype_of(plan).receive_window_bytes

@@ -21,7 +21,9 @@ def _unsent_data(facts: FlowFacts, _: Places) -> list[str]:
     return [f"Up to {size(float(waits.max()))} waited in the connection, although its window was not full."]
 
 
-def _scheduler(suspect: Suspect) -> Remedy:
+def _scheduler(suspect: Suspect) -> Remedy | None:
+    if suspect.planned.transport == "tcp":
+        return None  # it has last bytes, but no scheduler
     if suspect.prototype is None:
         sibling = "minrtt" if suspect.scenario.mptcp.scheduler == "default" else "default"
         return Remedy(f"the scheduler `{sibling}`", (("mptcp.scheduler", sibling),))

@@ -204,9 +204,9 @@ def test_a_sweep_is_found_where_a_setting_takes_steps() -> None:
         *({"transport": t, "rate": r} for r in ("500kbit", "5mbit", "1gbit") for t in ("tcp", "mptcp"))
     )
     assert rates is not None
-    assert (rates.setting, rates.unit) == ("rate", "Mbit/s")
+    assert (rates.axis.setting, rates.axis.unit) == ("rate", "Mbit/s")
     assert list(rates.values.values()) == [0.5, 0.5, 5, 5, 1000, 1000]
-    assert set(rates.lines.values()) == {"TCP", "MPTCP"}
+    assert set(rates.lines.of.values()) == {"TCP", "MPTCP"}
     delays = swept({"delay": "1ms"}, {"delay": "500us"}, {"delay": "2s"})
     assert delays is not None
     assert list(delays.values.values()) == [1, 0.5, 2000]

@@ -5,7 +5,7 @@ Where a study varies the transport, that is MPTCP over TCP; else, of MPTCP alone
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -121,19 +121,33 @@ def cells_table(cells: Cells, metric: str, summary: Summary) -> TableRows:
     return rows
 
 
-def trials_table(content: Content, metric: str) -> TableRows:
-    """Return every trial's value of each case, then its mean with the 95 % interval."""
+def trials_table(content: Content, metric: str, groups: Mapping[str, str] | None = None) -> TableRows:
+    """Return every trial's value of each case, then its mean with the 95 % interval.
+
+    With `groups`, which has a metric for each, also of each group, with what was published of it.
+    """
     settings = list(dict.fromkeys(name for case in content.cases for name in case.settings))
-    rows: list[list[Any]] = [["case", *settings, "what", "trial", "seed", metric, "ci95_low", "ci95_high"]]
+    of_group = [] if groups is None else ["group"]
+    rows: list[list[Any]] = [
+        ["case", *settings, *of_group, "what", "trial", "seed", metric, "ci95_low", "ci95_high"]
+    ]
     for case, summary in zip(content.rows, content.cases, strict=True):
-        head = [case.name, *(case.settings.get(name, "") for name in settings)]
-        rows += [
-            [*head, "trial", row.index, row.seed, number(value), "", ""]
-            for row, value in case.measured(metric)
-        ]
-        for _, mean, ci95 in means_of([summary], metric):
-            low, high = ci95 or (None, None)
-            rows.append([*head, "mean", "", "", number(mean), number(low), number(high)])
+        for group, name in (groups or {"": metric}).items():
+            head = [
+                case.name,
+                *(case.settings.get(key, "") for key in settings),
+                *([group] if groups else []),
+            ]
+            rows += [
+                [*head, "trial", row.index, row.seed, number(value), "", ""]
+                for row, value in case.measured(name)
+            ]
+            for _, mean, ci95 in means_of([summary], name):
+                low, high = ci95 or ((mean, mean) if groups else (None, None))
+                rows.append([*head, "mean", "", "", number(mean), number(low), number(high)])
+            published = content.published.goodput_bps(case.settings, group)
+            if groups and metric == "goodput_bps" and published is not None:
+                rows.append([*head, "published", "", "", number(published), "", ""])
     return rows
 
 

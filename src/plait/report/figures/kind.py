@@ -95,29 +95,6 @@ class Content:
         )
 
 
-def _none(_: Content) -> list[FigureRequest]:
-    """Return no figure: of a kind that only scenarios ask for."""
-    return []
-
-
-def _unchanged(request: FigureRequest, _: Content) -> FigureRequest:
-    return request
-
-
-def _metric_of(request: FigureRequest) -> str:
-    return request.metric
-
-
-def without_heading(_: FigureRequest) -> str:
-    """Return no metric: panels have titles."""
-    return ""
-
-
-def without_words(_: FigureRequest, __: Content) -> str:
-    """Return no words."""
-    return ""
-
-
 @dataclass(frozen=True)
 class FigureKind:
     """One kind of figure: what `selection` needs to know of it, all in a file of its own."""
@@ -129,13 +106,11 @@ class FigureKind:
     """The data behind the figure in base units, one observation a row, below a row of names."""
     caption: Callable[[FigureRequest, Content], str]
     """The meaning of the figure's marks; `study_figures` adds the other words."""
-    selected: Callable[[Content], list[FigureRequest]] = _none
+    selected: Callable[[Content], list[FigureRequest]]
     """The figures of this kind that follow from what varies."""
-    completed: Callable[[FigureRequest, Content], FigureRequest] = _unchanged
+    completed: Callable[[FigureRequest, Content], FigureRequest] = lambda request, _: request
     """A figure that a scenario asks for, with what it leaves open filled in from what varies."""
-    heading: Callable[[FigureRequest], str] = _metric_of
-    """The metric to name above the figure; nothing where its panels have titles."""
-    note: Callable[[FigureRequest, Content], str] = without_words
+    note: Callable[[FigureRequest, Content], str] = lambda _, __: ""
     """The note of a file above its panels: the settings that all its cases share."""
     draws_intervals: bool = False
     """It draws the intervals of means, as far as `case_values.shown_ends`."""

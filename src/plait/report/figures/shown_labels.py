@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from plait.analysis.labels.cases import case_label, short_label
 from plait.report.figures.axes import factors
 from plait.report.figures.kind import Content
+from plait.report.figures.roles import CaseLabels
 from plait.report.representatives import Representative, spread
-
-
-@dataclass(frozen=True)
-class _ShownLabels:
-    """The label of each case by name, the only factor that they name (empty for several), and what all have."""
-
-    of: dict[str, str]
-    title: str
-    note: str
 
 
 def few_trials(shown: Sequence[Representative], limit: int) -> list[Representative]:
@@ -27,15 +18,15 @@ def few_trials(shown: Sequence[Representative], limit: int) -> list[Representati
 
 def note_of(shown: list[Representative], content: Content) -> str:
     """Return what to say above a figure of these trials: which part of all cases it shows, and what these share."""
-    note = shown_labels(shown, content).note
+    _, note = shown_labels(shown, content)
     if len(shown) == len(content.rows):
         return note
     part = f"{len(shown)} of {len(content.rows)} cases"
     return f"{part}, {note[0].lower()}{note[1:]}" if note else part
 
 
-def shown_labels(shown: list[Representative], content: Content) -> _ShownLabels:
-    """Return what to call the cases of these trials.
+def shown_labels(shown: list[Representative], content: Content) -> tuple[CaseLabels, str]:
+    """Return what to call the cases of these trials, with the only factor that they name, and what all have.
 
     A factor with one value in all of them is in the note. Where one factor is left, labels are its values alone.
     """
@@ -46,7 +37,7 @@ def shown_labels(shown: list[Representative], content: Content) -> _ShownLabels:
     ]
     if labelled_trials or len(cases) < 2 or len(cases) < len(shown):
         labels = {trial.case: short_label(trial.label, settings.get(trial.case, {})) for trial in shown}
-        return _ShownLabels(labels, "", "")
+        return CaseLabels("", labels), ""
     varied = factors(cases)
     kept = [factor.setting for factor in varied]
     shared = {
@@ -57,7 +48,7 @@ def shown_labels(shown: list[Representative], content: Content) -> _ShownLabels:
     note = f"All with {case_label('', shared)}" if shared else ""
     if len(varied) == 1:
         texts = dict(zip((case.name for case in cases), varied[0].texts, strict=True))
-        return _ShownLabels(texts, varied[0].title, note)
+        return CaseLabels(varied[0].title, texts), note
     labels = {}
     for trial in shown:
         kept_settings = {name: value for name, value in settings[trial.case].items() if name in kept}
@@ -65,4 +56,4 @@ def shown_labels(shown: list[Representative], content: Content) -> _ShownLabels:
     if len(set(labels.values())) < len(labels):
         labels = {trial.case: short_label(trial.label, settings[trial.case]) for trial in shown}
         note = ""
-    return _ShownLabels(labels, "", note)
+    return CaseLabels("", labels), note

@@ -156,7 +156,7 @@ def drawn_figure(request: FigureRequest, content: Content) -> DrawnFigure | None
         panels = [_retitled(panel, *titles) for panel in panels]
     if request.author_text:  # screen readers and vector files have it
         panels = [{**panel, "description": request.author_text} for panel in panels]
-    metric = kind.heading(request)
+    metric = "" if kind is OVER_TIME else request.metric  # its panels have titles
     marks = [kind.caption(request, networks.networks(content, request)[0][1])]
     if is_of_all_flows(content.summary, request.metric):
         marks.append("It is the goodput of all flows together.")
@@ -183,7 +183,7 @@ def drawn_figure(request: FigureRequest, content: Content) -> DrawnFigure | None
 
 def _with_shown(request: FigureRequest, content: Content) -> Content:
     """Return the content with the trials that a figure over time shows: some of each network."""
-    return networks.with_few_shown(content, SIDE_BY_SIDE) if request.kind == OVER_TIME.name else content
+    return networks.with_few_shown(content, SIDE_BY_SIDE) if KINDS[request.kind] is OVER_TIME else content
 
 
 def pages_of(sizes: Sequence[int]) -> tuple[int, ...]:

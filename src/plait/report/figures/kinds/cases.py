@@ -20,7 +20,7 @@ from plait.analysis.values import axis_title, scale_of, show
 from plait.report.figures.axes import factor_of
 from plait.report.figures.case_values import ideals_of, interval_ends, span_of, trials_table
 from plait.report.figures.kind import Content, FigureKind, FigureRequest, Spec
-from plait.report.figures.marks import SCHEMA, field, layer, number_axis, what_dots_are, with_dots
+from plait.report.figures.marks import SCHEMA, field, layer, number_axis, numbers, what_dots_are, with_dots
 from plait.report.figures.roles import CaseLabels, panels_of
 from plait.report.render.theme import case_token
 
@@ -182,11 +182,10 @@ def cases_spec(
         "height": height_of(order) if entries is None else PANEL_ROW * len(order),
         "encoding": {
             "y": case_axis(order, label_limit=220, grid=False),
-            "x": {
-                "type": "quantitative",
-                "scale": {"domain": domain, "nice": False, "zero": False},
-                "axis": number_axis(axis_title(metric, unit), grid=True),
-            },
+            "x": numbers(
+                scale={"domain": domain, "nice": False, "zero": False},
+                axis=number_axis(axis_title(metric, unit), grid=True),
+            ),
         },
         "layer": [
             _ideal_layer(ideals, names, divisor, unit),
@@ -287,7 +286,7 @@ def _trial_layer(rows: Sequence[CaseRows], look: _Look) -> Spec:
         {"type": "circle", "size": 34 if look.row >= ROW else 14, "fillOpacity": 0.5, "strokeWidth": 0},
         y=_Y,
         x=field("x"),
-        yOffset={"field": "jitter", "type": "quantitative", "scale": {"domain": [-0.6, 1.6]}},
+        yOffset=numbers("jitter", scale={"domain": [-0.6, 1.6]}),
         color=_COLOUR,
         tooltip=[field(name, title) for name, title in titles.items()],
     )

@@ -15,7 +15,7 @@ from plait.analysis.rows import CaseRows
 from plait.analysis.values import axis_title, scale_of, show
 from plait.analysis.wording import micros, percent
 from plait.report.figures.kind import Content, FigureKind, FigureRequest, Spec, TableRows, number
-from plait.report.figures.marks import SCHEMA, distinct, field, number_axis
+from plait.report.figures.marks import SCHEMA, distinct, field, number_axis, numbers
 from plait.report.figures.roles import MOST_SERIES, CaseLabels, Roles, panels_of
 from plait.report.figures.shown_labels import few_trials, note_of, shown_labels
 from plait.report.render.paper import with_narrow_keys
@@ -218,7 +218,7 @@ def _steps(
     """
     legend = {"title": titles[3] or None, "orient": "top", "labelLimit": 260} if len(order) > 1 else None
     share = number_axis(titles[1], count=5, labelExpr="format(datum.value * 100, 'd') + ' %'")
-    widths = {"strokeWidth": {**field("width"), "type": "quantitative", "scale": None}}
+    widths = {"strokeWidth": numbers("width", scale=None)}
     return {
         "$schema": SCHEMA,
         "width": 520,
@@ -226,13 +226,8 @@ def _steps(
         "data": {"values": data},
         "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": WIDTH},
         "encoding": {
-            "x": {
-                **field("x"),
-                "type": "quantitative",
-                "scale": scale,
-                "axis": number_axis(titles[0], grid=True),
-            },
-            "y": {**field("share"), "type": "quantitative", "scale": {"domain": [0, 1]}, "axis": share},
+            "x": numbers("x", scale=scale, axis=number_axis(titles[0], grid=True)),
+            "y": numbers("share", scale={"domain": [0, 1]}, axis=share),
             **distinct("case", order, "strokeDash", legend),
             **(widths if any("width" in row for row in data) else {}),
             "tooltip": [field("case", "case"), field("shown", titles[2]), field("part", "share")],
@@ -257,7 +252,7 @@ def _delay_panels(request: FigureRequest, content: Content) -> list[Spec]:
     delay, shown = request.metric, _recorded(request.metric, content)
     if not shown:
         return []
-    names = shown_labels(shown, content)
+    names, _ = shown_labels(shown, content)
     divisor, unit = scale_of(f"{delay}_us", max(trial.distributions[delay][-1][0] for trial in shown))
     data = [
         {

@@ -6,30 +6,42 @@ A figure is a Vega-Lite specification (a JSON value) whose colours are tokens, s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from plait.analysis.labels.cases import short_labels
 from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.metrics.groups import group_names
 from plait.analysis.model import CaseSummary
 from plait.analysis.published import Published
-from plait.analysis.rows import CaseRows, TrialRow
+from plait.analysis.rows import CaseRows
 from plait.analysis.values import scale_of, show
-from plait.report.figures.case_values import interval_ends
-from plait.report.figures.kind import Content, FigureKind, FigureRequest, Spec, TableRows, number
+from plait.report.figures.case_values import interval_ends, trials_table
+from plait.report.figures.kind import Content, FigureKind, FigureRequest, Spec
 from plait.report.figures.kinds.cases import DIAMOND, MOST_CASES, case_axis, height_of
-from plait.report.figures.marks import SCHEMA, field, layer, number_axis, what_dots_are, with_dots
+from plait.report.figures.marks import SCHEMA, field, layer, number_axis, numbers, what_dots_are, with_dots
 from plait.report.render.theme import path_token
 
 Values = list[dict[str, Any]]
 
-NAMES = {
-    "goodput_bps": "goodput-by-group",
-    "slowdown_p99": "slowdown-by-group",
-    "link_utilisation": "utilisation-by-layer",
+
+class _Words(NamedTuple):
+    """The name of the figure of a metric, what its mark for a group is, and the metric's title if it is another one."""
+
+    name: str
+    mark: str
+    axis: str = ""
+
+
+METRICS = {
+    "goodput_bps": _Words("goodput-by-group", "the mean over the flows of a group", "Goodput of each flow"),
+    "slowdown_p99": _Words(
+        "slowdown-by-group",
+        "the mean of the slowdown that one transfer in a hundred of a group exceeds",
+        "99th percentile of slowdown",
+    ),
+    "link_utilisation": _Words("utilisation-by-layer", "the mean over the links of a layer"),
 }
-"""The name of the figure of each metric of groups or layers."""
 APART = 0.36
 """Distance of the first and the last group from the middle of their row, in rows."""
 
@@ -37,8 +49,8 @@ APART = 0.36
 def _selected(content: Content) -> list[FigureRequest]:
     """Return the figure of each metric that groups of flows, or layers of links, have."""
     return [
-        FigureRequest(name, "groups", metric)
-        for metric, name in NAMES.items()
+        FigureRequest(words.name, "groups", metric)
+        for metric, words in METRICS.items()
         if groups_of(content.cases, metric)
     ]
 
@@ -55,42 +67,21 @@ def _panels(request: FigureRequest, content: Content) -> list[Spec]:
     return panels
 
 
-def _table(request: FigureRequest, content: Content) -> TableRows:
-    """Return every trial's value of each group, their mean with the 95 % interval, and what was published."""
-    settings = list(dict.fromkeys(name for case in content.cases for name in case.settings))
-    head = ["case", *settings, "group", "what", "trial", "seed", request.metric, "ci95_low", "ci95_high"]
-    settings_of = {case.name: [case.settings.get(name, "") for name in settings] for case in content.cases}
-    rows: TableRows = [head]
-    for mark in observations(
-        content.rows,
-        content.cases,
-        content.published,
-        request.metric,
-        lambda case, metric: case.measured(metric),
-    ):
-        value = [number(mark.get(name)) for name in ("value", "low", "high")]
-        trial = [mark.get(name, "") for name in ("trial", "seed")]
-        rows.append([mark["case"], *settings_of[mark["case"]], mark["group"], mark["what"], *trial, *value])
-    return rows
-
-
 def _caption(request: FigureRequest, content: Content) -> str:
     """Return what the marks mean."""
     source = content.published.source if request.metric == "goodput_bps" else ""
     diamonds = f"; diamonds are the published figures ({source})" if source else ""
-    return f"{what_dots_are(content.rows)}, the vertical mark {_MARKS[request.metric]}{diamonds}."
+    return f"{what_dots_are(content.rows)}, the vertical mark {METRICS[request.metric].mark}{diamonds}."
 
 
-_MARKS = {
-    "goodput_bps": "the mean over the flows of a group",
-    "slowdown_p99": "the mean of the slowdown that one transfer in a hundred of a group exceeds",
-    "link_utilisation": "the mean over the links of a layer",
-}
-_AXES = {"goodput_bps": "Goodput of each flow", "slowdown_p99": "99th percentile of slowdown"}
-_TOOLTIPS = {"goodput_bps": "goodput of each flow"}
-
-
-GROUPS = FigureKind("groups", _panels, _table, _caption, selected=_selected, draws_intervals=True)
+GROUPS = FigureKind(
+    "groups",
+    _panels,
+    lambda request, content: trials_table(content, request.metric, groups_of(content.cases, request.metric)),
+    _caption,
+    selected=_selected,
+    draws_intervals=True,
+)
 """A row for each case with each group of flows; a study has it whose flows form groups."""
 
 
@@ -100,9 +91,9 @@ def group_spec(
     published: Published,
     metric: str = "goodput_bps",
 ) -> Spec | None:
-    """Return the figure of a metric of `NAMES`; None without groups or layers, and when nothing was measured."""
+    """Return the figure of a metric of `METRICS`; None without groups or layers, and when nothing was measured."""
     groups = groups_of(summaries, metric)
-    marks = list(observations(rows, summaries, published, metric, with_dots))
+    marks = list(_marks(rows, summaries, published, metric))
     values = [mark["value"] for mark in marks]
     if not groups or not values:
         return None
@@ -123,21 +114,20 @@ def group_spec(
     }
     colours = [path_token(place) for place in range(len(domain))]
     legend = {"title": None, "orient": "top", "symbolType": "circle", "symbolStrokeWidth": 0}
+    title = METRICS[metric].axis or title_of(metric)
+    words = "goodput of each flow" if metric == "goodput_bps" else title_of(metric).lower()
     return {
         "$schema": SCHEMA,
         "width": 520,
         "height": height_of(order),
         "encoding": {
             "y": {**field("label"), **case_axis(order, label_limit=260, grid=True)},
-            "yOffset": {**field("place"), "type": "quantitative", "scale": {"domain": [-0.5, 0.5]}},
-            "x": {
-                **field("x"),
-                "type": "quantitative",
-                "scale": {"domain": [0, largest * 1.04], "nice": False},
-                "axis": number_axis(
-                    ", ".join(filter(None, (_AXES.get(metric, title_of(metric)), unit))), grid=True
-                ),
-            },
+            "yOffset": numbers("place", scale={"domain": [-0.5, 0.5]}),
+            "x": numbers(
+                "x",
+                scale={"domain": [0, largest * 1.04], "nice": False},
+                axis=number_axis(", ".join(filter(None, (title, unit))), grid=True),
+            ),
             "color": {
                 **field("group"),
                 "type": "nominal",
@@ -145,7 +135,7 @@ def group_spec(
                 "legend": legend,
             },
         },
-        "layer": _layers(parts, published.source, _TOOLTIPS.get(metric, title_of(metric).lower())),
+        "layer": _layers(parts, published.source, words),
     }
 
 
@@ -157,26 +147,18 @@ def groups_of(summaries: Sequence[CaseSummary], metric: str = "goodput_bps") -> 
     return {name.removesuffix(f".{metric}"): name for name in names if name.endswith(f".{metric}")}
 
 
-def observations(
-    rows: Sequence[CaseRows],
-    summaries: Sequence[CaseSummary],
-    published: Published,
-    metric: str,
-    trials_of: Callable[[CaseRows, str], Sequence[tuple[TrialRow, float]]],
+def _marks(
+    rows: Sequence[CaseRows], summaries: Sequence[CaseSummary], published: Published, metric: str
 ) -> Iterator[dict[str, Any]]:
-    """Yield, in base units, trials' values of each group, their mean with its interval, and what was published.
-
-    `trials_of` returns the trials of a case that count for a metric.
-    """
+    """Yield, in base units, trials' values of each group, their mean with its interval, and what was published."""
     groups = groups_of(summaries, metric)
     names = short_labels(summaries)
     for case, summary in zip(rows, summaries, strict=True):
         for place_number, (group, name) in enumerate(groups.items()):
             place = APART * (2 * place_number / (len(groups) - 1) - 1) if len(groups) > 1 else 0.0
             base = {"case": case.name, "label": names[case.name], "group": group, "place": place}
-            for row, value in trials_of(case, name):
-                trial = {"what": "trial", "trial": row.index, "seed": row.seed}
-                yield {**base, **trial, "value": value}
+            for row, value in with_dots(case, name):
+                yield {**base, "what": "trial", "trial": row.index, "seed": row.seed, "value": value}
             stats = summary.metrics.get(name)
             if stats is not None and stats.mean is not None:
                 low, high = stats.ci95 or (stats.mean, stats.mean)

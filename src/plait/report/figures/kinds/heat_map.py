@@ -11,7 +11,7 @@ from plait.analysis.model import Summary
 from plait.report.figures.axes import Factor, factor_of, factors, grid_of
 from plait.report.figures.case_values import Cells, cells_of, cells_table, crossed
 from plait.report.figures.kind import Content, FigureKind, FigureRequest, Spec, TableRows
-from plait.report.figures.marks import SCHEMA, field, levels
+from plait.report.figures.marks import SCHEMA, field, levels, numbers
 from plait.report.render.theme import LIGHT, luminance
 
 CELL = 46
@@ -82,41 +82,20 @@ def _cells(request: FigureRequest, content: Content) -> Cells | None:
 
 def heat_map(summary: Summary, cells: Cells, x: Factor, y: Factor) -> list[Spec]:
     """Return a panel for each further setting, all in the same colours."""
-    cell_of = {case.name: (x.texts[i], y.texts[i]) for i, case in enumerate(summary.cases)}
-    shown = list(dict.fromkeys(cells.labels.values()))
+    place_of = {case.name: {"x": x.texts[i], "y": y.texts[i]} for i, case in enumerate(summary.cases)}
     colour = _colour([value for value, _ in cells.values.values()], cells)
+    panels: dict[str, list[dict[str, Any]]] = {}
+    for name, label in cells.labels.items():
+        value, text = cells.values[name]
+        words = {"shown": text, "bound": cells.bounds.get(name, ""), "ink": _ink(value, colour["scale"])}
+        panels.setdefault(label, []).append({**place_of[name], "v": value, **words})
     return [
-        {
-            **_panel(
-                [
-                    (cell_of[name], *cells.values[name], cells.bounds.get(name, ""))
-                    for name, kind in cells.labels.items()
-                    if kind == label
-                ],
-                x,
-                y,
-                colour,
-            ),
-            **({"title": label} if len(shown) > 1 else {}),
-        }
-        for label in shown
+        {**_panel(data, x, y, colour), **({"title": label} if len(panels) > 1 else {})}
+        for label, data in panels.items()
     ]
 
 
-def _panel(
-    cells: Sequence[tuple[tuple[str, str], float, str, str]], x: Factor, y: Factor, colour: Mapping[str, Any]
-) -> Spec:
-    data = [
-        {
-            "x": place[0],
-            "y": place[1],
-            "v": value,
-            "shown": text,
-            "bound": bound,
-            "ink": _ink(value, colour["scale"]),
-        }
-        for place, value, text, bound in cells
-    ]
+def _panel(data: Sequence[dict[str, Any]], x: Factor, y: Factor, colour: Mapping[str, Any]) -> Spec:
     titles = {"x": x.title, "y": y.title, "shown": "value", "bound": "95 % interval"}
     tooltip = [field(name, title) for name, title in titles.items()]
     rect = {"type": "rect", "stroke": "@surface", "strokeWidth": 1}
@@ -135,7 +114,7 @@ def _panel(
         "$schema": SCHEMA,
         "width": max(120, CELL * x.steps),
         "height": max(60, 34 * y.steps),
-        "data": {"values": data},
+        "data": {"values": list(data)},
         "encoding": {
             "x": _axis("x", x, x.order),
             "y": _axis("y", y, y.order if y.numbers is None else y.order[::-1]),
@@ -171,16 +150,6 @@ def _colour(values: Sequence[float], cells: Cells) -> Spec:
     if cells.ratio:
         far = max(high, 1 / low if low > 0 else high, EVEN)
         domain, colours = [1 / far, 1, far], ["@less", "@even", "@more"]
-    return {
-        **field("v"),
-        "type": "quantitative",
-        "scale": {"domain": domain, "range": colours, "interpolate": "lab"},
-        "legend": {
-            "title": cells.title,
-            "orient": "top",
-            "gradientLength": 180,
-            "gradientThickness": 10,
-            "titleLimit": 420,
-            "direction": "horizontal",
-        },
-    }
+    legend = {"title": cells.title, "orient": "top", "gradientLength": 180, "gradientThickness": 10}
+    legend |= {"titleLimit": 420, "direction": "horizontal"}
+    return numbers("v", scale={"domain": domain, "range": colours, "interpolate": "lab"}, legend=legend)

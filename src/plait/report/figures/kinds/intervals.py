@@ -14,7 +14,7 @@ from plait.analysis.values import axis_title, scale_of, with_interval
 from plait.report.figures.axes import steps
 from plait.report.figures.case_values import shown_ends, trials_table
 from plait.report.figures.kind import Content, FigureKind, FigureRequest, Spec
-from plait.report.figures.marks import SCHEMA, distinct, field, levels, number_axis
+from plait.report.figures.marks import SCHEMA, distinct, field, levels, number_axis, numbers
 from plait.report.figures.roles import Roles, roles_of
 from plait.report.render.theme import case_token, shapes
 
@@ -128,7 +128,7 @@ def _panel(cases: Sequence[CaseSummary], shared: _Panel) -> Spec:
     means = {
         "y": field("mean"),
         "shape": channels["shape"],
-        "size": {**field("size"), "type": "quantitative", "scale": None},
+        "size": numbers("size", scale=None),
         "tooltip": [field(name, title) for name, title in titles.items() if several or name != "colour"],
     }
     return {
@@ -142,11 +142,10 @@ def _panel(cases: Sequence[CaseSummary], shared: _Panel) -> Spec:
                 "axis": {"title": roles.x.title, "labelAngle": 0, "ticks": False, "grid": False},
             },
             **({"xOffset": levels("colour", roles.colour.order, paddingOuter=0.3)} if several else {}),
-            "y": {
-                "type": "quantitative",
-                "scale": {"domain": list(shared.domain), "nice": False, "zero": False},
-                "axis": number_axis(axis_title(shared.metric, shared.unit)),
-            },
+            "y": numbers(
+                scale={"domain": list(shared.domain), "nice": False, "zero": False},
+                axis=number_axis(axis_title(shared.metric, shared.unit)),
+            ),
             "color": channels["color"],
         },
         "layer": [

@@ -7,16 +7,7 @@ from dataclasses import replace
 
 from plait.analysis.compare.factors import stratum
 from plait.analysis.series import TrialSeries
-from plait.report.figures.kind import (
-    Content,
-    FigureKind,
-    FigureRequest,
-    Spec,
-    TableRows,
-    number,
-    without_heading,
-    without_words,
-)
+from plait.report.figures.kind import Content, FigureKind, FigureRequest, Spec, TableRows, number
 from plait.report.figures.kinds.over_time_chart import KINDS, Frame, Key, Line, chart, frame_of, lines
 from plait.report.figures.marks import SCHEMA, number_axis
 from plait.report.figures.shown_labels import few_trials, note_of, shown_labels
@@ -47,7 +38,7 @@ def _panels(request: FigureRequest, content: Content) -> list[Spec]:
     for trial in shown:
         by_network.setdefault(strata[trial.case], []).append(trial.series)
     frames = {network: frame_of(trials) for network, trials in by_network.items()}
-    names = shown_labels(shown, content)
+    names, _ = shown_labels(shown, content)
     panels = []
     for trial in shown:
         spec = chart(trial.series, request.metric, frames[strata[trial.case]], legend=True, key=key)
@@ -74,9 +65,8 @@ OVER_TIME = FigureKind(
     "over-time",
     _panels,
     _table,
-    without_words,
+    lambda _, __: "",
     selected=_selected,
-    heading=without_heading,
     note=lambda _, content: note_of(few_trials(content.shown, SIDE_BY_SIDE), content),
     shows_trials=True,
 )

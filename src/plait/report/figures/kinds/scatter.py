@@ -13,7 +13,7 @@ from plait.report.figures.axes import Factor, factors, steps
 from plait.report.figures.case_values import Cells, cells_of, cells_table, crossed
 from plait.report.figures.kind import Content, FigureKind, FigureRequest, Spec, TableRows
 from plait.report.figures.kinds.sweep import LOGARITHMIC, sweep_of
-from plait.report.figures.marks import SCHEMA, distinct, field, layer, levels, number_axis
+from plait.report.figures.marks import SCHEMA, distinct, field, layer, levels, number_axis, numbers
 from plait.report.figures.roles import MOST_SERIES, CaseLabels, level_labels, panel_labels
 
 EDGE = 8
@@ -121,7 +121,7 @@ def scatter(
     scale = {"type": "log"} if wide else {"domain": [min(0.0, *values), largest * 1.05], "nice": True}
     legend = {"title": kinds.title or None, "orient": "top", "labelLimit": 260} if len(order) > 1 else None
     shared = {
-        "y": {**field("y"), "type": "quantitative", "scale": scale, "axis": number_axis(cells.title)},
+        "y": numbers("y", scale=scale, axis=number_axis(cells.title)),
         **distinct("kind", order, "shape", legend, first=int(cells.compared)),
     }
     return [_panel(summary, cells, axis, kinds, names, shared) for axis in axes]
@@ -151,9 +151,8 @@ def _x(axis: Factor) -> Spec:
         names = {"title": axis.title, "labelAngle": 0, "ticks": False, "grid": False}
         return {**levels("x", axis.order), "axis": names}
     apart = min(axis.numbers) > 0 and max(axis.numbers) / min(axis.numbers) >= LOGARITHMIC
-    return {
-        **field("x"),
-        "type": "quantitative",
-        "scale": {"padding": EDGE} | ({"type": "log", "nice": False} if apart else {"zero": False}),
-        "axis": number_axis(axis.title, count=4, labelOverlap="greedy", labelSeparation=6),
-    }
+    return numbers(
+        "x",
+        scale={"padding": EDGE} | ({"type": "log", "nice": False} if apart else {"zero": False}),
+        axis=number_axis(axis.title, count=4, labelOverlap="greedy", labelSeparation=6),
+    )

@@ -12,8 +12,17 @@ from plait.analysis.values import axis_title, scale_of, show
 from plait.report.figures.axes import Factor, factor_of, factors, labels_without, steps
 from plait.report.figures.case_values import crossed, interval_ends, means_of, trials_table
 from plait.report.figures.kind import Content, FigureKind, FigureRequest, Spec
-from plait.report.figures.marks import SCHEMA, distinct, field, layer, number_axis, what_dots_are, with_dots
-from plait.report.figures.roles import MOST_SERIES, panel_labels
+from plait.report.figures.marks import (
+    SCHEMA,
+    distinct,
+    field,
+    layer,
+    number_axis,
+    numbers,
+    what_dots_are,
+    with_dots,
+)
+from plait.report.figures.roles import MOST_SERIES, CaseLabels, panel_labels
 
 TICK = ",.10~g"
 """The value itself: a format that follows from the axis' own steps makes 1 of 0.5."""
@@ -24,15 +33,11 @@ LOGARITHMIC = 30
 
 @dataclass(frozen=True)
 class Sweep:
-    """A swept setting: its value at each case in `unit`, and the label of each case's line."""
+    """A swept setting: its value at each case, and the label of each case's line."""
 
-    setting: str
-    unit: str
-    title: str
+    axis: Factor
     values: dict[str, float]
-    lines: dict[str, str]
-    key: str = ""
-    """The factor that the labels of lines are levels of; empty for several."""
+    lines: CaseLabels
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ def _selected(content: Content) -> list[FigureRequest]:
         if grid is not None and grid[1].steps <= MOST_SERIES:
             requests.append(FigureRequest(name, "line", metric, grid[0].setting, facets=grid[1].setting))
         elif grid is None and sweep is not None:
-            requests.append(FigureRequest(name, "line", metric, sweep.setting))
+            requests.append(FigureRequest(name, "line", metric, sweep.axis.setting))
     return requests
 
 
@@ -68,7 +73,7 @@ def _completed(request: FigureRequest, content: Content) -> FigureRequest:
         return request
     sweep = sweep_of(content.rows)
     if sweep is not None and request.facets is None and request.color is None:
-        return replace(request, x=sweep.setting)
+        return replace(request, x=sweep.axis.setting)
     taken = {request.facets, request.color}
     free = [factor.setting for factor in steps(content.rows) if factor.setting not in taken]
     return replace(request, x=next(iter(free), None))
@@ -118,7 +123,7 @@ def _groups(request: FigureRequest, content: Content) -> list[Group]:
         panels = panel_labels(rows, [x.setting, lines.setting], request.facets)
         names = [case.name for case in rows]
         values, texts = dict(zip(names, x.numbers, strict=True)), dict(zip(names, lines.texts, strict=True))
-        whole: Sweep | None = Sweep(x.setting, x.unit, x.title, values, texts, lines.title)
+        whole: Sweep | None = Sweep(x, values, CaseLabels(lines.title, texts))
     elif facets is not None:
         panels = panel_labels(
             rows, [factor.setting for factor in factors(rows) if factor.setting != request.facets]
@@ -156,17 +161,11 @@ def _sweep(cases: Sequence[CaseRows | CaseSummary], factor: Factor, varied: Sequ
     kinds = len(set(lines.values()))
     if kinds > MOST_SERIES or 2 * kinds > len(cases) or len(pairs) < len(cases):
         return None
-    values = dict(zip((case.name for case in cases), factor.numbers, strict=True))
+    names = [case.name for case in cases]
+    key = ""
     if len(further) == 1:
-        lines = dict(zip((case.name for case in cases), further[0].texts, strict=True))
-    return Sweep(
-        factor.setting,
-        factor.unit,
-        factor.title,
-        values,
-        lines,
-        further[0].title if len(further) == 1 else "",
-    )
+        key, lines = further[0].title, dict(zip(names, further[0].texts, strict=True))
+    return Sweep(factor, dict(zip(names, factor.numbers, strict=True)), CaseLabels(key, lines))
 
 
 def scale(
@@ -179,7 +178,7 @@ def scale(
     ends = interval_ends(summaries, metric)
     top = max([*values, *ends])
     divisor, unit = scale_of(metric, max(values))
-    order = tuple(dict.fromkeys(line for sweep in sweeps for line in sweep.lines.values()))
+    order = tuple(dict.fromkeys(line for sweep in sweeps for line in sweep.lines.of.values()))
     lowest = min(values) / divisor if min(values) > 0 and max(values) / min(values) >= LOGARITHMIC else None
     if lowest is not None:
         lowest = min([lowest, *(end / divisor for end in ends if end > 0)])
@@ -205,29 +204,15 @@ def sweep_spec(
     upwards: Spec = {"zero": True, **domain}
     if drawn.lowest is not None and "type" in axis:  # what grows in proportion is a straight line then
         upwards = {"type": "log", "domain": [drawn.lowest / 1.3, drawn.top * 1.3]}
-    legend = {
-        "symbolType": "stroke",
-        "symbolOpacity": 1,
-        "labelLimit": 260,
-        "columns": 3,
-        "title": sweep.key or None,
-    }
+    legend = {"symbolType": "stroke", "symbolOpacity": 1, "labelLimit": 260, "columns": 3}
+    legend |= {"title": sweep.lines.title or None}
     return {
         "$schema": SCHEMA,
         "width": width,
         "height": 280 if width > 300 else 200,
         "encoding": {
-            "x": {
-                **field("x"),
-                "type": "quantitative",
-                "scale": {**axis, "nice": False, "padding": 14},
-                "axis": _ticks(sweep),
-            },
-            "y": {
-                "type": "quantitative",
-                "scale": upwards,
-                "axis": number_axis(axis_title(metric, drawn.unit)),
-            },
+            "x": numbers("x", scale={**axis, "nice": False, "padding": 14}, axis=_ticks(sweep)),
+            "y": numbers(scale=upwards, axis=number_axis(axis_title(metric, drawn.unit))),
             **distinct("line", drawn.order, "strokeDash", legend if len(drawn.order) > 1 else None),
         },
         "layer": [
@@ -241,7 +226,7 @@ def _trials(rows: Sequence[CaseRows], metric: str, divisor: float, sweep: Sweep)
     data = [
         {
             "x": sweep.values[case.name],
-            "line": sweep.lines[case.name],
+            "line": sweep.lines.of[case.name],
             "y": value / divisor,
             "shown": show(metric, value),
             "trial": f"{row.index:03d}",
@@ -249,7 +234,7 @@ def _trials(rows: Sequence[CaseRows], metric: str, divisor: float, sweep: Sweep)
         for case in rows
         for row, value in with_dots(case, metric)
     ]
-    titles = {"line": "case", "x": sweep.title, "trial": "trial", "shown": title_of(metric)}
+    titles = {"line": "case", "x": sweep.axis.title, "trial": "trial", "shown": title_of(metric)}
     return layer(
         data,
         {"type": "circle", "size": 26, "opacity": 0.45},
@@ -261,7 +246,7 @@ def _trials(rows: Sequence[CaseRows], metric: str, divisor: float, sweep: Sweep)
 
 def _ticks(sweep: Sweep) -> Spec:
     values = sorted(set(sweep.values.values()))
-    return {"title": sweep.title, "values": values, "format": TICK, "labelOverlap": True}
+    return {"title": sweep.axis.title, "values": values, "format": TICK, "labelOverlap": True}
 
 
 def _means(summaries: Sequence[CaseSummary], metric: str, divisor: float, sweep: Sweep) -> list[Spec]:
@@ -270,7 +255,7 @@ def _means(summaries: Sequence[CaseSummary], metric: str, divisor: float, sweep:
     for case, mean, ci95 in means_of(summaries, metric):
         ends = {"mean": mean, **dict(zip(("low", "high"), ci95 or (mean, mean), strict=True))}
         scaled = {name: value / divisor for name, value in ends.items()}
-        data.append({"x": sweep.values[case.name], "line": sweep.lines[case.name], **scaled})
+        data.append({"x": sweep.values[case.name], "line": sweep.lines.of[case.name], **scaled})
     bars = {"type": "rule", "strokeWidth": 2, "clip": True}  # of two trials they may be very wide
     return [
         layer(data, "line", y=field("mean")),

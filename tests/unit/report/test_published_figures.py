@@ -18,6 +18,8 @@ from plait.analysis.model import CaseSummary, PublishedGoodput, Statistics, Summ
 from plait.analysis.published import Published, published_in
 from plait.analysis.rows import CaseRows, TrialRow
 from plait.report import build
+from plait.report.figures.case_values import trials_table
+from plait.report.figures.kind import Content
 from plait.report.figures.kinds.cases import cases_spec
 from plait.report.table import value_columns
 from plait.report.terminal.summary import show
@@ -125,6 +127,14 @@ def test_the_data_of_the_figure_are_those_of_the_summary(study: Path) -> None:
     assert goodputs == pytest.approx(means)
     assert [row["goodput_bps"] for row in rows if row["what"] == "published"] == ["2000000"]
     assert len([row for row in rows if row["what"] == "trial"]) == 8
+
+
+def test_a_mean_of_a_group_without_an_interval_has_no_ends_of_one() -> None:
+    """The data had the mean as both ends, as if it were known exactly."""
+    cases = (CaseRows("all", {}, (TrialRow(0, 0, "", {"a.mean_goodput_bps": 5e6}),)),)
+    summary = summarise(cases, scenario="t", digest="", baseline=None)
+    rows = trials_table(Content(cases, summary, (), Published()), "goodput_bps", {"a": "a.mean_goodput_bps"})
+    assert rows[-1] == ["all", "a", "mean", "", "", "5000000", "", ""]
 
 
 def test_the_terminal_has_a_column_for_each_group(study: Path) -> None:

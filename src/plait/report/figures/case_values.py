@@ -143,7 +143,7 @@ def trials_table(content: Content, metric: str, groups: Mapping[str, str] | None
                 for row, value in case.measured(name)
             ]
             for _, mean, ci95 in means_of([summary], name):
-                low, high = ci95 or ((mean, mean) if groups else (None, None))
+                low, high = ci95 or (None, None)
                 rows.append([*head, "mean", "", "", number(mean), number(low), number(high)])
             published = content.published.goodput_bps(case.settings, group)
             if groups and metric == "goodput_bps" and published is not None:

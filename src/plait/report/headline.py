@@ -63,7 +63,7 @@ def _for_few_cases(summary: Summary, metric: str, paths: Mapping[str, int]) -> l
             ("; " if phrases and case is not measured[0] else "", False),
             (f"{text} ", False),
             (show(metric, mean(case, metric)), True),
-            (_beside(case, metric), False),
+            (_further_values(case, metric), False),
         ]
     comparison = _comparison(summary, measured[-1].name, metric)
     if comparison is not None and comparison.verdict == "same":
@@ -106,7 +106,7 @@ def _without_value(summary: Summary) -> list[Phrase]:
     return [(f" No trial of {_listed(lacking)} has a value.", False)] if lacking else []
 
 
-def _beside(case: CaseSummary, metric: str) -> str:
+def _further_values(case: CaseSummary, metric: str) -> str:
     """Return what else was measured of the kind of traffic that `metric` represents: " (delay p95 41.0 ms, ..)"."""
     further = [
         f"{heading_of(metric_name)} {show(metric_name, mean(case, metric_name))}"
@@ -143,7 +143,7 @@ def sentences(summary: Summary) -> list[str]:
     ]
     lines = [*groups, *tested, *summary.untested, *(comparison.sentence for comparison in ordered)]
     lines += _caveat(summary) if tested else []
-    lines += _otherwise(summary, metric) + _partly_measured(summary)
+    lines += _other_metrics(summary, metric) + _partly_measured(summary)
     failed = sum(case.failed for case in summary.cases)
     total = sum(case.trials for case in summary.cases)
     if failed:
@@ -154,7 +154,7 @@ def sentences(summary: Summary) -> list[str]:
     return lines
 
 
-def _otherwise(summary: Summary, metric: str) -> list[str]:
+def _other_metrics(summary: Summary, metric: str) -> list[str]:
     """Return the metrics of the cases without the main metric: their traffic is of another kind."""
     names = labels(summary.cases)
     unmeasured = [case for case in summary.cases if mean(case, metric) is None]
@@ -234,7 +234,7 @@ def _for_many_cases(summary: Summary, metric: str) -> list[Phrase]:
     if len(ratios) > 1 and any(c.verdict != "same" for c in compared):
         low, high = significant(min(ratios)), significant(max(ratios))
         phrases += [
-            (f" Against {_against(summary)}: ", False),
+            (f" Against {_what_ratios_are_of(summary)}: ", False),
             (low if low == high else f"{low} to {high}", True),
             (f" times the {compared_metric(metric).noun}.", False),
         ]
@@ -254,7 +254,7 @@ def _best(summary: Summary, leader: Leader) -> list[Phrase]:
     network = f"{network_words(leader.stratum)}: " if leader.stratum else ""
     levels = tuple(leader.stratum.values())
     cases = {case.name: case for case in measured_cases(summary) if stratum(case, summary.strata) == levels}
-    names = labels([_without(case, summary.strata) for case in cases.values()])
+    names = labels([_without_settings(case, summary.strata) for case in cases.values()])
     noun, count = compared_metric(metric).noun, number_word(len(cases))
     values = [
         value for name in (leader.case, *leader.same) if (value := mean(cases[name], metric)) is not None
@@ -291,7 +291,7 @@ def _best(summary: Summary, leader: Leader) -> list[Phrase]:
     return [*phrases, (".", False)]
 
 
-def _without(case: CaseSummary, strata: Sequence[str]) -> CaseSummary:
+def _without_settings(case: CaseSummary, strata: Sequence[str]) -> CaseSummary:
     """Return a case without the settings that the sentence has named."""
     remaining = {name: value for name, value in case.settings.items() if name not in strata}
     return case.model_copy(update={"settings": remaining})
@@ -317,7 +317,7 @@ def _alike(summary: Summary) -> list[Comparison]:
     return [c for c in summary.comparisons if constant[c.case] == constant[c.baseline]]
 
 
-def _against(summary: Summary) -> str:
+def _what_ratios_are_of(summary: Summary) -> str:
     """Return what the ratios are over."""
     if _alike(summary):
         return f"{_baselines(summary)} with the same settings otherwise"

@@ -353,7 +353,7 @@ def _published(summary: Summary) -> list[Column]:
         Column(
             name := f"{group} {PUBLISHED}".strip(),
             name,
-            tuple(_beside(case, metric, group) or MISSING for case in summary.cases),
+            tuple(_published_value(case, metric, group) or MISSING for case in summary.cases),
             medium="terminal",
         )
         for group, metric in every
@@ -361,11 +361,11 @@ def _published(summary: Summary) -> list[Column]:
 
 
 def _published_note(case: CaseSummary, metric: str, group: str = "") -> tuple[str, ...]:
-    text = _beside(case, metric, group) if group or metric == "goodput_bps" else ""
+    text = _published_value(case, metric, group) if group or metric == "goodput_bps" else ""
     return (f"{PUBLISHED} {text}",) if text else ()
 
 
-def _beside(case: CaseSummary, metric: str, group: str) -> str:
+def _published_value(case: CaseSummary, metric: str, group: str) -> str:
     """Return what was published, and the change from there to what was measured; nothing when nothing was."""
     published = case.published or PublishedGoodput()
     published_bps = published.each_bps.get(group) if group else published.goodput_bps

@@ -56,9 +56,9 @@ class Curve:
     @cached_property
     def points(self) -> list[Point]:
         """`SAMPLES` points along the curve, both ends included."""
-        return [self.at(step / (SAMPLES - 1)) for step in range(SAMPLES)]
+        return [self.point_at(step / (SAMPLES - 1)) for step in range(SAMPLES)]
 
-    def at(self, share: float) -> Point:
+    def point_at(self, share: float) -> Point:
         """Return the point after a share of the curve's parameter."""
         rest = 1 - share
         weights = (rest**3, 3 * rest * rest * share, 3 * rest * share * share, share**3)
@@ -126,7 +126,7 @@ class Room:
             moves_across = [(side * (away + width / 2), 0.0) for side in sides]
             tried = [(share, move) for share in shares for move in moves]
             for share, (right, down) in (*tried, *((s, move) for s in shares for move in moves_across)):
-                x, y = curve.at(share)
+                x, y = curve.point_at(share)
                 box = Box.around(x + right, y + down, width, height)
                 # Nearer to another link, it would seem to belong to that one.
                 if not _near(box, curve, 2.0) and self.is_free(box, apart=gap + NEARER, own_curve=curve):
@@ -137,7 +137,7 @@ class Room:
         """Return a free square on a curve."""
         for apart in (3.0, 0.5):
             for share in shares:
-                box = Box.around(*curve.at(share), size, size)
+                box = Box.around(*curve.point_at(share), size, size)
                 if self.is_free(box, apart=apart, own_curve=curve):
                     return box
         return None

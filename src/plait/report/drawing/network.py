@@ -256,7 +256,9 @@ def _labels(
             without.append(drawn_link)
     numbered = list(enumerate(without, 1))
     for number, drawn_link in numbered:
-        spot = room.on(drawn_link.curve, BADGE, ALONG) or Box.around(*drawn_link.curve.at(0.5), BADGE, BADGE)
+        spot = room.on(drawn_link.curve, BADGE, ALONG) or Box.around(
+            *drawn_link.curve.point_at(0.5), BADGE, BADGE
+        )
         room.boxes.append(spot)
         parts.append(badge((spot.left + spot.right) / 2, (spot.top + spot.bottom) / 2, number, colours))
     return parts, numbered
@@ -268,7 +270,7 @@ def _beside(drawn_link: _DrawnLink, geometry: _Geometry, room: Room) -> tuple[li
     outer = y2 if abs(y2 - geometry.centre) > abs(y1 - geometry.centre) else y1
     outer_end = [share for share in ALONG if (share >= 0.5) == (outer == y2)]
     shares = ALONG if abs(y1 - y2) < 1 else (*outer_end, *(s for s in ALONG if s not in outer_end))
-    middle = drawn_link.curve.at(0.5)[1]
+    middle = drawn_link.curve.point_at(0.5)[1]
     prefers_top = middle <= geometry.centre if abs(middle - (y1 + y2) / 2) < 1 else middle < (y1 + y2) / 2
     lines: list[str] = []
     for longest in LONGEST:

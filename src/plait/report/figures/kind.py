@@ -78,9 +78,9 @@ class Content:
 
     def part(self, wanted: FigureRequest) -> Content:
         """Return the cases that a figure shows."""
-        return self.of({case.name for case in self.rows if wanted.shows(case.settings)})
+        return self.with_names({case.name for case in self.rows if wanted.shows(case.settings)})
 
-    def of(self, names: set[str]) -> Content:
+    def with_names(self, names: set[str]) -> Content:
         """Return the cases of these names."""
         rows = tuple(case for case in self.rows if case.name in names)
         cases = tuple(case for case in self.summary.cases if case.name in names)

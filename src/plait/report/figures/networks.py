@@ -122,7 +122,7 @@ def _part(content: Content, strata: Sequence[str], names: Sequence[str]) -> Cont
         for case in content.rows
         if case.name in kept
     )
-    part = content.of(kept)
+    part = content.with_names(kept)
     settings = {case.name: case.settings for case in rows}
     cases = tuple(case.model_copy(update={"settings": settings[case.name]}) for case in part.cases)
     first_settings = next(case.settings for case in content.rows if case.name in kept)

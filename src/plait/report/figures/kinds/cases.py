@@ -83,7 +83,7 @@ def _panels(request: FigureRequest, content: Content) -> list[Spec]:
     panels = []
     span = span_of(content.rows, content.cases, request.metric)
     for label, names in roles.panels():
-        part = content.of(set(names))
+        part = content.with_names(set(names))
         spec = cases_spec(
             part.rows, part.cases, request.metric, published, entries=roles.x, span=span, hues=hues
         )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 
+from plait.engine.remote.answers import unicast
 from plait.engine.remote.ssh import HostSession
 from plait.errors import MachineError, RequestError, printable
 from plait.hosts.model import HostsFile
@@ -129,11 +130,10 @@ def _addresses(name: str, server: str) -> list[str]:
 def _server_local(session: HostSession, public: str, client: str) -> str:
     """Return the address of the server's own interface: the public one, or the one to which its router leads ssh."""
     held, _ = session.route(public, client)
-    try:
-        reached = ip_address(session.facts.get("reached", ""))
-    except ValueError:
+    reached = unicast(session.facts.get("reached"))
+    if held or reached is None or reached.version != ip_address(public).version:
         return public
-    return public if held or reached.version != ip_address(public).version else str(reached)
+    return str(reached)
 
 
 def _node(text: str, otherwise: str) -> str:

@@ -15,6 +15,7 @@ import polars as pl
 from plait.binaries import AGENT
 from plait.dataset.model import ALL_TABLES, TABLES
 from plait.engine.engine import Engine, EngineIdentity, Job
+from plait.engine.remote.answers import unicast
 from plait.engine.remote.clocks import errors_us
 from plait.engine.remote.exchange import Exchange, longest_status
 from plait.engine.remote.merge import Tables, join_logs, read_hosts, write
@@ -88,6 +89,8 @@ class HostsObserver(Engine):
         session = next(iter(self._sessions.values()))
         pairs = subflows.select("local_address", "remote_address").drop_nulls().unique(maintain_order=True)
         for local, remote in pairs.rows()[:64]:
+            if unicast(local) is None or unicast(remote) is None:
+                continue  # the other host may report anything
             found, _ = session.route(local, remote)
             if found is not None and len(found) == 1 and local not in self.interfaces:
                 self.interfaces[local] = next(iter(found))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import time
 from contextlib import contextmanager
+from threading import Event
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -13,12 +15,15 @@ from test_remote_preflight import planned
 
 from plait.dataset.model import ALL_TABLES
 from plait.engine.remote import channel, ssh
-from plait.engine.remote.answers import endpoints_in, interfaces_with, whole_number
+from plait.engine.remote.answers import address_in, endpoints_in, interfaces_with, whole_number
 from plait.engine.remote.exchange import Participant, longest_status
 from plait.engine.remote.merge import FETCHED, merged
 from plait.engine.remote.ssh import HostSession
 from plait.errors import TrialError
+from plait.measure import survey
 from plait.measure.probing import LineEnd, PacketBurst, _packets
+from plait.observe.remote import HostsObserver
+from plait.observe.watching import Selection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -150,3 +155,30 @@ def test_a_file_that_comes_a_byte_now_and_then_ends_the_session(
         monkeypatch.setattr(channel, "_CHUNK", 1)  # as if each byte came alone
         with pytest.raises(TrialError, match="less than 16 KiB/s"):
             list(host.channel.chunks(1 << 20, 60))
+
+
+def test_a_word_that_another_host_sent_cannot_become_an_order(tmp_path: Path) -> None:
+    with session(tmp_path, 'while read -r line; do echo "$line" >>orders; echo ok; done') as host:
+        for address in ("192.0.2.1\nundo", "192.0.2.1 from", "", "2001:db8::1%\N{NO-BREAK SPACE}"):
+            with pytest.raises(TrialError, match=r"route: .* is not one word"):
+                host.route("192.0.2.1", address)
+
+
+def test_only_addresses_that_a_host_reports_are_looked_up_on_the_other_one() -> None:
+    asked = []
+    here = SimpleNamespace(
+        facts={"net/mptcp/enabled": "1"}, route=lambda *pair: (asked.append(pair), ({"eth0"}, None))[1]
+    )
+    observer = HostsObserver({"h1": here}, Selection(), Event())  # type: ignore[dict-item]
+    rows = [("192.0.2.1", "192.0.2.2"), ("x", "192.0.2.2"), ("192.0.2.1\nundo", "fe80::1%eth0 x"), ("", "")]
+    observer._find_interfaces(pl.DataFrame(rows, schema=["local_address", "remote_address"], orient="row"))
+    assert asked == [("192.0.2.1", "192.0.2.2")]
+    assert observer.interfaces == {"192.0.2.1": "eth0"}
+
+
+@pytest.mark.parametrize("reached", ["2001:db8::1%eth0 x", "::", "224.0.0.1", "x", ""])
+def test_a_host_that_reached_no_address_of_an_interface_has_its_public_one(reached: str) -> None:
+    host = SimpleNamespace(facts={"reached": reached}, route=lambda *_: (set(), None))
+    assert survey._server_local(host, "192.0.2.1", "192.0.2.2") == "192.0.2.1"  # type: ignore[arg-type]
+    scoped = json.dumps([{"addr_info": [{"scope": "global", "local": reached}]}])
+    assert address_in(scoped, None) is None

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any
 
 from plait.errors import TrialError
@@ -17,6 +16,19 @@ _LARGEST_LIMIT = 8
 def whole_number(text: str) -> int | None:
     """Return the number that a host wrote in at most 19 decimal digits; None if it wrote anything else."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < _DIGITS else None
+
+
+def unicast(text: object) -> IPv4Address | IPv6Address | None:
+    """Return the address of one interface that a host wrote; None if it wrote anything else.
+
+    The scope of an address (`fe80::1%eth0`) is free text, so an address that has one does not count.
+    """
+    try:
+        address = ip_address(str(text))
+    except ValueError:
+        return None
+    scope = getattr(address, "scope_id", None)
+    return None if scope or address.is_multicast or address.is_unspecified else address
 
 
 def interfaces_with(address: str, text: str) -> set[str] | None:
@@ -87,10 +99,10 @@ def address_in(text: str, version: int | None) -> str | None:
     infos = [
         info for row in _objects(text) or [] for info in _list(row.get("addr_info")) if isinstance(info, dict)
     ]
-    addresses = []
-    for info in infos:
-        if info.get("scope") == "global" and not info.get("deprecated"):
-            with suppress(ValueError):
-                addresses.append(ip_address(str(info.get("local"))))
-    usable = [address for address in addresses if version in (None, address.version)]
+    addresses = [
+        unicast(info.get("local"))
+        for info in infos
+        if info.get("scope") == "global" and not info.get("deprecated")
+    ]
+    usable = [address for address in addresses if address and version in (None, address.version)]
     return str(min(usable, key=lambda address: address.version)) if usable else None

@@ -11,6 +11,7 @@ import functools
 import gzip
 import os
 import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -55,7 +56,8 @@ _OPTIONS = (
     *("EscapeChar=none", "RequestTTY=no", "RemoteCommand=none", "PermitLocalCommand=no", "LogLevel=ERROR"),
 )
 
-
+_WORD = re.compile(r"[!-~]+")
+"""A word of an order. The keeper divides an order at blanks and ends it at a newline."""
 _LONGEST_PLACE = 107 - len("/plait-1234567890-ssh-12345678/") - 40 - len(".1234567890123456")
 """Of a Unix socket's 107 bytes, those before plait's folder, the hash `%C`, and what ssh appends while it binds."""
 
@@ -222,6 +224,9 @@ class HostSession:
 
     def start_order(self, *words: str, data: bytes | None = None) -> None:
         """Give an order, with `data` if it has some, without waiting for its answer."""
+        for word in words:
+            if not _WORD.fullmatch(word):  # another host may have sent it, with an order in it
+                raise TrialError(f"{self.name}: {words[0]}: {word[:40]!r} is not one word")
         self.channel.send((" ".join(words) + "\n").encode(), ANSWER_S)
         if data is not None:
             if (line := self.channel.line(ANSWER_S)) != "send":

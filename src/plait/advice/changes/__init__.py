@@ -1,1 +1,1 @@
-"""What a person can change on two hosts: a file for each kind of change, with what it needs."""
+"""What a person can change on two hosts: functions that yield the candidates of each kind, with their commands."""

@@ -1,12 +1,11 @@
-"""The records of changes: a command of root with its undo, a candidate, and a kind of change."""
+"""The records of changes: a command of root with its undo, and a candidate."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from plait.advice.situation import Situation
 from plait.engine.remote.lasting import Change as Lasting
 
 
@@ -44,18 +43,6 @@ class Candidate:
 
 
 NOW = Candidate("now", "the settings as they are")
-
-
-@dataclass(frozen=True)
-class ChangeKind:
-    """A kind of change."""
-
-    name: str
-    needs: str
-    """What a host needs for it."""
-    causes: frozenset[str]
-    """The causes of `plait explain` against which it may help."""
-    candidates: Callable[[Situation], Iterator[Candidate]]
 
 
 def together(first: Candidate, second: Candidate) -> Candidate | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from plait.advice.changes.commands import address_words, interface_of, is_direct, on_line
-from plait.advice.changes.model import Candidate, ChangeKind, HostCommand
+from plait.advice.changes.model import Candidate, HostCommand
 from plait.advice.situation import AccessLine, Situation
 
 PORT = 5011
@@ -19,7 +19,7 @@ _FIRST_ID, _SERVER_ID = 217, 227
 _KEPT = "/run/plait-former-mptcp-limits"
 
 
-def _second_subflows(situation: Situation) -> Iterator[Candidate]:
+def second_subflows(situation: Situation) -> Iterator[Candidate]:
     """Yield the change for a client whose lines end at the server.
 
     The kernel opens a subflow for each pair of an endpoint with `fullmesh` and an announced address with its port.
@@ -115,11 +115,3 @@ def _announcing(situation: Situation, line: AccessLine) -> HostCommand:
             f"an interface there), run one command for each address, and open TCP port {PORT}"
         ),
     )
-
-
-CHANGE = ChangeKind(
-    "second subflows",
-    "MPTCP, Linux 5.18; an open port of the server",
-    frozenset({"loss-recovery"}),
-    _second_subflows,
-)

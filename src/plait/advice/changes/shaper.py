@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plait.advice.changes.commands import interface_of, on_line
-from plait.advice.changes.model import Candidate, ChangeKind, HostCommand
+from plait.advice.changes.model import Candidate, HostCommand
 from plait.advice.situation import AccessLine, Situation, common_of, queue_s, rate_of, shaped, sides_of
 from plait.engine.remote.lasting import LastingIngress, LastingQdisc
 
@@ -17,7 +17,8 @@ _HANDLE = "7a17:"
 """Of plait's queueing disciplines."""
 
 
-def _shapers(situation: Situation) -> Iterator[Candidate]:
+def shapers(situation: Situation) -> Iterator[Candidate]:
+    """Yield a shaper in front of each line with a deep queue."""
     for line in situation.lines:
         directions = {"up": line.up, "down": line.down}
         bloated = [name for name, conditions in directions.items() if (queue_s(conditions) or 0) > BLOATED_S]
@@ -65,8 +66,3 @@ def _shaper(host: str, line: AccessLine, direction: str, kbit: int) -> HostComma
         f"tc qdisc delete dev {interface} ingress && ip link delete {ifb}",
         LastingIngress(interface, ifb, "cake", ("bandwidth", f"{kbit}kbit", "ingress")),
     )
-
-
-CHANGE = ChangeKind(
-    "shaper", "the qdisc cake (package iproute2)", frozenset({"queue-full", "competing-traffic"}), _shapers
-)

@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from plait.analysis.by_flow import divided
-from plait.analysis.metrics.ideal import payload_ratio
 from plait.analysis.metrics.programs import peers_between, with_connections
 from plait.explain.capacity import LinkSamples, capacity_bps
 from plait.explain.cause import Tables
@@ -51,15 +50,14 @@ def explain_trial(
     """
     plan = with_tunnels(with_connections(plan, tables), tables)
     explanations: list[FlowExplanation] = []
-    links, parts = LinkSamples(tables["links"]), divided(tables)
+    links, parts = LinkSamples(plan, tables["links"]), divided(tables)
     for flow in plan.flows:
-        datagrams = explain_datagrams(plan, tables, links, flow) if flow.transport == "udp" else None
+        datagrams = explain_datagrams(tables, links, flow) if flow.transport == "udp" else None
         if datagrams is not None:
             explanations.append(datagrams)
         if flow.transport == "udp" or flow.kind == "page_connection" or flow.unsampled:
             continue
-        ratio = payload_ratio(plan, flow, transport=flow.transport)
-        facts = flow_facts(plan, parts, links, flow, ratio)
+        facts = flow_facts(parts, links, flow)
         if facts is not None:
             further = (unrestricted or {}).get(flow.id, UnrestrictedPaths())
             explanations.append(_explain(plan, tables, _with_missing(plan, facts, further), further))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -31,37 +30,10 @@ SATURATED_QUEUE = 0.8
 
 
 class LinkSamples:
-    """The table `links` of a trial, and its plan's links: each is read once for all flows."""
+    """What a trial's plan and its table `links` say of its links, read once for all flows."""
 
-    def __init__(self, table: pl.DataFrame) -> None:
-        self.table = table
-        self._planned: tuple[Plan, _PlannedLinks] | None = None
-        self._samples: dict[tuple[str, str], tuple[Array, Array]] = {}
-
-    @cached_property
-    def _parts(self) -> dict[str, pl.DataFrame]:
-        parts = self.table.partition_by("link", as_dict=True)
-        return {str(name[0]): part for name, part in parts.items()}
-
-    def planned(self, plan: Plan) -> _PlannedLinks:
-        """Return what the trial's plan says of its links."""
-        if self._planned is None or self._planned[0] is not plan:
-            self._planned = (plan, _PlannedLinks(plan))
-        return self._planned[1]
-
-    def samples(self, direction: str, column: str) -> tuple[Array, Array]:
-        """Return the times in us and the known values of a column of one link direction; both may be empty."""
-        key = (direction, column)
-        if key not in self._samples:
-            part = self._parts.get(direction)
-            self._samples[key] = known_samples(self.table.clear() if part is None else part, column)
-        return self._samples[key]
-
-
-class _PlannedLinks:
-    """What a plan says of its links over time."""
-
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, table: pl.DataFrame) -> None:
+        self.plan, self.table = plan, table
         self.changes = _rate_changes(plan)
         self.down = _down_times(plan)
         self.frames = longest_frames(plan)
@@ -71,19 +43,32 @@ class _PlannedLinks:
             if isinstance(qdisc.options, Netem) and qdisc.options.jitter_ns and not qdisc.options.in_order
         }
         self.buckets = dict(_buckets(plan))
+        self._parts = {str(name[0]): part for name, part in table.partition_by("link", as_dict=True).items()}
+        self._samples: dict[tuple[str, str], tuple[Array, Array]] = {}
+
+    def samples(self, direction: str, column: str) -> tuple[Array, Array]:
+        """Return the times in us and the known values of a column of one link direction; both may be empty."""
+        key = (direction, column)
+        if key not in self._samples:
+            self._samples[key] = known_samples(self._parts.get(direction, self.table.clear()), column)
+        return self._samples[key]
+
+    def edges(self, start: float, end: float) -> Array:
+        """Return the times of the samples between two times, with these."""
+        times = self.table["t_us"].unique().sort().to_numpy().astype(float)
+        return np.concatenate(([start], times[(times > start) & (times < end)], [end])).astype(float)
 
 
 class NetworkTimeline:
     """The links of a plan over a time grid: `edges` in us, n + 1 edges around n slices."""
 
-    def __init__(self, plan: Plan, links: LinkSamples, edges: Array) -> None:
+    def __init__(self, links: LinkSamples, edges: Array) -> None:
         self.edges = edges
-        self.plan = plan
+        self.plan = links.plan
         self._links = links
         self._counters: dict[tuple[str, str], Array | None] = {}
-        self._planned = links.planned(plan)
-        self.directions = plan.directions
-        self.buckets = self._planned.buckets
+        self.directions = links.plan.directions
+        self.buckets = links.buckets
 
     def counter(self, direction: str, column: str) -> Array | None:
         """Return a column of the table `links`, interpolated at the edges; None if it was not measured."""
@@ -132,7 +117,7 @@ class NetworkTimeline:
         """Return the rate in each slice in bit/s, with the changes that events made; inf without a limit."""
         first = self.directions[direction].rate_bps
         times, rates = [0.0], [float(first) if first else np.inf]
-        for t_us, rate in self._planned.changes.get(direction, ()):
+        for t_us, rate in self._links.changes.get(direction, ()):
             times.append(t_us)
             rates.append(rate)
         return _means(np.array(times), np.array(rates), self.edges)
@@ -140,13 +125,13 @@ class NetworkTimeline:
     def reorders(self, direction: str) -> bool:
         """Return whether packets may overtake others on a link direction."""
         link = self.directions.get(direction)
-        return link is not None and (link.reorder_ratio > 0 or link.ifname in self._planned.out_of_order)
+        return link is not None and (link.reorder_ratio > 0 or link.ifname in self._links.out_of_order)
 
     def down_shares(self, path: Iterable[str]) -> Array:
         """Return the share of each slice in which a link of the path was down or cut."""
         names = set(path)
         shares = np.zeros(len(self.edges) - 1)
-        for direction, begin, end in self._planned.down:
+        for direction, begin, end in self._links.down:
             if direction in names:
                 shares = np.maximum(shares, _overlap(self.edges, begin, end))
         return shares
@@ -170,7 +155,7 @@ class NetworkTimeline:
             times, levels = self._levels_by_bytes(bucket)
         if not len(times):
             return np.zeros(len(self.edges) - 1, dtype=bool)
-        frame = max(self._planned.frames[member] for member in bucket.members)
+        frame = max(self._links.frames[member] for member in bucket.members)
         burst = _latest(bucket.times, bucket.bursts, self.edges)
         low = np.interp(self.edges, times, levels) <= np.maximum(EMPTY_SHARE * burst, EMPTY_FRAMES * frame)
         return np.asarray(low[1:] & low[:-1])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
+from plait.analysis.model import Estimate
 from plait.analysis.statistics.differences import paired
 from plait.analysis.values import show
 from plait.analysis.wording import change
@@ -32,81 +33,60 @@ def effect(
 ) -> Effect:
     """Return the effect of a change on a metric; `before` and `after` map each seed to a value."""
     shared = [seed for seed in before if seed in after]
-    if not shared:
-        sentence = f"With {description}: no trial completed."
-        return Effect(
-            what=description, fields=tuple(fields), cause=cause, pairs=0, before_bps=None, after_bps=None,
-            verdict="not measured", sentence=sentence, metric=metric,
-        )  # fmt: skip
-    old_values, new_values = [before[seed] for seed in shared], [after[seed] for seed in shared]
-    difference = paired(old_values, new_values).difference
-    mean_a, mean_b = statistics.fmean(old_values), statistics.fmean(new_values)
-    spread = max(statistics.stdev(old_values), statistics.stdev(new_values)) if len(shared) > 1 else None
-    verdict = _verdict(
-        difference.value, difference.ci95, spread, mean_a, more_is_better=COMPARED[metric].more_is_better
-    )
-    goodput = metric == "goodput_bps"
-    return Effect(
+    missing = Effect(
         what=description,
         fields=tuple(fields),
         cause=cause,
         pairs=len(shared),
         metric=metric,
-        before=mean_a,
-        after=mean_b,
-        before_bps=mean_a if goodput else None,
-        after_bps=mean_b if goodput else None,
-        difference_bps=difference.value if goodput else None,
-        ci95=difference.ci95,
-        spread_bps=spread if goodput else None,
-        verdict=verdict,
-        sentence=_sentence(description, verdict, (mean_a, mean_b), spread, len(shared), metric=metric),
+        before_bps=None,
+        after_bps=None,
+        verdict="not measured",
+        sentence=f"With {description}: no trial completed.",
     )
+    if not shared:
+        return missing
+    old_values, new_values = [before[seed] for seed in shared], [after[seed] for seed in shared]
+    difference = paired(old_values, new_values).difference
+    means = {"before": statistics.fmean(old_values), "after": statistics.fmean(new_values)}
+    spread = max(statistics.stdev(old_values), statistics.stdev(new_values)) if len(shared) > 1 else None
+    figures = {
+        **means,
+        "ci95": difference.ci95,
+        "verdict": _verdict(difference, spread, means["before"], metric),
+    }
+    if metric == "goodput_bps":
+        figures |= {f"{name}_bps": mean for name, mean in means.items()}
+        figures |= {"difference_bps": difference.value, "spread_bps": spread}
+    measured = missing.model_copy(update=figures)
+    return measured.model_copy(update={"sentence": _sentence(measured, spread)})
 
 
-def _verdict(
-    value: float,
-    ci95: tuple[float, float] | None,
-    spread: float | None,
-    before: float,
-    *,
-    more_is_better: bool,
-) -> Verdict:
+def _verdict(difference: Estimate, spread: float | None, before: float, metric: str) -> Verdict:
     """Return an effect only if its interval excludes zero and it exceeds both the spread and the least change."""
-    if spread is None or abs(value) <= max(spread, LEAST_CHANGE * before):
+    if spread is None or abs(difference.value) <= max(spread, LEAST_CHANGE * before):
         return "no effect seen"
-    if ci95 is not None and ci95[0] <= 0 <= ci95[1]:
+    if difference.ci95 is not None and difference.ci95[0] <= 0 <= difference.ci95[1]:
         return "no effect seen"
-    return "faster" if (value > 0) == more_is_better else "slower"
+    return "faster" if (difference.value > 0) == COMPARED[metric].more_is_better else "slower"
 
 
-def _ratio_text(ratio: float) -> str:
-    """Return a change in percent, or as a factor if it is large."""
-    return change(ratio) if ratio < MANY_TIMES else f"{ratio:.3g} times as much"
-
-
-def _sentence(
-    description: str,
-    verdict: Verdict,
-    means: tuple[float, float],
-    spread: float | None,
-    pairs: int,
-    *,
-    metric: str,
-) -> str:
-    before, after = means
+def _sentence(effect: Effect, spread: float | None) -> str:
+    metric, before, after = effect.metric, effect.before, effect.after
+    first, last = show(metric, before), show(metric, after)
     noun = "" if metric == "goodput_bps" else f"{COMPARED[metric].noun} "
-    if verdict == "no effect seen":
-        if spread is None:
-            became = f"{show(metric, before)} became {show(metric, after)}"
-            return f"With {description}: {noun}{became} with one seed; judging it takes more seeds."
-        return (
-            f"With {description}: no effect beyond the spread over {pairs} seeds ({noun}{show(metric, before)} before, "
-            f"{show(metric, after)} after, spread {show(metric, spread)})."
-        )
-    ratio = f" ({_ratio_text(after / before)})" if before else ""
-    values = f"{show(metric, after)} instead of {show(metric, before)}{ratio}"
-    return f"With {description}: {noun}{values}, over {pairs} seeds."
+    if effect.verdict != "no effect seen":
+        ratio = ""
+        if before and after is not None:  # in percent, or as a factor if it is large
+            times = after / before
+            ratio = f" ({change(times) if times < MANY_TIMES else f'{times:.3g} times as much'})"
+        return f"With {effect.what}: {noun}{last} instead of {first}{ratio}, over {effect.pairs} seeds."
+    if spread is None:
+        return f"With {effect.what}: {noun}{first} became {last} with one seed; judging it takes more seeds."
+    return (
+        f"With {effect.what}: no effect beyond the spread over {effect.pairs} seeds ({noun}{first} before, "
+        f"{last} after, spread {show(metric, spread)})."
+    )
 
 
 def with_effects(

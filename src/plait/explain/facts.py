@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from plait.analysis.by_flow import divided, known_samples
+from plait.analysis.metrics.ideal import payload_ratio
 from plait.analysis.translation import path_name
 from plait.explain.capacity import LinkSamples, NetworkTimeline, capacity_bps
 from plait.explain.cause import Array, Tables
@@ -209,11 +210,9 @@ class LateMessage:
     """The longest base RTT of the paths that carried the flow."""
 
 
-def flow_facts(
-    plan: Plan, tables: Tables, links: LinkSamples, flow: Flow, payload_ratio: float
-) -> FlowFacts | None:
-    """Return the facts of one flow; None if its sender was never sampled. `links` is the table of that name."""
-    parts = divided(tables)
+def flow_facts(tables: Tables, links: LinkSamples, flow: Flow) -> FlowFacts | None:
+    """Return the facts of one flow; None if its sender was never sampled."""
+    plan, parts = links.plan, divided(tables)
     row = next(parts.rows("flows", flow.id).iter_rows(named=True), {})
     sender_samples = parts.rows("connections", flow.carrier, flow.sender).sort("t_us")
     if sender_samples.is_empty():
@@ -237,7 +236,7 @@ def flow_facts(
     acked_bytes = _counter(sender_samples, "acked_bytes", edges)
     reinjected = np.nan_to_num(_counter(sender_samples, "retransmitted_bytes", edges))
     paths = _paths(plan, flow, _subflows_by_path(flow, sender_subflows, events, edges, connected))
-    further = (flow_facts(plan, parts, links, member, payload_ratio) for member in members[1:])
+    further = (flow_facts(parts, links, member) for member in members[1:])
     return FlowFacts(
         flow=flow,
         row=row,
@@ -245,7 +244,7 @@ def flow_facts(
         end_us=end,
         connected_us=connected,
         edges=edges,
-        network=NetworkTimeline(plan, links, edges),
+        network=NetworkTimeline(links, edges),
         was_open=is_open,
         paths=paths,
         unsent=_unsent(sender_samples, edges),
@@ -261,7 +260,7 @@ def flow_facts(
         reinjected=reinjected,
         events=events,
         counters=tables["counters"].filter(pl.col("node").is_in([flow.client.netns, flow.server.netns])),
-        payload_ratio=payload_ratio,
+        payload_ratio=payload_ratio(plan, flow, transport=flow.transport),
         further=tuple(facts for facts in further if facts is not None),
         others=_others(plan, tables["flows"], members, edges),
     )

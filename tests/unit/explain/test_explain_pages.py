@@ -106,6 +106,6 @@ def test_the_kernels_accounting_of_a_page_covers_all_its_connections() -> None:
     assert (kernel.lifetime_us, kernel.busy_us) == (1_200_000, 800_000)
     plan, tables = pages()
     site = next(flow for flow in plan.flows if flow.name == "site.1")
-    facts = flow_facts(plan, tables, LinkSamples(tables["links"]), site, 1.0)
+    facts = flow_facts(tables, LinkSamples(plan, tables["links"]), site)
     assert facts is not None
     assert _retransmitted(facts) == "TCP retransmitted 3.00 kB."

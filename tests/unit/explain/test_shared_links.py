@@ -159,6 +159,6 @@ def test_paths_of_which_one_has_no_rate_hold_no_known_amount() -> None:
     (flow,) = plan.flows
     assert [capacity_bps(plan, path) for path in flow.paths] == [None, 10e6]
     tables = fake_tables(plan)
-    facts = flow_facts(plan, tables, LinkSamples(tables["links"]), flow, 1.0)
+    facts = flow_facts(tables, LinkSamples(plan, tables["links"]), flow)
     assert facts is not None
     assert _needed_bytes(facts) is None

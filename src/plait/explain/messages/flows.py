@@ -145,18 +145,15 @@ def _growth(part: pl.DataFrame, column: str, edges: Array) -> Array:
     return np.asarray(np.diff(np.interp(edges, times_us, counts, left=0.0)))
 
 
-def explain_datagrams(plan: Plan, tables: Tables, links: LinkSamples, flow: Flow) -> FlowExplanation | None:
+def explain_datagrams(tables: Tables, links: LinkSamples, flow: Flow) -> FlowExplanation | None:
     """Return why packets of a UDP flow were lost or late; None if it sent none."""
-    messages = messages_of(plan, tables, flow)
+    messages = messages_of(links.plan, tables, flow)
     rows = tables["flows"].filter(pl.col("flow") == flow.id).to_dicts()
     if messages is None or not rows:
         return None
     start = float(messages.sent[0])
     end = float(np.nanmax([messages.sent[-1] + messages.base[-1], *messages.received]))
-    (path, *_), network = (
-        flow.paths,
-        NetworkTimeline(plan, links, _edges(tables, start, end)),
-    )
+    path, network = flow.paths[0], NetworkTimeline(links, links.edges(start, end))
     version = 6 if ":" in path.server_address else 4
     frames = messages.size + UDP_HEADERS[version]
     own_bytes, _ = np.histogram(messages.sent, network.edges, weights=frames)
@@ -173,7 +170,7 @@ def explain_datagrams(plan: Plan, tables: Tables, links: LinkSamples, flow: Flow
         end_us=round(end),
         completed=bool(rows[0]["completed"]),
         goodput_bps=goodput,
-        capacity_bps=_payload_capacity_bps(plan, path, messages, frames),
+        capacity_bps=_payload_capacity_bps(links.plan, path, messages, frames),
         first=None,
         named=(),
         shares=shares,
@@ -181,7 +178,7 @@ def explain_datagrams(plan: Plan, tables: Tables, links: LinkSamples, flow: Flow
             PathAccount(
                 path=path.name,
                 goodput_bps=goodput,
-                capacity_bps=_payload_capacity_bps(plan, path, messages, frames),
+                capacity_bps=_payload_capacity_bps(links.plan, path, messages, frames),
                 shares=shares,
             ),
         ),
@@ -189,12 +186,6 @@ def explain_datagrams(plan: Plan, tables: Tables, links: LinkSamples, flow: Flow
         delivery=delivery(messages, start),
     )
     return _explained_by_messages(explanation, shares)
-
-
-def _edges(tables: Tables, start: float, end: float) -> Array:
-    """Return the times of the link samples during the flow, with its start and its end."""
-    times = tables["links"]["t_us"].unique().sort().to_numpy().astype(float)
-    return np.concatenate(([start], times[(times > start) & (times < end)], [end]))
 
 
 def _payload_capacity_bps(plan: Plan, path: Path, messages: Messages, frames: Array) -> float | None:

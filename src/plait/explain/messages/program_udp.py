@@ -112,11 +112,8 @@ def _cause_of_loss(
     plan: Plan, tables: Tables, span: tuple[int, int]
 ) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Return the cause, the link that dropped most while the program ran, and the evidence."""
-    times = tables["links"]["t_us"].unique().sort().to_numpy().astype(float)
-    inside = times[(times > span[0]) & (times < span[1])]
-    network = NetworkTimeline(
-        plan, LinkSamples(tables["links"]), np.concatenate(([span[0]], inside, [span[1]])).astype(float)
-    )
+    links = LinkSamples(plan, tables["links"])
+    network = NetworkTimeline(links, links.edges(*span))
     dropped = {name: float(network.dropped(name).sum()) for name in network.directions}
     worst = max(dropped, key=lambda name: dropped[name], default="")
     if not worst or not dropped[worst]:

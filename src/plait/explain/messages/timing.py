@@ -16,6 +16,7 @@ from plait.analysis.metrics.catalogue import speaks_for
 from plait.explain.capacity import capacity_bps, slowest_bps
 from plait.explain.cause import Array, Tables
 from plait.explain.model import Delivery
+from plait.metrics import nearest_rank
 from plait.plan.model.plan import Flow, Path, Plan
 from plait.traffic.page import Page
 from plait.traffic.request import Request
@@ -134,11 +135,8 @@ def one_way_us(plan: Plan, path: Path) -> float:
 
 def delivery(messages: Messages, start_us: float) -> Delivery:
     """Return the summary of a flow's messages; `start_us` is the time of its connect()."""
-    delays = np.sort(messages.delay[~messages.lost])
-    median, p95, longest = (
-        float(delays[math.ceil(share * len(delays)) - 1]) if len(delays) else None
-        for share in (0.5, 0.95, 1.0)
-    )
+    delays = np.sort(messages.delay[~messages.lost]).tolist()
+    median, p95, longest = (nearest_rank(delays, share) for share in (0.5, 0.95, 1.0))
     return Delivery(
         kind=messages.flow.measured_as,
         metric=speaks_for(messages.flow.measured_as),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from plait.analysis.statistics.differences import direction, paired
 from plait.analysis.statistics.tests import holm
+from plait.analysis.wording import change
 from plait.benchmark.results_file import Results
 from plait.benchmark.score import MARGIN
 from plait.benchmark.suite import cells
@@ -44,11 +45,7 @@ def moved_figures(old: Results, new: Results) -> list[tuple[str, str, str]]:
         if way in ("more", "less") and compared.ratio is not None:
             better = (way == "more") == more_is_better[name]
             low, high = compared.ratio.ci95 or (compared.ratio.value,) * 2
-            interval = f" ({_percent(low)} to {_percent(high)})" if compared.ratio.ci95 else ""
-            detail = f"{_percent(compared.ratio.value)}{interval}, {count} seed{'s' * (count != 1)}"
+            interval = f" ({change(low, 1)} to {change(high, 1)})" if compared.ratio.ci95 else ""
+            detail = f"{change(compared.ratio.value, 1)}{interval}, {count} seed{'s' * (count != 1)}"
             moved.append(("better" if better else "worse", f"benchmark: {name}", detail))
     return moved
-
-
-def _percent(ratio: float) -> str:
-    return f"{(ratio - 1) * 100:+.1f} %".replace("-", "\N{MINUS SIGN}")

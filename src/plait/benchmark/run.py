@@ -41,15 +41,6 @@ class Running:
     """Run this part of the trials only, which has no results yet (`run_shard`)."""
 
 
-@dataclass(frozen=True)
-class Differing:
-    """A cell that gave other bytes than the results say."""
-
-    cell: Cell
-    published: CellResult
-    repeated: CellResult
-
-
 def seeds() -> tuple[int, ...]:
     """Return the seeds of the trials of every cell."""
     return tuple(trial_seed(SEED, number) for number in range(SEEDS))
@@ -153,8 +144,8 @@ def drawn_cells(subset: Subset, draw: int) -> tuple[Cell, ...]:
     return tuple(known[index] for index in sorted(chosen))
 
 
-def verify(results: Results, draw: int, folder: Path, running: Running) -> list[Differing]:
-    """Run a drawn tenth of the cells again, and return those whose trials gave other bytes.
+def verify(results: Results, draw: int, folder: Path, running: Running) -> dict[Cell, CellResult]:
+    """Run a drawn tenth of the cells again, and return those whose trials gave other bytes, with what they gave.
 
     Raises RequestError if this machine cannot carry out the same trials: it has another kernel, or lacks an algorithm.
     """
@@ -181,9 +172,8 @@ def verify(results: Results, draw: int, folder: Path, running: Running) -> list[
                 f"{entry.kernel_version} than that of the results ({entry.kernel_identity[:12]})"
             )
         repeated.append(measured(study, chosen, seeds()))
-    differing = []
-    for cell in chosen:
-        here = [run[cell.name] for run in repeated]
-        if results.cells[cell.name].digest not in [result.digest for result in here]:
-            differing.append(Differing(cell, results.cells[cell.name], here[0]))
-    return differing
+    return {
+        cell: repeated[0][cell.name]
+        for cell in chosen
+        if results.cells[cell.name].digest not in [run[cell.name].digest for run in repeated]
+    }

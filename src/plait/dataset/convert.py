@@ -62,5 +62,5 @@ def read_stream(path: Path, table: str) -> pl.DataFrame:
     except READ_ERRORS as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{path}: this is not a readable Arrow stream ({reason}); {CUT_SHORT}") from error
-    check_columns(frame, table, path)
+    check_columns(frame.schema, table, path)
     return frame

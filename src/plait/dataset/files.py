@@ -21,36 +21,29 @@ READ_ERRORS = (PolarsError, PanicException, OSError, ValueError)
 RERUN = "delete the trial's folder and run the study again (finished trials are not run twice)"
 
 
-def check_columns(frame: pl.DataFrame, table: str, path: Path) -> None:
-    """Raise DataError unless `frame` has exactly the columns of `table` in the contract.
+def check_columns(columns: Mapping[str, object], table: str, path: Path) -> None:
+    """Raise DataError unless `columns` are exactly those of `table` in the contract.
 
     Args:
-        frame: the content of the table.
+        columns: the columns that there are, with their types.
         table: its name, a key of `ALL_TABLES`.
         path: its file, for the message.
     """
-    _check_schema(frame.schema, table, path)
-
-
-def _check_schema(columns: Mapping[str, object], table: str, path: Path) -> None:
     expected = ALL_TABLES[table]
-    for column, dtype in expected.items():
-        if column not in columns:
-            raise DataError(
-                f"{path}: column `{column}` of table `{table}` is missing; "
-                "the agent and plait have different versions: build both from the same source"
-            )
-        if columns[column] != dtype:
-            raise DataError(
-                f"{path}: column `{column}` of table `{table}` is {columns[column]}, expected {dtype}; "
-                "the agent and plait have different versions: build both from the same source"
-            )
-    for column in columns:
-        if column not in expected:
-            raise DataError(
-                f"{path}: column `{column}` does not belong to table `{table}`; "
-                "the agent and plait have different versions: build both from the same source"
-            )
+    problems = [
+        *(f"`{name}` of table `{table}` is missing" for name in expected if name not in columns),
+        *(
+            f"`{name}` of table `{table}` is {columns[name]}, expected {dtype}"
+            for name, dtype in expected.items()
+            if columns.get(name, dtype) != dtype
+        ),
+        *(f"`{name}` does not belong to table `{table}`" for name in columns if name not in expected),
+    ]
+    if problems:
+        raise DataError(
+            f"{path}: column {problems[0]}; "
+            "the agent and plait have different versions: build both from the same source"
+        )
     if list(columns) != list(expected):
         raise DataError(
             f"{path}: the columns of table `{table}` are in the order {', '.join(columns)}; "
@@ -103,7 +96,7 @@ def _lazy(folder: Folder, table: str) -> pl.LazyFrame:
     columns = lazy.collect_schema()
     missing = [column for column in LATER_COLUMNS.get(table, ()) if column not in columns]
     lazy = lazy.with_columns(pl.lit(None, ALL_TABLES[table][column]).alias(column) for column in missing)
-    _check_schema(lazy.collect_schema(), table, path)
+    check_columns(lazy.collect_schema(), table, path)
     return lazy
 
 
@@ -128,7 +121,7 @@ def write_table(frame: pl.DataFrame, folder: Path, table: str) -> None:
         DataError: the columns differ from the contract, there are too many rows, or the file cannot be written.
     """
     path = folder / f"{table}.parquet"
-    check_columns(frame, table, path)
+    check_columns(frame.schema, table, path)
     _check_height(frame, table, path)
     try:
         # Statistics help queries over many files; plait reads these small files completely.

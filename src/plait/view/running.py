@@ -107,7 +107,7 @@ def _goodput(stream: bytes, path: Path) -> list[list[list[float | int | None]]]:
     """Return the goodput of each flow as columns of seconds and bit/s; empty while nothing can be read."""
     try:
         frame = pl.read_ipc_stream(complete_part(stream))
-        check_columns(frame, "connections", path)
+        check_columns(frame.schema, "connections", path)
     except (*READ_ERRORS, PlaitError, UnfitError):
         return []
     rows = frame.select("t_us", "flow", "side", "received_bytes").drop_nulls()

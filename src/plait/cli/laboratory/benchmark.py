@@ -316,9 +316,9 @@ def _verify(results: Results, draw: int | None, out: Path | None, running: Runni
     count = len(drawn_cells(results.subset, number))
     notify(f"{results.entry.name}: {count} cells of draw {number} (--draw {number} repeats it)")
     differing = verify(results, number, folder, running)
-    for item in differing:
-        published, repeated = item.published.values, item.repeated.values
-        typer.echo(printable(f"{item.cell.name}: published {list(published)}, here {list(repeated)}"))
+    for cell, here in differing.items():
+        published = results.cells[cell.name].values
+        typer.echo(printable(f"{cell.name}: published {list(published)}, here {list(here.values)}"))
     if differing:
         typer.echo(f"{len(differing)} of {count} cells differ from the published results")
         return 1

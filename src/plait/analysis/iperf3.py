@@ -9,6 +9,7 @@ import polars as pl
 
 from plait.analysis.translation import path_name
 from plait.errors import RequestError
+from plait.metrics import all_known
 from plait.plan.model.plan import Flow, Plan
 
 _SECOND_US = 1_000_000
@@ -42,8 +43,8 @@ def iperf3_document(flow: Flow, tables: Mapping[str, pl.DataFrame], version: str
     last = [
         _subflow(flow, frame) for _, frame in sorted(subflows.group_by("subflow"), key=lambda part: part[0])
     ]
-    resent = [frame["retransmits"] for frame in last]
-    retransmits = sum(resent) if resent and None not in resent else None
+    resent = all_known(frame["retransmits"] for frame in last)
+    retransmits = sum(resent) if resent else None
     sent = _amount(0.0, seconds, flow_row["sent_bytes"]) | {"retransmits": retransmits, "sender": True}
     received = _amount(0.0, seconds, flow_row["received_bytes"]) | {"sender": True}
     control = {"sender_tcp_congestion": flow_row["congestion_control"]}

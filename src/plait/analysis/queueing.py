@@ -6,7 +6,6 @@ lower bound wide, so the middle of a bin differs from every value in it by at mo
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
@@ -14,6 +13,7 @@ from operator import itemgetter
 
 import polars as pl
 
+from plait.metrics import nearest_rank
 from plait.plan.model.plan import Plan
 
 Metrics = dict[str, float | None]
@@ -93,9 +93,9 @@ def percentile_us(histogram: Sequence[tuple[int, int | None, int]], share: float
         The delay in us; None if the histogram is empty, or the percentile is in the bin without end.
     """
     packets = list(accumulate(count for _, _, count in histogram))
-    if not packets:
+    rank = nearest_rank(range(1, packets[-1] + 1), share) if packets else None
+    if rank is None:
         return None
-    rank = max(math.ceil(share * packets[-1] - 1e-9), 1)
     at_least, upper_ns, _ = histogram[bisect_left(packets, rank)]
     # A bin of one nanosecond has one value.
     return None if upper_ns is None else (at_least + upper_ns - 1) / 2e3

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -275,10 +275,7 @@ def _largest(largest: list[_SubflowSeries]) -> list[_SubflowSeries]:
         largest = [series for series in largest if series.label in keep]
     if len({series.colour for series in largest}) == len(largest):
         return largest
-    return [
-        _SubflowSeries(s.label, number, s.path, s.goodput_bps, s.rtt_us, s.cwnd_segments)
-        for number, s in enumerate(largest)
-    ]
+    return [replace(series, colour=number) for number, series in enumerate(largest)]
 
 
 def _queues(plan: Plan, links: pl.DataFrame, span: tuple[int, int]) -> Iterable[_QueueSeries]:

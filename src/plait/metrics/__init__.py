@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from plait.metrics.metric import Metric, Owner, TrialData
 from plait.traffic.kinds import COMPLETED, CONNECTIONS, GREEDY, JOBS, TIMED
+
+T = TypeVar("T")
 
 
 def nearest_rank(values: Sequence[float], share: float) -> float | None:
@@ -26,6 +29,13 @@ def nearest_rank(values: Sequence[float], share: float) -> float | None:
         return None
     rank = math.ceil(share * len(values) - 1e-9)  # 0.95 * 60 is a little more than 57
     return float(values[max(rank, 1) - 1])
+
+
+def all_known(values: Iterable[T | None]) -> list[T] | None:
+    """Return the values; None if one of them is not known, or if there are none."""
+    every = list(values)
+    known = [value for value in every if value is not None]
+    return known if known and len(known) == len(every) else None
 
 
 def _probe_rtt(share: float) -> Callable[[TrialData], float | None]:

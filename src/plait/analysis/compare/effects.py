@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -74,20 +73,9 @@ def _within(
         if len(values) < 2:
             notes.append(FEW_SEEDS.format(metric=compared_metric(metric).noun))
             continue
-        subject = _Subject(metric, tuple(factors), levels, margin_of(metric, design.margins), network)
-        results += _of_metric(values, subject)
+        margin = margin_of(metric, design.margins)
+        results += _of_metric(values, metric, dict(zip(factors, levels, strict=True)), margin, network)
     return results, notes
-
-
-@dataclass(frozen=True)
-class _Subject:
-    """The subject of the effects: one metric in one network."""
-
-    metric: str
-    factors: Sequence[tuple[str, ...]]
-    levels: Sequence[Sequence[str]]
-    margin: float
-    network: dict[str, str]
 
 
 def _values(
@@ -104,41 +92,40 @@ def _values(
     return values
 
 
-def _of_metric(values: NDArray[np.float64], subject: _Subject) -> list[FactorEffect]:
+def _of_metric(
+    values: NDArray[np.float64],
+    metric: str,
+    levels: Mapping[tuple[str, ...], Sequence[str]],
+    margin: float,
+    network: dict[str, str],
+) -> list[FactorEffect]:
+    """Return the effects of factors, which have these levels, on a metric in one network."""
     tests = effect_tests(values)
-    short = factor_names([name for factor in subject.factors for name in factor])
+    factors = tuple(levels)
+    short = factor_names([name for factor in factors for name in factor])
     results = []
     for test, p_value in zip(tests, holm([test.p_value for test in tests]), strict=True):
         averaged = tuple(axis for axis in range(values.ndim) if axis - 1 not in test.axes and axis)
         reduced = values.mean(axis=averaged) if averaged else values
         p_holm = p_value if p_value is not None else test.p_value
-        is_negligible = _varies_at_most(reduced, subject.margin)
+        is_negligible = _varies_at_most(reduced, margin)
+        tested = [factors[axis] for axis in test.axes]
+        means = reduced.mean(axis=0).tolist() if len(tested) == 1 else []
         effect = FactorEffect(
-            metric=subject.metric,
-            stratum=subject.network,
-            factors=tuple("+".join(subject.factors[axis]) for axis in test.axes),
+            metric=metric,
+            stratum=network,
+            factors=tuple(map("+".join, tested)),
             levels=tuple(
-                LevelMean(level=name, mean=float(mean))
-                for name, mean in zip(subject.levels[test.axes[0]], reduced.mean(axis=0), strict=True)
-            )
-            if len(test.axes) == 1
-            else (),
+                LevelMean(level=name, mean=mean) for name, mean in zip(levels[tested[0]], means, strict=False)
+            ),
             seeds=len(values),
-            test=test.test,
-            statistic=test.statistic,
-            degrees=test.degrees,
-            epsilon=test.epsilon,
-            p_value=test.p_value,
             p_holm=p_holm,
-            margin=subject.margin,
+            margin=margin,
             verdict="same" if is_negligible else "depends" if p_holm <= ALPHA else "unclear",
-            partial_eta2=test.partial_eta2,
             sentence="",
+            **{name: value for name, value in vars(test).items() if name != "axes"},
         )
-        words = [
-            " with ".join(short[name].replace("_", " ") for name in subject.factors[axis])
-            for axis in test.axes
-        ]
+        words = [" with ".join(short[name].replace("_", " ") for name in factor) for factor in tested]
         results.append(effect.model_copy(update={"sentence": _sentence(effect, words)}))
     return results
 

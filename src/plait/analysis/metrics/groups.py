@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from plait.metrics import nearest_rank
+from plait.metrics import all_known, nearest_rank
 from plait.plan.model.plan import Flow, Plan
 from plait.traffic.transfer import Transfer
 
@@ -27,10 +27,8 @@ def group_metrics(plan: Plan, metrics: Mapping[str, float | None]) -> dict[str, 
     for group, flows in groups.items():
         prefixes = [f"{flow.name}." if len(plan.flows) > 1 else "" for flow in flows]
 
-        def of_all(name: str, prefixes: list[str] = prefixes) -> list[float] | None:
-            values = [metrics.get(f"{prefix}{name}") for prefix in prefixes]
-            measured = [value for value in values if value is not None]
-            return sorted(measured) if len(measured) == len(values) else None
+        def of_all(name: str, prefixes: list[str] = prefixes) -> list[float]:
+            return sorted(all_known(metrics.get(f"{prefix}{name}") for prefix in prefixes) or [])
 
         found[f"{group}{MEAN}"] = _mean(of_all("goodput_bps"))
         if plan.measure is not None:
@@ -38,13 +36,13 @@ def group_metrics(plan: Plan, metrics: Mapping[str, float | None]) -> dict[str, 
         if all(isinstance(flow.application, Transfer) for flow in flows):
             times, slowdowns = of_all("completion_s"), of_all("slowdown")
             found[f"{group}.mean_completion_s"] = _mean(times)
-            found[f"{group}.completion_p99_s"] = nearest_rank(times or [], 0.99)
+            found[f"{group}.completion_p99_s"] = nearest_rank(times, 0.99)
             for name, share in PERCENTILES.items():
-                found[f"{group}.slowdown_{name}"] = nearest_rank(slowdowns or [], share)
+                found[f"{group}.slowdown_{name}"] = nearest_rank(slowdowns, share)
     return found
 
 
-def _mean(values: list[float] | None) -> float | None:
+def _mean(values: list[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 

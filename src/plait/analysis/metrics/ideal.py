@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from plait.metrics import all_known
 from plait.plan.model.plan import Flow, Plan
 from plait.plan.network.framing import full_segment
 from plait.traffic.transfer import Transfer
@@ -51,10 +52,8 @@ def ideal_goodput_bps(plan: Plan, flow: Flow) -> float | None:
 def single_path_goodputs_bps(plan: Plan, flow: Flow) -> list[float] | None:
     """Return the TCP goodput that each path of `flow` allows alone, in bit/s; None when any is unlimited."""
     ratio = payload_ratio(plan, flow, transport="tcp")
-    rates = [path.rate_bps for path in flow.paths]
-    if not rates or any(rate is None for rate in rates):
-        return None
-    return [rate * ratio for rate in rates if rate is not None]
+    rates = all_known(path.rate_bps for path in flow.paths)
+    return None if rates is None else [rate * ratio for rate in rates]
 
 
 def capped_goodput_bps(plan: Plan, flow: Flow) -> float | None:
@@ -64,15 +63,13 @@ def capped_goodput_bps(plan: Plan, flow: Flow) -> float | None:
     links.
     """
     extra = _extra(plan, flow)
-    rates = [path.rate_bps for path in flow.paths if not path.backup]
+    rates = all_known(path.rate_bps for path in flow.paths if not path.backup) or []
     crossed = [name for path in flow.paths for name in path.forward]
-    if not flow.multipath or extra is None or len(rates) < 2 or None in rates:
-        return None
-    if len(set(crossed)) < len(crossed):
+    if not flow.multipath or extra is None or len(rates) < 2 or len(set(crossed)) < len(crossed):
         return None
     share = min(1.0, 1 / len(rates) + extra)
     ratio = payload_ratio(plan, flow, transport="mptcp")
-    return best_rate([float(rate) for rate in rates if rate is not None], share) * ratio
+    return best_rate(list(map(float, rates)), share) * ratio
 
 
 def best_rate(rates: Sequence[float], share: float) -> float:

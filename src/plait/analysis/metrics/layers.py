@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from plait.analysis.metrics.users import Rows, foreground
+from plait.metrics import all_known
 from plait.plan.model.plan import Plan
 
 
@@ -62,18 +63,14 @@ def layer_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame], flows: Rows) -
     """
     members = layers(plan)
     rows = [flows.get(flow.id, {}) for flow in foreground(plan)]
-    starts = [row.get("start_us") for row in rows]
-    ends = [row.get("end_us") for row in rows]
-    times = [time for time in (*starts, *ends) if isinstance(time, int)]
-    span = (min(times), max(times)) if rows and len(times) == 2 * len(rows) else None
+    times = all_known(row.get(name) for row in rows for name in ("start_us", "end_us"))
+    span = (min(times), max(times)) if times else None
     metrics: dict[str, float | None] = {}
     samples = _sent(tables["links"]) if members and span is not None else {}
     for name, links in members.items():
-        shares = [_utilisation(samples.get(link), rate, span) for link, rate in links]
-        known = [share for share in shares if share is not None]
-        whole = bool(known) and len(known) == len(shares)
-        metrics[f"{name}.link_utilisation"] = sum(known) / len(known) if whole else None
-        metrics[f"{name}.link_utilisation_max"] = max(known) if whole else None
+        shares = all_known(_utilisation(samples.get(link), rate, span) for link, rate in links)
+        metrics[f"{name}.link_utilisation"] = sum(shares) / len(shares) if shares else None
+        metrics[f"{name}.link_utilisation_max"] = max(shares) if shares else None
     return metrics
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from plait.metrics import nearest_rank
+from plait.metrics import all_known, nearest_rank
 from plait.plan.model.plan import Flow, Plan
 from plait.traffic.kinds import JOBS
 from plait.traffic.page import Page
@@ -43,12 +43,11 @@ def message_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     metrics |= _udp([flow for flow in flows if flow.kind == "udp"], arrived, completed)
     pages = [flow for flow in flows if flow.kind == "page"]
     loads = [_page_load_s(page, arrived, rows.get(page.id)) for page in pages]
-    measured = [load for load in loads if load is not None]
     if pages:
-        complete = len(measured) == len(loads)
-        metrics["page_load_s"] = sum(measured) / len(measured) if complete else None
-        metrics["page_load_p95_s"] = nearest_rank(sorted(measured), 0.95) if complete else None
-        metrics["page_load_max_s"] = max(measured) if complete else None
+        measured = all_known(loads) or []
+        metrics["page_load_s"] = sum(measured) / len(measured) if measured else None
+        metrics["page_load_p95_s"] = nearest_rank(sorted(measured), 0.95)
+        metrics["page_load_max_s"] = max(measured, default=None)
     if len(plan.flows) > 1:
         metrics |= _by_flow(plan, arrived, completed)
         metrics |= {f"{page.name}.page_load_s": load for page, load in zip(pages, loads, strict=True)}

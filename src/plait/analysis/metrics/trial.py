@@ -27,7 +27,7 @@ from plait.analysis.metrics.programs import flow_prefix, is_control, program_met
 from plait.analysis.metrics.users import Rows, finished_span, foreground, goodput_bps, may_compare, users
 from plait.analysis.metrics.windows import second_subflow_s, steady_goodput_bps
 from plait.analysis.queueing import queue_metrics
-from plait.metrics import CATALOGUE, nearest_rank
+from plait.metrics import CATALOGUE, all_known, nearest_rank
 from plait.metrics.metric import TrialData
 from plait.plan.model.plan import Flow, Plan
 from plait.traffic.kinds import COMPLETED, GREEDY
@@ -134,10 +134,9 @@ def _flow_metrics(plan: Plan, flows: Rows) -> Metrics:
             metrics[f"{flow.name}.completion_s"] = taken = completion_s([flow], flows)
             if isinstance(flow.application, Transfer):
                 metrics[f"{flow.name}.slowdown"] = slowdown(plan, flow, taken)
-    slowdowns = [metrics.get(f"{flow.name}.slowdown") for flow in foreground(plan)]
-    if slowdowns and None not in slowdowns:
-        ordered = sorted(value for value in slowdowns if value is not None)
-        metrics |= {f"slowdown_{name}": nearest_rank(ordered, share) for name, share in PERCENTILES.items()}
+    if slowdowns := all_known(metrics.get(f"{flow.name}.slowdown") for flow in foreground(plan)):
+        slowdowns.sort()
+        metrics |= {f"slowdown_{name}": nearest_rank(slowdowns, share) for name, share in PERCENTILES.items()}
     return metrics
 
 
@@ -173,11 +172,8 @@ def completion_s(asked: Sequence[Flow], flows: Rows) -> float | None:
 
     None when there is no transfer, and when any transfer did not complete.
     """
-    spans = [finished_span(flows.get(flow.id)) for flow in asked if flow.measured_as in COMPLETED]
-    known = [span for span in spans if span is not None]
-    if not known or len(known) < len(spans):
-        return None
-    return (max(end for _, end in known) - min(start for start, _ in known)) / 1e6
+    spans = all_known(finished_span(flows.get(flow.id)) for flow in asked if flow.measured_as in COMPLETED)
+    return (max(end for _, end in spans) - min(start for start, _ in spans)) / 1e6 if spans else None
 
 
 def aggregation_benefit(plan: Plan, flow: Flow, goodput_bps: float | None) -> float | None:
@@ -219,9 +215,9 @@ def jain_index(goodputs: Sequence[float | None]) -> float | None:
 
     None with fewer than two flows, when one was not measured, and when nothing flowed.
     """
-    values = [value for value in goodputs if value is not None]
+    values = all_known(goodputs) or []
     squares = sum(value * value for value in values)
-    if len(values) < 2 or len(values) != len(goodputs) or squares == 0:
+    if len(values) < 2 or squares == 0:
         return None
     return sum(values) ** 2 / (len(values) * squares)
 
@@ -235,8 +231,7 @@ def _subflow_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame], flows: Rows
     for flow in plan.flows:
         if flow.transport == "udp":
             continue
-        end = flows.get(flow.id, {}).get("end_us")
-        rows = sender_subflows(tables, flow, end if isinstance(end, int) else None)
+        rows = sender_subflows(tables, flow, flows.get(flow.id, {}).get("end_us"))
         if (flow.multipath or not multipath) and not flow.background:
             used.append(_used(rows))
         by_path = _bytes_by_path(flow, rows)
@@ -277,7 +272,7 @@ def _retransmits(plan: Plan, tables: Mapping[str, pl.DataFrame], flows: Rows) ->
     counts = []
     for members in sending.values():
         ends = [flows.get(flow.id, {}).get("end_us") for flow in members if flow.measured_as == "bulk"]
-        known = [end for end in ends if isinstance(end, int)]
+        known = [end for end in ends if end is not None]
         end_us = max(known) if len(known) == len(members) else None
         rows = sender_subflows(tables, members[0], end_us)
         counts.append(_known_sum(row.retransmitted_segments for row in rows))
@@ -339,5 +334,5 @@ def _known_sum(values: Iterable[int | None]) -> float | None:
 
 def _sum(values: Sequence[float | None]) -> float | None:
     """Return the sum, None when there is nothing to add or a part of it is not known."""
-    measured = [value for value in values if value is not None]
-    return sum(measured) if measured and len(measured) == len(values) else None
+    known = all_known(values)
+    return sum(known) if known else None

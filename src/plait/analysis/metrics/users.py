@@ -6,11 +6,12 @@ Goodput is that of all of them over the time in which any is active: what goes o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from plait.plan.model.plan import Flow, Plan
 from plait.traffic.page import PageConnection
 
-Rows = Mapping[int, Mapping[str, object]]
+Rows = Mapping[int, Mapping[str, Any]]
 """The rows of the table `flows` by the id of the flow."""
 
 
@@ -56,10 +57,11 @@ def may_compare(flows: Sequence[Flow]) -> bool:
     return len(paced) < 2 or any(flow.user is not None for flow in flows)
 
 
-def finished_span(row: Mapping[str, object] | None) -> tuple[int, int] | None:
+def finished_span(row: Mapping[str, Any] | None) -> tuple[int, int] | None:
     """Return when a flow started and ended, in us, from its row of the table `flows`; None if it did not complete."""
-    start, end = (row["start_us"], row["end_us"]) if row and row["completed"] else (None, None)
-    return (start, end) if isinstance(start, int) and isinstance(end, int) else None
+    if not row or not row["completed"] or row["start_us"] is None or row["end_us"] is None:
+        return None
+    return row["start_us"], row["end_us"]
 
 
 def goodput_bps(flows: Sequence[Flow], rows: Rows) -> float | None:
@@ -72,7 +74,7 @@ def goodput_bps(flows: Sequence[Flow], rows: Rows) -> float | None:
     for flow in flows:
         row = rows.get(flow.id, {})
         count, span = row.get("received_bytes"), finished_span(row)
-        if span is None or not isinstance(count, int):
+        if span is None or count is None:
             return None
         received += count
         spans.append(span)

@@ -9,6 +9,7 @@ import polars as pl
 
 from plait.analysis.by_flow import columns_of
 from plait.analysis.metrics.users import Rows, finished_span
+from plait.metrics import all_known
 from plait.plan.model.plan import Flow, Measure
 
 Span = tuple[int, int]
@@ -23,15 +24,12 @@ def steady_goodput_bps(
     flow, when one of them did not complete or is shorter than what the window leaves out, and when the windows have no
     time in common: the sum would be a rate that there never was.
     """
-    windows = [_window(measure, flow, tables, rows.get(flow.id)) for flow in flows]
-    measured = [window for window in windows if window is not None]
-    if not measured or len(measured) < len(windows):
-        return None
-    if max(low for low, _ in measured) >= min(high for _, high in measured):
+    windows = all_known(_window(measure, flow, tables, rows.get(flow.id)) for flow in flows)
+    if windows is None or max(low for low, _ in windows) >= min(high for _, high in windows):
         return None
     return sum(
         _received(flow, tables, rows[flow.id], span) * 8e6 / (span[1] - span[0])
-        for flow, span in zip(flows, measured, strict=True)
+        for flow, span in zip(flows, windows, strict=True)
     )
 
 

@@ -124,8 +124,8 @@ class Advice:
         """Return a candidate by its name (RequestError for a pair that the search did not try)."""
         known = {candidate.name: candidate for candidate in self.candidates}
         if name not in known:
-            there = ", ".join(other for other, candidate in known.items() if candidate.commands)
-            raise RequestError(f"--change {name}: the search tried no such pair; there is: {there}")
+            names = ", ".join(known_name for known_name, candidate in known.items() if candidate.commands)
+            raise RequestError(f"--change {name}: the search tried no such pair; there is: {names}")
         return known[name]
 
     @property
@@ -161,13 +161,13 @@ def gain(metric: str, tested: Compared) -> Gain:
         return Gain(None, None, "unclear")
     low, high = tested.ratio.ci95 or (tested.ratio.value, tested.ratio.value)
     is_known = tested.ratio.ci95 is not None or tested.p_value is None
-    found: Verdict = "unclear"
+    verdict: Verdict = "unclear"
     if direction(tested, None, MARGIN) == "same":
-        found = "same"
+        verdict = "same"
     elif is_known and (low > 1 + MARGIN or high < 1 - MARGIN):
-        is_more = low > 1
-        found = "better" if is_more == (CATALOGUE[metric].better == "more") else "worse"
-    return Gain(tested.ratio.value, tested.ratio.ci95, found)
+        exceeds = low > 1
+        verdict = "better" if exceeds == (CATALOGUE[metric].better == "more") else "worse"
+    return Gain(tested.ratio.value, tested.ratio.ci95, verdict)
 
 
 def judged(
@@ -197,8 +197,8 @@ def judged(
     # A candidate that more seeds were spent on is known better, so it stands before one with fewer.
     rows.sort(key=lambda row: (row.name != "now", sign * row.mean if row.mean is not None else math.inf))
     helping = [row for row in rows if row.against_now is not None and row.against_now.helps]
-    most = max((row.trials for row in helping), default=0)
-    finalists = [row for row in helping if row.trials == most]
+    longest = max((row.trials for row in helping), default=0)
+    finalists = [row for row in helping if row.trials == longest]
     level = [row for row in finalists if not _is_worse(metric, values[finalists[0].name], values[row.name])]
     # Of candidates that nothing shows to differ, the one with the fewest changes is advised.
     parts = {candidate.name: len(candidate.parts) for candidate in candidates}
@@ -214,8 +214,8 @@ def judged(
 
 def _is_worse(metric: str, best: Mapping[int, float], measured: Mapping[int, float]) -> bool:
     """Return whether a candidate is shown to be worse than another one by more than 3 %."""
-    found = compared(metric, best, measured)
-    return found is not None and found.verdict == "worse"
+    gained = compared(metric, best, measured)
+    return gained is not None and gained.verdict == "worse"
 
 
 def _may_help(metric: str, row: Tried) -> bool:

@@ -212,13 +212,13 @@ class _Search:
         for number, (words, shift) in enumerate(worse_lines(self._situation)):
             if number and time.monotonic() > deadline:
                 break
-            here = shaper_on(best, shift)
-            if not here.settings:
+            shifted = shaper_on(best, shift)
+            if not shifted.settings:
                 rows.append(Shifted(words, Gain(1.0, None, "same")))
                 continue
             study = self._request.folder / f"{goal.name}-worse-{number + 1}"
             values = self._run(
-                study, round_text(self._situation, goal, [NOW, here], shift), goal.metric, _SHIFTED_SEEDS
+                study, round_text(self._situation, goal, [NOW, shifted], shift), goal.metric, _SHIFTED_SEEDS
             )
             rows.append(Shifted(words, compared(goal.metric, values["now"], values.get(best.name, {}))))
         return rows

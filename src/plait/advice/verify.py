@@ -135,10 +135,10 @@ def _changed(change: Candidate, real: RealLines, notify: Callable[[str], None]) 
     finally:
         for name in reversed(tried):
             try:
-                left = undo(real.hosts[name]).left
+                remaining = undo(real.hosts[name]).left
             except MachineError as error:
-                left = (str(error),)
-            for line in left:
+                remaining = (str(error),)
+            for line in remaining:
                 notify(
                     f"{name}: {line}; `{shell_command('plait', 'undo', name)}` takes back what plait changed"
                 )
@@ -208,5 +208,5 @@ def _values(
 def _retransmitted(subflows: pl.DataFrame) -> float | None:
     """Return the share of retransmissions among the payload that all sides sent; None if they sent nothing."""
     last = subflows.group_by("flow", "side", "subflow").last()
-    again, sent = (int(last[f"{name}_bytes"].sum()) for name in ("retransmitted", "sent"))
-    return again / sent if sent else None
+    resent, sent = (int(last[f"{name}_bytes"].sum()) for name in ("retransmitted", "sent"))
+    return resent / sent if sent else None

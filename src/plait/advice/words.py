@@ -115,15 +115,15 @@ def folded(name: str) -> str:
     return "\n  ".join(line for part in parts for line in textwrap.wrap(part, _NAME_WIDTH))
 
 
-def against(found: Gain | None) -> str:
+def against(gain: Gain | None) -> str:
     """Return the ratio to `now` with its interval, as a change, or from twice the value on as a factor."""
-    if found is None or found.ratio is None:
+    if gain is None or gain.ratio is None:
         return MISSING
-    shown = change if found.ratio < _FACTOR else _times
-    if found.ci95 is None:
-        return shown(found.ratio)
-    low, high = (shown(bound).removesuffix(" %") for bound in found.ci95)
-    return f"{shown(found.ratio)} [{low}, {high}]"
+    shown = change if gain.ratio < _FACTOR else _times
+    if gain.ci95 is None:
+        return shown(gain.ratio)
+    low, high = (shown(bound).removesuffix(" %") for bound in gain.ci95)
+    return f"{shown(gain.ratio)} [{low}, {high}]"
 
 
 def _times(ratio: float) -> str:

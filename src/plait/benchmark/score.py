@@ -159,8 +159,8 @@ def places(
         runs = {results.entry.name: _runs(results, floor, of_class, results.seeds) for results in whole}
         table[cell_class] = {
             name: RankRange(
-                1 + sum(_is_before(runs[other], run) for other in runs),
-                len(runs) - sum(_is_before(run, runs[other]) for other in runs),
+                1 + sum(_outranks(runs[other], run) for other in runs),
+                len(runs) - sum(_outranks(run, runs[other]) for other in runs),
                 len(runs),
             )
             for name, run in runs.items()
@@ -168,7 +168,7 @@ def places(
     return table
 
 
-def _is_before(first: Mapping[int, float], second: Mapping[int, float]) -> bool:
+def _outranks(first: Mapping[int, float], second: Mapping[int, float]) -> bool:
     """Return whether the first entry is shown to be better."""
     seeds = sorted(first.keys() & second.keys())
     if not seeds:

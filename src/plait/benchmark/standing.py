@@ -98,8 +98,8 @@ class Standing:
 
     def sentences(self) -> Iterator[str]:
         """Yield what the ranks show, and what they leave out."""
-        first = [score.cell_class.title for score in self.scores if self._is(score, 1, first=True)]
-        last = [score.cell_class.title for score in self.scores if self._is(score, 0, first=False)]
+        first = [score.cell_class.title for score in self.scores if self._is_at_end(score, 1, first=True)]
+        last = [score.cell_class.title for score in self.scores if self._is_at_end(score, 0, first=False)]
         ranked = sum(self.place(score.cell_class) is not None for score in self.scores)
         tied = sum(
             place.first == 1 and place.last == place.entries
@@ -127,7 +127,7 @@ class Standing:
         if len(versions) > 1:
             yield f"Different versions of plait measured them: {', '.join(sorted(versions))}."
 
-    def _is(self, score: ClassScore, rank: int, *, first: bool) -> bool:
+    def _is_at_end(self, score: ClassScore, rank: int, *, first: bool) -> bool:
         place = self.place(score.cell_class)
         if place is None or (place.first == 1 and place.last == place.entries):
             return False

@@ -154,7 +154,7 @@ def cells(subset: Subset) -> tuple[Cell, ...]:
     return tuple(
         Cell(network, traffic)
         for network in vary["network"]
-        if _is_in(network, subset)
+        if _belongs(network, subset)
         for traffic in vary["traffic"]
         if not any(network in left["network"] and traffic in left["traffic"] for left in vary["exclude"])
     )
@@ -168,7 +168,7 @@ def classes(subset: Subset) -> tuple[CellClass, ...]:
     )
 
 
-def _is_in(network: str, subset: Subset) -> bool:
+def _belongs(network: str, subset: Subset) -> bool:
     drawn = _DRAWN.fullmatch(network)
     return subset == "full" or drawn is None or drawn["number"] in QUICK_DRAWN
 

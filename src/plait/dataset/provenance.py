@@ -91,6 +91,6 @@ def explain(error: ValidationError, record: bytes = b"") -> str:
             + ", or run the study again into another folder"
         )
     first = mistakes[0]
-    where = ".".join(str(part) for part in first["loc"]) or "the file"
-    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    return f"{where}: {first['msg']}{more}" + (f"; {remedy}" if remedy else "")
+    place = ".".join(str(part) for part in first["loc"]) or "the file"
+    others_text = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    return f"{place}: {first['msg']}{others_text}" + (f"; {remedy}" if remedy else "")

@@ -262,7 +262,7 @@ def flow_facts(tables: Tables, links: LinkSamples, flow: Flow) -> FlowFacts | No
         counters=tables["counters"].filter(pl.col("node").is_in([flow.client.netns, flow.server.netns])),
         payload_ratio=payload_ratio(plan, flow, transport=flow.transport),
         further=tuple(facts for facts in further if facts is not None),
-        others=_others(plan, tables["flows"], members, edges),
+        others=_concurrent_flows(plan, tables["flows"], members, edges),
     )
 
 
@@ -292,7 +292,9 @@ def _page_of(flow: Flow) -> int | None:
     return flow.application.page if isinstance(flow.application, PageConnection) else None
 
 
-def _others(plan: Plan, rows: pl.DataFrame, members: Sequence[Flow], edges: Array) -> tuple[Flow, ...]:
+def _concurrent_flows(
+    plan: Plan, rows: pl.DataFrame, members: Sequence[Flow], edges: Array
+) -> tuple[Flow, ...]:
     """Return the flows that ran between the edges and are not `members`."""
     apart = rows.filter(
         (pl.col("start_us") >= edges[-1]) | (pl.col("end_us") <= edges[0]) | pl.col("start_us").is_null()

@@ -61,6 +61,8 @@ def unsent_bound(situation: Situation) -> Iterator[Candidate]:
 def one_line(situation: Situation) -> Iterator[Candidate]:
     """Yield one line alone."""
     key = "net.mptcp.enabled"
-    off = HostCommand(situation.client, f"sysctl -w {key}=0", f"sysctl -w {key}=1", LastingSysctl(key, "0"))
+    disabling = HostCommand(
+        situation.client, f"sysctl -w {key}=0", f"sysctl -w {key}=1", LastingSysctl(key, "0")
+    )
     words = f"{situation.lines[0].title} alone, without MPTCP"
-    yield Candidate("tcp", words, {"transport": "tcp"}, (off,))
+    yield Candidate("tcp", words, {"transport": "tcp"}, (disabling,))

@@ -70,14 +70,14 @@ def cautions(
 
     `occurrences` has the trials that show it: their numbers, and times in us. A trial may show it several times.
     """
-    found = []
+    recurring = []
     for observation, occasions in occurrences.items():
         count = len({trial for trial, _ in occasions})
         message = f"{case}: {observation.text}{_time_text(occasions)} in {count} of {trials} trials"
         remedy = REMEDIES.get(observation.code)
         figures = {"trials": count, **_times(occasions)}
-        found.append(Caution(code=observation.code, message=message, remedy=remedy, figures=figures))
-    return found
+        recurring.append(Caution(code=observation.code, message=message, remedy=remedy, figures=figures))
+    return recurring
 
 
 def _times(occasions: Sequence[tuple[int, int | None]]) -> dict[str, float]:

@@ -23,23 +23,23 @@ def group_metrics(plan: Plan, metrics: Mapping[str, float | None]) -> dict[str, 
     for flow in plan.flows:
         if flow.group is not None:
             groups.setdefault(flow.group, []).append(flow)
-    found: dict[str, float | None] = {}
+    of_groups: dict[str, float | None] = {}
     for group, flows in groups.items():
         prefixes = [f"{flow.name}." if len(plan.flows) > 1 else "" for flow in flows]
 
-        def of_all(name: str, prefixes: list[str] = prefixes) -> list[float]:
+        def of_every_flow(name: str, prefixes: list[str] = prefixes) -> list[float]:
             return sorted(all_known(metrics.get(f"{prefix}{name}") for prefix in prefixes) or [])
 
-        found[f"{group}{MEAN}"] = _mean(of_all("goodput_bps"))
+        of_groups[f"{group}{MEAN}"] = _mean(of_every_flow("goodput_bps"))
         if plan.measure is not None:
-            found[f"{group}{STEADY}"] = _mean(of_all("steady_goodput_bps"))
+            of_groups[f"{group}{STEADY}"] = _mean(of_every_flow("steady_goodput_bps"))
         if all(isinstance(flow.application, Transfer) for flow in flows):
-            times, slowdowns = of_all("completion_s"), of_all("slowdown")
-            found[f"{group}.mean_completion_s"] = _mean(times)
-            found[f"{group}.completion_p99_s"] = nearest_rank(times, 0.99)
+            times, slowdowns = of_every_flow("completion_s"), of_every_flow("slowdown")
+            of_groups[f"{group}.mean_completion_s"] = _mean(times)
+            of_groups[f"{group}.completion_p99_s"] = nearest_rank(times, 0.99)
             for name, share in PERCENTILES.items():
-                found[f"{group}.slowdown_{name}"] = nearest_rank(slowdowns, share)
-    return found
+                of_groups[f"{group}.slowdown_{name}"] = nearest_rank(slowdowns, share)
+    return of_groups
 
 
 def _mean(values: list[float]) -> float | None:

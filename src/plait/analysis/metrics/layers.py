@@ -23,18 +23,19 @@ def layers(plan: Plan) -> dict[str, list[tuple[str, int]]]:
     if not any(path.spread for flow in plan.flows for path in flow.paths):
         return {}
     depth = _depths(plan)
-    found: dict[str, list[tuple[str, int | None]]] = {}
+    by_layer: dict[str, list[tuple[str, int | None]]] = {}
     for direction in (direction for link in plan.links for direction in link.directions):
         if direction.source not in depth:
             continue  # no host can reach it
         rise = depth[direction.target] - depth[direction.source]
         layer = max(depth[direction.source], depth[direction.target])
         name = f"layer{layer}-{'up' if rise > 0 else 'down' if rise < 0 else 'across'}"
-        found.setdefault(name, []).append((direction.name, direction.rate_bps))
+        by_layer.setdefault(name, []).append((direction.name, direction.rate_bps))
     limited = {
-        name: [(link, rate) for link, rate in members if rate is not None] for name, members in found.items()
+        name: [(link, rate) for link, rate in members if rate is not None]
+        for name, members in by_layer.items()
     }
-    return {name: limited[name] for name in sorted(found) if len(limited[name]) == len(found[name])}
+    return {name: limited[name] for name in sorted(by_layer) if len(limited[name]) == len(by_layer[name])}
 
 
 def _depths(plan: Plan) -> dict[str, int]:

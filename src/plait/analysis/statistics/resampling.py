@@ -42,9 +42,9 @@ def resampled_means(data: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.concatenate([data[places].mean(axis=1) for places in _drawn(RESAMPLES, n, n)])
 
 
-def _drawn(rows: int, n: int, below: int) -> Iterator[NDArray[np.int64]]:
+def _drawn(rows: int, n: int, bound: int) -> Iterator[NDArray[np.int64]]:
     """Yield rows x n random numbers from 0 to `below` - 1, in pieces."""
     generator = np.random.RandomState(SEED)  # its stream is frozen; that of newer ones may change
-    each = max(1, _CHUNK // n)
-    for start in range(0, rows, each):
-        yield generator.randint(0, below, size=(min(each, rows - start), n))
+    piece = max(1, _CHUNK // n)
+    for start in range(0, rows, piece):
+        yield generator.randint(0, bound, size=(min(piece, rows - start), n))

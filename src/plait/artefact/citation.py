@@ -10,12 +10,10 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from io import StringIO
 from typing import Any
 
-from ruamel.yaml import YAML
-
 from plait.errors import RequestError
+from plait.scenario.read.document import written
 
 CITATION = "CITATION.cff"
 ZENODO = ".zenodo.json"
@@ -125,14 +123,7 @@ def citation_cff(cited: Publication, plait_version: str) -> bytes:
             }
         ],
     }
-    text = StringIO()
-    yaml = YAML(typ="safe", pure=True)
-    yaml.default_flow_style = False
-    yaml.allow_unicode = True
-    # ruamel declares this option without its type.
-    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
-    yaml.dump(record, text)
-    return text.getvalue().encode()
+    return written(record).encode()
 
 
 def zenodo_json(cited: Publication, plait_version: str) -> bytes:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,7 +19,9 @@ from plait.cli.shared.outputs import output_file, write_output
 from plait.errors import RequestError, printable, shell_command
 
 if TYPE_CHECKING:
-    from plait.observe.live import CarriedNow
+    from rich.table import Table
+
+    from plait.observe.live import CarriedNow, LiveRates
     from plait.observe.watching import Selection
 
 ForOption = Annotated[
@@ -76,7 +80,6 @@ HostOption = Annotated[
     ),
 ]
 _ROWS = 12
-_REFRESH_S = 0.5
 
 
 def command(
@@ -139,12 +142,20 @@ def command(
 
 
 def _watch(folder: Path, selection: Selection, for_: str, interval_s: float, typed: str) -> None:
-    """Observe the sockets of this machine."""
+    """Observe the sockets of this machine, and show what goes on if standard error is a terminal."""
+    from rich.console import Console
+    from rich.live import Live
+
     from plait.observe.study import observe
 
     duration_s = _duration_s(for_, interval_s)
     over = threading.Event()
-    with _InterruptEnds(over), _Screen(duration_s) as screen:
+    screen = _Screen(duration_s)
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        notify(f"observing for {duration_s:g} s")
+    live = Live(screen, console=console, refresh_per_second=2, transient=True)
+    with _interrupt_ends(over), live if console.is_terminal else nullcontext():
         observe(
             folder,
             selection,
@@ -177,7 +188,7 @@ def _watch_hosts(
 
     over = threading.Event()
     notify(f"observing {', '.join(names)} for {request['duration_s']:g} s; Ctrl-C ends it early")
-    with _InterruptEnds(over):
+    with _interrupt_ends(over):
         observe_hosts(folder, read_hosts(hosts), names, ssh_config=ssh_config, over=over, **request)
 
 
@@ -229,71 +240,47 @@ def _address(text: str) -> str:
         ) from error
 
 
-class _InterruptEnds:
+@contextmanager
+def _interrupt_ends(over: threading.Event) -> Iterator[None]:
     """While it is open, Ctrl-C ends the observation, which completes its data; a second one ends plait."""
 
-    def __init__(self, over: threading.Event) -> None:
-        self._over = over
+    def end(*_: Any) -> None:
+        over.set()
+        signal.signal(signal.SIGINT, before)
 
-    def __enter__(self) -> None:
-        self._before = signal.signal(signal.SIGINT, self._end)
-
-    def _end(self, *_: Any) -> None:
-        self._over.set()
-        signal.signal(signal.SIGINT, self._before)
-
-    def __exit__(self, *_: object) -> None:
-        signal.signal(signal.SIGINT, self._before)
+    before = signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class _Screen:
-    """A table on standard error of what goes on, if that is a terminal."""
+    """A table of what goes on, which rich asks for again and again."""
 
     def __init__(self, duration_s: float) -> None:
         self._duration_s = duration_s
-        self._live: Any = None
-        self._thread: threading.Thread | None = None
-        self._closed = threading.Event()
-
-    def __enter__(self) -> Self:
-        from rich.console import Console
-        from rich.live import Live
-
-        console = Console(stderr=True)
-        if console.is_terminal:
-            self._live = Live(console=console, auto_refresh=False, transient=True)
-            self._live.start()
-        else:
-            notify(f"observing for {self._duration_s:g} s")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._closed.set()
-        if self._thread is not None:
-            self._thread.join()
-        if self._live is not None:
-            self._live.stop()
+        self._folder: Path | None = None
+        self._rates: LiveRates | None = None
+        self._table: Table | str = ""
 
     def watch(self, folder: Path) -> None:
         """Begin to show the tables that grow in a subfolder of `folder`."""
-        if self._live is not None:
-            self._thread = threading.Thread(target=self._show, args=(folder,), daemon=True)
-            self._thread.start()
+        self._folder = folder
 
-    def _show(self, folder: Path) -> None:
+    def __rich__(self) -> Table | str:
         from plait.observe.live import LiveRates
 
-        rates: LiveRates | None = None
-        while not self._closed.wait(_REFRESH_S):
-            data = next(folder.glob("*/data"), None)
-            if rates is None and data is not None:
-                rates = LiveRates(data)
-            now = None if rates is None else rates.rates()
-            if rates is not None and now is not None:
-                self._live.update(_table(now, rates.t_s, self._duration_s), refresh=True)
+        data = None if self._folder is None else next(self._folder.glob("*/data"), None)
+        if self._rates is None and data is not None:
+            self._rates = LiveRates(data)
+        now = None if self._rates is None else self._rates.rates()
+        if self._rates is not None and now is not None:
+            self._table = _table(now, self._rates.t_s, self._duration_s)
+        return self._table
 
 
-def _table(rates: list[CarriedNow], t_s: float, duration_s: float) -> object:
+def _table(rates: list[CarriedNow], t_s: float, duration_s: float) -> Table:
     from rich.table import Table
 
     table = Table(title=f"{t_s:.0f} of {duration_s:.0f} s; Ctrl-C ends", title_justify="left", box=None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -73,13 +72,10 @@ def _bar(progress: Progress, total: int, workers: Callable[[], int] | None) -> O
     """Return an observer that advances a bar."""
     task = progress.add_task("", total=total, state="")
     meter = Meter(total, time.monotonic())
-    lock = threading.Lock()
 
     def show(outcome: TrialOutcome) -> None:
-        with lock:
-            meter.count(outcome, time.monotonic())
-            state = _state(meter, workers)
-        progress.update(task, advance=1, state=state)
+        meter.count(outcome, time.monotonic())
+        progress.update(task, advance=1, state=_state(meter, workers))
         if outcome.error is not None:
             reason = printable(in_one_line(outcome.error))
             progress.console.print(f"{outcome.key.case} #{outcome.key.index} failed: {reason}", markup=False)
@@ -104,10 +100,9 @@ def _state(meter: Meter, workers: Callable[[], int] | None) -> str:
 def _json_lines(total: int, workers: Callable[[], int] | None) -> Observer:
     """Return an observer that writes a JSON object to standard error when a trial ends."""
     meter = Meter(total, time.monotonic())
-    lock = threading.Lock()
 
     def show(outcome: TrialOutcome) -> None:
-        with lock, suppress(OSError):  # the pipe is closed; the study continues
+        with suppress(OSError):  # the pipe is closed; the study continues
             meter.count(outcome, time.monotonic())
             time_left = meter.time_left
             line = {
@@ -133,12 +128,11 @@ def _json_lines(total: int, workers: Callable[[], int] | None) -> Observer:
 def _trial_lines(total: int, workers: Callable[[], int] | None) -> Observer:
     """Return an observer that writes one line to standard error when a trial ends."""
     numbers = count(1)
-    lock = threading.Lock()
 
     def show(outcome: TrialOutcome) -> None:
         end = "failed" if outcome.error is not None else "from the store" if outcome.reused else "done"
         of_workers = "" if workers is None else f", {_count(workers())}"
-        with lock, suppress(OSError):  # the terminal or the pipe is closed; the study continues
+        with suppress(OSError):  # the terminal or the pipe is closed; the study continues
             sys.stderr.write(
                 f"[{next(numbers)}/{total}] {outcome.key.case} #{outcome.key.index} {end} "
                 f"({outcome.wall_s:.2f} s{of_workers})\n"

@@ -1,4 +1,4 @@
-"""Parse YAML text to plain values and their places, with bounds; independent of scenarios.
+"""Parse YAML text to plain values and their places, with bounds, and write YAML; independent of scenarios.
 
 The reader works event by event, so it refuses a huge or hostile text (a million entries, aliases of aliases) as soon as
 it exceeds a bound, and not after building the values.
@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
+from io import StringIO
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -85,6 +86,18 @@ def read(text: str) -> Document:
         raise Refused(reason, _place_at(text, position)) from error
     except (YAMLError, ValueError, RecursionError) as error:
         raise Refused(f"this is not YAML: {str(error).splitlines()[0]}", TextPlace(1, 1)) from error
+
+
+def written(record: dict[str, Any], *, short_lists: bool = False) -> str:
+    """Return `record` as YAML in its order, with `short_lists` and mappings of single values in one line each."""
+    text = StringIO()
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = None if short_lists else False
+    yaml.width = 100 if short_lists else 80
+    # ruamel declares this option without its type
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    yaml.dump(record, text)
+    return text.getvalue()
 
 
 def _place_at(text: str, position: int) -> TextPlace:

@@ -6,11 +6,8 @@ import shutil
 import zipfile
 from collections.abc import Callable, Mapping
 from importlib import metadata
-from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
-
-from ruamel.yaml import YAML
 
 from plait.dataset.provenance import Provenance
 from plait.dataset.study_file import StudyFile, read_study_file
@@ -22,6 +19,7 @@ from plait.plan.case_plan import resolve_case
 from plait.plan.identity import plan_bytes
 from plait.results.explain import recorded_folder, recorded_scenario
 from plait.scenario import Scenario, parse
+from plait.scenario.read.document import written
 from plait.scenario.read.inputs import input_files
 from plait.scenario.vary.cases import expand
 from plait.study.bundle.record import (
@@ -122,16 +120,7 @@ def _record(
 
 def scenario_text(scenario: Scenario) -> str:
     """Return the scenario as YAML, with only the fields that its author set."""
-    text = StringIO()
-    yaml = YAML(typ="safe", pure=True)
-    yaml.default_flow_style = False
-    # The order of hosts, links and factors has a meaning. ruamel declares this option without its type.
-    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
-    yaml.dump(
-        scenario.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude={"pause"}),
-        text,
-    )
-    return text.getvalue()
+    return written(scenario.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude={"pause"}))
 
 
 def _refuse_parts(folder: Path, study_file: StudyFile) -> None:

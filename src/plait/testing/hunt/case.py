@@ -5,16 +5,14 @@ Hosts `client` and `server` share every link. Link 0 carries the initial subflow
 
 from __future__ import annotations
 
-from io import StringIO
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from ruamel.yaml import YAML
 
 from plait.errors import DataError
 from plait.files import Folder
-from plait.scenario.read.document import Refused, read
+from plait.scenario.read.document import Refused, read, written
 from plait.testing.hunt.kinds import KINDS
 
 Side = Literal["client", "server"]
@@ -120,14 +118,8 @@ class HuntCase(_HuntPart):
 
 def as_text(case: HuntCase, comment: str = "") -> str:
     """Return the case as YAML without defaults, below lines of comment."""
-    text = StringIO()
-    yaml = YAML(typ="safe", pure=True)
-    yaml.default_flow_style = None
-    yaml.width = 100
-    # ruamel declares this option without its type
-    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
-    yaml.dump({"hunt": 1, **case.model_dump(mode="json", exclude_defaults=True)}, text)
-    return "".join(f"# {line}\n" for line in comment.splitlines()) + text.getvalue()
+    text = written({"hunt": 1, **case.model_dump(mode="json", exclude_defaults=True)}, short_lists=True)
+    return "".join(f"# {line}\n" for line in comment.splitlines()) + text
 
 
 def load_case(path: Path) -> HuntCase:

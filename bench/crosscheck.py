@@ -46,10 +46,10 @@ def check(title: str, repeat: int, folder: Path) -> dict[str, Any] | str:
     command += ["--repeat", str(repeat), "--out", str(folder / title.replace(" ", "-"))]
     for field in fields:
         command += ["--set", field]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
-    if done.returncode not in (0, 1) or not done.stdout.startswith("{"):
-        return done.stderr.strip().splitlines()[-1] if done.stderr else f"exit code {done.returncode}"
-    found: dict[str, Any] = json.loads(done.stdout)
+    answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
+    if answer.returncode not in (0, 1) or not answer.stdout.startswith("{"):
+        return answer.stderr.strip().splitlines()[-1] if answer.stderr else f"exit code {answer.returncode}"
+    found: dict[str, Any] = json.loads(answer.stdout)
     return found
 
 

@@ -216,18 +216,18 @@ def hunted(name: str, number: int, minutes: float, jobs: int) -> str:
             ),
             *("--out", folder, "--seed", str(1 + 100_000 * number)),
         ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        answer = subprocess.run(command, capture_output=True, text=True, check=False)
         files = sorted(Path(folder).glob("*.yaml"))
         texts = [path.read_text() for path in files]
     ended_s = resource.getrusage(resource.RUSAGE_CHILDREN)
     processor_s = ended_s.ru_utime + ended_s.ru_stime - began_s.ru_utime - began_s.ru_stime
-    cases = re.search(r"^(\d+) cases?,", done.stdout, re.MULTILINE)
-    print("\n".join((f"#{number}", *texts, done.stdout[-2000:])), file=sys.stderr, flush=True)
+    cases = re.search(r"^(\d+) cases?,", answer.stdout, re.MULTILINE)
+    print("\n".join((f"#{number}", *texts, answer.stdout[-2000:])), file=sys.stderr, flush=True)
     took_s = time.monotonic() - began
     shown = f"{cases[1] if cases else '?'} cases, {took_s:.0f} s, {processor_s:.0f} s of processor time"
     if not texts:
         return f"| {FAULTS[number].title} | no | {shown} | | |"
-    found = re.search(r"^  seed \d+, after (\d+) s", done.stdout, re.MULTILINE)
+    found = re.search(r"^  seed \d+, after (\d+) s", answer.stdout, re.MULTILINE)
     events = len(re.findall(r"\bdo:", texts[0]))
     violated = texts[0].splitlines()[0].removeprefix("# ").partition(": ")
     after = f"found after {found[1]} s; {shown}" if found else shown

@@ -31,11 +31,11 @@ def run(subject: str, program: Path, count: int) -> int:
     started = time.monotonic()
     namespaces = ["unshare", "--user", "--map-root-user", "--net", "--mount"]
     command = [*namespaces, sys.executable, str(program), str(count)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode != 0:
-        sys.stdout.write(done.stdout)
+    answer = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if answer.returncode != 0:
+        sys.stdout.write(answer.stdout)
         return 1
-    counts = json.loads(done.stdout.splitlines()[-1])
+    counts = json.loads(answer.stdout.splitlines()[-1])
     sys.stdout.write(
         f"{subject}: {counts['histories']} histories in {time.monotonic() - started:.0f} s, all left as found\n"
     )

@@ -109,15 +109,15 @@ def starting_programs(timer: GuestTimer, folder: Path) -> float:
     def full(number: int) -> float:
         place = folder / f"session-{number}"
         place.mkdir()
-        before = children_s()
+        begin = children_s()
         with Session(kernels.ensure(), AGENT, place, plan, first) as session:
             session.guest.process.wait()
-        return children_s() - before
+        return children_s() - begin
 
     def bare() -> float:
-        before = children_s()
+        begin = children_s()
         timer.boot(plan)
-        return children_s() - before
+        return children_s() - begin
 
     return statistics.median(map(full, range(REPEATS))) - statistics.median(bare() for _ in range(REPEATS))
 

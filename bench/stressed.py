@@ -66,11 +66,11 @@ def boot(binary: Path, script: str, options: argparse.Namespace, seed: int, name
             "time-travel=inf-cpu", f"um_rng_seed={seed}", "con=null", "con0=null,fd:1", "uml_dir=.", "panic=-1",
             "loglevel=6",
         ]  # fmt: skip
-        done = subprocess.run(
+        answer = subprocess.run(
             ["setpriv", "--pdeathsig", "KILL", "setarch", "-R", str(binary), *words],
             cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
         )  # fmt: skip
-    return done.stdout.decode(errors="replace").replace("\r", "")
+    return answer.stdout.decode(errors="replace").replace("\r", "")
 
 
 def run_first_process(body: Callable[[], None]) -> int:

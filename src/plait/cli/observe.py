@@ -246,13 +246,13 @@ def _interrupt_ends(over: threading.Event) -> Iterator[None]:
 
     def end(*_: Any) -> None:
         over.set()
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous)
 
-    before = signal.signal(signal.SIGINT, end)
+    previous = signal.signal(signal.SIGINT, end)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous)
 
 
 class _Screen:

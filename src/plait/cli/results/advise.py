@@ -178,8 +178,8 @@ def _show_next(
         "--seed": request.seed, "--jobs": request.jobs, "--kernel": kernel, "--out": out,
         "--interfaces": ",".join(request.interfaces) or None, "--apply": advice.client,
     }  # fmt: skip
-    given = [word for name, value in options.items() if value is not None for word in (name, str(value))]
-    again = shell_command("plait", "advise", lines, *given, "--print")
+    repeated = [word for name, value in options.items() if value is not None for word in (name, str(value))]
+    again = shell_command("plait", "advise", lines, *repeated, "--print")
     notify(f"the commands for a host, and those that undo them: {again}")
 
 

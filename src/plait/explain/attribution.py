@@ -10,6 +10,7 @@ import polars as pl
 
 from plait.analysis.by_flow import divided
 from plait.analysis.metrics.programs import peers_between, with_connections
+from plait.cautions import Code
 from plait.explain.capacity import LinkSamples, capacity_bps
 from plait.explain.cause import Tables
 from plait.explain.causes import CAUSES, HARMLESS, RULES, Cause
@@ -23,7 +24,6 @@ from plait.explain.time.path_time import PathTime
 from plait.explain.time.states import attribute_time
 from plait.explain.wording import paragraph
 from plait.plan.model.plan import Flow, Path, Plan
-from plait.plan.traffic.missing_subflows import Reason
 from plait.traffic.program import Connection
 
 WORTH_NAMING = 0.10
@@ -38,7 +38,7 @@ class UnrestrictedPaths:
     """The further paths of a flow without `limits` and `endpoints`, and why the plan does not have them."""
 
     paths: tuple[Path, ...] = ()
-    reason: Reason | None = None
+    reason: Code | None = None
 
 
 def explain_trial(

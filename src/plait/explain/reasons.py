@@ -10,22 +10,22 @@ import polars as pl
 from plait.analysis.cautions.join_time import patience_us
 from plait.analysis.cautions.mptcp import findings
 from plait.analysis.wording import capital, seconds, size
+from plait.cautions import Code
 from plait.explain.cause import Cause, Tables
 from plait.explain.facts import FlowFacts, PathFacts
 from plait.plan.model.mptcp import AddEndpoint, SetLimits
 from plait.plan.model.plan import Plan
-from plait.plan.traffic.missing_subflows import Reason
 
 Reasons = Mapping[tuple[str, str], tuple[str, tuple[str, ...]]]
 """The reason of a cause on a path (a stable name), and its evidence."""
 
 REASONS = {
-    Reason.SUBFLOW_LIMIT: "limit",
-    Reason.ADD_ADDR_LIMIT: "limit",
-    Reason.NO_ROUTE: "no-route",
-    Reason.NO_SIGNAL: "no-add-addr",
-    Reason.NO_ENDPOINT: "no-endpoint",
-    Reason.WRONG_SIDE: "no-endpoint",
+    Code.SUBFLOW_LIMIT: "limit",
+    Code.ADD_ADDR_LIMIT: "limit",
+    Code.NO_ROUTE: "no-route",
+    Code.NO_SIGNAL: "no-add-addr",
+    Code.NO_ENDPOINT: "no-endpoint",
+    Code.WRONG_SIDE: "no-endpoint",
 }
 REASON_TEXTS = {
     "limit": "a limit of the path manager prevented it",
@@ -54,7 +54,7 @@ ENOUGH_SHARE = 0.75
 ANNOUNCEMENT_REPEATS = "net.mptcp.add_addr_timeout"
 
 
-def reasons_by_path(plan: Plan, tables: Tables, facts: FlowFacts, plan_reason: Reason | None) -> Reasons:
+def reasons_by_path(plan: Plan, tables: Tables, facts: FlowFacts, plan_reason: Code | None) -> Reasons:
     """Return the reasons of the causes on each path; `plan_reason` is why the plan leaves a path out."""
     planned = {path.name for path in facts.flow.paths}
     reasons: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {}
@@ -110,7 +110,7 @@ def _without_window_scaling(plan: Plan, facts: FlowFacts) -> str:
 
 
 def why_never(
-    plan: Plan, tables: Tables, facts: FlowFacts, path: PathFacts, plan_reason: Reason | None
+    plan: Plan, tables: Tables, facts: FlowFacts, path: PathFacts, plan_reason: Code | None
 ) -> tuple[str, tuple[str, ...]]:
     """Return the reason (a stable name) and its evidence.
 

@@ -72,5 +72,5 @@ def unrestricted_paths(scenario: Scenario, plan: Plan) -> dict[int, Unrestricted
         further = tuple(path for path in paths if path.name not in planned)
         reasons = lacks[slot.entry]
         if further:
-            by_flow[flow.id] = UnrestrictedPaths(further, reasons[0].reason if reasons else None)
+            by_flow[flow.id] = UnrestrictedPaths(further, reasons[0].code if reasons else None)
     return by_flow

@@ -6,11 +6,11 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from plait.plan.finding import LintFinding
 from plait.plan.identity import plan_bytes
 from plait.plan.model.plan import Module, Plan
 from plait.plan.modules import with_modules
 from plait.plan.resolve import seeded, without_seed
-from plait.plan.traffic.missing_subflows import MissingSubflow
 from plait.scenario import Scenario
 from plait.scenario.vary.cases import Case
 
@@ -23,7 +23,7 @@ class CasePlan:
     """A case, and the part of its trials' plans that does not depend on the seed."""
 
     case: Case
-    missing: tuple[tuple[MissingSubflow, ...], ...]
+    missing: tuple[tuple[LintFinding, ...], ...]
     """The missing subflows of each entry of the traffic."""
     _packed: bytes
 

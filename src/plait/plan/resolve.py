@@ -11,6 +11,7 @@ from typing import get_args
 
 from plait.errors import FieldMistakesError, RequestError
 from plait.plan import events
+from plait.plan.finding import LintFinding
 from plait.plan.links import links
 from plait.plan.links.distributions import UNIFORM, table
 from plait.plan.links.shared_buckets import buckets
@@ -29,7 +30,6 @@ from plait.plan.traffic.entries import Entry
 from plait.plan.traffic.flow_paths import directed, spread
 from plait.plan.traffic.flow_slots import Slot, slots, total
 from plait.plan.traffic.flows import flows, sampled
-from plait.plan.traffic.missing_subflows import MissingSubflow
 from plait.plan.traffic.monitors import buffers_mib, monitors
 from plait.plan.traffic.path_subflows import check_subflows
 from plait.plan.traffic.program_paths import ProgramPairs
@@ -64,7 +64,7 @@ def resolve(scenario: Scenario, seed: int) -> Plan:
 
 
 @locating
-def without_seed(scenario: Scenario) -> tuple[Plan, list[list[MissingSubflow]]]:
+def without_seed(scenario: Scenario) -> tuple[Plan, list[list[LintFinding]]]:
     """Return the part of a plan that does not depend on the seed, and the missing subflows of each traffic entry.
 
     Raises ScenarioError (see `resolve`).

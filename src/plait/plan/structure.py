@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from plait.plan.finding import LintFinding
 from plait.plan.model.plan import Path
 from plait.plan.mptcp.path_manager import PathManager
 from plait.plan.network import addressing, topology
@@ -15,7 +16,7 @@ from plait.plan.routes.tables import Routing
 from plait.plan.traffic.entries import Entry
 from plait.plan.traffic.flow_slots import slots, transport_of
 from plait.plan.traffic.flows import Ways
-from plait.plan.traffic.missing_subflows import MissingSubflow, absent
+from plait.plan.traffic.missing_subflows import absent
 from plait.plan.traffic.program_paths import ProgramPairs
 from plait.scenario import Scenario
 from plait.scenario.fields.conditions import Conditions
@@ -39,7 +40,7 @@ class Structure:
         """Return the entries with flows over MPTCP."""
         return [entry for entry in self.entries if entry.uses_mptcp]
 
-    def missing_subflows(self) -> list[list[MissingSubflow]]:
+    def missing_subflows(self) -> list[list[LintFinding]]:
         """Return the missing subflows of each entry (see `plait.plan.traffic.missing_subflows`)."""
         mptcp = self.mptcp_entries
         return [absent(self.manager, entry, mptcp) if entry in mptcp else [] for entry in self.entries]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from plait.cautions import Code
 from plait.frames import FULL_PAYLOAD
-from plait.plan.lint.finding import LintFinding
+from plait.plan.finding import LintFinding
 from plait.plan.model.plan import Flow, Path, Plan
 from plait.plan.traffic.flow_slots import slots
 from plait.scenario import Scenario

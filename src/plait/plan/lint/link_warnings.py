@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plait.cautions import Code
+from plait.plan.finding import LintFinding
 from plait.plan.links.distributions import VALUES, deviation_ns, longest_ns
-from plait.plan.lint.finding import LintFinding
 from plait.plan.model.links import LinkDirection
 from plait.plan.model.mptcp import AddEndpoint, SetLimits, SetSysctl
 from plait.plan.model.plan import Event, Plan

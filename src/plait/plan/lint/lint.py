@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from plait.cautions import Caution, Code
 from plait.plan.case_plan import CasePlan
+from plait.plan.finding import LintFinding
 from plait.plan.lint import flow_warnings, link_warnings, subflow_warnings, unused_settings
-from plait.plan.lint.finding import LintFinding
 from plait.plan.model.plan import Plan
 from plait.scenario.source import Source
 from plait.scenario.vary.cases import Case
@@ -31,6 +31,8 @@ _FEWER_SUBFLOWS = frozenset(
         Code.MPTCP_OFF,
     }
 )
+_OF_ALL_CASES = (Code.UNREAD, Code.UNCROSSED)
+"""Codes of settings without an effect, which are worth a caution only if no case reads them."""
 
 
 def lint(case: CasePlan, seed: int = 1) -> list[LintFinding]:
@@ -89,7 +91,7 @@ def lint_cases(cases: Sequence[CasePlan], seed: int) -> list[Caution]:
         *(
             _caution(case, finding, names, len(cases))
             for case, finding, names in findings.values()
-            if len(names) == len(cases) or not finding.in_all_cases
+            if len(names) == len(cases) or finding.code not in _OF_ALL_CASES
         ),
         *_same_cases(cases, found),
     ]
@@ -125,11 +127,7 @@ def _same_cases(cases: Sequence[CasePlan], found: Mapping[str, Sequence[LintFind
 
 def _read_settings(case: CasePlan, findings: Sequence[LintFinding]) -> tuple[tuple[str, str], ...]:
     """Return the varied fields of a case with their values (or their places), without those that have no effect."""
-    unread = [
-        tuple(map(str, finding.field))
-        for finding in findings
-        if finding.code in (Code.UNREAD, Code.UNCROSSED)
-    ]
+    unread = [tuple(map(str, finding.field)) for finding in findings if finding.code in _OF_ALL_CASES]
     return tuple(
         (name, repr(case.settings.get(name, place)))
         for name, place in case.case.varied
@@ -139,5 +137,15 @@ def _read_settings(case: CasePlan, findings: Sequence[LintFinding]) -> tuple[tup
 
 def _caution(case: Case, finding: LintFinding, names: list[str], total: int) -> Caution:
     source = case.scenario.source or Source("")
-    place = source.mistake(case.place(case.scenario.place(finding.field)), "") if finding.field else None
-    return finding.caution(place, () if len(names) == total else tuple(names))
+    place = source.mistake(case.place(case.scenario.place(finding.field)), "")
+    return Caution(
+        code=finding.code,
+        where=finding.where,
+        message=finding.message,
+        remedy=finding.remedy,
+        field=place.path,
+        line=place.line,
+        column=place.column,
+        figures=dict(finding.figures),
+        cases=() if len(names) == total else tuple(names),
+    )

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from plait.cautions import Code
-from plait.plan.lint.finding import LintFinding
+from plait.plan.finding import LintFinding
 from plait.plan.model.plan import Flow, Plan
 from plait.plan.traffic.flow_slots import slots
-from plait.plan.traffic.missing_subflows import MissingSubflow, Reason
 from plait.scenario import Scenario
 from plait.units import Rate
 
 
-def lint(scenario: Scenario, plan: Plan, absent: Sequence[Sequence[MissingSubflow]]) -> Iterator[LintFinding]:
+def lint(scenario: Scenario, plan: Plan, absent: Sequence[Sequence[LintFinding]]) -> Iterator[LintFinding]:
     """Yield the findings flow by flow; `absent` holds what each entry of the traffic will lack."""
     lacks = [absent[slot.entry] for slot in slots(scenario)]
     for flow, lacking in zip(plan.flows, lacks, strict=True):
@@ -24,7 +23,7 @@ def lint(scenario: Scenario, plan: Plan, absent: Sequence[Sequence[MissingSubflo
         if off:
             yield _disabled(flow, off[0])
         elif lacking:
-            yield from (_absent(missing) for missing in lacking)
+            yield from lacking
         elif len(flow.paths) < 2 and not flow.joins:
             yield _single_path(scenario, flow)
         yield from _shared(plan, flow)
@@ -40,56 +39,6 @@ def _disabled(flow: Flow, host: str) -> LintFinding:
         "set net.mptcp.enabled to 1, or set transport: tcp",
         ("sysctls",),
     )
-
-
-def _absent(missing: MissingSubflow) -> LintFinding:
-    code, message, remedy = _WORDS[missing.reason]
-    words = {"host": missing.host, "address": missing.address, **missing.figures}
-    return LintFinding(
-        code, missing.host, message.format(**words), remedy.format(**words), missing.where, missing.figures
-    )
-
-
-_WORDS = {
-    Reason.SUBFLOW_LIMIT: (
-        Code.SUBFLOW_LIMIT,
-        "its limit is {limit} further subflows, but the endpoints lead to {needed}: the kernel refuses the rest",
-        "raise mptcp.limits.{host}.subflows to {needed} (the kernel's maximum is 8), or leave it out",
-    ),
-    Reason.ADD_ADDR_LIMIT: (
-        Code.ADD_ADDR_LIMIT,
-        "it accepts {limit} announced addresses, but the peer announces {needed}: it ignores the rest",
-        "raise mptcp.limits.{host}.add_addr_accepted to {needed}, or leave it out",
-    ),
-    Reason.NO_ROUTE: (
-        Code.NO_ROUTE,
-        "no packets travel both ways between its endpoint {address} and the peer: no subflow can be established there",
-        "connect them by links, or leave the endpoint out",
-    ),
-    Reason.ONLY_ANNOUNCED: (
-        Code.NO_ROUTE,
-        (
-            "no packets travel both ways between its endpoint {address} and the peer's first address, and the kernel "
-            "does not reuse announcements from before the endpoint: no subflow will be established there"
-        ),
-        "let the peer announce its address again: add its endpoint by an event at the same time or later",
-    ),
-    Reason.NO_SIGNAL: (
-        Code.NO_SIGNAL,
-        "it does not announce its address {address}: no subflow will use the links that lead only there",
-        "add an endpoint for {address} with flags: [signal] under mptcp.endpoints.{host}",
-    ),
-    Reason.NO_ENDPOINT: (
-        Code.NO_ENDPOINT,
-        "it has no endpoint with the flag subflow for {address}: no subflow will leave from there",
-        "add an endpoint for {address} with flags: [subflow] under mptcp.endpoints.{host}",
-    ),
-    Reason.WRONG_SIDE: (
-        Code.WRONG_SIDE,
-        "the flags of its endpoint {address} have no effect on its side: no listener accepts the resulting subflows",
-        "signal is for the host that is connected to, subflow for the one that connects (see reverse)",
-    ),
-}
 
 
 def _single_path(scenario: Scenario, flow: Flow) -> LintFinding:

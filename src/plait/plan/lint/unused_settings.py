@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from plait.cautions import Code
-from plait.plan.lint.finding import LintFinding
+from plait.plan.finding import LintFinding
 from plait.plan.model.links import LinkDirection
 from plait.plan.model.plan import Flow, Plan
 from plait.scenario import Scenario
@@ -83,9 +83,7 @@ def _unread_sections(scenario: Scenario, plan: Plan) -> Iterator[LintFinding]:
 
 def _unread(where: Where, reason: str, remedy: str) -> LintFinding:
     name = ".".join(map(str, where))
-    return LintFinding(
-        Code.UNREAD, name, f"it has no effect, because {reason}", remedy, where, in_all_cases=True
-    )
+    return LintFinding(Code.UNREAD, name, f"it has no effect, because {reason}", remedy, where)
 
 
 def _overridden(scenario: Scenario, plan: Plan) -> Iterator[LintFinding]:
@@ -131,7 +129,6 @@ def _uncrossed_links(scenario: Scenario, plan: Plan) -> Iterator[LintFinding]:
                 "no flow has a path over it, so its conditions have no effect",
                 "use MPTCP, start a flow there (via), or leave the link out",
                 ("network", "links", link.name),
-                in_all_cases=True,
             )
 
 
@@ -166,7 +163,6 @@ def _idle_queues(scenario: Scenario, plan: Plan) -> Iterator[LintFinding]:
                     f"its queue stays empty, because {min(slow)} in front of it is no faster",
                     f"set the queue of {min(slow)}",
                     ("network", "links", link.name, min(fields)),
-                    in_all_cases=True,
                 )
 
 

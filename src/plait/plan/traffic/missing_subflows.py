@@ -1,97 +1,115 @@
-"""Predict which subflows of a flow will not be established, and why."""
+"""Predict which subflows of a flow will not be established, and why, as findings of the lint."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
 
 from plait.cautions import Code
+from plait.plan.finding import LintFinding
 from plait.plan.mptcp.path_manager import PathManager
 from plait.plan.mptcp.pm_state import InitialSubflow, PathManagerState
+from plait.plan.network.model import Port
 from plait.plan.traffic.entries import Entry
+from plait.scenario.mistakes import Where
+
+_WORDS = {
+    Code.SUBFLOW_LIMIT: (
+        "its limit is {limit} further subflows, but the endpoints lead to {needed}: the kernel refuses the rest",
+        "raise mptcp.limits.{host}.subflows to {needed} (the kernel's maximum is 8), or leave it out",
+    ),
+    Code.ADD_ADDR_LIMIT: (
+        "it accepts {limit} announced addresses, but the peer announces {needed}: it ignores the rest",
+        "raise mptcp.limits.{host}.add_addr_accepted to {needed}, or leave it out",
+    ),
+    Code.NO_ROUTE: (
+        "no packets travel both ways between its endpoint {address} and the peer: no subflow can be established there",
+        "connect them by links, or leave the endpoint out",
+    ),
+    Code.NO_SIGNAL: (
+        "it does not announce its address {address}: no subflow will use the links that lead only there",
+        "add an endpoint for {address} with flags: [signal] under mptcp.endpoints.{host}",
+    ),
+    Code.NO_ENDPOINT: (
+        "it has no endpoint with the flag subflow for {address}: no subflow will leave from there",
+        "add an endpoint for {address} with flags: [subflow] under mptcp.endpoints.{host}",
+    ),
+    Code.WRONG_SIDE: (
+        "the flags of its endpoint {address} have no effect on its side: no listener accepts the resulting subflows",
+        "signal is for the host that is connected to, subflow for the one that connects (see reverse)",
+    ),
+}
+_ONLY_ANNOUNCED = (
+    (
+        "no packets travel both ways between its endpoint {address} and the peer's first address, and the kernel "
+        "does not reuse announcements from before the endpoint: no subflow will be established there"
+    ),
+    "let the peer announce its address again: add its endpoint by an event at the same time or later",
+)
 
 
-class Reason(StrEnum):
-    """Why a subflow is not established, or an endpoint has no effect; most are codes of cautions, too."""
-
-    SUBFLOW_LIMIT = Code.SUBFLOW_LIMIT
-    ADD_ADDR_LIMIT = Code.ADD_ADDR_LIMIT
-    NO_ROUTE = Code.NO_ROUTE
-    NO_SIGNAL = Code.NO_SIGNAL
-    NO_ENDPOINT = Code.NO_ENDPOINT
-    WRONG_SIDE = Code.WRONG_SIDE
-    ONLY_ANNOUNCED = "only-announced"
-
-
-@dataclass(frozen=True)
-class MissingSubflow:
-    """A subflow that will be missing, and the setting that causes it."""
-
-    reason: Reason
-    host: str
-    """The host that has this setting."""
-    address: str | None
-    """The address of the endpoint, or of the interface without one."""
-    where: tuple[str | int, ...]
-    """The field of the scenario that has the setting, or could have it."""
-    figures: Mapping[str, int] = field(default_factory=dict)
+def _finding(
+    code: Code,
+    host: str,
+    where: Where,
+    port: Port | None = None,
+    *,
+    figures: Mapping[str, float] | None = None,
+    words: tuple[str, str] | None = None,
+) -> LintFinding:
+    """Return the finding of a host that has, or could have, the setting in the field `where`."""
+    address = None if port is None else port.ip
+    message, remedy = (
+        text.format(host=host, address=address, **(figures or {})) for text in words or _WORDS[code]
+    )
+    return LintFinding(code, host, message, remedy, where, figures or {})
 
 
-def absent(manager: PathManager, entry: Entry, entries: Collection[Entry]) -> list[MissingSubflow]:
+def absent(manager: PathManager, entry: Entry, entries: Collection[Entry]) -> list[LintFinding]:
     """Return what an MPTCP entry of the traffic will lack; `entries` are all MPTCP entries."""
     initial = entry.initial
     wrong = list(_on_the_wrong_side(manager, initial, entries))
-    left_out = [
-        missing
-        for missing in _without_endpoint(manager, entry)
-        if missing.address not in {other.address for other in wrong}
-    ]
-    limits = [] if manager.is_agent else list(_limits(manager, initial))
     return [
-        *limits,
+        *([] if manager.is_agent else _limits(manager, initial)),
         *_without_route(manager, initial),
         *_behind_announcements(manager, initial),
-        *wrong,
-        *left_out,
+        *(_finding(Code.WRONG_SIDE, host, where, port) for host, where, port in wrong),
+        *_without_endpoint(manager, entry, {port for _, _, port in wrong}),
     ]
 
 
-def _limits(manager: PathManager, initial: InitialSubflow) -> Iterator[MissingSubflow]:
+def _limits(manager: PathManager, initial: InitialSubflow) -> Iterator[LintFinding]:
     def announced(state: PathManagerState) -> int:
         return len(state.announced(initial))
 
     def wanted(state: PathManagerState) -> int:
         return len(state.wanted(initial, state.limits[initial.client][1])) - 1
 
-    yield from _limit_below(manager, initial.client, Reason.ADD_ADDR_LIMIT, announced)
-    yield from _limit_below(manager, initial.client, Reason.SUBFLOW_LIMIT, wanted)
-    yield from _limit_below(manager, initial.server, Reason.SUBFLOW_LIMIT, wanted)
+    yield from _limit_below(manager, initial.client, Code.ADD_ADDR_LIMIT, announced)
+    yield from _limit_below(manager, initial.client, Code.SUBFLOW_LIMIT, wanted)
+    yield from _limit_below(manager, initial.server, Code.SUBFLOW_LIMIT, wanted)
 
 
 def _limit_below(
-    manager: PathManager, host: str, reason: Reason, needed: Callable[[PathManagerState], int]
-) -> Iterator[MissingSubflow]:
+    manager: PathManager, host: str, code: Code, needed: Callable[[PathManagerState], int]
+) -> Iterator[LintFinding]:
     """Yield a limit of a host that is lower than the need, at the time of the greatest need."""
-    place = int(reason is Reason.ADD_ADDR_LIMIT)
+    place = int(code is Code.ADD_ADDR_LIMIT)
     field = ("subflows", "add_addr_accepted")[place]
     moments = [(needed(state), state.limits[host][place]) for state in manager.states_before_new_limits(host)]
     most, limit = max((pair for pair in moments if pair[1] < pair[0]), default=(0, 0))
     if most:
-        yield MissingSubflow(
-            reason, host, None, ("mptcp", "limits", host, field), {"limit": limit, "needed": most}
-        )
+        yield _finding(code, host, ("mptcp", "limits", host, field), figures={"limit": limit, "needed": most})
 
 
-def _sides(initial: InitialSubflow) -> tuple[tuple[str, int, set[str], Reason], ...]:
+def _sides(initial: InitialSubflow) -> tuple[tuple[str, int, set[str], Code], ...]:
     """Return for each side: host, index in a pair, the flags that make a subflow there, the reason without them."""
     return (
-        (initial.client, 0, {"subflow", "fullmesh"}, Reason.NO_ENDPOINT),
-        (initial.server, 1, {"signal"}, Reason.NO_SIGNAL),
+        (initial.client, 0, {"subflow", "fullmesh"}, Code.NO_ENDPOINT),
+        (initial.server, 1, {"signal"}, Code.NO_SIGNAL),
     )
 
 
-def _without_route(manager: PathManager, initial: InitialSubflow) -> Iterator[MissingSubflow]:
+def _without_route(manager: PathManager, initial: InitialSubflow) -> Iterator[LintFinding]:
     """Yield given endpoints from which no attempt can arrive."""
     attempts = manager.attempts(initial, len(manager.announced(initial)))
     for host, side, flags, _ in _sides(initial):
@@ -99,10 +117,10 @@ def _without_route(manager: PathManager, initial: InitialSubflow) -> Iterator[Mi
             if flags & set(endpoint.flags) and endpoint.port is not initial.pair[side]:
                 mine = [pair for pair in attempts if pair[side] is endpoint.port]
                 if not any(map(manager.usable, mine)):
-                    yield MissingSubflow(Reason.NO_ROUTE, host, str(endpoint.port.ip), where)
+                    yield _finding(Code.NO_ROUTE, host, where, endpoint.port)
 
 
-def _behind_announcements(manager: PathManager, initial: InitialSubflow) -> Iterator[MissingSubflow]:
+def _behind_announcements(manager: PathManager, initial: InitialSubflow) -> Iterator[LintFinding]:
     """Yield endpoints that events add: the kernel connects them to the peer's first address only.
 
     It does not use earlier announcements again; with `fullmesh` it uses those that already have a subflow.
@@ -114,28 +132,31 @@ def _behind_announcements(manager: PathManager, initial: InitialSubflow) -> Iter
         if {"subflow", "fullmesh"} & set(endpoint.flags) and not manager.usable(
             (endpoint.port, initial.pair[1])
         ):
-            yield MissingSubflow(Reason.ONLY_ANNOUNCED, initial.client, str(endpoint.port.ip), event.where)
+            yield _finding(Code.NO_ROUTE, event.host, event.where, endpoint.port, words=_ONLY_ANNOUNCED)
 
 
-def _without_endpoint(manager: PathManager, entry: Entry) -> Iterator[MissingSubflow]:
-    """Yield interfaces without an endpoint on hosts with given endpoints, if only they reach some links."""
+def _without_endpoint(manager: PathManager, entry: Entry, wrong: set[Port]) -> Iterator[LintFinding]:
+    """Yield interfaces without an endpoint on hosts with given endpoints, if only they reach some links.
+
+    Those in `wrong` have an endpoint, on the wrong side.
+    """
     initial = entry.initial
     every = manager.wanted(initial, len(manager.announced(initial)))
     crossed = {name for pair in every for name in manager.crossed(pair)}
-    for host, side, flags, reason in _sides(initial):
+    for host, side, flags, code in _sides(initial):
         given = manager.given(host)
         if given is None:
             continue
         named = {initial.pair[side], *(endpoint.port for _, endpoint in given if flags & set(endpoint.flags))}
         lost = {pair[side] for pair in entry.usable if not crossed.issuperset(manager.crossed(pair))}
-        for port in sorted(lost - named, key=lambda port: port.ifname):
-            yield MissingSubflow(reason, host, str(port.ip), ("mptcp", "endpoints", host))
+        for port in sorted(lost - named - wrong, key=lambda port: port.ifname):
+            yield _finding(code, host, ("mptcp", "endpoints", host), port)
 
 
 def _on_the_wrong_side(
     manager: PathManager, initial: InitialSubflow, entries: Collection[Entry]
-) -> Iterator[MissingSubflow]:
-    """Yield endpoints without effect on their side.
+) -> Iterator[tuple[str, Where, Port]]:
+    """Yield the host, the field and the interface of endpoints without effect on their side.
 
     A host that only accepts connections opens no subflow that arrives, and no peer uses the announcements of a
     host that only connects. The kernel tries both nevertheless: the peer has no listener on the port in
@@ -152,4 +173,4 @@ def _on_the_wrong_side(
                 set(endpoint.flags) - {"backup", "fullmesh"} == {flag} and endpoint.port is not first_port
             )
             if useless and host not in others:
-                yield MissingSubflow(Reason.WRONG_SIDE, host, str(endpoint.port.ip), (*where, "flags"))
+                yield host, (*where, "flags"), endpoint.port

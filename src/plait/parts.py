@@ -101,6 +101,10 @@ def listed(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
+Listed = BeforeValidator(listed, json_schema_input_type=str | list[str])
+"""Annotates a list of texts: a single one needs no brackets."""
+
+
 def judged(value: object) -> object:
     """Accept names without their smallest differences of interest: one, or a list."""
     names = listed(value)

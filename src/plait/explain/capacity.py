@@ -14,7 +14,6 @@ from plait.plan.links.chain import with_chains
 from plait.plan.links.changes import link_changes
 from plait.plan.model.plan import Path, Plan
 from plait.plan.model.qdiscs import Netem
-from plait.plan.network.framing import longest_frames
 from plait.plan.traffic.flow_paths import maximum_flow
 
 EMPTY_SHARE = 0.02
@@ -36,7 +35,7 @@ class LinkSamples:
         self.plan, self.table = plan, table
         self.changes = _rate_changes(plan)
         self.down = _down_times(plan)
-        self.frames = longest_frames(plan)
+        self.frames = {name: direction.frame_bytes for name, direction in plan.directions.items()}
         self.out_of_order = {
             qdisc.ifname
             for qdisc in with_chains(plan, exact=False).network.qdiscs

@@ -75,7 +75,7 @@ def without_seed(scenario: Scenario) -> tuple[Plan, list[list[LintFinding]]]:
     entries, program_pairs = shape.entries, shape.program_pairs
     routes, rules = routing.routes()
     check_subflows(routing.reach, entries, manager)
-    planned_flows = sampled(tuple(flows(entries, net, routing, manager)), scenario.sample.flows)
+    planned_flows = sampled(tuple(flows(shape)), scenario.sample.flows)
     rtts = _rtts(entries, program_pairs, routing)
     planned_links = tuple(links.link(wired, rtts) for wired in net.wires)
     _refuse_too_many_messages(planned_flows)

@@ -5,7 +5,7 @@ This module reads no file that the scenario names, except traces (see `without_t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from plait.plan.finding import LintFinding
 from plait.plan.model.plan import Path
@@ -14,8 +14,8 @@ from plait.plan.network import addressing, topology
 from plait.plan.network.model import Topology
 from plait.plan.routes.tables import Routing
 from plait.plan.traffic.entries import Entry
+from plait.plan.traffic.flow_paths import SideName, ideal_bps, paths_of
 from plait.plan.traffic.flow_slots import slots, transport_of
-from plait.plan.traffic.flows import Ways
 from plait.plan.traffic.missing_subflows import absent
 from plait.plan.traffic.program_paths import ProgramPairs
 from plait.scenario import Scenario
@@ -34,6 +34,9 @@ class Structure:
     program_pairs: ProgramPairs
     """Pairs of hosts between which programs may connect."""
     manager: PathManager
+    _computed: dict[tuple[int, str, SideName], tuple[tuple[Path, ...], int | None]] = field(
+        default_factory=dict, init=False
+    )
 
     @property
     def mptcp_entries(self) -> list[Entry]:
@@ -47,13 +50,27 @@ class Structure:
 
     def paths(self) -> list[tuple[Path, ...]]:
         """Return the paths of each flow, in the order of the plan."""
-        ways = Ways(self.net, self.routing, self.manager)
         scenario = self.net.scenario
         return [
-            ways.paths_and_ideal(entry, transport_of(scenario, slot), entry.sender_of(slot))[0]
+            self.paths_and_ideal(entry, transport_of(scenario, slot), entry.sender_of(slot))[0]
             for slot in slots(scenario)
             for entry in (self.entries[slot.entry],)
         ]
+
+    def paths_and_ideal(
+        self, entry: Entry, transport: str, sender: SideName
+    ) -> tuple[tuple[Path, ...], int | None]:
+        """Return the paths of a flow of an entry, and the rate that the links allow it in bit/s (None: no limit)."""
+        key = (entry.index, transport, sender)
+        if key not in self._computed:
+            wide = transport in {"mptcp", "prototype"}
+            pairs = self.manager.pairs(entry.initial) if wide else [entry.initial.pair]
+            several = pairs if len(pairs) > 1 else ()
+            backups = [pair for pair in several if self.manager.is_backup(entry.initial, pair)]
+            counted = [pair for pair in pairs if pair not in backups] or pairs
+            paths = paths_of(sender, pairs, backups, self.routing)
+            self._computed[key] = (paths, ideal_bps(sender, counted, self.routing, self.net))
+        return self._computed[key]
 
 
 @locating

@@ -17,6 +17,7 @@ from plait.parts import (
     EngineName,
     KernelName,
     Length,
+    Listed,
     Part,
     Pause,
     Start,
@@ -106,9 +107,7 @@ class ScenarioModel(Part):
     """Metrics that decide the result, the most important first, and the smallest difference of interest of each.
 
     Default: those of the kind of traffic, and 1%."""
-    across: Annotated[
-        list[str], BeforeValidator(listed, json_schema_input_type=str | list[str]), Field(max_length=8)
-    ] = []
+    across: Annotated[list[str], Listed, Field(max_length=8)] = []
     """Named factors whose levels plait compares with each other although they are different networks."""
     figures: Annotated[list[FigureSpec], Field(max_length=24)] = []
     """Figures of the study, instead of those that plait derives from `vary`."""

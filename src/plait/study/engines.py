@@ -79,7 +79,7 @@ def make_engines(cases: Iterable[CasePlan], make_engine: Callable[[str], Engine]
         except RequestError as error:
             if case.scenario.kernel is None:
                 raise
-            add(mistakes, case.case, ("kernel",), str(error))
+            add(mistakes, case, ("kernel",), str(error))
             refused.add(case.engine)
     refuse(mistakes)
     return engines

@@ -50,12 +50,6 @@ def longest_ns(name: str, jitter_ns: int) -> float:
     return jitter_ns * table(name).values[-1] / NETEM_SCALE
 
 
-def lowest(name: str) -> float:
-    """Return the table's least value, in deviations (it is negative)."""
-    values, scale = _scaled(name)
-    return values[0] / scale
-
-
 @cache
 def _scaled(name: str) -> tuple[tuple[int, ...], int]:
     """Return the values, ascending, and the value of one deviation."""

@@ -10,7 +10,6 @@ from plait.plan.links.distributions import VALUES, deviation_ns, longest_ns
 from plait.plan.model.links import LinkDirection
 from plait.plan.model.mptcp import AddEndpoint, SetLimits, SetSysctl
 from plait.plan.model.plan import Event, Plan
-from plait.plan.network.framing import longest_frames
 from plait.plan.network.sysctls import CONGESTION_CONTROL, SCHEDULER
 from plait.scenario import Scenario
 from plait.scenario.fields.events import host_happenings
@@ -25,7 +24,6 @@ def lint(plan: Plan) -> Iterator[LintFinding]:
             crossed |= {*path.forward, *path.backward}
             for name in path.forward:
                 rtts[name] = max(rtts.get(name, 0), path.base_rtt_us)
-    frames = longest_frames(plan)
     for link in plan.links:
         field = ("network", "links", link.name)
         dead = [
@@ -38,7 +36,7 @@ def lint(plan: Plan) -> Iterator[LintFinding]:
             continue
         for direction in link.directions:
             if direction.name in rtts:
-                yield from _queue(direction, rtts[direction.name], frames[direction.name], field)
+                yield from _queue(direction, rtts[direction.name], field)
             if direction.name in crossed:
                 yield from _stall(direction, field)
 
@@ -53,14 +51,12 @@ def _dead(where: str, field: tuple[str, ...]) -> LintFinding:
     )
 
 
-def _queue(
-    direction: LinkDirection, rtt_us: float, frame_bytes: int, field: tuple[str, ...]
-) -> Iterator[LintFinding]:
+def _queue(direction: LinkDirection, rtt_us: float, field: tuple[str, ...]) -> Iterator[LintFinding]:
     """Yield queues below one bandwidth-delay product: one TCP flow empties them whenever it halves its window."""
     if direction.rate_bps is None:
         return
     product = int(direction.rate_bps * rtt_us / 8e6)
-    held = direction.queue_bytes or (direction.queue_packets or 0) * frame_bytes
+    held = direction.queue_bytes or (direction.queue_packets or 0) * direction.frame_bytes
     if held < product:
         yield LintFinding(
             Code.QUEUE,

@@ -86,7 +86,7 @@ def lint_cases(cases: Sequence[CasePlan], seed: int) -> list[Caution]:
     for case in cases:
         for finding in found[case.name]:
             key = (finding.code, finding.where, finding.message)
-            findings.setdefault(key, (case.case, finding, []))[2].append(case.name)
+            findings.setdefault(key, (case, finding, []))[2].append(case.name)
     return [
         *(
             _caution(case, finding, names, len(cases))
@@ -122,7 +122,7 @@ def _same_cases(cases: Sequence[CasePlan], found: Mapping[str, Sequence[LintFind
                 ("vary",),
             )
             names = [case.name for case in (first, *others)]
-            yield _caution(first.case, finding, names, len(cases))
+            yield _caution(first, finding, names, len(cases))
 
 
 def _read_settings(case: CasePlan, findings: Sequence[LintFinding]) -> tuple[tuple[str, str], ...]:
@@ -130,7 +130,7 @@ def _read_settings(case: CasePlan, findings: Sequence[LintFinding]) -> tuple[tup
     unread = [tuple(map(str, finding.field)) for finding in findings if finding.code in _OF_ALL_CASES]
     return tuple(
         (name, repr(case.settings.get(name, place)))
-        for name, place in case.case.varied
+        for name, place in case.varied
         if not any(tuple(name.split("."))[: len(field)] == field for field in unread)
     )
 

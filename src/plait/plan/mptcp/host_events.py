@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from ipaddress import ip_address
 
 from plait.errors import FieldMistakesError
 from plait.plan.model.mptcp import (
@@ -19,8 +18,8 @@ from plait.plan.mptcp.pm_state import MAX_ENDPOINTS, HostEndpoint
 from plait.plan.network import sysctls
 from plait.plan.network.model import Port, Topology
 from plait.scenario.fields.events import HostHappening, host_happenings
-from plait.scenario.fields.host_events import EndpointChange, LimitsEvent
-from plait.scenario.fields.settings import EndpointSpec
+from plait.scenario.fields.host_events import EndpointChange
+from plait.scenario.fields.settings import EndpointSpec, LimitsSpec
 from plait.scenario.mistakes import Where
 from plait.units import Duration
 
@@ -79,7 +78,7 @@ class States:
         limits = [first]
         for happening in self._happenings:
             now = limits[-1]
-            if isinstance(happening.detail, LimitsEvent):
+            if isinstance(happening.detail, LimitsSpec):
                 subflows, accepted = now[happening.host]
                 given = happening.detail
                 subflows = subflows if given.subflows is None else given.subflows
@@ -227,23 +226,14 @@ def _host_endpoint(topology: Topology, host: str, spec: EndpointSpec, where: Whe
 def _port(topology: Topology, host: str, name: str, where: Where) -> Port:
     """Return the interface of a host on a link, or with an address."""
     for port in topology.ports[host]:
-        if _is_at(port, name):
+        if port.is_at(name):
             return port
     have = ", ".join(str(port.ip) for port in topology.ports[host])
     raise FieldMistakesError((where, f"{host} has no address {name}; it has {have}"))
 
 
 def _endpoint_at(endpoints: list[HostEndpoint], name: str) -> HostEndpoint | None:
-    return next((endpoint for endpoint in endpoints if _is_at(endpoint.port, name)), None)
-
-
-def _is_at(port: Port, name: str) -> bool:
-    if port.link.key == name:
-        return True
-    try:
-        return ip_address(name) == port.ip
-    except ValueError:
-        return False
+    return next((endpoint for endpoint in endpoints if endpoint.port.is_at(name)), None)
 
 
 def _refuse_clashes(host: str, endpoints: list[HostEndpoint], places: list[Where]) -> None:

@@ -6,6 +6,9 @@ the agent is the path manager: it opens the same pairs, several times each.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from plait.errors import FieldMistakesError
 from plait.plan.model.mptcp import Join, Mptcp, SetSysctl
 from plait.plan.mptcp import host_events
@@ -20,6 +23,8 @@ from plait.plan.mptcp.pm_state import (
 from plait.plan.network.model import Pair, Port, Topology
 from plait.plan.routes.tables import Routing
 from plait.scenario.fields.settings import MAX_SUBFLOWS as MAX_JOINED
+
+T = TypeVar("T")
 
 
 class PathManager:
@@ -69,21 +74,11 @@ class PathManager:
 
     def pairs(self, initial: InitialSubflow) -> list[Pair]:
         """Return the pairs of interfaces that a flow's subflows use at some time, the initial one first."""
-        return list(dict.fromkeys(pair for state in self._states for pair in state.pairs(initial)))
+        return self.at_some_time(lambda state: state.pairs(initial))
 
-    def wanted(self, initial: InitialSubflow, accepted: int) -> list[Pair]:
-        """Return the pairs without a limit on subflows, and with this many accepted announcements."""
-        pairs = (pair for state in self._states for pair in state.wanted(initial, accepted))
-        return list(dict.fromkeys(pairs))
-
-    def attempts(self, initial: InitialSubflow, accepted: int) -> list[Pair]:
-        """Return the pairs of one family that the client tries beside the initial one, usable or not."""
-        pairs = (pair for state in self._states for pair in state.attempts(initial, accepted))
-        return list(dict.fromkeys(pairs))
-
-    def announced(self, initial: InitialSubflow) -> list[Port]:
-        """Return the addresses that the server announces at some time."""
-        return list(dict.fromkeys(port for state in self._states for port in state.announced(initial)))
+    def at_some_time(self, of_state: Callable[[PathManagerState], list[T]]) -> list[T]:
+        """Return what `of_state` returns of all states, each once."""
+        return list(dict.fromkeys(each for state in self._states for each in of_state(state)))
 
     def states_before_new_limits(self, host: str) -> list[PathManagerState]:
         """Return the states until an event sets the limits of a host: later limits are a deliberate choice."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from plait.frames import (
-    DEFAULT_MTU,
     DSS,
     IPV4_HEADER,
     IPV6_HEADER,
@@ -12,16 +11,6 @@ from plait.frames import (
     frame_bytes,
 )
 from plait.plan.model.plan import Flow, Plan
-
-
-def longest_frames(plan: Plan) -> dict[str, int]:
-    """Return the bytes of the longest frame by link direction."""
-    mtus = {end.ifname: veth.mtu for veth in plan.network.veths for end in (veth.a, veth.b)}
-    return {
-        direction.name: frame_bytes(mtus.get(direction.ifname, DEFAULT_MTU))
-        for link in plan.links
-        for direction in link.directions
-    }
 
 
 def full_segment(plan: Plan, flow: Flow, *, transport: str) -> tuple[int, int]:

@@ -6,10 +6,11 @@ A segment is what one subnet covers: links that switches join, or a single link 
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
-from typing import Protocol
+from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_address
 
 from plait.plan.network import ifnames
 from plait.scenario.fields.conditions import Conditions
@@ -19,19 +20,6 @@ from plait.scenario.scenario import Scenario
 
 WIRE = "wire"
 """The hidden namespace that holds all links."""
-
-
-class _SwitchedPaths(Protocol):
-    """The paths of frames between switches that forward by the plan's own flows (see `openflow`)."""
-
-    def towards(self, goal: str) -> dict[str, list[Port]]:
-        """Return, by switch, its ports of the lowest cost towards the switch `goal`."""
-
-    def way(self, source: Port, target: Port) -> list[Port]:
-        """Return the ports that a frame leaves by, with the first of equal-cost ports at each switch."""
-
-    def every(self, source: Port, target: Port) -> list[Port]:
-        """Return all ports that a frame may leave by."""
 
 
 @dataclass(eq=False)
@@ -64,6 +52,17 @@ class Port:
         """Return the address without its prefix, of a host's or router's port."""
         assert self.address is not None  # plan.network.addressing set it
         return self.address.ip
+
+    def is_at(self, name: str) -> bool:
+        """Return whether this is an end of a link with this name, or has this address."""
+        return self.link.key == name or self.has_address(name)
+
+    def has_address(self, text: str) -> bool:
+        """Return whether a text is the port's address, without its prefix."""
+        try:
+            return ip_address(text) == self.ip
+        except ValueError:
+            return False
 
     @property
     def far(self) -> Port:
@@ -126,6 +125,71 @@ class TopologyLink:
         return self._delays_ns[forward]
 
 
+class Fabric:
+    """The shortest paths between the switches of one segment that forward by the plan's own flows (see `openflow`)."""
+
+    def __init__(self, ports: dict[str, list[Port]], metric: str) -> None:
+        self._ports = ports
+        self._metric = metric
+        self._towards: dict[str, dict[str, list[Port]]] = {}
+
+    def towards(self, goal: str) -> dict[str, list[Port]]:
+        """Return, by switch, its ports of the lowest cost towards the switch `goal`, in their order; none at `goal`."""
+        cached = self._towards.get(goal)
+        if cached is not None:
+            return cached
+        cost: dict[str, tuple[int, int]] = {}
+        best: dict[str, list[Port]] = {goal: []}
+        waiting = [((0, 0), goal)]
+        while waiting:
+            reached, switch = heapq.heappop(waiting)
+            if switch in cost:
+                continue
+            cost[switch] = reached
+            for port in self._between(switch):
+                before = port.far
+                if before.node not in cost:
+                    step = self._step(before)
+                    heapq.heappush(waiting, ((reached[0] + step[0], reached[1] + step[1]), before.node))
+        for switch, least in cost.items():
+            best[switch] = [
+                port
+                for port in self._between(switch)
+                for step in [self._step(port)]
+                if (cost[port.far.node][0] + step[0], cost[port.far.node][1] + step[1]) == least
+            ]
+        self._towards[goal] = best
+        return best
+
+    def way(self, source: Port, target: Port) -> list[Port]:
+        """Return the ports that a frame leaves by, with the first of equal-cost ports at each switch."""
+        at, goal = source.far.node, target.far.node
+        ports = [source]
+        while at != goal:
+            ports.append(self.towards(goal)[at][0])
+            at = ports[-1].far.node
+        return [*ports, target.far]
+
+    def every(self, source: Port, target: Port) -> list[Port]:
+        """Return all ports that a frame may leave by."""
+        goal = target.far.node
+        leaving: dict[Port, None] = {source: None}
+        waiting, seen = [source.far.node], set[str]()
+        for switch in waiting:
+            if switch in seen:
+                continue
+            seen.add(switch)
+            leaving |= dict.fromkeys(self.towards(goal)[switch])
+            waiting += [port.far.node for port in self.towards(goal)[switch]]
+        return [*leaving, target.far]
+
+    def _between(self, switch: str) -> Iterator[Port]:
+        return (port for port in self._ports[switch] if port.far.node in self._ports)
+
+    def _step(self, port: Port) -> tuple[int, int]:
+        return (port.link.delay_ns(forward=port.at_a), 1) if self._metric == "delay" else (1, 0)
+
+
 @dataclass(eq=False)
 class Segment:
     """A subnet: all ports that reach each other without a router."""
@@ -139,7 +203,7 @@ class Segment:
     """Whether this is the second family of its links."""
     version: int = 4
     """The address family; `plan.network.addressing` sets it."""
-    fabric: _SwitchedPaths | None = None
+    fabric: Fabric | None = None
     """How frames pass if a switch forwards by the plan's own flows; otherwise they follow the tree."""
 
     @property

@@ -9,7 +9,6 @@ follow a spanning tree.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator
 
 from plait.plan.model.forwarding import Datapath, FlowRule
@@ -20,71 +19,6 @@ FOR_GROUPS = "01:00:00:00:00:00/01:00:00:00:00:00"
 """Broadcast and multicast: the first transmitted bit of the address is set."""
 _BUCKETS = 64
 """Buckets if the number of ports is no power of two; of 9 ports, the busiest one gets at most a sixteenth too much."""
-
-
-class Fabric:
-    """The shortest paths between the switches of one segment."""
-
-    def __init__(self, ports: dict[str, list[Port]], metric: str) -> None:
-        self._ports = ports
-        self._metric = metric
-        self._towards: dict[str, dict[str, list[Port]]] = {}
-
-    def towards(self, goal: str) -> dict[str, list[Port]]:
-        """Return, by switch, its ports of the lowest cost towards the switch `goal`, in their order; none at `goal`."""
-        cached = self._towards.get(goal)
-        if cached is not None:
-            return cached
-        cost: dict[str, tuple[int, int]] = {}
-        best: dict[str, list[Port]] = {goal: []}
-        waiting = [((0, 0), goal)]
-        while waiting:
-            reached, switch = heapq.heappop(waiting)
-            if switch in cost:
-                continue
-            cost[switch] = reached
-            for port in self._between(switch):
-                before = port.far
-                if before.node not in cost:
-                    step = self._step(before)
-                    heapq.heappush(waiting, ((reached[0] + step[0], reached[1] + step[1]), before.node))
-        for switch, least in cost.items():
-            best[switch] = [
-                port
-                for port in self._between(switch)
-                for step in [self._step(port)]
-                if (cost[port.far.node][0] + step[0], cost[port.far.node][1] + step[1]) == least
-            ]
-        self._towards[goal] = best
-        return best
-
-    def way(self, source: Port, target: Port) -> list[Port]:
-        """Return the ports that a frame leaves by, with the first of equal-cost ports at each switch."""
-        at, goal = source.far.node, target.far.node
-        ports = [source]
-        while at != goal:
-            ports.append(self.towards(goal)[at][0])
-            at = ports[-1].far.node
-        return [*ports, target.far]
-
-    def every(self, source: Port, target: Port) -> list[Port]:
-        """Return all ports that a frame may leave by."""
-        goal = target.far.node
-        leaving: dict[Port, None] = {source: None}
-        waiting, seen = [source.far.node], set[str]()
-        for switch in waiting:
-            if switch in seen:
-                continue
-            seen.add(switch)
-            leaving |= dict.fromkeys(self.towards(goal)[switch])
-            waiting += [port.far.node for port in self.towards(goal)[switch]]
-        return [*leaving, target.far]
-
-    def _between(self, switch: str) -> Iterator[Port]:
-        return (port for port in self._ports[switch] if port.far.node in self._ports)
-
-    def _step(self, port: Port) -> tuple[int, int]:
-        return (port.link.delay_ns(forward=port.at_a), 1) if self._metric == "delay" else (1, 0)
 
 
 def datapaths(topology: Topology) -> Iterator[Datapath]:

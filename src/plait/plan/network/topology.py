@@ -10,8 +10,7 @@ from collections.abc import Iterable
 
 from plait.errors import FieldMistakesError
 from plait.plan.network import ifnames
-from plait.plan.network.model import Port, Segment, Topology, TopologyLink
-from plait.plan.network.openflow import Fabric
+from plait.plan.network.model import Fabric, Port, Segment, Topology, TopologyLink
 from plait.plan.network.traces import followed
 from plait.scenario.names import LinkName, read_link_name
 from plait.scenario.scenario import Scenario

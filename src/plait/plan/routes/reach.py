@@ -73,10 +73,6 @@ class Reach:
         """Return whether there is a path from a router to a segment."""
         return router in self._cost(self.goal(target))
 
-    def neighbours(self, router: str, version: int) -> list[str]:
-        """Return the adjacent routers in a family; a router with two links to this one occurs twice."""
-        return [before.node for before, _, _ in self._before[router, version]]
-
     def leads_out(self, ports: list[Port]) -> bool:
         """Return whether any of these ports of a node leads to a router."""
         return any(self._steps_from(port) for port in ports)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_network
 
 from plait.errors import FieldMistakesError
 from plait.plan.network.addressing import AnyNetwork
@@ -115,7 +115,7 @@ def _gates(topology: Topology, gates_of: dict[Segment, list[Port]], node: str, v
     ]
     if via in network.hosts:
         raise _WrongRouteError("via", f"{via} is a host, and hosts do not forward; declare it under routers")
-    named = [gate for gate in near if via in (gate[1].node, gate[0].link.key) or _has_address(via, gate[1])]
+    named = [gate for gate in near if via in (gate[1].node, gate[0].link.key) or gate[1].has_address(via)]
     if not named:
         routers = sorted({gate.node for _, gate in near})
         have = f"next to it are {', '.join(routers)}" if routers else "no router is next to it"
@@ -125,10 +125,3 @@ def _gates(topology: Topology, gates_of: dict[Segment, list[Port]], node: str, v
     if len({gate.node for _, gate in named}) > 1:
         raise _WrongRouteError("via", f"several routers are on '{via[:40]}'; name one of them")
     return named
-
-
-def _has_address(text: str, port: Port) -> bool:
-    try:
-        return ip_address(text) == port.ip
-    except ValueError:
-        return False

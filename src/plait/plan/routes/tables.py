@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import cached_property
 
 from plait.errors import FieldMistakesError
 from plait.plan.model.forwarding import Nexthop
@@ -44,7 +45,6 @@ class Routing:
         ends = {port.segment for host in network.hosts for port in topology.ports[host]}
         ends |= {port.segment for port in self.reach.outside}
         self._ends = [segment for segment in topology.segments if segment in ends]
-        self._everywhere = self._routers_to_everywhere()
 
     def routes(self) -> tuple[list[Route], list[Rule]]:
         """Return everything beyond the connected routes of the main table, host by host, then router by router."""
@@ -134,39 +134,16 @@ class Routing:
         remote = self._remote(ports, others)
         return (self._shortened(remote, MAIN_TABLE, None) if remote else []) + given
 
-    def _routers_to_everywhere(self) -> set[tuple[str, int]]:
-        """Return the (router, family) pairs from which every host of the family is reachable."""
-        if self.reach.outside:
-            return {
-                (router, version)
-                for router in self.reach.routers
-                for version in {segment.version for segment in self._ends}
-                if all(self.reach.reaches(router, s) for s in self._ends if s.version == version)
-            }
-        total = Counter(segment.version for segment in self._ends)
-        everywhere: set[tuple[str, int]] = set()
-        for version in total:
-            island = self._islands(version)
-            reached = Counter(
-                number
-                for segment in self._ends
-                if segment.version == version
-                for number in {island[gate.node] for gate in self.reach.gates_of.get(segment, [])}
-            )
-            everywhere |= {(router, version) for router, n in island.items() if reached[n] == total[version]}
-        return everywhere
-
-    def _islands(self, version: int) -> dict[str, int]:
-        """Return a number for each router; routers have the same number if packets of the family pass between them."""
-        island: dict[str, int] = {}
-        for number, first in enumerate(self.reach.routers):
-            waiting = [first]
-            while waiting:
-                router = waiting.pop()
-                if router not in island:
-                    island[router] = number
-                    waiting += self.reach.neighbours(router, version)
-        return island
+    @cached_property
+    def _everywhere(self) -> set[tuple[str, int]]:
+        """The (router, family) pairs from which every host of the family is reachable."""
+        of_goal = {self.reach.goal(segment): segment for segment in self._ends}
+        return {
+            (router, version)
+            for router in self.reach.routers
+            for version in {segment.version for segment in self._ends}
+            if all(self.reach.reaches(router, s) for s in of_goal.values() if s.version == version)
+        }
 
     def _only_way(self, ports: list[Port], version: int) -> Pair | None:
         """Return the only gate of a node, if there is just one and it leads everywhere: a shortcut."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from itertools import product
 from math import prod
 
 from plait.errors import FieldMistakesError
 from plait.plan.mptcp.pm_state import InitialSubflow
-from plait.plan.network.model import Pair, Port, Topology
+from plait.plan.network.model import Pair, Topology
 from plait.plan.routes.tables import Routing
 from plait.plan.traffic.flow_paths import SideName, directed
 from plait.plan.traffic.flow_slots import Slot
@@ -73,13 +72,13 @@ class Entry:
             )
             raise FieldMistakesError(((*here, "to"), message))
         fitting = self._on_paths(routing)
-        for field, fits in (("via", _starts_via), ("bind", _binds_to), ("connect", _connects_to)):
+        for field, fits in _FITS.items():
             wanted = getattr(self.spec, field)
             if wanted is None:
                 continue
-            fitting = [pair for pair in fitting if fits(pair, wanted)]
+            fitting = [pair for pair in fitting if _satisfies(pair, field, wanted)]
             if not fitting:
-                path = f"no path from {client} to {server} {_FITS[field]} {wanted}"
+                path = f"no path from {client} to {server} {fits} {wanted}"
                 message = f"{path}; leave {field} out, or choose another"
                 raise FieldMistakesError(((*here, field), message))
         return fitting[0]
@@ -107,23 +106,12 @@ def _translated(topology: Topology, routing: Routing, client: str, server: str, 
 _FITS = {"via": "goes via", "bind": "begins at", "connect": "satisfies the other fields and ends at"}
 
 
-def _starts_via(pair: Pair, via: str) -> bool:
-    return pair[0].link.key == via or _has_address(pair[1], via)
-
-
-def _binds_to(pair: Pair, bind: str) -> bool:
-    return pair[0].link.key == bind or _has_address(pair[0], bind)
-
-
-def _connects_to(pair: Pair, connect: str) -> bool:
-    return pair[1].link.key == connect or _has_address(pair[1], connect)
-
-
-def _has_address(port: Port, address: str) -> bool:
-    try:
-        return ip_address(address) == port.ip
-    except ValueError:
-        return False
+def _satisfies(pair: Pair, field: str, wanted: str) -> bool:
+    """Return whether a pair is what one of the fields `via`, `bind` and `connect` asks for."""
+    client, server = pair
+    if field == "via":
+        return client.link.key == wanted or server.has_address(wanted)
+    return (client if field == "bind" else server).is_at(wanted)
 
 
 def usable_pairs(topology: Topology, routing: Routing, client: str, server: str) -> list[Pair]:

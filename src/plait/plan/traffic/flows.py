@@ -7,14 +7,12 @@ from collections.abc import Iterator
 from plait.errors import FieldMistakesError
 from plait.frames import frame_bytes
 from plait.plan.links.shared_buckets import takes_tokens
-from plait.plan.model.plan import Flow, Path, Side
+from plait.plan.model.plan import Flow, Side
 from plait.plan.model.sockets import SocketOptions
-from plait.plan.mptcp.path_manager import PathManager
-from plait.plan.network.model import Topology
-from plait.plan.routes.tables import Routing
+from plait.plan.structure import Structure
 from plait.plan.traffic.applications import application
 from plait.plan.traffic.entries import Entry
-from plait.plan.traffic.flow_paths import SideName, directed, ideal_bps, paths_of
+from plait.plan.traffic.flow_paths import SideName, directed
 from plait.plan.traffic.flow_slots import Slot, copies, slots, transport_of
 from plait.scenario.check.programs import program_name
 from plait.scenario.fields.conditions import Conditions
@@ -51,27 +49,26 @@ def _first_of(flow: Flow) -> int:
     return flow.carrier if page is None else page
 
 
-def flows(entries: list[Entry], topology: Topology, routing: Routing, manager: PathManager) -> Iterator[Flow]:
+def flows(shape: Structure) -> Iterator[Flow]:
     """Yield the flows in the order of the traffic, before the seed affects them."""
-    scenario = topology.scenario
+    scenario = shape.net.scenario
     first = 0
     before: dict[int, tuple[int, ...]] = {}
     names: dict[str, list[int]] = {}
     programs = frozenset(program_name(program, i) for i, program in enumerate(scenario.programs))
-    ways = Ways(topology, routing, manager)
     for number, slot in enumerate(slots(scenario)):
-        entry = entries[slot.entry]
+        entry = shape.entries[slot.entry]
         spec = entry.spec
         first = number if slot.part == 0 else first
         if slot.turn == 0 and slot.part == 0:
             before[slot.copy] = () if spec.after in programs else _preceding_flows(entry, names)
         transport = transport_of(scenario, slot)
         carried, sender = entry.carried(slot), entry.sender_of(slot)
-        paths, ideal = ways.paths_and_ideal(entry, transport, sender)
+        paths, ideal = shape.paths_and_ideal(entry, transport, sender)
         start_us = nominal_start_us(scenario, slot)
         job = application(scenario, slot, first, start_us, seed=0)
         if isinstance(job, Udp):
-            job = job.model_copy(update={"drain_us": _drain_us(entry, sender, routing, topology)})
+            job = job.model_copy(update={"drain_us": _drain_us(entry, sender, shape)})
         c0, s0 = entry.initial.pair
         yield Flow(
             id=number,
@@ -93,7 +90,7 @@ def flows(entries: list[Entry], topology: Topology, routing: Routing, manager: P
             background=spec.background,
             group=spec.group,
             socket=_socket(entry, transport),
-            joins=manager.joins(entry.initial) if transport == "mptcp" and not carried else (),
+            joins=shape.manager.joins(entry.initial) if transport == "mptcp" and not carried else (),
             paths=paths,
             ideal_rate_bps=ideal,
         )
@@ -168,16 +165,16 @@ def _options_refused_by_mptcp(entry: Entry) -> list[tuple[str, str]]:
     return refused
 
 
-def _drain_us(entry: Entry, sender: SideName, routing: Routing, topology: Topology) -> int:
+def _drain_us(entry: Entry, sender: SideName, shape: Structure) -> int:
     """Return how long the last packet can take: all delays, and all queues full before it."""
-    forward, _ = directed(sender, entry.initial.pair, routing)
+    forward, _ = directed(sender, entry.initial.pair, shape.routing)
     longest = DRAIN_US
     for port in forward:
         conditions = port.conditions
         longest += (
             (conditions.delay or 0) + (0 if conditions.jitter is None else conditions.jitter.most_ns)
         ) // 1000
-        if conditions.aqm is not None or takes_tokens(topology, port):
+        if conditions.aqm is not None or takes_tokens(shape.net, port):
             return PATIENCE_US
         if conditions.rate is not None:
             longest += _queue_us(conditions, port.link.spec.mtu)
@@ -192,26 +189,3 @@ def _queue_us(conditions: Conditions, mtu: int) -> int:
         return 1_000_000 + 100 * frame_bytes(mtu) * 8_000_000 // int(rate)
     size = int(queue.amount) * (1 if queue.unit == "B" else frame_bytes(mtu))
     return size * 8_000_000 // int(rate)
-
-
-class Ways:
-    """The paths and ideal rates of the flows of an entry, each computed once."""
-
-    def __init__(self, topology: Topology, routing: Routing, manager: PathManager) -> None:
-        self._topology, self._routing, self._manager = topology, routing, manager
-        self._computed: dict[tuple[int, str, SideName], tuple[tuple[Path, ...], int | None]] = {}
-
-    def paths_and_ideal(
-        self, entry: Entry, transport: str, sender: SideName
-    ) -> tuple[tuple[Path, ...], int | None]:
-        """Return the paths of a flow of an entry, and the rate that the links allow it in bit/s (None: no limit)."""
-        key = (entry.index, transport, sender)
-        if key not in self._computed:
-            wide = transport in {"mptcp", "prototype"}
-            pairs = self._manager.pairs(entry.initial) if wide else [entry.initial.pair]
-            several = pairs if len(pairs) > 1 else ()
-            backups = [pair for pair in several if self._manager.is_backup(entry.initial, pair)]
-            counted = [pair for pair in pairs if pair not in backups] or pairs
-            paths = paths_of(sender, pairs, backups, self._routing)
-            self._computed[key] = (paths, ideal_bps(sender, counted, self._routing, self._topology))
-        return self._computed[key]

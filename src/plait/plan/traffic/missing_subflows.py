@@ -111,7 +111,8 @@ def _sides(initial: InitialSubflow) -> tuple[tuple[str, int, set[str], Code], ..
 
 def _without_route(manager: PathManager, initial: InitialSubflow) -> Iterator[LintFinding]:
     """Yield given endpoints from which no attempt can arrive."""
-    attempts = manager.attempts(initial, len(manager.announced(initial)))
+    announced = len(manager.at_some_time(lambda state: state.announced(initial)))
+    attempts = manager.at_some_time(lambda state: state.attempts(initial, announced))
     for host, side, flags, _ in _sides(initial):
         for where, endpoint in manager.given(host) or ():
             if flags & set(endpoint.flags) and endpoint.port is not initial.pair[side]:
@@ -141,7 +142,8 @@ def _without_endpoint(manager: PathManager, entry: Entry, wrong: set[Port]) -> I
     Those in `wrong` have an endpoint, on the wrong side.
     """
     initial = entry.initial
-    every = manager.wanted(initial, len(manager.announced(initial)))
+    announced = len(manager.at_some_time(lambda state: state.announced(initial)))
+    every = manager.at_some_time(lambda state: state.wanted(initial, announced))
     crossed = {name for pair in every for name in manager.crossed(pair)}
     for host, side, flags, code in _sides(initial):
         given = manager.given(host)

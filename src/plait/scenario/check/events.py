@@ -9,7 +9,7 @@ from plait.scenario.fields.conditions import Conditions
 from plait.scenario.fields.events import MAX_EVENTS, Happening, HostHappening, happenings, host_happenings
 from plait.scenario.fields.host_events import EndpointChange
 from plait.scenario.fields.settings import EndpointSpec
-from plait.scenario.mistakes import FieldMistake
+from plait.scenario.mistakes import FieldMistake, Where
 from plait.scenario.model import ScenarioModel
 from plait.scenario.names import LinkName, is_address
 from plait.scenario.wording import nearest
@@ -190,8 +190,15 @@ def _endpoint_mistakes(change: HostHappening, links: set[str]) -> Iterator[Field
             yield change.where, message
         return
     assert isinstance(change.detail, (EndpointChange, EndpointSpec))
-    link, address = change.detail.link, change.detail.address
-    if link is not None and link not in links:
-        yield (*change.where, "link"), f"{change.host} has no link '{link[:40]}'; {nearest(link, links)}"
-    if address is not None and not is_address(address):
-        yield (*change.where, "address"), f"'{address[:40]}' is not an address; write for example 10.0.1.1"
+    yield from endpoint_mistakes(change.host, change.detail, change.where, links)
+
+
+def endpoint_mistakes(
+    host: str, endpoint: EndpointChange | EndpointSpec, here: Where, links: set[str]
+) -> Iterator[FieldMistake]:
+    """Yield mistakes in the link or the address of an endpoint of a host with these links."""
+    if endpoint.link is not None and endpoint.link not in links:
+        yield (*here, "link"), f"{host} has no link '{endpoint.link[:40]}'; {nearest(endpoint.link, links)}"
+    if endpoint.address is not None and not is_address(endpoint.address):
+        message = f"'{endpoint.address[:40]}' is not an address; write for example 10.0.1.1"
+        yield (*here, "address"), message

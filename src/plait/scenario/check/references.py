@@ -8,14 +8,14 @@ from itertools import islice
 
 from plait.frames import DEFAULT_MTU
 from plait.scenario.check.conditions import bucket_mistakes, link_mistakes, queue_mistakes
-from plait.scenario.check.events import check_events, check_host_events
+from plait.scenario.check.events import check_events, check_host_events, endpoint_mistakes
 from plait.scenario.check.figures import check_across, check_figures, check_judge, check_published
 from plait.scenario.check.labels import check_labels
 from plait.scenario.check.programs import check_programs, check_traffic
 from plait.scenario.fields.network import NetworkSpec
 from plait.scenario.mistakes import FieldMistake, Where
 from plait.scenario.model import ScenarioModel
-from plait.scenario.names import LinkName, is_address, read_link_name
+from plait.scenario.names import LinkName, read_link_name
 from plait.scenario.vary.text import networks
 from plait.scenario.wording import nearest
 
@@ -180,18 +180,9 @@ def _mptcp(scenario: ScenarioModel, links_of: dict[str, set[str]]) -> Iterator[F
                 f"there are {len(endpoints)} endpoints; the kernel accepts at most 8",
             )
         for i, endpoint in enumerate(endpoints):
-            here: Where = ("mptcp", "endpoints", host, i)
-            links = links_of.get(host, set())
-            if endpoint.link is not None and host in hosts and endpoint.link not in links:
-                yield (
-                    (*here, "link"),
-                    f"{host} has no link '{endpoint.link[:40]}'; {nearest(endpoint.link, links)}",
-                )
-            if endpoint.address is not None and not is_address(endpoint.address):
-                yield (
-                    (*here, "address"),
-                    f"'{endpoint.address[:40]}' is not an address; write for example 10.0.1.1",
-                )
+            if host in hosts:
+                here: Where = ("mptcp", "endpoints", host, i)
+                yield from endpoint_mistakes(host, endpoint, here, links_of[host])
 
 
 def _unmanaged(scenario: ScenarioModel) -> Iterator[FieldMistake]:

@@ -16,18 +16,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from plait.parts import Part, Start, listed
+from plait.parts import Listed, Part, Start
 from plait.scenario.fields.conditions import Conditions
 from plait.scenario.fields.host_events import (
     EndpointChange,
     EndpointsByHost,
     LimitsByHost,
-    LimitsEvent,
     SysctlsByNode,
 )
-from plait.scenario.fields.settings import EndpointSpec
+from plait.scenario.fields.settings import EndpointSpec, LimitsSpec
 from plait.scenario.mistakes import Where
 from plait.units import Duration, Within
 
@@ -37,11 +36,7 @@ Kind = Literal["down", "cut", "up", "set"]
 What = Literal["remove", "change", "add", "limits", "sysctls"]
 
 
-Names = Annotated[
-    list[str],
-    Field(min_length=1, max_length=256),
-    BeforeValidator(listed, json_schema_input_type=str | list[str]),
-]
+Names = Annotated[list[str], Field(min_length=1, max_length=256), Listed]
 
 
 HandoverGap = Annotated[Duration, Within(most=600 * 10**9, step=1000)]
@@ -172,7 +167,7 @@ class HostHappening:
     """Time in the trial, in ns."""
     host: str
     what: What
-    detail: str | EndpointChange | EndpointSpec | LimitsEvent | tuple[str, str]
+    detail: str | EndpointChange | EndpointSpec | LimitsSpec | tuple[str, str]
     """The removed link or address; the changed or added endpoint; the limits; or a setting's name and value."""
     where: Where
     """The field of the scenario that causes it."""

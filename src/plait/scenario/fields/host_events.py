@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from plait.parts import Part, Sysctls, listed
+from plait.parts import Listed, Part, Sysctls
 from plait.scenario.fields.settings import EndpointSpec, LimitsSpec
 
 
@@ -46,11 +46,7 @@ class EndpointChange(Part):
 class EndpointEvents(Part):
     """Changes of a host's endpoints at one time: first removals, then changes, then additions."""
 
-    remove: Annotated[
-        list[str],
-        Field(max_length=8),
-        BeforeValidator(listed, json_schema_input_type=str | list[str]),
-    ] = []
+    remove: Annotated[list[str], Field(max_length=8), Listed] = []
     """Links or addresses of endpoints to remove; without an endpoint there, the initial subflow from it closes."""
     change: Annotated[
         list[EndpointChange],
@@ -72,16 +68,13 @@ class EndpointEvents(Part):
         return self
 
 
-class LimitsEvent(LimitsSpec):
-    """New MPTCP limits of a host; a missing limit does not change."""
-
-    @model_validator(mode="after")
-    def _require_a_change(self) -> LimitsEvent:
-        if self.subflows is None and self.add_addr_accepted is None:
-            raise ValueError("the event sets nothing; write for example subflows: 2")
-        return self
+def _limiting(limits: LimitsSpec) -> LimitsSpec:
+    """Return new limits of a host; a missing one does not change."""
+    if limits.subflows is None and limits.add_addr_accepted is None:
+        raise ValueError("the event sets nothing; write for example subflows: 2")
+    return limits
 
 
 EndpointsByHost = Annotated[dict[str, EndpointEvents], Field(min_length=1)]
-LimitsByHost = Annotated[dict[str, LimitsEvent], Field(min_length=1)]
+LimitsByHost = Annotated[dict[str, Annotated[LimitsSpec, AfterValidator(_limiting)]], Field(min_length=1)]
 SysctlsByNode = Annotated[dict[str, Annotated[Sysctls, Field(min_length=1)]], Field(min_length=1)]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from plait.frames import DEFAULT_MTU, MAX_PACKET, MIN_MTU
-from plait.parts import Label, Part, Whole, listed
+from plait.parts import Label, Listed, Part, Whole
 from plait.scenario.fields.conditions import Bucket, Conditions
 from plait.units import Queue, Rate
 
@@ -17,11 +17,7 @@ SEGMENTS = ("syn", "synack", "ack", "data")
 class MiddleboxSpec(Part):
     """A box in a link that changes passing TCP segments."""
 
-    strip: Annotated[
-        list[Literal["syn", "synack", "ack", "data", "all"]],
-        Field(max_length=5),
-        BeforeValidator(listed, json_schema_input_type=str | list[str]),
-    ] = []
+    strip: Annotated[list[Literal["syn", "synack", "ack", "data", "all"]], Field(max_length=5), Listed] = []
     """Segments that lose their MPTCP options: SYN, SYN-ACK, pure ACKs (`ack`), segments with payload (`data`)."""
     rewrite: bool = False
     """Whether to change a byte in the payload of every longer segment, like a gateway that edits addresses in it."""

@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from plait.frames import MAX_PACKET
-from plait.parts import Interval, Part, Whole, listed
+from plait.parts import Interval, Listed, Part, Whole
 from plait.scenario.names import NodeName
 from plait.units import Duration, Within
 
@@ -54,11 +54,7 @@ class CounterMonitorSpec(Part):
 class CaptureSpec(Part):
     """Packet captures on interfaces, one pcapng file for each."""
 
-    on: Annotated[
-        list[str],
-        Field(min_length=1, max_length=1024),
-        BeforeValidator(listed, json_schema_input_type=str | list[str]),
-    ]
+    on: Annotated[list[str], Field(min_length=1, max_length=1024), Listed]
     """Nodes (all their interfaces), or links (the two interfaces at their ends)."""
     bytes: Annotated[Whole, Field(ge=64, le=MAX_PACKET)] = 128
     """Captured bytes per packet; 128 hold all headers with every MPTCP option."""
@@ -99,9 +95,5 @@ class MonitorsSpec(Part):
         Annotated[CaptureSpec, BeforeValidator(_on, json_schema_input_type=str | list[str] | CaptureSpec)]
         | None
     ) = None
-    tracepoints: Annotated[
-        list[TraceEvents],
-        Field(max_length=64),
-        BeforeValidator(listed, json_schema_input_type=str | list[str]),
-    ] = []
+    tracepoints: Annotated[list[TraceEvents], Field(max_length=64), Listed] = []
     """Trace events of the kernel, such as `mptcp:*`; the kernel must be built with `--tracing`."""

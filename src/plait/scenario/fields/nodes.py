@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from plait.parts import Keyword, Label, Part, Sysctls, listed
+from plait.parts import Keyword, Label, Listed, Part, Sysctls
 from plait.scenario.fields.links import SharedBucketSpec
 
 Families = Literal["ipv4", "ipv6", "dual"]
 SCHEDULER, CONGESTION_CONTROL = "net.mptcp.scheduler", "net.ipv4.tcp_congestion_control"
 
 
-Addresses = Annotated[
-    list[str],
-    Field(min_length=1, max_length=2),
-    BeforeValidator(listed, json_schema_input_type=str | list[str]),
-]
+Addresses = Annotated[list[str], Field(min_length=1, max_length=2), Listed]
 
 
 class GivenRoute(Part):

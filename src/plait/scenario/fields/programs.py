@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from plait.parts import Part, Start, Transport, Whole, listed
+from plait.parts import Listed, Part, Start, Transport, Whole
 from plait.scenario.names import NodeName
 from plait.units import Duration, Size, Within
 
@@ -112,11 +112,7 @@ class ProgramSpec(Part):
     """Name of its log, and in `after`. Default: the node and the entry's number, `h1-0`."""
     at: Start = Duration(0)
     """Start time, relative to the end of `after` if that is set."""
-    after: Annotated[
-        list[ProgramName],
-        Field(max_length=64),
-        BeforeValidator(listed, json_schema_input_type=str | list[str]),
-    ] = []
+    after: Annotated[list[ProgramName], Field(max_length=64), Listed] = []
     """Programs above to wait for: until they are ready (those with `ready`), or until they exit."""
     environment: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], Value] = {}
     """Environment variables in addition to `PATH`, `HOME` and `LANG`."""
@@ -124,9 +120,7 @@ class ProgramSpec(Part):
     """Working directory. Default: /tmp/NAME, which plait creates."""
     files: Annotated[dict[FilePath, Word | InputContent], Field(max_length=64)] = {}
     """Files to write before it starts: {PATH: text}, or {PATH: {input: FILE}}."""
-    collect: Annotated[
-        list[FilePath], Field(max_length=64), BeforeValidator(listed, json_schema_input_type=str | list[str])
-    ] = []
+    collect: Annotated[list[FilePath], Field(max_length=64), Listed] = []
     """Output files to copy to programs/NAME/ of the trial's folder when the trial ends."""
     ready: ReadySpec | None = None
     """How plait recognises that it is ready."""

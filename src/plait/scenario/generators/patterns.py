@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
-from plait.parts import Part, Whole, listed
+from plait.parts import Listed, Part, Whole
 from plait.scenario.wording import nearest
 
 MAX_FLOWS = 4096
 _NAME_MAX = 56
 
-Names = Annotated[
-    list[str], BeforeValidator(listed, json_schema_input_type=str | list[str]), Field(min_length=1)
-]
+Names = Annotated[list[str], Listed, Field(min_length=1)]
 """Names of hosts, or patterns of names such as `sender*`."""
 Seed = Annotated[Whole, Field(ge=0, lt=2**53)]
 """Seed of what is drawn; it is independent of the study's seed, so all trials of a case have the same."""

@@ -28,12 +28,10 @@ def refuse_what_engines_lack(study: PlannedStudy, engines: Mapping[str, Engine])
         for missing in engine.unsupported(case.plan(seed)):
             names = [name for name in engines_with(missing.use.feature) if name != engine.name]
             problem = f"the engine {engine.name} {missing.reason}; {_remedy(names)}"
-            add(mistakes, case.case, place(case.scenario, missing.use), problem)
+            add(mistakes, case, place(case.scenario, missing.use), problem)
     refuse(mistakes)
     for name, engine in engines.items():
-        refuse_what_is_missing(
-            [planned.case for planned in study.cases if planned.engine == name], engine.inventory
-        )
+        refuse_what_is_missing([case for case in study.cases if case.engine == name], engine.inventory)
 
 
 def _remedy(names: list[str]) -> str:

@@ -36,8 +36,8 @@ from plait.plan.traffic.program_paths import ProgramPairs
 from plait.plan.traffic.programs import ENVIRONMENT, end_us, host_names, memory_mib, programs, system_call_ns
 from plait.plan.traffic.prototypes import prototype_programs
 from plait.scenario import Scenario
-from plait.scenario.check.references import MAX_LINKS
 from plait.scenario.fields.nodes import Host
+from plait.scenario.generators.base import MAX_LINKS
 from plait.scenario.generators.patterns import MAX_FLOWS
 from plait.scenario.located import located, locating
 from plait.seeds import SEED_BITS, derived

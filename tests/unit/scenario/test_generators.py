@@ -74,12 +74,6 @@ def test_a_name_alone_gives_a_network_with_traffic_that_can_be_planned(name: str
     assert all(flow.paths for flow in plan.flows)
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_the_number_of_links_is_known_before_they_are_made(name: str) -> None:
-    kind = KINDS[name]()
-    assert len(kind.describe().links) == kind.count_links()
-
-
 @pytest.mark.parametrize("k", [2, 4, 6, 8])
 def test_a_fat_tree_has_the_sizes_and_path_counts_of_its_definition(k: int) -> None:
     net = network(generator="fat-tree", k=k)
@@ -314,7 +308,7 @@ def test_python_takes_quantities_where_a_file_has_text() -> None:
     [
         ("generator: fat-tree, k: 5", "", "t.yaml:2:32: network.k: 5 is odd"),
         ("generator: fat-tree, k: 0", "", "network.k: 0 is out of range; write at least 2"),
-        ("generator: fat-tree, k: 18", "", "network.k: 18 leads to 4374 links, and a network has at most 4096"),
+        ("generator: fat-tree, k: 18", "", "network.k: 18 leads to too many links, and a network has at most 4096"),
         ("generator: fat-tree, k: 1000000000", "", "write a smaller value"),
         ("generator: fat-tree, k: four", "", "'four' is not a whole number"),
         ("generator: fat-tree, rate: 5", "", "network.rate: 5 has no unit"),
@@ -337,7 +331,7 @@ def test_python_takes_quantities_where_a_file_has_text() -> None:
         ("generator: n-paths, links: 5", "", "network.links: this is not a mapping"),
         ("generator: khalili-a, n1: 0", "", "network.n1: 0 is out of range"),
         ("generator: khalili-a, n1: 100, c1: 1tbit", "", "network.c1: n1 users of 1tbit each"),
-        ("generator: khalili-a, n1: 3000", "", "3000 leads to 6013 links"),
+        ("generator: khalili-a, n1: 3000", "", "3000 leads to too many links"),
         ("generator: dumbbell, n: 3, access_delays: [1ms, 2ms]", "", "there are 2 values for 3 pairs"),
         ("generator: two-layer-tree, parallel: 1000", "", "a network has at most 4096"),
         ("generator: two-layer-tree, edges: 1, hosts_per_edge: 1", "", "the network has one host, but needs two"),

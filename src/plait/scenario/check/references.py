@@ -13,13 +13,13 @@ from plait.scenario.check.figures import check_across, check_figures, check_judg
 from plait.scenario.check.labels import check_labels
 from plait.scenario.check.programs import check_programs, check_traffic
 from plait.scenario.fields.network import NetworkSpec
+from plait.scenario.generators.base import MAX_LINKS
 from plait.scenario.mistakes import FieldMistake, Where
 from plait.scenario.model import ScenarioModel
 from plait.scenario.names import LinkName, read_link_name
 from plait.scenario.vary.text import networks
 from plait.scenario.wording import nearest
 
-MAX_LINKS = 4096
 MAX_MISTAKES = 200
 """plait looks for no more; users fix these first."""
 

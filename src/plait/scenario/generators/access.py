@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from plait.parts import Delay, Whole
-from plait.scenario.generators.base import Description, Generator, Options, one_for_all
+from plait.scenario.generators.base import Delays, Description, Generator, Options, numbered, of_path
 from plait.scenario.mistakes import FieldMistake
 from plait.units import Queue, Rate, Ratio
 
@@ -39,10 +39,6 @@ class WifiCellular(Generator):
     """Downlink queue of the cellular link; cellular networks have long queues."""
     core_delay: Delay = Delay.parse("5ms")
     """One-way delay between the access networks and the server."""
-
-    def count_links(self) -> int:
-        """Return 5: two links of the phone, two of the access networks, one of the server."""
-        return 5
 
     def describe(self) -> Description:
         """Return the network, with Wi-Fi as the initial path."""
@@ -93,10 +89,6 @@ class TwoWans(Generator):
     cloud_delay: Delay = Delay.parse("1ms")
     """One-way delay between the lines and the cloud."""
 
-    def count_links(self) -> int:
-        """Return 5: two lines, two links that join them, and the link of the cloud."""
-        return 5
-
     def describe(self) -> Description:
         """Return the network, with the fibre line as the initial path."""
         out = Description()
@@ -133,9 +125,7 @@ class BehindNat(Generator):
     """Number of local paths."""
     local_rate: Rate = Rate.parse("50mbit")
     """Rate of each local path."""
-    local_delays: Annotated[
-        list[Delay], BeforeValidator(one_for_all, json_schema_input_type=Delay | list[Delay])
-    ] = [Delay.parse("2ms")]
+    local_delays: Delays = [Delay.parse("2ms")]
     """One-way delay of each local path, or one for all; each of its two links has half of it."""
     global_rate: Rate = Rate.parse("5mbit")
     """Rate of the path through the gateway."""
@@ -146,28 +136,18 @@ class BehindNat(Generator):
 
     def mistakes(self) -> list[FieldMistake]:
         """Return a mistake unless there is one delay, or one for each local path."""
-        if len(self.local_delays) in (1, self.local_paths):
-            return []
-        message = (
-            f"there are {len(self.local_delays)} values for {self.local_paths} local paths; write one for each, "
-            "or a single one"
-        )
-        return [(("local_delays",), message)]
-
-    def count_links(self) -> int:
-        """Return two links for each path, and one for the host outside."""
-        return 2 * self.local_paths + 3
+        return self.not_for_each(self.local_paths, "local paths", "local_delays")
 
     def describe(self) -> Description:
         """Return the network, with the first local path as the initial one; `via: ns1-nat` selects the global one."""
         out = Description()
         out.add_hosts("ns1", "ns2", "tracker")
-        out.add_routers(*(f"r{i + 1}" for i in range(self.local_paths)))
+        out.add_routers(*numbered("r", self.local_paths))
         out.add_routers("nat", nat=["nat-tracker"])
-        for i in range(self.local_paths):
-            whole = int(self.local_delays[i if len(self.local_delays) > 1 else 0])
-            out.join("ns1", f"r{i + 1}", rate=self.local_rate, delay=Delay(whole // 2))
-            out.join(f"r{i + 1}", "ns2", rate=self.local_rate, delay=Delay(whole - whole // 2))
+        for i, router in enumerate(numbered("r", self.local_paths)):
+            whole = int(of_path(self.local_delays, i))
+            out.join("ns1", router, rate=self.local_rate, delay=Delay(whole // 2))
+            out.join(router, "ns2", rate=self.local_rate, delay=Delay(whole - whole // 2))
         whole = int(self.global_delay)
         out.join("ns1", "nat", rate=self.global_rate, delay=Delay(whole // 2))
         out.join("nat", "ns2", rate=self.global_rate, delay=Delay(whole - whole // 2))

@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from plait.parts import Delay, Whole
-from plait.scenario.generators.base import MAX_PATHS, Description, Generator, Options
+from plait.scenario.generators.base import MAX_PATHS, Description, Generator, Options, numbered
 from plait.scenario.mistakes import FieldMistake
 from plait.units import Queue, Rate
 
@@ -96,15 +96,11 @@ class KhaliliA(_Khalili):
 
     generator: Literal["khalili-a"] = "khalili-a"
 
-    def count_links(self) -> int:
-        """Return the links of two servers, of the access point, and of the users."""
-        return 3 + 2 * self.n1 + self.n2
-
     def describe(self) -> Description:
         """Return the network, with the users' private links first, which makes them the initial path."""
         out = self._common()
         out.add_switches("ap")
-        for user in _numbered("multi", self.n1):
+        for user in numbered("multi", self.n1):
             out.join("core", user)
         self._shared(out)
         return out
@@ -112,7 +108,7 @@ class KhaliliA(_Khalili):
     def _common(self) -> Description:
         """Return the servers, the users, and the links between servers and access points."""
         out = Description()
-        out.add_hosts("server1", "server2", *_numbered("multi", self.n1), *_numbered("single", self.n2))
+        out.add_hosts("server1", "server2", *numbered("multi", self.n1), *numbered("single", self.n2))
         out.add_routers("core")
         out.join("server1", "core", delay=self.delay, **self._bottleneck(self.n1, self.c1))
         out.join("server2", "core", delay=self.delay)
@@ -121,7 +117,7 @@ class KhaliliA(_Khalili):
 
     def _shared(self, out: Description) -> None:
         """Add the links of all users to the shared access point."""
-        for user in (*_numbered("multi", self.n1), *_numbered("single", self.n2)):
+        for user in (*numbered("multi", self.n1), *numbered("single", self.n2)):
             out.join("ap", user)
 
 
@@ -138,18 +134,14 @@ class TopologyA(KhaliliA):
     openflow: Literal["multipath", "learning"] = "multipath"
     """How the access points forward: by flow entries of the plan (`multipath`), or by MAC learning."""
 
-    def count_links(self) -> int:
-        """Return the links of two servers, of the access points, and of the users."""
-        return 3 + (self.subflows - 1) + self.n1 * self.subflows + self.n2
-
     def describe(self) -> Description:
         """Return the network, with the private access points first: the initial path of `multi*` is through `own1`."""
         out = self._common()
-        private = _numbered("own", self.subflows - 1)
+        private = numbered("own", self.subflows - 1)
         out.add_switches(*private, "ap", openflow=self.openflow)
         for access in private:
             out.join("core", access)
-        for user in _numbered("multi", self.n1):
+        for user in numbered("multi", self.n1):
             for access in private:
                 out.join(access, user)
         self._shared(out)
@@ -175,17 +167,13 @@ class KhaliliB(_Khalili):
     c1: Rate = Rate.parse("1800kbit")
     c2: Rate = Rate.parse("2400kbit")
 
-    def count_links(self) -> int:
-        """Return 8 links of the providers' network, and two for each user."""
-        return 8 + 2 * (self.n1 + self.n2)
-
     def describe(self) -> Description:
         """Return the network, in which small delays select the paths, because routers take the shortest one.
 
         Without them `blue*` would reach Y past T, and `red*` would reach X past T.
         """
         out = Description()
-        out.add_hosts("server1", "server2", *_numbered("blue", self.n1), *_numbered("red", self.n2))
+        out.add_hosts("server1", "server2", *numbered("blue", self.n1), *numbered("red", self.n2))
         out.add_routers("z", "xin", "xout", "tin", "tout", "y")
         out.join("server1", "z", delay=self.delay)
         out.join("server2", "tin", delay=self.delay)
@@ -195,10 +183,10 @@ class KhaliliB(_Khalili):
         out.join("z", "tin", backward={"delay": "100us"})
         out.join("tout", "xin", backward={"delay": "100us"})
         out.join("tout", "y")
-        for user in _numbered("blue", self.n1):
+        for user in numbered("blue", self.n1):
             out.join("xout", user)
             out.join("y", user)
-        for user in _numbered("red", self.n2):
+        for user in numbered("red", self.n2):
             out.join("y", user)
             out.join("xout", user)
         return out
@@ -214,25 +202,17 @@ class KhaliliC(_Khalili):
 
     generator: Literal["khalili-c"] = "khalili-c"
 
-    def count_links(self) -> int:
-        """Return the links of the server, of two access points, and of the users."""
-        return 3 + 2 * self.n1 + self.n2
-
     def describe(self) -> Description:
         """Return the network, with `ap1` first, which makes it the initial path of `multi*`."""
         out = Description()
-        out.add_hosts("server", *_numbered("multi", self.n1), *_numbered("single", self.n2))
+        out.add_hosts("server", *numbered("multi", self.n1), *numbered("single", self.n2))
         out.add_switches("ap1", "ap2")
         out.add_routers("core")
         out.join("server", "core", delay=self.delay)
         out.join("core", "ap1", **self._bottleneck(self.n1, self.c1))
         out.join("core", "ap2", **self._bottleneck(self.n2, self.c2))
-        for user in _numbered("multi", self.n1):
+        for user in numbered("multi", self.n1):
             out.join("ap1", user)
-        for user in (*_numbered("multi", self.n1), *_numbered("single", self.n2)):
+        for user in (*numbered("multi", self.n1), *numbered("single", self.n2)):
             out.join("ap2", user)
         return out
-
-
-def _numbered(name: str, count: int) -> list[str]:
-    return [f"{name}{i + 1}" for i in range(count)]

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import exp
-from typing import Annotated, ClassVar, Literal, TypeVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
 from plait.parts import Delay, Part, Whole
-from plait.scenario.generators.base import MAX_PATHS, Description, Generator, Options, one_for_all
+from plait.scenario.generators.base import (
+    MAX_PATHS,
+    Delays,
+    Description,
+    Generator,
+    Options,
+    numbered,
+    of_path,
+    one_for_all,
+)
 from plait.scenario.mistakes import FieldMistake
 from plait.units import Queue, Rate, Ratio
 
@@ -50,10 +58,7 @@ class NPaths(Generator):
         BeforeValidator(one_for_all, json_schema_input_type=Delay | list[Delay] | Sigmoid),
     ] = [Delay.parse("10ms")]
     """One-way delay of each path, one for all, or a sigmoid; each of the path's two links has half of it."""
-    jitters: (
-        Annotated[list[Delay], BeforeValidator(one_for_all, json_schema_input_type=Delay | list[Delay])]
-        | None
-    ) = None
+    jitters: Delays | None = None
     """Jitter of each path, or one for all, on the first link of each direction."""
     losses: (
         Annotated[list[Ratio], BeforeValidator(one_for_all, json_schema_input_type=Ratio | list[Ratio])]
@@ -68,60 +73,36 @@ class NPaths(Generator):
 
     def mistakes(self) -> list[FieldMistake]:
         """Return mistakes of lists without one value, or one for each path, and of jitters above the delay."""
-        mistakes: list[FieldMistake] = []
-        for name in ("rates", "delays", "jitters", "losses", "queues"):
-            values = getattr(self, name)
-            if isinstance(values, list) and len(values) not in (1, self.n):
-                message = (
-                    f"there are {len(values)} values for {self.n} paths; write one for each, or a single one"
-                )
-                mistakes.append(((name,), message))
+        mistakes = self.not_for_each(self.n, "paths", "rates", "delays", "jitters", "losses", "queues")
         if mistakes or self.jitters is None:
             return mistakes
         for i in range(self.n):
-            most, jitter = self._halves(i)[0], _of_path(self.jitters, i)
-            if jitter is not None and jitter > most:
+            most, jitter = self._halves(i)[0], of_path(self.jitters, i)
+            if jitter > most:
                 message = f"a jitter of {jitter} is more than half of path {i + 1}'s delay ({most}); lower it"
                 return [(("jitters",), message)]
         return []
-
-    def count_links(self) -> int:
-        """Return two links for each path."""
-        return 2 * self.n
 
     def describe(self) -> Description:
         """Return the network; the first link of a path in each direction has its jitter, loss and queue."""
         out = Description()
         out.add_hosts("h1", "h2")
-        out.add_switches(*(f"s{i + 1}" for i in range(self.n)))
-        for i in range(self.n):
+        switches = numbered("s", self.n)
+        out.add_switches(*switches)
+        for i, switch in enumerate(switches):
             first, second = self._halves(i)
-            entered = {
-                "jitter": _of_path(self.jitters, i),
-                "loss": _of_path(self.losses, i),
-                "queue": _of_path(self.queues, i),
-            }
-            conditions = {key: value for key, value in entered.items() if value is not None}
-            rate = _of_path(self.rates, i)
-            out.join("h1", f"s{i + 1}", rate=rate, delay=first, forward=conditions or None)
-            out.join(f"s{i + 1}", "h2", rate=rate, delay=second, backward=conditions or None)
+            entered = {"jitter": self.jitters, "loss": self.losses, "queue": self.queues}
+            conditions = {key: of_path(values, i) for key, values in entered.items() if values is not None}
+            rate = of_path(self.rates, i)
+            out.join("h1", switch, rate=rate, delay=first, forward=conditions or None)
+            out.join(switch, "h2", rate=rate, delay=second, backward=conditions or None)
         return out
 
     def _halves(self, i: int) -> tuple[Delay, Delay]:
         """Return the path's delay on its two links."""
-        delay = self.delays.delay_of(i + 1) if isinstance(self.delays, Sigmoid) else _of_path(self.delays, i)
-        half = int(delay or 0) // 2
-        return Delay(half), Delay(int(delay or 0) - half)
-
-
-T = TypeVar("T")
-
-
-def _of_path(values: Sequence[T] | None, i: int) -> T | None:
-    """Return the value of path i."""
-    if values is None:
-        return None
-    return values[0] if len(values) == 1 else values[i]
+        delay = self.delays.delay_of(i + 1) if isinstance(self.delays, Sigmoid) else of_path(self.delays, i)
+        half = int(delay) // 2
+        return Delay(half), Delay(int(delay) - half)
 
 
 class Dumbbell(Generator):
@@ -143,34 +124,22 @@ class Dumbbell(Generator):
     """Queue length of the bottleneck."""
     access_rate: Rate | None = None
     """Rate of the links between hosts and routers. Default: unlimited."""
-    access_delays: Annotated[
-        list[Delay], BeforeValidator(one_for_all, json_schema_input_type=Delay | list[Delay])
-    ] = [Delay.parse("1ms")]
+    access_delays: Delays = [Delay.parse("1ms")]
     """One-way delay of the senders' and the receivers' links; one for each pair, or one for all."""
 
     def mistakes(self) -> list[FieldMistake]:
         """Return a mistake unless there is one delay, or one for each pair."""
-        if len(self.access_delays) in (1, self.n):
-            return []
-        message = f"there are {len(self.access_delays)} values for {self.n} pairs; write one for each, or a single one"
-        return [(("access_delays",), message)]
-
-    def count_links(self) -> int:
-        """Return one link for each host, and the bottleneck."""
-        return 2 * self.n + 1
+        return self.not_for_each(self.n, "pairs", "access_delays")
 
     def describe(self) -> Description:
         """Return the network, with senders on the left and receivers on the right."""
         out = Description()
-        out.add_hosts(
-            *(f"sender{i + 1}" for i in range(self.n)), *(f"receiver{i + 1}" for i in range(self.n))
-        )
+        senders, receivers = numbered("sender", self.n), numbered("receiver", self.n)
+        out.add_hosts(*senders, *receivers)
         out.add_routers("left", "right")
         out.join("left", "right", rate=self.rate, delay=self.delay, queue=self.queue)
-        for i in range(self.n):
-            out.join(f"sender{i + 1}", "left", rate=self.access_rate, delay=_of_path(self.access_delays, i))
-        for i in range(self.n):
-            out.join(
-                "right", f"receiver{i + 1}", rate=self.access_rate, delay=_of_path(self.access_delays, i)
-            )
+        for i, sender in enumerate(senders):
+            out.join(sender, "left", rate=self.access_rate, delay=of_path(self.access_delays, i))
+        for i, receiver in enumerate(receivers):
+            out.join("right", receiver, rate=self.access_rate, delay=of_path(self.access_delays, i))
         return out

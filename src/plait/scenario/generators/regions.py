@@ -78,10 +78,6 @@ class Regions(Generator):
             return [(("baseline",), message)]
         return []
 
-    def count_links(self) -> int:
-        """Return 4: two paths of two links."""
-        return 4
-
     def describe(self) -> Description:
         """Return the network; the bucket limits the server in each direction, with both paths' rate as its peak."""
         region = REGIONS[self.region]

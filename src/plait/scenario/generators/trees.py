@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from plait.parts import Delay, Whole
-from plait.scenario.generators.base import Description, Generator, Options
+from plait.scenario.generators.base import Description, Generator, Options, numbered
 from plait.scenario.mistakes import FieldMistake
 from plait.units import Queue, Rate
 
@@ -42,25 +43,20 @@ class FatTree(Generator):
             return [(("k",), f"{problem}; write for example {self.k + 1}")]
         return []
 
-    def count_links(self) -> int:
-        """Return k^3/4 links on each of three layers."""
-        return 3 * self.k**3 // 4
-
     def describe(self) -> Description:
         """Return the network; core router (i, j) has a link to the i-th aggregation router of every pod."""
         half = self.k // 2
         alike: dict[str, Any] = {"rate": self.rate, "delay": self.delay, "queue": self.queue}
         out = Description()
         pods = range(self.k)
-        edges = [[f"p{pod}e{i}" for i in range(half)] for pod in pods]
-        aggregations = [[f"p{pod}a{i}" for i in range(half)] for pod in pods]
-        cores = [f"c{i}" for i in range(half * half)]
-        out.add_hosts(*(f"{edge}h{i}" for pod in pods for edge in edges[pod] for i in range(half)))
+        cores = numbered("c", half * half, first=0)
+        edges = [numbered(f"p{pod}e", half, first=0) for pod in pods]
+        aggregations = [numbered(f"p{pod}a", half, first=0) for pod in pods]
+        for edge in chain(*edges):
+            out.add_hosts(*numbered(f"{edge}h", half, first=0))
         out.add_routers(*cores, *(name for pod in pods for name in (*aggregations[pod], *edges[pod])))
-        for pod in pods:
-            for edge in edges[pod]:
-                for i in range(half):
-                    out.join(f"{edge}h{i}", edge, **alike)
+        for host in out.hosts:
+            out.join(host, host.rpartition("h")[0], **alike)
         for pod in pods:
             for edge in edges[pod]:
                 for aggregation in aggregations[pod]:
@@ -111,25 +107,20 @@ class TwoLayerTree(Generator):
             ]
         return []
 
-    def count_links(self) -> int:
-        """Return the parallel links between the layers, and one for each host."""
-        return self.cores * self.edges * self.parallel + self.edges * self.hosts_per_edge
-
     def describe(self) -> Description:
         """Return the network."""
         alike: dict[str, Any] = {"rate": self.rate, "delay": self.delay, "queue": self.queue}
         out = Description()
-        edges = [f"e{i + 1}" for i in range(self.edges)]
-        cores = [f"c{i + 1}" for i in range(self.cores)]
-        out.add_hosts(*(f"{edge}h{i + 1}" for edge in edges for i in range(self.hosts_per_edge)))
+        edges, cores = numbered("e", self.edges), numbered("c", self.cores)
+        for edge in edges:
+            out.add_hosts(*numbered(f"{edge}h", self.hosts_per_edge))
         if self.forwarding == "openflow":
             out.add_switches(*cores, *edges, openflow="multipath")
         else:
             out.add_routers(*cores, *edges)
             out.more["routing"] = {"ecmp": True}
-        for edge in edges:
-            for i in range(self.hosts_per_edge):
-                out.join(f"{edge}h{i + 1}", edge, **alike)
+        for host in out.hosts:
+            out.join(host, host.rpartition("h")[0], **alike)
         for edge in edges:
             for core in cores:
                 for _ in range(self.parallel):
@@ -141,7 +132,7 @@ class Swarm(Generator):
     """Hosts `seeder`, and `peer1`, `peer2`, ..: each has a link to every one of the switches `s1`, `s2`, .."""
 
     SIZE: ClassVar[str] = "n"
-    TRAFFIC: ClassVar[list[Options]] = [{"permutation": {"each": {"bulk": {"duration": "10s"}}}}]
+    TRAFFIC: ClassVar[list[Options]] = _PERMUTATION
 
     generator: Literal["swarm"] = "swarm"
     n: Annotated[Whole, Field(ge=1)] = 8
@@ -153,15 +144,11 @@ class Swarm(Generator):
     delay: Delay = Delay.parse("5ms")
     """One-way delay of each link; between two peers it is twice as much."""
 
-    def count_links(self) -> int:
-        """Return the links of all hosts."""
-        return (self.n + 1) * self.lines
-
     def describe(self) -> Description:
         """Return the network, with the first link of each host as its initial path."""
         out = Description()
-        out.add_hosts("seeder", *(f"peer{i + 1}" for i in range(self.n)))
-        out.add_switches(*(f"s{i + 1}" for i in range(self.lines)))
+        out.add_hosts("seeder", *numbered("peer", self.n))
+        out.add_switches(*numbered("s", self.lines))
         for host in out.hosts:
             for switch in out.switches:
                 out.join(host, switch, rate=self.rate, delay=self.delay)

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from plait.errors import FieldMistakesError
 from plait.scenario.fields.network import NetworkSpec
 from plait.scenario.generators import traffic
-from plait.scenario.generators.base import Description
+from plait.scenario.generators.base import MAX_LINKS, Description, TooManyLinksError
 from plait.scenario.generators.kinds import KINDS
 from plait.scenario.messages import mistakes_in
 from plait.scenario.mistakes import FieldMistake, Where
@@ -25,7 +25,6 @@ from plait.scenario.wording import nearest
 
 PLACES = ("hosts", "switches", "routers", "links")
 """Fields in which a file adds nodes and links to a generated network, or changes generated ones."""
-MAX_LINKS = 4096
 
 
 @dataclass
@@ -192,16 +191,16 @@ def _described(asked: dict[str, Any]) -> Description:
         mistakes = mistakes_in(error, KINDS[name])
         raise FieldMistakesError(*mistakes).within("network") from error
     mistakes = [(("network", *where), message) for where, message in part.mistakes()]
-    links = 0 if mistakes else part.count_links()
-    if links > MAX_LINKS:
-        value = getattr(part, part.SIZE)
-        message = (
-            f"{value} leads to {links} links, and a network has at most {MAX_LINKS}; write a smaller value"
-        )
-        mistakes.append((("network", part.SIZE), message))
     if mistakes:
         raise FieldMistakesError(*mistakes)
-    return part.describe()
+    try:
+        return part.describe()
+    except TooManyLinksError:
+        value = getattr(part, part.SIZE)
+        message = (
+            f"{value} leads to too many links, and a network has at most {MAX_LINKS}; write a smaller value"
+        )
+        raise FieldMistakesError((("network", part.SIZE), message)) from None
 
 
 def _generated(entry: Any) -> str | None:

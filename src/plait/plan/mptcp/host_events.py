@@ -226,14 +226,14 @@ def _host_endpoint(topology: Topology, host: str, spec: EndpointSpec, where: Whe
 def _port(topology: Topology, host: str, name: str, where: Where) -> Port:
     """Return the interface of a host on a link, or with an address."""
     for port in topology.ports[host]:
-        if port.is_at(name):
+        if port.matches(name):
             return port
     have = ", ".join(str(port.ip) for port in topology.ports[host])
     raise FieldMistakesError((where, f"{host} has no address {name}; it has {have}"))
 
 
 def _endpoint_at(endpoints: list[HostEndpoint], name: str) -> HostEndpoint | None:
-    return next((endpoint for endpoint in endpoints if endpoint.port.is_at(name)), None)
+    return next((endpoint for endpoint in endpoints if endpoint.port.matches(name)), None)
 
 
 def _refuse_clashes(host: str, endpoints: list[HostEndpoint], places: list[Where]) -> None:

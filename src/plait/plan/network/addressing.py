@@ -57,11 +57,11 @@ def _families(topology: Topology, segment: Segment) -> list[int]:
     wanted = topology.scenario.network.addresses
     if wanted == "dual":
         return [4, 6]
-    given = {interface.version for port in segment.ports for interface in _given(topology, port)}
+    given = {interface.version for port in segment.ports for interface in _given_addresses(topology, port)}
     return sorted(given) or [4 if wanted == "ipv4" else 6]
 
 
-def _given(topology: Topology, port: Port) -> list[IPv4Interface | IPv6Interface]:
+def _given_addresses(topology: Topology, port: Port) -> list[IPv4Interface | IPv6Interface]:
     """Return the addresses that the scenario gives to a port, of all families."""
     network = topology.scenario.network
     node = network.hosts.get(port.node) or network.routers[port.node]
@@ -74,7 +74,7 @@ def _given_subnets(topology: Topology) -> dict[Segment, AnyNetwork]:
     subnets: dict[Segment, AnyNetwork] = {}
     for segment in topology.segments:
         for port in segment.ports:
-            for interface in _given(topology, port):
+            for interface in _given_addresses(topology, port):
                 if interface.version != segment.version:
                     continue
                 port.address = interface

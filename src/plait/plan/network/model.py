@@ -53,7 +53,7 @@ class Port:
         assert self.address is not None  # plan.network.addressing set it
         return self.address.ip
 
-    def is_at(self, name: str) -> bool:
+    def matches(self, name: str) -> bool:
         """Return whether this is an end of a link with this name, or has this address."""
         return self.link.key == name or self.has_address(name)
 

@@ -81,7 +81,7 @@ def _followed(scenario: Scenario, conditions: Conditions) -> Conditions:
             raise ValueError(
                 f"'{spec.file}' has a column {twice[0]}, which is also given here; leave one of them out"
             )
-        given |= _given(content.rows[0])
+        given |= _conditions_of(content.rows[0])
     followed_conditions = conditions.model_copy(update=given)
     if followed_conditions.queue is not None and followed_conditions.rate is None:
         raise ValueError(
@@ -90,7 +90,7 @@ def _followed(scenario: Scenario, conditions: Conditions) -> Conditions:
     return followed_conditions
 
 
-def _given(row: TraceRow) -> dict[str, object]:
+def _conditions_of(row: TraceRow) -> dict[str, object]:
     given = row.given()
     if "loss" in given:
         given["loss"] = Loss.model_construct(ratio=row.loss)
@@ -103,9 +103,9 @@ def steps(ports: list[Port], end: int) -> Iterator[Step]:
         trace = port.conditions.trace
         if not isinstance(trace, Followed) or not isinstance(trace.content, Rows):
             continue
-        before = _given(trace.content.rows[0])
+        before = _conditions_of(trace.content.rows[0])
         for row in trace.content.steps(end, loop=trace.spec.loop):
-            given = _given(row)
+            given = _conditions_of(row)
             changed = {name: value for name, value in given.items() if value != before[name]}
             if row.at and changed:
                 yield Step(row.at, port, changed)

@@ -92,13 +92,13 @@ class Routing:
         table = FIRST_TABLE + port.index
         version = port.segment.version
         routes = [_route(port, str(self._subnets[port.segment]), table=table, source=str(port.ip))]
-        given = self._given([port], table, str(port.ip))
+        given = self._static_routes([port], table, str(port.ip))
         if not given and (only := self._only_way([port], version)) is not None:
             return [
                 *routes,
                 _route(port, _DEFAULT[version], via=str(only[1].ip), table=table, source=str(port.ip)),
             ]
-        others = self._others([port], version) if self.reach.leads_out([port]) else []
+        others = self._distant_segments([port], version) if self.reach.leads_out([port]) else []
         remote = self._remote([port], others)
         if remote and len(remote) == len(others):
             return routes + self._shortened(remote, table, str(port.ip)) + given
@@ -125,10 +125,10 @@ class Routing:
         ]
 
     def _main_of_family(self, ports: list[Port], version: int, *, shorten: bool) -> list[Route]:
-        given = self._given(ports, MAIN_TABLE, None)
+        given = self._static_routes(ports, MAIN_TABLE, None)
         if shorten and not given and (only := self._only_way(ports, version)) is not None:
             return [_route(only[0], _DEFAULT[version], via=str(only[1].ip))]
-        others = self._others(ports, version) if self.reach.leads_out(ports) else []
+        others = self._distant_segments(ports, version) if self.reach.leads_out(ports) else []
         if not shorten:
             return self._joined(ports, others) + given
         remote = self._remote(ports, others)
@@ -153,7 +153,7 @@ class Routing:
             return None
         return (ports[0], gates[0]) if (gates[0].node, version) in self._everywhere else None
 
-    def _others(self, ports: list[Port], version: int) -> list[Segment]:
+    def _distant_segments(self, ports: list[Port], version: int) -> list[Segment]:
         """Return the destination segments of a family that no port here is on and no given route covers."""
         attached = {port.segment for port in ports}
         others = [s for s in self._ends if s not in attached and s.version == version]
@@ -173,7 +173,7 @@ class Routing:
         given = (s for s in self.reach.statics.get(ports[0].node, ()) if s.gate[0] in ports)
         return any(subnet.version == s.to.version and subnet.subnet_of(s.to) for s in given)  # type: ignore[arg-type]  # of one version
 
-    def _given(self, ports: list[Port], table: int, source: str | None) -> list[Route]:
+    def _static_routes(self, ports: list[Port], table: int, source: str | None) -> list[Route]:
         """Return the static routes through these ports of a node, one per destination: the first that is configured."""
         first: dict[str, Route] = {}
         for static in self.reach.statics.get(ports[0].node, ()):

@@ -111,7 +111,7 @@ def _satisfies(pair: Pair, field: str, wanted: str) -> bool:
     client, server = pair
     if field == "via":
         return client.link.key == wanted or server.has_address(wanted)
-    return (client if field == "bind" else server).is_at(wanted)
+    return (client if field == "bind" else server).matches(wanted)
 
 
 def usable_pairs(topology: Topology, routing: Routing, client: str, server: str) -> list[Pair]:

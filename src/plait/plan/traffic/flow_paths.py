@@ -41,7 +41,7 @@ def paths_of(sender: SideName, pairs: list[Pair], backups: list[Pair], routing: 
                 server_address=str(pair[1].ip),
                 forward=tuple(port.out for port in forward),
                 backward=tuple(port.out for port in backward),
-                spread=_others(spread(pair, routing), forward + backward),
+                spread=_other_directions(spread(pair, routing), forward + backward),
                 backup=pair in backups,
                 rate_bps=min((int(rate) for rate in rates if rate is not None), default=None),
                 base_rtt_us=(delay_ns(forward) + delay_ns(backward)) / 1000,
@@ -50,7 +50,7 @@ def paths_of(sender: SideName, pairs: list[Pair], backups: list[Pair], routing: 
     return tuple(out)
 
 
-def _others(every: list[Port], one_way: list[Port]) -> tuple[str, ...]:
+def _other_directions(every: list[Port], one_way: list[Port]) -> tuple[str, ...]:
     """Return the link directions beside those of one way."""
     return tuple(dict.fromkeys(port.out for port in every if port not in one_way))
 

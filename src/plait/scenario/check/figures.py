@@ -41,20 +41,20 @@ def check_figures(figures: Sequence[FigureSpec], vary: dict[str, Any]) -> Iterat
     varied = setting_names(vary)
     seen: set[str] = set()
     for i, figure in enumerate(figures):
-        here: Where = ("figures", i)
+        place: Where = ("figures", i)
         if figure.name in seen:
-            yield (*here, "name"), f"'{figure.name}' is the name of two figures; rename one"
+            yield (*place, "name"), f"'{figure.name}' is the name of two figures; rename one"
         elif RESERVED.fullmatch(figure.name):
             yield (
-                (*here, "name"),
+                (*place, "name"),
                 f"'{figure.name}' is the name of a figure that plait draws anyway; choose another name",
             )
         seen.add(figure.name)
-        yield from _metric(figure, here)
-        yield from _fields(figure, here, varied)
+        yield from _metric(figure, place)
+        yield from _fields(figure, place, varied)
 
 
-def _metric(figure: FigureSpec, here: Where) -> Iterator[FieldMistake]:
+def _metric(figure: FigureSpec, place: Where) -> Iterator[FieldMistake]:
     metric = figure.metric
     if metric is None:
         return
@@ -62,26 +62,26 @@ def _metric(figure: FigureSpec, here: Where) -> Iterator[FieldMistake]:
     name = metric.rpartition(".")[2] if figure.kind != "over-time" else metric
     if name not in choices and not re.fullmatch(r"observed_\d+path_share", name):
         right = nearest(name, choices) or "docs/reference/results.md lists them"
-        yield (*here, "metric"), f"there is no metric '{metric[:60]}'; {right}"
+        yield (*place, "metric"), f"there is no metric '{metric[:60]}'; {right}"
 
 
-def _fields(figure: FigureSpec, here: Where, varied: Sequence[str]) -> Iterator[FieldMistake]:
+def _fields(figure: FigureSpec, place: Where, varied: Sequence[str]) -> Iterator[FieldMistake]:
     for part in ("x", "y", "facets", "color"):
         name = getattr(figure, part)
         if name is not None and field_named(varied, name) is None:
-            yield (*here, part), _not_varied(name, varied)
+            yield (*place, part), _not_varied(name, varied)
     for name in figure.only:
         if field_named(varied, name) is None:
-            yield (*here, "only", name), _not_varied(name, varied)
-    yield from _roles(figure, here, varied)
+            yield (*place, "only", name), _not_varied(name, varied)
+    yield from _roles(figure, place, varied)
     if figure.kind in {"intervals", "line", "heat-map", "scatter"} and not varied:
         yield (
-            (*here, "kind"),
+            (*place, "kind"),
             f"a {figure.kind} needs a field that varies, and none does; add vary",
         )
 
 
-def _roles(figure: FigureSpec, here: Where, varied: Sequence[str]) -> Iterator[FieldMistake]:
+def _roles(figure: FigureSpec, place: Where, varied: Sequence[str]) -> Iterator[FieldMistake]:
     """Yield roles that a kind of figure has no use for, and fields that have two roles."""
     roles: dict[str, str] = {}
     for part in ("x", "y", "facets", "color"):
@@ -91,9 +91,12 @@ def _roles(figure: FigureSpec, here: Where, varied: Sequence[str]) -> Iterator[F
         reason = NO_ROLE.get(figure.kind, {}).get(part)
         field = field_named(varied, name)
         if reason is not None:
-            yield (*here, part), f"a figure of kind {figure.kind} has no {part}: {reason}"
+            yield (*place, part), f"a figure of kind {figure.kind} has no {part}: {reason}"
         elif field is not None and field in roles:
-            yield (*here, part), f"'{name[:60]}' is the figure's {roles[field]} already; choose another field"
+            yield (
+                (*place, part),
+                f"'{name[:60]}' is the figure's {roles[field]} already; choose another field",
+            )
         elif field is not None:
             roles[field] = part
 
@@ -149,12 +152,12 @@ def check_published(scenario: ScenarioModel) -> Iterator[FieldMistake]:
     varied = setting_names(scenario.vary)
     groups = {entry.flow.group for entry in scenario.traffic if entry.flow.group is not None}
     for i, value in enumerate(scenario.published.values):
-        here: Where = ("published", "values", i)
+        place: Where = ("published", "values", i)
         for name in value.case:
             if name not in varied:
                 message = f"'{name[:60]}' does not vary; {nearest(name, varied) or 'remove it'}"
-                yield (*here, "case", name), message
+                yield (*place, "case", name), message
         for group in value.each:
             if group not in groups:
                 message = f"no flow has the group '{group[:40]}'; {nearest(group, groups) or 'add group to the flows'}"
-                yield (*here, "each", group), message
+                yield (*place, "each", group), message

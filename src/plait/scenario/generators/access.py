@@ -42,10 +42,10 @@ class WifiCellular(Generator):
 
     def describe(self) -> Description:
         """Return the network, with Wi-Fi as the initial path."""
-        out = Description()
-        out.add_hosts("phone", "server")
-        out.add_routers("wifi", "cell", "core")
-        out.join(
+        net = Description()
+        net.add_hosts("phone", "server")
+        net.add_routers("wifi", "cell", "core")
+        net.join(
             "wifi",
             "phone",
             rate=self.wifi_rate,
@@ -53,7 +53,7 @@ class WifiCellular(Generator):
             jitter=self.wifi_jitter,
             loss=self.wifi_loss,
         )
-        out.join(
+        net.join(
             "cell",
             "phone",
             rate=self.cellular_rate,
@@ -61,10 +61,10 @@ class WifiCellular(Generator):
             forward={"queue": self.cellular_queue},
             backward={"rate": self.cellular_up_rate},
         )
-        out.join("core", "wifi")
-        out.join("core", "cell")
-        out.join("server", "core", delay=self.core_delay)
-        return out
+        net.join("core", "wifi")
+        net.join("core", "cell")
+        net.join("server", "core", delay=self.core_delay)
+        return net
 
 
 class TwoWans(Generator):
@@ -91,22 +91,22 @@ class TwoWans(Generator):
 
     def describe(self) -> Description:
         """Return the network, with the fibre line as the initial path."""
-        out = Description()
-        out.add_hosts("home", "cloud")
-        out.add_routers("fibre", "vdsl", "internet")
+        net = Description()
+        net.add_hosts("home", "cloud")
+        net.add_routers("fibre", "vdsl", "internet")
         for line in ("fibre", "vdsl"):
             up = getattr(self, f"{line}_up_rate")
-            out.join(
+            net.join(
                 "home",
                 line,
                 rate=getattr(self, f"{line}_rate"),
                 delay=getattr(self, f"{line}_delay"),
                 forward={"rate": up} if up is not None else None,
             )
-        out.join("fibre", "internet")
-        out.join("vdsl", "internet")
-        out.join("internet", "cloud", delay=self.cloud_delay)
-        return out
+        net.join("fibre", "internet")
+        net.join("vdsl", "internet")
+        net.join("internet", "cloud", delay=self.cloud_delay)
+        return net
 
 
 class BehindNat(Generator):
@@ -140,16 +140,16 @@ class BehindNat(Generator):
 
     def describe(self) -> Description:
         """Return the network, with the first local path as the initial one; `via: ns1-nat` selects the global one."""
-        out = Description()
-        out.add_hosts("ns1", "ns2", "tracker")
-        out.add_routers(*numbered("r", self.local_paths))
-        out.add_routers("nat", nat=["nat-tracker"])
+        net = Description()
+        net.add_hosts("ns1", "ns2", "tracker")
+        net.add_routers(*numbered("r", self.local_paths))
+        net.add_routers("nat", nat=["nat-tracker"])
         for i, router in enumerate(numbered("r", self.local_paths)):
             whole = int(of_path(self.local_delays, i))
-            out.join("ns1", router, rate=self.local_rate, delay=Delay(whole // 2))
-            out.join(router, "ns2", rate=self.local_rate, delay=Delay(whole - whole // 2))
+            net.join("ns1", router, rate=self.local_rate, delay=Delay(whole // 2))
+            net.join(router, "ns2", rate=self.local_rate, delay=Delay(whole - whole // 2))
         whole = int(self.global_delay)
-        out.join("ns1", "nat", rate=self.global_rate, delay=Delay(whole // 2))
-        out.join("nat", "ns2", rate=self.global_rate, delay=Delay(whole - whole // 2))
-        out.join("nat", "tracker", delay=self.tracker_delay)
-        return out
+        net.join("ns1", "nat", rate=self.global_rate, delay=Delay(whole // 2))
+        net.join("nat", "ns2", rate=self.global_rate, delay=Delay(whole - whole // 2))
+        net.join("nat", "tracker", delay=self.tracker_delay)
+        return net

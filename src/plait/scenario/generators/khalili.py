@@ -98,27 +98,27 @@ class KhaliliA(_Khalili):
 
     def describe(self) -> Description:
         """Return the network, with the users' private links first, which makes them the initial path."""
-        out = self._common()
-        out.add_switches("ap")
+        net = self._common()
+        net.add_switches("ap")
         for user in numbered("multi", self.n1):
-            out.join("core", user)
-        self._shared(out)
-        return out
+            net.join("core", user)
+        self._shared(net)
+        return net
 
     def _common(self) -> Description:
         """Return the servers, the users, and the links between servers and access points."""
-        out = Description()
-        out.add_hosts("server1", "server2", *numbered("multi", self.n1), *numbered("single", self.n2))
-        out.add_routers("core")
-        out.join("server1", "core", delay=self.delay, **self._bottleneck(self.n1, self.c1))
-        out.join("server2", "core", delay=self.delay)
-        out.join("core", "ap", **self._bottleneck(self.n2, self.c2))
-        return out
+        net = Description()
+        net.add_hosts("server1", "server2", *numbered("multi", self.n1), *numbered("single", self.n2))
+        net.add_routers("core")
+        net.join("server1", "core", delay=self.delay, **self._bottleneck(self.n1, self.c1))
+        net.join("server2", "core", delay=self.delay)
+        net.join("core", "ap", **self._bottleneck(self.n2, self.c2))
+        return net
 
-    def _shared(self, out: Description) -> None:
+    def _shared(self, net: Description) -> None:
         """Add the links of all users to the shared access point."""
         for user in (*numbered("multi", self.n1), *numbered("single", self.n2)):
-            out.join("ap", user)
+            net.join("ap", user)
 
 
 class TopologyA(KhaliliA):
@@ -136,16 +136,16 @@ class TopologyA(KhaliliA):
 
     def describe(self) -> Description:
         """Return the network, with the private access points first: the initial path of `multi*` is through `own1`."""
-        out = self._common()
+        net = self._common()
         private = numbered("own", self.subflows - 1)
-        out.add_switches(*private, "ap", openflow=self.openflow)
+        net.add_switches(*private, "ap", openflow=self.openflow)
         for access in private:
-            out.join("core", access)
+            net.join("core", access)
         for user in numbered("multi", self.n1):
             for access in private:
-                out.join(access, user)
-        self._shared(out)
-        return out
+                net.join(access, user)
+        self._shared(net)
+        return net
 
 
 class KhaliliB(_Khalili):
@@ -172,24 +172,24 @@ class KhaliliB(_Khalili):
 
         Without them `blue*` would reach Y past T, and `red*` would reach X past T.
         """
-        out = Description()
-        out.add_hosts("server1", "server2", *numbered("blue", self.n1), *numbered("red", self.n2))
-        out.add_routers("z", "xin", "xout", "tin", "tout", "y")
-        out.join("server1", "z", delay=self.delay)
-        out.join("server2", "tin", delay=self.delay)
-        out.join("xin", "xout", **self._bottleneck(self.n1, self.c1))
-        out.join("tin", "tout", **self._bottleneck(self.n2, self.c2))
-        out.join("z", "xin", backward={"delay": "150us"})
-        out.join("z", "tin", backward={"delay": "100us"})
-        out.join("tout", "xin", backward={"delay": "100us"})
-        out.join("tout", "y")
+        net = Description()
+        net.add_hosts("server1", "server2", *numbered("blue", self.n1), *numbered("red", self.n2))
+        net.add_routers("z", "xin", "xout", "tin", "tout", "y")
+        net.join("server1", "z", delay=self.delay)
+        net.join("server2", "tin", delay=self.delay)
+        net.join("xin", "xout", **self._bottleneck(self.n1, self.c1))
+        net.join("tin", "tout", **self._bottleneck(self.n2, self.c2))
+        net.join("z", "xin", backward={"delay": "150us"})
+        net.join("z", "tin", backward={"delay": "100us"})
+        net.join("tout", "xin", backward={"delay": "100us"})
+        net.join("tout", "y")
         for user in numbered("blue", self.n1):
-            out.join("xout", user)
-            out.join("y", user)
+            net.join("xout", user)
+            net.join("y", user)
         for user in numbered("red", self.n2):
-            out.join("y", user)
-            out.join("xout", user)
-        return out
+            net.join("y", user)
+            net.join("xout", user)
+        return net
 
 
 class KhaliliC(_Khalili):
@@ -204,15 +204,15 @@ class KhaliliC(_Khalili):
 
     def describe(self) -> Description:
         """Return the network, with `ap1` first, which makes it the initial path of `multi*`."""
-        out = Description()
-        out.add_hosts("server", *numbered("multi", self.n1), *numbered("single", self.n2))
-        out.add_switches("ap1", "ap2")
-        out.add_routers("core")
-        out.join("server", "core", delay=self.delay)
-        out.join("core", "ap1", **self._bottleneck(self.n1, self.c1))
-        out.join("core", "ap2", **self._bottleneck(self.n2, self.c2))
+        net = Description()
+        net.add_hosts("server", *numbered("multi", self.n1), *numbered("single", self.n2))
+        net.add_switches("ap1", "ap2")
+        net.add_routers("core")
+        net.join("server", "core", delay=self.delay)
+        net.join("core", "ap1", **self._bottleneck(self.n1, self.c1))
+        net.join("core", "ap2", **self._bottleneck(self.n2, self.c2))
         for user in numbered("multi", self.n1):
-            out.join("ap1", user)
+            net.join("ap1", user)
         for user in (*numbered("multi", self.n1), *numbered("single", self.n2)):
-            out.join("ap2", user)
-        return out
+            net.join("ap2", user)
+        return net

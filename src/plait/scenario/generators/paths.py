@@ -85,18 +85,18 @@ class NPaths(Generator):
 
     def describe(self) -> Description:
         """Return the network; the first link of a path in each direction has its jitter, loss and queue."""
-        out = Description()
-        out.add_hosts("h1", "h2")
+        net = Description()
+        net.add_hosts("h1", "h2")
         switches = numbered("s", self.n)
-        out.add_switches(*switches)
+        net.add_switches(*switches)
         for i, switch in enumerate(switches):
             first, second = self._halves(i)
             entered = {"jitter": self.jitters, "loss": self.losses, "queue": self.queues}
             conditions = {key: of_path(values, i) for key, values in entered.items() if values is not None}
             rate = of_path(self.rates, i)
-            out.join("h1", switch, rate=rate, delay=first, forward=conditions or None)
-            out.join(switch, "h2", rate=rate, delay=second, backward=conditions or None)
-        return out
+            net.join("h1", switch, rate=rate, delay=first, forward=conditions or None)
+            net.join(switch, "h2", rate=rate, delay=second, backward=conditions or None)
+        return net
 
     def _halves(self, i: int) -> tuple[Delay, Delay]:
         """Return the path's delay on its two links."""
@@ -133,13 +133,13 @@ class Dumbbell(Generator):
 
     def describe(self) -> Description:
         """Return the network, with senders on the left and receivers on the right."""
-        out = Description()
+        net = Description()
         senders, receivers = numbered("sender", self.n), numbered("receiver", self.n)
-        out.add_hosts(*senders, *receivers)
-        out.add_routers("left", "right")
-        out.join("left", "right", rate=self.rate, delay=self.delay, queue=self.queue)
+        net.add_hosts(*senders, *receivers)
+        net.add_routers("left", "right")
+        net.join("left", "right", rate=self.rate, delay=self.delay, queue=self.queue)
         for i, sender in enumerate(senders):
-            out.join(sender, "left", rate=self.access_rate, delay=of_path(self.access_delays, i))
+            net.join(sender, "left", rate=self.access_rate, delay=of_path(self.access_delays, i))
         for i, receiver in enumerate(receivers):
-            out.join("right", receiver, rate=self.access_rate, delay=of_path(self.access_delays, i))
-        return out
+            net.join("right", receiver, rate=self.access_rate, delay=of_path(self.access_delays, i))
+        return net

@@ -82,16 +82,16 @@ class Regions(Generator):
         """Return the network; the bucket limits the server in each direction, with both paths' rate as its peak."""
         region = REGIONS[self.region]
         rate, delay = self.rate or Rate.parse(region.rate), self.delay or Delay.parse(region.delay)
-        out = Description()
-        out.add_hosts("client", "server")
+        net = Description()
+        net.add_hosts("client", "server")
         if self.burst is not None or region.spent:
-            out.hosts["server"]["bucket"] = {
+            net.hosts["server"]["bucket"] = {
                 "baseline": str(self.baseline or Rate.parse(f"{int(rate) // 2}bit")),
                 "peak": str(Rate.parse(f"{2 * int(rate)}bit")),
                 "burst": str(self.burst or Size.parse("240MB")),
             }
-        out.add_routers("isp1", "isp2")
-        for isp in out.routers:
-            out.join("client", isp, rate=rate, delay=delay)
-            out.join(isp, "server")
-        return out
+        net.add_routers("isp1", "isp2")
+        for isp in net.routers:
+            net.join("client", isp, rate=rate, delay=delay)
+            net.join(isp, "server")
+        return net

@@ -47,26 +47,26 @@ class FatTree(Generator):
         """Return the network; core router (i, j) has a link to the i-th aggregation router of every pod."""
         half = self.k // 2
         alike: dict[str, Any] = {"rate": self.rate, "delay": self.delay, "queue": self.queue}
-        out = Description()
+        net = Description()
         pods = range(self.k)
         cores = numbered("c", half * half, first=0)
         edges = [numbered(f"p{pod}e", half, first=0) for pod in pods]
         aggregations = [numbered(f"p{pod}a", half, first=0) for pod in pods]
         for edge in chain(*edges):
-            out.add_hosts(*numbered(f"{edge}h", half, first=0))
-        out.add_routers(*cores, *(name for pod in pods for name in (*aggregations[pod], *edges[pod])))
-        for host in out.hosts:
-            out.join(host, host.rpartition("h")[0], **alike)
+            net.add_hosts(*numbered(f"{edge}h", half, first=0))
+        net.add_routers(*cores, *(name for pod in pods for name in (*aggregations[pod], *edges[pod])))
+        for host in net.hosts:
+            net.join(host, host.rpartition("h")[0], **alike)
         for pod in pods:
             for edge in edges[pod]:
                 for aggregation in aggregations[pod]:
-                    out.join(edge, aggregation, **alike)
+                    net.join(edge, aggregation, **alike)
         for pod in pods:
             for i, aggregation in enumerate(aggregations[pod]):
                 for core in cores[i * half : (i + 1) * half]:
-                    out.join(aggregation, core, **alike)
-        out.more["routing"] = {"ecmp": True}
-        return out
+                    net.join(aggregation, core, **alike)
+        net.more["routing"] = {"ecmp": True}
+        return net
 
 
 class TwoLayerTree(Generator):
@@ -110,22 +110,22 @@ class TwoLayerTree(Generator):
     def describe(self) -> Description:
         """Return the network."""
         alike: dict[str, Any] = {"rate": self.rate, "delay": self.delay, "queue": self.queue}
-        out = Description()
+        net = Description()
         edges, cores = numbered("e", self.edges), numbered("c", self.cores)
         for edge in edges:
-            out.add_hosts(*numbered(f"{edge}h", self.hosts_per_edge))
+            net.add_hosts(*numbered(f"{edge}h", self.hosts_per_edge))
         if self.forwarding == "openflow":
-            out.add_switches(*cores, *edges, openflow="multipath")
+            net.add_switches(*cores, *edges, openflow="multipath")
         else:
-            out.add_routers(*cores, *edges)
-            out.more["routing"] = {"ecmp": True}
-        for host in out.hosts:
-            out.join(host, host.rpartition("h")[0], **alike)
+            net.add_routers(*cores, *edges)
+            net.more["routing"] = {"ecmp": True}
+        for host in net.hosts:
+            net.join(host, host.rpartition("h")[0], **alike)
         for edge in edges:
             for core in cores:
                 for _ in range(self.parallel):
-                    out.join(edge, core, **alike)
-        return out
+                    net.join(edge, core, **alike)
+        return net
 
 
 class Swarm(Generator):
@@ -146,10 +146,10 @@ class Swarm(Generator):
 
     def describe(self) -> Description:
         """Return the network, with the first link of each host as its initial path."""
-        out = Description()
-        out.add_hosts("seeder", *numbered("peer", self.n))
-        out.add_switches(*numbered("s", self.lines))
-        for host in out.hosts:
-            for switch in out.switches:
-                out.join(host, switch, rate=self.rate, delay=self.delay)
-        return out
+        net = Description()
+        net.add_hosts("seeder", *numbered("peer", self.n))
+        net.add_switches(*numbered("s", self.lines))
+        for host in net.hosts:
+            for switch in net.switches:
+                net.join(host, switch, rate=self.rate, delay=self.delay)
+        return net

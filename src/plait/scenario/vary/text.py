@@ -148,10 +148,10 @@ def varied_fields(vary: dict[str, Any]) -> Iterator[tuple[Where, str, list[tuple
         for key, value in case.items():
             yield ("vary", "cases", i, key), key, [(("vary", "cases", i, key), value)]
     for key, values in vary.get("latin_hypercube", {}).get("fields", {}).items():
-        here: Where = ("vary", "latin_hypercube", "fields", key)
+        place: Where = ("vary", "latin_hypercube", "fields", key)
         ends = read_range(values).ends if isinstance(values, str) else values
         numbers = isinstance(values, str) and read_range(values).units == (("", 1),)
-        yield here, key, [(here, read_number(end) if numbers else end) for end in ends]
+        yield place, key, [(place, read_number(end) if numbers else end) for end in ends]
 
 
 def zipped_with(vary: dict[str, Any], where: Where) -> dict[str, Any]:
@@ -231,14 +231,14 @@ def _levels(entry: object, where: Where, mistakes: list[FieldMistake]) -> dict[s
         return {}
     out: dict[str, dict[str, Any]] = {}
     for level, fields in levels.items():
-        here: Where = (*where, level)
+        place: Where = (*where, level)
         if not _LEVEL.fullmatch(level):
             problem = f"'{level[:60]}' is not one word; write letters, digits, and any of _ . + -"
-            mistakes.append((here, problem))
-        out[level] = {} if fields is None or fields == {} else _mapping(fields, here, mistakes)
+            mistakes.append((place, problem))
+        out[level] = {} if fields is None or fields == {} else _mapping(fields, place, mistakes)
         same = next((other for other in out if other != level and out[other] == out[level]), None)
         if same is not None and not mistakes:
-            mistakes.append((here, f"the level sets the same as {same}; remove one"))
+            mistakes.append((place, f"the level sets the same as {same}; remove one"))
     return out
 
 
@@ -280,22 +280,22 @@ def _hypercube(entry: object, where: Where, mistakes: list[FieldMistake]) -> dic
     if not _whole(seed, 0, 2**53 - 1):
         mistakes.append(((*where, "seed"), "this is not a seed; write a whole number, for example 1"))
     fields: dict[str, Any] = {}
-    here: Where = (*where, "fields")
+    place: Where = (*where, "fields")
     if isinstance(entries.get("fields"), dict) and len(entries["fields"]) > MAX_HYPERCUBE_FIELDS:
-        mistakes.append((here, f"there are {len(entries['fields'])} here; at most {MAX_HYPERCUBE_FIELDS}"))
+        mistakes.append((place, f"there are {len(entries['fields'])} here; at most {MAX_HYPERCUBE_FIELDS}"))
         return {"points": points, "seed": seed, "fields": fields}
-    for key, values in _mapping(entries.get("fields"), here, mistakes).items():
+    for key, values in _mapping(entries.get("fields"), place, mistakes).items():
         fields[key] = values
         if looks_like_range(values):
             try:
                 read = read_range(values)
             except ValueError as error:
-                mistakes.append(((*here, key), str(error)))
+                mistakes.append(((*place, key), str(error)))
             else:
                 if read.count is not None or read.step is not None:
-                    mistakes.append(((*here, key), "points sets the number of values; remove it here"))
+                    mistakes.append(((*place, key), "points sets the number of values; remove it here"))
         else:
-            fields[key] = _values(values, (*here, key), mistakes)
+            fields[key] = _values(values, (*place, key), mistakes)
     return {"points": points, "seed": seed, "fields": fields}
 
 

@@ -15,7 +15,7 @@ from plait.plan.links import links
 from plait.plan.links.chain import can_become
 from plait.plan.links.changes import link_changes
 from plait.plan.model.links import ChangeLink, LinkDirection, VethEnd
-from plait.plan.model.plan import Event, Flow, Plan, Route, SetDevice
+from plait.plan.model.plan import Action, Event, Flow, Plan, Route, SetDevice
 from plait.plan.mptcp.host_events import OF_MPTCP, HostEvent
 from plait.plan.mptcp.path_manager import PathManager
 from plait.plan.network.model import Port, Topology, TopologyLink
@@ -34,6 +34,12 @@ def plan(
     Raise FieldMistakesError if an event needs another kind of link.
     """
     states: dict[str, _LinkChanges] = {}
+
+    def state_of(link: TopologyLink) -> _LinkChanges:
+        if link.key not in states:
+            states[link.key] = _LinkChanges(link, rtts, routes)
+        return states[link.key]
+
     by_name: dict[str, tuple[TopologyLink, tuple[bool, ...]]] = {}
     for link in net.wires:
         by_name[link.key] = (link, (True, False))
@@ -41,49 +47,22 @@ def plan(
             by_name[link.name.direction(forward=forward)] = (link, (forward,))
     events = []
     for happening in _in_time(net, manager, end):
+        actions: tuple[Action, ...]
         if isinstance(happening, HostEvent):
-            at_us = happening.at // _NS_PER_US
-            events.append(
-                Event(
-                    t_us=at_us,
-                    name=happening.name,
-                    subject=happening.host,
-                    text=happening.text,
-                    actions=(happening.action,),
-                )
-            )
-            continue
-        if isinstance(happening, Step):
-            events.append(
-                _step(
-                    states.setdefault(
-                        happening.port.link.key, _LinkChanges(happening.port.link, rtts, routes)
-                    ),
-                    happening,
-                )
-            )
-            continue
-        link, sides = by_name[happening.link]
-        if link.key not in states:
-            states[link.key] = _LinkChanges(link, rtts, routes)
-        actions = states[link.key].take(happening, sides)
-        if actions is None:
-            message = (
-                f"the event would change the kind of queue or of link of {happening.link}, or give or take its token "
-                f"bucket; give the link the same kind from the start, under network.links.{link.key}"
-            )
-            raise FieldMistakesError((happening.where, message))
-        if actions or happening.kind == "set":
-            at_us = happening.at // _NS_PER_US
-            events.append(
-                Event(
-                    t_us=at_us,
-                    name=f"link_{happening.kind}",
-                    subject=happening.link,
-                    text=_text(happening),
-                    actions=actions,
-                )
-            )
+            name, subject, text = happening.name, happening.host, happening.text
+            actions = (happening.action,)
+        elif isinstance(happening, Step):
+            name, subject, text = "trace_step", happening.port.out, ""
+            actions = state_of(happening.port.link).follow(happening)
+        else:
+            link, sides = by_name[happening.link]
+            name, subject, text = f"link_{happening.kind}", happening.link, _text(happening)
+            actions = state_of(link).take(happening, sides)
+            if not actions and happening.kind != "set":
+                continue
+        events.append(
+            Event(t_us=happening.at // _NS_PER_US, name=name, subject=subject, text=text, actions=actions)
+        )
     return tuple(events)
 
 
@@ -136,16 +115,6 @@ def _in_time(net: Topology, manager: PathManager, end: int) -> list[Happening | 
     return sorted([*moves, *written], key=lambda happening: happening.at)
 
 
-def _step(link: _LinkChanges, step: Step) -> Event:
-    return Event(
-        t_us=step.at // _NS_PER_US,
-        name="trace_step",
-        subject=step.port.out,
-        text="",
-        actions=link.follow(step),
-    )
-
-
 def _text(happening: Happening) -> str:
     """Return the label of the event's mark in figures: `h1-s1 down`, `h1-s1: rate 2mbit`."""
     if happening.change is None:
@@ -175,10 +144,8 @@ class _LinkChanges:
             forward: _Direction(port, rtts) for forward, port in zip((True, False), link.ports, strict=True)
         }
 
-    def take(
-        self, happening: Happening, sides: tuple[bool, ...]
-    ) -> tuple[ChangeLink | SetDevice, ...] | None:
-        """Return the actions of an event; None if it would need another kind of link."""
+    def take(self, happening: Happening, sides: tuple[bool, ...]) -> tuple[ChangeLink | SetDevice, ...]:
+        """Return the actions of an event. Raise FieldMistakesError if it needs another kind of link."""
         actions: list[ChangeLink | SetDevice] = []
         if happening.kind == "down" or (happening.kind == "up" and len(sides) == 2 and self._down):
             self._down = happening.kind == "down"
@@ -192,7 +159,11 @@ class _LinkChanges:
             else:
                 changes = direction.cut(happening.kind == "cut")
             if changes is None:
-                return None
+                message = (
+                    f"the event would change the kind of queue or of link of {happening.link}, or give or take its "
+                    f"token bucket; give the link the same kind from the start, under network.links.{self._link.key}"
+                )
+                raise FieldMistakesError((happening.where, message))
             actions += changes
         return tuple(actions)
 
@@ -235,8 +206,7 @@ class _Direction:
 
     def set(self, given: dict[str, object]) -> tuple[ChangeLink, ...] | None:
         """Apply other conditions; the queue stays unless `given` sets it."""
-        before = {name: getattr(self._conditions, name) for name in Conditions.model_fields}
-        self._conditions = links.settled(Conditions.model_construct(**(before | given)), self._place)
+        self._conditions = links.settled(self._conditions.model_copy(update=given), self._place)
         return self._changed()
 
     def cut(self, cut: bool) -> tuple[ChangeLink, ...] | None:

@@ -25,7 +25,7 @@ from plait.plan.network.middlebox import middleboxes
 from plait.plan.network.model import WIRE, Topology, mac
 from plait.plan.routes.tables import Routing
 from plait.plan.structure import structure
-from plait.plan.traffic.applications import application, length_us, messages
+from plait.plan.traffic.applications import application, length_us
 from plait.plan.traffic.entries import Entry
 from plait.plan.traffic.flow_paths import directed, spread
 from plait.plan.traffic.flow_slots import Slot, slots, total
@@ -105,7 +105,7 @@ def without_seed(scenario: Scenario) -> tuple[Plan, list[list[LintFinding]]]:
             scenario,
             memory,
             sysctls.of_kernel(
-                memory, namespaces, planned_flows, manager.settings(), tcp_mem=_tcp_mem(scenario)
+                memory, namespaces, planned_flows, manager.settings(), scenario.tcp.machine_memory
             ),
         ),
         sample_interval_us=scenario.sample.every.us,
@@ -284,11 +284,6 @@ def _machine(scenario: Scenario, memory_mib: int, settings: tuple[tuple[str, str
     )
 
 
-def _tcp_mem(scenario: Scenario) -> str | None:
-    given = scenario.tcp.machine_memory
-    return None if given is None else sysctls.tcp_memory(int(given))
-
-
 def _memory_mib(scenario: Scenario, planned: tuple[Flow, ...], rings: int) -> int:
     """Return the guest's memory: ample for all socket buffers, the nodes and links, and the recorded data.
 
@@ -302,7 +297,7 @@ def _memory_mib(scenario: Scenario, planned: tuple[Flow, ...], rings: int) -> in
     )
     network = scenario.network
     nodes = len(network.hosts) + len(network.switches) + len(network.routers)
-    recorded = _MESSAGE_BYTES * sum(messages(flow) for flow in planned)
+    recorded = _MESSAGE_BYTES * sum(flow.application.messages(flow) for flow in planned)
     needed = 128 + rings + (2 * sockets + recorded) // 2**20 + nodes + len(network.links) // 4
     needed += memory_mib(scenario)
     if scenario.memory is not None:
@@ -312,9 +307,9 @@ def _memory_mib(scenario: Scenario, planned: tuple[Flow, ...], rings: int) -> in
 
 def _refuse_too_many_messages(planned: tuple[Flow, ...]) -> None:
     """Raise ScenarioError if the flows send more messages than a trial can record."""
-    count = sum(messages(flow) for flow in planned)
+    count = sum(flow.application.messages(flow) for flow in planned)
     if count > MAX_MESSAGES:
-        most = max(planned, key=messages)
+        most = max(planned, key=lambda flow: flow.application.messages(flow))
         problem = (
             f"the flows would send {count} messages, most of them {most.name}; a trial records at most {MAX_MESSAGES}. "
             "Send fewer and larger messages, or send for a shorter time"

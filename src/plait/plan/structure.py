@@ -38,14 +38,9 @@ class Structure:
         default_factory=dict, init=False
     )
 
-    @property
-    def mptcp_entries(self) -> list[Entry]:
-        """Return the entries with flows over MPTCP."""
-        return [entry for entry in self.entries if entry.uses_mptcp]
-
     def missing_subflows(self) -> list[list[LintFinding]]:
         """Return the missing subflows of each entry (see `plait.plan.traffic.missing_subflows`)."""
-        mptcp = self.mptcp_entries
+        mptcp = [entry for entry in self.entries if entry.uses_mptcp]
         return [absent(self.manager, entry, mptcp) if entry in mptcp else [] for entry in self.entries]
 
     def paths(self) -> list[tuple[Path, ...]]:

@@ -65,13 +65,9 @@ class States:
         self._done: list[tuple[HostEndpoint | None, Action | None]] = []
         for happening in self._happenings:
             now = self.endpoints[-1]
-            if happening.what in ("add", "change", "remove"):
-                endpoints, endpoint, action = self._take(happening, now[happening.host])
-                self._done.append((endpoint, action))
-                now = {**now, happening.host: endpoints}
-            else:
-                self._done.append((None, None))
-            self.endpoints.append(now)
+            endpoints, endpoint, action = self._take(happening, now.get(happening.host, []))
+            self._done.append((endpoint, action))
+            self.endpoints.append({**now, happening.host: endpoints} if happening.host in now else now)
 
     def limits(self, first: Limits) -> list[Limits]:
         """Return the limits at the start and after each event."""
@@ -79,11 +75,7 @@ class States:
         for happening in self._happenings:
             now = limits[-1]
             if isinstance(happening.detail, LimitsSpec):
-                subflows, accepted = now[happening.host]
-                given = happening.detail
-                subflows = subflows if given.subflows is None else given.subflows
-                accepted = accepted if given.add_addr_accepted is None else given.add_addr_accepted
-                now = {**now, happening.host: (subflows, accepted)}
+                now = {**now, happening.host: happening.detail.over(now[happening.host])}
             limits.append(now)
         return limits
 
@@ -93,13 +85,10 @@ class States:
             self._happenings, self._done, self.limits(first)[1:], strict=True
         ):
             action = done
-            if happening.what == "limits":
+            if action is None:
                 subflows, accepted = now[happening.host]
                 action = SetLimits(netns=happening.host, subflows=subflows, add_addr_accepted=accepted)
-            elif isinstance(happening.detail, tuple):
-                name, value = happening.detail
-                action = SetSysctl(netns=happening.host, path=sysctls.path(name), value=value)
-            assert action is not None  # events of endpoints have one
+            assert action is not None  # all other events have one
             yield HostEvent(
                 happening.at,
                 _NAMES[happening.what],
@@ -112,13 +101,17 @@ class States:
 
     def _take(
         self, happening: HostHappening, endpoints: list[HostEndpoint]
-    ) -> tuple[list[HostEndpoint], HostEndpoint | None, Action]:
-        """Return the endpoints after the event, the added endpoint, and the action."""
+    ) -> tuple[list[HostEndpoint], HostEndpoint | None, Action | None]:
+        """Return the endpoints after the event, the added endpoint, and the action unless that is of limits."""
+        if isinstance(happening.detail, LimitsSpec):
+            return endpoints, None, None
+        if isinstance(happening.detail, tuple):
+            name, value = happening.detail
+            return endpoints, None, SetSysctl(netns=happening.host, path=sysctls.path(name), value=value)
         if isinstance(happening.detail, EndpointSpec):
             return self._add(happening, happening.detail, endpoints)
         if isinstance(happening.detail, EndpointChange):
             return self._change(happening, happening.detail, endpoints)
-        assert isinstance(happening.detail, str)
         port = _port(self._topology, happening.host, happening.detail, happening.where)
         endpoint = _endpoint_at(endpoints, happening.detail)
         address = str((port if endpoint is None else endpoint.port).ip)

@@ -196,6 +196,5 @@ class PathManager:
             default=0,
         )
         if given is not None:
-            subflows = subflows if given.subflows is None else given.subflows
-            accepted = accepted if given.add_addr_accepted is None else given.add_addr_accepted
+            subflows, accepted = given.over((subflows, accepted))
         return min(subflows, MAX_SUBFLOWS), min(accepted, MAX_SUBFLOWS)

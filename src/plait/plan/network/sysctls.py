@@ -36,14 +36,15 @@ def of_kernel(
     namespaces: Iterable[Namespace],
     flows: Iterable[Flow],
     later: Iterable[SetSysctl],
-    *,
-    tcp_mem: str | None = None,
+    machine_bytes: int | None,
 ) -> tuple[Setting, ...]:
     """Return the settings that exist once for all namespaces.
 
-    Their values suffice for these namespaces, flows and later settings.
+    Their values suffice for these namespaces, flows and later settings. With `machine_bytes`, TCP has the memory that
+    it has on a machine of this size.
     """
     pages = memory_mib * 2**20 // _PAGE
+    ample = f"{pages // 4} {pages * 3 // 8} {pages // 2}"
     flows = list(flows)
     asked = [
         size
@@ -57,7 +58,7 @@ def of_kernel(
     used |= {setting.value for setting in later if setting.path == CONGESTION_CONTROL}
     return (
         # the trial's memory (which is ample) bounds TCP's memory, not the kernel's default
-        ("net/ipv4/tcp_mem", tcp_mem or f"{pages // 4} {pages * 3 // 8} {pages // 2}"),
+        ("net/ipv4/tcp_mem", ample if machine_bytes is None else tcp_memory(machine_bytes)),
         # the default, or the largest request of a flow: otherwise the kernel would reduce it silently
         ("net/core/rmem_max", str(largest)),
         ("net/core/wmem_max", str(largest)),

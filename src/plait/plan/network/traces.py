@@ -57,8 +57,7 @@ def followed(scenario: Scenario, key: str, link: LinkSpec) -> LinkSpec:
             sides[forward] = _followed(scenario, conditions)
         except ValueError as wrong:
             raise FieldMistakesError((("network", "links", key), str(wrong))) from wrong
-    common = {name: getattr(link, name) for name in LinkSpec.model_fields}
-    return LinkSpec.model_construct(**(common | {"forward": sides[True], "backward": sides[False]}))
+    return link.model_copy(update={"forward": sides[True], "backward": sides[False]})
 
 
 def _followed(scenario: Scenario, conditions: Conditions) -> Conditions:

@@ -27,10 +27,6 @@ class Static:
     """The field of the scenario."""
 
 
-class _WrongRouteError(Exception):
-    """An impossible route: the field, and the reason."""
-
-
 def statics(topology: Topology, gates_of: dict[Segment, list[Port]]) -> dict[str, list[Static]]:
     """Return the given routes by node, the longest prefixes first. Raise FieldMistakesError for impossible ones."""
     network = topology.scenario.network
@@ -43,9 +39,8 @@ def statics(topology: Topology, gates_of: dict[Segment, list[Port]]) -> dict[str
                 here = ("network", kind, node, "routes", i)
                 try:
                     given += _read(topology, gates_of, node, route, here)
-                except _WrongRouteError as wrong:
-                    field, message = wrong.args
-                    mistakes.append(((*here, field), message))
+                except FieldMistakesError as wrong:
+                    mistakes += wrong.within(*here).mistakes
             seen: set[tuple[AnyNetwork, Port]] = set()
             for static in given:
                 if (static.to, static.gate[0]) in seen:
@@ -74,14 +69,16 @@ def _read(
     for to in _destinations(topology, node, route.to):
         fitting = [gate for gate in gates if gate[0].segment.version == to.version]
         if not fitting:
-            raise _WrongRouteError(
-                "via", f"'{route.via[:40]}' has no address of the family of {to}; name another"
+            raise FieldMistakesError(
+                (("via",), f"'{route.via[:40]}' has no address of the family of {to}; name another")
             )
         local = next((p for p in topology.ports[node] if to.prefixlen and p.ip in to), None)
         if local is not None:
-            raise _WrongRouteError(
-                "to",
-                f"{to} contains {node}'s own address {local.ip}, which needs no route; choose another destination",
+            raise FieldMistakesError(
+                (
+                    ("to",),
+                    f"{to} contains {node}'s own address {local.ip}, which needs no route; choose another destination",
+                )
             )
         yield Static(to, fitting[0], where)
 
@@ -93,15 +90,15 @@ def _destinations(topology: Topology, node: str, text: str) -> list[AnyNetwork]:
     if text in topology.ports:
         ports = [port for port in topology.ports[text] if port.address is not None]
         if text == node or not ports:
-            raise _WrongRouteError(
-                "to", f"'{text}' has no address that a route could lead to; name another node"
+            raise FieldMistakesError(
+                (("to",), f"'{text}' has no address that a route could lead to; name another node")
             )
         return [ip_network(f"{port.ip}/{port.ip.max_prefixlen}") for port in ports]
     try:
         return [ip_network(text)]
     except ValueError:
         message = f"'{text[:40]}' is neither a node, nor `default`, nor a prefix such as 10.0.5.0/24"
-        raise _WrongRouteError("to", f"{message}; {nearest(text, topology.ports)}") from None
+        raise FieldMistakesError((("to",), f"{message}; {nearest(text, topology.ports)}")) from None
 
 
 def _gates(topology: Topology, gates_of: dict[Segment, list[Port]], node: str, via: str) -> list[Pair]:
@@ -114,14 +111,16 @@ def _gates(topology: Topology, gates_of: dict[Segment, list[Port]], node: str, v
         if gate.node != node
     ]
     if via in network.hosts:
-        raise _WrongRouteError("via", f"{via} is a host, and hosts do not forward; declare it under routers")
+        raise FieldMistakesError(
+            (("via",), f"{via} is a host, and hosts do not forward; declare it under routers")
+        )
     named = [gate for gate in near if via in (gate[1].node, gate[0].link.key) or gate[1].has_address(via)]
     if not named:
         routers = sorted({gate.node for _, gate in near})
         have = f"next to it are {', '.join(routers)}" if routers else "no router is next to it"
-        raise _WrongRouteError(
-            "via", f"'{via[:40]}' is no router next to {node}, nor a link or an address of one; {have}"
+        raise FieldMistakesError(
+            (("via",), f"'{via[:40]}' is no router next to {node}, nor a link or an address of one; {have}")
         )
     if len({gate.node for _, gate in named}) > 1:
-        raise _WrongRouteError("via", f"several routers are on '{via[:40]}'; name one of them")
+        raise FieldMistakesError((("via",), f"several routers are on '{via[:40]}'; name one of them"))
     return named

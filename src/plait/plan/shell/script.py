@@ -17,12 +17,11 @@ from plait.plan.model.mptcp import (
     AddEndpoint,
     ChangeEndpoint,
     Endpoint,
-    Mptcp,
     RemoveEndpoint,
     SetLimits,
     SetSysctl,
 )
-from plait.plan.model.plan import Action, ChangeQdisc, Network, Plan, Route, SetDevice, Veth
+from plait.plan.model.plan import Action, ChangeQdisc, Network, Plan, Route, SetDevice
 from plait.plan.model.qdiscs import Tbf
 from plait.plan.network import middlebox
 from plait.plan.network.sysctls import ALLOWED_CONGESTION_CONTROL
@@ -86,11 +85,7 @@ def _kernel(plan: Plan) -> Iterator[str]:
         yield f"# insmod {quote(module.name)}.ko   (of the source with SHA-256 {module.sha256[:12]}..)"
     urgent_first = sorted(plan.machine.sysctls, key=lambda setting: setting[0] != ALLOWED_CONGESTION_CONTROL)
     for path, value in urgent_first:
-        yield f"# sysctl -w {_dotted(path)}={quote(value)}"
-
-
-def _dotted(path: str) -> str:
-    return quote(_plain(path))
+        yield f"# sysctl -w {quote(_plain(path))}={quote(value)}"
 
 
 def _plain(path: str) -> str:
@@ -108,16 +103,13 @@ def _namespaces(network: Network) -> Iterator[str]:
 
 def _veths(network: Network) -> Iterator[str]:
     for veth in network.veths:
-        yield from _veth(veth)
-
-
-def _veth(veth: Veth) -> Iterator[str]:
-    a, b = veth.a, veth.b
-    mtu = ("mtu", veth.mtu)
-    peer = ("peer", "name", b.ifname, "address", b.mac, *mtu, "netns", b.netns)
-    yield command_in(a.netns, "ip", "link", "add", a.ifname, "address", a.mac, *mtu, "type", "veth", *peer)
-    for end in (a, b):
-        yield from _end(end)
+        a, b, mtu = veth.a, veth.b, ("mtu", veth.mtu)
+        peer = ("peer", "name", b.ifname, "address", b.mac, *mtu, "netns", b.netns)
+        yield command_in(
+            a.netns, "ip", "link", "add", a.ifname, "address", a.mac, *mtu, "type", "veth", *peer
+        )
+        yield from _end(a)
+        yield from _end(b)
 
 
 def _end(end: VethEnd) -> Iterator[str]:
@@ -195,12 +187,8 @@ def _mptcp(network: Network) -> Iterator[str]:
     for manager in network.mptcp:
         limits = ("subflow", manager.subflows, "add_addr_accepted", manager.add_addr_accepted)
         yield command_in(manager.netns, "ip", "mptcp", "limits", "set", *limits)
-        yield from _endpoints(manager)
-
-
-def _endpoints(manager: Mptcp) -> Iterator[str]:
-    for endpoint in manager.endpoints:
-        yield _endpoint(manager.netns, endpoint)
+        for endpoint in manager.endpoints:
+            yield _endpoint(manager.netns, endpoint)
 
 
 def _endpoint(netns: str, endpoint: Endpoint) -> str:

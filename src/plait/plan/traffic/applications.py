@@ -1,4 +1,4 @@
-"""The job of a flow, from an entry of the traffic, and estimates of its messages and its duration."""
+"""The job of a flow, from an entry of the traffic, and an estimate of its duration."""
 
 from __future__ import annotations
 
@@ -32,11 +32,6 @@ def application(scenario: Scenario, slot: Slot, first: int, start_us: int, seed:
         return cast("Application", entry.flow.job(facts))
     except FieldMistakesError as wrong:
         raise wrong.within("traffic", slot.entry, entry.key) from None
-
-
-def messages(flow: Flow) -> int:
-    """Return the maximum number of messages of the flow."""
-    return flow.application.messages(flow)
 
 
 def length_us(flow: Flow, flows: Sequence[Flow]) -> int:

@@ -139,9 +139,7 @@ class _LinkState:
         for forward in (True, False):
             values = change.change.given(forward=forward)
             before = self._now[forward]
-            after = Conditions.model_construct(
-                **({n: getattr(before, n) for n in Conditions.model_fields} | values)
-            )
+            after = before.model_copy(update=values)
             mistakes += [
                 ((*change.where, field), f"an event cannot remove the {field}; write a value")
                 for field in ("rate", "queue")

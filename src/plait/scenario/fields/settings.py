@@ -21,6 +21,14 @@ class LimitsSpec(Part):
     add_addr_accepted: Annotated[Whole, Field(ge=0, le=8)] | None = None
     """Accepted ADD_ADDR announcements per connection."""
 
+    def over(self, limits: tuple[int, int]) -> tuple[int, int]:
+        """Return limits (subflows, add_addr_accepted), with those of this record where it has any."""
+        subflows, accepted = limits
+        return (
+            subflows if self.subflows is None else self.subflows,
+            accepted if self.add_addr_accepted is None else self.add_addr_accepted,
+        )
+
 
 class EndpointSpec(Part):
     """MPTCP endpoint of a host, as in `ip mptcp endpoint add`: a link or an address of the host."""

@@ -9,7 +9,7 @@ ENTRY is an entry of the traffic without its ends: `{bulk: {duration: 10s}}`. Th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import Field
@@ -124,24 +124,10 @@ def programs_of(entry: dict[str, Any], nodes: Sequence[str]) -> list[dict[str, A
     return out
 
 
-class ProgramGroups:
-    """The programs of each group, to which later entries refer by the group's name."""
-
-    def __init__(self) -> None:
-        self._members: dict[str, list[str]] = {}
-
-    def add(self, entry: dict[str, Any], members: Sequence[dict[str, Any]]) -> None:
-        """Record the programs of a group that has a name."""
-        if isinstance(entry.get("name"), str):
-            self._members[entry["name"]] = [program["name"] for program in members]
-
-    def resolved(self, entry: Any) -> Any:
-        """Return the entry, with each name of a group under `after` replaced by its programs."""
-        after = entry.get("after") if isinstance(entry, dict) else None
-        listed = [after] if isinstance(after, str) else after
-        if not isinstance(listed, list) or not any(str(name) in self._members for name in listed):
-            return entry
-        return {
-            **entry,
-            "after": [member for name in listed for member in self._members.get(str(name), [name])],
-        }
+def after_groups(entry: Any, groups: Mapping[str, Sequence[str]]) -> Any:
+    """Return the entry, with each name of a group under `after` replaced by the names of its programs."""
+    after = entry.get("after") if isinstance(entry, dict) else None
+    names = [after] if isinstance(after, str) else after
+    if not isinstance(names, list) or not any(str(name) in groups for name in names):
+        return entry
+    return {**entry, "after": [member for name in names for member in groups.get(str(name), [name])]}

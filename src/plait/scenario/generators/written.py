@@ -261,16 +261,17 @@ def _programs(entries: list[Any], nodes: list[str], origins: list[Where]) -> lis
     """Return the entries with those of several nodes written out, and fill `origins`. Raises FieldMistakesError."""
     out: list[Any] = []
     mistakes: list[FieldMistake] = []
-    groups = traffic.ProgramGroups()
+    groups: dict[str, list[str]] = {}
     for i, asked in enumerate(entries):
-        entry = groups.resolved(asked)
+        entry = traffic.after_groups(asked, groups)
         members = [entry]
         if traffic.is_group(entry):
             try:
                 members = traffic.programs_of(entry, nodes)
             except ValueError as error:
                 mistakes.append((("programs", i, "node"), str(error)))
-            groups.add(entry, members)
+            if isinstance(entry.get("name"), str):
+                groups[entry["name"]] = [program["name"] for program in members]
         out += members
         origins += [("programs", i)] * len(members)
     if mistakes:

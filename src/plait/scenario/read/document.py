@@ -255,13 +255,6 @@ class _WrittenFloat(float):
 
     text: str
 
-    @classmethod
-    def of(cls, text: str, number: str) -> _WrittenFloat:
-        """Return the number that the text means."""
-        value = cls(number)
-        value.text = text
-        return value
-
 
 def plain(text: str) -> object:
     """Return the value of an unquoted word, by the core schema of YAML 1.2."""
@@ -270,14 +263,9 @@ def plain(text: str) -> object:
     if _INT.fullmatch(text) and len(text) <= 100:
         return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
     if _FLOAT.fullmatch(text) and len(text) <= 100:
-        return _WrittenFloat.of(
-            text,
-            text.replace(".inf", "inf")
-            .replace(".Inf", "inf")
-            .replace(".INF", "inf")
-            .replace(".n", "n")
-            .replace(".N", "n"),
-        )
+        number = _WrittenFloat(text.lower().replace(".i", "i").replace(".n", "n"))
+        number.text = text
+        return number
     return text
 
 

@@ -56,8 +56,9 @@ def _listed(reference: str, places: Mapping[str, Path]) -> Path:
 
 def _named(scenario: Scenario) -> Iterator[tuple[Where, str, TraceSpec | None]]:
     """Yield (field, path in the scenario, trace specification or None) for each input file."""
-    for where, reference in _sent_or_scheduling(scenario):
-        yield where, reference, None
+    for i, entry in enumerate(scenario.traffic):
+        for field, path in entry.flow.input_files():
+            yield ("traffic", i, entry.key, field), path, None
     for i, program in enumerate(scenario.programs):
         for path, content in program.files.items():
             if isinstance(content, InputContent):
@@ -74,13 +75,6 @@ def _named(scenario: Scenario) -> Iterator[tuple[Where, str, TraceSpec | None]]:
                 yield place or where, spec.file, spec
             elif path.endswith(".prototype.scheduler") and isinstance(value, str) and ".py:" in value:
                 yield place or where, value.rpartition(":")[0], None
-
-
-def _sent_or_scheduling(scenario: Scenario) -> Iterator[tuple[Where, str]]:
-    """Yield the files that transfers send, and those of schedulers."""
-    for i, entry in enumerate(scenario.traffic):
-        for field, path in entry.flow.input_files():
-            yield ("traffic", i, entry.key, field), path
 
 
 def _varied(path: str, value: Any) -> TraceSpec | None:

@@ -17,9 +17,8 @@ from pydantic import ValidationError
 
 from plait.errors import FieldMistakesError, Mistake, OldSpellingWarning, ScenarioError
 from plait.scenario.check.events import WITHOUT_STATES
-from plait.scenario.generators import with_traffic
 from plait.scenario.generators.written import names as made_names
-from plait.scenario.generators.written import plain
+from plait.scenario.generators.written import plain, with_traffic
 from plait.scenario.messages import fields_at, mistakes_in
 from plait.scenario.mistakes import FieldMistake, Where
 from plait.scenario.read import document

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import shlex
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,6 +86,12 @@ class FieldMistakesError(RequestError):
     def within(self, *outer: str | int) -> FieldMistakesError:
         """Return the same mistakes of the fields below another one."""
         return FieldMistakesError(*(((*outer, *where), problem) for where, problem in self.mistakes))
+
+
+def refuse_fields(mistakes: Iterable[tuple[tuple[str | int, ...], str]]) -> None:
+    """Raise FieldMistakesError with these mistakes, if there are any."""
+    if found := tuple(mistakes):
+        raise FieldMistakesError(*found)
 
 
 class OldSpellingWarning(FutureWarning):

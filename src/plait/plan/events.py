@@ -55,8 +55,8 @@ def plan(
             name, subject, text = "trace_step", happening.port.out, ""
             actions = state_of(happening.port.link).follow(happening)
         else:
-            link, sides = by_name[happening.link]
-            name, subject, text = f"link_{happening.kind}", happening.link, _text(happening)
+            link, sides = by_name[happening.subject]
+            name, subject, text = f"link_{happening.kind}", happening.subject, _text(happening)
             actions = state_of(link).take(happening, sides)
             if not actions and happening.kind != "set":
                 continue
@@ -117,9 +117,9 @@ def _in_time(net: Topology, manager: PathManager, end: int) -> list[Happening | 
 
 def _text(happening: Happening) -> str:
     """Return the label of the event's mark in figures: `h1-s1 down`, `h1-s1: rate 2mbit`."""
-    if happening.change is None:
-        return f"{happening.link} {happening.kind}"
-    return f"{happening.link}: {', '.join(_conditions(happening.change))}"
+    if isinstance(happening.detail, Change):
+        return f"{happening.subject}: {', '.join(_conditions(happening.detail))}"
+    return f"{happening.subject} {happening.kind}"
 
 
 def _conditions(change: Change) -> list[str]:
@@ -154,13 +154,13 @@ class _LinkChanges:
             return tuple(actions)
         for forward in sides:
             direction = self._sides[forward]
-            if happening.change is not None:
-                changes = direction.set(happening.change.given(forward=forward))
+            if isinstance(happening.detail, Change):
+                changes = direction.set(happening.detail.given(forward=forward))
             else:
                 changes = direction.cut(happening.kind == "cut")
             if changes is None:
                 message = (
-                    f"the event would change the kind of queue or of link of {happening.link}, or give or take its "
+                    f"the event would change the kind of queue or of link of {happening.subject}, or give or take its "
                     f"token bucket; give the link the same kind from the start, under network.links.{self._link.key}"
                 )
                 raise FieldMistakesError((happening.where, message))

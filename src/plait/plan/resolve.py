@@ -23,18 +23,21 @@ from plait.plan.mptcp.path_manager import PathManager
 from plait.plan.network import openflow, sysctls, topology
 from plait.plan.network.middlebox import middleboxes
 from plait.plan.network.model import WIRE, Topology, mac
-from plait.plan.routes.tables import Routing
-from plait.plan.structure import structure
+from plait.plan.structure import Structure, structure
 from plait.plan.traffic.applications import application, length_us
-from plait.plan.traffic.entries import Entry
 from plait.plan.traffic.flow_paths import directed, spread
 from plait.plan.traffic.flow_slots import Slot, slots, total
 from plait.plan.traffic.flows import flows, sampled
 from plait.plan.traffic.monitors import buffers_mib, monitors
 from plait.plan.traffic.path_subflows import check_subflows
-from plait.plan.traffic.program_paths import ProgramPairs
-from plait.plan.traffic.programs import ENVIRONMENT, end_us, host_names, memory_mib, programs, system_call_ns
-from plait.plan.traffic.prototypes import prototype_programs
+from plait.plan.traffic.programs import (
+    end_us,
+    host_names,
+    memory_mib,
+    programs,
+    prototype_programs,
+    system_call_ns,
+)
 from plait.scenario import Scenario
 from plait.scenario.fields.nodes import Host
 from plait.scenario.generators.base import MAX_LINKS
@@ -72,11 +75,10 @@ def without_seed(scenario: Scenario) -> tuple[Plan, list[list[LintFinding]]]:
     _refuse_excess(scenario)
     shape = structure(scenario)
     net, routing, manager = shape.net, shape.routing, shape.manager
-    entries, program_pairs = shape.entries, shape.program_pairs
     routes, rules = routing.routes()
-    check_subflows(routing.reach, entries, manager)
+    check_subflows(shape)
     planned_flows = sampled(tuple(flows(shape)), scenario.sample.flows)
-    rtts = _rtts(entries, program_pairs, routing)
+    rtts = _rtts(shape)
     planned_links = tuple(links.link(wired, rtts) for wired in net.wires)
     _refuse_too_many_messages(planned_flows)
     watched = monitors(net, planned_flows)
@@ -101,12 +103,15 @@ def without_seed(scenario: Scenario) -> tuple[Plan, list[list[LintFinding]]]:
     )
     plan = Plan(
         seed=0,
-        machine=_machine(
-            scenario,
-            memory,
-            sysctls.of_kernel(
+        machine=Machine(
+            memory_mib=memory,
+            syscall_ns=system_call_ns(scenario),
+            sysctls=sysctls.of_kernel(
                 memory, namespaces, planned_flows, manager.settings(), scenario.tcp.machine_memory
             ),
+            processors=scenario.machine.processors,
+            instruction_ns=scenario.machine.nanoseconds_per_instruction,
+            offloads=scenario.machine.offloads,
         ),
         sample_interval_us=scenario.sample.every.us,
         end_us=0,
@@ -116,9 +121,9 @@ def without_seed(scenario: Scenario) -> tuple[Plan, list[list[LintFinding]]]:
         flows=planned_flows,
         measure=_measure(scenario),
         monitors=watched,
-        programs=(*programs(scenario), *prototype_programs(planned_flows, sorted(ENVIRONMENT.items()))),
+        programs=(*programs(scenario), *prototype_programs(planned_flows)),
         names=host_names(net),
-        peers=tuple(program_pairs.peers()),
+        peers=tuple(shape.program_pairs.peers()),
         pause=tuple(at for at in get_args(PauseAt) if at in scenario.pause),
     )
     return _with_events(plan, net, manager, rtts), shape.missing_subflows()
@@ -250,16 +255,19 @@ def _bridges(net: Topology) -> tuple[Bridge, ...]:
     )
 
 
-def _rtts(entries: list[Entry], program_pairs: ProgramPairs, routing: Routing) -> dict[str, int]:
+def _rtts(shape: Structure) -> dict[str, int]:
     """Return the largest base RTT in ns of the paths that cross each link direction.
 
     All pairs of addresses of a flow's hosts count, for every transport and initial path: the queue of a link must be
     the same in all compared cases.
     """
     rtts: dict[str, int] = {}
+    routing = shape.routing
     done: set[frozenset[str]] = set()
-    ways = [(entry.sender, entry.spec.from_, entry.spec.to, entry.usable) for entry in entries]
-    ways += [("client", client, server, pairs) for (client, server), pairs in program_pairs.pairs.items()]
+    ways = [(entry.sender, entry.spec.from_, entry.spec.to, entry.usable) for entry in shape.entries]
+    ways += [
+        ("client", client, server, pairs) for (client, server), pairs in shape.program_pairs.pairs.items()
+    ]
     for sender, *ends, usable in ways:
         hosts = frozenset(ends)
         if hosts in done:
@@ -271,17 +279,6 @@ def _rtts(entries: list[Entry], program_pairs: ProgramPairs, routing: Routing) -
             for port in (*forward, *backward, *spread(pair, routing)):
                 rtts[port.out] = max(rtts.get(port.out, 0), rtt)
     return rtts
-
-
-def _machine(scenario: Scenario, memory_mib: int, settings: tuple[tuple[str, str], ...]) -> Machine:
-    return Machine(
-        memory_mib=memory_mib,
-        syscall_ns=system_call_ns(scenario),
-        sysctls=settings,
-        processors=scenario.machine.processors,
-        instruction_ns=scenario.machine.nanoseconds_per_instruction,
-        offloads=scenario.machine.offloads,
-    )
 
 
 def _memory_mib(scenario: Scenario, planned: tuple[Flow, ...], rings: int) -> int:

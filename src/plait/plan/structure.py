@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from plait.plan.finding import LintFinding
-from plait.plan.model.plan import Path
+from plait.plan.model.plan import Path, SideName
 from plait.plan.mptcp.path_manager import PathManager
 from plait.plan.network import addressing, topology
 from plait.plan.network.model import Topology
 from plait.plan.routes.tables import Routing
 from plait.plan.traffic.entries import Entry
-from plait.plan.traffic.flow_paths import SideName, ideal_bps, paths_of
+from plait.plan.traffic.flow_paths import ideal_bps, paths_of
 from plait.plan.traffic.flow_slots import slots, transport_of
 from plait.plan.traffic.missing_subflows import absent
 from plait.plan.traffic.program_paths import ProgramPairs

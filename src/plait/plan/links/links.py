@@ -92,14 +92,7 @@ def direction(port: Port, place: ShapedInterface, conditions: Conditions) -> Lin
         in_order=moves_delay or (jitter is not None and not jitter.reorder),
         loss_ratio=0.0 if loss is None else loss.mean,
         loss_burst_packets=None if model is None or not model.r else 1 / model.r,
-        gemodel=None
-        if model is None
-        else Gemodel(
-            p=float(model.p),
-            r=float(model.r),
-            loss_bad=float(model.loss_bad),
-            loss_good=float(model.loss_good),
-        ),
+        gemodel=None if model is None else Gemodel(**{name: float(ratio) for name, ratio in model}),
         queue_packets=packets,
         queue_bytes=size,
         aqm=None if managed is None else managed.kind,

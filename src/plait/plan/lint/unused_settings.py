@@ -44,10 +44,10 @@ def _events(scenario: Scenario, plan: Plan, last_us: int) -> Iterator[LintFindin
     changes = {(event.t_us, event.name, event.subject) for event in plan.events if event.actions}
     for happening in happenings(scenario.events):
         t_us = happening.at // 1000
-        if t_us < last_us and (t_us, f"link_{happening.kind}", happening.link) not in changes:
+        if t_us < last_us and (t_us, f"link_{happening.kind}", happening.subject) not in changes:
             yield LintFinding(
                 Code.NO_CHANGE,
-                happening.link,
+                happening.subject,
                 f"the event at {t_us / 1e6:g} s changes nothing: the link already is in this state",
                 "leave the event out, or change its time or its values",
                 happening.where,

@@ -17,7 +17,7 @@ from plait.plan.model.mptcp import (
 from plait.plan.mptcp.pm_state import MAX_ENDPOINTS, HostEndpoint
 from plait.plan.network import sysctls
 from plait.plan.network.model import Port, Topology
-from plait.scenario.fields.events import HostHappening, host_happenings
+from plait.scenario.fields.events import Happening, host_happenings
 from plait.scenario.fields.host_events import EndpointChange
 from plait.scenario.fields.settings import EndpointSpec, LimitsSpec
 from plait.scenario.mistakes import Where
@@ -65,9 +65,9 @@ class States:
         self._done: list[tuple[HostEndpoint | None, Action | None]] = []
         for happening in self._happenings:
             now = self.endpoints[-1]
-            endpoints, endpoint, action = self._take(happening, now.get(happening.host, []))
+            endpoints, endpoint, action = self._take(happening, now.get(happening.subject, []))
             self._done.append((endpoint, action))
-            self.endpoints.append({**now, happening.host: endpoints} if happening.host in now else now)
+            self.endpoints.append({**now, happening.subject: endpoints} if happening.subject in now else now)
 
     def limits(self, first: Limits) -> list[Limits]:
         """Return the limits at the start and after each event."""
@@ -75,7 +75,7 @@ class States:
         for happening in self._happenings:
             now = limits[-1]
             if isinstance(happening.detail, LimitsSpec):
-                now = {**now, happening.host: happening.detail.over(now[happening.host])}
+                now = {**now, happening.subject: happening.detail.over(now[happening.subject])}
             limits.append(now)
         return limits
 
@@ -86,13 +86,13 @@ class States:
         ):
             action = done
             if action is None:
-                subflows, accepted = now[happening.host]
-                action = SetLimits(netns=happening.host, subflows=subflows, add_addr_accepted=accepted)
+                subflows, accepted = now[happening.subject]
+                action = SetLimits(netns=happening.subject, subflows=subflows, add_addr_accepted=accepted)
             assert action is not None  # all other events have one
             yield HostEvent(
                 happening.at,
-                _NAMES[happening.what],
-                happening.host,
+                _NAMES[happening.kind],
+                happening.subject,
                 _text(happening, action),
                 action,
                 happening.where,
@@ -100,46 +100,47 @@ class States:
             )
 
     def _take(
-        self, happening: HostHappening, endpoints: list[HostEndpoint]
+        self, happening: Happening, endpoints: list[HostEndpoint]
     ) -> tuple[list[HostEndpoint], HostEndpoint | None, Action | None]:
         """Return the endpoints after the event, the added endpoint, and the action unless that is of limits."""
         if isinstance(happening.detail, LimitsSpec):
             return endpoints, None, None
         if isinstance(happening.detail, tuple):
             name, value = happening.detail
-            return endpoints, None, SetSysctl(netns=happening.host, path=sysctls.path(name), value=value)
+            return endpoints, None, SetSysctl(netns=happening.subject, path=sysctls.path(name), value=value)
         if isinstance(happening.detail, EndpointSpec):
             return self._add(happening, happening.detail, endpoints)
         if isinstance(happening.detail, EndpointChange):
             return self._change(happening, happening.detail, endpoints)
-        port = _port(self._topology, happening.host, happening.detail, happening.where)
+        assert isinstance(happening.detail, str)
+        port = _port(self._topology, happening.subject, happening.detail, happening.where)
         endpoint = _endpoint_at(endpoints, happening.detail)
         address = str((port if endpoint is None else endpoint.port).ip)
         number = 0 if endpoint is None or endpoint.id is None else endpoint.id
         rest = [other for other in endpoints if other is not endpoint]
-        return rest, None, RemoveEndpoint(netns=happening.host, address=address, id=number)
+        return rest, None, RemoveEndpoint(netns=happening.subject, address=address, id=number)
 
     def _add(
-        self, happening: HostHappening, spec: EndpointSpec, endpoints: list[HostEndpoint]
+        self, happening: Happening, spec: EndpointSpec, endpoints: list[HostEndpoint]
     ) -> tuple[list[HostEndpoint], HostEndpoint, AddEndpoint]:
-        endpoint = _host_endpoint(self._topology, happening.host, spec, happening.where)
-        used = self._used[happening.host]
+        endpoint = _host_endpoint(self._topology, happening.subject, spec, happening.where)
+        used = self._used[happening.subject]
         if endpoint.id is None:
             endpoint = replace(endpoint, id=next(n for n in range(1, 256) if n not in used))
         after = [*endpoints, endpoint]
-        _refuse_clashes(happening.host, after, [(*happening.where, "link")] * len(after))
+        _refuse_clashes(happening.subject, after, [(*happening.where, "link")] * len(after))
         used.add(endpoint.id)
-        return after, endpoint, AddEndpoint(netns=happening.host, endpoint=planned(endpoint))
+        return after, endpoint, AddEndpoint(netns=happening.subject, endpoint=planned(endpoint))
 
     def _change(
-        self, happening: HostHappening, change: EndpointChange, endpoints: list[HostEndpoint]
+        self, happening: Happening, change: EndpointChange, endpoints: list[HostEndpoint]
     ) -> tuple[list[HostEndpoint], None, ChangeEndpoint]:
         name = change.link or change.address or ""
         endpoint = _endpoint_at(endpoints, name)
         if endpoint is None:
             message = (
-                f"{happening.host} has no endpoint at {name} at {Duration(happening.at)}; add one first, or give it "
-                f"one under mptcp.endpoints.{happening.host}"
+                f"{happening.subject} has no endpoint at {name} at {Duration(happening.at)}; add one first, or give it "
+                f"one under mptcp.endpoints.{happening.subject}"
             )
             raise FieldMistakesError(((*happening.where, "link" if change.link else "address"), message))
         flags = [flag for flag in endpoint.flags if flag not in ("backup", "fullmesh")]
@@ -149,7 +150,7 @@ class States:
                 flags.append(flag)
         if "fullmesh" in flags and "signal" in flags:
             message = (
-                f"the endpoint of {happening.host} at {name} has the flag signal, which excludes fullmesh; "
+                f"the endpoint of {happening.subject} at {name} has the flag signal, which excludes fullmesh; "
                 "leave fullmesh out"
             )
             raise FieldMistakesError(((*happening.where, "fullmesh"), message))
@@ -157,7 +158,7 @@ class States:
         after = [changed if other is endpoint else other for other in endpoints]
         assert endpoint.id is not None  # all are numbered
         action = ChangeEndpoint(
-            netns=happening.host,
+            netns=happening.subject,
             address=str(endpoint.port.ip),
             id=endpoint.id,
             backup="backup" in flags,
@@ -185,7 +186,7 @@ def changed_ports(topology: Topology, host: str) -> set[Port]:
     """
     ports: set[Port] = set()
     for happening in host_happenings(topology.scenario.events):
-        if happening.host == host and isinstance(happening.detail, EndpointChange):
+        if happening.subject == host and isinstance(happening.detail, EndpointChange):
             name, field = (
                 happening.detail.link or happening.detail.address or "",
                 "link" if happening.detail.link else "address",
@@ -256,7 +257,7 @@ def _refuse_clashes(host: str, endpoints: list[HostEndpoint], places: list[Where
         seen |= {key, endpoint.id} - {None}
 
 
-def _text(happening: HostHappening, action: Action) -> str:
+def _text(happening: Happening, action: Action) -> str:
     """Return the label of the event's mark in figures: `phone: endpoint 10.0.1.1: backup`."""
     match action:
         case AddEndpoint(endpoint=endpoint):
@@ -271,4 +272,4 @@ def _text(happening: HostHappening, action: Action) -> str:
             words = f"limits: {action.subflows} subflows, {action.add_addr_accepted} announcements accepted"
         case SetSysctl():
             words = f"{action.path.replace('/', '.')} = {action.value}"
-    return f"{happening.host}: {words}"
+    return f"{happening.subject}: {words}"

@@ -20,11 +20,11 @@ from ipaddress import (
 )
 from itertools import pairwise
 
-from plait.errors import FieldMistakesError
+from plait.errors import FieldMistakesError, refuse_fields
 from plait.plan.network.model import Port, Segment, Topology
 from plait.plan.network.topology import add_second_family
+from plait.scenario.mistakes import FieldMistake, Where
 
-Found = tuple[tuple[str | int, ...], str]
 AnyNetwork = IPv4Network | IPv6Network
 AnyAddress = IPv4Address | IPv6Address
 
@@ -70,7 +70,7 @@ def _given_addresses(topology: Topology, port: Port) -> list[IPv4Interface | IPv
 
 def _given_subnets(topology: Topology) -> dict[Segment, AnyNetwork]:
     """Give ports the addresses of the scenario; return the subnets that follow."""
-    mistakes: list[Found] = []
+    mistakes: list[FieldMistake] = []
     subnets: dict[Segment, AnyNetwork] = {}
     for segment in topology.segments:
         for port in segment.ports:
@@ -85,12 +85,11 @@ def _given_subnets(topology: Topology) -> dict[Segment, AnyNetwork]:
                         "addresses of one subnet"
                     )
                     mistakes.append((_field(topology, port), message))
-    if mistakes:
-        raise FieldMistakesError(*mistakes)
+    refuse_fields(mistakes)
     return subnets
 
 
-def _field(topology: Topology, port: Port) -> tuple[str | int, ...]:
+def _field(topology: Topology, port: Port) -> Where:
     """Return the field of the scenario for the port's address."""
     network = topology.scenario.network
     kind = "hosts" if port.node in network.hosts else "routers"
@@ -161,7 +160,7 @@ def _interface(subnet: AnyNetwork, number: int) -> IPv4Interface | IPv6Interface
 
 def _refuse_clashes(topology: Topology, subnets: dict[Segment, AnyNetwork]) -> None:
     """Refuse an address that occurs twice, and segments with overlapping subnets."""
-    mistakes: list[Found] = []
+    mistakes: list[FieldMistake] = []
     seen: dict[AnyAddress, Port] = {}
     for segment in topology.segments:
         for port in segment.ports:
@@ -184,5 +183,4 @@ def _refuse_clashes(topology: Topology, subnets: dict[Segment, AnyNetwork]) -> N
                 "give each segment a subnet of its own"
             )
             mistakes.append((_field(topology, port), message))
-    if mistakes:
-        raise FieldMistakesError(*mistakes)
+    refuse_fields(mistakes)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from plait.errors import FieldMistakesError
+from plait.errors import refuse_fields
 from plait.plan.network import ifnames
 from plait.plan.network.model import Fabric, Port, Segment, Topology, TopologyLink
 from plait.plan.network.traces import followed
@@ -79,8 +79,7 @@ def _segment_numbers(scenario: Scenario, names: list[LinkName]) -> list[int]:
                 )
                 cycles.append((("network", "links", key), message))
             parent[b] = a
-    if cycles:
-        raise FieldMistakesError(*cycles)
+    refuse_fields(cycles)
     first: dict[str, int] = {}
     return [
         next((first.setdefault(root(node), index) for node in (name.a, name.b) if node in switches), index)
@@ -90,14 +89,12 @@ def _segment_numbers(scenario: Scenario, names: list[LinkName]) -> list[int]:
 
 def _refuse_isolated_nodes(scenario: Scenario, ports: dict[str, list[Port]]) -> None:
     """Refuse nodes without links: they are a mistake, or unreachable."""
-    mistakes = [
+    refuse_fields(
         (("network", kind, node), f"no link leads to '{node}'; add one, or remove the node")
         for kind in ("hosts", "switches", "routers")
         for node in getattr(scenario.network, kind)
         if not ports[node]
-    ]
-    if mistakes:
-        raise FieldMistakesError(*mistakes)
+    )
 
 
 def _refuse_large_bridges(scenario: Scenario, ports: dict[str, list[Port]]) -> None:
@@ -114,8 +111,7 @@ def _refuse_large_bridges(scenario: Scenario, ports: dict[str, list[Port]]) -> N
                 "several switches, or give it `openflow: learning`"
             )
             mistakes.append((("network", "switches", switch), message))
-    if mistakes:
-        raise FieldMistakesError(*mistakes)
+    refuse_fields(mistakes)
 
 
 def _name_interfaces(ports: dict[str, list[Port]]) -> None:
@@ -154,8 +150,7 @@ def _refuse_mixed_mtus(segments: Iterable[Segment]) -> None:
                     "two links; give them the same MTU, or connect them by a router"
                 )
                 mistakes.append((("network", "links", link.key, "mtu"), message))
-    if mistakes:
-        raise FieldMistakesError(*mistakes)
+    refuse_fields(mistakes)
 
 
 def way(source: Port, target: Port) -> list[Port]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from plait.errors import FieldMistakesError
+from plait.errors import refuse_fields
 from plait.plan.network.model import Port, Topology
 from plait.plan.network.topology import way
 from plait.scenario.mistakes import Where
@@ -66,8 +66,7 @@ def explicit_paths(topology: Topology) -> ExplicitPaths:
     if len(paths.pins) > MAX_PINS:
         message = f"there are {len(paths.pins) // 2} paths; a network has at most {MAX_PINS // 2}"
         mistakes.append((("traffic",), message))
-    if mistakes:
-        raise FieldMistakesError(*mistakes)
+    refuse_fields(mistakes)
     return paths
 
 

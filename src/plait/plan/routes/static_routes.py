@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import ip_network
 
-from plait.errors import FieldMistakesError
+from plait.errors import FieldMistakesError, refuse_fields
 from plait.plan.network.addressing import AnyNetwork
 from plait.plan.network.model import Pair, Port, Segment, Topology
 from plait.scenario.fields.nodes import GivenRoute
@@ -53,8 +53,7 @@ def statics(topology: Topology, gates_of: dict[Segment, list[Port]]) -> dict[str
                 seen.add((static.to, static.gate[0]))
             if given:
                 routes[node] = sorted(given, key=lambda static: -static.to.prefixlen)
-    if mistakes:
-        raise FieldMistakesError(*mistakes)
+    refuse_fields(mistakes)
     return routes
 
 

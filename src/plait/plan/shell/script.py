@@ -25,8 +25,7 @@ from plait.plan.model.plan import Action, ChangeQdisc, Network, Plan, Route, Set
 from plait.plan.model.qdiscs import Tbf
 from plait.plan.network import middlebox
 from plait.plan.network.sysctls import ALLOWED_CONGESTION_CONTROL
-from plait.plan.shell.command import command_in
-from plait.plan.shell.tc import conditions, qdisc_command
+from plait.plan.shell.tc import command_in, conditions, qdisc_command
 from plait.plan.shell.traffic import programs, traffic
 
 _ABOUT = """\

@@ -8,15 +8,20 @@ script fails.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 
 from plait.plan.model.links import EFFECTS
 from plait.plan.model.plan import Network
 from plait.plan.model.qdiscs import Bfifo, Codel, FqCodel, Netem, Pfifo, PlaitRed, PlaitTrace, Qdisc, Red, Tbf
-from plait.plan.shell.command import command_in
 from plait.units import Duration, Rate
 
 IN_ORDER_RATE = "8000tbit"
 """netem's own rate, at which the largest frame takes less than a nanosecond."""
+
+
+def command_in(netns: str, tool: str, *words: object) -> str:
+    """Return a command of `ip`, `bridge` or `tc` in a namespace."""
+    return " ".join([tool, "-n", quote(netns), *(quote(str(word)) for word in words)])
 
 
 def conditions(network: Network) -> Iterator[str]:

@@ -6,10 +6,11 @@ from itertools import product
 from math import prod
 
 from plait.errors import FieldMistakesError
+from plait.plan.model.plan import SideName
 from plait.plan.mptcp.pm_state import InitialSubflow
 from plait.plan.network.model import Pair, Topology
 from plait.plan.routes.tables import Routing
-from plait.plan.traffic.flow_paths import SideName, directed
+from plait.plan.traffic.flow_paths import directed
 from plait.plan.traffic.flow_slots import Slot
 from plait.traffic.kinds import Traffic
 from plait.traffic.spec import ConnectionSpec, FlowSpec

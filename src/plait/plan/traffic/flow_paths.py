@@ -6,15 +6,12 @@ from collections import deque
 from collections.abc import Mapping
 from itertools import pairwise
 from math import inf
-from typing import Literal
 
 from plait.plan.links.shared_buckets import takes_tokens
-from plait.plan.model.plan import Path
+from plait.plan.model.plan import Path, SideName
 from plait.plan.network.model import Pair, Port, Topology
 from plait.plan.network.topology import delay_ns
 from plait.plan.routes.tables import Routing
-
-SideName = Literal["client", "server"]
 
 
 def directed(sender: SideName, pair: Pair, routing: Routing) -> tuple[list[Port], list[Port]]:

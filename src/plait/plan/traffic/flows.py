@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from plait.errors import FieldMistakesError
 from plait.frames import frame_bytes
 from plait.plan.links.shared_buckets import takes_tokens
-from plait.plan.model.plan import Flow, Side
+from plait.plan.model.plan import Flow, Side, SideName
 from plait.plan.model.sockets import SocketOptions
 from plait.plan.structure import Structure
 from plait.plan.traffic.applications import application
 from plait.plan.traffic.entries import Entry
-from plait.plan.traffic.flow_paths import SideName, directed
+from plait.plan.traffic.flow_paths import directed
 from plait.plan.traffic.flow_slots import Slot, copies, slots, transport_of
 from plait.scenario.check.programs import program_name
 from plait.scenario.fields.conditions import Conditions

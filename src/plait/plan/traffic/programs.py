@@ -1,17 +1,19 @@
-"""The programs of a plan."""
+"""The programs of a plan: those of the scenario, and those that run its prototype connections."""
 
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterable, Iterator
 
 from plait.errors import FieldMistakesError
-from plait.plan.model.plan import HostName
+from plait.plan.model.plan import Flow, HostName
 from plait.plan.model.programs import SYSTEM_CALL_NS, Program, ProgramFile, Ready, Stop
 from plait.plan.network.model import Topology
 from plait.plan.traffic.flow_slots import copies
 from plait.scenario import Scenario
 from plait.scenario.check.programs import program_name
 from plait.scenario.fields import programs as asked
+from plait.traffic.prototype import Prototype
 
 ENVIRONMENT = {
     "HOME": "/root",
@@ -23,6 +25,11 @@ PATIENCE_US = 600_000_000
 """The time limit of a program that the trial waits for, unless the scenario has an `until`."""
 MEMORY_MIB, MEMORY_MIB_EACH = 256, 96
 """For the files that programs read and write, and for each program. Memory costs nothing until it is used."""
+
+PYTHON = ("python3", "-I", "-S", "-B")
+"""The interpreter of the guest, without the user's settings, installed packages and files of compiled code."""
+_GRACE_US = 100_000
+_RUN = "import sys; sys.path.insert(0, '.'); from plait.prototype.main import main; main()"
 
 
 def programs(scenario: Scenario) -> tuple[Program, ...]:
@@ -80,6 +87,26 @@ def _ready(directory: str, spec: asked.ReadySpec | None) -> Ready | None:
         return None
     file = None if spec.file is None else _absolute(directory, spec.file)
     return Ready(tcp=spec.tcp, udp=spec.udp, file=file, log=spec.log, within_us=spec.within.us)
+
+
+def prototype_programs(flows: Iterable[Flow]) -> Iterator[Program]:
+    """Yield the program of each prototype connection, in the node that sends."""
+    for flow in flows:
+        if not isinstance(flow.application, Prototype):
+            continue
+        name = f"prototype.{flow.id}"
+        directory = f"/tmp/{name}"  # noqa: S108 - of the guest, empty when the trial begins
+        yield Program(
+            name=name,
+            netns=flow.client.netns,
+            argv=(*PYTHON, "-c", _RUN),
+            environment=tuple(sorted(ENVIRONMENT.items())),
+            start_us=0,
+            directory=directory,
+            stop=Stop(signal=int(signal.SIGTERM), grace_us=_GRACE_US),
+            exit_code=0,
+            flow=flow.id,
+        )
 
 
 def host_names(net: Topology) -> tuple[HostName, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from plait.scenario.check.conditions import condition_mistakes
 from plait.scenario.fields.conditions import Conditions
-from plait.scenario.fields.events import MAX_EVENTS, Happening, HostHappening, happenings, host_happenings
+from plait.scenario.fields.events import MAX_EVENTS, Change, Happening, happenings, host_happenings
 from plait.scenario.fields.host_events import EndpointChange
 from plait.scenario.fields.settings import EndpointSpec
 from plait.scenario.mistakes import FieldMistake, Where
@@ -39,13 +39,15 @@ def check_events(
     }
     states: dict[str, _LinkState] = {}
     changes = happenings(scenario.events)
-    states_known &= all(change.link in names or change.link in directions for change in changes)
+    states_known &= all(change.subject in names or change.subject in directions for change in changes)
     for change in changes:
         key, forward = (
-            (change.link, None) if change.link in names else directions.get(change.link, (None, None))
+            (change.subject, None)
+            if change.subject in names
+            else directions.get(change.subject, (None, None))
         )
         if key is None:
-            if change.link not in scenario.network.links:
+            if change.subject not in scenario.network.links:
                 yield _no_such_link(change, names, directions)
         elif not states_known:
             continue
@@ -55,23 +57,25 @@ def check_events(
         else:
             side = "forward" if forward else "backward"
             right = (
-                f"write cut: {change.link}" if change.kind == "down" else f"write {key}: {{{side}: {{..}}}}"
+                f"write cut: {change.subject}"
+                if change.kind == "down"
+                else f"write {key}: {{{side}: {{..}}}}"
             )
             yield (
                 change.where,
-                f"'{change.link}' is one direction of {key}, but this event takes a link; {right}",
+                f"'{change.subject}' is one direction of {key}, but this event takes a link; {right}",
             )
 
 
 def _no_such_link(
     change: Happening, links: Mapping[str, object], directions: Mapping[str, object]
 ) -> FieldMistake:
-    names = directions if "->" in change.link else links
-    noun = "direction" if "->" in change.link else "link"
-    pair, mark, number = change.link.partition("#")
+    names = directions if "->" in change.subject else links
+    noun = "direction" if "->" in change.subject else "link"
+    pair, mark, number = change.subject.partition("#")
     turned = "-".join(reversed(pair.split("-"))) + mark + number
-    guess = f"did you mean '{turned}'?" if turned in names else nearest(change.link, names)
-    return change.where, f"there is no {noun} '{change.link[:60]}'; {guess}"
+    guess = f"did you mean '{turned}'?" if turned in names else nearest(change.subject, names)
+    return change.where, f"there is no {noun} '{change.subject[:60]}'; {guess}"
 
 
 class _LinkState:
@@ -93,7 +97,7 @@ class _LinkState:
             was = "down" if change.kind == "down" else "cut"
             yield (
                 change.where,
-                f"{change.link} is {was} since {Duration(since)} already; bring it up first, or remove this event",
+                f"{change.subject} is {was} since {Duration(since)} already; bring it up first, or remove this event",
             )
         elif change.kind == "down":
             self._down = change.at
@@ -112,7 +116,7 @@ class _LinkState:
         if not cut and not was_down and change.where[-1] != "to":
             yield (
                 change.where,
-                f"{change.link} is neither down nor cut at {Duration(change.at)}; remove this event",
+                f"{change.subject} is neither down nor cut at {Duration(change.at)}; remove this event",
             )
 
     def _trace_mistakes(
@@ -134,10 +138,10 @@ class _LinkState:
         return mistakes
 
     def _set(self, change: Happening) -> Iterator[FieldMistake]:
-        assert change.change is not None  # `happenings` fills it in
+        assert isinstance(change.detail, Change)  # as `happenings` fills it in
         mistakes: list[FieldMistake] = []
         for forward in (True, False):
-            values = change.change.given(forward=forward)
+            values = change.detail.given(forward=forward)
             before = self._now[forward]
             after = before.model_copy(update=values)
             mistakes += [
@@ -157,7 +161,7 @@ class _LinkState:
                 for where, message in condition_mistakes(after, self._link.mtu)
             ]
             self._now[forward] = after
-        if not any(change.change.given(forward=forward) for forward in (True, False)):
+        if not any(change.detail.given(forward=forward) for forward in (True, False)):
             mistakes.append((change.where, "the event sets nothing; add a condition, such as rate: 2mbit"))
         yield from dict.fromkeys(mistakes)
 
@@ -166,29 +170,29 @@ def check_host_events(scenario: ScenarioModel, links_of: Mapping[str, set[str]])
     """Yield mistakes that need no addresses: unknown nodes and links, and endpoints that the kernel does not manage."""
     hosts, nodes = scenario.network.hosts, {**scenario.network.hosts, **scenario.network.routers}
     for change in host_happenings(scenario.events):
-        names, kind = (nodes, "host or router") if change.what == "sysctls" else (hosts, "host")
-        if change.host not in names:
+        names, kind = (nodes, "host or router") if change.kind == "sysctls" else (hosts, "host")
+        if change.subject not in names:
             field = change.where[:4]
-            yield field, f"no {kind} is called '{change.host[:40]}'; {nearest(change.host, names)}"
-        elif change.what != "sysctls" and scenario.mptcp.subflows_per_path > 1:
+            yield field, f"no {kind} is called '{change.subject[:40]}'; {nearest(change.subject, names)}"
+        elif change.kind != "sysctls" and scenario.mptcp.subflows_per_path > 1:
             yield (
                 change.where[:3],
                 "with subflows_per_path plait opens all subflows at the beginning; remove one of the two",
             )
-        elif change.what in ("remove", "change", "add"):
-            yield from _endpoint_mistakes(change, links_of.get(change.host, set()))
+        elif change.kind in ("remove", "change", "add"):
+            yield from _endpoint_mistakes(change, links_of.get(change.subject, set()))
 
 
-def _endpoint_mistakes(change: HostHappening, links: set[str]) -> Iterator[FieldMistake]:
+def _endpoint_mistakes(change: Happening, links: set[str]) -> Iterator[FieldMistake]:
     """Yield mistakes in the link or the address of an endpoint."""
     if isinstance(change.detail, str):
         if change.detail not in links and not is_address(change.detail):
             guess = nearest(change.detail, links)
-            message = f"{change.host} has no link '{change.detail[:40]}', nor is that an address; {guess}"
+            message = f"{change.subject} has no link '{change.detail[:40]}', nor is that an address; {guess}"
             yield change.where, message
         return
     assert isinstance(change.detail, (EndpointChange, EndpointSpec))
-    yield from endpoint_mistakes(change.host, change.detail, change.where, links)
+    yield from endpoint_mistakes(change.subject, change.detail, change.where, links)
 
 
 def endpoint_mistakes(

@@ -145,10 +145,6 @@ class Loss(Part):
         return self.gemodel.ratio if self.gemodel is not None else float(self.ratio or 0)
 
 
-class Droptail(Part):
-    """Drop-tail: a full queue drops arriving packets."""
-
-
 class RedSpec(Part):
     """Random early detection (Floyd and Jacobson 1993): the drop probability rises with the average queue."""
 
@@ -211,7 +207,8 @@ class FqCodelSpec(CodelSpec):
 class Aqm(Part):
     """Active queue management: exactly one of its fields."""
 
-    droptail: Droptail | None = None
+    droptail: Annotated[dict[str, Any], Field(max_length=0)] | None = None
+    """Drop-tail, which has no options: a full queue drops arriving packets."""
     red: RedSpec | None = None
     codel: CodelSpec | None = None
     fq_codel: FqCodelSpec | None = None

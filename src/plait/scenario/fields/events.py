@@ -32,8 +32,7 @@ from plait.units import Duration, Within
 
 MAX_EVENTS = 4096
 
-Kind = Literal["down", "cut", "up", "set"]
-What = Literal["remove", "change", "add", "limits", "sysctls"]
+Kind = Literal["down", "cut", "up", "set", "remove", "change", "add", "limits", "sysctls"]
 
 
 Names = Annotated[list[str], Field(min_length=1, max_length=256), Listed]
@@ -118,15 +117,16 @@ class EventSpec(Part):
 
 @dataclass(frozen=True)
 class Happening:
-    """One change of one link, which an event causes."""
+    """One change of a link, a host or a router, which an event causes."""
 
     at: int
     """Time in the trial, in ns."""
     kind: Kind
-    link: str
-    """The name in the event: a link, or for `cut` and `up` also a direction."""
-    change: Change | None
-    """The new conditions."""
+    subject: str
+    """The name in the event: a link, a host or a router; for `cut` and `up` also a direction of a link."""
+    detail: Change | str | EndpointChange | EndpointSpec | LimitsSpec | tuple[str, str] | None
+    """The new conditions; the removed link or address; the changed or added endpoint; the limits; or a setting's name
+    and value."""
     where: Where
     """The field of the scenario that causes it."""
 
@@ -159,35 +159,21 @@ def _handover(handover: Handover, at: int, here: Where) -> list[Happening]:
     return changes
 
 
-@dataclass(frozen=True)
-class HostHappening:
-    """One change of one host or router, which an event causes."""
-
-    at: int
-    """Time in the trial, in ns."""
-    host: str
-    what: What
-    detail: str | EndpointChange | EndpointSpec | LimitsSpec | tuple[str, str]
-    """The removed link or address; the changed or added endpoint; the limits; or a setting's name and value."""
-    where: Where
-    """The field of the scenario that causes it."""
-
-
-def host_happenings(events: Sequence[EventSpec]) -> list[HostHappening]:
+def host_happenings(events: Sequence[EventSpec]) -> list[Happening]:
     """Return all changes of hosts in the order of time; at equal times in the order of the file."""
-    changes: list[HostHappening] = []
+    changes: list[Happening] = []
     for i, event in enumerate(events):
         at, here = int(event.at), ("events", i)
         for host, ends in (event.endpoints or {}).items():
-            kinds: tuple[What, ...] = ("remove", "change", "add")
+            kinds: tuple[Kind, ...] = ("remove", "change", "add")
             for kind in kinds:
                 for k, detail in enumerate(getattr(ends, kind)):
-                    changes.append(HostHappening(at, host, kind, detail, (*here, "endpoints", host, kind, k)))
+                    changes.append(Happening(at, kind, host, detail, (*here, "endpoints", host, kind, k)))
         for host, limits in (event.limits or {}).items():
-            changes.append(HostHappening(at, host, "limits", limits, (*here, "limits", host)))
+            changes.append(Happening(at, "limits", host, limits, (*here, "limits", host)))
         for node, settings in (event.sysctls or {}).items():
             changes += [
-                HostHappening(at, node, "sysctls", setting, (*here, "sysctls", node, setting[0]))
+                Happening(at, "sysctls", node, setting, (*here, "sysctls", node, setting[0]))
                 for setting in settings.items()
             ]
     return sorted(changes, key=lambda change: change.at)

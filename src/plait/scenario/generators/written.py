@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from plait.errors import FieldMistakesError
+from plait.errors import FieldMistakesError, refuse_fields
 from plait.scenario.fields.network import NetworkSpec
 from plait.scenario.generators import traffic
 from plait.scenario.generators.base import MAX_LINKS, Description, TooManyLinksError
@@ -149,8 +149,7 @@ def _network(asked: dict[str, Any]) -> dict[str, Any]:
         for key, options in entries.items():
             if key not in patterns:
                 out[place][key] = _over(out[place].get(key), options)
-    if mistakes:
-        raise FieldMistakesError(*mistakes)
+    refuse_fields(mistakes)
     return out
 
 
@@ -191,8 +190,7 @@ def _described(asked: dict[str, Any]) -> Description:
         mistakes = mistakes_in(error, KINDS[name])
         raise FieldMistakesError(*mistakes).within("network") from error
     mistakes = [(("network", *where), message) for where, message in part.mistakes()]
-    if mistakes:
-        raise FieldMistakesError(*mistakes)
+    refuse_fields(mistakes)
     try:
         return part.describe()
     except TooManyLinksError:
@@ -252,8 +250,7 @@ def _traffic(entries: list[Any], hosts: list[str], origins: list[Where]) -> list
         else:
             out += made
             origins += [(*here, "each")] * len(made)
-    if mistakes:
-        raise FieldMistakesError(*mistakes)
+    refuse_fields(mistakes)
     return out
 
 
@@ -274,6 +271,5 @@ def _programs(entries: list[Any], nodes: list[str], origins: list[Where]) -> lis
                 groups[entry["name"]] = [program["name"] for program in members]
         out += members
         origins += [("programs", i)] * len(members)
-    if mistakes:
-        raise FieldMistakesError(*mistakes)
+    refuse_fields(mistakes)
     return out

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from plait.errors import FieldMistakesError
+from plait.errors import refuse_fields
 from plait.scenario.fields.network import InputFile
 from plait.scenario.fields.programs import InputContent
 from plait.scenario.fields.traces import MAX_TRACE_BYTES, TraceSpec, read_trace
@@ -42,8 +42,7 @@ def input_files(
             mistakes.append((where, f"'{reference}' cannot be read: {error.strerror}; check the path"))
         except ValueError as error:
             mistakes.append((where, f"'{reference}': {error}"))
-    if mistakes:
-        raise FieldMistakesError(*mistakes)
+    refuse_fields(mistakes)
     return files
 
 

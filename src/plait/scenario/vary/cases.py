@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from hashlib import sha256
 
-from plait.errors import FieldMistakesError
+from plait.errors import FieldMistakesError, refuse_fields
 from plait.scenario.located import locating
 from plait.scenario.mistakes import Where
 from plait.scenario.scenario import Scenario
@@ -115,16 +115,14 @@ def _check_labels(scenario: Scenario, names: list[str]) -> None:
     """Raise ScenarioError for labels of cases that do not exist."""
     labelled = scenario.labels.cases if scenario.labels is not None else {}
     known = set(names)
-    wrong = [
+    refuse_fields(
         (
             ("labels", "cases", name),
             f"there is no case '{name[:80]}'; {nearest(name, names) or f'the first case is {names[0]}'}",
         )
         for name in labelled
         if name not in known
-    ]
-    if wrong:
-        raise FieldMistakesError(*wrong)
+    )
 
 
 def _baseline_first(scenario: Scenario, cases: list[Case]) -> list[Case]:

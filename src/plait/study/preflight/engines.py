@@ -60,7 +60,7 @@ def place(scenario: Scenario, use: Use) -> Where:
             return ("programs", *numbers[:1])
         case "events":
             named = [
-                happening.where for happening in happenings(scenario.events) if happening.link == use.name
+                happening.where for happening in happenings(scenario.events) if happening.subject == use.name
             ]
             return named[0] if named else ("events",)
         case "machine":

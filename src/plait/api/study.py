@@ -22,7 +22,7 @@ from plait.files import Output
 from plait.report.assemble import read_partly, summary_of
 from plait.report.figures.axes import telling_settings
 from plait.report.figures.study_figures import static_figures
-from plait.report.headline import headline, path_counts, sentences
+from plait.report.headline import headline, sentences
 from plait.report.page.template import fill
 from plait.report.render.render import Drawing, draw_all, standalone
 from plait.report.representatives import representatives
@@ -260,7 +260,7 @@ class Study:
         name, figure = next(named, (None, None))
         view = {
             "heading": self._data.about.heading,
-            "headline": headline(self.summary, path_counts(self.summary)),
+            "headline": headline(self.summary),
             "sentences": sentences(self.summary),
             "columns": [*factors_of(self.summary), *value_columns(self.summary)],
             "figure": name,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
 
 from plait.analysis.compare.factors import main_factor, network_words, other_settings, stratum
 from plait.analysis.labels.cases import case_label, labels
@@ -19,69 +20,64 @@ MOST_LISTED = 4
 _SEEDS = (
     "Repeats differ in their seeds alone: tests and intervals hold for {of}, and say nothing about others."
 )
+_BEGIN, _END = "\N{START OF TEXT}", "\N{END OF TEXT}"
+"""Marks around a number to stress."""
 Phrase = tuple[str, bool]
 """A piece of a sentence, and whether it is a number to stress."""
 
 
-def path_counts(summary: Summary) -> dict[str, int]:
-    """Return how many paths the flow of each case can use, where a case has one flow and its shares are known."""
-    counts = {}
-    for case in summary.cases:
-        several = any(name.endswith(".goodput_bps") for name in case.metrics)
-        count = sum(name.endswith(".path_share") for name in case.metrics)
-        if count and not several:
-            counts[case.name] = count
-    return counts
-
-
-def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
-    """Return the first sentence; `paths` gives the number of paths that each case's flow can use, where it is one."""
+def headline(summary: Summary) -> list[Phrase]:
+    """Return the first sentence."""
     metric = primary_metric(summary)
     measured = measured_cases(summary)
     if not measured:
-        return _programs(summary) or [(_nothing(summary), False)]
-    phrases = (
-        _for_many_cases(summary, metric) if len(measured) > 2 else _for_few_cases(summary, metric, paths)
-    )
-    return [*phrases, *_without_value(summary)]
+        return _phrases(_programs(summary) or _nothing(summary))
+    text = _for_many_cases(summary, metric) if len(measured) > 2 else _for_few_cases(summary, metric)
+    return _phrases(f"{text}{_without_value(summary)}")
 
 
-def _for_few_cases(summary: Summary, metric: str, paths: Mapping[str, int]) -> list[Phrase]:
+def _stressed(text: str) -> str:
+    return f"{_BEGIN}{text}{_END}"
+
+
+def _phrases(text: str) -> list[Phrase]:
+    """Return the pieces of a text, of which every second one is `_stressed`."""
+    pieces = re.split(f"[{_BEGIN}{_END}]", text)
+    return [(piece, number % 2 == 1) for number, piece in enumerate(pieces) if piece]
+
+
+def _paths(case: CaseSummary) -> int | None:
+    """Return how many paths the flow of a case can use; None for several flows, or where its shares are unknown."""
+    several = any(name.endswith(".goodput_bps") for name in case.metrics)
+    return (not several and sum(name.endswith(".path_share") for name in case.metrics)) or None
+
+
+def _for_few_cases(summary: Summary, metric: str) -> str:
     """Return the sentence for one or two cases: the value of each, and the change."""
     measured, names = measured_cases(summary), labels(summary.cases)
-    phrases: list[Phrase] = []
-    if metric not in {"goodput_bps", "completion_s"}:
-        phrases.append((f"{compared_metric(metric).title}: ", False))  # the unit alone is ambiguous
+    is_usual = metric in {"goodput_bps", "completion_s"}
+    text = "" if is_usual else f"{compared_metric(metric).title}: "  # the unit alone is ambiguous
+    values: list[str] = []
     for case in measured:
-        text = _with_paths(
+        words = _with_paths(
             names[case.name] if case.settings or case.label else "",
-            paths.get(case.name) if case.label is None else None,
+            _paths(case) if case.label is None else None,
             metric,
         )
-        text = text[0].upper() + text[1:] if not phrases else text
-        phrases += [
-            ("; " if phrases and case is not measured[0] else "", False),
-            (f"{text} ", False),
-            (show(metric, mean(case, metric)), True),
-            (_further_values(case, metric), False),
-        ]
+        words = words if text or values else f"{words[0].upper()}{words[1:]}"
+        values.append(f"{words} {_stressed(show(metric, mean(case, metric)))}{_further_values(case, metric)}")
+    text += "; ".join(values)
     comparison = _comparison(summary, measured[-1].name, metric)
     if comparison is not None and comparison.verdict == "same":
-        phrases += [(": ", False), (f"the same {within(comparison.margin)}", True)]
+        text += f": {_stressed(f'the same {within(comparison.margin)}')}"
     elif comparison is not None and comparison.ratio is not None:
         undecided = ", undecided" if comparison.verdict == "unclear" else ""
-        phrases += [(": ", False), (change(comparison.ratio.value), True), (undecided, False)]
+        text += f": {_stressed(change(comparison.ratio.value))}{undecided}"
     efficiency = mean(measured[-1], "efficiency")
     if efficiency is not None:
-        phrases += [
-            ("; ", False),
-            (show("efficiency", efficiency), True),
-            (" of what the links allow", False),
-        ]
+        text += f"; {_stressed(show('efficiency', efficiency))} of what the links allow"
     several = any(name.endswith(".goodput_bps") for case in measured for name in case.metrics)
-    if several and metric in {"goodput_bps", "completion_s"}:
-        phrases.append((", all flows together", False))
-    return [*phrases, (".", False)]
+    return f"{text}, all flows together." if several and is_usual else f"{text}."
 
 
 def _completed(case: CaseSummary) -> int:
@@ -95,15 +91,15 @@ def _nothing(summary: Summary) -> str:
     return "No trial was completed: nothing was measured."
 
 
-def _without_value(summary: Summary) -> list[Phrase]:
+def _without_value(summary: Summary) -> str:
     """Return the sentence about cases whose trials were completed, but whose flows were not."""
     names = labels(summary.cases)
     lacking = [
         names[case.name]
         for case in summary.cases
-        if _completed(case) and all(mean(case, other) is None for other in COMPARED)
+        if _completed(case) and all(mean(case, metric) is None for metric in COMPARED)
     ]
-    return [(f" No trial of {_listed(lacking)} has a value.", False)] if lacking else []
+    return f" No trial of {_listed(lacking)} has a value." if lacking else ""
 
 
 def _further_values(case: CaseSummary, metric: str) -> str:
@@ -116,19 +112,16 @@ def _further_values(case: CaseSummary, metric: str) -> str:
     return f" ({', '.join(further)})" if further else ""
 
 
-def _programs(summary: Summary) -> list[Phrase]:
+def _programs(summary: Summary) -> str:
     """Return how long programs ran, where nothing else was measured; nothing where none ended by itself."""
     ending = ".duration_s"
     ran = [
-        (name.removesuffix(ending), stats.mean)
+        f"{name.removesuffix(ending)} ran for {_stressed(show('duration_s', stats.mean))}"
         for case in summary.cases[:1]
         for name, stats in case.metrics.items()
         if name.endswith(ending) and stats.mean is not None
     ]
-    phrases: list[Phrase] = [("Programs alone were measured: ", False)] if ran else []
-    for number, (name, lasted) in enumerate(ran):
-        phrases += [(f"{'; ' * bool(number)}{name} ran for ", False), (show("duration_s", lasted), True)]
-    return [*phrases, (".", False)] if ran else []
+    return f"Programs alone were measured: {'; '.join(ran)}." if ran else ""
 
 
 def sentences(summary: Summary) -> list[str]:
@@ -221,34 +214,31 @@ def measured_cases(summary: Summary) -> list[CaseSummary]:
     return [case for case in summary.cases if mean(case, metric) is not None]
 
 
-def _for_many_cases(summary: Summary, metric: str) -> list[Phrase]:
+def _for_many_cases(summary: Summary, metric: str) -> str:
     """Return the sentences for more than two cases: the best one of each network, and the range of the ratios."""
     leaders = [leader for leader in summary.leaders if leader.metric == metric]
-    phrases: list[Phrase] = [] if leaders else [*_range(summary.cases, metric), (".", False)]
-    for leader in leaders[:MOST_LISTED]:
-        phrases += [(" " if phrases else "", False), *_best(summary, leader)]
+    lines = [_best(summary, leader) for leader in leaders[:MOST_LISTED]]
+    lines = lines or [f"{_range(summary.cases, metric)}."]
     if len(leaders) > MOST_LISTED:
-        phrases.append((f" The table has {len(leaders) - MOST_LISTED} further networks.", False))
+        lines.append(f"The table has {len(leaders) - MOST_LISTED} further networks.")
     compared = [c for c in matched(summary) if c.metric == metric and c.ratio is not None]
     ratios = [c.ratio.value for c in compared if c.ratio is not None]
     if len(ratios) > 1 and any(c.verdict != "same" for c in compared):
         low, high = significant(min(ratios)), significant(max(ratios))
-        phrases += [
-            (f" Against {_what_ratios_are_of(summary)}: ", False),
-            (low if low == high else f"{low} to {high}", True),
-            (f" times the {compared_metric(metric).noun}.", False),
-        ]
-    return phrases
+        times = _stressed(low if low == high else f"{low} to {high}")
+        noun = compared_metric(metric).noun
+        lines.append(f"Against {_what_ratios_are_of(summary)}: {times} times the {noun}.")
+    return " ".join(lines)
 
 
-def _range(cases: Sequence[CaseSummary], metric: str, network: str = "") -> list[Phrase]:
+def _range(cases: Sequence[CaseSummary], metric: str, network: str = "") -> str:
     """Return the sentence where nothing was compared: the least and the greatest mean, without a winner."""
     means = [value for case in cases if (value := mean(case, metric)) is not None]
-    head = f"{network}{capital(number_word(len(means)))} cases: {compared_metric(metric).noun} "
-    return [(head, False), (span(metric, min(means), max(means)), True)]
+    head = f"{network}{capital(number_word(len(means)))} cases: {compared_metric(metric).noun}"
+    return f"{head} {_stressed(span(metric, min(means), max(means)))}"
 
 
-def _best(summary: Summary, leader: Leader) -> list[Phrase]:
+def _best(summary: Summary, leader: Leader) -> str:
     """Return the sentence about the best case of a network, and about those that are the same or may be as good."""
     metric = leader.metric
     network = f"{network_words(leader.stratum)}: " if leader.stratum else ""
@@ -259,36 +249,28 @@ def _best(summary: Summary, leader: Leader) -> list[Phrase]:
     values = [
         value for name in (leader.case, *leader.same) if (value := mean(cases[name], metric)) is not None
     ]
-    shown = span(metric, min(values), max(values))
+    shown = _stressed(span(metric, min(values), max(values)))
     if len(cases) > 1 and len(leader.same) == len(cases) - 1:
         equal = "" if len(set(values)) == 1 else f" {within(leader.margin)}"
-        all_cases = f"{network}All {count} cases have the same {noun}{equal}, "
-        return [(capital(all_cases), False), (shown, True), (".", False)]
+        return f"{capital(f'{network}All {count} cases have the same {noun}{equal}, ')}{shown}."
     if leader.undecided and len(leader.same) + len(leader.undecided) == len(cases) - 1:
-        doubt = f"; the trials do not decide which has the {compared_metric(metric).best}."
-        return [*_range(list(cases.values()), metric, network), (doubt, False)]
+        doubt = f"the trials do not decide which has the {compared_metric(metric).best}"
+        return f"{_range(list(cases.values()), metric, network)}; {doubt}."
     best = _listed([names[name] for name in (leader.case, *leader.same)])
     head = f"{network}Of {count} cases, {best} {'have' if leader.same else 'has'} the {compared_metric(metric).best}, "
     if len(cases) == 1:  # the only one of its network
         head = f"{network}The {noun} is "
-    phrases: list[Phrase] = [
-        (head, False),
-        (shown, True),
-        (f" (the same {within(leader.margin)})" if leader.same else "", False),
-    ]
+    text = f"{head}{shown}"
     efficiency = mean(cases[leader.case], "efficiency")
-    if efficiency is not None and not leader.same:
-        phrases += [
-            (" (", False),
-            (show("efficiency", efficiency), True),
-            (" of what the links allow)", False),
-        ]
+    if leader.same:
+        text += f" (the same {within(leader.margin)})"
+    elif efficiency is not None:
+        text += f" ({_stressed(show('efficiency', efficiency))} of what the links allow)"
     if leader.undecided:
         rest = _listed([names[name] for name in leader.undecided])
         differ = "differs" if len(leader.undecided) == 1 else "differ"
-        best = "them" if leader.same else "it"
-        phrases.append((f"; the trials do not decide whether {rest} {differ} from {best}", False))
-    return [*phrases, (".", False)]
+        text += f"; the trials do not decide whether {rest} {differ} from {'them' if leader.same else 'it'}"
+    return f"{text}."
 
 
 def _without_settings(case: CaseSummary, strata: Sequence[str]) -> CaseSummary:

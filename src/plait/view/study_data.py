@@ -42,7 +42,7 @@ from plait.errors import DataError, printable
 from plait.files import MOST_BYTES, Folder
 from plait.metrics import COMPARED
 from plait.report.figures.axes import telling_settings
-from plait.report.headline import headline, path_counts, sentences
+from plait.report.headline import headline, sentences
 from plait.report.table import metric_order
 from plait.scenario.vary.text import strata
 from plait.version import __version__
@@ -306,7 +306,7 @@ def result_view(folder: Path, most_bytes: int = MOST_BYTES) -> dict[str, Any] | 
 
 def _result_of(summary: Summary) -> dict[str, Any]:
     return {
-        "headline": [[text, stressed] for text, stressed in headline(summary, path_counts(summary))],
+        "headline": [[text, stressed] for text, stressed in headline(summary)],
         "sentences": sentences(summary),
         "digest": summary.digest,
     }

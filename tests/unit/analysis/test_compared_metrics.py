@@ -97,7 +97,7 @@ def test_headline_and_table_report_each_kind_of_traffic_by_its_metric(kind: str)
     metrics, primary, expected = KINDS[kind]
     study_summary = summary(metrics)
     assert primary_metric(study_summary) == primary
-    assert "".join(words for words, _ in headline(study_summary, {})) == expected
+    assert "".join(words for words, _ in headline(study_summary)) == expected
     shown = {column.name: column.cells for column in value_columns(study_summary, "page")}
     others = [metric for metric in columns(primary) if metric in metrics]
     leading = [metric for metric in columns_beside(COMPARED[primary]) if metric in metrics]
@@ -118,7 +118,7 @@ def loaded(*loads_s: Sequence[float], **design: Any) -> str:
         for n, of_case in enumerate(loads_s)
     ]
     study = summarise(cases, scenario="s", digest="", baseline="c0", design=Design(**design))
-    return "".join(text for text, _ in headline(study, {})).partition(" Against ")[0]
+    return "".join(text for text, _ in headline(study)).partition(" Against ")[0]
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_the_headline_says_which_completed_trials_have_no_value() -> None:
     study = summary({}, {}).model_copy(
         update={"cases": (measured, unfinished.model_copy(update={"metrics": nothing}))}
     )
-    words = "".join(text for text, _ in headline(study, {}))
+    words = "".join(text for text, _ in headline(study))
     assert words == "N 0 2.50 s. No trial of n 1 has a value."
     two = [
         unfinished.model_copy(
@@ -170,13 +170,13 @@ def test_the_headline_says_which_completed_trials_have_no_value() -> None:
         )
         for n in (1, 2)
     ]
-    words = "".join(text for text, _ in headline(study.model_copy(update={"cases": (measured, *two)}), {}))
+    words = "".join(text for text, _ in headline(study.model_copy(update={"cases": (measured, *two)})))
     assert words.endswith(" No trial of n 1, loss 2%; and n 2, loss 2% has a value."), words
     alone = study.model_copy(update={"cases": study.cases[1:]})
-    assert "".join(text for text, _ in headline(alone, {})).endswith(": nothing was measured.")
+    assert "".join(text for text, _ in headline(alone)).endswith(": nothing was measured.")
     failed = study.cases[1].model_copy(update={"failed": 1})
     study = study.model_copy(update={"cases": (measured, failed)})
-    assert "".join(text for text, _ in headline(study, {})) == "N 0 2.50 s."
+    assert "".join(text for text, _ in headline(study)) == "N 0 2.50 s."
 
 
 def test_the_smallest_difference_of_interest_is_the_scenarios() -> None:
@@ -196,7 +196,7 @@ def test_the_headline_has_a_sentence_for_each_network() -> None:
         for n, (network, scheduler) in enumerate(product(("slow", "fast"), ("a", "b")))
     ]
     study = summarise(cases, scenario="s", digest="", baseline="c0", design=Design(strata=("network",)))
-    text = "".join(text for text, _ in headline(study, {}))
+    text = "".join(text for text, _ in headline(study))
     assert text.startswith("slow: Of two cases, scheduler a has the shortest page load time, 2.05 s")
     assert " fast: Of two cases, " in text
     assert "these networks, and say nothing about others" not in " ".join(sentences(study)), (
@@ -227,7 +227,7 @@ def test_a_mean_of_fewer_trials_says_of_how_many() -> None:
 
 def test_cases_of_other_traffic_are_reported_by_their_own_metric() -> None:
     study_summary = summary(CONNECTION, KINDS["iperf3 -u"][0])
-    assert "".join(words for words, _ in headline(study_summary, {})) == "N 0 8.00 Mbit/s."
+    assert "".join(words for words, _ in headline(study_summary)) == "N 0 8.00 Mbit/s."
     assert sentences(study_summary) == ["Share of UDP packets that iperf3 lost: n 1 25.0 %."]
 
 

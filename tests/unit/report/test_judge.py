@@ -46,7 +46,7 @@ def judged(*metrics: str) -> Summary:
 
 def test_the_first_judged_metric_is_the_headline_the_first_column_and_the_tested_one() -> None:
     summary = judged("retransmits", "goodput_bps")
-    words = "".join(phrase for phrase, _ in headline(summary, {}))
+    words = "".join(phrase for phrase, _ in headline(summary))
     assert "has the lowest retransmitted segments" in words
     assert [column.name for column in value_columns(summary)][:4] == [
         "retransmits",

@@ -15,15 +15,13 @@ from markupsafe import Markup
 from plait.analysis.gaps import noted, part
 from plait.analysis.model import Summary
 from plait.report.figures.study_figures import DrawnFigure, delay_figures
-from plait.report.headline import headline, path_counts, sentences
+from plait.report.headline import headline, sentences
 from plait.report.page import sections, tables
 from plait.report.page.over_time import network, over_time
 from plait.report.page.template import fill
-from plait.report.render.theme import DARK, LIGHT, config
+from plait.report.render.theme import DARK, LIGHT, PAGE_FONT, config
 from plait.report.representatives import Representative
 from plait.results.read import StudyData
-
-PAGE_FONT = "system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, Liberation Sans, Arial, sans-serif"
 
 
 def page(
@@ -41,9 +39,9 @@ def page(
     charts, over_time_figures = part("figures over time", lambda: over_time(shown, summary), ("", {}))
     study_file = study.about
     makers: dict[str, Callable[[], Markup | str]] = {
-        "result": lambda: sections.result(headline(summary, path_counts(summary)), sentences(summary)),
+        "result": lambda: fill("result", phrases=headline(summary), sentences=sentences(summary)),
         "network and cases": lambda: _side_by_side(network(shown), sections.by_case(cases), cases),
-        "delays": lambda: sections.delays(delays),
+        "delays": lambda: fill("delays", figures=delays) if delays else "",
         "over time": lambda: charts,
         "table": lambda: tables.cases(summary),
         "matrix": lambda: tables.crossed(summary),
@@ -52,7 +50,7 @@ def page(
         "cautions": lambda: sections.cautions((*noted(), *study.cautions)),
         "failures": lambda: sections.failures(study.cases),
         "reproduce": lambda: sections.reproduce(study),
-        "terms": sections.terms,
+        "terms": lambda: fill("terms", terms=sections.TERMS),
     }
     made_sections = {name: part(f"section {name} of the page", maker, "") for name, maker in makers.items()}
     made_sections["cautions"] = makers["cautions"]()  # with the gaps of the other sections
@@ -69,7 +67,7 @@ def page(
         title=study_file.heading,
         header=sections.header(study_file),
         sections=[section for section in made_sections.values() if section],
-        footer=sections.footer(study_file),
+        footer=fill("footer", version=study_file.plait_version),
         light=LIGHT,
         dark=DARK,
         css=_trusted((assets / "page.css").read_text(encoding="utf-8")),

@@ -17,7 +17,6 @@ from plait.dataset.study_file import StudyFile
 from plait.explain.causes import CAUSES, HARMLESS
 from plait.explain.model import FlowExplanation, Share
 from plait.report.figures.study_figures import DrawnFigure
-from plait.report.headline import Phrase
 from plait.report.page.template import fill
 from plait.results.read import StudyData
 
@@ -50,11 +49,6 @@ def header(study_file: StudyFile) -> Markup:
     )
 
 
-def result(phrases: Sequence[Phrase], sentences: Sequence[str]) -> Markup:
-    """Return the headline with its numbers stressed, and the sentences below it."""
-    return fill("result", phrases=phrases, sentences=sentences)
-
-
 def by_case(figures: Mapping[str, DrawnFigure]) -> Markup | str:
     """Return the section with the places of the figures of cases, and their captions; nothing without figures."""
     if not figures:
@@ -63,11 +57,6 @@ def by_case(figures: Mapping[str, DrawnFigure]) -> Markup | str:
     alone = len(drawn) == 1 and drawn[0].request.metric == "goodput_bps"
     title = "Goodput by case" if alone and not drawn[0].author_text else "By case"
     return fill("by_case", title=title, figures=figures, alone=alone)
-
-
-def delays(figures: Mapping[str, DrawnFigure]) -> Markup | str:
-    """Return the section with the distributions of delays, when messages were recorded."""
-    return fill("delays", figures=figures) if figures else ""
 
 
 def explanation(flows: Sequence[FlowExplanation]) -> Markup | str:
@@ -149,16 +138,6 @@ def reproduce(study: StudyData) -> Markup:
     )
 
 
-def terms() -> Markup:
-    """Return what the words and figures mean."""
-    return fill("terms", terms=TERMS)
-
-
-def footer(study_file: StudyFile) -> Markup:
-    """Return the last line."""
-    return fill("footer", version=study_file.plait_version)
-
-
 TERMS = {
     "Goodput": "Application bytes per second at the receiver. A bulk flow counts over exactly its duration, from "
     "connect(); a transfer until the receiver reads the last byte.",
@@ -173,3 +152,4 @@ TERMS = {
     "Round-trip time": "The kernel's smoothed estimate, sampled; the median is over samples of subflows that carry "
     "data.",
 }
+"""What the words and figures mean."""

@@ -47,13 +47,6 @@ _SPLIT_NOTE = (
 )
 
 
-def section(
-    key: str, title: str, note: str, tables: Sequence[tuple[str, Sequence[Column]]], remark: str = ""
-) -> Markup:
-    """Return a section with tables, each with its label; a table that is alone may have none."""
-    return fill("table", id=key, title=title, note=note, tables=tables, more=remark)
-
-
 def cases(summary: Summary) -> Markup:
     """Return the section with a table of the cases of each network, without columns in which nothing was measured."""
     titled = {name.replace("_", " ") for name in summary.strata}
@@ -70,7 +63,7 @@ def cases(summary: Summary) -> Markup:
     note = (
         "Means over trials with their 95 % intervals; minimum and maximum below. A dash means not measured."
     )
-    return section("cases", "Cases", note, tables)
+    return fill("table", id="cases", title="Cases", note=note, tables=tables)
 
 
 def flows(summary: Summary) -> Markup | str:
@@ -91,7 +84,8 @@ def flows(summary: Summary) -> Markup | str:
                 for case, cells in zip(summary.cases, rows, strict=True)
             ),
         ]
-    return section("flows", "Flows", "Goodput of each flow in each case.", [("", columns)])
+    note = "Goodput of each flow in each case."
+    return fill("table", id="flows", title="Flows", note=note, tables=[("", columns)])
 
 
 def split(summary: Summary) -> Markup | str:
@@ -111,7 +105,8 @@ def split(summary: Summary) -> Markup | str:
         Column(name, heading_of(name), tuple(show(name, mean(case, name)) for case in summary.cases))
         for name in measured
     ]
-    return section("split", "How it was split", _SPLIT_NOTE, [("", [*factors_of(summary), *columns])])
+    tables = [("", [*factors_of(summary), *columns])]
+    return fill("table", id="split", title="How it was split", note=_SPLIT_NOTE, tables=tables)
 
 
 def crossed(summary: Summary) -> Markup | str:
@@ -127,7 +122,8 @@ def crossed(summary: Summary) -> Markup | str:
     tables = [
         (label, _crossing(crossing, pair, metric)) for label, crossing in _crossings(summary.cases, *pair)
     ]
-    return section("crossed", title, f"{title_of(metric)}; means over trials.", tables)
+    note = f"{title_of(metric)}; means over trials."
+    return fill("table", id="crossed", title=title, note=note, tables=tables)
 
 
 def crossed_settings(cases: Sequence[CaseSummary]) -> tuple[str, str] | None:

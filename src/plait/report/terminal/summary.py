@@ -22,7 +22,7 @@ from plait.dataset.provenance import explain
 from plait.dataset.trial import making_sense
 from plait.errors import DataError, printable, shell_command
 from plait.files import Folder
-from plait.report.headline import headline, path_counts, sentences
+from plait.report.headline import headline, sentences
 from plait.report.table import PUBLISHED, Column, chosen, factors_of, value_columns
 from plait.report.terminal.fitting import fit, table
 
@@ -96,7 +96,7 @@ def show(
         no_room = show_table(screen, [column.in_order(order) for column in columns], command, ends)
         screen.console.print()
         line = Text()
-        for words, strong in headline(summary, path_counts(summary)):
+        for words, strong in headline(summary):
             line.append(screen.text(words), style="bold" if strong else "")
         screen.console.print(line)
         for sentence in sentences(summary):

@@ -13,6 +13,8 @@ SAMPLES = 40
 """Points of a curve that are compared with boxes."""
 NEARER = 5.0
 """Pixels by which a label is nearer to its own link than to any other."""
+BESIDE = 5.0
+"""Pixels between links and nodes that they pass."""
 GAPS = (4.0, 10.0, 18.0, 28.0)
 """Distances of labels from their links that are tried."""
 
@@ -30,6 +32,11 @@ class Box:
     def around(x: float, y: float, width: float, height: float) -> Box:
         """Return the box with this centre."""
         return Box(x - width / 2, y - height / 2, x + width / 2, y + height / 2)
+
+    @property
+    def centre(self) -> Point:
+        """The point in its middle."""
+        return (self.left + self.right) / 2, (self.top + self.bottom) / 2
 
     def meets(self, neighbour: Box, apart: float = 0.0) -> bool:
         """Return whether two boxes are nearer to each other than `apart`."""
@@ -143,7 +150,7 @@ class Room:
         return None
 
 
-def crosses(curve: Curve, boxes: Iterable[Box], apart: float = 5.0) -> bool:
+def crosses(curve: Curve, boxes: Iterable[Box]) -> bool:
     """Return whether a curve runs over one of the boxes."""
     points = [*curve.points, *(((a + c) / 2, (b + d) / 2) for (a, b), (c, d) in pairwise(curve.points))]
-    return any(box.holds(point, curve.half + apart) for box in boxes for point in points)
+    return any(box.holds(point, curve.half + BESIDE) for box in boxes for point in points)

@@ -9,13 +9,13 @@ each other box (the coarsest equitable partition; Cardon and Crochemore, "Partit
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from plait.plan.model.links import Link
 from plait.plan.model.plan import Plan
-from plait.report.drawing.layout import across, distances, sides
+from plait.report.drawing.layout import across, distances, ends_of, neighbours, roles_of, sides
 from plait.report.drawing.link_labels import LinkLabels
 from plait.report.drawing.svg import node_size, shortened
 
@@ -69,38 +69,38 @@ class BoxLine:
     @property
     def parallel(self) -> int:
         """How many links there are for each pair of nodes; 0 where it is not the same number for all pairs."""
-        pairs = Counter(frozenset((d.source, d.target)) for d in (link.directions[0] for link in self.links))
+        pairs = Counter(frozenset(ends_of(link)) for link in self.links)
         counts = set(pairs.values())
         return counts.pop() if len(counts) == 1 and len(pairs) == len(self.a.names) * len(self.b.names) else 0
 
 
 def boxes_of(plan: Plan, labels: LinkLabels) -> list[NodeBox]:
     """Return hosts that are alike as one, and every other node on its own; in the order of the plan."""
-    role = {space.name: space.role for space in plan.network.namespaces if space.role != "wire"}
+    role = roles_of(plan)
     left, right = sides(plan, list(role))
-    near: dict[str, list[tuple[str, str]]] = {name: [] for name in role}
-    for link in plan.links:
-        a, b = link.directions[0].source, link.directions[0].target
-        near[a].append((b, f"{labels.name(link)} {labels.label(link)}"))
-        near[b].append((a, f"{labels.name(link)} {labels.label(link)}"))
+    near = _links_at(plan, lambda link: (f"{labels.name(link)} {labels.label(link)}",) * 2)
     is_sideless = not has_sides(plan)
-    alike: dict[object, list[str]] = {}
-    for name, kind in role.items():
-        side = is_sideless or (name in left, name in right)
-        key = (side, tuple(sorted(near[name]))) if kind == "host" else name
-        alike.setdefault(key, []).append(name)
-    return [_box(names, role, labels) for names in alike.values()]
+    keys: dict[str, object] = {
+        name: (is_sideless or (name in left, name in right), tuple(sorted(near[name])))
+        if kind == "host"
+        else name
+        for name, kind in role.items()
+    }
+    return _boxes(keys, role, labels)
 
 
 def classes_of(plan: Plan, labels: LinkLabels) -> list[NodeBox]:
     """Return the coarsest boxes of which all nodes have equally many links, of each kind, to each other box."""
-    role = {space.name: space.role for space in plan.network.namespaces if space.role != "wire"}
-    near: dict[str, list[tuple[str, str]]] = {name: [] for name in role}
-    for link in plan.links:
-        a, b = link.directions[0].source, link.directions[0].target
+    role = roles_of(plan)
+
+    def kinds(link: Link) -> tuple[str, str]:
         words = labels.words(link)
-        near[a].append((b, f"{words.common}{words.forward}{words.backward}"))
-        near[b].append((a, f"{words.common}{words.backward}{words.forward}"))
+        return (
+            f"{words.common}{words.forward}{words.backward}",
+            f"{words.common}{words.backward}{words.forward}",
+        )
+
+    near = _links_at(plan, kinds)
     colour: dict[str, int] = _numbered({name: (kind,) for name, kind in role.items()})
     for _ in role:
         signs = {
@@ -111,14 +111,29 @@ def classes_of(plan: Plan, labels: LinkLabels) -> list[NodeBox]:
         if len(set(finer.values())) == len(set(colour.values())):
             break
         colour = finer
-    groups: dict[int, list[str]] = {}
+    return _boxes(colour, role, labels)
+
+
+def _links_at(plan: Plan, kinds: Callable[[Link], tuple[str, str]]) -> dict[str, list[tuple[str, str]]]:
+    """Return the neighbour and the kind of each link at each node; `kinds` has that from either end of a link."""
+    near: dict[str, list[tuple[str, str]]] = {name: [] for name in roles_of(plan)}
+    for link in plan.links:
+        a, b = ends_of(link)
+        kind_ahead, kind_back = kinds(link)
+        near[a].append((b, kind_ahead))
+        near[b].append((a, kind_back))
+    return near
+
+
+def _boxes(keys: Mapping[str, object], role: Mapping[str, str], labels: LinkLabels) -> list[NodeBox]:
+    """Return a box of all nodes with the same key, in the order of the first ones."""
+    alike: dict[object, list[str]] = {}
     for name in role:
-        groups.setdefault(colour[name], []).append(name)
-    return [_box(names, role, labels) for names in groups.values()]
-
-
-def _box(names: Sequence[str], role: Mapping[str, str], labels: LinkLabels) -> NodeBox:
-    return NodeBox(tuple(names), role[names[0]], called=tuple(map(labels.called.node, names)))
+        alike.setdefault(keys[name], []).append(name)
+    return [
+        NodeBox(tuple(names), role[names[0]], called=tuple(map(labels.called.node, names)))
+        for names in alike.values()
+    ]
 
 
 def _numbered(signs: Mapping[str, tuple[object, ...]]) -> dict[str, int]:
@@ -132,14 +147,13 @@ def lines_of(plan: Plan, boxes: Sequence[NodeBox], labels: LinkLabels) -> list[B
     box_of = {name: box for box in boxes for name in box.names}
     spans: dict[frozenset[NodeBox], list[Link]] = {}
     for link in plan.links:
-        ends = link.directions[0]
-        spans.setdefault(frozenset((box_of[ends.source], box_of[ends.target])), []).append(link)
-    made = []
+        spans.setdefault(frozenset(box_of[name] for name in ends_of(link)), []).append(link)
+    lines = []
     for links in spans.values():
-        ends = links[0].directions[0]
+        a, b = ends_of(links[0])
         kinds = tuple(dict.fromkeys(kind_of(link, labels) for link in links))
-        made.append(BoxLine(box_of[ends.source], box_of[ends.target], tuple(links), kinds))
-    return made
+        lines.append(BoxLine(box_of[a], box_of[b], tuple(links), kinds))
+    return lines
 
 
 def kind_of(link: Link, labels: LinkLabels) -> str:
@@ -163,11 +177,8 @@ def columns_of(
     plan: Plan, boxes: Sequence[NodeBox], lines: Sequence[BoxLine]
 ) -> tuple[list[list[NodeBox]], list[BoxLine]]:
     """Return the boxes from left to right, in each column in an order with few crossings, and the lines among them."""
-    near: dict[str, list[str]] = {box.names[0]: [] for box in boxes}
-    for line in lines:
-        near[line.a.names[0]].append(line.b.names[0])
-        near[line.b.names[0]].append(line.a.names[0])
-    names = list(near)
+    names = [box.names[0] for box in boxes]
+    near = neighbours(names, ((line.a.names[0], line.b.names[0]) for line in lines))
     if has_sides(plan):
         left, right = sides(plan, names)
         ends = [[name for name in names if name in side] for side in (left, right)]

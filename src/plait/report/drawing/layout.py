@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from plait.plan.model.links import Link
 from plait.plan.model.plan import Flow, Path, Plan
 
 SPREAD_ROUNDS = 4
@@ -36,16 +37,11 @@ class Layout:
 
 def layout(plan: Plan) -> Layout:
     """Return the places of the nodes of the plan; `wire` is none."""
-    everything = [space.name for space in plan.network.namespaces if space.role != "wire"]
+    everything = list(roles_of(plan))
     crossed = {node for _, path in distinct_paths(plan) for node in node_path(plan, path)}
     idle = [node for node in everything if node not in crossed]
     nodes = [node for node in everything if node in crossed or not crossed or len(idle) <= FEW_IDLE]
-    near: dict[str, list[str]] = {node: [] for node in nodes}
-    for link in plan.links:
-        a, b = link.directions[0].source, link.directions[0].target
-        if a in near and b in near:
-            near[a].append(b)
-            near[b].append(a)
+    near = neighbours(nodes, map(ends_of, plan.links))
     left, right = sides(plan, nodes)
     columns = across(nodes, distances(near, left), distances(near, right))
     down = _lanes_of(plan, nodes, near)
@@ -54,6 +50,26 @@ def layout(plan: Plan) -> Layout:
     down = {node: place - top for node, place in down.items()}
     longest = max((len(node_path(plan, path)) for _, path in distinct_paths(plan)), default=2)
     return Layout(columns, down, longest, max(down.values(), default=0.0), len(everything) - len(nodes))
+
+
+def roles_of(plan: Plan) -> dict[str, str]:
+    """Return the role of each node of the plan by name; `wire` is none."""
+    return {space.name: space.role for space in plan.network.namespaces if space.role != "wire"}
+
+
+def ends_of(link: Link) -> tuple[str, str]:
+    """Return the nodes at the ends of a link, the source of its first direction first."""
+    return link.directions[0].source, link.directions[0].target
+
+
+def neighbours(nodes: Iterable[str], pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return the neighbours of each of these nodes among them, once for each pair."""
+    near: dict[str, list[str]] = {node: [] for node in nodes}
+    for a, b in pairs:
+        if a in near and b in near:
+            near[a].append(b)
+            near[b].append(a)
+    return near
 
 
 def node_path(plan: Plan, path: Path) -> list[str]:

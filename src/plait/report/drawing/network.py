@@ -8,7 +8,7 @@ number.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from plait.analysis.labels.study_labels import StudyLabels
 from plait.analysis.series import TrialSeries
@@ -17,7 +17,7 @@ from plait.plan.model.links import Link
 from plait.plan.model.plan import Path, Plan
 from plait.report.drawing import overview
 from plait.report.drawing.curves import Box, Curve, Room, crosses
-from plait.report.drawing.layout import Layout, distinct_paths, layout
+from plait.report.drawing.layout import Layout, distinct_paths, ends_of, layout, roles_of
 from plait.report.drawing.link_labels import LinkLabels, LinkWords, node_notes, wrapped
 from plait.report.drawing.svg import (
     LINE,
@@ -80,10 +80,6 @@ class _DrawnLink:
     users: tuple[DrawnPath, ...]
     words: LinkWords
 
-    @property
-    def separation(self) -> float:
-        return SEPARATION if len(self.users) <= 6 else max(2.4, 6 * SEPARATION / len(self.users))
-
 
 @dataclass
 class _Geometry:
@@ -130,15 +126,24 @@ def draw(
         return overview.draw(plan, colours, called)
     labels = LinkLabels(plan, called)
     places = layout(plan)
-    shown = [link for link in plan.links if all(node in places.across for node in _ends(link))]
+    roles = {name: role for name, role in roles_of(plan).items() if name in places.across}
+    shown = [link for link in plan.links if all(node in roles for node in ends_of(link))]
     common = _common_label(shown, labels)
-    geometry = _geometry(shown, labels if common is None else None, places, _margin(plan, labels, places))
-    drawn = _routed(shown, geometry, paths, labels, plan)
+    geometry = _geometry(shown, labels if common is None else None, places, _margin(roles, labels, places))
+    drawn = _routed(shown, geometry, paths, labels, roles)
     room = Room(geometry.width, geometry.height, list(geometry.boxes.values()), [d.curve for d in drawn])
     parts = [_strokes(link, colours) for link in drawn]
     inline, numbered = _labels(drawn if common is None else [], geometry, room, colours)
     parts += [
-        _node(plan, name, labels.called.node(name), box, colours) for name, box in geometry.boxes.items()
+        node(
+            box.centre,
+            shortened(labels.called.node(name)),
+            roles[name],
+            colours,
+            tooltip=f"{roles[name]} {name}",
+            height=box.bottom - box.top,
+        )
+        for name, box in geometry.boxes.items()
     ]
     parts += inline
     notes = [f"every link: {common}"] if common is not None else []
@@ -156,12 +161,12 @@ def draw(
     return drawing("".join(parts), geometry.width, y, colours)
 
 
-def _margin(plan: Plan, labels: LinkLabels, places: Layout) -> float:
+def _margin(roles: Mapping[str, str], labels: LinkLabels, places: Layout) -> float:
     """Return the room beside the centres of the outermost nodes."""
     halves = [
-        node_size(shortened(labels.called.node(space.name)), space.role)[0] / 2
-        for space in plan.network.namespaces
-        if places.across.get(space.name) in {0, 1}
+        node_size(shortened(labels.called.node(name)), role)[0] / 2
+        for name, role in roles.items()
+        if places.across[name] in {0, 1}
     ]
     return max(MARGIN, *(half + 4 for half in halves))
 
@@ -174,44 +179,47 @@ def _geometry(links: Sequence[Link], labels: LinkLabels | None, places: Layout, 
     columns = max(places.columns - 1, 1)
     fitting = (WIDEST - 2 * margin) / columns
     column = max(min(widest + 90, COLUMN[1], fitting), COLUMN[0])
-    pairs = [frozenset(_ends(link)) for link in links]
+    pairs = [frozenset(ends_of(link)) for link in links]
     bulge = max((pairs.count(pair) - 1) / 2 * BEND for pair in pairs) if pairs else 0.0
     lane = (LANE if places.lanes <= FEW_LANES else CLOSE_LANE) + max(0.0, tallest - 2 * LINE)
     top = 30 + max(tallest, LINE) + max(bulge - BEND / 2, 0.0) * BULGE
     return _Geometry(places, max(LEAST_WIDTH, 2 * margin + column * columns), top, lane, margin)
 
 
+def _separation(users: Sequence[DrawnPath]) -> float:
+    """Return the pixels between the paths over a link."""
+    return SEPARATION if len(users) <= 6 else max(2.4, 6 * SEPARATION / len(users))
+
+
 def _routed(
-    links: Sequence[Link], geometry: _Geometry, paths: Sequence[DrawnPath], labels: LinkLabels, plan: Plan
+    links: Sequence[Link],
+    geometry: _Geometry,
+    paths: Sequence[DrawnPath],
+    labels: LinkLabels,
+    roles: Mapping[str, str],
 ) -> list[_DrawnLink]:
     """Return every link with its curve, and set the boxes of nodes: as high as the bundle of paths at them."""
     users = {
         link.name: tuple(path for path in paths if {d.name for d in link.directions} & set(path.directions))
         for link in links
     }
-    drawn = [_DrawnLink(link, Curve(((0, 0),) * 4), users[link.name], labels.words(link)) for link in links]
-    half = {d.link.name: max(2.5, (d.separation * len(d.users) + 2) / 2) for d in drawn}
-    for space in plan.network.namespaces:
-        if space.name in geometry.layout.across:
-            widest_bundle = max((half[link.name] for link in links if space.name in _ends(link)), default=0.0)
-            width, height = node_size(shortened(labels.called.node(space.name)), space.role)
-            geometry.boxes[space.name] = Box.around(
-                *geometry.centre_of(space.name), width, max(height, 2 * widest_bundle + 8)
-            )
-    pairs: dict[frozenset[str], list[_DrawnLink]] = {}
-    for drawn_link in drawn:
-        pairs.setdefault(frozenset(_ends(drawn_link.link)), []).append(drawn_link)
+    half = {name: max(2.5, (_separation(bundle) * len(bundle) + 2) / 2) for name, bundle in users.items()}
+    for node_name, role in roles.items():
+        bundles = (half[link.name] for link in links if node_name in ends_of(link))
+        width, height = node_size(shortened(labels.called.node(node_name)), role)
+        height = max(height, 2 * max(bundles, default=0.0) + 8)
+        geometry.boxes[node_name] = Box.around(*geometry.centre_of(node_name), width, height)
+    pairs: dict[frozenset[str], list[Link]] = {}
+    for link in links:
+        pairs.setdefault(frozenset(ends_of(link)), []).append(link)
     routed = []
     for pair, parallel in pairs.items():
         obstacles = [box for name, box in geometry.boxes.items() if name not in pair]
-        for number, drawn_link in enumerate(parallel):
+        for number, link in enumerate(parallel):
             bend = (number - (len(parallel) - 1) / 2) * BEND
-            tried = [
-                _curve(geometry, drawn_link.link, bend + detour, half[drawn_link.link.name])
-                for detour in DETOURS
-            ]
+            tried = [_curve(geometry, link, bend + detour, half[link.name]) for detour in DETOURS]
             free = (c for c in tried if not crosses(c, obstacles) and _is_inside(c, geometry))
-            routed.append(replace(drawn_link, curve=next(free, tried[0])))
+            routed.append(_DrawnLink(link, next(free, tried[0]), users[link.name], labels.words(link)))
     return routed
 
 
@@ -224,7 +232,7 @@ def _is_inside(curve: Curve, geometry: _Geometry) -> bool:
 
 def _curve(geometry: _Geometry, link: Link, bend: float, half: float) -> Curve:
     """Return the curve of a link: level at both ends, with a bend."""
-    (x1, y1), (x2, y2) = (geometry.centre_of(node) for node in _ends(link))
+    (x1, y1), (x2, y2) = (geometry.centre_of(node) for node in ends_of(link))
     if abs(x1 - x2) < 1:  # within a column: bow out to the right
         bow = x1 + 47 + bend / 1.5
         return Curve(((x1, y1), (bow, y1 + (y2 - y1) / 3), (bow, y2 - (y2 - y1) / 3), (x2, y2)), half)
@@ -235,9 +243,10 @@ def _curve(geometry: _Geometry, link: Link, bend: float, half: float) -> Curve:
 def _strokes(drawn: _DrawnLink, colours: Mapping[str, str]) -> str:
     """Return a link, and the paths over it beside each other."""
     parts = [stroke(drawn.curve.data, colours["grid"], 2 * drawn.curve.half)]
+    separation = _separation(drawn.users)
     for place, path in enumerate(drawn.users):
-        shift = (place - (len(drawn.users) - 1) / 2) * drawn.separation
-        parts.append(stroke(drawn.curve.beside(shift), path.colour, min(2.4, drawn.separation * 0.6)))
+        shift = (place - (len(drawn.users) - 1) / 2) * separation
+        parts.append(stroke(drawn.curve.beside(shift), path.colour, min(2.4, separation * 0.6)))
     return "".join(parts)
 
 
@@ -251,7 +260,7 @@ def _labels(
         lines, box = _beside(drawn_link, geometry, room)
         if box is not None:
             room.boxes.append(box)
-            parts.append(block((box.left + box.right) / 2, box.top, lines, colours))
+            parts.append(block(box.centre[0], box.top, lines, colours))
         elif lines:
             without.append(drawn_link)
     numbered = list(enumerate(without, 1))
@@ -260,7 +269,7 @@ def _labels(
             *drawn_link.curve.point_at(0.5), BADGE, BADGE
         )
         room.boxes.append(spot)
-        parts.append(badge((spot.left + spot.right) / 2, (spot.top + spot.bottom) / 2, number, colours))
+        parts.append(badge(*spot.centre, number, colours))
     return parts, numbered
 
 
@@ -309,17 +318,6 @@ def _common_label(links: Sequence[Link], labels: LinkLabels) -> str | None:
 def _longer(names: Iterable[str]) -> list[str]:
     """Return the names that boxes have shortened, in full."""
     return [f"{shortened(name)}: {name}" for name in names if shortened(name) != name]
-
-
-def _node(plan: Plan, name: str, called: str, box: Box, colours: Mapping[str, str]) -> str:
-    role = next(space.role for space in plan.network.namespaces if space.name == name)
-    x, y = (box.left + box.right) / 2, (box.top + box.bottom) / 2
-    height = box.bottom - box.top
-    return node((x, y), shortened(called), role, colours, tooltip=f"{role} {name}", height=height)
-
-
-def _ends(link: Link) -> tuple[str, str]:
-    return link.directions[0].source, link.directions[0].target
 
 
 def _legend(paths: Sequence[DrawnPath], top: float, colours: Mapping[str, str]) -> str:

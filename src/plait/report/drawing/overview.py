@@ -20,7 +20,7 @@ from plait.analysis.wording import plain, rate, significant
 from plait.plan.model.plan import Plan
 from plait.report.drawing.curves import Box, Curve, Room
 from plait.report.drawing.grouping import BoxLine, NodeBox, boxes_of, classes_of, columns_of, lines_of
-from plait.report.drawing.layout import distinct_paths
+from plait.report.drawing.layout import distinct_paths, ends_of, roles_of
 from plait.report.drawing.link_labels import LinkLabels, node_notes
 from plait.report.drawing.svg import badge, drawing, lines_of_text, node, stroke
 
@@ -50,8 +50,7 @@ ALONG = (0.5, 0.4, 0.6, 0.3, 0.7, 0.22, 0.78, 0.15, 0.85, 0.45, 0.55, 0.35, 0.65
 
 def is_crowded(plan: Plan) -> bool:
     """Return whether a plan has more nodes, or paths, than a drawing of each of them can show."""
-    nodes = sum(space.role != "wire" for space in plan.network.namespaces)
-    return nodes > FEW_NODES or len(distinct_paths(plan)) > FEW_PATHS
+    return len(roles_of(plan)) > FEW_NODES or len(distinct_paths(plan)) > FEW_PATHS
 
 
 def draw(plan: Plan, colours: Mapping[str, str], called: StudyLabels | None = None) -> str:
@@ -97,8 +96,7 @@ def _drawn(
             if spot is None:
                 return None
             room.boxes.append(spot)
-            centre = (spot.left + spot.right) / 2, (spot.top + spot.bottom) / 2
-            parts.append(badge(*centre, numbers[line.kinds], colours))
+            parts.append(badge(*spot.centre, numbers[line.kinds], colours))
     rows += _multiplicities(lines)
     wide = max(width, LEAST_WIDTH)
     rows_below, bottom = lines_of_text(
@@ -165,18 +163,18 @@ def _per_node(links: int, box: NodeBox) -> str:
 
 def _in_words(plan: Plan, labels: LinkLabels, colours: Mapping[str, str]) -> str:
     """Return a few lines of text in place of a drawing."""
-    spaces = [space for space in plan.network.namespaces if space.role != "wire"]
-    roles = Counter(space.role for space in spaces)
+    role_of = roles_of(plan)
+    roles = Counter(role_of.values())
     plural = {"host": "hosts", "switch": "switches", "router": "routers"}
     nodes = ", ".join(f"{many} {plural[role] if many > 1 else role}" for role, many in roles.items())
     degree: Counter[str] = Counter()
     for link in plan.links:
-        degree.update((link.directions[0].source, link.directions[0].target))
+        degree.update(ends_of(link))
     flows = f"{len(plan.flows)} {'flows' if len(plan.flows) > 1 else 'flow'}"
     size = f"{nodes}; {_links(len(plan.links))}, {flows}"
     rows = [f"{size}: too many to draw, and without groups of nodes that are alike"]
     for role in roles:
-        counts = [degree[space.name] for space in spaces if space.role == role]
+        counts = [degree[name] for name in role_of if role_of[name] == role]
         rows.append(
             f"links of each {role}: {_span(counts)}, mean {significant(sum(counts) / len(counts), 2)}"
         )
@@ -272,17 +270,14 @@ def _curves(line: BoxLine, ground: _Ground) -> list[Curve]:
                 _level(x2 + sign * end_box.width / 2, edges[1], y2, half),
             ]
             continue
-        forward = x1 < x2
-        start, end = (
-            (ground.sides[start_box][1], ground.sides[end_box][0])
-            if forward
-            else (ground.sides[start_box][0], ground.sides[end_box][1])
-        )
+        side = 1 if x1 < x2 else 0
+        sign = 1 if x1 < x2 else -1
+        start, end = ground.sides[start_box][side], ground.sides[end_box][1 - side]
         middle = (start + end) / 2
         parts += [
             Curve(((start, y1), (middle, y1), (middle, y2), (end, y2)), half),
-            _level(x1 + (start_box.width / 2 if forward else -start_box.width / 2), start, y1, half),
-            _level(end, x2 + (-end_box.width / 2 if forward else end_box.width / 2), y2, half),
+            _level(x1 + sign * start_box.width / 2, start, y1, half),
+            _level(end, x2 - sign * end_box.width / 2, y2, half),
         ]
     return parts
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from plait.report.render.text_width import text_width
+from plait.report.render.text_width import folded, text_width
 from plait.report.render.theme import FONT
 
 TEXT = 11.5
@@ -91,22 +91,11 @@ def lines_of_text(
     parts = []
     y = top
     for row in rows:
-        for number, line in enumerate(folded(row, right - left - 14)):
+        for number, line in enumerate(folded(row, right - left - 14, TEXT)):
             y += LINE
             parts.append(text(left + (14 if number else 0), y, line, colours["muted"], "start"))
         y += 4
     return "".join(parts), y + (8 if rows else 0)
-
-
-def folded(words: str, width: float) -> list[str]:
-    """Return words in lines of at most this width; a longer word has a line of its own."""
-    lines: list[str] = []
-    for word in words.split(" "):
-        if lines and text_width(f"{lines[-1]} {word}", TEXT) <= width:
-            lines[-1] += f" {word}"
-        else:
-            lines.append(word)
-    return lines
 
 
 def text(x: float, y: float, words: str, colour: str, anchor: str) -> str:

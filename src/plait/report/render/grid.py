@@ -13,13 +13,13 @@ from typing import Any
 from plait.report.render.paper import (
     PIXELS_PER_MM,
     channel_of,
-    folded,
     for_paper,
     key_lines,
     key_size,
     lower_rows,
     own_scales,
     title_above,
+    title_in_lines,
     with_fitting_ticks,
     with_key_at,
     with_lower_marks,
@@ -209,7 +209,7 @@ def _name_once(panels: Sequence[Spec], grid: _Grid) -> None:
             axis["title"] = None
         apart = _LINE + 6 + _PANEL_GAP + (0 if grid.shares_x else _LABELS + _AXIS_TITLE)
         tall = sum(grid.heights[:: grid.columns]) + apart * (len(label_room) - 1)
-        label_room[0] |= {"title": folded(title, tall, 11), "titleY": tall / 2}
+        label_room[0] |= {"title": title_in_lines(title, tall, 11), "titleY": tall / 2}
 
 
 def _one_title(channels: Sequence[Spec]) -> bool:
@@ -286,7 +286,7 @@ def _short_titles(titles: Sequence[Any], width: float) -> tuple[list[Any], str]:
     """
     texts = [title if isinstance(title, str) else "" for title in titles]
     if not all(texts) or len(texts) < 2:
-        return [folded(title, width, _TITLE) for title in titles], ""
+        return [title_in_lines(title, width, _TITLE) for title in titles], ""
     if all(text_width(text, _TITLE, bold=True) <= width for text in texts):
         return list(texts), ""
     words = [text.split(" ") for text in texts]
@@ -296,7 +296,7 @@ def _short_titles(titles: Sequence[Any], width: float) -> tuple[list[Any], str]:
         and len({own_words[shared] for own_words in words}) == 1
     ):
         shared += 1
-    short = [folded(" ".join(own_words[shared:]), width, _TITLE) for own_words in words]
+    short = [title_in_lines(" ".join(own_words[shared:]), width, _TITLE) for own_words in words]
     factor = " ".join(words[0][:shared])
     if factor[1:2].islower():  # no abbreviation, which keeps its capitals
         factor = f"{factor[0].lower()}{factor[1:]}"

@@ -16,7 +16,7 @@ from typing import Any
 
 from plait.errors import RequestError
 from plait.report.render.formats import width_of
-from plait.report.render.text_width import text_width
+from plait.report.render.text_width import folded, text_width
 
 Spec = dict[str, Any]
 
@@ -175,27 +175,19 @@ def _in_rows(
     return rows
 
 
-def folded(title: Any, width: float, size: float) -> Any:
+def title_in_lines(title: Any, width: float, size: float) -> Any:
     """Return a title in as many lines as its panel, `width` pixels wide, needs: a wider one would widen the panel."""
-    if isinstance(title, dict):
-        return folded(title["text"], width, size)
-    if not isinstance(title, str) or text_width(title, size, bold=True) <= width:
+    if not isinstance(title, str):
         return title
-    lines = [""]
-    for word in title.split(" "):
-        longer = f"{lines[-1]} {word}".strip()
-        if lines[-1] and text_width(longer, size, bold=True) > width:
-            lines.append(word)
-        else:
-            lines[-1] = longer
-    return lines
+    lines = folded(title, width, size, bold=True)
+    return lines if len(lines) > 1 or text_width(title, size, bold=True) > width else title
 
 
 def title_above(notes: Sequence[str], width: float) -> Spec:
     """Return the words above a figure, in lines of at most `width` pixels."""
     text = "; ".join(notes)
     return {
-        "text": folded(text[0].upper() + text[1:], width, _NOTE),
+        "text": title_in_lines(text[0].upper() + text[1:], width, _NOTE),
         "fontSize": _NOTE,
         "fontWeight": "normal",
         "color": "@muted",

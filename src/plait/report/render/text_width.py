@@ -45,6 +45,17 @@ def text_width(text: str, size: float, *, bold: bool = False) -> float:
     return sum(widths) * size / 1000 * (BOLD if bold else 1.0)
 
 
+def folded(words: str, width: float, size: float, *, bold: bool = False) -> list[str]:
+    """Return words in lines of at most this width; a longer word has a line of its own."""
+    lines: list[str] = []
+    for word in words.split(" "):
+        if lines and text_width(f"{lines[-1]} {word}", size, bold=bold) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
+
+
 def with_text_lengths(svg: str, family: str) -> str:
     """Return the drawing with the length of each text in it whose font is `family`.
 

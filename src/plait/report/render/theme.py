@@ -86,6 +86,7 @@ _SHAPES = (
 # The fonts of figures are measured when they are made: Liberation Sans comes with the renderer, so that figures
 # are laid out alike everywhere, and Arial and Helvetica have its widths.
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
+PAGE_FONT = "system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, Liberation Sans, Arial, sans-serif"
 
 
 def path_token(number: int) -> str:

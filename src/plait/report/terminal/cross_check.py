@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
-
-from rich import box
-from rich.cells import cell_len
-from rich.table import Table
-from rich.text import Text
 
 from plait.analysis.compare.divergence import Divergence, divergence
 from plait.analysis.compare.engines import SETTING, CrossCheck, EngineDifference
@@ -18,37 +14,26 @@ from plait.analysis.values import show, with_interval
 from plait.analysis.wording import MISSING, micros, seconds, size
 from plait.dataset.trial import read_trial, trial_folder
 from plait.errors import shell_command
+from plait.report.table import Column
+from plait.report.terminal.fitting import table
 from plait.report.terminal.summary import Screen
 
 _SHARE = "path_share"
-_LEAST_METRIC = 14
-"""The column of metrics is the one that folds in a narrow terminal."""
 _COLOURS = {"beyond": "red", "not measured": "red"}
 
 
 def show_cross_check(check: CrossCheck, explanation: str, file: IO[str] | None = None) -> None:
     """Print the comparison of engines and the explanation to `file` [default: standard output]."""
     screen = Screen(file)
-    rows = [(row, [screen.text(cell) for cell in _cells(row)]) for row in check.differences]
-    widths = [max(map(cell_len, column)) for column in zip(*(cells for _, cells in rows), strict=True)]
-    for case, engine in dict.fromkeys((row.case, row.engine) for row, _ in rows):
+    by_case: dict[tuple[str, str], list[EngineDifference]] = {}
+    for row in check.differences:
+        by_case.setdefault((row.case, row.engine), []).append(row)
+    for (case, engine), rows in by_case.items():
         if case:
             screen.line(case)
-        table = Table(box=box.ASCII2 if screen.plain else box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-        for name, width in zip(
-            ("metric", check.engines[0], engine, "difference", "verdict"), widths, strict=True
-        ):
-            table.add_column(
-                name,
-                overflow="fold",
-                no_wrap=name != "metric",
-                min_width=min(width, _LEAST_METRIC) if name == "metric" else width,
-                justify="left" if name in ("metric", "verdict") else "right",
-            )
-        for row, cells in rows:
-            if (row.case, row.engine) == (case, engine):
-                table.add_row(*map(Text, cells[:-1]), Text(cells[-1], style=_COLOURS.get(row.verdict, "")))
-        screen.console.print(table)
+        columns = _columns(rows, check.engines[0], engine)
+        width = screen.console.width
+        screen.console.print(table(columns, width, screen.text, ascii_only=screen.plain))
         screen.console.print()
     _conclude(check, explanation, screen)
 
@@ -73,13 +58,16 @@ def _conclude(check: CrossCheck, explanation: str, screen: Screen) -> None:
         )
 
 
-def _cells(row: EngineDifference) -> list[str]:
+def _columns(rows: Sequence[EngineDifference], reference: str, engine: str) -> list[Column]:
+    measured = [row.measured and show(row.metric, row.measured.value) for row in rows]
     return [
-        _metric_words(row.metric),
-        show(row.metric, row.expected.value),
-        MISSING if row.measured is None else show(row.metric, row.measured.value),
-        _difference_words(row),
-        row.verdict,
+        Column(
+            "metric", "metric", tuple(_metric_words(row.metric) for row in rows), folds=True, is_words=True
+        ),
+        Column(reference, reference, tuple(show(row.metric, row.expected.value) for row in rows)),
+        Column(engine, engine, tuple(text or MISSING for text in measured)),
+        Column("difference", "difference", tuple(map(_difference_words, rows))),
+        Column("verdict", "verdict", tuple(row.verdict for row in rows), is_words=True, styles=_COLOURS),
     ]
 
 

@@ -11,8 +11,6 @@ from plait.cautions import Caution
 from plait.files import Folder
 from plait.process_pool import MOST_WORKERS, kept
 
-Progress = Callable[[str, int, int], None]
-
 __all__ = ["build"]
 
 _TRIALS_EACH = 12
@@ -27,7 +25,7 @@ def build(
     width_mm: float = 175.0,
     column_mm: float = 85.0,
     style: str = "plain",
-    progress: Progress = lambda _, __, ___: None,
+    progress: Callable[[str, int, int], None] = lambda _, __, ___: None,
     on_summary: Callable[[Summary, bytes], None] = lambda _, __: None,
 ) -> tuple[Caution, ...]:
     """Rebuild summary.json, figures/ and report.html of the result folder `study_dir` from its data.
@@ -49,7 +47,7 @@ def build(
         from plait.report.assemble import assemble
         from plait.report.current import keep_cautions
 
-        cautions = assemble(study_dir, width_mm, column_mm, progress, style, on_summary=on_summary)
+        cautions = assemble(study_dir, (width_mm, column_mm), style, progress, on_summary)
         keep_cautions(study_dir, (width_mm, column_mm, style), cautions)
         return cautions
 

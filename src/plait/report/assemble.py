@@ -21,22 +21,17 @@ from plait.report.figures.kind import FigureRequest
 from plait.report.figures.selection import wanted
 from plait.report.figures.study_figures import DrawnFigure, case_figures, figure_data, static_figures
 from plait.report.page.page import page
-from plait.report.render.paper import COLUMN_MM, PAGE_MM
 from plait.report.render.render import Drawing, begin, draw_all, script
 from plait.report.representatives import representatives
 from plait.results.read import StudyData, read_study
 
-Progress = Callable[[str, int, int], None]
-
 
 def assemble(
     study_dir: Path,
-    width_mm: float = PAGE_MM,
-    column_mm: float = COLUMN_MM,
-    progress: Progress = lambda _, __, ___: None,
-    style: str = "plain",
-    *,
-    on_summary: Callable[[Summary, bytes], None] = lambda _, __: None,
+    widths_mm: tuple[float, float],
+    style: str,
+    progress: Callable[[str, int, int], None],
+    on_summary: Callable[[Summary, bytes], None],
 ) -> tuple[Caution, ...]:
     """See `plait.report.build`."""
     with making_sense(study_dir), collected() as gaps:
@@ -46,9 +41,7 @@ def assemble(
         content = summary_text(summary).encode()
         write(Folder(study.folder), "summary.json", content)
         on_summary(summary, content)
-        cautions = _write_rest(
-            study, summary, (width_mm, column_mm), style, partial(progress, "drawing figures")
-        )
+        cautions = _write_rest(study, summary, widths_mm, style, partial(progress, "drawing figures"))
         return (*gaps.values(), *cautions)
 
 

@@ -96,7 +96,7 @@ def _representative(
     study: StudyData, summary: Summary, case: CaseRows, row: TrialRow, label: str
 ) -> Representative:
     """Return the representative of a case by one of its trials."""
-    others = other_settings(case, main_factor(summary.cases, summary.strata), summary.zipped)
+    constant_settings = other_settings(case, main_factor(summary.cases, summary.strata), summary.zipped)
     folder = trial_folder(study.folder, case.name, row.index)
     trial = read_trial(folder)
     called, tables = labelled(trial.plan, trial.tables, study.labels)
@@ -111,7 +111,7 @@ def _representative(
     return Representative(
         case=case.name,
         label=label,
-        group=json.dumps(others, sort_keys=True, default=str),
+        group=json.dumps(constant_settings, sort_keys=True, default=str),
         index=row.index,
         of=len(case.rows),
         plan=without_control(plan),

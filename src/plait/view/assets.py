@@ -8,7 +8,7 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from plait.report.render.render import script
-from plait.report.render.theme import DARK, LIGHT, config
+from plait.report.render.theme import DARK, LIGHT, PAGE_FONT, config
 from plait.view.encode import data_script
 
 SCRIPTS = (
@@ -17,7 +17,6 @@ SCRIPTS = (
 )  # fmt: skip
 ASSETS = ("theme.css", "view.css", "theme.js", "vega.js", *SCRIPTS)
 """`theme.css` and `theme.js` have the colours; `vega.js` is the library, loaded for the first chart."""
-FONT = "system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, Liberation Sans, Arial, sans-serif"
 FILE_POLICY = (
     "default-src 'none'; script-src 'self' file:; style-src 'self' file:; img-src 'self' file: data:; "
     "base-uri 'none'; form-action 'none'"
@@ -42,7 +41,7 @@ def asset(name: str) -> bytes:
     if name == "vega.js":
         return script().encode()
     if name == "theme.js":
-        return data_script("theme", {"light": LIGHT, "dark": DARK, "config": config(FONT)})
+        return data_script("theme", {"light": LIGHT, "dark": DARK, "config": config(PAGE_FONT)})
     if name == "theme.css":
         return _theme_style().encode()
     return (files("plait.view") / "pages" / name).read_bytes()

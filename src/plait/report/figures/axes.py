@@ -95,8 +95,8 @@ def factors(cases: Sequence[HasSettings]) -> list[Factor]:
     """Return what varies, without settings that only go along with another one (`zip`)."""
     varied = []
     for setting in dict.fromkeys(key for case in cases for key in case.settings):
-        given = tuple(case.settings.get(setting) for case in cases)
-        factor = Factor(setting, given, *numbers_of(given))
+        values = tuple(case.settings.get(setting) for case in cases)
+        factor = Factor(setting, values, *numbers_of(values))
         if factor.steps > 1:
             varied.append(factor)
     kept = [
@@ -161,16 +161,16 @@ def _speaks(text: str) -> bool:
     return text[:1].isalpha() and text.lower() not in _SWITCHES
 
 
-def numbers_of(given: Sequence[Any]) -> tuple[tuple[float, ...] | None, str]:
+def numbers_of(settings: Sequence[Any]) -> tuple[tuple[float, ...] | None, str]:
     """Return settings as numbers and their unit; None when they are not all numbers of one kind."""
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in given):
-        return tuple(float(value) for value in given), ""
-    if not all(isinstance(value, str) for value in given):
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in settings):
+        return tuple(float(value) for value in settings), ""
+    if not all(isinstance(value, str) for value in settings):
         return None, ""
-    binary = any(value.endswith("iB") for value in given)
+    binary = any(value.endswith("iB") for value in settings)
     for quantity, divisor, unit in (_BINARY, *_QUANTITIES) if binary else _QUANTITIES:
         try:
-            return tuple(float(quantity.parse(value)) / divisor for value in given), unit
+            return tuple(float(quantity.parse(value)) / divisor for value in settings), unit
         except ValueError:
             continue
     return None, ""

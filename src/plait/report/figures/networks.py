@@ -53,17 +53,13 @@ def selected(kind: FigureKind, content: Content) -> list[FigureRequest]:
 def panels(kind: FigureKind, wanted: FigureRequest, content: Content) -> list[list[Spec]]:
     """Return the panels of each network; their titles begin with its levels if there are several."""
     parts = [((), content)] if kind.shows_trials else networks(content, wanted)
-    drawn = []
+    drawn: list[list[Spec]] = []
     for levels, part in parts:
         name = ", ".join(levels) if len(parts) > 1 else ""
-        drawn_panels = kind.panels(_inside(wanted, content), part)
-        titles = [", ".join(filter(None, (name, panel.get("title")))) for panel in drawn_panels]
-        drawn.append(
-            [
-                {**panel, **({"title": title} if title else {})}
-                for panel, title in zip(drawn_panels, titles, strict=True)
-            ]
-        )
+        drawn.append([])
+        for panel in kind.panels(_inside(wanted, content), part):
+            title = ", ".join(filter(None, (name, panel.get("title"))))
+            drawn[-1].append({**panel, "title": title} if title else panel)
     return [_with_one_key(drawn_panels, drawn) for drawn_panels in drawn if drawn_panels]
 
 

@@ -49,15 +49,6 @@ class Roles:
     colour: CaseLabels
     panel: CaseLabels
 
-    @property
-    def hues(self) -> int:
-        """The number of colours."""
-        return len(self.colour.order)
-
-    def panels(self) -> list[tuple[str, list[str]]]:
-        """Return each panel's label with the names of its cases."""
-        return self.panel.groups
-
 
 def roles_of(cases: Sequence[CaseRows], wanted: FigureRequest) -> Roles | None:
     """Return the roles of what varies in these cases; None when nothing varies.

@@ -158,5 +158,5 @@ plait.cases = (() => {
     return { element: h("section", { id: "map" }, h("h2", {}, "Map"), tools, place, legend), draw };
   }
 
-  return { casesTable, map, mean, ends, viewOf, choose, range };
+  return { casesTable, map, mean, ends, viewOf, choose };
 })();

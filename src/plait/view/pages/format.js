@@ -59,12 +59,6 @@ plait.format = (() => {
     return `\u00b1 ${bound >= least / 2 ? bound.toFixed(decimals) : `<${least.toFixed(decimals)}`}`;
   }
 
-  // The axis on which values up to `largest` are drawn.
-  function axis(view, largest) {
-    const steps = view.steps?.length ? view.steps : [[1, ""]];
-    return steps.find(([divisor]) => largest >= divisor) ?? steps[steps.length - 1];
-  }
-
   const change = (ratio) => `${ratio >= 1 ? "+" : MINUS}${Math.abs((ratio - 1) * 100).toFixed(1)} %`;
   const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
 
@@ -74,5 +68,5 @@ plait.format = (() => {
   // The name of a field in words.
   const words = (name) => name.replaceAll("_", " ");
 
-  return { MISSING, words, together, significant, show, interval, half, axis, unit, change, plural };
+  return { MISSING, words, together, significant, show, interval, half, change, plural };
 })();

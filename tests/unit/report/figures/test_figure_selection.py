@@ -18,7 +18,7 @@ from plait.analysis.values import scale_of
 from plait.dataset.study_file import StudyFile
 from plait.errors import ScenarioError
 from plait.report import build
-from plait.report.assemble import assemble, summary_of
+from plait.report.assemble import summary_of
 from plait.report.figures.kinds.groups import group_spec
 from plait.report.figures.kinds.scatter import EDGE
 from plait.report.figures.selection import content_of, wanted
@@ -439,6 +439,6 @@ def test_captions_are_on_the_page_escaped_and_what_cannot_be_drawn_is_reported(f
 
 
 def test_other_widths_are_made_on_request(folder: Path) -> None:
-    assemble(folder, 85.0)
+    build(folder, width_mm=85.0)
     assert size_mm((folder / "figures/rates.svg").read_text())[0] == 85.0
     assert read_study(folder).about.cases

@@ -18,7 +18,7 @@ from plait.analysis.published import Published, is_of_goodput
 from plait.analysis.rows import CaseRows
 from plait.analysis.values import axis_title, scale_of, show
 from plait.report.figures.axes import factor_of
-from plait.report.figures.case_values import ideals_of, interval_ends, span_of, trials_table
+from plait.report.figures.case_values import ideals_of, interval_ends, means_of, span_of, trials_table
 from plait.report.figures.kind import Content, FigureKind, FigureRequest, Spec
 from plait.report.figures.marks import SCHEMA, field, layer, number_axis, numbers, what_dots_are, with_dots
 from plait.report.figures.roles import CaseLabels, panels_of
@@ -82,7 +82,7 @@ def _panels(request: FigureRequest, content: Content) -> list[Spec]:
         return [spec] if spec is not None else []
     panels = []
     span = span_of(content.rows, content.cases, request.metric)
-    for label, names in roles.panels():
+    for label, names in roles.panel.groups:
         part = content.with_names(set(names))
         spec = cases_spec(
             part.rows, part.cases, request.metric, published, entries=roles.x, span=span, hues=hues
@@ -166,20 +166,18 @@ def cases_spec(
     least, largest = span or (0.0, max([*values, *ideals.values(), *diamonds.values(), *ends]))
     divisor, unit = scale_of(metric, largest)
     domain = [least / divisor, (largest + 0.04 * (largest - least)) / divisor]
-    look = _Look(
-        names,
-        hues or (choices(summaries) if entries is None else dict.fromkeys(names, 1)),
-        metric,
-        divisor,
-        largest / divisor * 0.6,
-        largest / divisor * 1.04,
-        ROW if entries is None else PANEL_ROW,
-    )
-    order = [names[case.name] for case in summaries] if entries is None else entries.order
+    top = largest / divisor
+    if entries is None:
+        order = [names[case.name] for case in summaries]
+        picks, row, height = hues or choices(summaries), ROW, height_of(order)
+    else:
+        order = entries.order
+        picks, row, height = hues or dict.fromkeys(names, 1), PANEL_ROW, PANEL_ROW * len(order)
+    look = _Look(names, picks, metric, divisor, top * 0.6, top * 1.04, row)
     return {
         "$schema": SCHEMA,
         "width": 520,
-        "height": height_of(order) if entries is None else PANEL_ROW * len(order),
+        "height": height,
         "encoding": {
             "y": case_axis(order, label_limit=220, grid=False),
             "x": numbers(
@@ -296,12 +294,12 @@ def _interval_layer(summaries: Sequence[CaseSummary], look: _Look) -> Spec:
     data = [
         {
             "case": look.names[case.name],
-            "low": stats.ci95[0] / look.divisor,
-            "high": stats.ci95[1] / look.divisor,
+            "low": ci95[0] / look.divisor,
+            "high": ci95[1] / look.divisor,
             "colour": look.colour(case.name),
         }
-        for case in summaries
-        if (stats := case.metrics.get(look.metric)) is not None and stats.ci95 is not None
+        for case, _, ci95 in means_of(summaries, look.metric)
+        if ci95 is not None
     ]
     # The interval of two trials may be very wide.
     mark = {"type": "rule", "strokeWidth": 3 if look.row >= ROW else 2, "clip": True}
@@ -357,16 +355,11 @@ def _number_layers(look: _Look) -> list[Spec]:
 
 
 def _number_layer(name: str, align: str, test: str) -> Spec:
+    dx, dy = {"left": (10, 0), "right": (-10, 0), "center": (0, -16)}[align]
+    mark = {"type": "text", "align": align, "dx": dx, "dy": dy, "fontSize": 12.5, "fontWeight": 600}
     return {
         "name": f"number-{name}",
         "transform": [{"filter": test}],
-        "mark": {
-            "type": "text",
-            "align": align,
-            "dx": {"left": 10, "right": -10, "center": 0}[align],
-            "dy": -16 if align == "center" else 0,
-            "fontSize": 12.5,
-            "fontWeight": 600,
-        },
+        "mark": mark,
         "encoding": {"y": _Y, "x": field(name), "text": field("shown")},
     }

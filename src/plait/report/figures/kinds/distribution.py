@@ -64,7 +64,7 @@ def _panels(request: FigureRequest, content: Content) -> list[Spec]:
     if not content.is_part:
         roles = replace(roles, x=_joined(roles, lines, largest - least))
     panels = []
-    for label, names in roles.panels():
+    for label, names in roles.panel.groups:
         rows = [case for case in content.rows if case.name in names]
         spec = _ecdf(rows, request.metric, roles, (least, largest))
         if spec is not None:

@@ -6,13 +6,12 @@ A figure is a Vega-Lite specification (a JSON value) whose colours are tokens, s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.model import CaseSummary
 from plait.analysis.values import axis_title, scale_of, with_interval
 from plait.report.figures.axes import steps
-from plait.report.figures.case_values import shown_ends, trials_table
+from plait.report.figures.case_values import FROM_ZERO, shown_ends, trials_table
 from plait.report.figures.kind import Content, FigureKind, FigureRequest, Spec
 from plait.report.figures.marks import SCHEMA, distinct, field, levels, number_axis, numbers
 from plait.report.figures.roles import Roles, roles_of
@@ -20,24 +19,9 @@ from plait.report.render.theme import case_token, shapes
 
 GROUPED = 8
 """From this number of cases on, groups are clearer than a row for each case."""
-FROM_ZERO = 0.25
-"""The axis begins at zero unless all values are above this part of the greatest one."""
-
-
 _SIZES = (38, 31, 46, 50, 46, 46, 60, 90)
 """For each shape, the `size` at which it looks as large as the others."""
 _MOST_CASES = 240
-
-
-@dataclass(frozen=True)
-class _Panel:
-    """The properties that the panels of one figure share."""
-
-    roles: Roles
-    metric: str
-    divisor: float
-    unit: str
-    domain: tuple[float, float]
 
 
 def _selected(content: Content) -> list[FigureRequest]:
@@ -69,11 +53,22 @@ def _panels(request: FigureRequest, content: Content) -> list[Spec]:
     low = min(ends) if min(ends) > FROM_ZERO * max(ends) else min(0.0, *ends)
     room = (max(ends) - low) * 0.05 or abs(max(ends)) * 0.05 or 1.0
     bottom = low - room if low != 0 else low
-    shared = _Panel(roles, request.metric, divisor, unit, (bottom / divisor, (max(ends) + room) / divisor))
+    y = numbers(
+        scale={"domain": [bottom / divisor, (max(ends) + room) / divisor], "nice": False, "zero": False},
+        axis=number_axis(axis_title(request.metric, unit)),
+    )
     by_name = {case.name: case for case in content.cases}
-    panels = roles.panels()
+    panels = roles.panel.groups
     return [
-        {**_panel([by_name[name] for name in names], shared), **({"title": label} if len(panels) > 1 else {})}
+        {
+            **_panel(
+                _points([by_name[name] for name in names], roles, request.metric, divisor),
+                roles,
+                title_of(request.metric),
+                y,
+            ),
+            **({"title": label} if len(panels) > 1 else {}),
+        }
         for label, names in panels
     ]
 
@@ -89,12 +84,13 @@ INTERVALS = FigureKind(
 """Points with intervals, grouped by what varies; a study has it of many cases that choices distinguish."""
 
 
-def _points(cases: Sequence[CaseSummary], shared: _Panel) -> list[dict[str, object]]:
+def _points(
+    cases: Sequence[CaseSummary], roles: Roles, metric: str, divisor: float
+) -> list[dict[str, object]]:
     """Return the mean of each case that has one, with the ends of its interval."""
-    roles = shared.roles
     data: list[dict[str, object]] = []
     for case in cases:
-        stats = case.metrics.get(shared.metric)
+        stats = case.metrics.get(metric)
         if stats is None or stats.mean is None:
             continue
         low, high = stats.ci95 or (stats.mean, stats.mean)
@@ -104,27 +100,21 @@ def _points(cases: Sequence[CaseSummary], shared: _Panel) -> list[dict[str, obje
                 "x": roles.x.of[case.name],
                 "colour": colour,
                 "size": _SIZES[roles.colour.order.index(colour) % len(_SIZES)],
-                "mean": stats.mean / shared.divisor,
-                "low": low / shared.divisor,
-                "high": high / shared.divisor,
-                "shown": with_interval(shared.metric, stats.mean, stats.ci95),
+                "mean": stats.mean / divisor,
+                "low": low / divisor,
+                "high": high / divisor,
+                "shown": with_interval(metric, stats.mean, stats.ci95),
                 "trials": stats.n,
             }
         )
     return data
 
 
-def _panel(cases: Sequence[CaseSummary], shared: _Panel) -> Spec:
-    roles = shared.roles
-    is_alone = len(roles.panels()) == 1
+def _panel(data: Sequence[dict[str, object]], roles: Roles, metric: str, y: Spec) -> Spec:
+    is_alone = len(roles.panel.order) == 1
     channels = _by_colour(roles)
-    several = roles.hues > 1
-    titles = {
-        "x": roles.x.title,
-        "colour": roles.colour.title,
-        "shown": title_of(shared.metric),
-        "trials": "trials",
-    }
+    several = len(roles.colour.order) > 1
+    titles = {"x": roles.x.title, "colour": roles.colour.title, "shown": metric, "trials": "trials"}
     means = {
         "y": field("mean"),
         "shape": channels["shape"],
@@ -135,17 +125,14 @@ def _panel(cases: Sequence[CaseSummary], shared: _Panel) -> Spec:
         "$schema": SCHEMA,
         "width": 520 if is_alone else 240,
         "height": 220 if is_alone else 170,
-        "data": {"values": _points(cases, shared)},
+        "data": {"values": list(data)},
         "encoding": {
             "x": {
                 **levels("x", roles.x.order, padding=0.2),
                 "axis": {"title": roles.x.title, "labelAngle": 0, "ticks": False, "grid": False},
             },
             **({"xOffset": levels("colour", roles.colour.order, paddingOuter=0.3)} if several else {}),
-            "y": numbers(
-                scale={"domain": list(shared.domain), "nice": False, "zero": False},
-                axis=number_axis(axis_title(shared.metric, shared.unit)),
-            ),
+            "y": y,
             "color": channels["color"],
         },
         "layer": [

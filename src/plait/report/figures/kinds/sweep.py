@@ -81,21 +81,21 @@ def _completed(request: FigureRequest, content: Content) -> FigureRequest:
 
 def _panels(request: FigureRequest, content: Content) -> list[Spec]:
     """Return one panel; with facets, one for each value of another setting, on the same scales."""
-    if request.facets is None and request.color is None:
-        sweep = sweep_of(content.rows, request.x)
-        spec = sweep_spec(content.rows, content.cases, request.metric, sweep) if sweep is not None else None
-        return [spec] if spec is not None else []
     groups = _groups(request, content)
-    shared = scale(content.rows, content.cases, request.metric, [sweep for *_, sweep in groups])
-    if shared is None:
+    drawn = _scale(content.rows, content.cases, request.metric, [sweep for *_, sweep in groups])
+    if drawn is None:
         return []
-    panels = []
-    for title, rows, cases, sweep in groups:
-        width = 240 if len(groups) > 1 else 520
-        spec = sweep_spec(rows, cases, request.metric, sweep, shared, width=width)
-        if spec is not None:
-            panels.append({**spec, "title": title} if len(groups) > 1 else spec)
-    return panels
+    shares = request.facets is not None or request.color is not None
+    several = len(groups) > 1
+    size = (240, 200) if several else (520, 280)
+    return [
+        {
+            **_panel(rows, cases, request.metric, sweep, drawn, size=size, shares=shares),
+            **({"title": title} if several else {}),
+        }
+        for title, rows, cases, sweep in groups
+        if any(case.measured(request.metric) for case in rows)
+    ]
 
 
 LINES = FigureKind(
@@ -117,6 +117,9 @@ Group = tuple[str, list["CaseRows"], list["CaseSummary"], "Sweep"]
 def _groups(request: FigureRequest, content: Content) -> list[Group]:
     """Return the panels: one for each value of `facets`; with `color`, of what neither the axis nor lines have."""
     rows = content.rows
+    if request.facets is None and request.color is None:
+        sweep = sweep_of(rows, request.x)
+        return [] if sweep is None else [("", list(rows), list(content.cases), sweep)]
     lines, x = factor_of(rows, request.color), factor_of(rows, request.x)
     facets = factor_of(rows, request.facets)
     if lines is not None and x is not None and x.numbers is not None:
@@ -168,7 +171,7 @@ def _sweep(cases: Sequence[CaseRows | CaseSummary], factor: Factor, varied: Sequ
     return Sweep(factor, dict(zip(names, factor.numbers, strict=True)), CaseLabels(key, lines))
 
 
-def scale(
+def _scale(
     rows: Sequence[CaseRows], summaries: Sequence[CaseSummary], metric: str, sweeps: Sequence[Sweep]
 ) -> Scale | None:
     """Return the scale on which all `rows` and their intervals can be drawn; None when no trial has the metric."""
@@ -185,22 +188,20 @@ def scale(
     return Scale(divisor, unit, min(0.0, min(values) / divisor), top / divisor, order, lowest)
 
 
-def sweep_spec(
+def _panel(
     rows: Sequence[CaseRows],
     summaries: Sequence[CaseSummary],
     metric: str,
     sweep: Sweep,
-    shared: Scale | None = None,
+    drawn: Scale,
     *,
-    width: int = 520,
-) -> Spec | None:
-    """Return the figure of `metric` over a sweep, on the `shared` scale of its panels; None when no trial has it."""
-    drawn = shared or scale(rows, summaries, metric, [sweep])
-    if drawn is None or not any(case.measured(metric) for case in rows):
-        return None
+    size: tuple[int, int],
+    shares: bool,
+) -> Spec:
+    """Return the panel of `metric` over a sweep; `shares` says whether others have its vertical axis."""
     least, largest = min(sweep.values.values()), max(sweep.values.values())
     axis = {"type": "log"} if least > 0 and largest / least >= LOGARITHMIC else {"zero": False}
-    domain = {"domain": [drawn.least, drawn.top * 1.05]} if shared is not None and drawn.top > 0 else {}
+    domain = {"domain": [drawn.least, drawn.top * 1.05]} if shares and drawn.top > 0 else {}
     upwards: Spec = {"zero": True, **domain}
     if drawn.lowest is not None and "type" in axis:  # what grows in proportion is a straight line then
         upwards = {"type": "log", "domain": [drawn.lowest / 1.3, drawn.top * 1.3]}
@@ -208,8 +209,8 @@ def sweep_spec(
     legend |= {"title": sweep.lines.title or None}
     return {
         "$schema": SCHEMA,
-        "width": width,
-        "height": 280 if width > 300 else 200,
+        "width": size[0],
+        "height": size[1],
         "encoding": {
             "x": numbers("x", scale={**axis, "nice": False, "padding": 14}, axis=_ticks(sweep)),
             "y": numbers(scale=upwards, axis=number_axis(axis_title(metric, drawn.unit))),

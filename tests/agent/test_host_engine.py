@@ -44,7 +44,7 @@ make_engine("host").execute(Job(Plan.model_validate_json(Path(sys.argv[1]).read_
 @pytest.fixture
 def engine() -> Engine:
     """Return the engine; skip where this machine forbids namespaces."""
-    lack = probe.Prober(make_engine("host").program).lack(probe.NAMESPACES)
+    lack = probe.Prober().lack(probe.NAMESPACES)
     if lack is not None:
         pytest.skip(str(lack))
     return make_engine("host")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,14 +10,13 @@ from pathlib import Path
 
 import polars as pl
 
-from plait.binaries import AGENT
 from plait.dataset.model import ALL_TABLES, TABLES
 from plait.engine.engine import Engine, EngineIdentity, Job
 from plait.engine.remote.answers import unicast
 from plait.engine.remote.clocks import errors_us
 from plait.engine.remote.exchange import Exchange, longest_status
 from plait.engine.remote.merge import Tables, join_logs, read_hosts, write
-from plait.engine.remote.ssh import HostSession, connected
+from plait.engine.remote.ssh import HostSession, connected, identity_of
 from plait.errors import MachineError, RequestError, TrialError
 from plait.files import Folder
 from plait.hosts.model import HostsFile
@@ -56,13 +53,7 @@ class HostsObserver(Engine):
 
     def identity(self) -> EngineIdentity:
         """Return the identities of the hosts' kernels and of the agent."""
-        kernels = {name: session.facts.get("kernel", "unknown") for name, session in self._sessions.items()}
-        return EngineIdentity(
-            self.name,
-            hashlib.sha256(json.dumps(sorted(kernels.items())).encode()).hexdigest(),
-            ", ".join(f"{kernel} ({name})" for name, kernel in kernels.items()),
-            hashlib.sha256(AGENT.read_bytes()).hexdigest(),
-        )
+        return identity_of(self.name, self._sessions)
 
     def execute(self, job: Job) -> None:
         """Observe on all hosts until the end of the plan, or until `over` is set (see Engine)."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import platform
 import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from plait.binaries import AGENT
 from plait.engine.engine import Engine, EngineIdentity, Job
 from plait.engine.host import agent
 from plait.errors import MachineError, RequestError
@@ -74,22 +72,10 @@ class Observer(Engine):
 
     def identity(self) -> EngineIdentity:
         """Return the identities of this machine's kernel and of the agent."""
-        version = Path("/proc/version").read_text(encoding="utf-8", errors="replace").strip()
-        return EngineIdentity(
-            self.name,
-            hashlib.sha256(version.encode()).hexdigest(),
-            platform.release(),
-            hashlib.sha256(AGENT.read_bytes()).hexdigest(),
-        )
+        return agent.identity(self.name)
 
     def execute(self, job: Job) -> None:
         """Observe until the end of the plan, or until `over` is set (see Engine)."""
-        agent.fill(job)
         node = job.plan.network.namespaces[0].name
-        agent.run(
-            AGENT,
-            job,
-            LONGEST_S + agent.HEARTBEAT_S,
-            agent.Place(node, self._namespace),
-            over=self._over,
-        )
+        limit_s = LONGEST_S + agent.HEARTBEAT_S
+        agent.run(job, limit_s, node=node, namespace=self._namespace, over=self._over)

@@ -109,7 +109,7 @@ def _host() -> str:
     """Return whether the engine `host` could run on this machine; nothing else needs it."""
     from plait.engine.host.probe import ALL, Prober
 
-    lacks = Prober(AGENT).lacks(ALL)
+    lacks = Prober().lacks(ALL)
     if not lacks:
         return "the engine host can run here"
     lines = [f"\n{'':<10}   {lack}" for lack in lacks]

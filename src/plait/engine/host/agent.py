@@ -11,17 +11,19 @@ heartbeat arrives, so it does not outlive plait.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
+import platform
 import select
 import subprocess
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from plait.engine.engine import Interrupted, Job
+from plait.binaries import AGENT, agent_sha256
+from plait.engine.engine import EngineIdentity, Interrupted, Job
 from plait.errors import MachineError, TrialError, printable
 from plait.files import Folder
 from plait.limits import remedy
@@ -46,8 +48,14 @@ class _AgentStatus(BaseModel):
     error: str | None
 
 
-def fill(job: Job) -> None:
-    """Write the inputs of the agent to the job folder (TrialError)."""
+def identity(engine: str) -> EngineIdentity:
+    """Return the identities of this machine's kernel and of the agent (MachineError without it)."""
+    version = Path("/proc/version").read_text(encoding="utf-8", errors="replace").strip()
+    kernel = hashlib.sha256(version.encode()).hexdigest()
+    return EngineIdentity(engine, kernel, platform.release(), agent_sha256())
+
+
+def _fill(job: Job) -> None:
     try:
         Folder(job.folder).write("plan.json", plan_bytes(with_chains(job.plan)))
         (job.folder / "input").mkdir()
@@ -57,32 +65,25 @@ def fill(job: Job) -> None:
         raise TrialError(f"preparing {job.folder}: {error.strerror}: {error.filename}") from error
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where an agent works that builds no network."""
-
-    node: str
-    """The node of the plan that its namespace is."""
-    namespace: Path | None
-    """The file of the network namespace; None: that of plait."""
-
-
 def run(
-    program: Path,
     job: Job,
     limit_s: float,
-    place: Place | None = None,
+    *,
+    node: str | None = None,
+    namespace: Path | None = None,
     over: threading.Event | None = None,
 ) -> None:
-    """Run the agent in the job folder, which `fill` has filled.
+    """Write the inputs of the agent to the job folder, and run it there.
 
-    Without `place` it has namespaces of its own. `over` ends the trial early, with complete tables. Raises TrialError
-    if the trial fails or takes longer than `limit_s`, MachineError if the agent cannot start, and Interrupted.
+    Without `node` it has namespaces of its own. With it, the agent builds no network: `node` is the one of the plan
+    that the network namespace in the file `namespace` is, or that of plait. `over` ends the trial early, with complete
+    tables. Raises TrialError if the trial fails or takes longer than `limit_s`, MachineError if the agent cannot start,
+    and Interrupted.
     """
-    words = [str(program), "--job", str(job.folder.absolute()), "--heartbeat", str(HEARTBEAT_S)]
-    if place is not None:
-        words += ["--node", place.node]
-        words += [] if place.namespace is None else ["--netns", str(place.namespace)]
+    _fill(job)
+    words = [str(AGENT), "--job", str(job.folder.absolute()), "--heartbeat", str(HEARTBEAT_S)]
+    words += [] if node is None else ["--node", node]
+    words += [] if namespace is None else ["--netns", str(namespace)]
     with os.fdopen(Folder(job.folder).new("console.log"), "wb") as console:
         try:
             process = subprocess.Popen(
@@ -95,7 +96,7 @@ def run(
             )
         except OSError as error:
             advice = remedy(error, "run `make setup`")
-            raise MachineError(f"starting {program}: {error.strerror}; {advice}") from error
+            raise MachineError(f"starting {AGENT}: {error.strerror}; {advice}") from error
         try:
             verdict = _watch(process, job, limit_s, over)
         finally:

@@ -6,8 +6,6 @@ interface would orphan packets and disable TCP small queues. Nothing of a trial 
 
 from __future__ import annotations
 
-import hashlib
-import platform
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -15,7 +13,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from plait.binaries import AGENT
 from plait.bpf import programs as bpf
 from plait.engine import inventory
 from plait.engine.engine import Engine, EngineIdentity, Job, unless
@@ -53,31 +50,22 @@ class _HostEngine(Engine):
 
     def __init__(
         self,
-        program: Path = AGENT,
         *,
         limit_s: float = 3600.0,
         allow_settings: bool = False,
         warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         """`limit_s`: the wall time of a trial; `allow_settings`: write settings that all namespaces share."""
-        try:
-            self._sha256 = hashlib.sha256(program.read_bytes()).hexdigest()
-        except OSError as error:
-            raise MachineError(f"reading {program}: {error.strerror}; run `make setup`") from error
-        self.program = program
-        """The agent."""
+        self._identity = agent.identity(self.name)
         self._limit_s = limit_s
         self._allow_settings = allow_settings
         self._warn = warn
         self._waited = False
-        self._prober = Prober(program)
+        self._prober = Prober()
 
     def identity(self) -> EngineIdentity:
         """Return the identities of this machine's kernel and of the agent."""
-        version = Path("/proc/version").read_text(encoding="utf-8", errors="replace").strip()
-        return EngineIdentity(
-            self.name, hashlib.sha256(version.encode()).hexdigest(), platform.release(), self._sha256
-        )
+        return self._identity
 
     def inventory(self, tried: Iterable[Setting] = ()) -> Inventory:
         """Return what the kernel has at this moment (see Engine)."""
@@ -86,9 +74,7 @@ class _HostEngine(Engine):
         return present.with_programs(bpf.loadable())
 
     def _take_inventory(self, folder: Path) -> None:
-        job = Job(EMPTY_PLAN, {}, folder)
-        agent.fill(job)
-        agent.run(self.program, job, _INVENTORY_S)
+        agent.run(Job(EMPTY_PLAN, {}, folder), _INVENTORY_S)
 
     def unsupported(self, plan: Plan) -> list[Unsupported]:
         """Return what in `plan` no machine's own kernel can do.
@@ -122,11 +108,10 @@ class _HostEngine(Engine):
 
     def execute(self, job: Job) -> None:
         """Run one trial between two bursts, which show how fast the machine is (see Engine)."""
-        agent.fill(job)
         take = partial(locked_for_all, notice=self._report_once, wait=unless(job.stop))
         with bpf.loaded_for_a_trial(self._programs(job.plan), take), self._settings(job.plan, take) as unmet:
             burst_before = self._burst(job)
-            agent.run(self.program, job, self._limit_s)
+            agent.run(job, self._limit_s)
             burst_after = self._burst(job)
         record = fidelity.read_record(job.folder)
         for name, value in fidelity.facts(record, burst_before, burst_after).items():
@@ -172,8 +157,7 @@ class _HostEngine(Engine):
         try:
             plan = veth_plan(flows=(veth_flow("tcp", _BURST_US),))
             burst = replace(job, plan=plan, inputs={}, folder=folder, progress=lambda _: None)
-            agent.fill(burst)
-            agent.run(self.program, burst, self._limit_s)
+            agent.run(burst, self._limit_s)
             flow = pl.read_ipc_stream(folder / "data" / "flows.arrow").row(0, named=True)
             record = fidelity.read_record(folder)
         except TrialError as error:

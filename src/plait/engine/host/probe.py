@@ -91,8 +91,7 @@ def veth_flow(transport: str, duration_us: int) -> Flow:
 class Prober:
     """Probes this machine; each probe runs once."""
 
-    def __init__(self, program: Path) -> None:
-        self._program = program
+    def __init__(self) -> None:
         self._found: dict[str, _Lack | None] = {}
 
     def lacks(self, features: Iterable[str]) -> list[_Lack]:
@@ -125,10 +124,8 @@ class Prober:
 
     def _failure(self, plan: Plan) -> str | None:
         with temporary("probe") as folder:
-            job = Job(plan, {}, folder)
             try:
-                agent.fill(job)
-                agent.run(self._program, job, _LIMIT_S)
+                agent.run(Job(plan, {}, folder), _LIMIT_S)
             except TrialError as error:
                 return str(error)
         return None

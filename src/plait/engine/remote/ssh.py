@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gzip
+import json
 import os
 import platform
 import re
@@ -24,9 +25,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from plait.binaries import AGENT
+from plait.binaries import agent_bytes, agent_sha256
 from plait.bpf.programs import object_of
 from plait.cache import temporary
+from plait.engine.engine import EngineIdentity
 from plait.engine.remote.answers import (
     endpoints_in,
     interface_of,
@@ -104,9 +106,20 @@ def connected(
         yield sessions
 
 
+def identity_of(engine: str, sessions: Mapping[str, HostSession]) -> EngineIdentity:
+    """Return the identities of the hosts' kernels and of the agent."""
+    kernels = {name: session.facts.get("kernel", "unknown") for name, session in sessions.items()}
+    return EngineIdentity(
+        engine,
+        sha256(json.dumps(sorted(kernels.items())).encode()).hexdigest(),
+        ", ".join(f"{kernel} ({name})" for name, kernel in kernels.items()),
+        agent_sha256(),
+    )
+
+
 @functools.cache
 def _packed_agent() -> bytes:
-    return gzip.compress(AGENT.read_bytes(), 6, mtime=0)
+    return gzip.compress(agent_bytes(), 6, mtime=0)
 
 
 class HostSession:

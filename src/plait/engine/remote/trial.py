@@ -6,7 +6,6 @@ hosts of the hosts file, and only within its limits.
 
 from __future__ import annotations
 
-import json
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,7 +15,6 @@ from pathlib import Path
 
 import polars as pl
 
-from plait.binaries import AGENT
 from plait.cache import temporary
 from plait.engine.engine import Engine, EngineIdentity, Interrupted, Job
 from plait.engine.remote import merge
@@ -32,7 +30,7 @@ from plait.engine.remote.probe import LineProbe, unconnected
 from plait.engine.remote.probe import probes as probes_for
 from plait.engine.remote.probe import problems as blocked
 from plait.engine.remote.spent import Spent
-from plait.engine.remote.ssh import HostSession, sockets
+from plait.engine.remote.ssh import HostSession, identity_of, sockets
 from plait.engine.remote.support import features, missing, unsupported_sockets
 from plait.engine.request import EngineRequest
 from plait.engine.support import Unsupported
@@ -78,13 +76,10 @@ class RemoteEngine(Engine):
 
     def identity(self) -> EngineIdentity:
         """Return the hosts' kernels and the agent (MachineError if a host cannot be reached)."""
-        kernels = {name: values.get("kernel", "unknown") for name, values in self._facts().items()}
-        return EngineIdentity(
-            "remote",
-            sha256(json.dumps(sorted(kernels.items())).encode()).hexdigest(),
-            ", ".join(f"{kernel} ({name})" for name, kernel in kernels.items()),
-            sha256(AGENT.read_bytes()).hexdigest(),
-        )
+        try:
+            return identity_of(self.name, self._connected(self._hosts.hosts))
+        except TrialError as error:
+            raise MachineError(f"connecting to the hosts of --hosts: {error}") from error
 
     def unsupported(self, plan: Plan) -> list[Unsupported]:
         """Return what in `plan` needs a network that plait builds, or hosts that the file lacks (see Engine).
@@ -144,13 +139,6 @@ class RemoteEngine(Engine):
         yield
         for node in nodes:
             sessions[node].order("restore")
-
-    def _facts(self) -> dict[str, dict[str, str]]:
-        """Return what each host says of itself, by node (MachineError if one cannot be reached)."""
-        try:
-            return {name: session.facts for name, session in self._connected(self._hosts.hosts).items()}
-        except TrialError as error:
-            raise MachineError(f"connecting to the hosts of --hosts: {error}") from error
 
     def execute(self, job: Job) -> None:
         """Run one trial (see Engine)."""

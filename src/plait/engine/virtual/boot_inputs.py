@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from plait.binaries import agent_bytes
 from plait.cache import CACHE_REMEDY, cache_root
 from plait.engine import inventory
 from plait.engine.virtual import initramfs
@@ -91,10 +92,7 @@ def add_modules(plan: Plan, folder: Path, build: BuildModule) -> None:
 
 def initramfs_of(agent: Path) -> tuple[Path, str]:
     """Return the path of the guest's root with this agent, and the agent's SHA-256 (MachineError if it is missing)."""
-    try:
-        content = agent.read_bytes()
-    except OSError as error:
-        raise MachineError(f"reading {agent}: {error.strerror}; run `make setup`") from error
+    content = agent_bytes(agent)
     digest = hashlib.sha256(content).hexdigest()
     try:
         return initramfs.ensure(content, digest, cache_root()), digest

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from plait.binaries import AGENT
+from plait.binaries import agent_sha256
 from plait.engine.engine import Engine, EngineIdentity, Interrupted, Job
 from plait.engine.remote.merge import write
 from plait.errors import MachineError, RequestError
@@ -70,7 +70,7 @@ class CaptureReader(Engine):
             self.name,
             hashlib.sha256("\0".join(names).encode()).hexdigest(),
             NOT_VISIBLE,
-            hashlib.sha256(AGENT.read_bytes()).hexdigest(),
+            agent_sha256(),
         )
 
     def execute(self, job: Job) -> None:

@@ -16,7 +16,7 @@ import polars as pl
 
 from plait.dataset.convert import read_stream
 from plait.errors import RequestError, TrialError, shell_command
-from plait.frames import IPV4_HEADER, IPV6_HEADER, MSS_RANGE
+from plait.frames import IPV4_HEADER, IPV6_HEADER, MSS_RANGE, TCP_HEADER, TIMESTAMPS
 from plait.measure.named import NamedLine
 from plait.measure.probing import LineProber
 from plait.plan.model.plan import Flow, Side
@@ -35,7 +35,6 @@ _REPEATED_US = 900_000
 _GAP_US = 50_000
 _FEW, _FULL = 64, 20_000
 """Bytes of requests and responses: of a part of a packet, and of several full ones."""
-_TCP_HEADER, _TIMESTAMPS = 20, 12
 _SAMPLE_US = 100_000
 _CONNECTIONS, _ANNOUNCED, _RECEIVED = (
     "MPTcpExtMPCapableSYNRX",
@@ -135,7 +134,6 @@ def opening_command(ports: str, protocol: Literal["tcp", "udp"]) -> str:
 
 def _flow(number: int, line: NamedLine, host: str, *, is_full: bool, mptcp: bool, apart_us: int) -> Flow:
     client, server = line.ends
-    public = server.public if server.public is not None and server.host != host else server.address
     size = _FULL if is_full else _FEW
     return Flow(
         id=2 * number + is_full,
@@ -149,7 +147,9 @@ def _flow(number: int, line: NamedLine, host: str, *, is_full: bool, mptcp: bool
         ),
         transport="mptcp" if mptcp and not is_full else "tcp",
         client=Side(netns=client.host, address=client.address, port=0),
-        server=Side(netns=server.host, address=public, port=server.port + 2 * number + is_full),
+        server=Side(
+            netns=server.host, address=server.seen_from(host), port=server.port + 2 * number + is_full
+        ),
         sender="server",
         start_us=0 if is_full else number * apart_us,
         paths=(),
@@ -195,7 +195,7 @@ def _mtu(folder: Path, flow: int, line: NamedLine, *, timestamps: bool) -> int |
         )
     if len(sizes) < len(line.ends):
         return None
-    return min(sizes) + _TCP_HEADER + header + _TIMESTAMPS * timestamps
+    return min(sizes) + TCP_HEADER + header + TIMESTAMPS * timestamps
 
 
 def _announcements(folder: Path, line: NamedLine, begin_us: int, end_us: int) -> bool | None:

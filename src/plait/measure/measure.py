@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from plait.errors import RequestError
-from plait.frames import IPV6_HEADER
+from plait.frames import IPV6_HEADER, UDP_HEADER
 from plait.hosts.model import HostsFile
 from plait.measure.estimates.delays import base_rtt, jitter
 from plait.measure.estimates.load import Load, Overload, overload, train_rate
@@ -23,7 +23,7 @@ from plait.measure.estimates.queues import AFTER_US
 from plait.measure.model import DirectionEstimate, LineEstimate
 from plait.measure.named import ends_of
 from plait.measure.over_tcp import measure_over_tcp
-from plait.measure.probing import DRAIN_US, UDP_HEADER, LineEnd, LineProber, PacketBurst
+from plait.measure.probing import DRAIN_US, LineEnd, LineProber, PacketBurst
 from plait.scenario.names import read_link_name
 
 SMALL_BYTES, FULL_BYTES, LOSS_BYTES = 64, 1400, 64

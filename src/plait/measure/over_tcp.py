@@ -11,7 +11,7 @@ from scipy.special import stdtrit  # type: ignore[import-untyped]  # scipy ships
 
 from plait.dataset.convert import read_stream
 from plait.errors import TrialError
-from plait.frames import ETHERNET_HEADER, IPV4_HEADER, IPV6_HEADER, MSS_RANGE
+from plait.frames import ETHERNET_HEADER, IPV4_HEADER, IPV6_HEADER, MSS_RANGE, TCP_HEADER, TIMESTAMPS
 from plait.measure.model import (
     NOT_MEASURED,
     TAIL,
@@ -43,8 +43,6 @@ _SETTLED = 0.4
 _BLOCKS = 8
 _LEAST_WAIT_US, _LEAST_WAIT = 2_000, 0.1
 """A connection fills a line if its packets wait longer than this: in us, and relative to the base RTT."""
-_HEADERS = 20 + 12
-"""Of a TCP segment with time stamps."""
 
 
 class NothingPassesError(TrialError):
@@ -146,7 +144,6 @@ def _run(opener: LineEnd, listener: LineEnd, prober: LineProber, loads: Loads) -
 
 
 def _flows(opener: LineEnd, listener: LineEnd, host: str, loads: Loads) -> tuple[Flow, ...]:
-    public = listener.address if listener.host == host or listener.public is None else listener.public
     asked = Request(
         request_bytes=_SMALL_BYTES,
         response_bytes=_SMALL_BYTES,
@@ -167,7 +164,7 @@ def _flows(opener: LineEnd, listener: LineEnd, host: str, loads: Loads) -> tuple
             application=application,
             transport="tcp",
             client=Side(netns=opener.host, address=opener.address, port=0),
-            server=Side(netns=listener.host, address=public, port=listener.port + number),
+            server=Side(netns=listener.host, address=listener.seen_from(host), port=listener.port + number),
             sender=sender,
             start_us=start_us,
             paths=(),
@@ -207,7 +204,7 @@ def _rate(sent: pl.DataFrame, arrived: pl.DataFrame, source: LineEnd) -> Measure
     if int(mss[-1]) not in MSS_RANGE or times[0] >= times[-1] or np.any(np.diff(times) < 0):
         raise TrialError(f"{source.host}: the host sent times or an MSS ({mss[-1]} B) that no connection has")
     header = IPV6_HEADER if ":" in source.address else IPV4_HEADER
-    part = (int(mss[-1]) + _HEADERS + header + ETHERNET_HEADER) / int(mss[-1])
+    part = (int(mss[-1]) + TCP_HEADER + TIMESTAMPS + header + ETHERNET_HEADER) / int(mss[-1])
     total = arrived["received_bytes"].to_numpy() * part
     cuts = np.linspace(0, times.size - 1, _BLOCKS + 1).astype(int)
     if np.any(np.diff(times[cuts]) == 0):

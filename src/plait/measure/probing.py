@@ -17,13 +17,12 @@ from plait.engine.remote.exchange import Exchange
 from plait.engine.remote.spent import Spent
 from plait.engine.remote.ssh import HostSession
 from plait.errors import TrialError
-from plait.frames import IPV4_HEADER, IPV6_HEADER
+from plait.frames import ETHERNET_HEADER, IPV4_HEADER, IPV6_HEADER, UDP_HEADER
 from plait.measure.estimates.packets import PacketTimes
 from plait.plan.model.monitors import CounterMonitor, Monitors
 from plait.plan.model.plan import Flow, Machine, Namespace, Network, Plan, Side
 from plait.traffic.udp import Udp
 
-UDP_HEADER, ETHERNET_HEADER = 8, 14
 DRAIN_US = 4_000_000
 """How long a trial listens after its last packet is due."""
 _BESIDE_US = 60_000_000
@@ -42,6 +41,10 @@ class LineEnd:
     public: str | None
     """The address under which the other end reaches it; None: it can only open connections itself."""
     port: int
+
+    def seen_from(self, host: str) -> str:
+        """Return the address of the end as `host` uses it."""
+        return self.address if self.host == host or self.public is None else self.public
 
 
 @dataclass(frozen=True)
@@ -185,18 +188,13 @@ def _flow(number: int, burst: PacketBurst, host: str) -> Flow:
             drain_us=DRAIN_US,
         ),
         transport="udp",
-        client=Side(netns=client.host, address=_address(client, host), port=0),
-        server=Side(netns=server.host, address=_address(server, host), port=server.port + number),
+        client=Side(netns=client.host, address=client.seen_from(host), port=0),
+        server=Side(netns=server.host, address=server.seen_from(host), port=server.port + number),
         sender="server" if turned else "client",
         start_us=burst.start_us + _OPENING_US,
         paths=(),
         ideal_rate_bps=None,
     )
-
-
-def _address(end: LineEnd, host: str) -> str:
-    """Return the address of an end as `host` uses it."""
-    return end.address if end.host == host or end.public is None else end.public
 
 
 def _packets(folder: Path, number: int, burst: PacketBurst, end_us: int) -> PacketTimes:

@@ -22,8 +22,8 @@ from plait.measure.probing import LineProber
 from plait.measure.settings import ENABLED, TIMESTAMPS, HostSettings, hosts_text, read_settings
 from plait.measure.summary import summary
 from plait.measure.survey import LinesRequest, survey
-from plait.measure.together import Bounds, Together, at_once, not_together_text, together_text
-from plait.measure.written import Surroundings, scenario_text
+from plait.measure.together import Together, at_once, not_together_text, together_text
+from plait.measure.written import scenario_text
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,16 @@ class Measured:
 
     def scenario(self) -> str:
         """Return the text of the scenario that emulates the lines, with the settings of all hosts."""
-        hosts, mptcp = hosts_text(self.settings), mptcp_text(self.named, self.settings)
         clock = f"The clocks of the hosts were compared to {self.clock_error_us / 1000:.1f} ms."
-        comments = [clock, *together_text(self.together, self.labels), *self.remarks()]
-        labels = self.labels if self.client is not None else {}
-        beside = Surroundings(labels, self.client, list(hosts), list(mptcp), comments, self.crossed)
-        return scenario_text(self.lines, beside)
+        return scenario_text(
+            self.lines,
+            hosts=hosts_text(self.settings),
+            mptcp=mptcp_text(self.named, self.settings),
+            comments=[clock, *together_text(self.together, self.labels), *self.remarks()],
+            labels=self.labels if self.client is not None else {},
+            client=self.client,
+            crossed=self.crossed,
+        )
 
     def remarks(self) -> list[str]:
         """Return what does not cross the lines, and what keeps MPTCP from using them, with the remedies."""
@@ -135,7 +139,6 @@ def _measured(
         raise MachineError("\n".join([str(error), *measured.blocked(every)])) from error
     together: list[Together] = []
     not_together: list[str] = []
-    limits = Bounds(float(hosts.limits.rate), int(hosts.limits.bytes))
     for between in pairs.values():
         estimates = [line for line in lines if line.name in {other.name for other in between}]
         seen: list[Together] = []
@@ -143,7 +146,7 @@ def _measured(
             notify("all lines at once")
             payloads = {line.name: full_bytes(mtus.get(line.name)) for line in between}
             ends = {line.name: line.ends for line in between}
-            seen = at_once(estimates, ends, limits, prober, payloads, named=client is None)
+            seen = at_once(estimates, ends, hosts.limits, prober, payloads, named=client is None)
         together += seen
         not_together += not_together_text(estimates, measured.labels, {result.way for result in seen})
     return replace(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from plait.errors import TrialError
+from plait.hosts.model import Limits
 from plait.measure.estimates.load import train_rate
 from plait.measure.estimates.packets import PacketTimes
 from plait.measure.model import LineEstimate
@@ -45,18 +46,10 @@ class Together:
         return self.part < _SHARED
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """What a host may send: rate in bit/s, and bytes in the whole measurement."""
-
-    rate_bps: float
-    bytes: float
-
-
 def at_once(
     lines: Sequence[LineEstimate],
     ends: Mapping[str, tuple[LineEnd, LineEnd]],
-    bounds: Bounds,
+    limits: Limits,
     prober: LineProber,
     full_bytes: Mapping[str, int],
     *,
@@ -75,8 +68,8 @@ def at_once(
         rates = _rates(lines, ends, way)
         if len(rates) < len(lines):
             continue
-        scale = min(_ABOVE, bounds.rate_bps / sum(rates.values()))
-        lasts_s = min(_LASTS_S, _BYTES * bounds.bytes * 8 / (scale * sum(rates.values())))
+        scale = min(_ABOVE, float(limits.rate) / sum(rates.values()))
+        lasts_s = min(_LASTS_S, _BYTES * float(limits.bytes) * 8 / (scale * sum(rates.values())))
         if lasts_s < _LEAST_S:
             continue
         sent.append((way, {name: bps * min(1.0, scale) for name, bps in rates.items()}, {}))

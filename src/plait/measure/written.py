@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from plait.frames import DEFAULT_MTU, ETHERNET_HEADER, MIN_MTU
 from plait.measure.crossing import Crossing
@@ -21,43 +20,48 @@ _LEAST_QUEUE_BYTES = 1600
 _MOST_REPEATS = 5
 
 
-@dataclass(frozen=True)
-class Surroundings:
-    """What a scenario has beside measured lines."""
+def scenario_text(
+    lines: Sequence[LineEstimate],
+    *,
+    hosts: Iterable[str] = (),
+    mptcp: Iterable[str] = (),
+    comments: Iterable[str] = (),
+    labels: Mapping[str, str] | None = None,
+    client: str | None = None,
+    crossed: Mapping[str, Crossing] | None = None,
+) -> str:
+    """Return the text of a scenario with a link for each line.
 
-    labels: Mapping[str, str]
-    """Texts for figures, by the name of the link; empty: the names are those texts."""
-    client: str | None
-    """The machine that opens all flows and downloads; None: the first host sends."""
-    hosts: Sequence[str]
-    """The text of `network.hosts`."""
-    mptcp: Sequence[str]
-    """The text of `mptcp`."""
-    comments: Sequence[str] = ()
-    """Sentences about all lines."""
-    crossed: Mapping[str, Crossing] = field(default_factory=dict)
-    """What crosses each line, by the name of the link."""
-
-
-def scenario_text(lines: Sequence[LineEstimate], beside: Surroundings | None = None) -> str:
-    """Return the text of a scenario with a link for each line; without `beside`, its hosts have plait's settings."""
-    hosts = list(dict.fromkeys(host for line in lines for host in (line.forward.source, line.forward.target)))
+    Args:
+        lines: what was measured.
+        hosts: the lines of `network.hosts`; without them, hosts have plait's settings.
+        mptcp: the lines of `mptcp`.
+        comments: sentences about all lines.
+        labels: texts for figures, by the name of the link; without them, the names are those texts.
+        client: the machine that opens all flows and downloads; None: the first host sends.
+        crossed: what crosses each line, by the name of the link.
+    """
+    names = list(dict.fromkeys(host for line in lines for host in (line.forward.source, line.forward.target)))
     first = lines[0].forward
     traffic = f"from: {first.source}, to: {first.target}"
-    if beside is not None and beside.client is not None:
-        (server,) = set(hosts) - {beside.client}
-        traffic = f"from: {server}, to: {beside.client}, reverse: true"
+    if client is not None:
+        (server,) = set(names) - {client}
+        traffic = f"from: {server}, to: {client}, reverse: true"
     parts = [
         "# `plait lines` wrote this file from real lines. The intervals in comments have a confidence of 99 %.",
         "# Rates and queues count Ethernet frames without their check sequence. The delay of each direction is half",
         "# of the base RTT, because clocks of two hosts cannot divide it.",
-        *(f"# {comment}" for comment in (beside.comments if beside else ())),
-        f"title: Measured lines between {' and '.join(hosts)}",
+        *(f"# {comment}" for comment in comments),
+        f"title: Measured lines between {' and '.join(names)}",
         "network:",
-        *([f"  hosts: [{', '.join(hosts)}]"] if beside is None else beside.hosts),
+        *(list(hosts) or [f"  hosts: [{', '.join(names)}]"]),
         "  links:",
-        *(text for line in lines for text in _link(line, hosts, beside)),
-        *(() if beside is None else beside.mptcp),
+        *(
+            text
+            for line in lines
+            for text in _link(line, names, (labels or {}).get(line.name), (crossed or {}).get(line.name))
+        ),
+        *mptcp,
         "traffic:",
         f"  - bulk: {{{traffic}, duration: 10s}}",
         *(["vary:", "  transport: [tcp, mptcp]"] if len(lines) > 1 else []),
@@ -66,18 +70,18 @@ def scenario_text(lines: Sequence[LineEstimate], beside: Surroundings | None = N
     return "\n".join(parts) + "\n"
 
 
-def _link(line: LineEstimate, hosts: Sequence[str], beside: Surroundings | None) -> Iterator[str]:
+def _link(
+    line: LineEstimate, hosts: Sequence[str], label: str | None, crossing: Crossing | None
+) -> Iterator[str]:
     yield f"    {line.name}:"
-    if beside is not None:
-        if line.name in beside.labels:
-            yield f"      label: {json.dumps(beside.labels[line.name])}"
-        yield from _crossed(beside.crossed.get(line.name))
+    if label is not None:
+        yield f"      label: {json.dumps(label)}"
+    yield from _crossed(crossing)
     if line.remark:
         yield f"      # {line.remark}"
     yield f"      # base RTT {_interval(line.base_rtt_us, _time)}"
     forward = read_link_name(line.name, hosts).a == line.forward.source
     directions = (line.forward, line.backward) if forward else (line.backward, line.forward)
-    crossing = None if beside is None else beside.crossed.get(line.name)
     frame_bytes = ETHERNET_HEADER + ((crossing and crossing.mtu) or DEFAULT_MTU)
     for name, direction in zip(("forward", "backward"), directions, strict=True):
         yield f"      {name}:"

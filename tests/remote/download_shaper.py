@@ -14,12 +14,12 @@ import tempfile
 from pathlib import Path
 
 from plait.binaries import AGENT
-from plait.engine.remote.lasting import LastingEndpoint, LastingIngress, RemoteHost, apply, undo
+from plait.engine.remote.lasting import LastingEndpoint, LastingQdisc, RemoteHost, apply, undo
 from plait.errors import MachineError
 from settings_histories import die_at_call, run
 
 HERE = RemoteHost.named("localhost")
-SHAPER = LastingIngress("l1", "plait-ifb1", "cake", ("bandwidth", "9Mbit", "ingress"))
+SHAPER = LastingQdisc("l1", "cake", ("bandwidth", "9Mbit", "ingress"), "plait-ifb1")
 ENDPOINT = LastingEndpoint(None, ("subflow",), "l1", 4)
 DEATHS = range(20, 420, 40)
 

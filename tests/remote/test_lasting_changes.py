@@ -11,7 +11,6 @@ from namespaces import in_namespaces
 from plait.engine.remote.lasting import (
     Change,
     LastingEndpoint,
-    LastingIngress,
     LastingLimits,
     LastingQdisc,
     LastingSysctl,
@@ -143,7 +142,7 @@ def test_changes_outlive_the_session_and_undo_leaves_what_a_user_changed_since()
         LastingQdisc("l1", "cake", ("$(reboot)",)),
         LastingEndpoint(None, ("subflow",)),
         LastingEndpoint("10.0.0.1", ("subflow",), "../l1"),
-        LastingIngress("l1", "-x", "cake"),
+        LastingQdisc("l1", "cake", through="-x"),
     ],
     ids=str,
 )

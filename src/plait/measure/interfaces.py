@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any
 
+from plait.engine.remote.answers import global_address
 from plait.errors import MachineError, RequestError, shell_command
 
 Rows = list[dict[str, Any]]
@@ -56,7 +57,7 @@ def own_lines(server: str, named: Sequence[str], ask: Callable[..., Rows] = ask_
     lines, problems = [], []
     for name in dict.fromkeys(named or gateways):
         row = present.get(name)
-        address = None if row is None else _address(row)
+        address = None if row is None else global_address([row])
         if row is None:
             shown = ", ".join(other for other in present if other != "lo") or "none"
             problems.append(f"{name}: this machine has no such interface with an address (it has {shown})")
@@ -88,15 +89,6 @@ def _gateways(routes: Rows) -> dict[str, str | None]:
             if isinstance(device, str) and route.get("type", "unicast") == "unicast" and device != "lo":
                 gateways[device] = gateways.get(device) or (str(gateway) if gateway else None)
     return gateways
-
-
-def _address(row: dict[str, Any]) -> str | None:
-    usable = (
-        str(info["local"])
-        for info in row.get("addr_info", [])
-        if info.get("local") and info.get("scope") == "global" and not info.get("deprecated")
-    )
-    return next(usable, None)
 
 
 def _misrouted(line: OwnLine, server: str, table: int, ask: Callable[..., Rows]) -> Iterator[str]:

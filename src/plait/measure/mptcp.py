@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from plait.engine.remote.answers import LARGEST_LIMIT
 from plait.errors import shell_command
 from plait.measure.named import NamedLine
 from plait.measure.settings import ENABLED, LABORATORY_SCHEDULERS, HostSettings, common_scheduler
-
-_MOST = 8
-"""The kernel's bound of its limits."""
 
 
 def mptcp_text(lines: Sequence[NamedLine], settings: Mapping[str, HostSettings]) -> Iterator[str]:
@@ -62,13 +60,13 @@ def _endpoints_of_home(lines: Sequence[NamedLine], settings: Mapping[str, HostSe
     """
     client, server = lines[0].client.host, lines[0].server.host
     flags = used_flags(lines, settings[client])
-    subflows = min(_MOST, settings[client].subflows or 0)
-    accepted = min(_MOST, max(settings[client].add_addr_accepted or 0, len(flags)))
+    subflows = min(LARGEST_LIMIT, settings[client].subflows or 0)
+    accepted = min(LARGEST_LIMIT, max(settings[client].add_addr_accepted or 0, len(flags)))
     yield "  limits:"
     yield f"    {client}: {{subflows: {subflows}, add_addr_accepted: {accepted}}}"
     # the server of a home joins nothing, so its own limit counts what it accepts
     if (accepting := settings[server].subflows) is not None:
-        yield f"    {server}: {{subflows: {min(_MOST, accepting)}, add_addr_accepted: 0}}"
+        yield f"    {server}: {{subflows: {min(LARGEST_LIMIT, accepting)}, add_addr_accepted: 0}}"
     yield "  endpoints:  # those of the server stand for its only address, which all lines reach"
     yield f"    {client}: {_listed(flags)}"
     yield f"    {server}: {_listed(dict.fromkeys(flags, ('signal',)))}"
@@ -81,7 +79,8 @@ def _endpoints_between(
     yield "  limits:"
     for name in hosts:
         subflows, accepted = (
-            min(_MOST, limit or 0) for limit in (settings[name].subflows, settings[name].add_addr_accepted)
+            min(LARGEST_LIMIT, limit or 0)
+            for limit in (settings[name].subflows, settings[name].add_addr_accepted)
         )
         yield f"    {name}: {{subflows: {subflows}, add_addr_accepted: {accepted}}}"
     yield "  endpoints:"

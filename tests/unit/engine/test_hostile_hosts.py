@@ -15,7 +15,12 @@ from test_remote_preflight import planned
 
 from plait.dataset.model import ALL_TABLES
 from plait.engine.remote import channel, ssh
-from plait.engine.remote.answers import address_in, endpoints_in, interfaces_with, whole_number
+from plait.engine.remote.answers import (
+    global_address,
+    interfaces_with,
+    mptcp_in,
+    whole_number,
+)
 from plait.engine.remote.exchange import Participant, longest_status
 from plait.engine.remote.merge import FETCHED, merged
 from plait.engine.remote.ssh import HostSession
@@ -143,7 +148,7 @@ def test_addresses_that_are_none_belong_to_no_interface(info: str) -> None:
 @pytest.mark.parametrize("flags", ["1e999", "null", '"x"', "9" * 5000])
 def test_endpoints_with_impossible_flags_fail_with_a_sentence(flags: str) -> None:
     with pytest.raises(TrialError, match="instead of its endpoints"):
-        endpoints_in(f'{{"endpoints": [{{"address": "10.0.0.1", "flags": {flags}}}]}}', "h1")
+        mptcp_in(f'{{"endpoints": [{{"address": "10.0.0.1", "flags": {flags}}}]}}', "h1")
 
 
 def test_a_file_that_comes_a_byte_now_and_then_ends_the_session(
@@ -180,5 +185,4 @@ def test_only_addresses_that_a_host_reports_are_looked_up_on_the_other_one() -> 
 def test_a_host_that_reached_no_address_of_an_interface_has_its_public_one(reached: str) -> None:
     host = SimpleNamespace(facts={"reached": reached}, route=lambda *_: (set(), None))
     assert survey._server_local(host, "192.0.2.1", "192.0.2.2") == "192.0.2.1"  # type: ignore[arg-type]
-    scoped = json.dumps([{"addr_info": [{"scope": "global", "local": reached}]}])
-    assert address_in(scoped, None) is None
+    assert global_address([{"addr_info": [{"scope": "global", "local": reached}]}]) is None

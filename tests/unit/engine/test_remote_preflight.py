@@ -11,7 +11,7 @@ import pytest
 
 from plait.engine.engine import Job
 from plait.engine.remote import preflight
-from plait.engine.remote.answers import endpoints_in, interface_of, interfaces_with
+from plait.engine.remote.answers import interface_of, interfaces_with, mptcp_in
 from plait.engine.remote.configure import wanted
 from plait.engine.remote.mapping import Mapping, mapping
 from plait.engine.remote.merge import _Paths, _planned_ends
@@ -53,7 +53,7 @@ class Host:
     def route(self, _local: str, _remote: str) -> tuple[None, None]:
         return None, None
 
-    def endpoints(self) -> None:
+    def mptcp_state(self) -> None:
         return None
 
 
@@ -81,10 +81,12 @@ def test_an_interface_has_exactly_the_address_that_was_asked_for() -> None:
 
 
 def test_a_host_that_sends_other_endpoints_fails() -> None:
-    assert endpoints_in('{"endpoints": [{"address": "192.0.2.1", "flags": 2}]}', "h1")
-    for text in ("{}", "[]", '{"endpoints": [7]}'):
+    limits = '"limits": {"subflows": 2, "add_addr_accepted": 0}'
+    shown = mptcp_in(f'{{"endpoints": [{{"address": "192.0.2.1", "flags": 2}}], {limits}}}', "h1")
+    assert shown == ([{"address": "192.0.2.1", "flags": 2}], (2, 0))
+    for text in ("{}", "[]", f'{{"endpoints": [7], {limits}}}', '{"endpoints": []}'):
         with pytest.raises(TrialError, match="h1: the host sent"):
-            endpoints_in(text, "h1")
+            mptcp_in(text, "h1")
 
 
 def test_each_line_has_a_probe_on_the_ports_of_the_flows_and_the_last_one_joins_them() -> None:

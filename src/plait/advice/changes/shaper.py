@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from plait.advice.changes.commands import interface_of, on_line
 from plait.advice.changes.model import Candidate, HostCommand
 from plait.advice.situation import AccessLine, Situation, common_of, queue_s, rate_of, shaped, sides_of
-from plait.engine.remote.lasting import LastingIngress, LastingQdisc
+from plait.engine.remote.lasting import LastingQdisc
 
 BLOATED_S = 0.05
 """A queue that takes longer to drain is worth a shaper in front of it."""
@@ -64,5 +64,5 @@ def _shaper(host: str, line: AccessLine, direction: str, kbit: int) -> HostComma
         line,
         " && ".join(steps),
         f"tc qdisc delete dev {interface} ingress && ip link delete {ifb}",
-        LastingIngress(interface, ifb, "cake", ("bandwidth", f"{kbit}kbit", "ingress")),
+        LastingQdisc(interface, "cake", ("bandwidth", f"{kbit}kbit", "ingress"), through=ifb),
     )

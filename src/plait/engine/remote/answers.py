@@ -9,7 +9,7 @@ from typing import Any
 from plait.errors import TrialError
 
 _DIGITS = 20
-_LARGEST_LIMIT = 8
+LARGEST_LIMIT = 8
 """MPTCP_PM_ADDR_MAX of the kernel."""
 
 
@@ -33,7 +33,7 @@ def unicast(text: object) -> IPv4Address | IPv6Address | None:
 
 def interfaces_with(address: str, text: str) -> set[str] | None:
     """Return the interfaces that have `address`, of the answer of `ip -json address`; None: there is no answer."""
-    entries = _objects(text)
+    entries = objects_in(text)
     if entries is None:
         return None
     wanted = ip_address(address)
@@ -58,11 +58,12 @@ def _is_address(text: object, wanted: object) -> bool:
 
 def interface_of(text: str) -> str | None:
     """Return the interface of the answer of `ip -json route get`: empty without a route, None without an answer."""
-    entries = _objects(text)
+    entries = objects_in(text)
     return None if entries is None else next((str(entry.get("dev", "")) for entry in entries), "")
 
 
-def _objects(text: str) -> list[dict[str, Any]] | None:
+def objects_in(text: str) -> list[dict[str, Any]] | None:
+    """Return the objects of a list in JSON; None if a host sent anything else."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -70,35 +71,32 @@ def _objects(text: str) -> list[dict[str, Any]] | None:
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else None
 
 
-def endpoints_in(text: str, name: str) -> list[dict[str, Any]]:
-    """Return the endpoints of `plait-agent --settings show` (TrialError if a host sent anything else)."""
-    try:
-        endpoints = json.loads(text)["endpoints"]
-        return [{"address": str(one["address"]), "flags": int(one["flags"])} for one in endpoints]
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-        raise TrialError(f"{name}: the host sent {text[:60]!r} instead of its endpoints") from error
+def mptcp_in(text: str, name: str) -> tuple[list[dict[str, Any]], tuple[int, int]]:
+    """Return the endpoints of `plait-agent --settings show`, and the limits of subflows and ADD_ADDRs.
 
-
-def limits_in(text: str, name: str) -> tuple[int, int]:
-    """Return the MPTCP limits of `plait-agent --settings show`: subflows and ADD_ADDRs (TrialError as above)."""
-    try:
-        limits = json.loads(text)["limits"]
-        subflows, accepted = int(limits["subflows"]), int(limits["add_addr_accepted"])
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-        raise TrialError(f"{name}: the host sent {text[:60]!r} instead of its MPTCP limits") from error
-    if not (0 <= subflows <= _LARGEST_LIMIT and 0 <= accepted <= _LARGEST_LIMIT):
-        raise TrialError(f"{name}: the host sent MPTCP limits that are not from 0 to {_LARGEST_LIMIT}")
-    return subflows, accepted
-
-
-def address_in(text: str, version: int | None) -> str | None:
-    """Return the first global address of an interface that is not deprecated, IPv4 before IPv6; None without one.
-
-    `text` is what `ip -json address show dev DEVICE` lists on a host that is not trusted.
+    Raises TrialError if a host sent anything else.
     """
-    infos = [
-        info for row in _objects(text) or [] for info in _list(row.get("addr_info")) if isinstance(info, dict)
-    ]
+    try:
+        shown = json.loads(text)
+        endpoints = [
+            {"address": str(one["address"]), "flags": int(one["flags"])} for one in shown["endpoints"]
+        ]
+        limits = int(shown["limits"]["subflows"]), int(shown["limits"]["add_addr_accepted"])
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+        raise TrialError(
+            f"{name}: the host sent {text[:60]!r} instead of its endpoints and limits"
+        ) from error
+    if not all(0 <= limit <= LARGEST_LIMIT for limit in limits):
+        raise TrialError(f"{name}: the host sent MPTCP limits that are not from 0 to {LARGEST_LIMIT}")
+    return endpoints, limits
+
+
+def global_address(rows: list[dict[str, Any]], version: int | None = None) -> str | None:
+    """Return the first global address that is not deprecated, IPv4 before IPv6; None without one.
+
+    `rows` are what `ip -json address show` lists on a host that is not trusted.
+    """
+    infos = [info for row in rows for info in _list(row.get("addr_info")) if isinstance(info, dict)]
     addresses = [
         unicast(info.get("local"))
         for info in infos

@@ -15,17 +15,16 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from plait.engine.remote.answers import address_in
+from plait.engine.remote.answers import LARGEST_LIMIT, global_address, objects_in
 from plait.engine.remote.ssh import THIS_MACHINE, HostSession, connected
 from plait.errors import MachineError, RequestError, TrialError, shell_command
-from plait.hosts.model import HostsFile
+from plait.hosts.model import HostsFile, is_destination
 
 _NAME = re.compile(r"net[./](mptcp[./]|ipv4[./]tcp_|core[./](rmem|wmem)_(max|default)$)[a-z0-9_]*", re.ASCII)
 _VALUE = re.compile(r"[A-Za-z0-9_. \t-]{1,100}", re.ASCII)
 _DEVICE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}", re.ASCII)
 _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.%/-]{0,39}", re.ASCII)
 _FLAGS = frozenset({"signal", "subflow", "backup", "fullmesh"})
-_LARGEST_LIMIT = 8
 _CHANGE_S = 120
 """The agent gives subflows that connect 8 s, and each program `tc` 20 s."""
 
@@ -61,25 +60,16 @@ class LastingLimits:
 
 @dataclass(frozen=True)
 class LastingQdisc:
-    """A queueing discipline at the root of an interface, with options in the words of `tc`."""
+    """A queueing discipline of an interface, with options in the words of `tc`."""
 
     device: str
     kind: str
     options: tuple[str, ...] = ()
+    through: str | None = None
+    """The name of a device `ifb` that plait adds, for what the interface receives; None: for what it sends."""
 
 
-@dataclass(frozen=True)
-class LastingIngress:
-    """A queueing discipline for what an interface receives, on a device `ifb` that plait adds."""
-
-    device: str
-    through: str
-    """The name of the `ifb`, which nothing else has."""
-    kind: str
-    options: tuple[str, ...] = ()
-
-
-Change = LastingSysctl | LastingEndpoint | LastingLimits | LastingQdisc | LastingIngress
+Change = LastingSysctl | LastingEndpoint | LastingLimits | LastingQdisc
 
 
 @dataclass(frozen=True)
@@ -99,8 +89,6 @@ class RemoteHost:
         if name == "localhost":
             return cls(name, THIS_MACHINE, ssh_config)
         if hosts is None:
-            from plait.hosts.model import is_destination
-
             if not is_destination(name):
                 raise RequestError(f"{name[:60]!r} is not a destination of ssh; write USER@HOST")
             return cls(name, name, ssh_config)
@@ -143,7 +131,9 @@ def _addressed(session: HostSession, change: Change) -> Change:
     """Return a change in which an endpoint has the address that its interface has now. Raises MachineError."""
     if not isinstance(change, LastingEndpoint) or change.address is not None:
         return change
-    address = address_in("".join(session.order("addresses", str(change.device))), change.version)
+    address = global_address(
+        objects_in("".join(session.order("addresses", str(change.device)))) or [], change.version
+    )
     if address is None:
         family = "global" if change.version is None else f"global IPv{change.version}"
         raise MachineError(
@@ -203,18 +193,16 @@ def _wanted(changes: Sequence[Change]) -> dict[str, Any]:
             case LastingSysctl(name, value):
                 wanted["sysctls"][name.replace(".", "/")] = " ".join(value.split())
             case LastingLimits():
-                limits = {
-                    "subflows": change.subflows,
-                    "add_addr_accepted": change.add_addr_accepted,
-                }
-                wanted.update({name: value for name, value in limits.items() if value is not None})
+                wanted |= {name: value for name, value in asdict(change).items() if value is not None}
             case LastingEndpoint(address, flags, device):
                 wanted["endpoints"].append(
                     {"address": str(ip_address(str(address))), "flags": flags, "device": device}
                 )
-            case LastingQdisc(device, kind, options):
-                wanted["qdiscs"].append({"device": device, "kind": kind, "options": options})
-            case LastingIngress():
+            case LastingQdisc(through=None):
+                wanted["qdiscs"].append(
+                    {"device": change.device, "kind": change.kind, "options": change.options}
+                )
+            case LastingQdisc():
                 wanted["ingress"].append(asdict(change))
     return wanted
 
@@ -231,14 +219,11 @@ def _check(change: Change) -> None:
             is_good = is_placed and bool(flags) and _FLAGS.issuperset(flags)
             remedy = f"write an IP address or an interface, and flags of {', '.join(sorted(_FLAGS))}"
         case LastingLimits(subflows, add_addr_accepted):
-            is_good = all(n is None or 0 <= n <= _LARGEST_LIMIT for n in (subflows, add_addr_accepted))
-            remedy = f"a limit is at most {_LARGEST_LIMIT}"
-        case LastingQdisc(device, kind, options) | LastingIngress(device, _, kind, options):
-            words = (kind, *options)
-            through = change.through if isinstance(change, LastingIngress) else device
-            is_good = (
-                _is_device(device) and _is_device(through) and all(_WORD.fullmatch(word) for word in words)
-            )
+            is_good = all(n is None or 0 <= n <= LARGEST_LIMIT for n in (subflows, add_addr_accepted))
+            remedy = f"a limit is at most {LARGEST_LIMIT}"
+        case LastingQdisc(device, kind, options, through):
+            is_placed = _is_device(device) and (through is None or _is_device(through))
+            is_good = is_placed and all(_WORD.fullmatch(word) for word in (kind, *options))
             remedy = "write an interface, and a queueing discipline in the words of tc"
     if not is_good:
         raise RequestError(f"{change} is no change that plait makes on a host: {remedy}")

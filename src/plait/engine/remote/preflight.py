@@ -113,10 +113,10 @@ def _mptcp(plan: Plan, real: Mapping, session: HostSession, *, configure: bool) 
             f"on {name} a program opens the subflows (net.mptcp.pm_type = {facts['net/mptcp/pm_type']}), not the "
             "kernel; set it to 0 there"
         )
-    endpoints = session.endpoints()
-    if endpoints is None or configure:
+    state = session.mptcp_state()
+    if state is None or configure:
         return  # the subflows of a probe show what is missing
-    present = {endpoint["address"] for endpoint in endpoints if not endpoint["flags"] & _IMPLICIT}
+    present = {endpoint["address"] for endpoint in state[0] if not endpoint["flags"] & _IMPLICIT}
     for address, flags in planned_endpoints(plan, name, real).items():
         if needs_endpoint(plan, name, address, real) and address not in present:
             yield (

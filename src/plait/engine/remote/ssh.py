@@ -30,10 +30,9 @@ from plait.bpf.programs import object_of
 from plait.cache import temporary
 from plait.engine.engine import EngineIdentity
 from plait.engine.remote.answers import (
-    endpoints_in,
     interface_of,
     interfaces_with,
-    limits_in,
+    mptcp_in,
     whole_number,
 )
 from plait.engine.remote.channel import Channel, LastWords, StoppedError
@@ -223,17 +222,12 @@ class HostSession:
         answer = [*self.order("route", local, remote), "", ""]
         return interfaces_with(local, answer[0]), interface_of(answer[1])
 
-    def endpoints(self) -> list[dict[str, Any]] | None:
-        """Return the MPTCP endpoints of the host, each with address and flags; None if plait may not list them."""
-        state = self.mptcp_state()
-        return None if state is None else state[0]
-
     def mptcp_state(self) -> tuple[list[dict[str, Any]], tuple[int, int]] | None:
         """Return the MPTCP endpoints, and the limits of subflows and announcements; None if plait may not list them."""
         answer = self.order("endpoints")
         if not answer:
             return None
-        return endpoints_in(answer[0], self.name), limits_in(answer[0], self.name)
+        return mptcp_in(answer[0], self.name)
 
     def start_order(self, *words: str, data: bytes | None = None) -> None:
         """Give an order, with `data` if it has some, without waiting for its answer."""

@@ -18,6 +18,20 @@ from typing import NamedTuple
 from plait.engine.packages import install_hint
 from plait.errors import MachineError, RequestError, printable
 
+_MPTCP = "tcp.options.mptcp."
+_NUMBERS = {
+    "dsn": "rawdataseqno",
+    "subflow_sequence": "subflowseqno",
+    "length": "datalvllen",
+    "data_ack": "rawdataack",
+    "key": "sendkey",
+    "token": "recvtok",
+    "address_id": "addrid",
+    "reset_reason": "rst_reason",
+    "version": "version",
+}
+"""Fields of tshark that are one number each, by the name in `PacketOptions`."""
+_TEXTS = ("subtype", "ipv4", "ipv6", "port", "echo", "backup.flag")
 _FIELDS = (
     "frame.time_epoch",
     "frame.len",
@@ -33,27 +47,12 @@ _FIELDS = (
     "tcp.flags",
     "tcp.window_size_value",
     "tcp.len",
-    "tcp.hdr_len",
     "tcp.options.mss_val",
     "tcp.options.wscale.shift",
     "tcp.options.timestamp.tsval",
     "tcp.options.sack_le",
     "tcp.options.sack_re",
-    "tcp.options.mptcp.subtype",
-    "tcp.options.mptcp.rawdataseqno",
-    "tcp.options.mptcp.subflowseqno",
-    "tcp.options.mptcp.datalvllen",
-    "tcp.options.mptcp.rawdataack",
-    "tcp.options.mptcp.sendkey",
-    "tcp.options.mptcp.recvtok",
-    "tcp.options.mptcp.addrid",
-    "tcp.options.mptcp.ipv4",
-    "tcp.options.mptcp.ipv6",
-    "tcp.options.mptcp.port",
-    "tcp.options.mptcp.echo",
-    "tcp.options.mptcp.backup.flag",
-    "tcp.options.mptcp.rst_reason",
-    "tcp.options.mptcp.version",
+    *(f"{_MPTCP}{name}" for name in (*_NUMBERS.values(), *_TEXTS)),
 )
 _QUIET = (
     "-o tcp.analyze_sequence_numbers:FALSE -o tcp.desegment_tcp_streams:FALSE -o tcp.relative_sequence_numbers:FALSE "
@@ -260,92 +259,58 @@ def _packet(line: bytes) -> Packet | None:
     texts = line.decode("ascii", errors="replace").split("\t")
     if len(texts) != len(_FIELDS):
         return None
-    (
-        time_s,
-        length,
-        kept,
-        ip4,
-        to4,
-        ip6,
-        to6,
-        sport,
-        dport,
-        seq,
-        ack,
-        flags,
-        window,
-        payload,
-        _,
-        mss,
-        shift,
-    ) = (text.rpartition(",")[2] for text in texts[:17])
+    fields = dict(zip(_FIELDS, texts, strict=True))
+
+    def last(name: str) -> str:
+        """Return the value of the innermost header."""
+        return fields[name].rpartition(",")[2]
+
     try:
-        body = int(payload)
-        seconds, _, fraction = time_s.partition(".")
+        payload = int(last("tcp.len"))
+        seconds, _, fraction = last("frame.time_epoch").partition(".")
         return Packet(
             int(seconds) * 1_000_000 + int(fraction[:6].ljust(6, "0")),
-            (ip6 or ip4, int(sport)),
-            (to6 or to4, int(dport)),
-            int(seq),
-            int(ack or 0),
-            int(flags, 16),
-            int(window),
-            body,
-            _whole(mss),
-            _whole(shift),
-            bool(texts[17]),
-            tuple(zip(_wholes(texts[18]), _wholes(texts[19]), strict=False)),
-            _options(texts[20:]) if texts[20] else None,
-            int(length) - int(kept) > body,
+            (last("ipv6.src") or last("ip.src"), int(last("tcp.srcport"))),
+            (last("ipv6.dst") or last("ip.dst"), int(last("tcp.dstport"))),
+            int(last("tcp.seq_raw")),
+            int(last("tcp.ack_raw") or 0),
+            int(last("tcp.flags"), 16),
+            int(last("tcp.window_size_value")),
+            payload,
+            _first(last("tcp.options.mss_val")),
+            _first(last("tcp.options.wscale.shift")),
+            bool(fields["tcp.options.timestamp.tsval"]),
+            tuple(
+                zip(
+                    _wholes(fields["tcp.options.sack_le"]),
+                    _wholes(fields["tcp.options.sack_re"]),
+                    strict=False,
+                )
+            ),
+            _options(fields) if fields[f"{_MPTCP}subtype"] else None,
+            int(last("frame.len")) - int(last("frame.cap_len")) > payload,
         )
     except ValueError:
         return None
 
 
-def _options(texts: list[str]) -> PacketOptions:
-    (
-        subtypes,
-        dsn,
-        subflow,
-        length,
-        acks,
-        keys,
-        token,
-        ids,
-        ip4,
-        ip6,
-        ports,
-        echoes,
-        backup,
-        reason,
-        version,
-    ) = texts
-    echoed = echoes.split(",")
-    addresses = [address for address in f"{ip4},{ip6}".split(",") if address]
-    wholes = _wholes(ports)
+def _options(fields: dict[str, str]) -> PacketOptions:
+    echoed = fields[f"{_MPTCP}echo"].split(",")
+    ports = _wholes(fields[f"{_MPTCP}port"])
+    addresses = f"{fields[f'{_MPTCP}ipv4']},{fields[f'{_MPTCP}ipv6']}".split(",")
     announced = tuple(
-        (address, wholes[place] if place < len(wholes) else None)
-        for place, address in enumerate(addresses)
+        (address, ports[place] if place < len(ports) else None)
+        for place, address in enumerate(filter(None, addresses))
         if place >= len(echoed) or echoed[place] not in ("1", "True")
     )
+    backup = fields[f"{_MPTCP}backup.flag"]
+    numbers = {name: _first(fields[f"{_MPTCP}{field}"]) for name, field in _NUMBERS.items()}
     return PacketOptions(
-        frozenset(_wholes(subtypes)),
-        _first(dsn),
-        _first(subflow),
-        _first(length),
-        _first(acks),
-        _first(keys),
-        _first(token),
-        _first(ids),
-        announced,
-        None if not backup else backup.partition(",")[0] in ("1", "True"),
-        _first(reason),
-        _first(version),
+        subtypes=frozenset(_wholes(fields[f"{_MPTCP}subtype"])),
+        announced=announced,
+        backup=backup.partition(",")[0] in ("1", "True") if backup else None,
+        **numbers,
     )
-
-
-def _whole(text: str) -> int | None:
-    return int(text, 0) if text else None
 
 
 def _first(text: str) -> int | None:

@@ -7,7 +7,8 @@ in `factory`; it passes the tests in tests/engine.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
@@ -15,6 +16,9 @@ from typing import Literal, Protocol
 from plait.engine.interactive import PromptedGuest
 from plait.engine.inventory import Inventory, Setting
 from plait.engine.support import Unsupported
+from plait.errors import TrialError
+from plait.files import Folder
+from plait.plan.identity import plan_bytes
 from plait.plan.model.plan import PauseAt, Plan
 
 Clock = Literal["virtual", "real"]
@@ -72,6 +76,23 @@ def unless(stop: threading.Event) -> Callable[[], None]:
             raise Interrupted
 
     return wait
+
+
+@contextmanager
+def preparing(job: Job) -> Iterator[None]:
+    """Turn an error of the files that the block writes to the job folder into one of the trial (TrialError)."""
+    try:
+        yield
+    except OSError as error:
+        raise TrialError(f"preparing {job.folder}: {error.strerror}: {error.filename}") from error
+
+
+def write_inputs(job: Job) -> None:
+    """Write the plan and its input files to the job folder (OSError)."""
+    Folder(job.folder).write("plan.json", plan_bytes(job.plan))
+    (job.folder / "input").mkdir()
+    for name, path in job.inputs.items():
+        (Folder(job.folder) / "input").bring(path, name)
 
 
 class Engine(Protocol):

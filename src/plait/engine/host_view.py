@@ -222,14 +222,16 @@ def _leads_below_automounter(path: Path) -> bool:
 
     It looks at one name after the other, and at none below an automounter. A program may have left the links.
     """
-    mounts = _mounts()
+    mounted: list[tuple[Path, str]] = []
+    with contextlib.suppress(OSError):
+        mounted = mounts()
     pending = list(reversed((Path.cwd() / path).parts[1:]))
     place = Path("/")
     is_below, links = False, 0
     while pending and links <= _MOST_LINKS:
         name = pending.pop()
         place = place.parent if name == ".." else place / name
-        is_below = _kind_of_mount(place, mounts) == "autofs"
+        is_below = _kind_of_mount(place, mounted) == "autofs"
         if not is_below and place.is_symlink():
             links += 1
             target = place.readlink()
@@ -238,21 +240,20 @@ def _leads_below_automounter(path: Path) -> bool:
     return is_below
 
 
-def _mounts() -> list[tuple[Path, str]]:
+def mounts() -> list[tuple[Path, str]]:
     """Return the place and the kind of each mount, in the order in which they were made (`proc_pid_mountinfo(5)`)."""
-    mounts = []
-    with contextlib.suppress(OSError):
-        for line in MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
-            mount, _, system = line.partition(" - ")
-            place = Path(_ESCAPE.sub(lambda found: chr(int(found[1], 8)), mount.split(" ")[4]))
-            mounts.append((place, system.split(" ")[0]))
-    return mounts
+    found = []
+    for line in MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
+        mount, _, system = line.partition(" - ")
+        place = Path(_ESCAPE.sub(lambda found: chr(int(found[1], 8)), mount.split(" ")[4]))
+        found.append((place, system.split(" ")[0]))
+    return found
 
 
-def _kind_of_mount(path: Path, mounts: Sequence[tuple[Path, str]]) -> str:
+def _kind_of_mount(path: Path, mounted: Sequence[tuple[Path, str]]) -> str:
     """Return the kind of the innermost mount of a path without links."""
     innermost, kind = Path("/"), ""
-    for place, system in mounts:
+    for place, system in mounted:
         if path.is_relative_to(place) and place.is_relative_to(innermost):
             innermost, kind = place, system
     return kind

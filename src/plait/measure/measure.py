@@ -58,7 +58,7 @@ class Budget:
     bytes: float
 
     @classmethod
-    def of(cls, hosts: HostsFile) -> Budget:
+    def within(cls, hosts: HostsFile) -> Budget:
         """Divide the limits of a hosts file among its lines.
 
         Raises RequestError if no line is there, or the limits are too small for a measurement.
@@ -259,7 +259,7 @@ def measure(
     are too small or a name is not that of a link, and TrialError if a host fails.
     """
     check_lines(hosts)
-    budget = Budget.of(hosts)
+    budget = Budget.within(hosts)
     lines = []
     for name in hosts.lines():
         a, b = ends_of(hosts, name)

@@ -81,7 +81,7 @@ class _Trial:
     loads: Loads
 
     @classmethod
-    def of(cls, folder: Path, opener: LineEnd, listener: LineEnd, loads: Loads) -> _Trial:
+    def read(cls, folder: Path, opener: LineEnd, listener: LineEnd, loads: Loads) -> _Trial:
         tables = {
             end.host: read_stream(folder / end.host / "subflows.arrow", "subflows")
             for end in (opener, listener)
@@ -140,7 +140,7 @@ def _run(opener: LineEnd, listener: LineEnd, prober: LineProber, loads: Loads) -
         sample_us=loads.lasts_us // _SAMPLES,
         is_bounded=True,
     ) as folder:
-        return _Trial.of(folder, opener, listener, loads)
+        return _Trial.read(folder, opener, listener, loads)
 
 
 def _flows(opener: LineEnd, listener: LineEnd, host: str, loads: Loads) -> tuple[Flow, ...]:

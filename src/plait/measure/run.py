@@ -80,7 +80,7 @@ class Measured:
 def measured_between(hosts: HostsFile, ssh_config: Path | None, notify: Callable[[str], None]) -> Measured:
     """Measure the lines of a hosts file (RequestError, MachineError, TrialError)."""
     check_lines(hosts)
-    Budget.of(hosts)
+    Budget.within(hosts)
     used = {host for ends in hosts.lines().values() for host in ends}
     destinations = {name: hosts.hosts[name].ssh for name in hosts.hosts if name in used}
     check_ports(named_lines(hosts))

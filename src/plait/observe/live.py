@@ -30,65 +30,49 @@ class CarriedNow:
     """The lowest smoothed RTT of its subflows."""
 
 
-class GrowingTable:
-    """An Arrow stream that another process still writes; each call returns the rows that it has added."""
-
-    def __init__(self, folder: FilePath, name: str) -> None:
-        self._folder, self._name = Folder(folder), name
-        self._header = b""
-        self._read = 0
-
-    def rows(self) -> pl.DataFrame | None:
-        """Return the new rows; None if there are none that are complete."""
-        try:
-            data = self._folder.read(self._name)
-        except OSError:
-            return None
-        if not self._header:
-            if len(data) < _PREFIX.size:
-                return None
-            _, length = _PREFIX.unpack_from(data)
-            if len(data) < _PREFIX.size + length:
-                return None
-            self._header = data[: _PREFIX.size + length]
-            self._read = len(self._header)
-        added = data[self._read :].removesuffix(END_OF_STREAM)
-        if not added:
-            return None
-        try:
-            frame = pl.read_ipc_stream(self._header + added + END_OF_STREAM)
-        except READ_ERRORS:
-            return None  # the last batch is not complete yet
-        self._read += len(added)
-        return frame
-
-
 class LiveRates:
-    """The connections of an observation that goes on."""
+    """The connections of an observation that goes on, by an Arrow stream that the agent still writes."""
 
     def __init__(self, folder: FilePath) -> None:
-        self._subflows = GrowingTable(folder, "subflows.arrow")
+        self._folder = Folder(folder)
+        self._header = b""
+        self._read = 0
         self._last: dict[tuple[int, int], dict[str, int]] = {}
         self.t_s = 0.0
         """The time of the last sample."""
 
     def rates(self) -> list[CarriedNow] | None:
         """Return what each connection carries now, the fastest first; None if there is no new sample."""
-        rows = self._subflows.rows()
+        rows = self._added()
         if rows is None:
             return None
         latest = rows.filter(pl.col("t_us") == rows["t_us"].max())
         self.t_s = latest["t_us"][0] / 1e6
         by_flow: dict[int, list[tuple[dict[str, int], dict[str, int]]]] = {}
-        now: dict[tuple[int, int], dict[str, int]] = {}
-        for row in latest.iter_rows(named=True):
-            key = (row["flow"], row["subflow"])
-            now[key] = row
+        now = {(row["flow"], row["subflow"]): row for row in latest.iter_rows(named=True)}
+        for key, row in now.items():
             before = self._last.get(key)
             if before is not None and row["t_us"] > before["t_us"]:
                 by_flow.setdefault(row["flow"], []).append((before, row))
         self._last = now
         return sorted(map(_rate, by_flow.values()), key=lambda rate: -rate.bits_per_s)
+
+    def _added(self) -> pl.DataFrame | None:
+        """Return the rows that the agent has added; None if there are none that are complete."""
+        try:
+            data = self._folder.read("subflows.arrow")
+            if not self._header:
+                _, length = _PREFIX.unpack_from(data)
+                self._read = _PREFIX.size + length
+                self._header = data[: self._read] if len(data) > self._read else b""
+            added = data[self._read :].removesuffix(END_OF_STREAM)
+            if not added:
+                return None
+            frame = pl.read_ipc_stream(self._header + added + END_OF_STREAM)
+        except (OSError, struct.error, *READ_ERRORS):
+            return None  # the first or the last batch is not complete yet
+        self._read += len(added)
+        return frame
 
 
 def _rate(pairs: list[tuple[dict[str, int], dict[str, int]]]) -> CarriedNow:

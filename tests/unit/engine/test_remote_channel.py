@@ -98,7 +98,7 @@ def test_the_shortest_round_trip_bounds_the_error_of_a_clock() -> None:
     for error_ns, ns in (slow, fast):
         assert abs(ns - ahead_ns) <= error_ns
     assert min(slow, fast) == fast == (500_000, ahead_ns)
-    assert Zero.of(ahead_ns + 7_000_000, fast).after_us(Zero(0, 0)) == 7000
+    assert Zero.reported(ahead_ns + 7_000_000, fast).after_us(Zero(0, 0)) == 7000
 
 
 def last_words(script: str) -> tuple[LastWords, str]:

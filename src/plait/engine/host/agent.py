@@ -18,16 +18,16 @@ import select
 import subprocess
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from plait.binaries import AGENT, agent_sha256
-from plait.engine.engine import EngineIdentity, Interrupted, Job
+from plait.engine.engine import EngineIdentity, Interrupted, Job, preparing, write_inputs
 from plait.errors import MachineError, TrialError, printable
 from plait.files import Folder
 from plait.limits import remedy
-from plait.plan.identity import plan_bytes
 from plait.plan.links.chain import with_chains
 
 HEARTBEAT_S = 15
@@ -55,16 +55,6 @@ def identity(engine: str) -> EngineIdentity:
     return EngineIdentity(engine, kernel, platform.release(), agent_sha256())
 
 
-def _fill(job: Job) -> None:
-    try:
-        Folder(job.folder).write("plan.json", plan_bytes(with_chains(job.plan)))
-        (job.folder / "input").mkdir()
-        for name, path in job.inputs.items():
-            (Folder(job.folder) / "input").bring(path, name)
-    except OSError as error:
-        raise TrialError(f"preparing {job.folder}: {error.strerror}: {error.filename}") from error
-
-
 def run(
     job: Job,
     limit_s: float,
@@ -80,7 +70,8 @@ def run(
     tables. Raises TrialError if the trial fails or takes longer than `limit_s`, MachineError if the agent cannot start,
     and Interrupted.
     """
-    _fill(job)
+    with preparing(job):
+        write_inputs(replace(job, plan=with_chains(job.plan)))
     words = [str(AGENT), "--job", str(job.folder.absolute()), "--heartbeat", str(HEARTBEAT_S)]
     words += [] if node is None else ["--node", node]
     words += [] if namespace is None else ["--netns", str(namespace)]

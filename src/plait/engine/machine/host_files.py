@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from plait.engine.host_view import HostView
+from plait.engine.host_view import HostView, mounts
 from plait.engine.virtual.initramfs import ArchiveEntry
 from plait.plan.model.programs import PRIVATE
 
@@ -25,7 +25,6 @@ autofs binder binfmt_misc bpf cgroup cgroup2 configfs debugfs devpts devtmpfs ef
 proc pstore rpc_pipefs securityfs sysfs tracefs
 """
 _MOST_LINKS = 40
-_MTAB_ESCAPES = (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\"))
 
 
 class TooManyFilesError(Exception):
@@ -156,13 +155,7 @@ def _mode(status: os.stat_result) -> int:
     return stat.S_IFMT(status.st_mode) | (status.st_mode & 0o777)
 
 
-def mounts_of_the_kernel() -> Iterator[str]:
-    """Yield where this machine's kernel has mounted file systems of its own (`proc_pid_mountinfo(5)`)."""
+def mounts_of_the_kernel() -> list[str]:
+    """Return where this machine's kernel has mounted file systems of its own."""
     kinds = _OF_THE_KERNEL.split()
-    for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
-        mount, _, file_system = line.partition(" - ")
-        place = mount.split(" ")[4]
-        for code, meaning in _MTAB_ESCAPES:
-            place = place.replace(code, meaning)
-        if file_system.partition(" ")[0] in kinds:
-            yield place
+    return [str(place) for place, kind in mounts() if kind in kinds]

@@ -51,21 +51,14 @@ _SKIPPED_OF_PYTHON = (
 _MAX_SCRIPT = 256 << 10
 
 
-@dataclass(frozen=True)
-class _MissingFile:
-    """A file without which a program cannot start."""
-
-    program: str
-    reason: str
-
-
 class NeededFiles:
     """The files that programs need, as far as plait can tell."""
 
     def __init__(self, view: HostView) -> None:
         """`view`: what programs see of this machine; no other file is added."""
         self.files = HostFiles(mounts_of_the_kernel(), view)
-        self.missing: list[_MissingFile] = []
+        self.missing: list[Unsupported] = []
+        """The programs that cannot start, because this machine lacks a file."""
         self._libraries = Libraries(self.files)
         self._examined: set[Path] = set()
         self._imported: set[str] = set()
@@ -94,7 +87,8 @@ class NeededFiles:
             if file.text is not None:
                 self._text(file.text, Path(file.path), search, modules)
         for reason in self._libraries.take_missing():
-            self.missing.append(_MissingFile(program.name, reason))
+            problem = f"cannot run it: {reason}, which is not on this machine"
+            self.missing.append(_lack(program.name, problem))
 
     def _folder(self, argument: str) -> None:
         """Add a folder that is an argument as a whole, or after `=`, with what is in it."""
@@ -242,13 +236,7 @@ def files_of(programs: Sequence[Program], readable: Sequence[Path] = ()) -> Prog
             f"(at {error}); name smaller folders in its command"
         )
         return ProgramFiles(needed.files, [_lack(program.name, reason)])
-    return ProgramFiles(
-        needed.files,
-        [
-            _lack(missing.program, f"cannot run it: {missing.reason}, which is not on this machine")
-            for missing in needed.missing
-        ],
-    )
+    return ProgramFiles(needed.files, needed.missing)
 
 
 def no_mptcp(plan: Plan, version: str) -> Iterator[Unsupported]:

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from plait.binaries import AGENT
 from plait.engine import inventory
-from plait.engine.engine import Clock, Engine, EngineIdentity, Job
+from plait.engine.engine import Clock, Engine, EngineIdentity, Job, preparing
 from plait.engine.inventory import Inventory, Setting
 from plait.engine.machine.boots import METHOD as BOOT_METHOD
 from plait.engine.machine.boots import Boot
@@ -152,7 +152,7 @@ class _MachineEngine(Engine):
     def _fill(self, job: Job) -> None:
         """Write what the machine starts from to its folder."""
         request = job.folder / inventory.REQUEST
-        try:
+        with preparing(job):
             (job.folder / GUEST).mkdir()
             inputs = {"plan.json": plan_bytes(with_chains(job.plan))}
             Folder(job.folder).write("plan.json", inputs["plan.json"])
@@ -167,8 +167,6 @@ class _MachineEngine(Engine):
             Folder(job.folder).write(JOB, content)
             Folder(job.folder).link(IMAGE, self._kernel.image.resolve())
             Folder(job.folder).link(FOLDER, self._emulator.folder.resolve())
-        except OSError as error:
-            raise TrialError(f"preparing {job.folder}: {error.strerror}: {error.filename}") from error
 
     def _modules_for(self, plan: Plan) -> list[ModuleFile]:
         wanted = list(wanted_modules(plan, self._modules))

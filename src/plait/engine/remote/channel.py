@@ -71,7 +71,7 @@ class Channel:
         os.set_blocking(self._out, False)
         self._name = name
         self._stop = stop
-        self._why = why
+        self._reason = why
         self._read = b""
 
     def send(self, data: bytes, timeout_s: float) -> None:
@@ -124,7 +124,7 @@ class Channel:
         while length > 0:
             if time.monotonic() > deadline:
                 raise TrialError(
-                    f"{self._name} sent a file at less than {_SLOWEST_BPS >> 10} KiB/s{self._why()}"
+                    f"{self._name} sent a file at less than {_SLOWEST_BPS >> 10} KiB/s{self._reason()}"
                 )
             if not self._read:
                 self._read = self._more(min(time.monotonic() + timeout_s, deadline))
@@ -151,7 +151,7 @@ class Channel:
             if self._ready(descriptor, event, max(0.0, min(left, _TICK_S))):
                 return
             if left <= 0:
-                raise TrialError(f"{self._name} did not {what} in time; is the connection down?{self._why()}")
+                raise TrialError(f"{self._name} did not {what} in time; is the connection down?{self._reason()}")
 
     @staticmethod
     def _ready(descriptor: int, event: int, timeout_s: float) -> bool:
@@ -160,4 +160,4 @@ class Channel:
         return bool(poll.poll(timeout_s * 1000))
 
     def _ended(self) -> str:
-        return f"the connection to {self._name} ended{self._why() or '; check that the host is up'}"
+        return f"the connection to {self._name} ended{self._reason() or '; check that the host is up'}"

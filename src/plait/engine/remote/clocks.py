@@ -27,7 +27,7 @@ class Zero:
     error_ns: float
 
     @classmethod
-    def of(cls, zero_ns: int, clock: tuple[float, float]) -> Zero:
+    def reported(cls, zero_ns: int, clock: tuple[float, float]) -> Zero:
         """Return the zero that a host with the offset `clock` reported as `zero_ns` of its own clock."""
         return cls(zero_ns - clock[1], clock[0])
 

@@ -101,7 +101,7 @@ class Participant:
         """Return when the trial began on this host (TrialError if it never did)."""
         if self.zero_ns is None or not self.offsets:
             raise TrialError(f"{self.name}: the agent did not start the trial")
-        return Zero.of(self.zero_ns, min(self.offsets))
+        return Zero.reported(self.zero_ns, min(self.offsets))
 
 
 class Exchange:

@@ -46,7 +46,7 @@ def read_hosts(folder: Path, zeros: Map[str, Zero], names: Iterable[str] = FETCH
 
 def merged(plan: Plan, real: Mapping, hosts: Map[str, Tables]) -> dict[str, pl.DataFrame]:
     """Return the tables of the trial, with the flows, addresses and ports of `plan`."""
-    known = _Paths.of(plan, real, hosts)
+    known = _Paths.collected(plan, real, hosts)
     parts: dict[str, list[pl.DataFrame]] = {}
     rows: dict[int, dict[str, dict[str, object]]] = {}
     for node, tables in hosts.items():
@@ -112,7 +112,7 @@ class _Paths:
     """By flow and port, the plan's addresses of client and server. Most translating routers keep a port."""
 
     @classmethod
-    def of(cls, plan: Plan, real: Mapping, hosts: Map[str, Tables]) -> _Paths:
+    def collected(cls, plan: Plan, real: Mapping, hosts: Map[str, Tables]) -> _Paths:
         """Collect the ports from the tables of the hosts."""
         by_id = {flow.id: flow for flow in plan.flows}
         opened: dict[tuple[int, int], Pair] = {}

@@ -144,7 +144,7 @@ class HostSession:
             start_new_session=True,  # Ctrl-C must reach plait alone, which ends the session in order
         )
         self._errors = LastWords(self.process)
-        self.channel = Channel(self.process, f"{name} ({destination})", stop, self._why)
+        self.channel = Channel(self.process, f"{name} ({destination})", stop, self._reason)
 
     def is_alive(self) -> bool:
         """Return whether the keeper still answers."""
@@ -282,7 +282,7 @@ class HostSession:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=5)
 
-    def _why(self) -> str:
+    def _reason(self) -> str:
         """Return what ssh reported, for messages."""
         deadline = time.monotonic() + 1  # ssh may write its reason a moment after it closed its output
         while self.process.poll() is None and time.monotonic() < deadline:

@@ -21,7 +21,7 @@ from plait import kernel as kernels
 from plait.binaries import AGENT
 from plait.cache import cache_root
 from plait.engine import inventory
-from plait.engine.engine import Clock, Engine, EngineIdentity, Job
+from plait.engine.engine import Clock, Engine, EngineIdentity, Job, preparing, write_inputs
 from plait.engine.host_view import view_for_programs
 from plait.engine.inventory import Inventory, Setting
 from plait.engine.recipe import ShippedFile, shipped_file
@@ -40,10 +40,9 @@ from plait.engine.virtual.containment import GUEST, Sandbox
 from plait.engine.virtual.guest_folder import GuestFolder
 from plait.engine.virtual.outcome import judge
 from plait.engine.virtual.watch import GuestRunner, TrialLimits
-from plait.errors import MachineError, RequestError, TrialError
+from plait.errors import MachineError, RequestError
 from plait.files import Folder
 from plait.kernel import Kernel, additions
-from plait.plan.identity import plan_bytes
 from plait.plan.links.chain import chained, with_chains
 from plait.plan.model.plan import LinksAs, Module, Plan
 
@@ -243,15 +242,10 @@ def _links_of(kernel: Kernel, asked: LinksAs | None, warn: Callable[[str], None]
 
 def _fill(job: Job, archive: Path) -> None:
     """Write all inputs of the guest to its folder."""
-    try:
-        Folder(job.folder).write("plan.json", plan_bytes(job.plan))
+    with preparing(job):
+        write_inputs(job)
         Folder(job.folder).link("initramfs.cpio", archive)
         (job.folder / GUEST).mkdir()
         packages = cache_root() / "npm"
         if job.plan.programs and packages.is_dir():
             (Folder(job.folder) / GUEST).link("npm", packages)
-        (job.folder / "input").mkdir()
-        for name, path in job.inputs.items():
-            (Folder(job.folder) / "input").bring(path, name)
-    except OSError as error:
-        raise TrialError(f"preparing {job.folder}: {error.strerror}: {error.filename}") from error

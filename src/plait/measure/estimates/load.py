@@ -80,7 +80,7 @@ def overload(load: Load) -> Overload:
     """Return rate, bucket and queue of a direction."""
     if load.full.arrived.sum() < 50:
         return Overload()
-    arrivals = _Arrivals.of(load)
+    arrivals = _Arrivals.merged(load)
     knee = arrivals.knee_us()
     end = arrivals.times[-1]
     steady = arrivals.after(end * 0.5 if knee is None else knee * 1.05)
@@ -112,7 +112,7 @@ class _Arrivals:
     """Bytes that have arrived, this frame included."""
 
     @classmethod
-    def of(cls, load: Load) -> _Arrivals:
+    def merged(cls, load: Load) -> _Arrivals:
         both = (load.full, load.sparse)
         times = np.concatenate([packets.received_us[packets.arrived] for packets in both])
         sizes = np.concatenate(

@@ -19,7 +19,7 @@ from plait.dataset.convert import convert
 from plait.dataset.digest import trial_digest
 from plait.engine.engine import Engine, Interrupted, Job
 from plait.engine.factory import ENGINES as REGISTRY
-from plait.engine.factory import engines_with, make_engine
+from plait.engine.factory import engines_with, lacks_of, make_engine
 from plait.engine.request import EngineRequest
 from plait.engine.support import lacking, uses
 from plait.errors import MachineError, TrialError
@@ -252,11 +252,11 @@ def test_an_engine_reports_the_features_that_it_lacks(engine: Engine) -> None:
     text = ONE_LINE.replace("loss: 0.2%", "aqm: {red: {points: {5pkt: 0%, 50pkt: 10%}}}")
     for plan in (plan_of(), plan_of(text + "pause: before\n")):
         refused = {missing.use for missing in engine.unsupported(plan)}
-        lacks = REGISTRY[engine.name].lacks if engine.name in REGISTRY else {}
+        lacks = lacks_of(engine.name) if engine.name in REGISTRY else {}
         assert {missing.use for missing in lacking(plan, lacks)} <= refused <= set(uses(plan))
 
 
 def test_the_features_that_an_engine_lacks_are_offered_by_another() -> None:
-    for name, kind in REGISTRY.items():
-        for feature in kind.lacks:
+    for name in REGISTRY:
+        for feature in lacks_of(name):
             assert [other for other in engines_with(feature) if other != name], feature

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 
 from plait.engine.engine import Engine
@@ -11,35 +11,13 @@ from plait.engine.request import EngineRequest
 from plait.engine.support import Feature
 from plait.errors import RequestError
 
-
-@dataclass(frozen=True)
-class _EngineKind:
-    """An engine that the user can select; its modules, which no other engine needs, are imported at their use."""
-
-    module: str
-    support: str | None = None
-    """The module that has what it lacks, if that is another one."""
-
-    def create(self, request: EngineRequest) -> Engine:
-        """Return the engine (RequestError, MachineError)."""
-        engine: Engine = import_module(f"plait.engine.{self.module}").create(request)
-        return engine
-
-    @property
-    def lacks(self) -> Mapping[Feature, str]:
-        """The features that it lacks on every machine, and why (see `plait.engine.support`)."""
-        lacks: Mapping[Feature, str] = import_module(f"plait.engine.{self.support or self.module}").LACKS
-        return lacks
-
-
-ENGINES: Mapping[str, _EngineKind] = {
-    "virtual": _EngineKind("virtual.trial"),
-    "machine": _EngineKind("machine.trial"),
-    "host": _EngineKind("host.engine"),
-    "remote": _EngineKind("remote.trial", "remote.support"),
+ENGINES = {
+    "virtual": "plait.engine.virtual.trial",
+    "machine": "plait.engine.machine.trial",
+    "host": "plait.engine.host.engine",
+    "remote": "plait.engine.remote.trial",
 }
-
-
+"""The modules of the engines that the user can select, which `create` them; they are imported at their use."""
 _OWN_KERNELS = ("host", "remote")
 """Engines whose hosts have their kernels already."""
 
@@ -57,9 +35,19 @@ def make_engine(name: str = "virtual", request: EngineRequest | None = None) -> 
         raise RequestError(
             f"the engine {name} runs on the kernels that its hosts have; leave out the kernel {kernel}"
         )
-    return ENGINES[name].create(replace(request, kernel=kernel) if kernel else request)
+    engine: Engine = import_module(ENGINES[name]).create(
+        replace(request, kernel=kernel) if kernel else request
+    )
+    return engine
+
+
+def lacks_of(name: str) -> Mapping[Feature, str]:
+    """Return the features that an engine lacks on every machine, and why (see `plait.engine.support`)."""
+    module = "plait.engine.remote.support" if name == "remote" else ENGINES[name]
+    lacks: Mapping[Feature, str] = import_module(module).LACKS
+    return lacks
 
 
 def engines_with(feature: Feature) -> list[str]:
     """Return the names of the engines that have `feature`; on real hosts (`remote`) links are what they are."""
-    return [name for name, kind in ENGINES.items() if name != "remote" and feature not in kind.lacks]
+    return [name for name in ENGINES if name != "remote" and feature not in lacks_of(name)]

@@ -9,9 +9,8 @@ from pydantic import ValidationError
 from plait.errors import Mistake, ScenarioError
 from plait.hosts.model import HostsFile
 from plait.scenario.messages import mistakes_in
-from plait.scenario.read import document
 from plait.scenario.read.load import read_text
-from plait.scenario.source import Source
+from plait.scenario.read.parse import read_located
 
 _REMEDY = "start with limits: and hosts:; docs/how-to/real-hosts.md has an example"
 
@@ -27,18 +26,11 @@ def read_hosts(path: Path) -> HostsFile:
 
 def parse_hosts(text: str, name: str) -> HostsFile:
     """Return the content of a hosts file with this text; `name` is its name in messages. Raises ScenarioError."""
-    try:
-        read = document.read(text)
-    except document.Refused as refused:
-        line, column = (refused.place.line, refused.place.column) if refused.place else (None, None)
-        field = ".".join(map(str, refused.where))
-        raise ScenarioError([Mistake(name, line, column, field, refused.reason)]) from refused
-    source = Source(name, read.places)
-    mistakes = [source.mistake(field, message) for field, _, message in read.mistakes]
-    if not isinstance(read.value, dict):
+    value, source, mistakes = read_located(text, name)
+    if not isinstance(value, dict):
         raise ScenarioError([*mistakes, Mistake(name, 1, 1, "", f"this is not a file of hosts; {_REMEDY}")])
     try:
-        hosts = HostsFile.model_validate(read.value)
+        hosts = HostsFile.model_validate(value)
     except ValidationError as error:
         mistakes += [
             source.mistake(field, _hint(field, message)) for field, message in mistakes_in(error, HostsFile)

@@ -116,8 +116,7 @@ def _trial(
 
 def check_ports(lines: Sequence[NamedLine]) -> None:
     """Raise RequestError if a server has too few ports for the connections of the lines to it."""
-    for server in dict.fromkeys(line.server.host for line in lines):
-        to_server = [line for line in lines if line.server.host == server]
+    for server, to_server in _by_server(lines):
         first, last = map(int, to_server[0].server_ports.split("-"))
         needed, ports = 2 * len(to_server), last - first + 1
         if ports < needed:
@@ -125,6 +124,12 @@ def check_ports(lines: Sequence[NamedLine]) -> None:
                 f"measuring {len(to_server)} lines takes {needed} ports of {server}, and it has {ports}; allow more "
                 f"(--ports, or ports in the hosts file), such as {first}-{first + needed - 1}"
             )
+
+
+def _by_server(lines: Sequence[NamedLine]) -> Iterator[tuple[str, list[NamedLine]]]:
+    """Yield each server with the lines to it."""
+    for server in dict.fromkeys(line.server.host for line in lines):
+        yield server, [line for line in lines if line.server.host == server]
 
 
 def opening_command(ports: str, protocol: Literal["tcp", "udp"]) -> str:
@@ -200,47 +205,31 @@ def _mtu(folder: Path, flow: int, line: NamedLine, *, timestamps: bool) -> int |
 
 def _announcements(folder: Path, line: NamedLine, begin_us: int, end_us: int) -> bool | None:
     """Return whether an announcement of the server arrived while only this line had a new connection."""
-    client, server = (_Growth.read(folder / end.host, begin_us, end_us) for end in (line.client, line.server))
-    if server.of(_CONNECTIONS) != 1 or not server.of(_ANNOUNCED):
+    client, server = (folder / end.host for end in line.ends)
+    if _grown(server, _CONNECTIONS, begin_us, end_us) != 1 or not _grown(
+        server, _ANNOUNCED, begin_us, end_us
+    ):
         return None  # other programs opened connections, too, or nothing was announced
-    return client.of(_RECEIVED) > 0
+    return _grown(client, _RECEIVED, begin_us, end_us) > 0
 
 
-@dataclass(frozen=True)
-class _Growth:
-    """By how much the counters of a host grew in a part of a trial."""
-
-    before: pl.DataFrame
-    series: pl.DataFrame
-    begin_us: int
-    end_us: int
-
-    @classmethod
-    def read(cls, folder: Path, begin_us: int, end_us: int) -> _Growth:
-        counters = read_stream(folder / "counters.arrow", "counters")
-        series = read_stream(folder / "counter_series.arrow", "counter_series")
-        return cls(counters, series, begin_us, end_us)
-
-    def of(self, counter: str) -> int:
-        """Return the growth of a counter; 0 for one that the kernel lacks."""
-        rows = self.series.filter(self.series["counter"] == counter)
-        first = self.before.filter(self.before["counter"] == counter)["before"].to_list()
-        earlier, later = (
-            rows.filter(rows["t_us"] <= t_us)["value"].to_list() for t_us in (self.begin_us, self.end_us)
-        )
-        start = (earlier or first or [0])[-1]
-        return int((later or [start])[-1]) - int(start)
+def _grown(folder: Path, counter: str, begin_us: int, end_us: int) -> int:
+    """Return by how much a counter of a host grew in a part of a trial; 0 for one that the kernel lacks."""
+    counters = read_stream(folder / "counters.arrow", "counters").filter(counter=counter)["before"]
+    series = read_stream(folder / "counter_series.arrow", "counter_series").filter(counter=counter)
+    values = [0, *counters.to_list()[-1:]]
+    for t_us in (begin_us, end_us):
+        values += series.filter(pl.col("t_us") <= t_us)["value"].to_list()[-1:] or values[-1:]
+    return int(values[-1]) - int(values[-2])
 
 
 def crossing_remarks(lines: Sequence[NamedLine], crossed: Mapping[str, Crossing]) -> Iterator[str]:
     """Yield what does not cross lines, with the remedies."""
-    for server in dict.fromkeys(line.server.host for line in lines):
-        yield from _ports(
-            [line for line in lines if line.server.host == server and line.name in crossed], crossed
-        )
-    for line in lines:
-        if line.name in crossed:
-            yield from _changes(line, crossed[line.name])
+    seen = [line for line in lines if line.name in crossed]
+    for _, to_server in _by_server(seen):
+        yield from _ports(to_server, crossed)
+    for line in seen:
+        yield from _changes(line, crossed[line.name])
 
 
 def _ports(lines: Sequence[NamedLine], crossed: Mapping[str, Crossing]) -> Iterator[str]:
@@ -289,8 +278,7 @@ def _changes(line: NamedLine, crossing: Crossing) -> Iterator[str]:
 
 def udp_remarks(lines: Sequence[NamedLine], blocked: Sequence[str]) -> Iterator[str]:
     """Yield over which lines no UDP packet passes, of those to each server; `blocked` are their names."""
-    for server in dict.fromkeys(line.server.host for line in lines):
-        to_server = [line for line in lines if line.server.host == server]
+    for server, to_server in _by_server(lines):
         labels = [line.label for line in to_server if line.name in blocked]
         first = to_server[0]
         if len(labels) == len(to_server):

@@ -151,7 +151,9 @@ class Channel:
             if self._ready(descriptor, event, max(0.0, min(left, _TICK_S))):
                 return
             if left <= 0:
-                raise TrialError(f"{self._name} did not {what} in time; is the connection down?{self._reason()}")
+                raise TrialError(
+                    f"{self._name} did not {what} in time; is the connection down?{self._reason()}"
+                )
 
     @staticmethod
     def _ready(descriptor: int, event: int, timeout_s: float) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, chdtri, expit, logit, xlogy  # type: ignore[import-untyped]  # no types
@@ -42,27 +40,19 @@ def independent_bound(probes: int) -> float:
     return float(betaincinv(1, probes, 1 - TAIL))
 
 
-@dataclass(frozen=True)
-class _Fit:
-    model: LossModel
-    likelihood: float
-    parameters: int
+_Fit = tuple[LossModel, float, int]
+"""A model, the logarithm of its likelihood, and the number of its parameters."""
 
 
 def _best(lost: NDArray[np.bool_]) -> LossModel:
     count, total = lost.size, int(lost.sum())
-    fits = [
-        _Fit(
-            LossModel("independent"),
-            float(xlogy(total, total / count) + xlogy(count - total, 1 - total / count)),
-            1,
-        )
-    ]
+    alone = xlogy(total, total / count) + xlogy(count - total, 1 - total / count)
+    fits: list[_Fit] = [(LossModel("independent"), float(alone), 1)]
     if 1 < total < count:
         fits.append(_gilbert(lost))
     if _LEAST_LOSSES <= total < count:
-        fits.append(_gilbert_elliott(lost, fits[-1].model))
-    return min(fits, key=lambda fit: fit.parameters * np.log(count) - 2 * fit.likelihood).model
+        fits.append(_gilbert_elliott(lost, fits[-1][0]))
+    return min(fits, key=lambda fit: fit[2] * np.log(count) - 2 * fit[1])[0]
 
 
 def _gilbert(lost: NDArray[np.bool_]) -> _Fit:
@@ -77,7 +67,7 @@ def _gilbert(lost: NDArray[np.bool_]) -> _Fit:
         for (stayed, moved), chance in ((good, p), (bad, bad[1] / max(1, bad[0])))
     )
     value += float(xlogy(1.0, (p if lost[0] else r) / (p + r)))
-    return _Fit(LossModel("gilbert", p, r, 1.0), value, 2)
+    return LossModel("gilbert", p, r, 1.0), value, 2
 
 
 def _gilbert_elliott(lost: NDArray[np.bool_], start: LossModel) -> _Fit:
@@ -96,7 +86,7 @@ def _gilbert_elliott(lost: NDArray[np.bool_], start: LossModel) -> _Fit:
     ]
     best = min(results, key=lambda result: float(result.fun))
     p, r, loss_bad = (float(value) for value in expit(best.x))
-    return _Fit(LossModel("gilbert-elliott", p, r, loss_bad), -float(best.fun), 3)
+    return LossModel("gilbert-elliott", p, r, loss_bad), -float(best.fun), 3
 
 
 def _runs(lost: NDArray[np.bool_]) -> NDArray[np.float64]:

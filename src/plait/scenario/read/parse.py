@@ -45,6 +45,15 @@ def parse(text: str, source: str, overrides: Sequence[str | Override | Choice] =
     `source` is the name of the text in messages. An override as text is `PATH=VALUE` of the option `--set`, with a
     value in YAML. Raises ScenarioError with every mistake.
     """
+    raw, places, mistakes = read_located(text, source)
+    if not isinstance(raw, dict):
+        problem = "the file is empty" if raw is None else f"this is {abbreviated(raw)}, not a scenario"
+        raise ScenarioError([*mistakes, Mistake(source, 1, 1, "", f"{problem}; {_HOW}")])
+    return _validated(raw, places, overrides, mistakes)
+
+
+def read_located(text: str, source: str) -> tuple[Any, Source, list[Mistake]]:
+    """Return the value of YAML in the file `source`, its places, and the mistakes of YAML in it (ScenarioError)."""
     try:
         read = document.read(text)
     except document.Refused as refused:
@@ -52,16 +61,11 @@ def parse(text: str, source: str, overrides: Sequence[str | Override | Choice] =
         path = ".".join(map(str, refused.where))
         line, column = (place.line, place.column) if place else (None, None)
         raise ScenarioError([Mistake(source, line, column, path, refused.reason)]) from refused
-    places = Source(source, read.places)
     mistakes = [
         Mistake(source, place.line, place.column, ".".join(map(str, where)), message)
         for where, place, message in read.mistakes
     ]
-    raw = read.value
-    if not isinstance(raw, dict):
-        problem = "the file is empty" if raw is None else f"this is {abbreviated(raw)}, not a scenario"
-        raise ScenarioError([*mistakes, Mistake(source, 1, 1, "", f"{problem}; {_HOW}")])
-    return _validated(raw, places, overrides, mistakes)
+    return read.value, Source(source, read.places), mistakes
 
 
 def build(fields: Mapping[str, Any], overrides: Sequence[str | Override | Choice] = ()) -> Scenario:

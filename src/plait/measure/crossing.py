@@ -153,7 +153,7 @@ def _flow(number: int, line: NamedLine, host: str, *, is_full: bool, mptcp: bool
         transport="mptcp" if mptcp and not is_full else "tcp",
         client=Side(netns=client.host, address=client.address, port=0),
         server=Side(
-            netns=server.host, address=server.seen_from(host), port=server.port + 2 * number + is_full
+            netns=server.host, address=server.address_for(host), port=server.port + 2 * number + is_full
         ),
         sender="server",
         start_us=0 if is_full else number * apart_us,

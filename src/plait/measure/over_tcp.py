@@ -164,7 +164,7 @@ def _flows(opener: LineEnd, listener: LineEnd, host: str, loads: Loads) -> tuple
             application=application,
             transport="tcp",
             client=Side(netns=opener.host, address=opener.address, port=0),
-            server=Side(netns=listener.host, address=listener.seen_from(host), port=listener.port + number),
+            server=Side(netns=listener.host, address=listener.address_for(host), port=listener.port + number),
             sender=sender,
             start_us=start_us,
             paths=(),

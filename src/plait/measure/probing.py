@@ -42,7 +42,7 @@ class LineEnd:
     """The address under which the other end reaches it; None: it can only open connections itself."""
     port: int
 
-    def seen_from(self, host: str) -> str:
+    def address_for(self, host: str) -> str:
         """Return the address of the end as `host` uses it."""
         return self.address if self.host == host or self.public is None else self.public
 
@@ -188,8 +188,8 @@ def _flow(number: int, burst: PacketBurst, host: str) -> Flow:
             drain_us=DRAIN_US,
         ),
         transport="udp",
-        client=Side(netns=client.host, address=client.seen_from(host), port=0),
-        server=Side(netns=server.host, address=server.seen_from(host), port=server.port + number),
+        client=Side(netns=client.host, address=client.address_for(host), port=0),
+        server=Side(netns=server.host, address=server.address_for(host), port=server.port + number),
         sender="server" if turned else "client",
         start_us=burst.start_us + _OPENING_US,
         paths=(),

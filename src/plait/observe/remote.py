@@ -127,7 +127,7 @@ def joined(hosts: Mapping[str, Tables]) -> dict[str, pl.DataFrame]:
     if not others:
         return dict(tables)
     (there, other), *_ = others
-    numbers = _same(tables["program_flows"], other["program_flows"])
+    numbers = _common_numbers(tables["program_flows"], other["program_flows"])
     theirs = {name: _renumbered(frame, numbers) for name, frame in other.items()}
     merged = {
         name: pl.concat([tables[name], theirs[name]])
@@ -164,7 +164,7 @@ def joined(hosts: Mapping[str, Tables]) -> dict[str, pl.DataFrame]:
     return {**tables, **merged}
 
 
-def _same(ours: pl.DataFrame, theirs: pl.DataFrame) -> dict[int, int]:
+def _common_numbers(ours: pl.DataFrame, theirs: pl.DataFrame) -> dict[int, int]:
     """Return our number of each connection of the other host that is ours too: by its ends.
 
     Behind address translation addresses differ; there the ports show it, if no second connection has the same ones.

@@ -143,14 +143,16 @@ def keep(
         content = result.content
         try:
             lasted_us = round((result.virtual_s or 0) * 1e6)
-            seen = _seen(plan.model_copy(update={"end_us": max(plan.end_us, lasted_us)}), content, names)
+            seen = _with_seen_paths(
+                plan.model_copy(update={"end_us": max(plan.end_us, lasted_us)}), content, names
+            )
             Folder(content).write("plan.json", plan_bytes(seen))
         except DataError as error:
             raise MachineError(f"reading the observation: {error}") from error
         _keep(folder, content, _study_file(identity, title, command))
 
 
-def _seen(plan: Plan, content: Path, names: Mapping[str, str]) -> Plan:
+def _with_seen_paths(plan: Plan, content: Path, names: Mapping[str, str]) -> Plan:
     """Return the plan with the paths that were seen (MachineError if there was no connection, DataError)."""
     tables = Tables(Folder(content))
     if tables["program_flows"].is_empty():

@@ -48,7 +48,7 @@ def _console(trial: Trial) -> str:
 
 
 def _fastest(trial: Trial) -> Iterator[str]:
-    flows, subflows = trial.tables["flows"], subflows_of(_here(trial.plan), trial.tables)
+    flows, subflows = trial.tables["flows"], subflows_of(_own_node(trial.plan), trial.tables)
     names = _path_names(trial.plan)
     rated = []
     for row in flows.iter_rows(named=True):
@@ -67,7 +67,7 @@ def _fastest(trial: Trial) -> Iterator[str]:
         yield f"  {_count(silent, 'connection')} carried no data in this time"
 
 
-def _here(plan: Plan) -> str:
+def _own_node(plan: Plan) -> str:
     return plan.network.namespaces[0].name
 
 

@@ -95,14 +95,14 @@ class Channel:
                 raise TrialError(
                     f"{self._name} sent a line of more than {MAX_LINE} bytes; plait ended the session"
                 )
-            self._read += self._more(deadline)
+            self._read += self._received(deadline)
         line, _, self._read = self._read.partition(b"\n")
         return printable(line.decode("utf-8", errors="replace"), keep="")
 
     def has_line(self) -> bool:
         """Return whether a line has arrived; never waits."""
         if b"\n" not in self._read and self._ready(self._out, select.POLLIN, 0):
-            self._read += self._more(time.monotonic())
+            self._read += self._received(time.monotonic())
         return b"\n" in self._read
 
     def pause(self, timeout_s: float) -> None:
@@ -127,12 +127,12 @@ class Channel:
                     f"{self._name} sent a file at less than {_SLOWEST_BPS >> 10} KiB/s{self._reason()}"
                 )
             if not self._read:
-                self._read = self._more(min(time.monotonic() + timeout_s, deadline))
+                self._read = self._received(min(time.monotonic() + timeout_s, deadline))
             piece, self._read = self._read[:length], self._read[length:]
             length -= len(piece)
             yield piece
 
-    def _more(self, deadline: float) -> bytes:
+    def _received(self, deadline: float) -> bytes:
         self._wait(self._out, select.POLLIN, deadline, "answer")
         try:
             data = os.read(self._out, _CHUNK)

@@ -141,71 +141,71 @@ def _interfaces(plan: Plan) -> dict[tuple[str, str], list[str]]:
 
 def mapping(plan: Plan, hosts: HostsFile) -> Mapping:
     """Return the real addresses and ports for `plan`; `missing` lists what the file lacks."""
-    out = Mapping()
+    real = Mapping()
     names = _interfaces(plan)
     for flow in plan.flows:
         ends = (
             zip((flow.client.netns, flow.server.netns), pair, strict=True) for pair in planned_pairs(flow)
         )
         for node, address in dict.fromkeys(chain.from_iterable(ends)):
-            _map_address(out, hosts, names.get((node, address), []), node, address)
+            _map_address(real, hosts, names.get((node, address), []), node, address)
         for side in (flow.client, flow.server):
-            _map_port(out, hosts, side.netns, side.port)
-        _check_families(out, flow)
-        _turn(out, hosts, flow)
-    out.missing = list(dict.fromkeys(out.missing))
-    return out
+            _map_port(real, hosts, side.netns, side.port)
+        _check_families(real, flow)
+        _turn(real, hosts, flow)
+    real.missing = list(dict.fromkeys(real.missing))
+    return real
 
 
-def _map_address(out: Mapping, hosts: HostsFile, names: list[str], node: str, address: str) -> None:
+def _map_address(real: Mapping, hosts: HostsFile, names: list[str], node: str, address: str) -> None:
     host = hosts.hosts.get(node)
     if host is None:
-        out.missing.append((node, "is not in the hosts file"))
+        real.missing.append((node, "is not in the hosts file"))
         return
-    real = next((host.addresses[name] for name in names if name in host.addresses), None)
-    if real is None:
+    found = next((host.addresses[name] for name in names if name in host.addresses), None)
+    if found is None:
         wanted = " or ".join(name for name in names if name) or address
-        out.missing.append((node, f"has no address for {wanted} in the hosts file"))
+        real.missing.append((node, f"has no address for {wanted} in the hosts file"))
     else:
-        out.addresses[node, address], out.public[node, address] = real.local, real.public
+        real.addresses[node, address], real.public[node, address] = found.local, found.public
 
 
-def _map_port(out: Mapping, hosts: HostsFile, node: str, port: int) -> None:
+def _map_port(real: Mapping, hosts: HostsFile, node: str, port: int) -> None:
     host = hosts.hosts.get(node)
-    if host is None or port == 0 or (node, port) in out.ports:
+    if host is None or port == 0 or (node, port) in real.ports:
         return
-    used = sum(other == node for other, _ in out.ports)
+    used = sum(other == node for other, _ in real.ports)
     if used >= len(host.port_range):
-        out.missing.append((node, f"has too few ports in the hosts file ({host.ports})"))
+        real.missing.append((node, f"has too few ports in the hosts file ({host.ports})"))
     else:
-        out.ports[node, port] = host.port_range[used]
+        real.ports[node, port] = host.port_range[used]
 
 
-def _turn(out: Mapping, hosts: HostsFile, flow: Flow) -> None:
+def _turn(real: Mapping, hosts: HostsFile, flow: Flow) -> None:
     """Give the client of a flow a port to listen on, if only the server can connect on one of the paths."""
     for address, hidden in planned_pairs(flow):
-        is_hidden = out.public.get((flow.server.netns, hidden), "") is None
-        if is_hidden and out.public.get((flow.client.netns, address)) is not None:
-            _map_port(out, hosts, flow.client.netns, flow.server.port)
+        is_hidden = real.public.get((flow.server.netns, hidden), "") is None
+        if is_hidden and real.public.get((flow.client.netns, address)) is not None:
+            _map_port(real, hosts, flow.client.netns, flow.server.port)
     client, server = ((side.netns, side.address) for side in (flow.client, flow.server))
-    if client not in out.public or server not in out.public or out.public[server] is not None:
+    if client not in real.public or server not in real.public or real.public[server] is not None:
         return
-    if out.public[client] is None:
-        out.missing.append(
+    if real.public[client] is None:
+        real.missing.append(
             (
                 flow.server.netns,
                 f"has no public address for flow {flow.name}, and neither has {flow.client.netns}",
             )
         )
         return
-    out.turned_clients.add(flow.client.netns)
-    out.turned_servers.add(flow.server.netns)
+    real.turned_clients.add(flow.client.netns)
+    real.turned_servers.add(flow.server.netns)
 
 
-def _check_families(out: Mapping, flow: Flow) -> None:
-    client, server = (out.addresses.get((side.netns, side.address)) for side in (flow.client, flow.server))
+def _check_families(real: Mapping, flow: Flow) -> None:
+    client, server = (real.addresses.get((side.netns, side.address)) for side in (flow.client, flow.server))
     if client and server and ip_address(client).version != ip_address(server).version:
-        out.missing.append(
+        real.missing.append(
             (flow.client.netns, f"has {client}, which cannot reach {server}: the families differ")
         )
 

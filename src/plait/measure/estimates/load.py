@@ -83,16 +83,16 @@ def overload(load: Load) -> Overload:
     arrivals = _Arrivals.merged(load)
     knee = arrivals.knee_us()
     end = arrivals.times[-1]
-    steady = arrivals.after(end * 0.5 if knee is None else knee * 1.05)
+    steady = arrivals.cut_before(end * 0.5 if knee is None else knee * 1.05)
     rate, lasted_s, first_us = steady.rate(), float(end / 1e6), float(load.full.sent_us[0])
     if not is_limited(load.full):
         unfilled = QueueEstimate("not full", reason="the packets did not fill the line")
         return Overload(MeasuredValue(None, rate.low, None), None, NOT_MEASURED, unfilled, lasted_s)
     bucket = None if knee is None else _bucket(steady, arrivals, rate, load)
     if knee is None or bucket is None:
-        burst = arrivals.until(_BURST_US).burst_bytes(load, rate)
+        burst = arrivals.cut_behind(_BURST_US).burst_bytes(load, rate)
         return Overload(rate, None, burst, queue(load.full, load.sparse, rate.value, first_us), lasted_s)
-    before = arrivals.until(knee * 0.95).rate()
+    before = arrivals.cut_behind(knee * 0.95).rate()
     if not is_limited(load.full.sent_between(first_us, first_us + knee)):
         before = MeasuredValue(None, before.low, None)
     begin_us = float(np.nanmin(load.full.received_us)) + knee * 1.05
@@ -123,10 +123,10 @@ class _Arrivals:
         ordered = times[inside][order]
         return cls(ordered - ordered[0], np.cumsum(sizes[inside][order]))
 
-    def after(self, begin_us: float) -> _Arrivals:
+    def cut_before(self, begin_us: float) -> _Arrivals:
         return _Arrivals(self.times[self.times >= begin_us], self.total[self.times >= begin_us])
 
-    def until(self, end_us: float) -> _Arrivals:
+    def cut_behind(self, end_us: float) -> _Arrivals:
         return _Arrivals(self.times[self.times <= end_us], self.total[self.times <= end_us])
 
     def rate(self) -> MeasuredValue:
@@ -152,7 +152,7 @@ class _Arrivals:
         A line on which each packet takes its time at the rate shows one frame; less than two frames is no burst. Frames
         are whole, jitter moves the first arrival, and the rate varies: the interval has all of them.
         """
-        late = self.after(_BURST_US / 2)
+        late = self.cut_before(_BURST_US / 2)
         if late.times.size < 2 * _BLOCKS or rate.value is None or rate.low is None:
             return NOT_MEASURED
         beyond = late.total - rate.value / 8e6 * late.times

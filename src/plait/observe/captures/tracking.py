@@ -127,10 +127,10 @@ class Tracker:
         """Note a packet, and return its subflow; None if it crosses no line or belongs to a connection that ended."""
         self.packets += 1
         self.cut_packets += packet.cut
-        out = packet.source[0] in self._local
-        if out and packet.destination[0] in self._local:
+        outgoing = packet.source[0] in self._local
+        if outgoing and packet.destination[0] in self._local:
             return None
-        ends = (packet.source, packet.destination) if out else (packet.destination, packet.source)
+        ends = (packet.source, packet.destination) if outgoing else (packet.destination, packet.source)
         subflow = self._by_ends.get(ends)
         opens = packet.flags & (SYN | ACK) == SYN
         if subflow is None or (opens and subflow.ended):
@@ -146,17 +146,17 @@ class Tracker:
             self.subflows.append(subflow)
             if not packet.flags & SYN:
                 subflow.state = "ESTABLISHED"
-        self._follow(subflow, packet, out=out)
+        self._follow(subflow, packet, outgoing=outgoing)
         return subflow
 
-    def _follow(self, subflow: Subflow, packet: Packet, *, out: bool) -> None:
-        sender, receiver = (subflow.out, subflow.into) if out else (subflow.into, subflow.out)
+    def _follow(self, subflow: Subflow, packet: Packet, *, outgoing: bool) -> None:
+        sender, receiver = (subflow.out, subflow.into) if outgoing else (subflow.into, subflow.out)
         subflow.cut = subflow.cut or packet.cut
         if packet.flags & SYN:
-            self._take_syn(subflow, packet, out=out)
+            self._take_syn(subflow, packet, outgoing=outgoing)
             sender.shift = packet.shift or 0 if not packet.cut else None
         if packet.flags & RST:
-            self._end(subflow, packet, out=out)
+            self._end(subflow, packet, outgoing=outgoing)
             return
         fresh = sender.send(packet.seq, packet.payload, packet.flags, packet.t_us)
         before = receiver.acked
@@ -165,26 +165,26 @@ class Tracker:
         if sender.shift is not None and receiver.shift is not None:
             sender.window = packet.window if packet.flags & SYN else packet.window << sender.shift
         options = packet.mptcp
-        connection = self._settle(subflow, packet, out=out)
+        connection = self._settle(subflow, packet, outgoing=outgoing)
         if connection is None:
             return
         if subflow.state != "ESTABLISHED" and not packet.flags & SYN and not subflow.ended:
-            self._establish(subflow, connection, packet, out=out)
-        if not out and receiver.acked != before:
+            self._establish(subflow, connection, packet, outgoing=outgoing)
+        if not outgoing and receiver.acked != before:
             connection.acked_us = packet.t_us
         if packet.flags & SYN:
             self._note_handshake(subflow, packet)
         if options is not None:
-            self._take_options(connection, subflow, packet, options, out=out)
+            self._take_options(connection, subflow, packet, options, outgoing=outgoing)
         if packet.payload:
-            self._take_data(connection, subflow, packet, fresh, out=out)
+            self._take_data(connection, subflow, packet, fresh, outgoing=outgoing)
         if _has_ended(subflow):
             subflow.state = "CLOSE"
             self._event(packet.t_us, "sub_closed", connection, subflow)
 
-    def _take_syn(self, subflow: Subflow, packet: Packet, *, out: bool) -> None:
+    def _take_syn(self, subflow: Subflow, packet: Packet, *, outgoing: bool) -> None:
         opens = not packet.flags & ACK
-        subflow.opened_here = out == opens
+        subflow.opened_here = outgoing == opens
         subflow.timestamps = packet.timestamps
         if packet.mss is not None:
             subflow.mss = packet.mss if subflow.mss is None else min(subflow.mss, packet.mss)
@@ -198,9 +198,9 @@ class Tracker:
             if opens:
                 subflow.backup = options.backup
                 if options.token is not None:
-                    subflow.token = (out, options.token)
+                    subflow.token = (outgoing, options.token)
 
-    def _settle(self, subflow: Subflow, packet: Packet, *, out: bool) -> SeenConnection | None:
+    def _settle(self, subflow: Subflow, packet: Packet, *, outgoing: bool) -> SeenConnection | None:
         """Return the connection of a subflow, once it is known.
 
         A token tells it; without the handshake, a data sequence number does: of 2^64, two connections would hardly use
@@ -216,9 +216,9 @@ class Tracker:
             place = dsn >> 32
             found = next(
                 (
-                    self._by_data[out, near]
+                    self._by_data[outgoing, near]
                     for near in (place, place - 1, place + 1)
-                    if (out, near) in self._by_data
+                    if (outgoing, near) in self._by_data
                 ),
                 None,
             )
@@ -248,7 +248,9 @@ class Tracker:
         else:
             connection.token_here = token
 
-    def _establish(self, subflow: Subflow, connection: SeenConnection, packet: Packet, *, out: bool) -> None:
+    def _establish(
+        self, subflow: Subflow, connection: SeenConnection, packet: Packet, *, outgoing: bool
+    ) -> None:
         subflow.state = "ESTABLISHED"
         if subflow.joins:
             self._event(packet.t_us, "sub_established", connection, subflow)
@@ -259,7 +261,12 @@ class Tracker:
             )
             if not connection.is_plain:
                 self._event(packet.t_us, "established", connection, subflow)
-        if not subflow.joins and out == subflow.opened_here and connection.with_handshake and not packet.cut:
+        if (
+            not subflow.joins
+            and outgoing == subflow.opened_here
+            and connection.with_handshake
+            and not packet.cut
+        ):
             capable = packet.mptcp is not None and bool({CAPABLE, DSS} & packet.mptcp.subtypes)
             connection.capable["ACK"] = capable
             if not capable and connection.capable.get("SYN/ACK"):
@@ -272,17 +279,19 @@ class Tracker:
         packet: Packet,
         options: PacketOptions,
         *,
-        out: bool,
+        outgoing: bool,
     ) -> None:
-        sender, receiver = (connection.out, connection.into) if out else (connection.into, connection.out)
+        sender, receiver = (
+            (connection.out, connection.into) if outgoing else (connection.into, connection.out)
+        )
         if CAPABLE in options.subtypes and options.key is not None:
-            self._take_key(connection, sender, options, out=out)
+            self._take_key(connection, sender, options, outgoing=outgoing)
         if options.data_ack is not None:
             receiver.acknowledge(options.data_ack, packet.t_us)
         for address, port in options.announced if ADD_ADDR in options.subtypes else ():
             if address not in connection.announced and len(connection.announced) < 256:
-                connection.announced[address] = not out
-                if not out:
+                connection.announced[address] = not outgoing
+                if not outgoing:
                     self._event(
                         packet.t_us,
                         "announced",
@@ -292,7 +301,7 @@ class Tracker:
                         remote_port=port or subflow.there[1],
                         remote_id=options.address_id,
                     )
-        if REMOVE_ADDR in options.subtypes and not out:
+        if REMOVE_ADDR in options.subtypes and not outgoing:
             self._event(packet.t_us, "removed", connection, None, remote_id=options.address_id)
         if FAIL in options.subtypes:
             self._fall_back(connection, subflow, packet.t_us, "DataCsumErr")
@@ -300,15 +309,15 @@ class Tracker:
             self._event(packet.t_us, "closed", connection, None)
 
     def _take_key(
-        self, connection: SeenConnection, sender: DataStream, options: PacketOptions, *, out: bool
+        self, connection: SeenConnection, sender: DataStream, options: PacketOptions, *, outgoing: bool
     ) -> None:
         """Derive token and initial data sequence number (RFC 8684, section 3.1; RFC 6824 for version 0)."""
         assert options.key is not None
         digest = (hashlib.sha1 if options.version == 0 else hashlib.sha256)(options.key.to_bytes(8, "big"))
-        self._remember(connection, not out, int.from_bytes(digest.digest()[:4], "big"))
+        self._remember(connection, not outgoing, int.from_bytes(digest.digest()[:4], "big"))
         if sender.first is None:
             sender.start(int.from_bytes(digest.digest()[-8:], "big") + 1)
-            self._by_data[out, sender.last >> 32] = connection
+            self._by_data[outgoing, sender.last >> 32] = connection
 
     def _take_data(
         self,
@@ -317,66 +326,68 @@ class Tracker:
         packet: Packet,
         fresh: tuple[int, int],
         *,
-        out: bool,
+        outgoing: bool,
     ) -> None:
-        half = subflow.out if out else subflow.into
+        half = subflow.out if outgoing else subflow.into
         start, end = fresh
-        if not out:
+        if not outgoing:
             if connection.first_byte_us is None:
                 connection.first_byte_us = packet.t_us
             if end > start:
                 connection.arrived_us = packet.t_us
         if not connection.mptcp or connection.fallback is not None or half.base is None:
             return
-        stream = connection.out if out else connection.into
+        stream = connection.out if outgoing else connection.into
         options, place = packet.mptcp, half.place(packet.seq) if half.end >= 0 else 0
         if options is not None and options.length is not None:
             if options.dsn is not None and options.length == 0:
                 self._fall_back(connection, subflow, packet.t_us, "InfiniteMapRx")
                 return
-            self._map(subflow, stream, options, place, out=out)
+            self._map(subflow, stream, options, place, outgoing=outgoing)
         if end <= start:
             return
-        mapping = subflow.mappings.get(out)
+        mapping = subflow.mappings.get(outgoing)
         if mapping is not None and mapping[0] <= start < mapping[0] + mapping[2]:
-            subflow.unmapped[out] = 0
+            subflow.unmapped[outgoing] = 0
             first = mapping[1] + start - mapping[0]
             stream.add(first, first + min(end, mapping[0] + mapping[2]) - start)
-            self._by_data[out, stream.last >> 32] = connection
+            self._by_data[outgoing, stream.last >> 32] = connection
         elif not packet.cut:
-            unmapped = subflow.unmapped[out] = subflow.unmapped.get(out, 0) + end - start
+            unmapped = subflow.unmapped[outgoing] = subflow.unmapped.get(outgoing, 0) + end - start
             if mapping is None and half.from_syn and not subflow.joins:
                 self._fall_back(connection, subflow, packet.t_us, "MPCapableDataFallback")
             elif unmapped > _UNMAPPED_BYTES:
                 self._fall_back(connection, subflow, packet.t_us, "DssFallback")
 
     @staticmethod
-    def _map(subflow: Subflow, stream: DataStream, options: PacketOptions, place: int, *, out: bool) -> None:
+    def _map(
+        subflow: Subflow, stream: DataStream, options: PacketOptions, place: int, *, outgoing: bool
+    ) -> None:
         """Note the mapping of a segment at `place`. The first one may stand in MP_CAPABLE, without numbers."""
         assert options.length is not None
-        half = subflow.out if out else subflow.into
+        half = subflow.out if outgoing else subflow.into
         if options.dsn is None or options.subflow_sequence is None:
             if stream.first is not None:
-                subflow.mappings[out] = (0, stream.first, options.length)
+                subflow.mappings[outgoing] = (0, stream.first, options.length)
             return
         number = options.subflow_sequence - 1
         if half.from_syn:
             shift = 0
         else:  # the sequence number of its SYN is unknown; a mapping begins at a segment or before
-            shift = min(place - number, subflow.shifts.get(out, place - number))
-            subflow.shifts[out] = shift
+            shift = min(place - number, subflow.shifts.get(outgoing, place - number))
+            subflow.shifts[outgoing] = shift
         offset = (place - shift - number) % (1 << 32)
-        subflow.mappings[out] = (place - offset, stream.whole(options.dsn), options.length)
+        subflow.mappings[outgoing] = (place - offset, stream.whole(options.dsn), options.length)
 
     def _fall_back(self, connection: SeenConnection, subflow: Subflow, t_us: int, reason: str) -> None:
         if connection.fallback is None and connection.mptcp:
             connection.fallback = reason
             self._event(t_us, "fallback", connection, subflow)
 
-    def _end(self, subflow: Subflow, packet: Packet, *, out: bool) -> None:
+    def _end(self, subflow: Subflow, packet: Packet, *, outgoing: bool) -> None:
         """Note a reset."""
         if subflow.connection is None:
-            self._settle(subflow, packet, out=out)
+            self._settle(subflow, packet, outgoing=outgoing)
         was, subflow.state = subflow.state, "CLOSE"
         if subflow.connection is not None and subflow.joins and was != "CLOSE":
             error = _REFUSED if was == "SYN_SENT" else _RESET

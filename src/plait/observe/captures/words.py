@@ -33,7 +33,7 @@ def facts(samples: Sequence[Samples], joined: Joined, surveys: Sequence[FileSurv
         if c.mptcp and (c.fallback is not None or sent_bytes(c) or received_bytes(c))
     ]
     for connection, name in speaking[:_MOST]:
-        yield from _about(connection, others.get(connection.number), name)
+        yield from _connection_facts(connection, others.get(connection.number), name)
     if len(speaking) > _MOST:
         yield f"{len(speaking) - _MOST} further MPTCP connections are in the tables."
 
@@ -71,7 +71,7 @@ def _limits(samples: Sequence[Samples], joined: Joined, surveys: Sequence[FileSu
         )
 
 
-def _about(connection: SeenConnection, other: SeenConnection | None, name: str) -> Iterator[str]:
+def _connection_facts(connection: SeenConnection, other: SeenConnection | None, name: str) -> Iterator[str]:
     reason = connection.fallback or (None if other is None else other.fallback)
     if reason is not None:
         yield f"{name} fell back to TCP: {_stripped(connection, other) or FALLBACK_REASONS[reason]}."

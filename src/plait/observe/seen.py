@@ -29,18 +29,11 @@ def with_paths(plan: Plan, tables: Mapping[str, pl.DataFrame], interfaces: Mappi
         paths = tuple(_paths(seen, interfaces))
         transports = set(tables["flows"].filter(pl.col("flow").is_in(flows))["transport"].to_list())
         transport: StreamTransport = "mptcp" if "mptcp" in transports else "tcp"
-        outwards = [path for path, _ in paths]
-        backwards = [path for _, path in paths]
-        peers.append(
-            Peers(
-                source=node, target=stranger, transport=transport, paths=tuple(outwards), ideal_rate_bps=None
+        outwards, backwards = zip(*paths, strict=True) if paths else ((), ())
+        for source, target, ways in ((node, stranger, outwards), (stranger, node, backwards)):
+            peers.append(
+                Peers(source=source, target=target, transport=transport, paths=ways, ideal_rate_bps=None)
             )
-        )
-        peers.append(
-            Peers(
-                source=stranger, target=node, transport=transport, paths=tuple(backwards), ideal_rate_bps=None
-            )
-        )
     nodes = (*plan.network.namespaces, *(Namespace(name=name, role="host") for name in others))
     return plan.model_copy(
         update={"network": plan.network.model_copy(update={"namespaces": nodes}), "peers": tuple(peers)}

@@ -35,6 +35,16 @@ _QDISCS: Mapping[str, Netem | Tbf | Pfifo | Bfifo | Codel | FqCodel] = {
         limit_packets=100, target_us=5000, interval_us=100_000, ecn=False, flows=64, quantum_bytes=1514
     ),
 }
+_NETWORKS: Mapping[str, Mapping[str, object]] = {
+    REDIRECT: {"redirects": (Redirect(netns="a", source="e0", target="e0"),)},
+    BRIDGE: {"bridges": (Bridge(netns="a", ifname="br0", mac="02:00:00:00:00:09", ports=("e0",)),)},
+    IFB: {"ifbs": (Ifb(netns="a", ifname="ifb0", mac="02:00:00:00:00:09"),)},
+    **{
+        name: {"qdiscs": (Qdisc(netns="a", ifname="e0", parent="root", handle="1:", options=options),)}
+        for name, options in _QDISCS.items()
+    },
+}
+"""What the network of a probe has of each feature."""
 _MODULES = {REDIRECT: "cls_matchall and act_mirred", BRIDGE: "bridge", IFB: "ifb"}
 
 
@@ -147,18 +157,8 @@ ALL = (REDIRECT, BRIDGE, MPTCP, *_QDISCS)
 
 
 def _plan_for(feature: str) -> Plan:
-    if feature in _QDISCS:
-        qdisc = Qdisc(netns="a", ifname="e0", parent="root", handle="1:", options=_QDISCS[feature])
-        return veth_plan(qdiscs=(qdisc,))
-    if feature == REDIRECT:
-        return veth_plan(redirects=(Redirect(netns="a", source="e0", target="e0"),))
-    if feature == BRIDGE:
-        return veth_plan(bridges=(Bridge(netns="a", ifname="br0", mac="02:00:00:00:00:09", ports=("e0",)),))
-    if feature == IFB:
-        return veth_plan(ifbs=(Ifb(netns="a", ifname="ifb0", mac="02:00:00:00:00:09"),))
-    if feature == MPTCP:
-        return veth_plan(flows=(veth_flow("mptcp", 1000),))
-    return veth_plan()
+    flows = (veth_flow("mptcp", 1000),) if feature == MPTCP else ()
+    return veth_plan(flows=flows, **_NETWORKS.get(feature, {}))
 
 
 def _forbidden() -> _Lack | None:

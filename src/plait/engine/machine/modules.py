@@ -27,8 +27,14 @@ _EVERY_PLAN = (
     *("inet_diag", "tcp_diag", "mptcp_diag"),
 )
 _BY_QDISC = {"codel": "sch_codel", "fq_codel": "sch_fq_codel", "red": "sch_red"}
-_NAT = ("nf_tables", "nft_chain_nat", "nft_masq")
-_MIDDLEBOX = ("nf_tables", "nft_fwd_netdev", "nft_exthdr_tcp")
+_BY_PART = {
+    "bridges": ("bridge",),
+    "ifbs": ("ifb",),
+    "datapaths": ("openvswitch",),
+    "nats": ("nf_tables", "nft_chain_nat", "nft_masq"),
+    "middleboxes": ("nf_tables", "nft_fwd_netdev", "nft_exthdr_tcp"),
+}
+"""By the part of a network that needs them."""
 _CONGESTION_CONTROL = re.compile(r"^kernel/net/ipv4/tcp_(?!diag)\w+\.ko")
 _DEPENDS = re.compile(rb"\0depends=([^\0]*)\0")
 _MAX_BYTES = 64 << 20
@@ -103,16 +109,10 @@ def wanted_modules(plan: Plan, tree: ModuleTree) -> Iterator[str]:
     for kind in sorted({qdisc.options.kind for qdisc in with_chains(plan, exact=False).network.qdiscs}):
         if kind in _BY_QDISC:
             yield _BY_QDISC[kind]
-    if plan.network.bridges:
-        yield "bridge"
-    if with_chains(plan).network.ifbs:
-        yield "ifb"
-    if plan.network.datapaths:
-        yield "openvswitch"
-    if plan.network.nats:
-        yield from _NAT
-    if plan.network.middleboxes:
-        yield from _MIDDLEBOX
+    network = with_chains(plan).network
+    for part, names in _BY_PART.items():
+        if getattr(network, part):
+            yield from names
     yield from tree.congestion_controls
 
 

@@ -89,7 +89,6 @@ def _probe(plan: Plan, flows: list[Flow], pairs: Mapping[int, Pair], *, joins: b
     short = []
     for flow in flows:
         client, server = pairs[flow.id]
-        is_datagrams = flow.transport == "udp"
         application = _application(flow, joins=joins)
         options = flow.socket.model_copy(update={"scheduler": None, "mark": None})
         short.append(
@@ -97,7 +96,6 @@ def _probe(plan: Plan, flows: list[Flow], pairs: Mapping[int, Pair], *, joins: b
                 update={
                     "id": numbers[flow.id],
                     "application": application,
-                    "transport": "udp" if is_datagrams else flow.transport,
                     "client": flow.client.model_copy(update={"address": client}),
                     "server": flow.server.model_copy(update={"address": server}),
                     "sender": "server" if isinstance(application, Request) else flow.sender,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from plait.errors import RequestError
 from plait.observe.captures.halves import Half
 from plait.observe.captures.packets import ACK, CAPABLE, JOIN, SYN, CaptureFile, Packet
+from plait.observe.captures.streams import derived
 
 SURVEYED_PACKETS = 20_000
 _AT_ONCE_US = 1000
@@ -53,10 +53,7 @@ class _Pair:
         if options is None:
             return
         if CAPABLE in options.subtypes and options.key is not None:
-            digest = (hashlib.sha1 if options.version == 0 else hashlib.sha256)(
-                options.key.to_bytes(8, "big")
-            )
-            self.tokens[packet.source].add(int.from_bytes(digest.digest()[:4], "big"))
+            self.tokens[packet.source].add(derived(options.key, options.version)[0])
         if JOIN in options.subtypes and packet.flags & SYN and options.token is not None:
             self.tokens[packet.destination].add(options.token)
 
@@ -134,11 +131,8 @@ def grouped(surveys: Iterable[FileSurvey]) -> tuple[list[FileSurvey], list[FileS
             )
         files = that if is_that else this
         for known in files:
-            if (
-                known.pairs & survey.pairs
-                and known.begin_us <= survey.end_us
-                and survey.begin_us <= known.end_us
-            ):
+            is_at_once = known.begin_us <= survey.end_us and survey.begin_us <= known.end_us
+            if is_at_once and known.pairs & survey.pairs:
                 raise RequestError(
                     f"--pcap {survey.file.path}: it has the same connections, end and time as {known.file.path}; give "
                     "one of both"

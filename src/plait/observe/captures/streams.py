@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_left
 
 _MOST_RANGES = 10_000
+
+
+def derived(key: int, version: int | None) -> tuple[int, int]:
+    """Return the token and the initial data sequence number of a key (RFC 8684, section 3.1; version 0: RFC 6824)."""
+    digest = (hashlib.sha1 if version == 0 else hashlib.sha256)(key.to_bytes(8, "big")).digest()
+    return int.from_bytes(digest[:4], "big"), int.from_bytes(digest[-8:], "big")
 
 
 class Ranges:

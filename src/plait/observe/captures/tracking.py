@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +22,7 @@ from plait.observe.captures.packets import (
     Packet,
     PacketOptions,
 )
-from plait.observe.captures.streams import DataStream
+from plait.observe.captures.streams import DataStream, derived
 
 Ends = tuple[tuple[str, int], tuple[str, int]]
 """Address and port here, and at the other end."""
@@ -311,12 +310,12 @@ class Tracker:
     def _take_key(
         self, connection: SeenConnection, sender: DataStream, options: PacketOptions, *, outgoing: bool
     ) -> None:
-        """Derive token and initial data sequence number (RFC 8684, section 3.1; RFC 6824 for version 0)."""
+        """Note what follows from the key of a side."""
         assert options.key is not None
-        digest = (hashlib.sha1 if options.version == 0 else hashlib.sha256)(options.key.to_bytes(8, "big"))
-        self._remember(connection, not outgoing, int.from_bytes(digest.digest()[:4], "big"))
+        token, start = derived(options.key, options.version)
+        self._remember(connection, not outgoing, token)
         if sender.first is None:
-            sender.start(int.from_bytes(digest.digest()[-8:], "big") + 1)
+            sender.start(start + 1)
             self._by_data[outgoing, sender.last >> 32] = connection
 
     def _take_data(

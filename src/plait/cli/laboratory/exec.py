@@ -153,7 +153,7 @@ def command(
         start=_start(program, environment, real_time=real_time),
         writable=writable,
         processes_max=processes,
-        before=services(with_, program, environment),
+        before=services(with_, program, dict(environment).get("PATH")),
         time_limit_us=_micros("--timeout", timeout),
         capture_bytes=None if captures is None else CAPTURED_BYTES,
     )

@@ -11,9 +11,8 @@ import lzma
 import re
 import subprocess
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from plait.errors import MachineError
 from plait.plan.links.chain import with_chains
@@ -35,18 +34,12 @@ _BY_PART = {
     "middleboxes": ("nf_tables", "nft_fwd_netdev", "nft_exthdr_tcp"),
 }
 """By the part of a network that needs them."""
+PARAMETERS = {"ifb": "numifbs=0"}
+"""Of modules, by their names."""
 _CONGESTION_CONTROL = re.compile(r"^kernel/net/ipv4/tcp_(?!diag)\w+\.ko")
 _DEPENDS = re.compile(rb"\0depends=([^\0]*)\0")
 _MAX_BYTES = 64 << 20
 _MAX_REASON, _ZSTD_S = 2000, 60
-
-
-class ModuleFile(NamedTuple):
-    """A module to load: its name, its parameters, and its content."""
-
-    name: str
-    parameters: str
-    content: bytes
 
 
 class ModuleTree:
@@ -56,15 +49,11 @@ class ModuleTree:
         """`root`: the folder with the kernel's modules (`lib/modules/VERSION`); None: a kernel without modules."""
         self._root = root
         self._files: dict[str, Path] = {}
-        self._built_in: set[str] = set()
         if root is None:
             return
         for path in sorted(root.rglob("*.ko*")):
             if path.is_file() and not path.is_symlink():
                 self._files[_name(path)] = path
-        listed = root / "modules.builtin"
-        if listed.is_file():
-            self._built_in = {_name(root / line) for line in listed.read_text(encoding="utf-8").splitlines()}
 
     @property
     def congestion_controls(self) -> list[str]:
@@ -72,31 +61,25 @@ class ModuleTree:
         files = self._files.items()
         return [name for name, path in files if _CONGESTION_CONTROL.match(self._inside(path))]
 
-    def load_order(self, wanted: Iterable[str], parameters: Mapping[str, str]) -> list[ModuleFile]:
+    def load_order(self, wanted: Iterable[str]) -> dict[str, bytes]:
         """Return the modules `wanted` with those that they need first; those in the kernel itself are left out.
 
         A module that the kernel does not have is left out too: the kernel then refuses what needs it, by name.
         Raises MachineError for a damaged module.
         """
-        ordered: dict[str, ModuleFile] = {}
+        ordered: dict[str, bytes] = {}
         for name in wanted:
-            self._add(name, parameters, ordered, ())
-        return list(ordered.values())
+            self._add(name, ordered, ())
+        return ordered
 
-    def _add(
-        self,
-        name: str,
-        parameters: Mapping[str, str],
-        ordered: dict[str, ModuleFile],
-        dependents: tuple[str, ...],
-    ) -> None:
+    def _add(self, name: str, ordered: dict[str, bytes], dependents: tuple[str, ...]) -> None:
         path = self._files.get(name)
         if name in ordered or path is None or name in dependents:
             return
         content = _unpacked(path)
         for needed in _dependencies(content):
-            self._add(needed, parameters, ordered, (*dependents, name))
-        ordered[name] = ModuleFile(name, parameters.get(name, ""), content)
+            self._add(needed, ordered, (*dependents, name))
+        ordered[name] = content
 
     def _inside(self, path: Path) -> str:
         assert self._root is not None

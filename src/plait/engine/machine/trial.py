@@ -27,7 +27,7 @@ from plait.engine.engine import Clock, Engine, EngineIdentity, Job, preparing
 from plait.engine.inventory import Inventory, Setting
 from plait.engine.machine.boots import METHOD as BOOT_METHOD
 from plait.engine.machine.boots import Boot
-from plait.engine.machine.modules import ModuleFile, ModuleTree, wanted_modules
+from plait.engine.machine.modules import PARAMETERS, ModuleTree, wanted_modules
 from plait.engine.machine.needed_files import (
     ProgramFiles,
     bpf_archive,
@@ -109,7 +109,7 @@ class _MachineEngine(Engine):
         self._initramfs, self._agent_sha256 = initramfs_of(agent)
         self._modules = ModuleTree(kernel.modules)
         self._by_bpf = offered_algorithms(kernel)
-        self._loaded: dict[frozenset[str], list[ModuleFile]] = {}
+        self._loaded: dict[frozenset[str], dict[str, bytes]] = {}
         self._files: dict[tuple[Program, ...], ProgramFiles] = {}
 
     def identity(self) -> EngineIdentity:
@@ -160,19 +160,21 @@ class _MachineEngine(Engine):
             if request.exists():
                 inputs[inventory.REQUEST] = request.read_bytes()
             files = self._files_for(job.plan)
-            loaded = {module.name for module in self._modules_for(EMPTY_PLAN)}
-            modules = [module for module in self._modules_for(job.plan) if module.name not in loaded]
+            loaded = self._modules_for(EMPTY_PLAN)
+            modules = {
+                name: module for name, module in self._modules_for(job.plan).items() if name not in loaded
+            }
             programs = bpf_archive(sorted(set(algorithms_of(job.plan)) & set(self._by_bpf)))
             content = archives(files.archive(), programs, job_archive(modules, inputs))
             Folder(job.folder).write(JOB, content)
             Folder(job.folder).link(IMAGE, self._kernel.image.resolve())
             Folder(job.folder).link(FOLDER, self._emulator.folder.resolve())
 
-    def _modules_for(self, plan: Plan) -> list[ModuleFile]:
+    def _modules_for(self, plan: Plan) -> dict[str, bytes]:
         wanted = list(wanted_modules(plan, self._modules))
         key = frozenset(wanted)
         if key not in self._loaded:
-            self._loaded[key] = self._modules.load_order(wanted, {"ifb": "numifbs=0"})
+            self._loaded[key] = self._modules.load_order(wanted)
         return self._loaded[key]
 
     def _files_for(self, plan: Plan) -> ProgramFiles:
@@ -241,12 +243,12 @@ def _kernel(request: EngineRequest) -> StockKernel:
     return stock.of_files(Path(request.kernel), request.modules)
 
 
-def job_archive(modules: Iterable[ModuleFile], inputs: Mapping[str, bytes] | None = None) -> bytes:
+def job_archive(modules: Mapping[str, bytes], inputs: Mapping[str, bytes] | None = None) -> bytes:
     """Return an archive with modules, to load in order, and `inputs` by path below /job."""
-    loaded, inputs = list(modules), inputs or {}
-    order = "".join(f"{module.name} {module.parameters}".rstrip() + "\n" for module in loaded)
+    inputs = inputs or {}
+    order = "".join(f"{name} {PARAMETERS.get(name, '')}".rstrip() + "\n" for name in modules)
     entries = [ArchiveEntry("modules", stat.S_IFDIR | 0o755), _file("modules/order", order.encode())]
-    entries += [_file(f"modules/{module.name}.ko", module.content) for module in loaded]
+    entries += [_file(f"modules/{name}.ko", content) for name, content in modules.items()]
     folders = {f"job/{path.rpartition('/')[0]}" for path in inputs if "/" in path}
     entries += [ArchiveEntry(folder, stat.S_IFDIR | 0o755) for folder in sorted(folders)]
     entries += [_file(f"job/{path}", content) for path, content in inputs.items()]

@@ -10,7 +10,6 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from plait.engine.virtual.session import Service
 from plait.errors import MachineError, RequestError
 
 _SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
@@ -44,25 +43,24 @@ _CALLS_IPERF = re.compile(rb"\.iperf\s*\(")
 
 
 def services(
-    requested: Sequence[str] | None, program: Sequence[str], environment: Sequence[tuple[str, str]]
-) -> list[Service]:
+    requested: Sequence[str] | None, program: Sequence[str], path: str | None
+) -> list[tuple[str, Sequence[str]]]:
     """Return the steps that start the requested services; if `requested` is None, those that `program` needs.
 
-    Raises RequestError for an unknown service, MachineError for one that is not installed.
+    `path` is the program's PATH. Raises RequestError for an unknown service, MachineError for one that is missing.
     """
     for name in requested or ():
         if name not in _SERVICES:
             raise RequestError(
                 f"--with {name}: unknown service; write one of: {', '.join(sorted(_SERVICES))}"
             )
-    path = dict(environment).get("PATH")
     installed = shutil.which("ovs-vswitchd", path=path) is not None
     if requested and not installed:
         raise MachineError(
             "--with ovs: Open vSwitch is not installed; install it (`apt-get install openvswitch-switch`)"
         )
     names = requested if requested is not None else ["ovs"] * (installed and uses_mininet(program, path))
-    return [Service(name, step, environment) for name in names for step in _SERVICES[name]]
+    return [(name, step) for name in names for step in _SERVICES[name]]
 
 
 def iperf_settings(program: Sequence[str], path: str | None = None) -> dict[str, str]:

@@ -20,7 +20,7 @@ import struct
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -61,15 +61,6 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True)
-class Service:
-    """A step that runs before the program; it must succeed."""
-
-    name: str
-    argv: Sequence[str]
-    environment: Sequence[tuple[str, str]]
-
-
-@dataclass(frozen=True)
 class SessionRequest:
     """The parameters of a session."""
 
@@ -78,7 +69,8 @@ class SessionRequest:
     processes_max: int = 2000
     network: bool = False
     """Whether the agent sets up the plan's network."""
-    before: Sequence[Service] = ()
+    before: Sequence[tuple[str, Sequence[str]]] = ()
+    """The steps before the program, in its environment, which must succeed: what each is for, and its command."""
     time_limit_us: int | None = None
     capture_bytes: int | None = None
     """How much to capture of each packet in network namespaces with names, in bytes; None: capture nothing."""
@@ -87,12 +79,15 @@ class SessionRequest:
 
     def record(self) -> dict[str, object]:
         """Return the record that the agent reads."""
+        environment = () if self.start is None else self.start.environment
         return {
             "start": None if self.start is None else self.start.record(),
             "writable": [str(folder) for folder in self.writable],
             "processes_max": self.processes_max,
             "network": self.network,
-            "before": [asdict(service) for service in self.before],
+            "before": [
+                {"name": name, "argv": argv, "environment": environment} for name, argv in self.before
+            ],
             "time_limit_us": self.time_limit_us,
             "capture_bytes": self.capture_bytes,
         }

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from plait.engine.virtual.session import Service, SessionRequest
+from plait.engine.virtual.session import SessionRequest
 from plait.errors import RequestError, TrialError, printable
 from plait.files import Folder, Output
 from plait.kernel import Kernel
@@ -73,13 +73,12 @@ def traced(request: SessionRequest, events: str, keep: Callable[[bytes], None]) 
                 f"--trace {events}: {name!r} names no events; write SYSTEM:EVENT, such as mptcp:*"
             )
     assert request.start is not None
-    environment = request.start.environment
     steps = [
         ("mount", "-t", "tracefs", "tracefs", _TRACEFS),
         ("sh", "-c", f"echo mono > {_TRACEFS}/trace_clock && echo {_BUFFER_KIB} > {_TRACEFS}/buffer_size_kb"),
         *(("sh", "-c", _ENABLE, "sh", name) for name in names),
     ]
-    steps_before = [*request.before, *(Service("trace", step, environment) for step in steps)]
+    steps_before = [*request.before, *(("trace", step) for step in steps)]
     argv = ["sh", "-c", _AROUND, "sh", *request.start.argv]
     return replace(
         request,

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable
 from hashlib import sha256
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from plait.bpf.programs import SCHEDULERS
 from plait.cache import cache_root
 from plait.engine.workspace import working_folder
 from plait.errors import MachineError, TrialError
 from plait.files import Folder
+from plait.parts import Part
 
 Boot = Callable[[Path], None]
 
@@ -29,11 +30,7 @@ Setting = tuple[str, str]
 """(path below /proc/sys, value)."""
 
 
-class _InventoryRecord(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Sysctl(_InventoryRecord):
+class Sysctl(Part):
     """The state of a sysctl in a new namespace."""
 
     value: str | None
@@ -41,7 +38,7 @@ class Sysctl(_InventoryRecord):
     writable: bool
 
 
-class _Refusal(_InventoryRecord):
+class _Refusal(Part):
     """A setting that the kernel refused, and the reason that it reported."""
 
     path: str
@@ -49,7 +46,7 @@ class _Refusal(_InventoryRecord):
     why: str
 
 
-class Inventory(_InventoryRecord):
+class Inventory(Part):
     """The algorithms, sysctls and trace events of one kernel."""
 
     congestion_controls: tuple[str, ...]

@@ -93,12 +93,8 @@ class _Line:
     payload: int
 
 
-@dataclass(frozen=True)
-class _Loaded:
-    """A direction under load: what it shows, and the rate in bit/s that it carries for long."""
-
-    result: Overload
-    lasting_bps: float
+_Loaded = tuple[Overload, float]
+"""A direction under load: what it shows, and the rate in bit/s that it carries for long."""
 
 
 def _measure_lines(
@@ -126,9 +122,9 @@ def _measure_lines(
         notify(f"{', '.join(line.name for line, _, _ in loaded)}: loss")
         quarters = prober.send(
             [
-                _quarter(way, direction.lasting_bps, budget)
+                _quarter(way, lasting_bps, budget)
                 for line, _, directions in loaded
-                for way, direction in zip(line.ways, directions, strict=True)
+                for way, (_, lasting_bps) in zip(line.ways, directions, strict=True)
             ]
         )
         for number, (line, idle, directions) in enumerate(loaded):
@@ -155,7 +151,7 @@ def _loaded(line: _Line, budget: Budget, prober: LineProber, notify: Callable[[s
         taken_before_us = prober.zero_us + bursts[full].start_us - trains_us - trains[number].start_us
         taken = float(train.arrived.sum() * train.frame_bytes)
         result = overload(Load(packets[full], packets[sparse], taken, max(0.0, taken_before_us)))
-        directions.append(_Loaded(result, result.lasting_bps or rates[number]))
+        directions.append((result, result.lasting_bps or rates[number]))
     return directions
 
 
@@ -164,12 +160,12 @@ def _estimate(
 ) -> LineEstimate:
     """Return what the idle, the loaded and the quarterly filled line show."""
     there, back = (
-        _direction(way, calm, direction.result, quarter)
-        for way, calm, direction, quarter in zip(line.ways, idle, directions, quarters, strict=True)
+        _direction(way, calm, result, quarter)
+        for way, calm, (result, _), quarter in zip(line.ways, idle, directions, quarters, strict=True)
     )
     serialisation_us = sum(
-        small.frame_bytes * 8e6 / (direction.result.rate_bps.value or direction.lasting_bps)
-        for small, direction in zip(idle, directions, strict=True)
+        small.frame_bytes * 8e6 / (result.rate_bps.value or lasting_bps)
+        for small, (result, lasting_bps) in zip(idle, directions, strict=True)
     )
     return LineEstimate(line.name, there, back, base_rtt(idle[0], idle[1], serialisation_us))
 

@@ -77,9 +77,9 @@ def test_the_program_keeps_its_words_and_the_events_are_enabled_before_it() -> N
     assert session.start is not None
     assert list(session.start.argv)[-3:] == ["iperf3", "-c", "a b"]
     assert not session.writable, "the trace goes to the guest's own folder, whose size is limited"
-    commands = [" ".join(service.argv) for service in session.before]
+    commands = [" ".join(argv) for _, argv in session.before]
     assert commands[0].startswith("mount -t tracefs")
-    assert [service.argv[-1] for service in session.before][-2:] == ["mptcp:*", "tcp:tcp_probe"]
+    assert [argv[-1] for _, argv in session.before][-2:] == ["mptcp:*", "tcp:tcp_probe"]
 
 
 @pytest.mark.parametrize("events", ["", "mptcp:*;rm", "a b", "tcp:'x'", "$(x)", "a:b:c"])

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from plait.engine.engine import Fact
 from plait.errors import TrialError, printable
 from plait.files import Folder
+from plait.parts import Part
 
 FILE = "fidelity.json"
 _MOST_BYTES = 65_536
@@ -36,10 +37,9 @@ DRIFT = 0.5
 """Bound on the rate of the burst after the trial, as a share of that before."""
 
 
-class Fidelity(BaseModel):
+class Fidelity(Part):
     """The agent's record of one trial; null: this kernel or container has no such counter."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     span_us: int
     timers: int
     lateness_median_us: int | None

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from plait.engine.host_view import HostView
 from plait.engine.virtual import crash
 from plait.engine.virtual.containment import GUEST, MAX_ENTRIES
 from plait.engine.virtual.guest_folder import GuestFolder
 from plait.errors import TrialError, printable
+from plait.parts import Part
 from plait.plan.model.plan import Plan
 
 CONSOLE, MACHINE_CONSOLE = "console.log", "console"
@@ -34,10 +35,9 @@ class _Brought(BaseModel):
     congestion_controls: tuple[_Name, ...] = ()
 
 
-class _Status(BaseModel):
+class _Status(Part):
     """The report of the agent at its end (agent/src/status.rs)."""
 
-    model_config = ConfigDict(strict=False, extra="forbid")
     ok: bool
     phase: str
     error: str | None

@@ -149,9 +149,15 @@ def execute(kernel: Kernel, job: Job, limits: TrialLimits, policy: Policy) -> No
     if job.prompt is None:
         raise TrialError("the plan has a pause, but this run has no prompt; remove `pause` from the scenario")
     with _PausingGuest(kernel, job.folder, job.plan, policy) as guest:
+
+        def watch() -> str | None:
+            return Watch(job, limits, time.monotonic()).until_exit(
+                guest.guest, guest.output_event, guest.reaches_pause
+            )
+
         verdict = None
         for pause_at in job.plan.pause:
-            verdict = Watch(job, limits, time.monotonic()).until_exit(guest.guest, guest)
+            verdict = watch()
             if not guest.is_idle:
                 break
             try:
@@ -163,6 +169,6 @@ def execute(kernel: Kernel, job: Job, limits: TrialLimits, policy: Policy) -> No
                 break
             guest.resume()
         else:
-            verdict = Watch(job, limits, time.monotonic()).until_exit(guest.guest, guest)
+            verdict = watch()
         guest.end()
         guest.explain_end(verdict)

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from plait.engine.engine import Interrupted, Job
 from plait.engine.host_view import unseen
@@ -87,17 +86,6 @@ class GuestRunner:
             self._warn(text)
 
 
-class _PausableGuest(Protocol):
-    """A guest that can become idle before its trial ends."""
-
-    @property
-    def output_event(self) -> int:
-        """A descriptor that is readable when the guest has emitted output."""
-
-    def reaches_pause(self) -> bool:
-        """Read what the guest has emitted, and return whether it is idle."""
-
-
 class Standstill:
     """How long virtual time has stood still while the guest could run: not while it waited for a processor.
 
@@ -133,11 +121,16 @@ class Watch:
         self._virtual_us = -1
         self._standstill = Standstill(started)
 
-    def until_exit(self, guest: Guest, paused: _PausableGuest | None = None) -> str | None:
-        """Return None if the guest ended by itself or is idle, else why plait must end it. Raises Interrupted."""
+    def until_exit(
+        self, guest: Guest, output: int | None = None, reaches_pause: Callable[[], bool] = lambda: False
+    ) -> str | None:
+        """Return None if the guest ended by itself or is idle, else why plait must end it. Raises Interrupted.
+
+        A guest with pauses has a descriptor that is readable after `output`, and becomes idle when it `reaches_pause`.
+        """
         descriptor = os.pidfd_open(guest.process.pid)
-        watched = [descriptor] if paused is None else [descriptor, paused.output_event]
-        if paused is None and not self._emulator:  # a guest with pauses does so itself
+        watched = [descriptor] if output is None else [descriptor, output]
+        if output is None and not self._emulator:  # a guest with pauses does so itself
             self._processor = OneProcessor(guest.pid, time.monotonic())
         try:
             while True:
@@ -145,7 +138,7 @@ class Watch:
                 if descriptor in ready:
                     guest.process.wait()
                     return None
-                if paused is not None and paused.reaches_pause():
+                if reaches_pause():
                     return None
                 if self._job.stop.is_set():
                     raise Interrupted

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from plait.errors import shell_command
 
+_NAMED_ALIKE = """
+curl ethtool gdb iperf iperf3 iptables mptcpize socat strace tcpdump telnet transmission-cli transmission-daemon tshark
+wget
+"""
 _PACKAGES = {
+    **{name: name for name in _NAMED_ALIKE.split()},
     "aria2c": "aria2",
     "brctl": "bridge-utils",
-    "curl": "curl",
-    "ethtool": "ethtool",
-    "gdb": "gdb",
     "ip": "iproute2",
     "ip6tables": "iptables",
-    "iperf": "iperf",
-    "iperf3": "iperf3",
-    "iptables": "iptables",
     "mn": "mininet",
-    "mptcpize": "mptcpize",
     "nc": "netcat-openbsd",
     "nft": "nftables",
     "nginx": "nginx-light",
@@ -27,19 +25,11 @@ _PACKAGES = {
     "ovs-vsctl": "openvswitch-switch",
     "ovs-vswitchd": "openvswitch-switch",
     "ping": "iputils-ping",
-    "socat": "socat",
     "ss": "iproute2",
-    "strace": "strace",
     "tc": "iproute2",
-    "tcpdump": "tcpdump",
-    "telnet": "telnet",
-    "transmission-cli": "transmission-cli",
-    "transmission-daemon": "transmission-daemon",
-    "tshark": "tshark",
     "vpncmd": "softether-vpncmd",
     "vpnserver": "softether-vpnserver",
     "wg": "wireguard-tools",
-    "wget": "wget",
 }
 """Debian packages by program."""
 

@@ -36,26 +36,10 @@ LINUX_DEFAULTS = {
     "net/mptcp/stale_loss_cnt": "4",
 }
 """Settings that the scenario has only where a host has changed them."""
-LABORATORY_CONTROLS = frozenset(
-    (
-        *(
-            "reno",
-            "cubic",
-            "bbr",
-            "bic",
-            "cdg",
-            "dctcp",
-            "highspeed",
-            "htcp",
-            "hybla",
-            "illinois",
-            "lp",
-            "nv",
-        ),
-        *("scalable", "vegas", "veno", "westwood", "yeah"),
-        *("lia", "olia", "balia", "wvegas"),
-    )
-)
+_CONTROLS = """
+reno cubic bbr bic cdg dctcp highspeed htcp hybla illinois lp nv scalable vegas veno westwood yeah lia olia balia wvegas
+"""
+LABORATORY_CONTROLS = frozenset(_CONTROLS.split())
 """The congestion controls of the laboratory kernel."""
 LABORATORY_SCHEDULERS = frozenset(
     ("default", "balanced", "blest", "capped", "ecf", "minrtt", "redundant", "roundrobin")

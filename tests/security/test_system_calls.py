@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from attacks import ATTACKS, KINDS, OF_EMULATORS, WITH_TESTS_OF_THEIR_OWN, built, output
 
-from plait.engine.virtual.containment import program
+from plait.binaries import CONTAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +46,7 @@ def attack(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @cache
 def table() -> list[dict[str, Any]]:
-    done = subprocess.run([str(program()), "--calls"], capture_output=True, check=True, timeout=300)
+    done = subprocess.run([str(CONTAIN), "--calls"], capture_output=True, check=True, timeout=300)
     groups: list[dict[str, Any]] = json.loads(done.stdout)
     return groups
 

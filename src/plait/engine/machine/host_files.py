@@ -42,9 +42,6 @@ class HostFiles:
         self._links: dict[str, str] = {}
         self.bytes = 0
 
-    def __contains__(self, path: Path) -> bool:
-        return str(path) in self._entries
-
     def covers(self, path: str) -> bool:
         """Return whether programs never see this machine's file at the absolute path."""
         if self._view is not None and not self._view.leads_to(Path(path)):
@@ -97,7 +94,8 @@ class HostFiles:
 
     def entries(self) -> list[ArchiveEntry]:
         """Return the archive's entries, folders before what is in them (OSError if a file has changed)."""
-        folders = {name: ArchiveEntry(name, stat.S_IFDIR | 0o755) for name in _needed_folders()}
+        needed = (PLACE, *(f"{PLACE}/{path}" for path in _MOUNT_POINTS))
+        folders = {name: ArchiveEntry(name, stat.S_IFDIR | 0o755) for name in needed}
         folders |= {entry.name: entry for entry in self.copies(f"{PLACE}/")}
         hosts = f"{PLACE}/etc/hosts"  # the agent mounts its own over it
         folders.setdefault(hosts, ArchiveEntry(hosts, stat.S_IFREG | 0o644))
@@ -142,12 +140,6 @@ class HostFiles:
         if len(content) != status.st_size:
             raise OSError(0, "the file has changed meanwhile; run again", path)
         return content
-
-
-def _needed_folders() -> Iterator[str]:
-    yield PLACE
-    for path in _MOUNT_POINTS:
-        yield f"{PLACE}/{path}"
 
 
 def _mode(status: os.stat_result) -> int:

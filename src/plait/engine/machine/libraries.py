@@ -65,28 +65,22 @@ class Libraries:
 
 
 def _facts(path: Path) -> tuple[str | None, list[str], tuple[str, ...]] | None:
-    """Return what `_written_facts` returns; None if the file is no ELF file that plait can read."""
+    """Return the loader of an ELF file, the libraries that it needs, and the folders that it names for them.
+
+    None: the file is no ELF file that plait can read.
+    """
     from elftools.common.exceptions import ELFError  # half of a second on a slow disk, and few trials need it
-
-    try:
-        return _written_facts(path)
-    except (ELFError, OSError, ValueError, LookupError, ArithmeticError):
-        return None
-
-
-def _written_facts(path: Path) -> tuple[str | None, list[str], tuple[str, ...]]:
-    """Return the loader of an ELF file, the libraries that it needs, and the folders that it names for them."""
     from elftools.elf.dynamic import DynamicSegment
     from elftools.elf.elffile import ELFFile
     from elftools.elf.segments import InterpSegment
 
     interpreter, needed, folders = None, [], []
-    with path.open("rb") as file:
-        for segment in ELFFile(file).iter_segments():
-            if isinstance(segment, InterpSegment):
-                interpreter = segment.get_interp_name()
-            elif isinstance(segment, DynamicSegment):
-                for tag in segment.iter_tags():
+    try:
+        with path.open("rb") as file:
+            for segment in ELFFile(file).iter_segments():
+                if isinstance(segment, InterpSegment):
+                    interpreter = segment.get_interp_name()
+                for tag in segment.iter_tags() if isinstance(segment, DynamicSegment) else ():
                     match tag.entry.d_tag:
                         case "DT_NEEDED":
                             needed.append(tag.needed)  # type: ignore[attr-defined]  # pyelftools sets it by kind
@@ -94,6 +88,8 @@ def _written_facts(path: Path) -> tuple[str | None, list[str], tuple[str, ...]]:
                             folders += tag.rpath.split(":")  # type: ignore[attr-defined]  # as above
                         case "DT_RUNPATH":
                             folders += tag.runpath.split(":")  # type: ignore[attr-defined]  # as above
+    except (ELFError, OSError, ValueError, LookupError, ArithmeticError):
+        return None
     origin = str(path.parent)
     places = (folder.replace("${ORIGIN}", origin).replace("$ORIGIN", origin) for folder in folders)
     return interpreter, needed, tuple(places)

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plait.binaries import CONTAIN
 from plait.engine.host_view import HostView, state_folders
 from plait.engine.request import DEFAULT_POLICY, Policy
 
@@ -41,11 +40,6 @@ _DESCRIPTORS, _PROCESSES = 65_536, 16_384
 
 GUEST = "guest"
 """The name in a job folder of the folder that the guest may write to; plait reads it only through `guest_folder`."""
-
-
-def program() -> Path:
-    """Return the path of plait-contain."""
-    return CONTAIN
 
 
 @dataclass(frozen=True)

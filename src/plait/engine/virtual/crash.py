@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 _CALL = r"(?P<call>(?P<name>[\w.]+)\+0x(?P<offset>[0-9a-f]+)/0x[0-9a-f]+)(?: \[(?P<module>\w+)\])?"
@@ -68,23 +67,23 @@ def _with_source_line(frame: re.Match[str], modules: Path, bytes_back: int) -> s
     """Return a call with its source line. A return address points behind the call; subtract `bytes_back` bytes."""
     if frame["module"] is None:
         return frame["call"]
-    lines = _lines(modules / f"{frame['module']}.ko", frame["name"], int(frame["offset"], 16) - bytes_back)
-    return f"{frame['call']} ({next(lines, frame['module'])})"
+    line = _line(modules / f"{frame['module']}.ko", frame["name"], int(frame["offset"], 16) - bytes_back)
+    return f"{frame['call']} ({line or frame['module']})"
 
 
-def _lines(module: Path, symbol: str, offset: int) -> Iterator[str]:
-    """Yield the source lines of an address from the module's debugging information."""
-    tools = [shutil.which(name) for name in ("nm", "addr2line")]
-    if not module.is_file() or None in tools:
-        return
+def _line(module: Path, symbol: str, offset: int) -> str | None:
+    """Return the source line of an address from the module's debugging information."""
+    if not module.is_file() or None in map(shutil.which, ("nm", "addr2line")):
+        return None
     symbols = _output("nm", str(module)).splitlines()
     base = next((line.split()[0] for line in symbols if line.endswith(f" {symbol}")), None)
     if base is None:
-        return
+        return None
     for line in _output("addr2line", "-i", "-e", str(module), f"{int(base, 16) + offset:#x}").splitlines():
         name, _, number = line.split(" ")[0].rpartition("/")[2].partition(":")
         if name.endswith(".c") and number.isdigit():
-            yield f"{name}:{number}"
+            return f"{name}:{number}"
+    return None
 
 
 def _output(*command: str) -> str:

@@ -17,8 +17,9 @@ import time
 from collections.abc import Mapping
 from typing import IO
 
+from plait.binaries import CONTAIN
 from plait.cache import temporary
-from plait.engine.virtual.containment import GUEST, LAYERS, Sandbox, layer_title, program
+from plait.engine.virtual.containment import GUEST, LAYERS, Sandbox, layer_title
 from plait.engine.virtual.guest_folder import GuestFolder
 from plait.errors import MachineError, TrialError
 from plait.files import Folder
@@ -89,7 +90,7 @@ def start(sandbox: Sandbox, console: IO[bytes], orders: int = subprocess.DEVNULL
     try:
         specification = json.dumps(sandbox.specification(theirs.fileno()))
         process = subprocess.Popen(
-            [str(program()), specification],
+            [str(CONTAIN), specification],
             cwd=sandbox.folder,
             stdin=orders,
             stdout=console,
@@ -102,7 +103,7 @@ def start(sandbox: Sandbox, console: IO[bytes], orders: int = subprocess.DEVNULL
         reports.close()
         reason = error.strerror or str(error)
         advice = remedy(error, "run `make setup`")
-        raise MachineError(f"starting {program()}: {reason}; {advice}") from error
+        raise MachineError(f"starting {CONTAIN}: {reason}; {advice}") from error
     finally:
         theirs.close()
     with reports:
@@ -170,7 +171,7 @@ def probe() -> dict[str, str | None]:
         (folder / GUEST).mkdir()
         with os.fdopen(Folder(folder).new("console.log"), "wb") as console:
             guest = start(
-                Sandbox(program(), (), folder), console
+                Sandbox(CONTAIN, (), folder), console
             )  # run as the kernel, it only prints its usage
             guest.process.wait(_START_S)
             guest.end()

@@ -13,6 +13,7 @@ from case_samples import chosen, content, stepped
 from fake_plans import FakeFlow, fake_plan
 from fake_tables import fake_tables
 from plait.analysis.series import trial_series
+from plait.analysis.wording import significant
 from plait.errors import RequestError
 from plait.report.figures.kind import FigureRequest
 from plait.report.figures.selection import KINDS, FigureFields, resolved
@@ -335,3 +336,24 @@ def test_a_tick_says_the_value_at_which_it_stands(width: float) -> None:
     texts = {box.text for box in text_boxes(svg_of(standalone(laid_out(figure, width))))}
     assert {"0.5", "2"} <= texts
     assert "1" not in texts  # 0.5 without its decimals
+
+
+@pytest.mark.parametrize("transports", [("mptcp",), ("tcp", "mptcp")])
+def test_the_key_of_a_heat_map_has_the_digits_of_its_cells(transports: tuple[str, ...]) -> None:
+    """The key said 6 and 8 of colours from 5.62 to 7.51, because ticks of a scale are round numbers."""
+    shown = content(
+        [
+            {"transport": transport, "network.links.h1-s1.rate": rate, "network.links.h1-s1.delay": delay}
+            for rate in ("5mbit", "10mbit", "20mbit")
+            for delay in ("1ms", "10ms", "50ms")
+            for transport in transports
+        ]
+    )
+    asked = FigureFields(name="f", kind="heat-map", metric="goodput_bps", x="rate", y="delay")
+    figure = drawn_figure(resolved(asked, shown), shown)
+    assert figure is not None
+    texts = [box.text for box in text_boxes(svg_of(standalone(laid_out(figure, 175.0))))]
+    cells = [cell["shown"] for panel in figure.panels for cell in panel["data"]["values"]]
+    domain = figure.panels[0]["layer"][0]["encoding"]["color"]["scale"]["domain"]
+    for end in (significant(domain[0]), significant(domain[-1])):
+        assert texts.count(end) == cells.count(end) + 1

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 from plait.analysis.model import Summary
+from plait.analysis.wording import significant
 from plait.report.figures.axes import Factor, factor_of, factors, grid_of
 from plait.report.figures.case_values import Cells, cells_of, cells_table, crossed
 from plait.report.figures.kind import Content, FigureKind, FigureRequest, Spec, TableRows
@@ -152,4 +154,7 @@ def _colour(values: Sequence[float], cells: Cells) -> Spec:
         domain, colours = [1 / far, 1, far], ["@less", "@even", "@more"]
     legend = {"title": cells.title, "orient": "top", "gradientLength": 180, "gradientThickness": 10}
     legend |= {"titleLimit": 420, "direction": "horizontal"}
+    # Ticks of a scale are round numbers; the ends of the colours have the digits of the cells.
+    ends = [domain[0], domain[-1]]
+    legend |= {"values": ends, "labelExpr": f"{json.dumps([significant(end) for end in ends])}[datum.index]"}
     return numbers("v", scale={"domain": domain, "range": colours, "interpolate": "lab"}, legend=legend)

@@ -26,6 +26,12 @@ class CaseLabels:
 
     title: str
     of: dict[str, str]
+    factor: Factor | None = None
+    """The only setting of the role, where the labels are its values alone."""
+
+    def panel_title(self, label: str) -> str:
+        """Return the title of the panel of one of the labels."""
+        return self.factor.labelled(label) if self.factor else f"{self.title} {label}".strip()
 
     @property
     def order(self) -> list[str]:

@@ -48,7 +48,7 @@ def shown_labels(shown: list[Representative], content: Content) -> tuple[CaseLab
     note = f"All with {case_label('', shared)}" if shared else ""
     if len(varied) == 1:
         texts = dict(zip((case.name for case in cases), varied[0].texts, strict=True))
-        return CaseLabels(varied[0].title, texts), note
+        return CaseLabels(varied[0].title, texts, varied[0]), note
     labels = {}
     for trial in shown:
         kept_settings = {name: value for name, value in settings[trial.case].items() if name in kept}

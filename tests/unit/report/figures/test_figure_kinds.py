@@ -357,3 +357,11 @@ def test_the_key_of_a_heat_map_has_the_digits_of_its_cells(transports: tuple[str
     domain = figure.panels[0]["layer"][0]["encoding"]["color"]["scale"]["domain"]
     for end in (significant(domain[0]), significant(domain[-1])):
         assert texts.count(end) == cells.count(end) + 1
+
+
+def test_the_title_of_a_panel_over_time_has_its_unit_behind_the_number() -> None:
+    """It was `Loss, % 0.5`."""
+    shown = content([{"network.links.h1-s1.loss": loss} for loss in ("0%", "0.5%")])
+    figure = drawn_figure(FigureRequest("f", "over-time", "rtt"), shown)
+    assert figure is not None
+    assert [panel["title"] for panel in figure.panels] == ["Loss 0 %", "Loss 0.5 %"]

@@ -45,8 +45,7 @@ def _panels(request: FigureRequest, content: Content) -> list[Spec]:
         if spec is not None:
             spec["layer"][1]["encoding"]["y"]["axis"]["title"] = spec["title"]
             spec["encoding"]["x"]["axis"] = number_axis("Time, s")
-            title = f"{names.title} {names.of[trial.case]}".strip()
-            panels.append({"$schema": SCHEMA, **spec, "title": title})
+            panels.append({"$schema": SCHEMA, **spec, "title": names.panel_title(names.of[trial.case])})
     return panels
 
 

@@ -140,6 +140,18 @@ def test_a_subflow_has_one_colour_on_both_sides_and_no_other_has_it(visitor: Vis
         assert len(set(side.values())) == len(side)
 
 
+def test_no_two_queues_have_one_colour_on_both_sides_while_there_are_colours(visitor: Visitor) -> None:
+    """The queue that one side alone had took the colour of another queue of the other side."""
+    visitor.go("")
+    colours = visitor.run("""
+        const queue = (label) => ({ label, colour: null, queue: [[0], [1]], goodput: [[], []], rtt: [[], []], cwnd: [[], []] });
+        const trial = (...labels) => ({ ideal: null, flows: [], series: { seconds: 1, subflows: [], queues: labels.map(queue) } });
+        return [...plait.charts.frame([trial("a", "b", "d"), trial("a", "c", "d")]).queues];
+    """)
+    assert {label for label, _ in colours} == {"a", "b", "c", "d"}
+    assert len({colour for _, colour in colours}) == 4
+
+
 def test_a_case_that_is_not_read_yet_is_not_called_one_without_trials(
     visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

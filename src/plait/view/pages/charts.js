@@ -84,8 +84,11 @@ plait.charts = (() => {
     }
     if (agreed && lists.flat().every((line) => line.colour !== null)) return colours;
     const labels = lists.map((lines) => lines.map((line) => line.label));
+    const every = [...new Set(labels.flat())];
+    if (every.length <= 8) return new Map(every.map((label, at) => [label, at]));
     const everywhere = labels[0].filter((label) => labels.every((own) => own.includes(label)));
-    // What one trial alone has may share its colour with another trial's, but with none of its own.
+    // Of more labels than colours, what one trial alone has may share its colour with another trial's, but with none of
+    // its own.
     const further = labels.flatMap((own) => own.filter((label) => !everywhere.includes(label)).map((label, at) => [label, (everywhere.length + at) % 8]));
     return new Map([...everywhere.map((label, at) => [label, at % 8]), ...further]);
   }

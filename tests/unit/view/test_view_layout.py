@@ -144,8 +144,8 @@ def test_no_two_queues_have_one_colour_on_both_sides_while_there_are_colours(vis
     """The queue that one side alone had took the colour of another queue of the other side."""
     visitor.go("")
     colours = visitor.run("""
-        const queue = (label) => ({ label, colour: null, queue: [[0], [1]], goodput: [[], []], rtt: [[], []], cwnd: [[], []] });
-        const trial = (...labels) => ({ ideal: null, flows: [], series: { seconds: 1, subflows: [], queues: labels.map(queue) } });
+        const queue = (label) => ({ label, queue: [[0], [1]] });
+        const trial = (...labels) => ({ series: { seconds: 1, subflows: [], queues: labels.map(queue) } });
         return [...plait.charts.frame([trial("a", "b", "d"), trial("a", "c", "d")]).queues];
     """)
     assert {label for label, _ in colours} == {"a", "b", "c", "d"}

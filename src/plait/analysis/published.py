@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,18 @@ REPORTED = ".iperf3_received_bps"
 """The end of the name of the metric that is the goodput which a program reports."""
 
 
-def is_of_goodput(metric: str) -> bool:
+STEADY = "steady_goodput_bps"
+"""The goodput over a part of each flow, which a scenario with a `measure` has."""
+
+
+def goodput_beside(measured: Collection[str]) -> str:
+    """Return the metric that published figures of all flows are about, of those measured: the steady goodput if any."""
+    return STEADY if STEADY in measured else "goodput_bps"
+
+
+def is_beside_published(metric: str, measured: Collection[str]) -> bool:
     """Return whether `metric` is what published figures are about: the goodput, by plait or by a program."""
-    return metric == "goodput_bps" or metric.endswith(REPORTED)
+    return metric == goodput_beside(measured) or metric.endswith(REPORTED)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from plait.analysis.metrics.catalogue import heading_of, judged_metrics, short_h
 from plait.analysis.metrics.groups import STEADY as STEADY_OF_GROUP
 from plait.analysis.metrics.groups import group_names
 from plait.analysis.model import CaseSummary, PublishedGoodput, Statistics, Summary
-from plait.analysis.published import REPORTED
+from plait.analysis.published import REPORTED, STEADY, goodput_beside
 from plait.analysis.values import in_one_unit, show, span, with_interval
 from plait.analysis.wording import MISSING, capital, change, significant
 from plait.errors import RequestError
@@ -32,7 +32,6 @@ DETAILS = ("aggregation_benefit", "retransmits", "rtt_median_us")
 TIMES = "\N{MULTIPLICATION SIGN}"
 SHARE = ".path_share"
 FLOW = ".goodput_bps"
-STEADY = "steady_goodput_bps"
 MOST_SHARES = 9
 """Paths between two hosts, at most."""
 
@@ -110,7 +109,7 @@ def metric_order(measured: Collection[str], judged: Sequence[str]) -> list[str]:
     """
     near = columns_beside(COMPARED[judged[0]]) if judged[0] in COMPARED else ()
     programs = [name for name in measured if name.endswith(REPORTED)]
-    usual = ("completion_s", "goodput_bps", "efficiency", *programs, STEADY, *catalogue.columns(judged[0]))
+    usual = ("completion_s", "goodput_bps", STEADY, "efficiency", *programs, *catalogue.columns(judged[0]))
     order = dict.fromkeys((*judged, *near, *usual, "jain_index", *DETAILS))
     return [name for name in order if name in set(measured)]
 
@@ -149,13 +148,14 @@ def factors_of(summary: Summary) -> list[Column]:
 def value_columns(summary: Summary, medium: Literal["page", "terminal"] = "terminal") -> list[Column]:
     """Return the columns in which anything was measured, the most important first, for a terminal or the page."""
     judged = judged_metrics(summary)
-    measured = dict.fromkeys(name for case in summary.cases for name in case.metrics)
+    measured = _measured(summary)
+    beside = goodput_beside(measured)
     further = [name for name in metric_order(measured, judged) if name not in judged]
     columns = (
         _trials(summary.cases),
         *_groups(summary),
         *(_metric(summary, name) for name in judged),
-        *(() if "goodput_bps" in further else _published(summary)),
+        *(() if beside in further else _published(summary)),
         *(_ratio(summary, name, RATIO if name == judged[0] else f"{name}:{RATIO}") for name in judged),
         *(
             column
@@ -163,7 +163,7 @@ def value_columns(summary: Summary, medium: Literal["page", "terminal"] = "termi
             if name not in {"jain_index", *DETAILS}
             for column in (
                 _metric(summary, name),
-                *(_published(summary) if name == "goodput_bps" else ()),  # what was published are goodputs
+                *(_published(summary) if name == beside else ()),  # what was published are goodputs
             )
         ),
         _paths(summary),
@@ -261,9 +261,12 @@ def _metric(summary: Summary, name: str, *, bare: bool = False) -> Column:
     owner = name.rpartition(".")[0]
     prefix = f"{summary.labels.metric_owner(owner)}: " if owner else ""
     notes: tuple[tuple[str, ...], ...] = ()
-    if name in {*judged, "goodput_bps"}:
+    beside = goodput_beside(_measured(summary))
+    if name in {*judged, "goodput_bps", beside}:
         pairs = zip(stats, summary.cases, strict=True)
-        notes = tuple((*_range(name, s), *_published_note(case, name)) for s, case in pairs)
+        notes = tuple(
+            (*_range(name, s), *(_published_note(case, name) if name == beside else ())) for s, case in pairs
+        )
     suffix = ", all flows" if is_of_all_flows(summary, name) else ""
     return Column(
         name,
@@ -342,13 +345,18 @@ def _groups(summary: Summary) -> list[Column]:
     return columns
 
 
+def _measured(summary: Summary) -> dict[str, None]:
+    """Return the names of the metrics that any case has, each once."""
+    return dict.fromkeys(name for case in summary.cases for name in case.metrics)
+
+
 def _group_metrics(summary: Summary) -> dict[str, str]:
     return group_names(name for case in summary.cases for name in case.metrics)
 
 
 def _published(summary: Summary) -> list[Column]:
     """Return what was published of all flows, and of each group; the page has it below what was measured."""
-    every = [("", "goodput_bps"), *_group_metrics(summary).items()]
+    every = [("", goodput_beside(_measured(summary))), *_group_metrics(summary).items()]
     return [
         Column(
             name := f"{group} {PUBLISHED}".strip(),
@@ -361,7 +369,7 @@ def _published(summary: Summary) -> list[Column]:
 
 
 def _published_note(case: CaseSummary, metric: str, group: str = "") -> tuple[str, ...]:
-    text = _published_value(case, metric, group) if group or metric == "goodput_bps" else ""
+    text = _published_value(case, metric, group)
     return (f"{PUBLISHED} {text}",) if text else ()
 
 
@@ -372,11 +380,10 @@ def _published_value(case: CaseSummary, metric: str, group: str) -> str:
     if published_bps is None:
         return ""
 
-    def mean(name: str) -> float | None:
-        stats = case.metrics.get(name)
-        return None if stats is None else stats.mean
-
-    mean_bps = mean(metric) if group else mean(STEADY) or mean(metric) or _reported_goodput(case)
+    stats = case.metrics.get(metric)
+    mean_bps = None if stats is None else stats.mean
+    if mean_bps is None and metric == "goodput_bps":
+        mean_bps = _reported_goodput(case)
     text = show("goodput_bps", published_bps)
     return text if mean_bps is None else f"{text}, {change(mean_bps / published_bps)}"
 

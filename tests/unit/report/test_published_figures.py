@@ -20,7 +20,9 @@ from plait.analysis.rows import CaseRows, TrialRow
 from plait.report import build
 from plait.report.figures.case_values import trials_table
 from plait.report.figures.kind import Content
-from plait.report.figures.kinds.cases import cases_spec
+from plait.report.figures.kinds.cases import CASES, cases_spec
+from plait.report.figures.kinds.groups import GROUPS
+from plait.report.figures.study_figures import drawn_figure
 from plait.report.table import value_columns
 from plait.report.terminal.summary import show
 from plait.scenario import parse
@@ -243,3 +245,34 @@ def test_the_number_of_a_case_does_not_cover_its_diamond(published_bps: float) -
     means = next(layer for layer in spec["layer"] if "layer" in layer)
     row = next(row for row in means["data"]["values"] if row["case"] == kind.upper())
     assert row["left"] <= published_bps / 1e6 <= row["right"]
+
+
+def test_what_was_published_stands_beside_the_steady_goodput_that_it_is_compared_with() -> None:
+    """The deviation was that of the steady goodput, in a column, a note and a figure of the whole flows' goodput."""
+    metrics: dict[str, float | None] = {
+        "goodput_bps": 7.8e6,
+        "steady_goodput_bps": 8.4e6,
+        "a.mean_goodput_bps": 2e6,
+        "a.mean_steady_goodput_bps": 3e6,
+    }
+    measured = tuple(
+        CaseRows(f"transport={kind}", {"transport": kind}, tuple(TrialRow(n, n, "", metrics) for n in (0, 1)))
+        for kind in ("tcp", "mptcp")
+    )
+    published = Published("A. Body", (({"transport": "mptcp"}, {None: 8.8e6}),))
+    summary = summarise(measured, scenario="t", digest="", baseline=None, published=published)
+    columns = value_columns(summary)
+    names = [column.name for column in columns]
+    assert names[names.index("steady_goodput_bps") + 1] == "published"
+    notes = {column.name: " ".join(map(" ".join, column.notes)) for column in columns}
+    assert "published 8.80 Mbit/s, \N{MINUS SIGN}4.5 %" in notes["steady_goodput_bps"]
+    assert "published" not in notes["goodput_bps"]
+    content = Content(measured, summary, (), published)
+    requests = [*GROUPS.selected(content), *CASES.selected(content)]
+    figures = {request.name: drawn_figure(request, content) for request in requests}
+    assert {
+        name for name, figure in figures.items() if figure and "8.80 Mbit/s" in json.dumps(figure.panels)
+    } == {"steady-goodput"}
+    groups = figures["goodput-by-group"]
+    assert groups is not None
+    assert "Steady goodput of each flow, Mbit/s" in json.dumps(groups.panels)

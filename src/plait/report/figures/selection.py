@@ -71,7 +71,7 @@ def wanted(study: StudyData, summary: Summary) -> list[FigureRequest]:
     groups = selected(GROUPS, content)
     ranks = {metric: rank for rank, (_, metric) in enumerate(content.measured())}
     further = [figure for kind in BY_CASE if kind is not GROUPS for figure in selected(kind, content)]
-    return [*groups, *sorted(further, key=lambda figure: ranks[figure.metric])]
+    return [*groups, *sorted(further, key=lambda figure: ranks.get(figure.metric, len(ranks)))]
 
 
 def of_trials(content: Content) -> list[FigureRequest]:

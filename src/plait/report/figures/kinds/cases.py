@@ -14,7 +14,7 @@ from plait.analysis.compare.factors import main_factor
 from plait.analysis.labels.cases import short_labels
 from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.model import CaseSummary, Statistics
-from plait.analysis.published import Published, is_of_goodput
+from plait.analysis.published import STEADY, Published, is_beside_published
 from plait.analysis.rows import CaseRows
 from plait.analysis.values import axis_title, scale_of, show
 from plait.report.figures.axes import factor_of
@@ -65,8 +65,16 @@ class _Look:
 
 
 def _selected(content: Content) -> list[FigureRequest]:
-    """Return one figure of each metric."""
-    return [FigureRequest(file, "cases", metric) for file, metric in content.measured()]
+    """Return one figure of each metric, and that of what was published."""
+    requests = [FigureRequest(file, "cases", metric) for file, metric in content.measured()]
+    known = {request.metric for request in requests}
+    if (
+        STEADY not in known
+        and content.has(STEADY)
+        and any(content.published.goodput_bps(case.settings) is not None for case in content.cases)
+    ):
+        requests.append(FigureRequest("steady-goodput", "cases", STEADY))
+    return requests
 
 
 def _panels(request: FigureRequest, content: Content) -> list[Spec]:
@@ -74,7 +82,7 @@ def _panels(request: FigureRequest, content: Content) -> list[Spec]:
 
     Of many cases that several things distinguish, there is a panel for each value of what rows do not distinguish.
     """
-    published = content.published if is_of_goodput(request.metric) else None
+    published = content.published if _has_published(request, content) else None
     roles = panels_of(content.rows, request, MOST_ROWS, MOST_CASES)
     hues = hues_of(content.rows, request.color)
     if roles is None:
@@ -102,9 +110,14 @@ def _caption(request: FigureRequest, content: Content) -> str:
         caption += "; the box extends from the first to the third quartile, with a line at the median"
     if request.metric == "goodput_bps" and ideals_of(content.cases):
         caption += "; the thin grey line is what the links allow"
-    if content.published.source and is_of_goodput(request.metric):
+    if content.published.source and _has_published(request, content):
         caption += f"; diamonds are the published figures ({content.published.source})"
     return f"{caption}."
+
+
+def _has_published(request: FigureRequest, content: Content) -> bool:
+    """Return whether the figure has what was published."""
+    return is_beside_published(request.metric, {name for case in content.cases for name in case.metrics})
 
 
 CASES = FigureKind(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from plait.analysis.labels.cases import short_labels
 from plait.analysis.metrics.catalogue import title_of
-from plait.analysis.metrics.groups import group_names
+from plait.analysis.metrics.groups import STEADY, group_names
 from plait.analysis.model import CaseSummary
 from plait.analysis.published import Published
 from plait.analysis.rows import CaseRows
@@ -115,7 +115,9 @@ def group_spec(
     colours = [path_token(place) for place in range(len(domain))]
     legend = {"title": None, "orient": "top", "symbolType": "circle", "symbolStrokeWidth": 0}
     title = METRICS[metric].axis or title_of(metric)
-    words = "goodput of each flow" if metric == "goodput_bps" else title_of(metric).lower()
+    if any(name.endswith(STEADY) for name in groups.values()):
+        title = f"Steady {title[0].lower()}{title[1:]}"
+    words = title.lower() if metric == "goodput_bps" else title_of(metric).lower()
     return {
         "$schema": SCHEMA,
         "width": 520,

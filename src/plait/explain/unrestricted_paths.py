@@ -55,15 +55,16 @@ def unrestricted_paths(scenario: Scenario, plan: Plan) -> dict[int, Unrestricted
     if not (scenario.mptcp.limits or scenario.mptcp.endpoints):
         return {}
     # Imported here: the fields of scenarios take a third of a second, and few studies restrict anything.
-    from plait.plan.structure import structure, without_traces
+    from plait.plan.structure import structure
     from plait.plan.traffic.flow_slots import slots
 
-    shape = without_traces(scenario)
     mptcp = scenario.mptcp.model_copy(update={"limits": {}, "endpoints": {}})
     # Events that change endpoints or limits fit only the endpoints that the scenario has.
-    events = tuple(event for event in shape.events if not (event.endpoints or event.limits))
-    unrestricted = structure(shape.model_copy(update={"mptcp": mptcp, "events": events})).paths()
-    lacks = structure(shape).missing_subflows()
+    events = tuple(event for event in scenario.events if not (event.endpoints or event.limits))
+    unrestricted = structure(
+        scenario.model_copy(update={"mptcp": mptcp, "events": events}), traces=False
+    ).paths()
+    lacks = structure(scenario, traces=False).missing_subflows()
     by_flow = {}
     for flow, paths, slot in zip(plan.flows, unrestricted, slots(scenario), strict=True):
         if flow.transport != "mptcp":

@@ -40,7 +40,6 @@ from plait.plan.traffic.programs import (
 )
 from plait.scenario import Scenario
 from plait.scenario.fields.nodes import Host
-from plait.scenario.generators.base import MAX_LINKS
 from plait.scenario.generators.patterns import MAX_FLOWS
 from plait.scenario.located import located, locating
 from plait.seeds import SEED_BITS, derived
@@ -202,10 +201,7 @@ def _started(flow: Flow, scenario: Scenario, slot: Slot, seed: int) -> Flow:
 
 
 def _refuse_excess(scenario: Scenario) -> None:
-    """Raise ScenarioError if there are too many links or flows, before plait builds anything."""
-    if len(scenario.network.links) > MAX_LINKS:
-        problem = f"the network has {len(scenario.network.links)} links; a network has at most {MAX_LINKS}"
-        raise FieldMistakesError((("network", "links"), problem))
+    """Raise ScenarioError if there are too many flows, before plait builds anything."""
     count = total(scenario)
     if count > MAX_FLOWS:
         problem = f"the entries have {count} flows in total; a plan has at most {MAX_FLOWS}"

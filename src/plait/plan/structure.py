@@ -1,6 +1,6 @@
 """The structure of a case without links and applications: topology, routes, the traffic's hosts, and subflows.
 
-This module reads no file that the scenario names, except traces (see `without_traces`).
+This module reads no file that the scenario names, except traces.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from plait.plan.traffic.flow_slots import slots, transport_of
 from plait.plan.traffic.missing_subflows import absent
 from plait.plan.traffic.program_paths import ProgramPairs
 from plait.scenario import Scenario
-from plait.scenario.fields.conditions import Conditions
 from plait.scenario.located import locating
 
 
@@ -69,31 +68,15 @@ class Structure:
 
 
 @locating
-def structure(scenario: Scenario) -> Structure:
-    """Return the structure of a case. Raise ScenarioError for unreachable hosts, address conflicts and cycles."""
-    net = topology.build(scenario)
+def structure(scenario: Scenario, *, traces: bool = True) -> Structure:
+    """Return the structure of a case. Raise ScenarioError for unreachable hosts, address conflicts and cycles.
+
+    Paths do not depend on traces: without `traces`, links have none.
+    """
+    net = topology.build(scenario, traces=traces)
     routing = Routing(net, addressing.assign(net))
     entries = [Entry(i, traffic, net, routing) for i, traffic in enumerate(scenario.traffic)]
     program_pairs = ProgramPairs(net, routing)
     initials = [entry.initial for entry in entries if entry.multipath]
     manager = PathManager(net, routing, [*initials, *program_pairs.mptcp_initials()])
     return Structure(net, routing, entries, program_pairs, manager)
-
-
-def without_traces(scenario: Scenario) -> Scenario:
-    """Return the scenario without the traces of its links, because paths do not depend on traces."""
-    links = {
-        key: link.model_copy(
-            update={
-                "trace": None,
-                "forward": _without_trace(link.forward),
-                "backward": _without_trace(link.backward),
-            }
-        )
-        for key, link in scenario.network.links.items()
-    }
-    return scenario.model_copy(update={"network": scenario.network.model_copy(update={"links": links})})
-
-
-def _without_trace(conditions: Conditions | None) -> Conditions | None:
-    return None if conditions is None else conditions.model_copy(update={"trace": None})

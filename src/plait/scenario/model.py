@@ -132,10 +132,6 @@ class ScenarioModel(Part):
         self._files = files if files is not None else self._files
         return self
 
-    def without_events(self) -> Self:
-        """Return the scenario without its events."""
-        return self.model_copy(update={"events": []})
-
     def place(self, where: Sequence[str | int]) -> Where:
         """Return the path of the field as written in the file, for a path in these (generated) fields."""
         return tuple(where) if self._written is None else self._written.place(where)

@@ -23,7 +23,7 @@ def manager(
         return None
     if aqm.red is None:
         return _codel(aqm, packets or 1, place)
-    if aqm.red.points is not None or aqm.red.gentle:
+    if aqm.red.needs_plait_red:
         return _plait_red(aqm.red, conditions, place, packets or 1)
     return _red(aqm.red, conditions, place, limit_bytes(packets, size, place.frame_bytes))
 

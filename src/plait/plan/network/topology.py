@@ -18,7 +18,7 @@ from plait.scenario.scenario import Scenario
 BRIDGE_PORTS_MAX = 1023
 
 
-def build(scenario: Scenario) -> Topology:
+def build(scenario: Scenario, *, traces: bool = True) -> Topology:
     """Return the topology of a scenario. Raise FieldMistakesError for cycles of switches and nodes without links."""
     network = scenario.network
     nodes = {**network.hosts, **network.switches, **network.routers}
@@ -29,7 +29,7 @@ def build(scenario: Scenario) -> Topology:
     segments: dict[int, Segment] = {}
     for index, (key, spec) in enumerate(network.links.items()):
         name = names[index]
-        link = TopologyLink(index, key, name, followed(scenario, key, spec))
+        link = TopologyLink(index, key, name, followed(scenario, key, spec) if traces else spec)
         segment = segments.setdefault(groups[index], Segment())
         segment.wires.append(link)
         for node in (name.a, name.b):

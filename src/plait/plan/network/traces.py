@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from plait.errors import FieldMistakesError
 from plait.frames import frame_bytes
@@ -90,10 +91,10 @@ def _followed(scenario: Scenario, conditions: Conditions) -> Conditions:
 
 
 def _conditions_of(row: TraceRow) -> dict[str, object]:
-    given = row.given()
-    if "loss" in given:
-        given["loss"] = Loss.model_construct(ratio=row.loss)
-    return given
+    conditions: dict[str, Any] = dict(row.conditions)
+    if "loss" in conditions:
+        conditions["loss"] = Loss.model_construct(ratio=conditions["loss"])
+    return conditions
 
 
 def steps(ports: list[Port], end: int) -> Iterator[Step]:

@@ -137,7 +137,7 @@ def bucket_mistakes(bucket: Bucket, peak: Rate, mtu: int, peak_field: str) -> It
 def _aqm(conditions: Conditions, mtu: int) -> Iterator[FieldMistake]:
     aqm, queue = conditions.aqm, conditions.queue
     assert aqm is not None  # as the caller saw
-    counts_packets = aqm.codel or aqm.fq_codel or (aqm.red is not None and _needs_plait_qdisc(aqm.red))
+    counts_packets = aqm.codel or aqm.fq_codel or (aqm.red is not None and aqm.red.needs_plait_red)
     if counts_packets and queue is not None and queue.unit == "B":
         how = "red with gentle or points" if aqm.red is not None else aqm.kind
         yield (
@@ -149,11 +149,6 @@ def _aqm(conditions: Conditions, mtu: int) -> Iterator[FieldMistake]:
     for spec in (aqm.codel, aqm.fq_codel):
         if spec is not None:
             yield from _codel(spec, aqm.kind)
-
-
-def _needs_plait_qdisc(red: RedSpec) -> bool:
-    """Return whether only plait's own qdisc has this curve."""
-    return red.gentle or red.points is not None
 
 
 def _codel(spec: CodelSpec, kind: str) -> Iterator[FieldMistake]:

@@ -34,7 +34,7 @@ def check_programs(scenario: ScenarioModel) -> Iterator[FieldMistake]:
             if other not in names:
                 guess = nearest(other, names) or "write the name of a program above"
                 yield (*here, "after", place), f"no program above is called '{other}'; {guess}"
-            elif not _can_be_awaited(scenario.programs[names[other]]):
+            elif (awaited := scenario.programs[names[other]]).ready is None and not awaited.wait:
                 message = f"'{other}' is never ready and does not end; add ready to it, for example ready: {{tcp: 80}}"
                 yield (*here, "after", place), message
         names.setdefault(name, i)
@@ -43,10 +43,6 @@ def check_programs(scenario: ScenarioModel) -> Iterator[FieldMistake]:
             message = "the program has both wait: true and a time at which it is stopped; remove one of them"
             yield (*here, "stop", "at"), message
     yield from _end(scenario)
-
-
-def _can_be_awaited(program: ProgramSpec) -> bool:
-    return program.ready is not None or program.wait
 
 
 def _transport(

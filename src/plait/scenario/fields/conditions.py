@@ -20,19 +20,16 @@ TAIL = 23
 """Distance of a heavy-tailed distribution's longest delay above its mean, in standard deviations."""
 
 
-Deviation = Annotated[Delay, Within(most=300 * 10**6)]
-"""A standard deviation of delay."""
-
-JitterTime = Annotated[Delay, Within(most=2 * 10**9)]
-"""A range of delay; netem stores it as 31 bits of nanoseconds."""
+JITTER_MOST = 2 * 10**9
+"""netem stores it as 31 bits of nanoseconds."""
 
 
 class Jitter(Part):
     """Variation of the packets' delays around their mean `delay`."""
 
-    within: JitterTime | None = None
+    within: Annotated[Delay, Within(most=JITTER_MOST)] | None = None
     """Half width of a uniform distribution around the delay."""
-    deviation: Deviation | None = None
+    deviation: Annotated[Delay, Within(most=300 * 10**6)] | None = None
     """Standard deviation, for any distribution."""
     distribution: Distribution | None = None
     """Distribution for a `deviation`. Default: normal."""
@@ -180,6 +177,11 @@ class RedSpec(Part):
         if self.points is None and not self.probability:
             raise ValueError("red with a probability of 0% drops nothing below max; raise it, or remove red")
         return self
+
+    @property
+    def needs_plait_red(self) -> bool:
+        """Whether only plait's own qdisc has this curve."""
+        return self.gentle or self.points is not None
 
 
 class CodelSpec(Part):

@@ -61,16 +61,12 @@ class EndpointSpec(Part):
         return self
 
 
-CapWindow = Annotated[Duration, Within(least=10 * 10**6, most=3600 * 10**9, step=10**6)]
-"""Interval in which a cap holds."""
-
-
 class Cap(Part):
     """Guarantee of the scheduler `capped`: with n live subflows, none carries more than 1/n + extra of the bytes."""
 
     extra: Ratio = Ratio(0)
     """Share of the bytes that a subflow may carry above 1/n, in steps of 0.1%."""
-    window: CapWindow = Duration(10**9)
+    window: Annotated[Duration, Within(least=10 * 10**6, most=3600 * 10**9, step=10**6)] = Duration(10**9)
     """The cap holds in every interval of this length."""
     alone: Literal["send", "hold"] = "send"
     """With only one live subflow: send on it, or hold the data until a second one is live."""
@@ -97,10 +93,6 @@ class MptcpSettings(Part):
     """Number of subflows for each pair of addresses, as with the `ndiffports` path manager."""
 
 
-MachineMemory = Annotated[Size, Within(least=16 * 2**20, most=2**43)]
-"""Memory of a machine."""
-
-
 class TcpSettings(Part):
     """TCP settings, which also apply to MPTCP subflows."""
 
@@ -110,5 +102,5 @@ class TcpSettings(Part):
     """Limit of receive buffer autotuning (tcp_rmem[2])."""
     send_buffer_max: Buffer = Size.parse("4MiB")
     """Limit of send buffer autotuning (tcp_wmem[2])."""
-    machine_memory: MachineMemory | None = None
+    machine_memory: Annotated[Size, Within(least=16 * 2**20, most=2**43)] | None = None
     """Limit the memory of all sockets (tcp_mem) to Linux's default on a machine of this size. Default: ample."""

@@ -13,7 +13,7 @@ import re
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from plait.parts import Delay, Part
 from plait.units import Duration, Rate, Ratio
@@ -69,17 +69,10 @@ class Opportunities:
 
 @dataclass(frozen=True)
 class TraceRow:
-    """A row of a CSV trace: the conditions from `at` ns on; None without the column."""
+    """A row of a CSV trace: the conditions from `at` ns on, by the names of its columns."""
 
     at: int
-    rate: Rate | None
-    delay: Delay | None
-    loss: Ratio | None
-
-    def given(self) -> dict[str, object]:
-        """Return the conditions by name."""
-        values = {"rate": self.rate, "delay": self.delay, "loss": self.loss}
-        return {name: value for name, value in values.items() if value is not None}
+    conditions: dict[str, Rate | Delay | Ratio]
 
 
 @dataclass(frozen=True)
@@ -91,7 +84,7 @@ class Rows:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the conditions that it sets."""
-        return tuple(self.rows[0].given())
+        return tuple(self.rows[0].conditions)
 
     def steps(self, end: int, *, loop: bool) -> Iterator[TraceRow]:
         """Yield the rows with their start times, up to `end` ns; `loop` repeats them without the last."""
@@ -101,7 +94,7 @@ class Rows:
                 at = lap * period + row.at
                 if at > end:
                     return
-                yield TraceRow(at, row.rate, row.delay, row.loss)
+                yield TraceRow(at, row.conditions)
 
 
 Trace = Opportunities | Rows
@@ -200,7 +193,7 @@ def _row(cells: list[str], columns: list[tuple[str, str]]) -> TraceRow:
         raise ValueError(
             f"there are {len(cells)} values for {len(columns)} columns; write one value for each"
         )
-    values: dict[str, object] = {}
+    values: dict[str, Any] = {}
     for (name, unit), cell in zip(columns, cells, strict=True):
         text = cell.strip()
         if unit and _NUMBER.fullmatch(text):
@@ -209,12 +202,7 @@ def _row(cells: list[str], columns: list[tuple[str, str]]) -> TraceRow:
             values[name] = _READERS[name](text)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
-    return TraceRow(
-        at=int(values["time"]),  # type: ignore[call-overload]  # a duration
-        rate=values.get("rate"),  # type: ignore[arg-type]  # as its reader makes it, like the others
-        delay=values.get("delay"),  # type: ignore[arg-type]
-        loss=values.get("loss"),  # type: ignore[arg-type]
-    )
+    return TraceRow(int(values["time"]), {name: values[name] for name in _CONDITIONS if name in values})
 
 
 class _Time(Duration):
@@ -228,4 +216,5 @@ def _rate(text: str) -> Rate:
     return STANDSTILL if _ZERO_RATE.fullmatch(text) else Rate.parse(text)
 
 
-_READERS = {"time": _Time.parse, "rate": _rate, "delay": Delay.parse, "loss": Ratio.parse}
+_CONDITIONS = {"rate": _rate, "delay": Delay.parse, "loss": Ratio.parse}
+_READERS = {"time": _Time.parse, **_CONDITIONS}

@@ -93,7 +93,7 @@ def _validated(
         # plait cannot check varied values of a wrong program, nor of events if one of them is wrong.
         invalid = [where[: _JUDGED_WHOLE.get(str(where[0]))] for where, _ in field_mistakes]
         if ("events",) in invalid:
-            scenario = scenario.without_events()
+            scenario = scenario.model_copy(update={"events": []})
         field_mistakes += _vary_mistakes(scenario, invalid)
         mistakes += _without_effect(raw, scenario.vary, places)
     mistakes += [places.mistake(where, message) for where, message in field_mistakes]

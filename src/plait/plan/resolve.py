@@ -27,9 +27,8 @@ from plait.plan.structure import Structure, structure
 from plait.plan.traffic.applications import application, length_us
 from plait.plan.traffic.flow_paths import directed, spread
 from plait.plan.traffic.flow_slots import Slot, slots, total
-from plait.plan.traffic.flows import flows, sampled
+from plait.plan.traffic.flows import check_subflows, flows, sampled
 from plait.plan.traffic.monitors import buffers_mib, monitors
-from plait.plan.traffic.path_subflows import check_subflows
 from plait.plan.traffic.programs import (
     end_us,
     host_names,

@@ -135,14 +135,14 @@ class States:
     def _change(
         self, happening: Happening, change: EndpointChange, endpoints: list[HostEndpoint]
     ) -> tuple[list[HostEndpoint], None, ChangeEndpoint]:
-        name = change.link or change.address or ""
+        name, field = _named(change)
         endpoint = _endpoint_at(endpoints, name)
         if endpoint is None:
             message = (
                 f"{happening.subject} has no endpoint at {name} at {Duration(happening.at)}; add one first, or give it "
                 f"one under mptcp.endpoints.{happening.subject}"
             )
-            raise FieldMistakesError(((*happening.where, "link" if change.link else "address"), message))
+            raise FieldMistakesError(((*happening.where, field), message))
         flags = [flag for flag in endpoint.flags if flag not in ("backup", "fullmesh")]
         for flag in ("backup", "fullmesh"):
             wanted = getattr(change, flag)
@@ -187,10 +187,7 @@ def changed_ports(topology: Topology, host: str) -> set[Port]:
     ports: set[Port] = set()
     for happening in host_happenings(topology.scenario.events):
         if happening.subject == host and isinstance(happening.detail, EndpointChange):
-            name, field = (
-                happening.detail.link or happening.detail.address or "",
-                "link" if happening.detail.link else "address",
-            )
+            name, field = _named(happening.detail)
             ports.add(_port(topology, host, name, (*happening.where, field)))
     return ports
 
@@ -212,8 +209,13 @@ def planned(endpoint: HostEndpoint) -> Endpoint:
     return Endpoint(address=address, id=endpoint.id, flags=flags, port=endpoint.listen)  # type: ignore[arg-type]  # pydantic checks the flags
 
 
+def _named(endpoint: EndpointSpec | EndpointChange) -> tuple[str, str]:
+    """Return the link or the address of an endpoint, and the field that has it."""
+    return (endpoint.link, "link") if endpoint.link is not None else (endpoint.address or "", "address")
+
+
 def _host_endpoint(topology: Topology, host: str, spec: EndpointSpec, where: Where) -> HostEndpoint:
-    name, field = (spec.link, "link") if spec.link is not None else (spec.address or "", "address")
+    name, field = _named(spec)
     return HostEndpoint(_port(topology, host, name, (*where, field)), tuple(spec.flags), spec.id, spec.port)
 
 

@@ -155,14 +155,10 @@ def _tcp(scenario: Scenario) -> list[Setting]:
         ("net/ipv4/tcp_no_metrics_save", "1"),
         ("net/mptcp/enabled", "1"),
         (SCHEDULER, scenario.mptcp.scheduler),
-        *_path_manager(scenario),
+        # the path manager in user space, which is the agent
+        *([("net/mptcp/pm_type", "1")] if scenario.mptcp.subflows_per_path > 1 else []),
         *_cap(scenario),
     ]
-
-
-def _path_manager(scenario: Scenario) -> list[Setting]:
-    """Return the type of the path manager; 1: in user space, which is the agent."""
-    return [("net/mptcp/pm_type", "1")] if scenario.mptcp.subflows_per_path > 1 else []
 
 
 def _cap(scenario: Scenario) -> list[Setting]:

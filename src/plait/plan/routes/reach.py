@@ -90,10 +90,6 @@ class Reach:
         self._gates[ports[0].node, goal] = best
         return best
 
-    def gate(self, ports: list[Port], target: Segment) -> Pair | None:
-        """Return the first of the best gates; None: there is no path."""
-        return next(iter(self.gates(ports, target)), None)
-
     def static(self, ports: list[Port], target: Port) -> Pair | None:
         """Return the gate of a given route that covers the target and uses one of these ports, if there is one."""
         given = self.statics.get(ports[0].node, ())

@@ -65,7 +65,7 @@ class Routing:
                 rules.append(
                     Rule(
                         netns=host,
-                        source=_single(port),
+                        source=f"{port.ip}/{port.ip.max_prefixlen}",
                         table=FIRST_TABLE + port.index,
                         priority=FIRST_PRIORITY + port.index,
                     )
@@ -164,8 +164,7 @@ class Routing:
 
     def _remote(self, ports: list[Port], segments: list[Segment]) -> list[tuple[Segment, Pair]]:
         """Return the segments that are reachable through these ports of a node, and the best gate to each."""
-        gates = ((segment, self.reach.gate(ports, segment)) for segment in segments)
-        return [(segment, gate) for segment, gate in gates if gate is not None]
+        return [(segment, gates[0]) for segment in segments if (gates := self.reach.gates(ports, segment))]
 
     def _is_given(self, ports: list[Port], segment: Segment) -> bool:
         """Return whether a given route through these ports of a node covers a whole segment."""
@@ -237,11 +236,6 @@ def _towards(gates: tuple[Pair, ...], to: str) -> Route:
     return Route(netns=port.node, destination=to, nexthops=hops)
 
 
-def _single(port: Port) -> str:
-    """Return the port's address as a prefix of one address."""
-    return f"{port.ip}/{port.ip.max_prefixlen}"
-
-
 def _route(
     port: Port,
     destination: str,
@@ -257,7 +251,6 @@ def _route(
 
 FIRST_PATH_TABLE = 2001
 FIRST_PATH_PRIORITY = 100
-_WIDTH = {4: 32, 6: 128}
 
 
 def path_rules(reach: Reach, topology: Topology) -> tuple[list[Route], list[Rule]]:
@@ -271,7 +264,7 @@ def path_rules(reach: Reach, topology: Topology) -> tuple[list[Route], list[Rule
             if _follows_pin(reach, topology, pin, port, None if last else far):
                 continue
             table = FIRST_PATH_TABLE + len(rules)
-            width = _WIDTH[pin.source.segment.version]
+            width = pin.source.ip.max_prefixlen
             to = f"{pin.target.ip}/{width}"
             gateway = twin(topology, far, pin.source.segment.version)
             via = None if last or gateway is None else str(gateway.ip)

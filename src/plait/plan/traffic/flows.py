@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plait.errors import FieldMistakesError
+from plait.errors import FieldMistakesError, refuse_fields
 from plait.frames import frame_bytes
 from plait.plan.links.shared_buckets import takes_tokens
 from plait.plan.model.plan import Flow, Side, SideName
@@ -99,6 +99,24 @@ def flows(shape: Structure) -> Iterator[Flow]:
         _register_names(scenario, slot, number, names)
 
 
+def check_subflows(shape: Structure) -> None:
+    """Refuse paths without a subflow. Raise FieldMistakesError."""
+    mistakes = []
+    for entry in shape.entries:
+        opened = shape.manager.pairs(entry.initial) if entry.uses_mptcp else [entry.initial.pair]
+        for j in range(1, len(entry.spec.paths)):
+            wanted = shape.routing.reach.explicit.named[entry.index, j]
+            if not any(pair in opened for pair in wanted):
+                client, server = wanted[0]
+                there = ", ".join(f"{c.ip} to {s.ip}" for c, s in opened)
+                message = (
+                    f"the path manager opens no subflow from {client.ip} to {server.ip}, only {there}; choose "
+                    "endpoints and limits that open it, or leave the path out"
+                )
+                mistakes.append((("traffic", entry.index, entry.key, "paths", j), message))
+    refuse_fields(mistakes)
+
+
 def nominal_start_us(scenario: Scenario, slot: Slot) -> int:
     """Return the start of a flow without its jitter, from zero or from the end of the flow before it."""
     spec = scenario.traffic[slot.entry].flow
@@ -138,8 +156,12 @@ def _socket(entry: Entry, transport: str) -> SocketOptions:
         mark=spec.mark,
         dscp=spec.dscp,
     )
-    for field, option in _options_refused_by_mptcp(entry) if transport == "mptcp" else ():
-        if getattr(spec, field) is not None:
+    # net/mptcp/sockopt.c sets IP_TOS, but neither TCP_MAXSEG nor IPV6_TCLASS
+    refused = {"mss": "TCP_MAXSEG"} | (
+        {"dscp": "IPV6_TCLASS"} if entry.initial.pair[0].ip.version == 6 else {}
+    )
+    for field, option in refused.items():
+        if transport == "mptcp" and getattr(spec, field) is not None:
             message = f"Linux 6.12 refuses {option} on MPTCP sockets; leave it out, or set transport: tcp"
             raise FieldMistakesError((("traffic", entry.index, entry.key, field), message))
     if not isinstance(spec, ConnectionSpec):
@@ -152,17 +174,6 @@ def _socket(entry: Entry, transport: str) -> SocketOptions:
         "mss": spec.mss,
     }
     return common.model_copy(update=of_tcp)
-
-
-def _options_refused_by_mptcp(entry: Entry) -> list[tuple[str, str]]:
-    """Return the options that MPTCP sockets refuse.
-
-    net/mptcp/sockopt.c sets IP_TOS, but neither TCP_MAXSEG nor IPV6_TCLASS.
-    """
-    refused = [("mss", "TCP_MAXSEG")]
-    if entry.initial.pair[0].ip.version == 6:
-        refused.append(("dscp", "IPV6_TCLASS"))
-    return refused
 
 
 def _drain_us(entry: Entry, sender: SideName, shape: Structure) -> int:

@@ -37,25 +37,16 @@ pub trait Attempt<T> {
     fn attempt<D: fmt::Display>(self, context: impl FnOnce() -> D) -> Result<T>;
 }
 
-impl<T> Attempt<T> for std::result::Result<T, Errno> {
+impl<T, E: std::error::Error + 'static> Attempt<T> for std::result::Result<T, E> {
     fn attempt<D: fmt::Display>(self, context: impl FnOnce() -> D) -> Result<T> {
-        self.map_err(|errno| Error::because(context(), describe(errno)))
+        self.map_err(|error| Error::because(context(), reason(&error)))
     }
 }
 
-impl<T> Attempt<T> for std::io::Result<T> {
-    fn attempt<D: fmt::Display>(self, context: impl FnOnce() -> D) -> Result<T> {
-        self.map_err(|error| match Errno::from_io_error(&error) {
-            Some(errno) => Error::because(context(), describe(errno)),
-            None => Error::because(context(), error),
-        })
-    }
-}
-
-impl<T> Attempt<T> for Result<T> {
-    fn attempt<D: fmt::Display>(self, context: impl FnOnce() -> D) -> Result<T> {
-        self.map_err(|error| Error::because(context(), error))
-    }
+/// Return what an error says; one of the kernel with its symbol.
+fn reason(error: &(dyn std::error::Error + 'static)) -> String {
+    let of_kernel = error.downcast_ref().copied().or_else(|| Errno::from_io_error(error.downcast_ref()?));
+    of_kernel.map_or_else(|| error.to_string(), describe)
 }
 
 /// Format `ECONNREFUSED (Connection refused)`.

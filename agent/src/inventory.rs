@@ -9,7 +9,7 @@ use rustix::thread::UnshareFlags;
 use serde::{Deserialize, Serialize};
 
 use crate::apply::{ONLY_SCHEDULER, SCHEDULER, enter, namespace, write_sysctl};
-use crate::error::{Attempt, Error, Result};
+use crate::error::{Attempt, Result};
 use crate::job;
 use crate::monitor::available_trace_events;
 use crate::process;
@@ -67,9 +67,7 @@ pub fn is_requested() -> bool {
 
 /// Take the inventory and write it.
 pub fn answer() -> Result<()> {
-    let json = std::fs::read(job::path(REQUEST)).attempt(|| format!("reading {REQUEST}"))?;
-    let request: Request =
-        serde_json::from_slice(&json).map_err(|error| Error::because(format!("reading {REQUEST}"), error))?;
+    let request: Request = job::read(REQUEST)?;
     let home = namespace::current()?;
     let shared = sysctls()?;
     sys::unshare(UnshareFlags::NEWNET).attempt(|| "creating a namespace")?;
@@ -86,7 +84,7 @@ pub fn answer() -> Result<()> {
     };
     enter(&home)?;
     let context = || format!("writing {ANSWER}");
-    let json = serde_json::to_vec(&inventory).map_err(std::io::Error::from).attempt(context)?;
+    let json = serde_json::to_vec(&inventory).attempt(context)?;
     std::fs::write(job::path(&format!("{ANSWER}.new")), json).attempt(context)?;
     std::fs::rename(job::path(&format!("{ANSWER}.new")), job::path(ANSWER)).attempt(context)
 }

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use crate::error::{Error, Result};
+use serde::de::DeserializeOwned;
+
+use crate::error::{Attempt, Error, Result};
 use crate::plan;
 
 /// The trial's folder on the host, as a guest sees it.
@@ -24,6 +26,12 @@ pub fn folder() -> &'static Path {
 /// Return the path of a file in the trial's folder.
 pub fn path(name: &str) -> String {
     folder().join(name).to_string_lossy().into_owned()
+}
+
+/// Read a JSON file in the trial's folder.
+pub fn read<T: DeserializeOwned>(name: &str) -> Result<T> {
+    let context = || format!("reading {name}");
+    serde_json::from_slice(&std::fs::read(path(name)).attempt(context)?).attempt(context)
 }
 
 /// Return the path at which the engine has put an input file.

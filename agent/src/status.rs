@@ -94,7 +94,7 @@ pub fn reserve() -> Result<()> {
 
 fn save(status: &Status<'_>) -> Result<()> {
     let context = || "writing status.json";
-    let mut json = serde_json::to_vec(status).map_err(std::io::Error::from).attempt(context)?;
+    let mut json = serde_json::to_vec(status).attempt(context)?;
     // Pad to the reserved length: truncation would free the space before the agent uses it.
     json.resize(json.len().max(RESERVED_BYTES - 1), b' ');
     json.push(b'\n');

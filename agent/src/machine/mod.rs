@@ -65,8 +65,7 @@ fn load_modules() -> Result<()> {
         let (name, parameters) = line.split_once(' ').unwrap_or((line, ""));
         let path = format!("/modules/{name}.ko");
         let file = File::open(&path).attempt(|| format!("opening {path}"))?;
-        let parameters = std::ffi::CString::new(parameters)
-            .map_err(|error| Error::because(format!("parameters of {name}"), error))?;
+        let parameters = std::ffi::CString::new(parameters).attempt(|| format!("parameters of {name}"))?;
         match rustix::system::finit_module(file, &parameters, 0) {
             Ok(()) | Err(rustix::io::Errno::EXIST) => {}
             other => other.attempt(|| format!("loading the kernel's module {name}"))?,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::error::{Error, Result};
+use crate::error::{Attempt, Error, Result};
 
 /// What the command line asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -63,7 +63,7 @@ fn seconds(text: &str) -> Result<Duration> {
 }
 
 fn number<T: FromStr<Err = ParseIntError>>(option: &str, text: &str) -> Result<T> {
-    text.parse().map_err(|error| Error::because(format!("{option} {text}"), error))
+    text.parse().attempt(|| format!("{option} {text}"))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::log::Log;
-use crate::error::{Error, Result};
+use crate::error::{Attempt, Error, Result};
 use crate::plan::{Program, ResultKind};
 use crate::tables::ProgramFigure;
 
@@ -45,7 +45,7 @@ pub fn read(kind: ResultKind, plan: &'static Program, log: &Log) -> Result<Vec<P
 fn json(text: &str) -> Result<Vec<(String, i64)>> {
     let context = "parsing the last line of its output as a JSON object of whole numbers";
     let line = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
-    let value: Value = serde_json::from_str(line).map_err(|error| Error::because(context, error))?;
+    let value: Value = serde_json::from_str(line).attempt(|| context)?;
     let members = value.as_object().ok_or_else(|| Error::because(context, "it is no object"))?;
     if members.len() > MOST {
         return Err(Error::because(context, format!("it has more than {MOST} members")));
@@ -68,7 +68,7 @@ fn json(text: &str) -> Result<Vec<(String, i64)>> {
 
 fn iperf3(text: &str) -> Result<Vec<(&'static str, i64)>> {
     let context = "parsing its output as iperf3's JSON (does its command have -J?)";
-    let value: Value = serde_json::from_str(text).map_err(|error| Error::because(context, error))?;
+    let value: Value = serde_json::from_str(text).attempt(|| context)?;
     if let Some(why) = value.get("error").and_then(Value::as_str) {
         return Err(Error::because("iperf3 reports", why));
     }

@@ -185,13 +185,11 @@ impl Programs {
         self.failure()?;
         for program in &self.running {
             programs.push(program.row(traffic))?;
-            files::collect(program.plan)
-                .map_err(|error| Error::new(program.describe_failure(&error.to_string())))?;
+            let failure = |error: Error| Error::new(program.describe_failure(&error.to_string()));
+            files::collect(program.plan).map_err(failure)?;
             if let Some(kind) = program.plan.result {
-                let rows = figures::read(kind, program.plan, &program.log);
-                for row in rows.map_err(|error| Error::new(program.describe_failure(&error.to_string())))? {
-                    figures.push(row)?;
-                }
+                let rows = figures::read(kind, program.plan, &program.log).map_err(failure)?;
+                rows.into_iter().try_for_each(|row| figures.push(row))?;
             }
         }
         Ok(())

@@ -7,7 +7,7 @@ use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive, mount_r
 use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
 
 use crate::boot::mount_at;
-use crate::error::{Attempt, Error, Result};
+use crate::error::{Attempt, Result};
 use crate::machine;
 
 /// The mount point of the host's files.
@@ -47,7 +47,7 @@ pub fn prepare() -> Result<()> {
 pub fn mount_host_path(path: &str, target: &str, flags: MountFlags) -> Result<()> {
     let context = || format!("mounting the host's {path}");
     let up = STEP.repeat(STEPS);
-    let source = |place: &str| CString::new(place).map_err(|error| Error::because(context(), error));
+    let source = |place: &str| CString::new(place).attempt(context);
     // Without a root of its own (`--unconfined` on a machine that offers none) the sandbox has the
     // host's root.
     mount("none", target, "hostfs", flags, source(&format!("{up}{HOST}{path}"))?.as_c_str())

@@ -14,7 +14,7 @@ use rustix::thread::UnshareFlags;
 use super::orders::SessionRequest;
 use crate::apply;
 use crate::boot::mount_at;
-use crate::error::{Attempt, Error, Result};
+use crate::error::{Attempt, Result};
 use crate::program::root::{self, ROOT};
 use crate::sys;
 
@@ -129,8 +129,7 @@ pub fn enter() -> Result<OwnedFd> {
     };
     let context = || "changing the root to the host's files";
     thread::Builder::new().spawn(make).attempt(context)?;
-    let mounts = receiver.recv().map_err(|error| Error::because(context(), error))?;
-    mounts.attempt(context)
+    receiver.recv().attempt(context)?.attempt(context)
 }
 
 /// Return how often the limit on processes refused a new one.

@@ -18,7 +18,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 use crate::clock;
-use crate::error::{Attempt, Error, Result};
+use crate::error::{Attempt, Result};
 use crate::job;
 use crate::plan::Plan;
 use crate::status::{self, Progress};
@@ -43,9 +43,7 @@ pub fn is_requested() -> bool {
 
 /// Carry out `session.json`; return when the session is over.
 pub fn hold(plan: &'static Plan) -> Result<()> {
-    let because = |error: &dyn std::fmt::Display| Error::because(format!("reading {REQUEST}"), error);
-    let json = std::fs::read(job::path(REQUEST)).map_err(|error| because(&error))?;
-    let mut first: SessionRequest = serde_json::from_slice(&json).map_err(|error| because(&error))?;
+    let mut first: SessionRequest = job::read(REQUEST)?;
     status::enter_phase("preparing the guest");
     let network = if first.network { Some(crate::apply::apply(plan)?) } else { None };
     let mounts = guest::prepare(&first)?;

@@ -78,7 +78,7 @@ impl Output {
 
     /// Report how a run ended.
     pub fn end(&self, run: u32, end: &End) -> Result<()> {
-        let json = serde_json::to_vec(end).map_err(std::io::Error::from).attempt(|| "writing output")?;
+        let json = serde_json::to_vec(end).attempt(|| "writing output")?;
         self.frame(run, Kind::End, &json)
     }
 }

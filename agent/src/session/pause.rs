@@ -15,7 +15,7 @@ use super::orders::Order;
 use super::output::Output;
 use super::run::Runs;
 use crate::apply::Applied;
-use crate::error::{Attempt, Error, Result};
+use crate::error::{Attempt, Result};
 use crate::job;
 use crate::plan::{PauseAt, Plan};
 use crate::{program, status, sys};
@@ -80,12 +80,9 @@ impl Pauses {
     }
 
     fn next(&mut self) -> Result<Step> {
-        let path = job::path(&format!("input/order-{}", self.orders));
-        let context = || format!("reading {path}");
         // A call that succeeds takes no virtual time; looking for a missing file would take some.
-        while std::fs::metadata(COUNT).attempt(context)?.len() <= self.orders {}
-        let json = std::fs::read(&path).attempt(context)?;
+        while std::fs::metadata(COUNT).attempt(|| format!("reading {COUNT}"))?.len() <= self.orders {}
         self.orders += 1;
-        serde_json::from_slice(&json).map_err(|error| Error::because(context(), error))
+        job::read(&format!("input/order-{}", self.orders - 1))
     }
 }

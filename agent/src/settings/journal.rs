@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::state::{State, Steps};
-use crate::error::{Attempt, Error, Result};
+use crate::error::{Attempt, Result};
 use crate::sys;
 
 const FOLDER: &str = "/run/plait";
@@ -62,16 +62,14 @@ pub fn read<T: DeserializeOwned>(name: &str) -> Result<Option<T>> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         json => json.attempt(|| format!("reading {}", path.display()))?,
     };
-    let journal = serde_json::from_slice(&json)
-        .map_err(|error| Error::because(format!("reading {}", path.display()), error))?;
-    Ok(Some(journal))
+    serde_json::from_slice(&json).attempt(|| format!("reading {}", path.display())).map(Some)
 }
 
 /// Write the journal `name` in one piece.
 pub fn write<T: Serialize>(name: &str, journal: &T) -> Result<()> {
     let path = path(name)?;
     let context = || format!("writing {}", path.display());
-    let json = serde_json::to_vec(journal).map_err(|error| Error::because(context(), error))?;
+    let json = serde_json::to_vec(journal).attempt(context)?;
     let new = path.with_extension("new");
     let mut file = File::create(&new).attempt(context)?;
     file.write_all(&json).and_then(|()| file.sync_all()).attempt(context)?;

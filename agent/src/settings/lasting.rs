@@ -44,18 +44,16 @@ impl LastingEndpoint {
             let context = || format!("reading the number of the interface {device}");
             let text =
                 std::fs::read_to_string(format!("/sys/class/net/{device}/ifindex")).attempt(context)?;
-            text.trim().parse().map_err(|error| Error::because(context(), error))
+            text.trim().parse::<i32>().attempt(context)
         });
         Ok(WantedEndpoint { address: self.address, flags: self.flags, interface: number? })
     }
 }
 
-/// Make the changes of the file `path`, and print each.
-pub fn apply(host: &mut Host, path: &Path) -> Result<()> {
-    let context = || format!("reading {}", path.display());
-    let json = std::fs::read(path).attempt(context)?;
+/// Make the changes of FOLDER/wanted.json, and print each.
+pub fn apply(host: &mut Host, folder: &Path) -> Result<()> {
     let Changes { sysctls, subflows, add_addr_accepted, endpoints, qdiscs, ingress } =
-        serde_json::from_slice(&json).map_err(|error| Error::because(context(), error))?;
+        super::read_wanted(folder)?;
     let endpoints = endpoints.into_iter().map(LastingEndpoint::wanted).collect::<Result<_>>()?;
     let mut wanted = Wanted { sysctls, endpoints, ..Wanted::default() };
     let now = host.state(&wanted.sysctls_touched())?;

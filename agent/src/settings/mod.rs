@@ -31,6 +31,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use rustix::io::Errno;
+use serde::de::DeserializeOwned;
 
 use crate::error::{Attempt, Error, Result};
 use crate::process;
@@ -57,7 +58,7 @@ pub fn requested(line: impl IntoIterator<Item = String>) -> Option<i32> {
         ["restore", folder] => restore(Path::new(folder)),
         ["watch", folder] => watch(Path::new(folder)),
         ["show"] => show(),
-        ["apply", folder] => lasting(|host| lasting::apply(host, &Path::new(folder).join("wanted.json"))),
+        ["apply", folder] => lasting(|host| lasting::apply(host, Path::new(folder))),
         ["undo", _] => lasting(lasting::undo),
         ["preview", _] => preview(),
         _ => Err(Error::new(
@@ -80,12 +81,19 @@ fn configure(folder: &Path) -> Result<()> {
     };
     let mut host = Host::open()?;
     settle(&mut host, Some(folder))?;
-    let wanted = Wanted::read(&folder.join("wanted.json"))?;
+    let wanted = Wanted { folder: folder.to_owned(), ..read_wanted(folder)? };
     let before = host.state(&wanted.sysctls_touched())?;
     let steps = changes(&before, &wanted, &Host::addresses_in_use()?)?;
     let journal = Journal { folder: PathBuf::from(folder), pipe: Some(pipe), before, steps };
     journal.write()?;
     host.carry_out(&journal.steps)
+}
+
+/// Read FOLDER/wanted.json.
+fn read_wanted<T: DeserializeOwned>(folder: &Path) -> Result<T> {
+    let path = folder.join("wanted.json");
+    let context = || format!("reading {}", path.display());
+    serde_json::from_slice(&std::fs::read(&path).attempt(context)?).attempt(context)
 }
 
 /// Restore what an earlier session left, if all of its processes were killed (error: one of another session lives).
@@ -181,8 +189,6 @@ fn living_pipe(folder: &Path) -> Option<Pipe> {
 
 fn show() -> Result<()> {
     let state = Host::open()?.state(&[])?;
-    let json =
-        serde_json::to_string(&state).map_err(|error| Error::because("writing the settings", error))?;
-    println!("{json}");
+    println!("{}", serde_json::to_string(&state).attempt(|| "writing the settings")?);
     Ok(())
 }

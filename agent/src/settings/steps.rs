@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Deserialize;
 
 use super::state::{AVAILABLE, Endpoint, Limits, State, Steps};
 use crate::apply::endpoint_flags;
-use crate::error::{Attempt, Error, Result};
+use crate::error::{Error, Result};
 use crate::plan::EndpointFlag;
 
 /// The kernel holds this many endpoints (`MPTCP_PM_ADDR_MAX`).
@@ -47,15 +47,6 @@ pub struct WantedEndpoint {
 }
 
 impl Wanted {
-    pub fn read(path: &Path) -> Result<Self> {
-        let context = || format!("reading {}", path.display());
-        let json = std::fs::read(path).attempt(context)?;
-        let mut wanted: Self =
-            serde_json::from_slice(&json).map_err(|error| Error::because(context(), error))?;
-        wanted.folder = path.with_file_name("");
-        Ok(wanted)
-    }
-
     /// Return the sysctls that change when these settings are made.
     pub fn sysctls_touched(&self) -> Vec<String> {
         let mut names = touched(self.sysctls.keys());

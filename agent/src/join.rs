@@ -66,16 +66,13 @@ impl Joiner {
                         "{node}: opening a subflow from {client_address} to {server_address}: {error}"
                     ));
                     traffic.events.push(Event {
-                        t_us: Some(t_us),
-                        node: Some(node.into()),
-                        event: Some("join_failed".into()),
                         flow: Some(flow.id),
                         token: Some(token),
                         local_id: Some(join.id.into()),
                         local_address: Some(client_address.to_string().into()),
                         remote_address: Some(server_address.to_string().into()),
                         remote_port: Some(server.port().into()),
-                        ..Default::default()
+                        ..Event::at(t_us, node, "join_failed")
                     });
                 }
             }

@@ -12,15 +12,14 @@ use std::net::IpAddr;
 
 pub use records::*;
 
-use crate::error::{Error, Result};
+use crate::error::{Attempt, Error, Result};
 
 /// The version of the plan that this agent reads.
 pub const SCHEMA: u32 = 1;
 
 /// Parse a plan and check what its types cannot express.
 pub fn parse(json: &[u8]) -> Result<Plan> {
-    let plan: Plan =
-        serde_json::from_slice(json).map_err(|error| Error::because("reading plan.json", error))?;
+    let plan: Plan = serde_json::from_slice(json).attempt(|| "reading plan.json")?;
     if plan.schema != SCHEMA {
         return Err(Error::new(format!("plan.json has schema {}; this agent reads {SCHEMA}", plan.schema)));
     }
@@ -113,13 +112,23 @@ impl Link {
     }
 }
 
+impl SideName {
+    pub const BOTH: [Self; 2] = [Self::Client, Self::Server];
+
+    /// Return its place in an array of both sides.
+    pub fn place(self) -> usize {
+        usize::from(self == Self::Server)
+    }
+
+    pub fn other(self) -> Self {
+        Self::BOTH[1 - self.place()]
+    }
+}
+
 impl Flow {
     /// Return an end of the flow.
     pub fn side(&self, name: SideName) -> &Side {
-        match name {
-            SideName::Client => &self.client,
-            SideName::Server => &self.server,
-        }
+        [&self.client, &self.server][name.place()]
     }
 }
 

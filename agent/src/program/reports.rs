@@ -7,8 +7,8 @@ use std::net::{IpAddr, SocketAddr};
 use serde::Deserialize;
 
 use crate::plan::{Flow, SideName};
-use crate::tables::{self, Connection, Subflow, with_ends};
-use crate::traffic::{FlowState, Reported, ReportedRow, Traffic, fail};
+use crate::tables::{self, Connection, Subflow};
+use crate::traffic::{FlowState, Traffic, fail};
 
 /// Limits on what one program reports.
 const LINE_BYTES: u64 = 4096;
@@ -105,16 +105,13 @@ fn take(traffic: &Traffic, flow: &FlowState, report: Report) -> std::result::Res
         Report::Joined { t_us, path, local_port } => {
             let (local, remote) = ends(flow.plan, path, local_port).ok_or("there is no such path")?;
             traffic.events.push(tables::Event {
-                t_us: Some(t_us),
-                node: Some(flow.plan.client.netns.as_str().into()),
-                event: Some("sub_established".into()),
                 flow: Some(flow.plan.id),
                 local_address: Some(local.ip().to_string().into()),
                 local_port: Some(i64::from(local.port())),
                 remote_address: Some(remote.ip().to_string().into()),
                 remote_port: Some(i64::from(remote.port())),
                 backup: flow.plan.paths.get(path).map(|path| path.backup),
-                ..Default::default()
+                ..tables::Event::at(t_us, &flow.plan.client.netns, "sub_established")
             });
         }
         Report::Message { sent_us, received_us } => {
@@ -125,12 +122,11 @@ fn take(traffic: &Traffic, flow: &FlowState, report: Report) -> std::result::Res
             let (client, server) = ends(flow.plan, path, local_port).ok_or("there is no such path")?;
             let (local, remote) = if side == SideName::Client { (client, server) } else { (server, client) };
             let number = row.subflow.and_then(|number| usize::try_from(number).ok()).unwrap_or_default();
-            let row = ReportedRow::Subflow(Box::new(with_ends(*row, number, local, remote)));
-            traffic.reported.push(Reported { flow: flow.plan.id, t_us, side, row });
+            let row = row.with_ends(number, local, remote).sampled(t_us, flow.plan.id, side);
+            traffic.reported_subflows.push(row);
         }
         Report::Side { t_us, side, row } => {
-            let row = ReportedRow::Connection(row);
-            traffic.reported.push(Reported { flow: flow.plan.id, t_us, side, row });
+            traffic.reported_connections.push(row.sampled(t_us, flow.plan.id, side));
         }
         Report::Ended { t_us, sent_bytes, received_bytes, completed } => {
             if !completed {

@@ -14,7 +14,7 @@ use super::log::{self, Log};
 use super::{devices, prototype, ready, reports, root};
 use crate::apply::enter;
 use crate::clock::{self, Latch};
-use crate::error::{Attempt, Error, Result, describe};
+use crate::error::{Attempt, Error, Result};
 use crate::machine;
 use crate::plan::Program;
 use crate::shared::Shared;
@@ -118,13 +118,7 @@ pub fn follow(running: &Arc<Running>, namespace: &OwnedFd, traffic: &Arc<Traffic
         return;
     }
     let event = |event: &'static str, error: Option<i64>| {
-        traffic.events.push(Event {
-            t_us: Some(clock::trial_us()),
-            node: Some(plan.netns.as_str().into()),
-            event: Some(event.into()),
-            error,
-            ..Default::default()
-        });
+        traffic.events.push(Event { error, ..Event::at(clock::trial_us(), &plan.netns, event) });
     };
     event("program_start", None);
     running.started.set(clock::trial_us());
@@ -220,14 +214,16 @@ fn spawn(running: &Running) -> Result<Child> {
         None => command.stdout(output),
     };
     sys::run_confined(&mut command, root::ROOT, &plan.directory, running.group.door().attempt(context)?);
-    command.spawn().map_err(|error| match rustix::io::Errno::from_io_error(&error) {
-        Some(rustix::io::Errno::NOENT) => Error::because(
+    match command.spawn() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Error::because(
             context(),
-            format!("there is no program {program}, or its directory {} does not exist; install the program, or give its path", plan.directory),
-        ),
-        Some(errno) => Error::because(context(), describe(errno)),
-        None => Error::because(context(), error),
-    })
+            format!(
+                "there is no program {program}, or its directory {} does not exist; install the program, or give its path",
+                plan.directory
+            ),
+        )),
+        spawned => spawned.attempt(context),
+    }
 }
 
 /// Return the exit code as a shell reports it.

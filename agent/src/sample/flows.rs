@@ -12,7 +12,6 @@ use crate::error::Result;
 use crate::netlink::closed::Closed;
 use crate::plan::{Flow, SideName, Transport};
 use crate::sys::{self, FullInfo, TCP_INFO_BYTES};
-pub use crate::tables::with_ends;
 use crate::tables::{Connection, Event, Subflow, Table, TableSet};
 use crate::traffic::{Priorities, Traffic};
 
@@ -29,8 +28,8 @@ const UNKNOWN_ID: u32 = u32::MAX;
 
 /// The sampler of all flows, which fills the tables `connections` and `subflows`.
 pub struct Sampler {
-    connections: Table<Connection>,
-    subflows: Table<Subflow>,
+    pub connections: Table<Connection>,
+    pub subflows: Table<Subflow>,
     sides: Vec<[Side; 2]>,
     full: FullInfo,
 }
@@ -70,7 +69,7 @@ impl Sampler {
 
     /// Return the state of one side of the flow at `index`.
     pub fn side(&self, index: usize, name: SideName) -> &Side {
-        &self.sides[index][place(name)]
+        &self.sides[index][name.place()]
     }
 
     /// Return how many bytes all sides have sent, at their latest samples.
@@ -81,12 +80,12 @@ impl Sampler {
     /// Sample the connected sides of the flow at `index`. A side has one sample per time.
     pub fn sample(&mut self, index: usize, traffic: &Traffic, t_us: i64) -> Result<()> {
         let flow = &traffic.flows[index];
-        for name in [SideName::Client, SideName::Server] {
+        for name in SideName::BOTH {
             if self.side(index, name).sampled_us == Some(t_us) {
                 continue;
             }
             if let Some(socket) = flow.socket(name) {
-                self.sides[index][place(name)].sampled_us = Some(t_us);
+                self.sides[index][name.place()].sampled_us = Some(t_us);
                 self.sample_side(index, traffic, name, &socket, t_us)?;
             }
         }
@@ -101,7 +100,7 @@ impl Sampler {
         socket: &OwnedFd,
         t_us: i64,
     ) -> Result<()> {
-        let side = &mut self.sides[index][place(name)];
+        let side = &mut self.sides[index][name.place()];
         let plan = traffic.flows[index].plan;
         let fell_back = side.fallback;
         let mptcp = plan.transport == Transport::Mptcp && self.full.read(socket.as_fd()).is_ok();
@@ -113,7 +112,7 @@ impl Sampler {
             side.received_bytes = info.received_bytes();
             connection = info.connection();
             for row in side.mptcp_rows(&self.full, &traffic.priorities.lock()) {
-                self.subflows.push(labelled(row, t_us, plan.id, name))?;
+                self.subflows.push(row.sampled(t_us, plan.id, name))?;
             }
         } else {
             let mut bytes = [0; TCP_INFO_BYTES];
@@ -126,23 +125,24 @@ impl Sampler {
             side.received_bytes = info.received_bytes();
             connection = info.connection();
             let row = side.tcp_row(info, socket);
-            self.subflows.push(labelled(row, t_us, plan.id, name))?;
+            self.subflows.push(row.sampled(t_us, plan.id, name))?;
         }
         side.sent_bytes = connection.sent_bytes;
         if side.fallback == Some(true) && fell_back != Some(true) {
-            record_fallback(traffic, plan, name, t_us);
+            let event = Event::at(t_us, &plan.side(name).netns, "fallback");
+            traffic.events.push(Event { flow: Some(plan.id), ..event });
         }
         if let Ok(memory) = sys::memory_info(socket.as_fd()) {
             connection = with_memory(connection, &memory);
         }
-        self.push_connection(&connection, t_us, plan.id, name)
+        self.connections.push(connection.sampled(t_us, plan.id, name))
     }
 
     /// Add the last row of a closed subflow, if the flow at `index` owns it.
     pub fn add_closed(&mut self, index: usize, plan: &Flow, closed: &Closed) -> Result<()> {
         let Some(name) = side_of(plan, closed) else { return Ok(()) };
         let row = TcpInfo::new(&closed.info).subflow();
-        let side = &mut self.sides[index][place(name)];
+        let side = &mut self.sides[index][name.place()];
         let is_known = side.subflow_ends.contains(&closed.ends);
         if !is_known
             && row.sent_bytes.is_none_or(|bytes| bytes == 0)
@@ -150,19 +150,8 @@ impl Sampler {
         {
             return Ok(()); // the other end refused this join
         }
-        let row = with_ends(row, side.number_of_closed(closed.ends), closed.ends.0, closed.ends.1);
-        self.subflows.push(labelled(row, closed.t_us, plan.id, name))
-    }
-
-    /// Add a row of a connection.
-    pub fn push_connection(&mut self, row: &Connection, t_us: i64, flow: i64, side: SideName) -> Result<()> {
-        let side = Some(side.name().into());
-        self.connections.push(Connection { t_us: Some(t_us), flow: Some(flow), side, ..*row })
-    }
-
-    /// Add a row of a subflow.
-    pub fn push_subflow(&mut self, row: Subflow, t_us: i64, flow: i64, side: SideName) -> Result<()> {
-        self.subflows.push(labelled(row, t_us, flow, side))
+        let row = row.with_ends(side.number_of_closed(closed.ends), closed.ends.0, closed.ends.1);
+        self.subflows.push(row.sampled(closed.t_us, plan.id, name))
     }
 }
 
@@ -178,12 +167,8 @@ impl Side {
             .map(|(identity, tcp)| {
                 let SubflowInfo { id, local, remote } = identity;
                 let backup = priorities.backup(local, remote, id == INITIAL_ID);
-                with_ends(
-                    Subflow { backup, ..tcp.subflow() },
-                    self.number(id, (local, remote)),
-                    local,
-                    remote,
-                )
+                let number = self.number(id, (local, remote));
+                Subflow { backup, ..tcp.subflow() }.with_ends(number, local, remote)
             })
             .collect()
     }
@@ -211,7 +196,7 @@ impl Side {
             self.ends = ends(socket).ok();
         }
         match self.ends {
-            Some((local, remote)) => with_ends(row, 0, local, remote),
+            Some((local, remote)) => row.with_ends(0, local, remote),
             None => Subflow { subflow: Some(0), ..row },
         }
     }
@@ -232,17 +217,6 @@ fn side_of(plan: &Flow, closed: &Closed) -> Option<SideName> {
     }
 }
 
-/// Record a fallback to TCP, with the time of the sample that showed it.
-fn record_fallback(traffic: &Traffic, plan: &'static Flow, name: SideName, t_us: i64) {
-    traffic.events.push(Event {
-        t_us: Some(t_us),
-        node: Some(plan.side(name).netns.as_str().into()),
-        event: Some("fallback".into()),
-        flow: Some(plan.id),
-        ..Default::default()
-    });
-}
-
 /// Complete a connection's row with the counters of its socket's memory.
 pub fn with_memory(row: Connection, memory: &[u32]) -> Connection {
     let bytes = |index: usize| memory.get(index).copied().map(i64::from);
@@ -253,17 +227,6 @@ pub fn with_memory(row: Connection, memory: &[u32]) -> Connection {
         receive_memory_bytes: bytes(RECEIVE_MEMORY),
         ..row
     }
-}
-
-fn place(name: SideName) -> usize {
-    match name {
-        SideName::Client => 0,
-        SideName::Server => 1,
-    }
-}
-
-fn labelled(row: Subflow, t_us: i64, flow: i64, side: SideName) -> Subflow {
-    Subflow { t_us: Some(t_us), flow: Some(flow), side: Some(side.name().into()), ..row }
 }
 
 fn ends(socket: &OwnedFd) -> std::result::Result<(SocketAddr, SocketAddr), Errno> {

@@ -3,11 +3,10 @@
 //! `schema.rs` lists the columns. `table.rs` converts rows into record batches and writes them.
 
 mod column;
-mod ends;
+mod rows;
 mod schema;
 mod table;
 
-pub use ends::with_ends;
 pub use schema::{
     Connection, Counter, CounterSeries, Event, Flow, Interface, Link, Message, Probe, Program, ProgramFigure,
     ProgramFlow, Queue, QueueingDelay, Subflow, Trace,

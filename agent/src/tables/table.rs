@@ -9,11 +9,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use arrow_array::builder::ArrayBuilder;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::column::{Column, Row};
-use crate::error::{Attempt, Error, Result};
+use crate::error::{Attempt, Result};
 
 /// The number of pending rows after which the table writes them before the next flush.
 const ROWS_MAX: usize = 16 * 1024;
@@ -88,8 +89,7 @@ impl Stream {
         let schema = Arc::new(Schema::new(fields));
         let file = File::create(folder.join(format!("{name}.arrow"))).attempt(context)?;
         let buffered = BufWriter::with_capacity(BUFFER_BYTES, file);
-        let writer =
-            StreamWriter::try_new(buffered, &schema).map_err(|error| Error::because(context(), error))?;
+        let writer = StreamWriter::try_new(buffered, &schema).attempt(context)?;
         let columns = columns.into_iter().map(|(_, _, column)| column).collect();
         Ok(Self { name, columns, rows: 0, schema, writer })
     }
@@ -100,11 +100,10 @@ impl Stream {
             return Ok(());
         }
         let context = || format!("writing table {}", self.name);
-        let arrays = self.columns.iter_mut().map(Column::finish).collect();
+        let arrays = self.columns.iter_mut().map(ArrayBuilder::finish).collect();
         self.rows = 0;
-        let batch = RecordBatch::try_new(self.schema.clone(), arrays)
-            .map_err(|error| Error::because(context(), error))?;
-        self.writer.write(&batch).map_err(|error| Error::because(context(), error))?;
+        let batch = RecordBatch::try_new(self.schema.clone(), arrays).attempt(context)?;
+        self.writer.write(&batch).attempt(context)?;
         self.writer.get_mut().flush().attempt(context)
     }
 
@@ -112,7 +111,7 @@ impl Stream {
     fn finish(&mut self) -> Result<()> {
         self.flush()?;
         let context = || format!("finishing table {}", self.name);
-        self.writer.finish().map_err(|error| Error::because(context(), error))?;
+        self.writer.finish().attempt(context)?;
         self.writer.get_mut().flush().attempt(context)
     }
 }

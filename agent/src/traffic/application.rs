@@ -21,9 +21,9 @@ pub fn serve(traffic: &Arc<Traffic>, flow: &FlowState, listener: &OwnedFd) {
     match accept_with(listener, SocketFlags::CLOEXEC) {
         Ok(socket) => {
             let socket = Arc::new(socket);
-            flow.progress().server = Some(Arc::clone(&socket));
+            flow.hold(SideName::Server, &socket);
             for rider in traffic.riders(flow) {
-                traffic.flows[rider].progress().server = Some(Arc::clone(&socket));
+                traffic.flows[rider].hold(SideName::Server, &socket);
                 run_rider(traffic, rider, SideName::Server, &socket);
             }
             run_side(traffic, flow, SideName::Server, &socket);
@@ -56,19 +56,16 @@ pub fn connect(traffic: &Arc<Traffic>, flow: &FlowState, client: Client) {
     let connected_us = clock::trial_us();
     traffic.event(connected_us, flow, "flow_connected");
     let socket = Arc::new(socket);
-    {
+    let note = |flow: &FlowState| {
         let mut progress = flow.progress();
+        progress.begin_us = Some(begin_us);
+        progress.start_us = Some(start_us);
         progress.connected_us = Some(connected_us);
-        progress.client = Some(Arc::clone(&socket));
-    }
+        progress.sockets[SideName::Client.place()] = Some(Arc::clone(&socket));
+    };
+    note(flow);
     for rider in traffic.riders(flow) {
-        {
-            let mut progress = traffic.flows[rider].progress();
-            progress.begin_us = Some(begin_us);
-            progress.start_us = Some(start_us);
-            progress.connected_us = Some(connected_us);
-            progress.client = Some(Arc::clone(&socket));
-        }
+        note(&traffic.flows[rider]);
         run_rider(traffic, rider, SideName::Client, &socket);
     }
     run_side(traffic, flow, SideName::Client, &socket);
@@ -93,13 +90,18 @@ pub fn wait_to_begin(traffic: &Traffic, flow: &FlowState) -> i64 {
 
 /// Run a flow that shares the connection of another flow, in a thread of its own.
 fn run_rider(traffic: &Arc<Traffic>, rider: usize, side: SideName, socket: &Arc<OwnedFd>) {
-    let (shared, socket) = (Arc::clone(traffic), Arc::clone(socket));
-    spawn_rider(traffic, rider, move || run_side(&shared, &shared.flows[rider], side, &socket));
+    spawn_rider(traffic, rider, socket, move |traffic, flow, socket| run_side(traffic, flow, side, socket));
 }
 
 /// Start a thread for a flow that shares the socket of another flow.
-pub fn spawn_rider(traffic: &Traffic, rider: usize, body: impl FnOnce() + Send + 'static) {
-    if let Err(error) = spawn(body) {
+pub fn spawn_rider(
+    traffic: &Arc<Traffic>,
+    rider: usize,
+    socket: &Arc<OwnedFd>,
+    body: impl FnOnce(&Arc<Traffic>, &FlowState, &Arc<OwnedFd>) + Send + 'static,
+) {
+    let (shared, socket) = (Arc::clone(traffic), Arc::clone(socket));
+    if let Err(error) = spawn(move || body(&shared, &shared.flows[rider], &socket)) {
         fail(traffic, &traffic.flows[rider], error.to_string());
     }
 }
@@ -115,23 +117,28 @@ fn run_side(traffic: &Arc<Traffic>, flow: &FlowState, side: SideName, socket: &O
 }
 
 fn send(traffic: &Arc<Traffic>, flow: &FlowState, socket: &OwnedFd) {
+    if !send_data(traffic, flow, socket) {
+        return;
+    }
+    // The end of the stream shows the receiver that it has all data.
+    match shutdown(socket, Shutdown::Write) {
+        Ok(()) | Err(Errno::NOTCONN) => wait_for_distant_receiver(flow, socket),
+        Err(errno) => fail(traffic, flow, format!("ending the stream: {}", describe(errno))),
+    }
+}
+
+/// Send the data of a flow, and return whether that succeeded.
+pub fn send_data(traffic: &Arc<Traffic>, flow: &FlowState, socket: &OwnedFd) -> bool {
     let mut side = FlowSide::new(traffic, flow, socket);
     let result = flow.plan.application.job().send(&mut side);
     flow.progress().sent_bytes = Some(side.bytes);
-    match result {
-        Err(why) => fail(traffic, flow, format!("sending: {why}")),
-        // The end of the stream shows the receiver that it has all data.
-        Ok(()) => match shutdown(socket, Shutdown::Write) {
-            Ok(()) | Err(Errno::NOTCONN) => wait_for_distant_receiver(flow, socket),
-            Err(errno) => fail(traffic, flow, format!("ending the stream: {}", describe(errno))),
-        },
-    }
+    result.map_err(|why| fail(traffic, flow, format!("sending: {why}"))).is_ok()
 }
 
 /// If the receiver is on another machine, wait until it closes the connection. The flow has then
 /// ended.
 fn wait_for_distant_receiver(flow: &FlowState, socket: &OwnedFd) {
-    if is_here(flow.plan.side(flow.receiver())) {
+    if is_here(flow.plan.side(flow.plan.sender.other())) {
         return;
     }
     // A failure ends the connection as well.
@@ -142,22 +149,13 @@ fn wait_for_distant_receiver(flow: &FlowState, socket: &OwnedFd) {
     progress.last_byte_us = Some(now_us);
 }
 
-fn receive(traffic: &Arc<Traffic>, flow: &FlowState, socket: &OwnedFd) {
+/// Receive the data of a flow, and record the received bytes and, if known, the time of the last one.
+pub fn receive(traffic: &Arc<Traffic>, flow: &FlowState, socket: &OwnedFd) {
     let mut side = FlowSide::new(traffic, flow, socket);
     let result = flow.plan.application.job().receive(&mut side);
-    end_receiving(traffic, flow, side.bytes, result);
-}
-
-/// Record the received bytes and, if known, the time of the last one.
-pub fn end_receiving(
-    traffic: &Traffic,
-    flow: &FlowState,
-    received: u64,
-    result: Result<Option<i64>, String>,
-) {
     {
         let mut progress = flow.progress();
-        progress.received_bytes = Some(received);
+        progress.received_bytes = Some(side.bytes);
         progress.stream_ended = result.is_ok();
         if let Ok(last_us) = &result {
             progress.last_byte_us = *last_us;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use rustix::net::{RecvFlags, SendFlags, connect, recvfrom, send};
 
-use super::application::{end_receiving, fail, spawn_rider, wait_to_begin};
+use super::application::{fail, receive, send_data, spawn_rider, wait_to_begin};
 use super::flow::FlowState;
-use super::side::{FlowSide, retried};
+use super::side::retried;
 use super::state::Traffic;
 use crate::clock;
 use crate::error::describe;
@@ -22,7 +22,7 @@ const OPENING_BYTES: usize = 16;
 pub fn send_datagrams(traffic: &Arc<Traffic>, flow: &FlowState, socket: OwnedFd) {
     let socket = Arc::new(socket);
     if flow.plan.sender == SideName::Server {
-        hold(flow, SideName::Server, &socket);
+        flow.hold(SideName::Server, &socket);
         if let Err(why) = connect_to_opener(traffic, &socket) {
             flow.progress().sent_bytes = Some(0);
             return fail(traffic, flow, why);
@@ -35,33 +35,18 @@ pub fn send_datagrams(traffic: &Arc<Traffic>, flow: &FlowState, socket: OwnedFd)
         flow.progress().begin_us = Some(begin_us);
     }
     for rider in traffic.riders(flow) {
-        let (shared, socket) = (Arc::clone(traffic), Arc::clone(&socket));
-        spawn_rider(traffic, rider, move || receive_packets(&shared, &shared.flows[rider], &socket));
+        spawn_rider(traffic, rider, &socket, receive_packets);
     }
-    hold(flow, flow.plan.sender, &socket);
+    flow.hold(flow.plan.sender, &socket);
     send_packets(traffic, flow, &socket);
 }
 
-/// Note the socket of one side of a flow.
-fn hold(flow: &FlowState, side: SideName, socket: &Arc<OwnedFd>) {
-    let mut progress = flow.progress();
-    match side {
-        SideName::Client => progress.client = Some(Arc::clone(socket)),
-        SideName::Server => progress.server = Some(Arc::clone(socket)),
-    }
-}
-
 /// Send the packets of a UDP flow that begins now.
-fn send_packets(traffic: &Arc<Traffic>, flow: &FlowState, socket: &OwnedFd) {
+fn send_packets(traffic: &Arc<Traffic>, flow: &FlowState, socket: &Arc<OwnedFd>) {
     let start_us = clock::trial_us();
     flow.progress().start_us = Some(start_us);
     traffic.event(start_us, flow, "flow_start");
-    let mut side = FlowSide::new(traffic, flow, socket);
-    let result = flow.plan.application.job().send(&mut side);
-    flow.progress().sent_bytes = Some(side.bytes);
-    if let Err(why) = result {
-        fail(traffic, flow, format!("sending: {why}"));
-    }
+    send_data(traffic, flow, socket);
     traffic.bell.ring();
 }
 
@@ -69,11 +54,10 @@ fn send_packets(traffic: &Arc<Traffic>, flow: &FlowState, socket: &OwnedFd) {
 /// receives first opens the way: a router between the two lets no packet in before one has gone out.
 pub fn receive_datagrams(traffic: &Arc<Traffic>, flow: &FlowState, socket: OwnedFd) {
     let socket = Arc::new(socket);
-    hold(flow, flow.receiver(), &socket); // the end of the trial shuts it down, also while a rider waits below
+    // The end of the trial shuts it down, also while a rider waits below.
+    flow.hold(flow.plan.sender.other(), &socket);
     if flow.plan.sender == SideName::Server {
-        let index = flow.carrier();
-        let (shared, socket) = (Arc::clone(traffic), Arc::clone(&socket));
-        spawn_rider(traffic, index, move || open_the_way(&shared, &shared.flows[index], &socket));
+        spawn_rider(traffic, flow.carrier(), &socket, open_the_way);
     }
     for rider in traffic.riders(flow) {
         answer(traffic, rider, &socket);
@@ -89,27 +73,24 @@ fn answer(traffic: &Arc<Traffic>, rider: usize, socket: &Arc<OwnedFd>) {
         flow.progress().sent_bytes = Some(0);
         return fail(traffic, flow, why);
     }
-    hold(flow, flow.plan.sender, socket);
+    flow.hold(flow.plan.sender, socket);
     flow.progress().begin_us = Some(clock::trial_us());
     // The main thread reads the new deadline.
     traffic.bell.ring();
-    let (shared, socket) = (Arc::clone(traffic), Arc::clone(socket));
-    spawn_rider(traffic, rider, move || send_packets(&shared, &shared.flows[rider], &socket));
+    spawn_rider(traffic, rider, socket, send_packets);
 }
 
 /// Receive the packets of a UDP flow.
 fn receive_packets(traffic: &Arc<Traffic>, flow: &FlowState, socket: &Arc<OwnedFd>) {
-    hold(flow, flow.receiver(), socket);
-    let mut side = FlowSide::new(traffic, flow, socket);
-    let result = flow.plan.application.job().receive(&mut side);
-    end_receiving(traffic, flow, side.bytes, result);
+    flow.hold(flow.plan.sender.other(), socket);
+    receive(traffic, flow, socket);
     traffic.bell.ring();
 }
 
 /// Send packets without a number to the server, until the first packet of the flow arrives or the
 /// flow ends. Routers on the way then let the packets of the server in, and the server learns under
 /// which address it sees this client.
-fn open_the_way(traffic: &Traffic, flow: &FlowState, socket: &OwnedFd) {
+fn open_the_way(traffic: &Arc<Traffic>, flow: &FlowState, socket: &Arc<OwnedFd>) {
     let waits = || {
         let progress = flow.progress();
         progress.first_byte_us.is_none() && progress.received_bytes.is_none() && !progress.stopped

@@ -24,10 +24,8 @@ pub struct FlowState {
 /// The state of a flow.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// The client's socket, after `connect` returned.
-    pub client: Option<Arc<OwnedFd>>,
-    /// The server's socket, after `accept` returned.
-    pub server: Option<Arc<OwnedFd>>,
+    /// The client's socket, after `connect` returned, and the server's, after `accept` returned.
+    pub sockets: [Option<Arc<OwnedFd>>; 2],
     /// The planned start: the flow's own time, or a time after the end of the flows that it
     /// follows.
     pub begin_us: Option<i64>,
@@ -95,20 +93,18 @@ impl FlowState {
         usize::try_from(self.plan.connection.unwrap_or(self.plan.id)).unwrap_or_default()
     }
 
-    /// Return the socket of one side, if it is connected.
-    pub fn socket(&self, side: SideName) -> Option<Arc<OwnedFd>> {
-        let progress = self.progress();
-        match side {
-            SideName::Client => progress.client.clone(),
-            SideName::Server => progress.server.clone(),
-        }
+    /// Note the socket of one side.
+    pub fn hold(&self, side: SideName, socket: &Arc<OwnedFd>) {
+        self.progress().sockets[side.place()] = Some(Arc::clone(socket));
     }
 
-    /// Return the side that receives the application's data.
-    pub fn receiver(&self) -> SideName {
-        match self.plan.sender {
-            SideName::Client => SideName::Server,
-            SideName::Server => SideName::Client,
-        }
+    /// Return the socket of one side, if it is connected.
+    pub fn socket(&self, side: SideName) -> Option<Arc<OwnedFd>> {
+        self.progress().sockets[side.place()].clone()
+    }
+
+    /// Return the sockets of the sides that are connected.
+    pub fn sockets(&self) -> Vec<Arc<OwnedFd>> {
+        self.progress().sockets.iter().flatten().cloned().collect()
     }
 }

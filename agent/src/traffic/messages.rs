@@ -16,6 +16,14 @@ struct Message {
     copies: u32,
 }
 
+/// Refuse more messages than the agent records.
+fn check(count: usize) -> Result<(), String> {
+    if count <= MOST {
+        return Ok(());
+    }
+    Err(format!("it has more than {MOST} messages, the most that the agent records"))
+}
+
 /// The messages of one flow, by number. Those of pages come in any order.
 #[derive(Debug, Default)]
 pub struct Messages(Vec<Option<Message>>);
@@ -28,9 +36,7 @@ impl Messages {
 
     /// Record that message `number` was due at a time.
     pub fn sent_as(&mut self, number: usize, sent_us: i64, bytes: u64) -> Result<usize, String> {
-        if number >= MOST {
-            return Err(format!("it has more than {MOST} messages, the most that the agent records"));
-        }
+        check(number + 1)?;
         if number >= self.0.len() {
             self.0.resize(number + 1, None);
         }
@@ -40,18 +46,14 @@ impl Messages {
 
     /// Expect messages `0..count` of `bytes` bytes from a sender on another machine.
     pub fn expect(&mut self, count: usize, bytes: u64) -> Result<(), String> {
-        if count > MOST {
-            return Err(format!("it has more than {MOST} messages, the most that the agent records"));
-        }
+        check(count)?;
         self.0 = vec![Some(Message { sent_us: None, received_us: None, bytes, copies: 0 }); count];
         Ok(())
     }
 
     /// Record the next message, with the times that this machine knows.
     pub fn add(&mut self, sent_us: Option<i64>, received_us: Option<i64>, bytes: u64) -> Result<(), String> {
-        if self.0.len() >= MOST {
-            return Err(format!("it has more than {MOST} messages, the most that the agent records"));
-        }
+        check(self.0.len() + 1)?;
         let copies = u32::from(received_us.is_some());
         self.0.push(Some(Message { sent_us, received_us, bytes, copies }));
         Ok(())

@@ -24,14 +24,14 @@ pub use flow::FlowState;
 pub use kinds::Kind;
 pub use priority::Priorities;
 pub use sockets::{Prepared, prepare};
-pub use state::{Begun, Reported, ReportedRow, Traffic};
+pub use state::{Begun, Traffic};
 
 use sockets::Sockets;
 use threads::spawn;
 
 use crate::clock::{Bell, Latch};
 use crate::error::Result;
-use crate::plan::{Plan, SideName};
+use crate::plan::Plan;
 use crate::shared::Shared;
 
 /// Start the threads of all flows. Each client sleeps until its start.
@@ -45,7 +45,8 @@ pub fn start(prepared: Vec<Prepared>, plan: &'static Plan) -> Result<Arc<Traffic
         priorities: Shared::default(),
         closed: Shared::default(),
         begun: Shared::default(),
-        reported: Shared::default(),
+        reported_subflows: Shared::default(),
+        reported_connections: Shared::default(),
         secret: plan.seed,
         programs: programs.iter().map(|program| (program.name.as_str(), Latch::default())).collect(),
         program_nodes: plan.nodes_with_programs(),
@@ -61,19 +62,16 @@ pub fn start(prepared: Vec<Prepared>, plan: &'static Plan) -> Result<Arc<Traffic
                     spawn(move || application::connect(&client_side, &client_side.flows[index], client))?;
                 }
             }
-            Sockets::Datagrams { server, client } => {
-                let (sender, receiver) = match traffic.flows[index].plan.sender {
-                    SideName::Client => (client, server),
-                    SideName::Server => (server, client),
-                };
-                if let Some(receiver) = receiver {
+            Sockets::Datagrams(mut sockets) => {
+                let sender = traffic.flows[index].plan.sender;
+                if let Some(socket) = sockets[sender.other().place()].take() {
                     spawn(move || {
-                        datagrams::receive_datagrams(&server_side, &server_side.flows[index], receiver);
+                        datagrams::receive_datagrams(&server_side, &server_side.flows[index], socket);
                     })?;
                 }
-                if let Some(sender) = sender {
+                if let Some(socket) = sockets[sender.place()].take() {
                     spawn(move || {
-                        datagrams::send_datagrams(&client_side, &client_side.flows[index], sender);
+                        datagrams::send_datagrams(&client_side, &client_side.flows[index], socket);
                     })?;
                 }
             }

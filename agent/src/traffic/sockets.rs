@@ -26,8 +26,8 @@ pub struct Prepared {
 pub enum Sockets {
     /// A listening server, and a client ready to connect. A side that is elsewhere has none.
     Connection { listener: Option<OwnedFd>, client: Option<Client> },
-    /// Two bound sockets; that of the client is connected. A side that is elsewhere has none.
-    Datagrams { server: Option<OwnedFd>, client: Option<OwnedFd> },
+    /// The bound sockets of client and server; that of the client is connected. A side that is elsewhere has none.
+    Datagrams([Option<OwnedFd>; 2]),
     /// The flow shares the sockets of another flow.
     Shared,
     /// A program opens its own sockets.
@@ -144,10 +144,8 @@ fn datagrams(flow: &Flow, network: &Applied, answered: bool) -> Result<Sockets> 
         connect(&socket, &to).attempt(|| format!("connecting to {to} in {}", flow.client.netns))?;
         Ok(socket)
     };
-    Ok(Sockets::Datagrams {
-        server: is_here(&flow.server).then(server).transpose()?,
-        client: is_here(&flow.client).then(client).transpose()?,
-    })
+    let server = is_here(&flow.server).then(server).transpose()?;
+    Ok(Sockets::Datagrams([is_here(&flow.client).then(client).transpose()?, server]))
 }
 
 /// Whether a side of a flow is on this machine.
@@ -217,7 +215,7 @@ fn set_buffer(socket: &OwnedFd, buffer: Buffer, bytes: u64, side: &Side) -> Resu
         Buffer::Receive => ("SO_RCVBUF", libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, "net.core.rmem_max"),
     };
     let context = || format!("setting {name} to {bytes} in {}", side.netns);
-    let wanted = u32::try_from(bytes).map_err(|error| Error::because(context(), error))?;
+    let wanted = u32::try_from(bytes).attempt(context)?;
     // The first option ignores the limits of the machine.
     sys::set_option(socket, libc::SOL_SOCKET, forced, wanted)
         .or_else(|_| sys::set_option(socket, libc::SOL_SOCKET, plain, wanted))

@@ -7,7 +7,7 @@ use super::flow::FlowState;
 use super::priority::Priorities;
 use crate::clock::{Bell, Latch};
 use crate::netlink::closed::Closed;
-use crate::plan::{SideName, Transport};
+use crate::plan::Transport;
 use crate::shared::Shared;
 use crate::tables;
 
@@ -26,7 +26,8 @@ pub struct Traffic {
     /// New MPTCP connections of nodes with programs, which the main thread has not read yet.
     pub begun: Shared<Vec<Begun>>,
     /// Samples that prototypes reported, which the main thread has not written yet.
-    pub reported: Shared<Vec<Reported>>,
+    pub reported_subflows: Shared<Vec<tables::Subflow>>,
+    pub reported_connections: Shared<Vec<tables::Connection>>,
     /// By program name: set when the program is ready, or when it has ended if the plan defines no
     /// readiness.
     pub programs: BTreeMap<&'static str, Latch>,
@@ -50,13 +51,8 @@ impl Traffic {
 
     /// Record an event of the agent.
     pub fn event(&self, t_us: i64, flow: &FlowState, event: &'static str) {
-        self.events.push(tables::Event {
-            t_us: Some(t_us),
-            node: Some(flow.plan.client.netns.as_str().into()),
-            event: Some(event.into()),
-            flow: Some(flow.plan.id),
-            ..Default::default()
-        });
+        let event = tables::Event::at(t_us, &flow.plan.client.netns, event);
+        self.events.push(tables::Event { flow: Some(flow.plan.id), ..event });
     }
 
     /// Wait for programs, and return when the last of them was ready, in µs of the trial. None:
@@ -85,20 +81,6 @@ impl Traffic {
                 && [&flow.client, &flow.server].iter().any(|side| side.netns == netns)
         })
     }
-}
-
-/// A sample that a prototype reported of one side.
-pub struct Reported {
-    pub flow: i64,
-    pub t_us: i64,
-    pub side: SideName,
-    pub row: ReportedRow,
-}
-
-/// The row of a sample, for the table of subflows or of connections.
-pub enum ReportedRow {
-    Subflow(Box<tables::Subflow>),
-    Connection(Box<tables::Connection>),
 }
 
 /// A new MPTCP connection or subflow, as one end reports it.

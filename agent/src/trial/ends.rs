@@ -42,10 +42,7 @@ pub(super) fn uses_connection(flow: &FlowState) -> bool {
 /// Whether a connected flow has threads that have not returned from their last system calls.
 pub(super) fn still_counting(flow: &FlowState) -> bool {
     let progress = flow.progress();
-    let (sender, receiver) = match flow.plan.sender {
-        SideName::Client => (&progress.client, &progress.server),
-        SideName::Server => (&progress.server, &progress.client),
-    };
-    sender.is_some() && progress.sent_bytes.is_none()
-        || receiver.is_some() && progress.received_bytes.is_none()
+    let is_connected = |side: SideName| progress.sockets[side.place()].is_some();
+    is_connected(flow.plan.sender) && progress.sent_bytes.is_none()
+        || is_connected(flow.plan.sender.other()) && progress.received_bytes.is_none()
 }

@@ -29,14 +29,11 @@ pub(super) fn write_flows(traffic: &Traffic, tables: &mut Tables, ends: &[Option
 fn flow_row(flow: &FlowState, end: Option<End>, tables: &Tables) -> tables::Flow {
     let plan = flow.plan;
     let progress = flow.progress();
-    let sender = match plan.sender {
-        SideName::Client => &progress.client,
-        SideName::Server => &progress.server,
-    };
+    let sender = &progress.sockets[plan.sender.place()];
     let job = plan.application.job();
     let of_kernel = || sender.as_ref().and_then(|socket| sockopt::tcp_congestion(&**socket).ok());
     let congestion_control = job.congestion_control().map(str::to_owned).or_else(of_kernel);
-    let fallback = [SideName::Client, SideName::Server]
+    let fallback = SideName::BOTH
         .into_iter()
         .filter_map(|side| tables.samples.side(flow.carrier(), side).fallback)
         .reduce(|client, server| client || server);

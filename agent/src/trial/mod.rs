@@ -18,7 +18,7 @@ use limits::Limits;
 use crate::apply::{Applied, Schedule};
 use crate::clock;
 use crate::error::Result;
-use crate::plan::{Action, Plan, SideName, Transport};
+use crate::plan::{Action, Plan, Transport};
 use crate::process::{self, Fidelity};
 use crate::program::Programs;
 use crate::sample::counters::Counters;
@@ -27,7 +27,7 @@ use crate::sample::mptcp_events;
 use crate::status::{self, Progress};
 use crate::sys;
 use crate::tables;
-use crate::traffic::{self, Prepared, Reported, ReportedRow, Traffic};
+use crate::traffic::{self, FlowState, Prepared, Traffic};
 
 /// The number of samples in one record batch of each table.
 const SAMPLES_PER_BATCH: u32 = 64;
@@ -167,12 +167,9 @@ impl Trial<'_> {
         while let Some(event) = self.events.carry_out(t_us)? {
             let endpoint = event.actions.iter().find_map(Action::endpoint);
             self.traffic.events.push(tables::Event {
-                t_us: Some(clock::reached(event.t_us)),
-                node: Some(event.subject.as_str().into()),
-                event: Some(event.name.as_str().into()),
                 local_address: endpoint.map(|(address, _)| address.to_string().into()),
                 local_id: endpoint.map(|(_, id)| id.into()),
-                ..Default::default()
+                ..tables::Event::at(clock::reached(event.t_us), &event.subject, &event.name)
             });
         }
         Ok(())
@@ -208,16 +205,11 @@ impl Trial<'_> {
 
     /// Write the samples that prototypes have reported.
     fn write_reported(&mut self) -> Result<()> {
-        for sample in self.traffic.reported.take() {
-            let Reported { flow, t_us, side, row } = sample;
-            match row {
-                ReportedRow::Subflow(row) => self.tables.samples.push_subflow(*row, t_us, flow, side)?,
-                ReportedRow::Connection(row) => {
-                    self.tables.samples.push_connection(&row, t_us, flow, side)?;
-                }
-            }
-        }
-        Ok(())
+        let samples = &mut self.tables.samples;
+        let mut subflows = self.traffic.reported_subflows.take().into_iter();
+        subflows.try_for_each(|row| samples.subflows.push(row))?;
+        let mut connections = self.traffic.reported_connections.take().into_iter();
+        connections.try_for_each(|row| samples.connections.push(row))
     }
 
     /// Whether all flows, and all programs that the trial waits for, have ended. If there are
@@ -346,18 +338,19 @@ impl Trial<'_> {
         // Sample first, because the shutdown adds the end of the stream to some counters.
         self.sample_flow(index, now_us)?;
         let flow = &self.traffic.flows[index];
-        let received_bytes = self.tables.samples.side(flow.carrier(), flow.receiver()).received_bytes;
+        let receiver = flow.plan.sender.other();
+        let received_bytes = self.tables.samples.side(flow.carrier(), receiver).received_bytes;
         self.ends[index] = Some(End { t_us, completed, received_bytes });
         self.traffic.event(t_us, flow, "flow_end");
         flow.progress().stopped = true;
         flow.end_at(t_us);
-        let sides = match how {
-            Shutdown::Write => vec![flow.plan.sender],
+        let sockets = match how {
+            Shutdown::Write => flow.socket(flow.plan.sender).into_iter().collect(),
             // The sender has ended its stream; the other direction continues.
             _ if completed && self.is_shared(index) => vec![],
-            _ => vec![SideName::Client, SideName::Server],
+            _ => flow.sockets(),
         };
-        for socket in sides.into_iter().filter_map(|side| flow.socket(side)) {
+        for socket in sockets {
             // The socket may already be closed.
             let _ = shutdown(&*socket, how);
         }
@@ -367,11 +360,8 @@ impl Trial<'_> {
     /// Reset the connections. A kernel would go on sending what their buffers hold, megabytes of
     /// it, after the process has ended, and into the next trial.
     fn drop_connections(&self) {
-        for flow in &self.traffic.flows {
-            let sides = [SideName::Client, SideName::Server];
-            for socket in sides.into_iter().filter_map(|side| flow.socket(side)) {
-                let _ = connect_unspec(&*socket); // it may be closed already
-            }
+        for socket in self.traffic.flows.iter().flat_map(FlowState::sockets) {
+            let _ = connect_unspec(&*socket); // it may be closed already
         }
     }
 
@@ -392,12 +382,8 @@ impl Trial<'_> {
         for index in self.live() {
             self.end(index, now_us, now_us, false, Shutdown::Both)?;
         }
-        for flow in &self.traffic.flows {
-            for socket in
-                [SideName::Client, SideName::Server].into_iter().filter_map(|side| flow.socket(side))
-            {
-                let _ = shutdown(&*socket, Shutdown::Both);
-            }
+        for socket in self.traffic.flows.iter().flat_map(FlowState::sockets) {
+            let _ = shutdown(&*socket, Shutdown::Both);
         }
         // Senders return from their last call with the number of bytes that the kernel took.
         while self.traffic.flows.iter().any(still_counting) {

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 
 use self::connections::{Appearance, Connections, Key};
 use self::selection::Selection;
-use super::flows::{Sampler, with_ends, with_memory};
+use super::flows::{Sampler, with_memory};
 use super::mptcp_info::MptcpInfo;
 use super::tcp_info::TcpInfo;
 use crate::apply::{Applied, enter};
@@ -196,7 +196,7 @@ impl ProgramTables {
             view.set_owner(owner, socket);
             let (flow, side) = (view.flow, view.side);
             view.sent_bytes = row.sent_bytes;
-            samples.push_connection(&row, t_us, flow, side)?;
+            samples.connections.push(row.sampled(t_us, flow, side))?;
         }
         Ok(left_out)
     }
@@ -230,7 +230,7 @@ impl ProgramTables {
             let view = self.connections.view(appearance);
             let info = TcpInfo::new(&socket.info);
             let number = view.number(ends);
-            let mut row = with_ends(info.subflow(), number, ends.0, ends.1);
+            let mut row = info.subflow().with_ends(number, ends.0, ends.1);
             let (flow, side) = (view.flow, view.side);
             if token.is_none() {
                 // A subflow with a token belongs to a closed MPTCP connection, which the kernel no
@@ -240,12 +240,12 @@ impl ProgramTables {
                 view.add_sample(t_us, info.received_bytes(), info.last_data_ms(), whole.acked_bytes);
                 view.set_owner(|| owner(self.selection.as_mut(), programs, name, socket.inode), &socket);
                 view.sent_bytes = whole.sent_bytes;
-                samples.push_connection(&whole, t_us, flow, side)?;
+                samples.connections.push(whole.sampled(t_us, flow, side))?;
             } else {
                 view.set_owner(|| None, &socket);
                 row.backup = socket.ulp.map(Ulp::is_backup);
             }
-            samples.push_subflow(row, t_us, flow, side)?;
+            samples.subflows.push(row.sampled(t_us, flow, side))?;
         }
         Ok(())
     }
@@ -291,7 +291,7 @@ impl ProgramTables {
         }
         let number = view.number(ends);
         let (flow, side) = (view.flow, view.side);
-        samples.push_subflow(with_ends(row, number, ends.0, ends.1), closed.t_us, flow, side)
+        samples.subflows.push(row.with_ends(number, ends.0, ends.1).sampled(closed.t_us, flow, side))
     }
 
     /// Return the flow of the connection with this token in this node.

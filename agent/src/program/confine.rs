@@ -1,5 +1,6 @@
 //! Control groups: one per program, to count, find and end the program and all its descendants.
 
+use std::fmt;
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{Mode, OFlags};
@@ -77,15 +78,18 @@ impl Group {
 
     /// Whether a process in the group has a descriptor of the socket with this inode.
     pub fn holds(&self, inode: u32) -> bool {
-        let wanted = format!("socket:[{inode}]");
-        self.members().into_iter().any(|pid| {
-            let Ok(descriptors) = std::fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero())) else {
-                return false;
-            };
-            descriptors.flatten().any(|descriptor| {
-                std::fs::read_link(descriptor.path())
-                    .is_ok_and(|target| target.as_os_str() == wanted.as_str())
-            })
-        })
+        self.members()
+            .into_iter()
+            .flat_map(|pid| held_sockets(pid.as_raw_nonzero()))
+            .any(|held| held == inode)
     }
+}
+
+/// Return the inodes of the sockets that a process holds, as far as this process may see them.
+pub fn held_sockets(pid: impl fmt::Display) -> impl Iterator<Item = u32> {
+    let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    descriptors.filter_map(|descriptor| {
+        let target = std::fs::read_link(descriptor.path()).ok()?;
+        target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+    })
 }

@@ -67,24 +67,17 @@ impl Counters {
 /// The counters over time: the table `counter_series`.
 pub struct Series {
     table: Table<CounterSeries>,
-    /// The latest reading, by node and file.
-    latest: Vec<[Reading; FILES.len()]>,
+    /// The latest reading of each node.
+    latest: Vec<Reading>,
     /// A buffer for the next reading.
     text: Vec<u8>,
 }
 
-/// The latest reading of a file. Unchanged lines need no parsing.
+/// The latest values of a node's counters, and the texts that had them.
 #[derive(Default)]
 struct Reading {
-    groups: Vec<Group>,
-}
-
-/// Two lines of a file: names and their values.
-struct Group {
-    header: String,
-    numbers: String,
-    names: Vec<String>,
-    values: Vec<i64>,
+    values: BTreeMap<String, i64>,
+    texts: [String; FILES.len()],
 }
 
 impl Series {
@@ -96,15 +89,16 @@ impl Series {
     /// Add a row for each counter that has changed.
     pub fn read(&mut self, t_us: i64, counters: &Counters) -> Result<()> {
         if self.latest.is_empty() {
-            self.latest = counters.nodes.iter().map(|_| Default::default()).collect();
+            let first = |node: &Node| Reading { values: node.before.clone(), ..Reading::default() };
+            self.latest = counters.nodes.iter().map(first).collect();
         }
-        for (node, latest) in counters.nodes.iter().zip(&mut self.latest) {
-            for (file, reading) in node.files.iter().zip(latest) {
+        for (node, Reading { values, texts }) in counters.nodes.iter().zip(&mut self.latest) {
+            for (file, latest) in node.files.iter().zip(texts) {
                 let length = file
                     .read_at(&mut self.text, 0)
                     .attempt(|| format!("reading the counters of {}", node.name))?;
                 let text = String::from_utf8_lossy(&self.text[..length]);
-                for (counter, value) in reading.changes(&text, &node.before) {
+                for (counter, value) in changes(&text, latest, values) {
                     self.table.push(CounterSeries {
                         t_us: Some(t_us),
                         node: Some(node.name.into()),
@@ -112,61 +106,27 @@ impl Series {
                         value: Some(value),
                     })?;
                 }
+                text.as_ref().clone_into(latest);
             }
         }
         Ok(())
     }
 }
 
-impl Reading {
-    /// Compare a new reading with the latest one, and return the changed counters with their
-    /// values. The previous value of a new counter is that in `first`.
-    fn changes(&mut self, text: &str, first: &BTreeMap<String, i64>) -> Values {
-        let pairs = || text.lines().step_by(2).zip(text.lines().skip(1).step_by(2));
-        if !pairs().map(|(header, _)| header).eq(self.groups.iter().map(|group| group.header.as_str())) {
-            self.rename(pairs().map(|(header, _)| header), first);
-        }
-        let mut changed = Values::new();
-        for (group, (_, numbers)) in self.groups.iter_mut().zip(pairs()) {
-            group.take(numbers, &mut changed);
-        }
-        changed
-    }
-
-    /// Replace the names of the counters. Known counters keep their values.
-    fn rename<'a>(&mut self, headers: impl Iterator<Item = &'a str>, first: &BTreeMap<String, i64>) {
-        let groups = std::mem::take(&mut self.groups);
-        let previous: BTreeMap<_, _> =
-            groups.into_iter().flat_map(|group| group.names.into_iter().zip(group.values)).collect();
-        let value = |name: &String| previous.get(name).or_else(|| first.get(name)).copied().unwrap_or(0);
-        self.groups = headers
-            .map(|header| {
-                let (group, names) = header.split_once(':').unwrap_or((header, ""));
-                let names: Vec<_> = names.split_whitespace().map(|name| format!("{group}{name}")).collect();
-                let values = names.iter().map(value).collect();
-                Group { header: header.to_owned(), numbers: String::new(), names, values }
-            })
-            .collect();
-    }
-}
-
-impl Group {
-    fn take(&mut self, numbers: &str, changed: &mut Values) {
-        if self.numbers == numbers {
-            return;
-        }
-        self.numbers.clear();
-        self.numbers.push_str(numbers);
-        let numbers = numbers.split_whitespace().skip(1);
-        for ((name, latest), number) in self.names.iter().zip(&mut self.values).zip(numbers) {
-            if let Ok(value) = number.parse()
-                && *latest != value
-            {
-                *latest = value;
-                changed.push((name.clone(), value));
+/// Return the counters that differ from `values`, and note them there. Lines that are as in the `latest` text
+/// need no parsing.
+fn changes(text: &str, latest: &str, values: &mut BTreeMap<String, i64>) -> Values {
+    let mut unchanged = pairs(latest);
+    let mut changed = Values::new();
+    for pair in pairs(text).filter(|pair| unchanged.next().as_ref() != Some(pair)) {
+        for (counter, value) in parse(pair) {
+            if values.get(&counter).copied().unwrap_or(0) != value {
+                values.insert(counter.clone(), value);
+                changed.push((counter, value));
             }
         }
     }
+    changed
 }
 
 fn read(node: &str, files: &[File]) -> Result<Values> {
@@ -174,23 +134,22 @@ fn read(node: &str, files: &[File]) -> Result<Values> {
     let mut bytes = vec![0; READ_BYTES];
     for file in files {
         let length = file.read_at(&mut bytes, 0).attempt(|| format!("reading the counters of {node}"))?;
-        parse(&String::from_utf8_lossy(&bytes[..length]), &mut values);
+        values.extend(pairs(&String::from_utf8_lossy(&bytes[..length])).flat_map(parse));
     }
     Ok(values)
 }
 
-/// Parse pairs of lines `Group: Name Name ..` and `Group: 1 2 ..` into `GroupName` and value.
-fn parse(text: &str, values: &mut Values) {
-    let mut lines = text.lines();
-    while let (Some(names), Some(numbers)) = (lines.next(), lines.next()) {
-        let Some((group, names)) = names.split_once(':') else { continue };
-        let numbers = numbers.split_once(':').map_or("", |(_, numbers)| numbers);
-        for (name, number) in names.split_whitespace().zip(numbers.split_whitespace()) {
-            if let Ok(number) = number.parse() {
-                values.push((format!("{group}{name}"), number));
-            }
-        }
-    }
+/// Return the pairs of lines `Group: Name Name ..` and `Group: 1 2 ..`.
+fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.lines().step_by(2).zip(text.lines().skip(1).step_by(2))
+}
+
+/// Parse a pair of lines into `GroupName` and value.
+fn parse<'a>((names, numbers): (&'a str, &'a str)) -> impl Iterator<Item = (String, i64)> + 'a {
+    let (group, names) = names.split_once(':').unwrap_or_default();
+    let numbers = numbers.split_once(':').map_or("", |(_, numbers)| numbers);
+    let cells = names.split_whitespace().zip(numbers.split_whitespace());
+    cells.filter_map(move |(name, number)| Some((format!("{group}{name}"), number.parse().ok()?)))
 }
 
 #[cfg(test)]
@@ -199,17 +158,21 @@ mod tests {
 
     #[test]
     fn counters_are_named_after_group_and_field() {
-        let mut values = Values::new();
-        parse("Tcp: MaxConn RetransSegs\nTcp: -1 7\nMPTcpExt: MPCapableSYNRX\nMPTcpExt: 1\n", &mut values);
+        let text = "Tcp: MaxConn RetransSegs\nTcp: -1 7\nMPTcpExt: MPCapableSYNRX\nMPTcpExt: 1\n";
         let expected = [("TcpMaxConn", -1), ("TcpRetransSegs", 7), ("MPTcpExtMPCapableSYNRX", 1)];
-        assert_eq!(values, expected.map(|(name, value)| (name.to_owned(), value)));
+        let expected = expected.map(|(name, value)| (name.to_owned(), value));
+        assert_eq!(pairs(text).flat_map(parse).collect::<Values>(), expected);
     }
 
     #[test]
     fn only_changed_counters_have_rows_also_when_counters_appear() {
-        let mut reading = Reading::default();
-        let first = BTreeMap::from([("TcpA".to_owned(), 1), ("UdpC".to_owned(), 5)]);
-        let mut changes = |text: &str| reading.changes(text, &first);
+        let mut values = BTreeMap::from([("TcpA".to_owned(), 1), ("UdpC".to_owned(), 5)]);
+        let mut latest = String::new();
+        let mut changes = |text: &str| {
+            let changed = changes(text, &latest, &mut values);
+            text.clone_into(&mut latest);
+            changed
+        };
         let change = |name: &str, value| vec![(name.to_owned(), value)];
         assert_eq!(changes("Tcp: A B\nTcp: 1 0\nUdp: C\nUdp: 5\n"), []);
         assert_eq!(changes("Tcp: A B\nTcp: 1 -2\nUdp: C\nUdp: 5\n"), change("TcpB", -2));
@@ -220,8 +183,7 @@ mod tests {
 
     #[test]
     fn an_incomplete_file_yields_its_complete_values() {
-        let mut values = Values::new();
-        parse("Tcp: A B\nTcp: 1\nUdp: C\n", &mut values);
+        let values: Values = pairs("Tcp: A B\nTcp: 1\nUdp: C\n").flat_map(parse).collect();
         assert_eq!(values, [("TcpA".to_owned(), 1)]);
     }
 }

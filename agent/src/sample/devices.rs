@@ -32,7 +32,8 @@ const STATS_APP: u16 = 4;
 pub struct Reader {
     socket: Socket,
     family: u16,
-    has_sojourns: bool,
+    /// Whether the kernel reports times in the queue. Kernels of earlier versions of plait do not.
+    pub has_sojourns: bool,
 }
 
 /// The counters of one direction.
@@ -98,11 +99,6 @@ impl Reader {
         let mut socket = Socket::open(Family::Generic)?;
         let family = GenericFamily::resolve(&mut socket, FAMILY)?;
         Ok(Self { socket, family: family.id, has_sojourns: family.version >= WITH_SOJOURNS })
-    }
-
-    /// Whether the kernel reports times in the queue. Kernels of earlier versions of plait do not.
-    pub fn has_sojourns(&self) -> bool {
-        self.has_sojourns
     }
 
     /// Pass the counters of every direction to `each`.

@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 use netlink_bindings::tc::{self, OpGetqdiscDump, Tcmsg};
 use netlink_bindings::traits::NetlinkRequest;
 
-use super::queues::Watched;
-use super::{Fields, cell, delays, devices, queues};
-use crate::apply::{Applied, ROOT};
+use super::queues::{Qdisc, Watched};
+use super::{delays, devices, queues};
+use crate::apply::Applied;
 use crate::error::{Attempt, Error, Result};
 use crate::netlink::{Socket, kernel_type};
 use crate::plan::Plan;
@@ -42,7 +42,6 @@ struct Direction {
     aqm: Option<&'static str>,
     queue: Option<Watched>,
     has_bucket: bool,
-    is_device: bool,
     row: Link,
 }
 
@@ -56,7 +55,6 @@ impl Sampler {
             aqm: direction.aqm.as_deref(),
             queue: direction.aqm.as_deref().map(|kind| Watched::queue(&direction.name, kind)),
             has_bucket: direction.burst_bytes.is_some(),
-            is_device: false,
             row: Link::default(),
         });
         let directions: Vec<_> = directions.collect();
@@ -89,11 +87,7 @@ impl Sampler {
         };
         let sides =
             plan.links.iter().flat_map(|link| link.directions.iter().map(|side| (link.is_device(), side)));
-        for (place, (is_device, direction)) in sides.enumerate() {
-            if is_device {
-                self.directions[place].is_device = true;
-                continue;
-            }
+        for (place, (_, direction)) in sides.clone().enumerate().filter(|(_, (is_device, _))| !is_device) {
             let ifindex = wire.ifindex(&direction.ifname).attempt(|| format!("link {}", direction.name))?;
             self.by_ifindex.insert(ifindex, place);
         }
@@ -101,10 +95,11 @@ impl Sampler {
             let ifindex = wire.ifindex(&bucket.ifname).attempt(|| format!("queue {}", bucket.name))?;
             self.buckets_by_ifindex.insert(ifindex, place);
         }
-        if plan.links.iter().any(crate::plan::Link::is_device) {
+        let mut devices =
+            sides.filter_map(|(is_device, direction)| is_device.then_some(direction)).peekable();
+        if devices.peek().is_some() {
             let reader = devices::Reader::open(&network.home)?;
-            let is_limited = self.directions.iter().any(|direction| direction.is_device && direction.limited);
-            if reader.has_sojourns() && is_limited {
+            if reader.has_sojourns && devices.any(|direction| direction.rate_bps.is_some()) {
                 self.delays = Some(Table::create(set)?);
             }
             self.devices = Some(reader);
@@ -134,11 +129,12 @@ impl Sampler {
         socket
             .ask(&request, kernel_type(&request), |payload| {
                 let (header, attributes) = OpGetqdiscDump::decode_reply(payload);
+                let Some(qdisc) = Qdisc::read(&header, &attributes, payload) else { return };
                 if let Some(place) = by_ifindex.get(&header.ifindex) {
-                    directions[*place].read(&header, &attributes, payload);
+                    directions[*place].read(&qdisc);
                 }
                 if let Some(place) = buckets_by_ifindex.get(&header.ifindex) {
-                    buckets[*place].read(&header, &attributes, payload);
+                    buckets[*place].read(&qdisc);
                 }
             })
             .attempt(|| "reading the qdiscs of the links")?;
@@ -170,33 +166,27 @@ impl Sampler {
 }
 
 impl Direction {
-    /// Read the message of one qdisc of the direction's interface.
-    fn read(&mut self, header: &Tcmsg, attributes: &tc::IterableAttrs<'_>, payload: &[u8]) {
+    /// Read one qdisc of the direction's interface.
+    fn read(&mut self, qdisc: &Qdisc<'_>) {
         if let Some(queue) = &mut self.queue {
-            queue.read(header, attributes, payload);
+            queue.read(qdisc);
         }
-        let Ok(stats) = attributes.get_stats2() else { return };
-        let Ok(queue) = stats.get_queue() else { return };
-        if header.parent == ROOT {
-            if let Ok(basic) = stats.get_basic() {
-                self.row.sent_bytes = cell(basic.bytes);
-                // The 32-bit counter wraps; the kernel reports the 64-bit one as soon as it has.
-                self.row.sent_packets = cell(stats.get_pkt64().unwrap_or(u64::from(basic.packets)));
-            }
-            self.row.dropped_packets = Some(i64::from(queue.drops));
+        let Qdisc { is_root, kind, stats } = qdisc;
+        if *is_root {
+            self.row.sent_bytes = stats.sent_bytes;
+            self.row.sent_packets = stats.sent_packets;
+            self.row.dropped_packets = Some(stats.drops);
         }
-        let Ok(kind) = attributes.get_kind().map(std::ffi::CStr::to_bytes) else { return };
-        let is_line = header.parent != ROOT && kind == b"netem";
-        if self.limited && (is_line || matches!(kind, b"tbf" | b"plait_trace")) {
+        let is_line = !is_root && *kind == b"netem";
+        if self.limited && (is_line || matches!(*kind, b"tbf" | b"plait_trace")) {
             if self.aqm.is_none() {
-                self.row.overflow_packets = Some(i64::from(queue.drops));
+                self.row.overflow_packets = Some(stats.drops);
             }
-            self.row.queue_bytes = Some(i64::from(queue.backlog));
-            self.row.queue_packets = Some(i64::from(queue.qlen));
+            self.row.queue_bytes = Some(stats.queue_bytes);
+            self.row.queue_packets = Some(stats.queue_packets);
         }
-        if let Some(aqm) = self.aqm.filter(|aqm| aqm.as_bytes() == kind) {
-            let private = Fields(queues::xstats(payload));
-            self.row.overflow_packets = queues::overflow(aqm, private, i64::from(queue.drops));
+        if let Some(aqm) = self.aqm.filter(|aqm| aqm.as_bytes() == *kind) {
+            self.row.overflow_packets = queues::overflow(aqm, stats.private, stats.drops);
         }
     }
 

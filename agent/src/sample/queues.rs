@@ -5,6 +5,8 @@
 //! distinguish drops by the curve from drops of a full queue. codel and `fq_codel` report only the
 //! latter, and all drops together in the common statistics.
 
+use std::ffi::CStr;
+
 use netlink_bindings::tc::{self, Tcmsg};
 
 use super::devices::QueueStats;
@@ -44,26 +46,11 @@ impl Watched {
         Queue { t_us: Some(t_us), queue: Some(self.name.into()), kind: Some(self.kind.into()), ..row }
     }
 
-    /// Read one qdisc of its interface; `payload` is its message.
-    pub fn read(&mut self, header: &Tcmsg, attributes: &tc::IterableAttrs<'_>, payload: &[u8]) {
-        let is_managed = attributes.get_kind().is_ok_and(|kind| kind.to_bytes() == self.kind.as_bytes());
-        if is_managed || (self.kind == BUCKET && header.parent == ROOT) {
-            self.read_statistics(attributes, Fields(xstats(payload)));
+    /// Read one qdisc of its interface.
+    pub fn read(&mut self, qdisc: &Qdisc<'_>) {
+        if qdisc.kind == self.kind.as_bytes() || (self.kind == BUCKET && qdisc.is_root) {
+            self.fill(&qdisc.stats);
         }
-    }
-
-    fn read_statistics(&mut self, attributes: &tc::IterableAttrs<'_>, private: Fields<'_>) {
-        let Ok(stats) = attributes.get_stats2() else { return };
-        let Ok(queue) = stats.get_queue() else { return };
-        let basic = stats.get_basic().ok();
-        self.fill(&QueueStats {
-            sent_bytes: basic.as_ref().and_then(|basic| cell(basic.bytes)),
-            sent_packets: basic.and_then(|basic| cell(stats.get_pkt64().unwrap_or(u64::from(basic.packets)))),
-            queue_packets: i64::from(queue.qlen),
-            queue_bytes: i64::from(queue.backlog),
-            drops: i64::from(queue.drops),
-            private,
-        });
     }
 
     /// Take the counters of a queue.
@@ -112,8 +99,30 @@ pub(super) fn overflow(kind: &str, private: Fields<'_>, drops: i64) -> Option<i6
     }
 }
 
-/// Return the qdisc's own statistics in its message; empty if it has none.
-pub(super) fn xstats(payload: &[u8]) -> &[u8] {
-    let attributes = payload.get(HEADER_BYTES..).unwrap_or_default();
-    attributes_of(attributes).find(|(kind, _)| *kind == XSTATS).map_or(&[], |(_, value)| value)
+/// A qdisc and its counters in a dump.
+pub(super) struct Qdisc<'a> {
+    pub is_root: bool,
+    pub kind: &'a [u8],
+    pub stats: QueueStats<'a>,
+}
+
+impl<'a> Qdisc<'a> {
+    /// Decode a message; None: it has no counters.
+    pub fn read(header: &Tcmsg, attributes: &tc::IterableAttrs<'a>, payload: &'a [u8]) -> Option<Self> {
+        let stats = attributes.get_stats2().ok()?;
+        let queue = stats.get_queue().ok()?;
+        let basic = stats.get_basic().ok();
+        let own = attributes_of(payload.get(HEADER_BYTES..)?).find(|(kind, _)| *kind == XSTATS);
+        let stats = QueueStats {
+            sent_bytes: basic.as_ref().and_then(|basic| cell(basic.bytes)),
+            // The 32-bit counter wraps; the kernel reports the 64-bit one as soon as it has.
+            sent_packets: basic.and_then(|basic| cell(stats.get_pkt64().unwrap_or(u64::from(basic.packets)))),
+            queue_packets: i64::from(queue.qlen),
+            queue_bytes: i64::from(queue.backlog),
+            drops: i64::from(queue.drops),
+            private: Fields(own.map_or(&[], |(_, value)| value)),
+        };
+        let kind = attributes.get_kind().map_or(&[][..], CStr::to_bytes);
+        Some(Self { is_root: header.parent == ROOT, kind, stats })
+    }
 }

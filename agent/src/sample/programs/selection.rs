@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use crate::plan::ConnectionMonitor;
+use crate::program::held_sockets;
 
 /// The connections to observe. An empty list restricts nothing.
 pub struct Selection {
@@ -25,7 +26,7 @@ impl Selection {
     pub fn look_at_processes(&mut self) {
         self.has_looked = false;
         for pid in &self.monitor.processes {
-            self.held.extend(sockets_of(&pid.to_string()));
+            self.held.extend(held_sockets(pid));
         }
     }
 
@@ -53,8 +54,8 @@ impl Selection {
         let Ok(folders) = std::fs::read_dir("/proc") else { return };
         let names = folders.flatten().filter_map(|folder| folder.file_name().into_string().ok());
         for pid in names.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())) {
-            let sockets = sockets_of(&pid);
-            if sockets.is_empty() {
+            let mut sockets = held_sockets(&pid).peekable();
+            if sockets.peek().is_none() {
                 continue;
             }
             let Ok(name) = std::fs::read_to_string(format!("/proc/{pid}/comm")) else { continue };
@@ -63,14 +64,4 @@ impl Selection {
             }
         }
     }
-}
-
-/// Return the inodes of the sockets that a process holds, as far as this process may see them.
-fn sockets_of(pid: &str) -> Vec<u32> {
-    let Ok(descriptors) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
-    let inode = |path: std::path::PathBuf| {
-        let target = std::fs::read_link(path).ok()?;
-        target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
-    };
-    descriptors.flatten().filter_map(|descriptor| inode(descriptor.path())).collect()
 }

@@ -43,7 +43,16 @@ pub fn reached(planned_us: i64) -> i64 {
 
 /// Return `CLOCK_MONOTONIC` in ns. Each call costs a system call and a little virtual time.
 pub fn monotonic_ns() -> i64 {
-    let now = clock_gettime(ClockId::Monotonic);
+    now_ns(ClockId::Monotonic)
+}
+
+/// Return `CLOCK_REALTIME` in ns.
+pub fn realtime_ns() -> i64 {
+    now_ns(ClockId::Realtime)
+}
+
+fn now_ns(clock: ClockId) -> i64 {
+    let now = clock_gettime(clock);
     now.tv_sec * NS_PER_S + now.tv_nsec
 }
 
@@ -79,12 +88,7 @@ pub fn realtime_zero_ns() -> i64 {
         }
         // Where computing takes time, other programs may run between two readings.
         let readings = if computing_takes_time() { READINGS } else { 1 };
-        let apart = closest((0..readings).map(|_| {
-            let before = monotonic_ns();
-            let now = clock_gettime(ClockId::Realtime);
-            (before, now.tv_sec * NS_PER_S + now.tv_nsec, monotonic_ns())
-        }));
-        ZERO_NS.get().copied().unwrap_or_default() + apart
+        zero_ns() + closest((0..readings).map(|_| (monotonic_ns(), realtime_ns(), monotonic_ns())))
     })
 }
 
@@ -122,7 +126,11 @@ pub fn trial_ns() -> i64 {
 
 /// Convert `t_ns` of the trial to an absolute time, for calls that sleep.
 fn deadline(t_ns: i64) -> Timespec {
-    let ns = ZERO_NS.get().copied().unwrap_or_default() + t_ns;
+    timespec(zero_ns() + t_ns)
+}
+
+/// Convert ns of a clock for calls that sleep.
+pub fn timespec(ns: i64) -> Timespec {
     Timespec { tv_sec: ns / NS_PER_S, tv_nsec: ns % NS_PER_S }
 }
 

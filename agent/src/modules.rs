@@ -1,7 +1,10 @@
-//! Kernel modules with schedulers and congestion controls that the user added (`plait kernel add`).
+//! The kernel's schedulers and congestion controls, and modules with further ones that the user added
+//! (`plait kernel add`).
 
 use std::collections::BTreeSet;
+use std::ffi::CStr;
 use std::fs::File;
+use std::io::ErrorKind;
 
 use serde::Serialize;
 
@@ -9,6 +12,7 @@ use crate::error::{Attempt, Result};
 use crate::job;
 use crate::plan::Module;
 
+/// Linux before 6.10 does not list its schedulers, and takes none as BPF programs.
 const SCHEDULERS: &str = "/proc/sys/net/mptcp/available_schedulers";
 const CONGESTION_CONTROLS: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
@@ -20,8 +24,14 @@ pub struct ModuleOffers {
 }
 
 impl ModuleOffers {
-    fn available() -> Result<Self> {
+    /// Return what the kernel has now.
+    pub fn available() -> Result<Self> {
         Ok(Self { schedulers: words(SCHEDULERS)?, congestion_controls: words(CONGESTION_CONTROLS)? })
+    }
+
+    /// Whether one of its algorithms has this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.schedulers.contains(name) || self.congestion_controls.contains(name)
     }
 
     fn without(&self, before: &Self) -> Self {
@@ -40,18 +50,27 @@ pub fn load(modules: &[Module]) -> Result<ModuleOffers> {
     }
     let before = ModuleOffers::available()?;
     for module in modules {
-        let path = job::path(&format!("modules/{}.ko", module.name));
-        let file = File::open(&path).attempt(|| format!("opening {path}"))?;
-        rustix::system::finit_module(file, c"", 0).attempt(|| {
+        insert(&job::path(&format!("modules/{}.ko", module.name)), c"")?.attempt(|| {
             format!("loading the module {} (EEXIST: the kernel already uses its name)", module.name)
         })?;
     }
     Ok(ModuleOffers::available()?.without(&before))
 }
 
+/// Open a module, and return the kernel's answer to it.
+pub fn insert(path: &str, parameters: &CStr) -> Result<rustix::io::Result<()>> {
+    let file = File::open(path).attempt(|| format!("opening {path}"))?;
+    Ok(rustix::system::finit_module(file, parameters, 0))
+}
+
 fn words(path: &str) -> Result<BTreeSet<String>> {
-    let text = std::fs::read_to_string(path).attempt(|| format!("reading {path}"))?;
-    Ok(text.split_whitespace().map(str::to_owned).collect())
+    match std::fs::read_to_string(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(BTreeSet::new()),
+        text => {
+            let text = text.attempt(|| format!("reading {path}"))?;
+            Ok(text.split_whitespace().map(str::to_owned).collect())
+        }
+    }
 }
 
 #[cfg(test)]

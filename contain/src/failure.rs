@@ -1,7 +1,5 @@
 //! The error type of this program.
 
-use rustix::io::Errno;
-
 use crate::layer::Layer;
 
 /// A step that failed.
@@ -26,14 +24,8 @@ pub trait Attempt<T> {
     fn attempt<D: std::fmt::Display>(self, context: impl FnOnce() -> D) -> Result<T, Failure>;
 }
 
-impl<T> Attempt<T> for Result<T, Errno> {
+impl<T, E: Into<std::io::Error>> Attempt<T> for Result<T, E> {
     fn attempt<D: std::fmt::Display>(self, context: impl FnOnce() -> D) -> Result<T, Failure> {
-        self.map_err(|errno| Failure::new(context(), std::io::Error::from(errno)))
-    }
-}
-
-impl<T> Attempt<T> for std::io::Result<T> {
-    fn attempt<D: std::fmt::Display>(self, context: impl FnOnce() -> D) -> Result<T, Failure> {
-        self.map_err(|error| Failure::new(context(), error))
+        self.map_err(|error| Failure::new(context(), error.into()))
     }
 }

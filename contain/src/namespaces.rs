@@ -29,43 +29,19 @@ pub fn enter(layers: &mut Layers<'_>) -> Result<(), Failure> {
 /// user's own.
 fn enter_user_namespace() -> Result<(), Failure> {
     let context = || "creating a user namespace";
-    let maps = IdMaps::of_this_user()?;
-    let Some(writer) = maps
-        .privileged
-        .then(|| sys::fork_map_writer(&maps.user, &maps.group))
-        .transpose()
-        .attempt(context)?
-    else {
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid().as_raw());
+    if !user.is_root() {
+        let user = user.as_raw();
         sys::unshare(UnshareFlags::NEWUSER).attempt(context)?;
         fs::write("/proc/self/setgroups", "deny").attempt(context)?;
-        fs::write("/proc/self/uid_map", &maps.user).attempt(context)?;
-        return fs::write("/proc/self/gid_map", &maps.group).attempt(context);
-    };
+        fs::write("/proc/self/uid_map", format!("{user} {user} 1\n")).attempt(context)?;
+        return fs::write("/proc/self/gid_map", format!("{group} {group} 1\n")).attempt(context);
+    }
+    let (users, groups) = (identity("/proc/self/uid_map")?, identity("/proc/self/gid_map")?);
+    let writer = sys::fork_map_writer(&users, &groups).attempt(context)?;
     let unshared = sys::unshare(UnshareFlags::NEWUSER).attempt(context);
     writer.finish(unshared.is_ok()).attempt(|| "mapping the users of the user namespace")?;
     unshared
-}
-
-struct IdMaps {
-    user: String,
-    group: String,
-    /// Whether this process may map the IDs of other users.
-    privileged: bool,
-}
-
-impl IdMaps {
-    fn of_this_user() -> Result<Self, Failure> {
-        let privileged = rustix::process::geteuid().is_root();
-        if !privileged {
-            let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-            return Ok(Self {
-                user: format!("{user} {user} 1\n"),
-                group: format!("{group} {group} 1\n"),
-                privileged,
-            });
-        }
-        Ok(Self { user: identity("/proc/self/uid_map")?, group: identity("/proc/self/gid_map")?, privileged })
-    }
 }
 
 /// Return the map that maps every ID of the present namespace to itself.

@@ -2,26 +2,12 @@
 //! of the guest's folder, while system calls are not filtered yet.
 
 use rustix::fd::BorrowedFd;
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::failure::{Attempt, Failure};
-use crate::layer::Layer;
 use crate::layers::Layers;
 use crate::spec::Spec;
 use crate::sys;
-
-#[derive(Serialize)]
-struct Started<'a> {
-    pid: i32,
-    layers: &'a [Layer],
-    missing: &'a [(Layer, String)],
-}
-
-#[derive(Serialize)]
-struct Failed<'a> {
-    error: &'a str,
-    layer: Option<Layer>,
-}
 
 /// Pass plait the guest's folder.
 pub fn folder(spec: &Spec, folder: BorrowedFd<'_>) -> Result<(), Failure> {
@@ -30,16 +16,15 @@ pub fn folder(spec: &Spec, folder: BorrowedFd<'_>) -> Result<(), Failure> {
 
 /// Report that the guest runs as process `pid` of the host.
 pub fn started(spec: &Spec, pid: i32, layers: &Layers<'_>) {
-    send(spec, &Started { pid, layers: &layers.held, missing: &layers.missing });
+    send(spec, &json!({"pid": pid, "layers": layers.held, "missing": layers.missing}));
 }
 
 /// Report that the guest did not start.
 pub fn failed(spec: &Spec, failure: &Failure) {
-    send(spec, &Failed { error: &failure.reason, layer: failure.layer });
+    send(spec, &json!({"error": failure.reason, "layer": failure.layer}));
 }
 
-fn send(spec: &Spec, line: &impl Serialize) {
-    let mut text = serde_json::to_vec(line).unwrap_or_default();
-    text.push(b'\n');
-    sys::write_and_close(spec.report, &text); // plait notices the missing report when this fails
+fn send(spec: &Spec, line: &Value) {
+    // plait notices the missing report when this fails
+    sys::write_and_close(spec.report, format!("{line}\n").as_bytes());
 }

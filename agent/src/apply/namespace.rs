@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::mount_bind;
+use rustix::net::netdevice::name_to_index;
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
 use super::sysctl::write_sysctl;
@@ -81,8 +82,9 @@ impl Namespace {
     /// Return the number of interface `ifname`.
     pub fn ifindex(&self, ifname: &str) -> Result<i32> {
         let missing = || Error::new(format!("the plan has no interface {ifname} in {}", self.name));
-        let real = || process::node().and_then(|_| sys::interface_number(ifname).ok());
-        self.links.get(ifname).copied().or_else(real).ok_or_else(missing)
+        let real = || name_to_index(self.route.fd(), ifname).ok().filter(|_| process::node().is_some());
+        let number = || real().and_then(|number| i32::try_from(number).ok());
+        self.links.get(ifname).copied().or_else(number).ok_or_else(missing)
     }
 
     /// Choose the number of a new interface, counting up in the order of the plan.

@@ -22,15 +22,13 @@ use rustix::mount::{MountFlags, mount};
 
 use crate::error::{Attempt, Error, Result};
 use crate::job::MOUNTED;
+use crate::modules::{self, ModuleOffers};
 
 /// The modules to load, one `NAME PARAMETERS` a line.
 const MODULES: &str = "/modules/order";
 /// The algorithms to load as BPF programs, one a line, and the program that loads them.
 const PROGRAMS: &str = "/bpf/order";
 const LOADER: &str = "/bpf/loader";
-const CONGESTION_CONTROLS: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-/// Linux before 6.10 does not list its schedulers, and takes none as BPF programs.
-const SCHEDULERS: &str = "/proc/sys/net/mptcp/available_schedulers";
 const PROGRESS_PORT: &str = "/dev/vport0p1";
 const RESULTS_PORT: &str = "/dev/vport0p2";
 /// What the host put into the trial's folder, and need not get back.
@@ -63,10 +61,8 @@ fn load_modules() -> Result<()> {
     let order = std::fs::read_to_string(MODULES).attempt(|| format!("reading {MODULES}"))?;
     for line in order.lines() {
         let (name, parameters) = line.split_once(' ').unwrap_or((line, ""));
-        let path = format!("/modules/{name}.ko");
-        let file = File::open(&path).attempt(|| format!("opening {path}"))?;
         let parameters = std::ffi::CString::new(parameters).attempt(|| format!("parameters of {name}"))?;
-        match rustix::system::finit_module(file, &parameters, 0) {
+        match modules::insert(&format!("/modules/{name}.ko"), &parameters)? {
             Ok(()) | Err(rustix::io::Errno::EXIST) => {}
             other => other.attempt(|| format!("loading the kernel's module {name}"))?,
         }
@@ -80,12 +76,8 @@ fn load_programs() -> Result<()> {
         return Ok(());
     }
     let order = std::fs::read_to_string(PROGRAMS).attempt(|| format!("reading {PROGRAMS}"))?;
-    let mut available =
-        std::fs::read_to_string(CONGESTION_CONTROLS).attempt(|| format!("reading {CONGESTION_CONTROLS}"))?;
-    if Path::new(SCHEDULERS).exists() {
-        available += &std::fs::read_to_string(SCHEDULERS).attempt(|| format!("reading {SCHEDULERS}"))?;
-    }
-    for name in order.lines().filter(|name| !available.split_whitespace().any(|own| own == *name)) {
+    let available = ModuleOffers::available()?;
+    for name in order.lines().filter(|name| !available.has(name)) {
         let context = || format!("loading the BPF program of {name}");
         let object = format!("/bpf/{name}.bpf.o");
         let done =

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rustix::time::{ClockId, Timespec};
+use rustix::time::ClockId;
 use serde_json::json;
 
 use super::current::{is_ordinary, node};
@@ -18,7 +18,6 @@ use crate::{clock, job};
 /// The least time between two timers, and the number of timers at most.
 const INTERVAL_US: i64 = 1000;
 const TIMERS_MAX: i64 = 200_000;
-const NS_PER_S: i64 = 1_000_000_000;
 const FILE: &str = "fidelity.json";
 
 /// The watch over one trial.
@@ -96,8 +95,7 @@ fn lateness(interval_ns: i64, ending: &AtomicBool) -> Vec<u32> {
     let mut late = Vec::new();
     let mut due_ns = clock::monotonic_ns() + interval_ns;
     while !ending.load(Ordering::Relaxed) {
-        let due = Timespec { tv_sec: due_ns / NS_PER_S, tv_nsec: due_ns % NS_PER_S };
-        if rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &due).is_err() {
+        if rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &clock::timespec(due_ns)).is_err() {
             // A signal ended the wait, or the kernel refused it: then this pause keeps the thread from
             // computing without end, and `ending` ends it.
             thread::sleep(Duration::from_millis(1));

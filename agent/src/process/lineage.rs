@@ -5,7 +5,7 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
 use super::current::ENDING;
 use super::isolate;
@@ -38,10 +38,7 @@ pub fn supervise() -> Result<i32> {
             child.kill().attempt(|| "killing the agent in its namespaces")?;
             kill_at = None;
         }
-        let left = left.map(|left| Timespec {
-            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: left.subsec_nanos().into(),
-        });
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
         // An error is an interruption; the loop then looks at the child again.
         let _ = poll(&mut [PollFd::new(&signals, PollFlags::IN)], left.as_ref());
         while let Some(number) = sys::read_signal(&signals) {
@@ -63,7 +60,7 @@ fn pass_on(child: &Child, number: i32) {
 
 /// Let the kernel kill this process, which is PID 1 of its namespace, when its supervisor ends.
 pub fn end_with(parent: i32) -> Result<()> {
-    sys::end_with_parent().attempt(|| "binding the agent to its supervisor")?;
+    set_parent_process_death_signal(Some(Signal::KILL)).attempt(|| "binding the agent to its supervisor")?;
     // The supervisor may have ended before that call. This /proc is still that of its namespace.
     let path = "/proc/self/status";
     let status = std::fs::read_to_string(path).attempt(|| format!("reading {path}"))?;

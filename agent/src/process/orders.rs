@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::stdio::stdin;
-use rustix::time::{ClockId, clock_gettime};
 
 use super::arguments::Arguments;
 use super::current::{ARGUMENTS, ENDING, end};
@@ -77,10 +76,7 @@ fn listen(signals: &OwnedFd, heartbeat: Option<Duration>) -> String {
         {
             return format!("no heartbeat arrived for {} s, so the agent ended", beat.as_secs());
         }
-        let left = left.map(|left| Timespec {
-            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: left.subsec_nanos().into(),
-        });
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
         let input = stdin();
         let mut ready = [PollFd::new(signals, PollFlags::IN), PollFd::new(&input, PollFlags::IN)];
         if let Err(errno) = poll(&mut ready, left.as_ref())
@@ -128,7 +124,7 @@ fn obey(line: &mut Vec<u8>, bytes: &[u8]) -> bool {
             }
             b"stop" => return true,
             b"end" => OVER.store(true, Ordering::Relaxed),
-            b"time" => answer(&format!("time {}", realtime_ns())),
+            b"time" => answer(&format!("time {}", clock::realtime_ns())),
             _ => {} // a heartbeat
         }
         line.clear();
@@ -140,9 +136,4 @@ fn answer(text: &str) {
     let mut output = std::io::stdout().lock();
     // If nobody reads the answers, the end of the input follows.
     let _ = writeln!(output, "{text}").and_then(|()| output.flush());
-}
-
-fn realtime_ns() -> i128 {
-    let now = clock_gettime(ClockId::Realtime);
-    i128::from(now.tv_sec) * 1_000_000_000 + i128::from(now.tv_nsec)
 }

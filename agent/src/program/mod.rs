@@ -17,6 +17,7 @@ mod running;
 mod transport;
 
 use std::os::fd::OwnedFd;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -31,6 +32,7 @@ use crate::tables::{self, ProgramFigure, Table};
 use crate::traffic::Traffic;
 
 use confine::Group;
+pub use confine::held_sockets;
 use log::Log;
 use running::{Running, SETTLING_US, follow};
 
@@ -48,6 +50,14 @@ pub fn prepare() -> Result<()> {
 /// group. Call [`prepare`] before.
 pub fn group(name: &str) -> Result<OwnedFd> {
     Group::create(name)?.door().attempt(|| format!("opening the control group {name}"))
+}
+
+/// Return the command with these words, and with this environment alone.
+pub fn command(argv: &[String], environment: &[(String, String)]) -> Result<Command> {
+    let (program, arguments) = argv.split_first().ok_or_else(|| Error::new("the command is empty"))?;
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
+    Ok(command)
 }
 
 /// The programs of a trial.

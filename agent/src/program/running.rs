@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -197,12 +197,9 @@ fn stop_in_time(running: &Arc<Running>) {
 fn spawn(running: &Running) -> Result<Child> {
     let plan = running.plan;
     let context = || "starting it".to_owned();
-    let (program, arguments) =
-        plan.argv.split_first().ok_or_else(|| Error::because(context(), "the command is empty"))?;
+    let mut command = super::command(&plan.argv, &plan.environment).attempt(context)?;
     let output = running.log.writer().attempt(context)?;
     let errors = output.try_clone().attempt(context)?;
-    let mut command = Command::new(program);
-    command.args(arguments).env_clear().envs(plan.environment.iter().map(|(name, value)| (name, value)));
     command.env("PWD", &plan.directory);
     if plan.flow.is_some() {
         command.env(prototype::ZERO, clock::zero_ns().to_string());
@@ -218,8 +215,8 @@ fn spawn(running: &Running) -> Result<Child> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Error::because(
             context(),
             format!(
-                "there is no program {program}, or its directory {} does not exist; install the program, or give its path",
-                plan.directory
+                "there is no program {}, or its directory {} does not exist; install the program, or give its path",
+                plan.argv[0], plan.directory
             ),
         )),
         spawned => spawned.attempt(context),

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::process::Command;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -24,7 +23,7 @@ use crate::apply::{Applied, enter};
 use crate::clock;
 use crate::error::{Attempt, Error, Result};
 use crate::job;
-use crate::program::devices;
+use crate::program::{command, devices};
 use crate::sys;
 
 /// The size of one read.
@@ -282,13 +281,7 @@ impl Runs {
         let path = job::path(&format!("{}.log", service.name));
         let context = || format!("starting {} ({})", service.name, service.argv.join(" "));
         let log = File::options().append(true).create(true).open(&path).attempt(context)?;
-        let (program, arguments) =
-            service.argv.split_first().ok_or_else(|| Error::because(context(), "the command is empty"))?;
-        let mut command = Command::new(program);
-        command
-            .args(arguments)
-            .env_clear()
-            .envs(service.environment.iter().map(|(name, value)| (name, value)));
+        let mut command = command(&service.argv, &service.environment).attempt(context)?;
         command.stdin(nothing().attempt(context)?).stdout(log.try_clone().attempt(context)?).stderr(log);
         sys::run_in_place(&mut command, &self.mounts, &self.group, "/", false);
         let status = command.status().attempt(context)?;

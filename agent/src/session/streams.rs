@@ -10,9 +10,9 @@ use std::thread;
 use super::orders::{Input, Start};
 use super::output::{Kind, Output};
 use super::terminal;
-use crate::error::{Attempt, Error, Result};
+use crate::error::{Attempt, Result};
 use crate::job;
-use crate::program::root::ROOT;
+use crate::program::{self, root::ROOT};
 
 /// A piece of a program's input.
 pub enum Piece {
@@ -32,10 +32,7 @@ pub type Prepared = (Command, Vec<Source>, Option<OwnedFd>, Option<OwnedFd>);
 /// Build the command with its standard streams, and return the agent's ends of them.
 pub fn prepare(start: &Start) -> Result<Prepared> {
     let context = || format!("starting {}", start.argv.join(" "));
-    let (program, arguments) =
-        start.argv.split_first().ok_or_else(|| Error::because(context(), "the command is empty"))?;
-    let mut command = Command::new(program);
-    command.args(arguments).env_clear().envs(start.environment.iter().map(|(name, value)| (name, value)));
+    let mut command = program::command(&start.argv, &start.environment).attempt(context)?;
     if let Some(size) = start.terminal {
         let (person, program) = terminal::open(size)?;
         let again = || program.try_clone().attempt(context);

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::ingress::{self, Ingress};
 use super::journal::{self, LASTING};
 use super::qdiscs::{self, Qdisc};
-use super::record::{Received, Record, Shaped, dotted};
+use super::record::{Record, Shaped, dotted};
 use super::state::{Endpoint, Host, Limits, State, Steps};
 use super::steps::{Wanted, WantedEndpoint, changes};
 use crate::error::{Attempt, Error, Result};
@@ -120,7 +120,7 @@ fn record_received(record: &mut Record, ingress: Vec<Ingress>) -> Result<Vec<Ing
         } else {
             ingress::refuse_if_not_restorable(&wanted)?;
         }
-        record.ingress.insert(wanted.device.clone(), Received { wanted: wanted.clone(), line: None });
+        record.ingress.insert(wanted.device.clone(), Shaped { wanted: wanted.clone(), line: None });
         missing.push(wanted);
     }
     Ok(missing)

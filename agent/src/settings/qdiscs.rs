@@ -47,7 +47,7 @@ pub fn root(device: &str) -> Result<Option<Root>> {
     if !Path::new("/sys/class/net").join(device).exists() {
         return Ok(None);
     }
-    Ok(parsed(&tc(&["qdisc", "show", "dev", device, "root"])?))
+    Ok(parsed(&program("tc", &["qdisc", "show", "dev", device, "root"])?))
 }
 
 fn parsed(text: &str) -> Option<Root> {
@@ -85,16 +85,12 @@ pub fn set(wanted: &Qdisc) -> Result<()> {
     }
     let words = ["qdisc", "replace", "dev", device, "root", "handle", HANDLE, kind];
     let options = options.iter().map(String::as_str);
-    tc(&words.into_iter().chain(options).collect::<Vec<_>>()).map(drop)
+    program("tc", &words.into_iter().chain(options).collect::<Vec<_>>()).map(drop)
 }
 
 /// Remove what is at the root of an interface, so that the kernel's own returns.
 pub fn remove(device: &str) -> Result<()> {
-    tc(&["qdisc", "delete", "dev", device, "root"]).map(drop)
-}
-
-fn tc(words: &[&str]) -> Result<String> {
-    program("tc", words)
+    program("tc", &["qdisc", "delete", "dev", device, "root"]).map(drop)
 }
 
 /// Run a program of the host, and return what it says.

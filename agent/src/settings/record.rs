@@ -52,17 +52,11 @@ impl Placed {
     }
 }
 
-/// A queueing discipline of plait's, and the line of `tc` once it was there.
+/// A queueing discipline of plait's or a shaper of what an interface receives, and the line of `tc` once all of it was
+/// there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shaped {
-    pub wanted: Qdisc,
-    pub line: Option<String>,
-}
-
-/// A shaper of what an interface receives, and the line of `tc` once all of it was there.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Received {
-    pub wanted: Ingress,
+pub struct Shaped<T> {
+    pub wanted: T,
     pub line: Option<String>,
 }
 
@@ -75,10 +69,10 @@ pub struct Record {
     pub add_addr_accepted: Option<Changed>,
     pub endpoints: Vec<Placed>,
     /// By interface.
-    pub qdiscs: BTreeMap<String, Shaped>,
+    pub qdiscs: BTreeMap<String, Shaped<Qdisc>>,
     /// By interface.
     #[serde(default)]
-    pub ingress: BTreeMap<String, Received>,
+    pub ingress: BTreeMap<String, Shaped<Ingress>>,
 }
 
 /// The steps back, and what stays and why.

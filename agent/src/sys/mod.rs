@@ -24,5 +24,5 @@ pub use ports::{PAGE_BYTES, Page, allow_ports, draw_anew, write_port_8_with_time
 pub use processes::{
     bury_orphans, kill_everything, run_confined, run_in_place, share_one_heap, unshare, write_back,
 };
-pub use signals::{block_signals, end_with_parent, interface_number, read_signal};
+pub use signals::{block_signals, read_signal};
 pub use sockets::{TCP_INFO_BYTES, memory_info, namespace_number, receive_discarding, set_option, tcp_info};

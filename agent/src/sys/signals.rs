@@ -1,11 +1,11 @@
-//! Signals as a descriptor, and the end of a process with its parent.
+//! Signals as a descriptor.
 
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{FromRawFd, OwnedFd};
 
 use rustix::io::Result;
 
-use super::calls::{check, last_errno};
+use super::calls::check;
 
 /// Block `signals` in this thread and in all threads and processes that it starts later. Return a
 /// descriptor from which [`read_signal`] reads them.
@@ -31,17 +31,4 @@ pub fn read_signal(fd: &OwnedFd) -> Option<i32> {
     let length = rustix::io::read(fd, &mut bytes).ok()?;
     let number = bytes.get(..length)?.first_chunk()?; // ssi_signo comes first
     i32::try_from(u32::from_ne_bytes(*number)).ok()
-}
-
-/// Let the kernel kill this process when its parent ends.
-pub fn end_with_parent() -> Result<()> {
-    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
-}
-
-/// Return the number of the interface `name` in the namespace of the calling thread.
-pub fn interface_number(name: &str) -> Result<i32> {
-    let name = std::ffi::CString::new(name).map_err(|_| rustix::io::Errno::INVAL)?;
-    // SAFETY: the kernel reads the terminated string.
-    let number = unsafe { libc::if_nametoindex(name.as_ptr()) };
-    if number == 0 { Err(last_errno()) } else { i32::try_from(number).map_err(|_| rustix::io::Errno::RANGE) }
 }

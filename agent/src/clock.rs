@@ -195,9 +195,19 @@ pub struct Bell(AtomicU32);
 
 impl Bell {
     /// Return how often the bell has rung. Read this before looking for work, and pass it to
-    /// [`Bell::wait_until`].
+    /// [`Bell::wait_until_ns`].
     pub fn rings(&self) -> u32 {
         self.0.load(Ordering::SeqCst)
+    }
+
+    /// Sleep while `holds`, but not beyond `t_us` of the trial. The bell rings when that may change.
+    pub fn wait_while(&self, t_us: i64, holds: impl Fn() -> bool) {
+        while holds() {
+            let rings = self.rings();
+            if holds() && self.wait_until_ns(t_us * 1000, rings) {
+                return;
+            }
+        }
     }
 
     /// Wake the main thread.
@@ -207,13 +217,8 @@ impl Bell {
         let _ = futex::wake(&self.0, futex::Flags::PRIVATE, 1);
     }
 
-    /// Sleep until `t_us` of the trial, or until the bell has rung more often than `seen`. Return
+    /// Sleep until `t_ns` of the trial, or until the bell has rung more often than `seen`. Return
     /// true if the time has come, false if the bell rang.
-    pub fn wait_until(&self, t_us: i64, seen: u32) -> bool {
-        self.wait_until_ns(t_us * 1000, seen)
-    }
-
-    /// Do the same until `t_ns` of the trial.
     pub fn wait_until_ns(&self, t_ns: i64, seen: u32) -> bool {
         let until = deadline(t_ns);
         loop {

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use rustix::thread::UnshareFlags;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::apply::{ONLY_SCHEDULER, SCHEDULER, enter, namespace, write_sysctl};
 use crate::error::{Attempt, Result};
@@ -32,32 +33,10 @@ struct Request {
 }
 
 #[derive(Debug, Serialize)]
-struct Inventory {
-    congestion_controls: Vec<String>,
-    schedulers: Vec<String>,
-    /// The sysctls of a new namespace.
-    sysctls: BTreeMap<String, Sysctl>,
-    /// The sysctls that only the first namespace has, because one value holds for all.
-    shared_sysctls: BTreeMap<String, Sysctl>,
-    refused: Vec<Refusal>,
-    /// The trace events, `SYSTEM:EVENT`; none if the kernel cannot trace.
-    trace_events: Vec<String>,
-    /// Whether the kernel takes schedulers of MPTCP as BPF programs.
-    takes_schedulers: bool,
-}
-
-#[derive(Debug, Serialize)]
 struct Sysctl {
     /// None: the agent cannot read the value.
     value: Option<String>,
     writable: bool,
-}
-
-#[derive(Debug, Serialize)]
-struct Refusal {
-    path: String,
-    value: String,
-    why: String,
 }
 
 /// Whether the host booted this guest for an inventory.
@@ -72,20 +51,21 @@ pub fn answer() -> Result<()> {
     let shared = sysctls()?;
     sys::unshare(UnshareFlags::NEWNET).attempt(|| "creating a namespace")?;
     let private = sysctls()?;
-    let inventory = Inventory {
-        congestion_controls: words(&private, "net/ipv4/tcp_available_congestion_control"),
-        schedulers: schedulers(&private),
-        shared_sysctls: shared.into_iter().filter(|(path, _)| !private.contains_key(path)).collect(),
-        refused: request.settings.iter().filter_map(refusal).collect(),
-        sysctls: private,
+    // The sysctls that only the first namespace has, because one value holds for all.
+    let shared: BTreeMap<_, _> = shared.into_iter().filter(|(path, _)| !private.contains_key(path)).collect();
+    let inventory = json!({
+        "congestion_controls": words(&private, "net/ipv4/tcp_available_congestion_control"),
+        "schedulers": schedulers(&private),
+        "shared_sysctls": shared,
+        "refused": request.settings.iter().filter_map(refusal).collect::<Vec<_>>(),
+        "sysctls": private,
         // An ordinary process must not mount file systems of its host's kernel.
-        trace_events: if process::is_ordinary() { Vec::new() } else { available_trace_events() },
-        takes_schedulers: takes_schedulers(),
-    };
+        "trace_events": if process::is_ordinary() { Vec::new() } else { available_trace_events() },
+        "takes_schedulers": takes_schedulers(),
+    });
     enter(&home)?;
     let context = || format!("writing {ANSWER}");
-    let json = serde_json::to_vec(&inventory).attempt(context)?;
-    std::fs::write(job::path(&format!("{ANSWER}.new")), json).attempt(context)?;
+    std::fs::write(job::path(&format!("{ANSWER}.new")), inventory.to_string()).attempt(context)?;
     std::fs::rename(job::path(&format!("{ANSWER}.new")), job::path(ANSWER)).attempt(context)
 }
 
@@ -99,6 +79,7 @@ fn schedulers(sysctls: &BTreeMap<String, Sysctl>) -> Vec<String> {
     if named.is_empty() { vec![ONLY_SCHEDULER.to_owned()] } else { named }
 }
 
+/// Whether the kernel takes schedulers of MPTCP as BPF programs.
 fn takes_schedulers() -> bool {
     let name = b"\0bpf_struct_ops_mptcp_sched_ops\0";
     std::fs::read(TYPES).is_ok_and(|types| types.windows(name.len()).any(|part| part == name))
@@ -109,9 +90,9 @@ fn words(sysctls: &BTreeMap<String, Sysctl>, path: &str) -> Vec<String> {
     value.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
 }
 
-fn refusal((path, value): &(String, String)) -> Option<Refusal> {
+fn refusal((path, value): &(String, String)) -> Option<Value> {
     let why = write_sysctl(path, value).err()?.to_string();
-    Some(Refusal { path: path.clone(), value: value.clone(), why })
+    Some(json!({"path": path, "value": value, "why": why}))
 }
 
 /// Return all sysctls below [`PART`] that the calling thread's namespace has.

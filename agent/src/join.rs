@@ -6,15 +6,12 @@ use std::net::SocketAddr;
 
 use netlink_bindings::mptcp_pm;
 
-use crate::apply::{Applied, enter, push_endpoint_address};
+use crate::apply::{Applied, endpoint_flags, enter, push_endpoint_address};
 use crate::error::Result;
 use crate::netlink::{Family, Socket};
-use crate::plan::{Flow, Join};
+use crate::plan::{EndpointFlag, Flow, Join};
 use crate::tables::Event;
 use crate::traffic::Traffic;
-
-/// `MPTCP_PM_ADDR_FLAG_BACKUP` of `linux/mptcp.h`.
-const BACKUP: u32 = 4;
 
 /// The sockets that ask the clients' kernels for subflows, and the flows that need some.
 pub struct Joiner {
@@ -83,8 +80,9 @@ impl Joiner {
 fn create(join: &Join, token: u32, port: u16) -> mptcp_pm::OpSubflowCreateDo<'static> {
     let mut request = mptcp_pm::Request::new().op_subflow_create_do();
     {
+        let flags: &[_] = if join.backup { &[EndpointFlag::Backup] } else { &[] };
         let local = request.encode().push_token(token).nested_addr().push_id(join.id);
-        let local = local.push_flags(if join.backup { BACKUP } else { 0 });
+        let local = local.push_flags(endpoint_flags(flags));
         let remote = push_endpoint_address(local, join.client_address).end_nested().nested_addr_remote();
         drop(push_endpoint_address(remote.push_port(port), join.server_address));
     }

@@ -19,11 +19,6 @@ impl<'a> Layers<'a> {
         Self { spec, held: Vec::new(), missing: Vec::new() }
     }
 
-    /// Whether to build `layer`.
-    pub fn includes(&self, layer: Layer) -> bool {
-        !self.spec.without.contains(&layer)
-    }
-
     /// Build `layer` with `build`, unless the specification leaves it out. Fail if a required layer
     /// cannot be built.
     pub fn add(
@@ -31,7 +26,7 @@ impl<'a> Layers<'a> {
         layer: Layer,
         build: impl FnOnce() -> Result<(), Failure>,
     ) -> Result<bool, Failure> {
-        if !self.includes(layer) {
+        if self.spec.without.contains(&layer) {
             return Ok(false);
         }
         match build() {

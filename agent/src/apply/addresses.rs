@@ -1,6 +1,6 @@
-//! Parse addresses as the plan writes them.
+//! Parse addresses as the plan and the kernel write them.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::error::{Error, Result};
 
@@ -27,6 +27,14 @@ pub fn parse_prefix(text: &str) -> Result<(IpAddr, u8)> {
     let length: u8 = length.parse().map_err(|_| wrong())?;
     let most = if address.is_ipv4() { 32 } else { 128 };
     if length > most { Err(wrong()) } else { Ok((address, length)) }
+}
+
+/// Return an address from those of its two attributes that the kernel sent.
+pub fn kernel_address(v4: Option<u32>, v6: Option<&[u8]>) -> Option<IpAddr> {
+    match v4 {
+        Some(bits) => Some(Ipv4Addr::from_bits(bits).into()),
+        None => Some(Ipv6Addr::from(*v6?.first_chunk::<16>()?).into()),
+    }
 }
 
 /// Return `AF_INET` or `AF_INET6`.

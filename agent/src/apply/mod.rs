@@ -21,6 +21,7 @@ mod sysctl;
 
 use std::os::fd::OwnedFd;
 
+pub use addresses::kernel_address;
 pub use links::bring_up_loopback;
 pub use mptcp::{endpoint_flags, push_endpoint_address};
 pub use namespace::{Namespace, enter};

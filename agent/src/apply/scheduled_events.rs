@@ -21,18 +21,14 @@ use crate::plan::{Action, Event, SetSysctl};
 /// The events that have not happened yet, in order of time, and the sockets that they need.
 pub struct Schedule {
     steps: VecDeque<Step>,
-    /// One rtnetlink socket per namespace that an event changes, by the namespace's index.
-    sockets: BTreeMap<usize, Socket>,
-    /// One generic netlink socket per namespace whose path manager an event changes.
-    managers: BTreeMap<usize, Socket>,
+    /// By the index of a namespace that an event changes: with [`Family::Generic`] its path manager.
+    sockets: BTreeMap<(usize, Family), Socket>,
     traces: Vec<PendingTrace>,
 }
 
 struct Step {
     event: &'static Event,
-    sends: Vec<(usize, Batch)>,
-    /// Requests to path managers, by the index of the namespace.
-    managed: Vec<(usize, Batch)>,
+    sends: Vec<((usize, Family), Batch)>,
     writes: Vec<(&'static SetSysctl, File)>,
 }
 
@@ -46,9 +42,9 @@ impl Schedule {
     ) -> Result<Self> {
         let traces = std::mem::take(&mut build.traces);
         let steps = VecDeque::with_capacity(events.len());
-        let mut schedule = Self { steps, sockets: BTreeMap::new(), managers: BTreeMap::new(), traces };
+        let mut schedule = Self { steps, sockets: BTreeMap::new(), traces };
         for place in schedule.traces.iter().map(|trace| trace.place).collect::<Vec<_>>() {
-            schedule.open(build, place)?;
+            schedule.open(build, place, Family::Route)?;
         }
         for event in events {
             let (mut managed, mut writes) = (Vec::new(), Vec::new());
@@ -57,11 +53,13 @@ impl Schedule {
                     .add(build, action, path_manager, &mut managed, &mut writes)
                     .attempt(|| describe(event))?;
             }
-            let sends: Vec<_> = build.take_batches().collect();
-            for (place, _) in &sends {
-                schedule.open(build, *place)?;
+            let mut sends = Vec::new();
+            for (place, batch) in build.take_batches().collect::<Vec<_>>() {
+                schedule.open(build, place, Family::Route)?;
+                sends.push(((place, Family::Route), batch));
             }
-            schedule.steps.push_back(Step { event, sends, managed, writes });
+            sends.append(&mut managed);
+            schedule.steps.push_back(Step { event, sends, writes });
         }
         enter(home)?;
         Ok(schedule)
@@ -72,7 +70,7 @@ impl Schedule {
         build: &mut Build,
         action: &'static Action,
         path_manager: Option<&GenericFamily>,
-        managed: &mut Vec<(usize, Batch)>,
+        managed: &mut Vec<((usize, Family), Batch)>,
         writes: &mut Vec<(&'static SetSysctl, File)>,
     ) -> Result<()> {
         let netns = match action {
@@ -92,18 +90,15 @@ impl Schedule {
         let family = path_manager
             .ok_or_else(|| Error::new(format!("{netns} is not a host, so it has no path manager")))?;
         let place = build.index(netns)?;
-        managed.extend(mptcp::event(build, action, family.id)?.map(|batch| (place, batch)));
-        if let Entry::Vacant(vacant) = self.managers.entry(place) {
-            enter(&build.namespaces[place].fd)?;
-            vacant.insert(Socket::open(Family::Generic)?);
-        }
-        Ok(())
+        managed
+            .extend(mptcp::event(build, action, family.id)?.map(|batch| ((place, Family::Generic), batch)));
+        self.open(build, place, Family::Generic)
     }
 
-    fn open(&mut self, build: &Build, place: usize) -> Result<()> {
-        if let Entry::Vacant(vacant) = self.sockets.entry(place) {
+    fn open(&mut self, build: &Build, place: usize, family: Family) -> Result<()> {
+        if let Entry::Vacant(vacant) = self.sockets.entry((place, family)) {
             enter(&build.namespaces[place].fd)?;
-            vacant.insert(Socket::open(Family::Route)?);
+            vacant.insert(Socket::open(family)?);
         }
         Ok(())
     }
@@ -113,7 +108,7 @@ impl Schedule {
         for trace in std::mem::take(&mut self.traces) {
             let mut batch = Batch::default();
             trace.start(&mut batch, zero_ns);
-            if let Some(socket) = self.sockets.get_mut(&trace.place) {
+            if let Some(socket) = self.sockets.get_mut(&(trace.place, Family::Route)) {
                 socket.apply(batch)?;
             }
         }
@@ -133,11 +128,6 @@ impl Schedule {
         let Some(step) = self.steps.pop_front() else { return Ok(None) };
         for (place, batch) in step.sends {
             if let Some(socket) = self.sockets.get_mut(&place) {
-                socket.apply(batch).attempt(|| describe(step.event))?;
-            }
-        }
-        for (place, batch) in step.managed {
-            if let Some(socket) = self.managers.get_mut(&place) {
                 socket.apply(batch).attempt(|| describe(step.event))?;
             }
         }

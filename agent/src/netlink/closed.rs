@@ -3,7 +3,7 @@
 
 use super::sock_diag::{BY_FAMILY, FourTuple, INFO, MESSAGE_BYTES, attributes_of, ends};
 use super::socket::{Family, Socket};
-use crate::error::Result;
+use crate::error::{Attempt, Result};
 
 /// A freed TCP socket.
 pub struct Closed {
@@ -25,7 +25,7 @@ const GROUPS: [u32; 2] = [1, 3];
 pub fn listen() -> Result<Socket> {
     let socket = Socket::open(Family::Sockets)?;
     for group in GROUPS {
-        socket.join(group)?;
+        socket.join(group).attempt(|| format!("joining netlink group {group}"))?;
     }
     Ok(socket)
 }

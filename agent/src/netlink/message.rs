@@ -11,6 +11,7 @@ pub use super::explain::HEADER_BYTES;
 /// Flags of a message (`linux/netlink.h`).
 pub const NLM_F_REQUEST: u16 = 1;
 pub const NLM_F_ACK: u16 = 4;
+pub const NLM_F_DUMP: u16 = 0x300;
 
 /// The content of an answer.
 pub enum Answer<'a> {
@@ -24,6 +25,13 @@ pub enum Answer<'a> {
 pub struct RawRequest {
     pub flags: u16,
     pub payload: Vec<u8>,
+}
+
+impl RawRequest {
+    /// Create a request for everything that the kernel has.
+    pub fn dump(payload: Vec<u8>) -> Self {
+        Self { flags: NLM_F_DUMP, payload }
+    }
 }
 
 impl NetlinkRequest for RawRequest {

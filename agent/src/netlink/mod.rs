@@ -15,5 +15,5 @@ mod socket;
 
 pub use batch::Batch;
 pub use family::GenericFamily;
-pub use message::{RawRequest, kernel_type, push_attribute, push_nest};
+pub use message::{NLM_F_DUMP, RawRequest, kernel_type, push_attribute, push_nest};
 pub use socket::{Family, Socket};

@@ -17,7 +17,6 @@ pub const MESSAGE_BYTES: usize = 72;
 /// `INET_DIAG_INFO`.
 pub const INFO: u16 = 2;
 
-const NLM_F_DUMP: u16 = 0x300;
 const REQUEST_BYTES: usize = 56;
 const REQ_PROTOCOL: u16 = 3;
 const CONG: u16 = 4;
@@ -128,7 +127,7 @@ fn request(kind: Kind, ipv6: bool) -> RawRequest {
         // The protocol number does not fit into the request's own field.
         push_attribute(&mut bytes, REQ_PROTOCOL, &IPPROTO_MPTCP.to_ne_bytes());
     }
-    RawRequest { flags: NLM_F_DUMP, payload: bytes }
+    RawRequest::dump(bytes)
 }
 
 /// Decode one answer.

@@ -23,7 +23,7 @@ const RECEIVE_BYTES: usize = 32 * 1024;
 static NUMBER: AtomicU32 = AtomicU32::new(1 << 30);
 
 /// The netlink families that the agent uses.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
     /// Links, addresses, routes, rules, traffic control.
     Route,
@@ -135,20 +135,8 @@ impl Socket {
         self.number
     }
 
-    fn add_membership(&self, group: u32) -> rustix::io::Result<()> {
-        sys::set_option(&self.fd, libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP, group)
-    }
-
     /// Join the multicast group `group`.
-    pub fn join(&self, group: u32) -> Result<()> {
-        self.add_membership(group).attempt(|| format!("joining netlink group {group}"))
-    }
-
-    /// Join the multicast group `group`; false if that needs a capability that the process lacks.
-    pub fn join_if_allowed(&self, group: u32) -> Result<bool> {
-        match self.add_membership(group) {
-            Err(Errno::PERM | Errno::ACCESS) => Ok(false),
-            joined => joined.attempt(|| format!("joining netlink group {group}")).map(|()| true),
-        }
+    pub fn join(&self, group: u32) -> rustix::io::Result<()> {
+        sys::set_option(&self.fd, libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP, group)
     }
 }

@@ -29,15 +29,8 @@ pub struct Fidelity {
 }
 
 /// The kernel's counters; None: this kernel or this container has none.
-#[derive(Default)]
 struct Readings {
-    cpu_pressure_us: Option<i64>,
-    memory_pressure_us: Option<i64>,
-    io_pressure_us: Option<i64>,
-    /// Packets that found the queue between two namespaces full.
-    backlog_drops: Option<i64>,
-    time_squeezes: Option<i64>,
-    steal_ticks: Option<i64>,
+    counts: [(&'static str, Option<i64>); 6],
     load: Option<f64>,
 }
 
@@ -66,28 +59,20 @@ impl Fidelity {
             .join()
             .map_err(|_| Error::new("the thread that measures timers ended unexpectedly"))?;
         late.sort_unstable();
-        let before = self.before;
-        let record = json!({
+        let mut record = json!({
             "span_us": span_us,
             "timers": late.len(),
             "lateness_median_us": late.get(late.len() / 2),
             "lateness_p99_us": late.get(late.len() * 99 / 100),
             "lateness_max_us": late.last(),
-            "cpu_pressure_us": rise(before.cpu_pressure_us, after.cpu_pressure_us),
-            "memory_pressure_us": rise(before.memory_pressure_us, after.memory_pressure_us),
-            "io_pressure_us": rise(before.io_pressure_us, after.io_pressure_us),
-            "backlog_drops": rise(before.backlog_drops, after.backlog_drops),
-            "time_squeezes": rise(before.time_squeezes, after.time_squeezes),
-            "steal_ticks": rise(before.steal_ticks, after.steal_ticks),
-            "load_before": before.load,
+            "load_before": self.before.load,
             "load_after": after.load,
         });
+        for ((name, before), (_, after)) in self.before.counts.into_iter().zip(after.counts) {
+            record[name] = before.zip(after).map(|(before, after)| after - before).into();
+        }
         std::fs::write(job::path(FILE), record.to_string()).attempt(|| format!("writing {FILE}"))
     }
-}
-
-fn rise(before: Option<i64>, after: Option<i64>) -> Option<i64> {
-    Some(after? - before?)
 }
 
 /// Set one timer after the other, and return how late each fired, in us.
@@ -112,15 +97,16 @@ impl Readings {
     fn now() -> Self {
         let softnet = read("/proc/net/softnet_stat");
         let column = |place| softnet.as_deref().and_then(|text| hexadecimal_sum(text, place));
-        Self {
-            cpu_pressure_us: pressure("cpu"),
-            memory_pressure_us: pressure("memory"),
-            io_pressure_us: pressure("io"),
-            backlog_drops: column(1),
-            time_squeezes: column(2),
-            steal_ticks: read("/proc/stat").as_deref().and_then(steal),
-            load: read("/proc/loadavg").and_then(|text| text.split_whitespace().next()?.parse().ok()),
-        }
+        let counts = [
+            ("cpu_pressure_us", pressure("cpu")),
+            ("memory_pressure_us", pressure("memory")),
+            ("io_pressure_us", pressure("io")),
+            ("backlog_drops", column(1)), // packets that found the queue between two namespaces full
+            ("time_squeezes", column(2)),
+            ("steal_ticks", read("/proc/stat").as_deref().and_then(steal)),
+        ];
+        let load = read("/proc/loadavg").and_then(|text| text.split_whitespace().next()?.parse().ok());
+        Self { counts, load }
     }
 }
 

@@ -161,23 +161,9 @@ impl Programs {
         for program in &self.running {
             program.signal();
         }
-        let grace = |program: &&Arc<Running>| program.plan.stop.grace_us;
-        let until_us = begun_us
-            + self
-                .running
-                .iter()
-                .filter(|program| program.is_running())
-                .map(|program| grace(&program))
-                .max()
-                .unwrap_or(0);
-        while self.running.iter().any(|program| program.is_running()) {
-            let rings = traffic.bell.rings();
-            if self.running.iter().any(|program| program.is_running())
-                && traffic.bell.wait_until(until_us, rings)
-            {
-                break;
-            }
-        }
+        let living = || self.running.iter().filter(|program| program.is_running());
+        let grace_us = living().map(|program| program.plan.stop.grace_us).max().unwrap_or(0);
+        traffic.bell.wait_while(begun_us + grace_us, || living().next().is_some());
         for program in &self.running {
             program.group.kill();
         }

@@ -22,7 +22,6 @@ const NUMBER: u16 = 1;
 const LINE: u16 = 2;
 const QDISC: u16 = 3;
 const SOJOURNS: u16 = 5;
-const NLM_F_DUMP: u16 = 0x300;
 /// `linux/gen_stats.h`.
 const STATS_BASIC: u16 = 1;
 const STATS_QUEUE: u16 = 3;
@@ -104,7 +103,7 @@ impl Reader {
     /// Pass the counters of every direction to `each`.
     pub fn read(&mut self, mut each: impl FnMut(&Reading<'_>)) -> Result<()> {
         self.socket
-            .ask(&dump(GET), self.family, |payload| {
+            .ask(&RawRequest::dump(GET.into()), self.family, |payload| {
                 if let Some(reading) = decode(payload) {
                     each(&reading);
                 }
@@ -116,7 +115,7 @@ impl Reader {
     /// [`super::delays`]).
     pub fn read_sojourns(&mut self, mut each: impl FnMut(usize, &[u8])) -> Result<()> {
         self.socket
-            .ask(&dump(GET_SOJOURNS), self.family, |payload| {
+            .ask(&RawRequest::dump(GET_SOJOURNS.into()), self.family, |payload| {
                 let mut number = None;
                 for (kind, value) in attributes_of(payload.get(GET.len()..).unwrap_or_default()) {
                     match (kind, number) {
@@ -161,9 +160,4 @@ fn queue_stats(nested: &[u8]) -> Option<QueueStats<'_>> {
         drops: queue.cell32(8)?,
         private,
     })
-}
-
-/// Return a request for a dump, by its generic netlink header.
-fn dump(header: [u8; 4]) -> RawRequest {
-    RawRequest { flags: NLM_F_DUMP, payload: header.to_vec() }
 }

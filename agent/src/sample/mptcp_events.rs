@@ -1,15 +1,16 @@
 //! Path-manager events, such as a received `ADD_ADDR`, from the kernel's message to the row in the
 //! table; and closed subflows. One thread waits for those of all hosts and records the time of each.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::thread;
 
 use netlink_bindings::mptcp_pm::{EventAttr, EventType, IterableEventAttr};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
+use rustix::io::Errno;
 
-use crate::apply::{Applied, enter};
+use crate::apply::{Applied, enter, kernel_address};
 use crate::clock;
 use crate::error::{Attempt, Result};
 use crate::join::Joiner;
@@ -44,11 +45,12 @@ pub fn watch(network: &mut Applied, traffic: &Arc<Traffic>) -> Result<()> {
     };
     for namespace in &mut network.namespaces {
         let Some(socket) = namespace.generic.take() else { continue };
-        if process::node().is_none() {
-            socket.join(group)?;
-        } else if !socket.join_if_allowed(group)? {
-            status::console("the kernel reports MPTCP events only to root: the tables have none");
-            continue;
+        match socket.join(group) {
+            Err(Errno::PERM | Errno::ACCESS) if process::node().is_some() => {
+                status::console("the kernel reports MPTCP events only to root: the tables have none");
+                continue;
+            }
+            other => other.attempt(context)?,
         }
         add(namespace.name, socket)?;
         if traffic.has_mptcp(namespace.name) || traffic.has_programs(namespace.name) {
@@ -136,8 +138,8 @@ fn decode(payload: &[u8]) -> Option<(Event, Option<(SocketAddr, SocketAddr)>)> {
     let command = *payload.first()?;
     let name = name(EventType::from_value(u64::from(command))?)?;
     let attributes = EventAttr::new(payload.get(GENERIC_HEADER_BYTES..)?);
-    let local = address(attributes.get_saddr4().ok(), attributes.get_saddr6().ok());
-    let remote = address(attributes.get_daddr4().ok(), attributes.get_daddr6().ok());
+    let local = kernel_address(attributes.get_saddr4().ok(), attributes.get_saddr6().ok());
+    let remote = kernel_address(attributes.get_daddr4().ok(), attributes.get_daddr6().ok());
     let end = |address: Option<IpAddr>, port: Option<u16>| Some(SocketAddr::new(address?, port?));
     let ends = end(local, attributes.get_sport().ok()).zip(end(remote, attributes.get_dport().ok()));
     let event = Event {
@@ -164,14 +166,6 @@ fn number<E>(value: std::result::Result<impl Into<i64>, E>) -> Option<i64> {
 /// Return the socket's error. The kernel adds it to every event that can have one; 0 means no error.
 fn error(attributes: &IterableEventAttr<'_>) -> Option<i64> {
     attributes.get_error().ok().filter(|error| *error != 0).map(i64::from)
-}
-
-fn address(v4: Option<u32>, v6: Option<&[u8]>) -> Option<IpAddr> {
-    match (v4, v6) {
-        (Some(bits), _) => Some(IpAddr::V4(Ipv4Addr::from_bits(bits))),
-        (None, Some(bytes)) => Some(IpAddr::V6(Ipv6Addr::from(*bytes.first_chunk::<16>()?))),
-        (None, None) => None,
-    }
 }
 
 /// Return the name of an event in the table.
@@ -221,15 +215,12 @@ fn flow_of(
     flows: &Sampler,
     programs: Option<&ProgramTables>,
 ) -> Option<i64> {
-    let token = event.token?;
     let node = event.node.as_deref()?;
-    let planned = traffic.flows.iter().enumerate().find(|(index, flow)| {
-        [(SideName::Client, &flow.plan.client), (SideName::Server, &flow.plan.server)].into_iter().any(
-            |(side, place)| {
-                place.netns == node && flows.side(*index, side).token.map(i64::from) == Some(token)
-            },
-        )
+    let token = u32::try_from(event.token?).ok()?;
+    let mut planned = traffic.flows.iter().map(|flow| flow.plan).enumerate();
+    let planned = planned.find(|(index, plan)| {
+        let has = |side| plan.side(side).netns == node && flows.side(*index, side).token == Some(token);
+        SideName::BOTH.into_iter().any(has)
     });
-    let foreign = || programs?.flow_of(node, u32::try_from(token).ok()?);
-    planned.map(|(_, flow)| flow.plan.id).or_else(foreign)
+    planned.map(|(_, plan)| plan.id).or_else(|| programs?.flow_of(node, token))
 }

@@ -43,19 +43,7 @@ pub struct Journal {
     pub steps: Steps,
 }
 
-impl Journal {
-    /// Return the journal of this network namespace; None: nothing is changed.
-    pub fn read() -> Result<Option<Self>> {
-        read(SESSION)
-    }
-
-    /// Write the journal in one piece.
-    pub fn write(&self) -> Result<()> {
-        write(SESSION, self)
-    }
-}
-
-/// Return the journal `name` of this network namespace, if there is one.
+/// Return the journal `name` of this network namespace; None: nothing is changed.
 pub fn read<T: DeserializeOwned>(name: &str) -> Result<Option<T>> {
     let path = path(name)?;
     let json = match std::fs::read(&path) {

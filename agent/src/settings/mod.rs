@@ -38,7 +38,7 @@ use crate::process;
 use crate::status::console;
 use crate::sys;
 
-use journal::{Journal, Pipe};
+use journal::{Journal, Pipe, SESSION};
 use state::Host;
 use steps::{Wanted, changes, reversal};
 
@@ -85,7 +85,7 @@ fn configure(folder: &Path) -> Result<()> {
     let before = host.state(&wanted.sysctls_touched())?;
     let steps = changes(&before, &wanted, &Host::addresses_in_use()?)?;
     let journal = Journal { folder: PathBuf::from(folder), pipe: Some(pipe), before, steps };
-    journal.write()?;
+    journal::write(SESSION, &journal)?;
     host.carry_out(&journal.steps)
 }
 
@@ -98,7 +98,7 @@ fn read_wanted<T: DeserializeOwned>(folder: &Path) -> Result<T> {
 
 /// Restore what an earlier session left, if all of its processes were killed (error: one of another session lives).
 fn settle(host: &mut Host, folder: Option<&Path>) -> Result<()> {
-    let Some(earlier) = Journal::read()? else { return Ok(()) };
+    let Some(earlier) = journal::read::<Journal>(SESSION)? else { return Ok(()) };
     if folder != Some(&earlier.folder) && is_alive(&earlier) {
         return Err(Error::new(format!(
             "another session of plait ({}) has changed the settings of this host and still runs; wait for its end",
@@ -119,7 +119,7 @@ fn lasting(act: impl FnOnce(&mut Host) -> Result<()>) -> Result<()> {
 /// Print what `undo` would do, and change nothing.
 fn preview() -> Result<()> {
     let _lock = journal::lock()?;
-    if let Some(earlier) = Journal::read()? {
+    if let Some(earlier) = journal::read::<Journal>(SESSION)? {
         let folder = earlier.folder.display();
         println!(
             "left a session of plait changed settings ({folder}); if it has ended, undo restores these first"
@@ -130,10 +130,10 @@ fn preview() -> Result<()> {
 
 fn restore(folder: &Path) -> Result<()> {
     let _lock = journal::lock()?;
-    match Journal::read()? {
-        Some(journal) if journal.folder == folder => undo(&mut Host::open()?, &journal),
-        _ => Ok(()),
-    }
+    let journal: Option<Journal> = journal::read(SESSION)?;
+    journal
+        .filter(|journal| journal.folder == folder)
+        .map_or(Ok(()), |journal| undo(&mut Host::open()?, &journal))
 }
 
 /// Make the settings equal to those before the steps of `journal`, and remove it.
@@ -145,7 +145,7 @@ fn undo(host: &mut Host, journal: &Journal) -> Result<()> {
         let steps =
             reversal(&journal.before, &journal.steps, &host.state(&names)?, &Host::addresses_in_use()?);
         if steps.is_empty() {
-            return journal::remove(journal::SESSION);
+            return journal::remove(SESSION);
         }
         failed = host.carry_out(&steps).err().or(failed);
     }

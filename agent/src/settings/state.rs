@@ -1,7 +1,7 @@
 //! The kernel's present settings: read them, and carry out steps.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use netlink_bindings::mptcp_pm::{self, IterableAddress};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::connections;
 use super::qdiscs::program;
-use crate::apply::{push_endpoint_address, write_sysctl};
+use crate::apply::{kernel_address, push_endpoint_address, write_sysctl};
 use crate::error::{Attempt, Error, Result};
 use crate::netlink::sock_diag::{Kind, LISTEN};
 use crate::netlink::{Family, GenericFamily, Socket};
@@ -211,13 +211,9 @@ fn unload(name: &str) -> Result<()> {
 }
 
 fn endpoint(address: &IterableAddress<'_>) -> Option<Endpoint> {
-    let ip = match address.get_addr4() {
-        Ok(bits) => IpAddr::V4(Ipv4Addr::from_bits(bits)),
-        Err(_) => IpAddr::V6(Ipv6Addr::from(*address.get_addr6().ok()?.first_chunk::<16>()?)),
-    };
     Some(Endpoint {
         id: address.get_id().ok()?,
-        address: ip,
+        address: kernel_address(address.get_addr4().ok(), address.get_addr6().ok())?,
         port: address.get_port().unwrap_or_default(),
         flags: address.get_flags().unwrap_or_default(),
         interface: address.get_if_idx().unwrap_or_default(),

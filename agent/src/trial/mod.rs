@@ -386,14 +386,8 @@ impl Trial<'_> {
             let _ = shutdown(&*socket, Shutdown::Both);
         }
         // Senders return from their last call with the number of bytes that the kernel took.
-        while self.traffic.flows.iter().any(still_counting) {
-            let rings = self.traffic.bell.rings();
-            if self.traffic.flows.iter().any(still_counting)
-                && self.traffic.bell.wait_until(now_us + PATIENCE_US, rings)
-            {
-                break;
-            }
-        }
+        let is_counting = || self.traffic.flows.iter().any(still_counting);
+        self.traffic.bell.wait_while(now_us + PATIENCE_US, is_counting);
         Ok(())
     }
 }

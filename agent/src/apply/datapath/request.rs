@@ -6,7 +6,7 @@ use netlink_bindings::ovs_flow::PushFlowAttrs;
 use netlink_bindings::ovs_packet::PushPacket;
 use netlink_bindings::ovs_vport::PushVport;
 
-use crate::netlink::RawRequest;
+use crate::netlink::{NLM_F_DUMP, RawRequest};
 
 /// `linux/openvswitch.h`: datapaths, ports and flows use the same command numbers.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +24,6 @@ const VERSION: u8 = 1;
 /// Command, version, padding. The number of the datapath follows.
 pub const GENERIC_HEADER_BYTES: usize = 4;
 const NLM_F_CREATE: u16 = 0x400;
-const NLM_F_DUMP: u16 = 0x300;
 
 /// A request: the generic netlink header, the number of its datapath (0: none yet), and attributes.
 pub struct Request(pub RawRequest);

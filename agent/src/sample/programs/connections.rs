@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use crate::netlink::sock_diag::{FourTuple, SocketInfo};
 use crate::plan::SideName;
-use crate::tables::{Flow, ProgramFlow};
+use crate::tables::{Connection, Flow, ProgramFlow};
 
 const US_PER_MS: i64 = 1000;
 
@@ -36,11 +36,7 @@ pub struct View {
     /// The number of the connection in the tables.
     pub flow: i64,
     pub side: SideName,
-    node: &'static str,
-    key: Key,
-    remote_token: Option<u32>,
-    ends: FourTuple,
-    mptcp: bool,
+    first: Appearance,
     /// The ends of its subflows; the index of a subflow is its number.
     subflows: Vec<FourTuple>,
     /// When the connection began, if the kernel reported it.
@@ -90,22 +86,19 @@ impl View {
         })
     }
 
-    /// Add a sample: the received bytes, how many ms ago the last of them arrived, and the
-    /// acknowledged bytes.
-    pub fn add_sample(
-        &mut self,
-        t_us: i64,
-        received: Option<i64>,
-        last_data_ms: Option<i64>,
-        acked: Option<i64>,
-    ) {
-        for (arrivals, bytes) in [(&mut self.received, received), (&mut self.acked, acked)] {
+    /// Take a sample of the connection, whose last data arrived `last_data_ms` ago, and return its row.
+    pub fn sample(&mut self, t_us: i64, row: Connection, last_data_ms: Option<i64>) -> Connection {
+        for (arrivals, bytes) in
+            [(&mut self.received, row.received_bytes), (&mut self.acked, row.acked_bytes)]
+        {
             if let Some(bytes) = bytes {
                 arrivals.first.get_or_insert((t_us, bytes));
             }
         }
-        self.update_received(t_us, received, last_data_ms);
-        self.acked.update(acked, Some(t_us));
+        self.update_received(t_us, row.received_bytes, last_data_ms);
+        self.acked.update(row.acked_bytes, Some(t_us));
+        self.sent_bytes = row.sent_bytes;
+        row.sampled(t_us, self.flow, self.side)
     }
 
     /// Update the received bytes and the time of the last of them, without a sample: `t_us` is now, and
@@ -157,12 +150,8 @@ impl Connections {
         let flow = i64::try_from(self.first + index).unwrap_or_default();
         let view = self.all[index][side].get_or_insert_with(|| View {
             flow,
-            side: if side == 0 { SideName::Client } else { SideName::Server },
-            node: appearance.node,
-            key: appearance.key,
-            remote_token: None,
-            ends: appearance.ends,
-            mptcp: appearance.mptcp,
+            side: SideName::BOTH[side],
+            first: appearance,
             subflows: Vec::new(),
             begun_us: None,
             fallback: None,
@@ -172,7 +161,7 @@ impl Connections {
             program: None,
             congestion_control: None,
         });
-        view.remote_token = view.remote_token.or(appearance.remote_token);
+        view.first.remote_token = view.first.remote_token.or(appearance.remote_token);
         view
     }
 
@@ -196,10 +185,8 @@ impl Connections {
 
     /// Return the flow with this token in this node.
     pub fn flow_of(&self, node: &str, token: u32) -> Option<i64> {
-        let of = |((at, key), (index, _)): (&(&str, Key), &(usize, usize))| {
-            (*at == node && *key == Key::Mptcp(token)).then_some(*index)
-        };
-        self.places.iter().find_map(of).and_then(|index| i64::try_from(self.first + index).ok())
+        let places: &BTreeMap<(&str, Key), _> = &self.places;
+        places.get(&(node, Key::Mptcp(token))).and_then(|(index, _)| i64::try_from(self.first + index).ok())
     }
 
     /// Return a row of both tables for each connection.
@@ -224,24 +211,24 @@ impl Connections {
 /// Whether a known side and a new one belong to one connection. Behind a NAT, the client's own
 /// address differs from the one that the server sees; the port is mostly the same.
 fn is_other_side(view: &View, side: usize, appearance: &Appearance, exactly: bool) -> bool {
-    if view.node == appearance.node {
+    if view.first.node == appearance.node {
         return false;
     }
     // A joining subflow carries the token of the other end. Without one, only addresses can match
     // the sides.
-    if let (Key::Mptcp(there), Key::Mptcp(here)) = (view.key, appearance.key)
-        && (view.remote_token == Some(here) || appearance.remote_token == Some(there))
+    if let (Key::Mptcp(there), Key::Mptcp(here)) = (view.first.key, appearance.key)
+        && (view.first.remote_token == Some(here) || appearance.remote_token == Some(there))
     {
         return true;
     }
     let (client, server) =
-        if side == 0 { (view.ends, appearance.ends) } else { (appearance.ends, view.ends) };
+        if side == 0 { (view.first.ends, appearance.ends) } else { (appearance.ends, view.first.ends) };
     client.1 == server.0 && client.0.port() == server.1.port() && (!exactly || client.0 == server.1)
 }
 
 fn details(id: Option<i64>, [client, server]: &Sides, strangers: bool) -> ProgramFlow {
-    let ends = client.as_ref().map(|view| view.ends);
-    let ends = ends.or(server.as_ref().map(|view| (view.ends.1, view.ends.0)));
+    let ends = client.as_ref().map(|view| view.first.ends);
+    let ends = ends.or(server.as_ref().map(|view| (view.first.ends.1, view.first.ends.0)));
     let got = |view: &Option<View>| view.as_ref().and_then(|view| view.received.bytes);
     let sent = |view: &Option<View>| view.as_ref().and_then(|view| view.sent_bytes);
     let from_client = got(server).max(sent(client));
@@ -249,7 +236,7 @@ fn details(id: Option<i64>, [client, server]: &Sides, strangers: bool) -> Progra
     let program = |view: &Option<View>| view.as_ref().and_then(|view| view.program.clone()).map(Into::into);
     let node = |view: &Option<View>, end: Option<SocketAddr>| {
         let stranger = || end.filter(|_| strangers).map(|end| end.ip().to_string().into());
-        view.as_ref().map(|view| view.node.into()).or_else(stranger)
+        view.as_ref().map(|view| view.first.node.into()).or_else(stranger)
     };
     ProgramFlow {
         flow: id,
@@ -275,8 +262,8 @@ fn flow(id: Option<i64>, name: String, sides: &Sides, details: &ProgramFlow, str
     let acked = || sender.as_ref().filter(|_| strangers)?.acked.window(begun_us);
     let arrived = receiver.as_ref().and_then(|view| view.received.window(view.begun_us));
     let window = arrived.or_else(acked);
-    let mptcp = views().any(|view| view.mptcp);
-    let plain = views().any(|view| !view.mptcp || view.fallback == Some(true));
+    let mptcp = views().any(|view| view.first.mptcp);
+    let plain = views().any(|view| !view.first.mptcp || view.fallback == Some(true));
     Flow {
         flow: id,
         name: Some(name.into()),
@@ -329,9 +316,10 @@ mod tests {
     fn a_connection_is_measured_from_its_first_sample_to_its_last_byte() {
         let mut all = Connections::new(0, false);
         let view = all.view(appearance("h1", ("10.0.0.1:4000", "10.0.0.2:80"), false));
-        view.add_sample(100_000, Some(50), Some(0), None);
-        view.add_sample(200_000, Some(150), Some(3), None);
-        view.add_sample(300_000, Some(150), Some(103), None);
+        for (t_us, bytes, last_data_ms) in [(100_000, 50, 0), (200_000, 150, 3), (300_000, 150, 103)] {
+            let row = Connection { received_bytes: Some(bytes), ..Connection::default() };
+            view.sample(t_us, row, Some(last_data_ms));
+        }
         assert_eq!(view.received.window(None), Some((100_000, 197_000, 100)));
         let (flow, details) = all.rows().remove(0);
         assert_eq!((flow.name.as_deref(), details.sender.as_deref()), (Some("h1:80"), Some("server")));

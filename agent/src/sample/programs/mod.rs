@@ -190,13 +190,10 @@ impl ProgramTables {
             let view = self.connections.view(appearance);
             view.begun_us = view.begun_us.or(self.nodes[place].begun.get(&token).copied());
             view.fallback = info.fallback();
-            let row = with_memory(info.connection(), &socket.memory);
-            view.add_sample(t_us, info.received_bytes(), info.last_data_ms(), row.acked_bytes);
             let owner = || owner(self.selection.as_mut(), programs, self.nodes[place].name, socket.inode);
             view.set_owner(owner, socket);
-            let (flow, side) = (view.flow, view.side);
-            view.sent_bytes = row.sent_bytes;
-            samples.connections.push(row.sampled(t_us, flow, side))?;
+            let row = with_memory(info.connection(), &socket.memory);
+            samples.connections.push(view.sample(t_us, row, info.last_data_ms()))?;
         }
         Ok(left_out)
     }
@@ -236,11 +233,9 @@ impl ProgramTables {
                 // A subflow with a token belongs to a closed MPTCP connection, which the kernel no
                 // longer lists.
                 view.fallback = socket.ulp.filter(|ulp| ulp.token == 0).map(|_| true);
-                let whole = with_memory(info.connection(), &socket.memory);
-                view.add_sample(t_us, info.received_bytes(), info.last_data_ms(), whole.acked_bytes);
                 view.set_owner(|| owner(self.selection.as_mut(), programs, name, socket.inode), &socket);
-                view.sent_bytes = whole.sent_bytes;
-                samples.connections.push(whole.sampled(t_us, flow, side))?;
+                let whole = with_memory(info.connection(), &socket.memory);
+                samples.connections.push(view.sample(t_us, whole, info.last_data_ms()))?;
             } else {
                 view.set_owner(|| None, &socket);
                 row.backup = socket.ulp.map(Ulp::is_backup);

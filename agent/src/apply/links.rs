@@ -14,9 +14,9 @@ use crate::error::{Attempt, Result};
 use crate::netlink::{Batch, Family, Socket, push_nest};
 use crate::plan::{Bridge, Ifb, SetDevice, Veth, VethEnd};
 
-const UP: u32 = libc::IFF_UP as u32;
+pub(super) const UP: u32 = libc::IFF_UP as u32;
 /// `IFLA_INFO_DATA` of `IFLA_LINKINFO`, and `VETH_INFO_PEER` inside it. The bindings lack both.
-const INFO_DATA: u16 = 2;
+pub(super) const INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
 /// `RTEXT_FILTER_SKIP_STATS` of `linux/rtnetlink.h`. The agent ignores the answer; without counters
 /// it is shorter.

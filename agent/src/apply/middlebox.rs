@@ -8,10 +8,9 @@ use netlink_bindings::nftables::{self, PushExprListAttrs};
 use netlink_bindings::utils::Pusher;
 
 use super::build::Build;
-use super::namespace::enter;
-use super::packet_filter::{REGISTER, TABLE, compared, meta, transaction};
+use super::packet_filter::{REGISTER, TABLE, compared, install, meta, transaction};
 use crate::error::{Attempt, Result};
-use crate::netlink::{Batch, Family, Socket, push_attribute, push_nest};
+use crate::netlink::{Batch, push_attribute, push_nest};
 use crate::plan::{Middlebox, Segment};
 
 /// `NFPROTO_NETDEV`, `NF_NETDEV_INGRESS`.
@@ -46,16 +45,10 @@ const REWRITTEN_OFFSET: u32 = 100;
 /// Install every middlebox of the plan.
 pub fn add_middleboxes(build: &mut Build, middleboxes: &'static [Middlebox]) -> Result<()> {
     for middlebox in middleboxes {
-        let context = || {
-            format!(
-                "adding a middlebox between {} and {} in {}",
-                middlebox.source, middlebox.target, middlebox.netns
-            )
-        };
-        let target = build.ifindex(&middlebox.netns, &middlebox.target)?;
-        enter(&build.namespace(&middlebox.netns)?.fd)?;
-        let mut socket = Socket::open(Family::Netfilter).attempt(context)?;
-        socket.apply(batch(middlebox, target)).attempt(context)?;
+        let Middlebox { netns, source, target, .. } = middlebox;
+        let batch = batch(middlebox, build.ifindex(netns, target)?);
+        install(build, netns, batch)
+            .attempt(|| format!("adding a middlebox between {source} and {target} in {netns}"))?;
     }
     Ok(())
 }

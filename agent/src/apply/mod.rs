@@ -23,7 +23,7 @@ use std::os::fd::OwnedFd;
 
 pub use addresses::kernel_address;
 pub use links::bring_up_loopback;
-pub use mptcp::{endpoint_flags, push_endpoint_address};
+pub use mptcp::{endpoint_flags, endpoint_request, limits_request, push_endpoint_address};
 pub use namespace::{Namespace, enter};
 pub use qdiscs::ROOT;
 pub use scheduled_events::Schedule;

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use netlink_bindings::mptcp_pm::{self, PushAddress};
+use netlink_bindings::mptcp_pm::{self, OpAddAddrDo, OpSetLimitsDo, PushAddress};
 use netlink_bindings::traits::Pusher;
 
 use super::addresses::address_family;
@@ -92,11 +92,16 @@ pub(super) fn event(build: &Build, action: &Action, family: u16) -> Result<Optio
 }
 
 fn set_limits(batch: &mut Batch, netns: &str, (subflows, accepted): (u32, u32), family: u16) {
-    let mut limits = mptcp_pm::Request::new().op_set_limits_do();
-    limits.encode().push_rcv_add_addrs(accepted).push_subflows(subflows);
     let context =
         format!("setting MPTCP limits of {netns} to {subflows} subflows, {accepted} accepted addresses");
-    batch.add_as(&limits, family, context);
+    batch.add_as(&limits_request(subflows, accepted), family, context);
+}
+
+/// Return the request that sets limits.
+pub fn limits_request(subflows: u32, accepted: u32) -> OpSetLimitsDo<'static> {
+    let mut request = mptcp_pm::Request::new().op_set_limits_do();
+    request.encode().push_rcv_add_addrs(accepted).push_subflows(subflows);
+    request
 }
 
 fn add_endpoint(
@@ -108,19 +113,32 @@ fn add_endpoint(
 ) -> Result<()> {
     let Endpoint { address, id, .. } = endpoint;
     let context = format!("adding MPTCP endpoint {id} ({address}) in {netns}");
-    let mut request = mptcp_pm::Request::new().op_add_addr_do();
+    let interface = endpoint.device.as_ref().map(|device| build.ifindex(netns, device));
+    let interface = interface.transpose().attempt(|| &context)?;
     let flags = endpoint_flags(&endpoint.flags);
-    let mut attributes = request.encode().nested_addr().push_id(*id).push_flags(flags);
-    if let Some(device) = &endpoint.device {
-        attributes = attributes.push_if_idx(build.ifindex(netns, device).attempt(|| &context)?);
+    batch.add_as(&endpoint_request(*id, flags, interface, *address, endpoint.port), family, context);
+    Ok(())
+}
+
+/// Return the request that adds an endpoint.
+pub fn endpoint_request(
+    id: u8,
+    flags: u32,
+    interface: Option<i32>,
+    address: IpAddr,
+    port: Option<u16>,
+) -> OpAddAddrDo<'static> {
+    let mut request = mptcp_pm::Request::new().op_add_addr_do();
+    let mut attributes = request.encode().nested_addr().push_id(id).push_flags(flags);
+    if let Some(interface) = interface {
+        attributes = attributes.push_if_idx(interface);
     }
-    attributes = push_endpoint_address(attributes, *address);
-    if let Some(port) = endpoint.port {
+    attributes = push_endpoint_address(attributes, address);
+    if let Some(port) = port {
         attributes = attributes.push_port(port);
     }
     drop(attributes);
-    batch.add_as(&request, family, context);
-    Ok(())
+    request
 }
 
 /// Push the family and the address of an endpoint.

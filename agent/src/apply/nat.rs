@@ -4,10 +4,9 @@
 use netlink_bindings::nftables;
 
 use super::build::Build;
-use super::namespace::enter;
-use super::packet_filter::{TABLE, compared, meta, transaction};
+use super::packet_filter::{TABLE, compared, install, meta, transaction};
 use crate::error::{Attempt, Result};
-use crate::netlink::{Batch, Family, Socket};
+use crate::netlink::Batch;
 use crate::plan::Nat;
 
 const CHAIN: &[u8] = b"masquerade";
@@ -23,10 +22,8 @@ const NAME_BYTES: usize = 16;
 /// Masquerade what leaves each router through its outside interfaces.
 pub fn add_nats(build: &mut Build, nats: &'static [Nat]) -> Result<()> {
     for nat in nats {
-        let context = || format!("translating addresses in {}", nat.netns);
-        enter(&build.namespace(&nat.netns)?.fd)?;
-        let mut socket = Socket::open(Family::Netfilter).attempt(context)?;
-        socket.apply(batch(nat)).attempt(context)?;
+        install(build, &nat.netns, batch(nat))
+            .attempt(|| format!("translating addresses in {}", nat.netns))?;
     }
     Ok(())
 }

@@ -3,7 +3,10 @@
 use netlink_bindings::nftables::{self, Nfgenmsg, PushExprListAttrs};
 use netlink_bindings::utils::Pusher;
 
-use crate::netlink::Batch;
+use super::build::Build;
+use super::namespace::enter;
+use crate::error::Result;
+use crate::netlink::{Batch, Family, Socket};
 
 pub const TABLE: &[u8] = b"plait";
 /// `linux/netfilter/nf_tables.h`: a register.
@@ -11,6 +14,12 @@ pub const REGISTER: u32 = 1;
 /// `NFNL_SUBSYS_NFTABLES` of `linux/netfilter/nfnetlink.h`: the subsystem of a batch.
 const SUBSYSTEM: u16 = 10;
 const EQUAL: u32 = 0;
+
+/// Send a transaction in a namespace, in which the calling thread ends.
+pub fn install(build: &mut Build, netns: &str, transaction: Batch) -> Result<()> {
+    enter(&build.namespace(netns)?.fd)?;
+    Socket::open(Family::Netfilter)?.apply(transaction)
+}
 
 /// Return a transaction that makes the table of an address family, and what `fill` adds.
 pub fn transaction(family: u8, fill: impl FnOnce(&mut Batch, &Nfgenmsg)) -> Batch {

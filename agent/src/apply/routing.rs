@@ -9,15 +9,15 @@ use netlink_bindings::rt_rule::{self, FibRuleHdr};
 use super::addresses::{address_family, parse_prefix};
 use super::build::Build;
 use crate::error::{Attempt, Result};
+use crate::netlink::push_attribute;
 use crate::plan::{Nexthop, Route, RouteKind, Rule};
 
 /// `RT_TABLE_COMPAT`: an attribute holds the table number, which may exceed one byte.
 const TABLE_IN_ATTRIBUTE: u8 = libc::RT_TABLE_COMPAT;
 /// `FR_ACT_TO_TBL` of `linux/fib_rules.h`.
 const LOOK_UP_TABLE: u8 = 1;
-/// The sizes of `struct rtnexthop` and of an attribute header.
+/// The size of `struct rtnexthop`.
 const NEXTHOP_BYTES: u16 = 8;
-const ATTRIBUTE_BYTES: u16 = 4;
 
 /// Add the routes in the order of the plan.
 pub fn add_routes(build: &mut Build, routes: &'static [Route]) -> Result<()> {
@@ -69,24 +69,16 @@ fn multipath(build: &Build, route: &Route) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     for nexthop in &route.nexthops {
         let device = build.ifindex(&route.netns, &nexthop.device)?;
-        let mut gateway = [0; 16];
-        let length = match nexthop.via {
-            IpAddr::V4(v4) => {
-                gateway[..4].copy_from_slice(&v4.octets());
-                4
-            }
-            IpAddr::V6(v6) => {
-                gateway = v6.octets();
-                16
-            }
-        };
-        let attribute = ATTRIBUTE_BYTES + length;
-        bytes.extend_from_slice(&(NEXTHOP_BYTES + attribute).to_ne_bytes());
+        let mut gateway = Vec::new();
+        match nexthop.via {
+            IpAddr::V4(v4) => push_attribute(&mut gateway, libc::RTA_GATEWAY, &v4.octets()),
+            IpAddr::V6(v6) => push_attribute(&mut gateway, libc::RTA_GATEWAY, &v6.octets()),
+        }
+        let length = NEXTHOP_BYTES + u16::try_from(gateway.len()).unwrap_or_default();
+        bytes.extend_from_slice(&length.to_ne_bytes());
         bytes.extend_from_slice(&[0, 0]); // flags; weight, of which the kernel counts from 0
         bytes.extend_from_slice(&device.to_ne_bytes());
-        bytes.extend_from_slice(&attribute.to_ne_bytes());
-        bytes.extend_from_slice(&libc::RTA_GATEWAY.to_ne_bytes());
-        bytes.extend_from_slice(&gateway[..usize::from(length)]);
+        bytes.append(&mut gateway);
     }
     Ok(bytes)
 }

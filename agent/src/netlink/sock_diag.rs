@@ -101,19 +101,20 @@ pub struct SocketInfo {
     pub ulp: Option<Ulp>,
 }
 
-/// List all sockets of a kind and of an address family in the namespace of `socket`.
-pub fn dump(socket: &mut Socket, kind: Kind, ipv6: bool) -> Result<Vec<SocketInfo>> {
+/// List all sockets of a kind in the namespace of `socket`.
+pub fn dump(socket: &mut Socket, kind: Kind) -> Result<Vec<SocketInfo>> {
     let mut sockets = Vec::new();
-    let request = request(kind, ipv6);
-    socket
-        .ask(&request, BY_FAMILY, |payload| sockets.extend(decode(payload)))
-        .attempt(|| format!("listing the {kind:?} sockets"))?;
+    for family in [libc::AF_INET, libc::AF_INET6] {
+        socket
+            .ask(&request(kind, family), BY_FAMILY, |payload| sockets.extend(decode(payload)))
+            .attempt(|| format!("listing the {kind:?} sockets"))?;
+    }
     Ok(sockets)
 }
 
-fn request(kind: Kind, ipv6: bool) -> RawRequest {
+fn request(kind: Kind, family: i32) -> RawRequest {
     let mut bytes = vec![0; REQUEST_BYTES];
-    bytes[0] = u8::try_from(if ipv6 { libc::AF_INET6 } else { libc::AF_INET }).unwrap_or_default();
+    bytes[0] = u8::try_from(family).unwrap_or_default();
     let (protocol, states) = match kind {
         Kind::Tcp => (libc::IPPROTO_TCP, INTERESTING),
         Kind::Connecting => (libc::IPPROTO_TCP, 1 << SYN_SENT),

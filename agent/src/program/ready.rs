@@ -55,17 +55,9 @@ fn holds(ready: &Ready, log: &Log, socket: &mut Socket) -> Result<bool> {
 }
 
 fn listens(socket: &mut Socket, kind: Kind, port: u16) -> Result<bool> {
-    for ipv6 in [false, true] {
-        let sockets = dump(socket, kind, ipv6)?;
-        let fits = |state| matches!(kind, Kind::Udp) || state == LISTEN;
-        if sockets
-            .iter()
-            .any(|listed| fits(listed.state) && listed.ends.is_some_and(|(local, _)| local.port() == port))
-        {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    let fits = |state| matches!(kind, Kind::Udp) || state == LISTEN;
+    let mut local = dump(socket, kind)?.into_iter().filter(|listed| fits(listed.state));
+    Ok(local.any(|listed| listed.ends.is_some_and(|(local, _)| local.port() == port)))
 }
 
 fn describe(ready: &Ready) -> String {

@@ -47,20 +47,13 @@ pub fn prepare() -> Result<()> {
 pub fn mount_host_path(path: &str, target: &str, flags: MountFlags) -> Result<()> {
     let context = || format!("mounting the host's {path}");
     let up = STEP.repeat(STEPS);
-    let source = |place: &str| CString::new(place).attempt(context);
+    let mount_from = |place: String| {
+        let source = CString::new(place).attempt(context)?;
+        mount("none", target, "hostfs", flags, source.as_c_str()).attempt(context)
+    };
     // Without a root of its own (`--unconfined` on a machine that offers none) the sandbox has the
     // host's root.
-    mount("none", target, "hostfs", flags, source(&format!("{up}{HOST}{path}"))?.as_c_str())
-        .or_else(|_| {
-            mount(
-                "none",
-                target,
-                "hostfs",
-                flags,
-                CString::new(format!("{up}{path}")).unwrap_or_default().as_c_str(),
-            )
-        })
-        .attempt(context)
+    mount_from(format!("{up}{HOST}{path}")).or_else(|_| mount_from(format!("{up}{path}")))
 }
 
 /// Mount `path`, an absolute path of the host, read-only on `target`, also if it lies below a folder

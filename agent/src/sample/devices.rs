@@ -39,7 +39,8 @@ pub struct Reader {
 pub struct Reading<'a> {
     /// The place of the direction in the plan.
     pub number: usize,
-    pub line: Line<'a>,
+    /// `struct plait_line_counters`.
+    pub(super) line: Fields<'a>,
     /// Of the qdisc in front of the line, if there is one.
     pub(super) queue: Option<QueueStats<'a>>,
 }
@@ -53,42 +54,6 @@ pub(super) struct QueueStats<'a> {
     pub drops: i64,
     /// The qdisc's own statistics.
     pub private: Fields<'a>,
-}
-
-/// `struct plait_line_counters`.
-#[derive(Clone, Copy)]
-pub struct Line<'a>(Fields<'a>);
-
-impl Line<'_> {
-    pub fn packets(self) -> Option<i64> {
-        self.0.cell64(0)
-    }
-
-    pub fn bytes(self) -> Option<i64> {
-        self.0.cell64(8)
-    }
-
-    /// All packets that did not reach the other end.
-    pub fn dropped(self) -> Option<i64> {
-        Some(self.0.cell64(16)? + self.0.cell64(24)? + self.0.cell64(32)? + self.0.cell64(104)?)
-    }
-
-    pub fn overflow(self) -> Option<i64> {
-        self.0.cell64(24)
-    }
-
-    pub fn queue_packets(self) -> Option<i64> {
-        self.0.cell64(64)
-    }
-
-    pub fn queue_bytes(self) -> Option<i64> {
-        self.0.cell64(72)
-    }
-
-    /// The bytes in the bucket; None without one.
-    pub fn tokens(self) -> Option<i64> {
-        self.0.cell64(88)
-    }
 }
 
 impl Reader {
@@ -134,7 +99,7 @@ fn decode(payload: &[u8]) -> Option<Reading<'_>> {
     for (kind, value) in attributes_of(payload.get(GET.len()..)?) {
         match kind {
             NUMBER => number = Fields(value).u32(0),
-            LINE => line = Some(Line(Fields(value))),
+            LINE => line = Some(Fields(value)),
             QDISC => queue = queue_stats(value),
             _ => {}
         }

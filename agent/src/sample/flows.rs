@@ -109,7 +109,6 @@ impl Sampler {
             let info = MptcpInfo::new(self.full.mptcp());
             side.token = side.token.or(info.token());
             side.fallback = info.fallback();
-            side.received_bytes = info.received_bytes();
             connection = info.connection();
             for row in side.mptcp_rows(&self.full, &traffic.priorities.lock()) {
                 self.subflows.push(row.sampled(t_us, plan.id, name))?;
@@ -122,12 +121,11 @@ impl Sampler {
             let info = TcpInfo::new(&bytes[..length]);
             // If the client used plain TCP, `accept` gives the server a plain TCP socket.
             side.fallback = (plan.transport == Transport::Mptcp).then_some(true);
-            side.received_bytes = info.received_bytes();
             connection = info.connection();
             let row = side.tcp_row(info, socket);
             self.subflows.push(row.sampled(t_us, plan.id, name))?;
         }
-        side.sent_bytes = connection.sent_bytes;
+        (side.sent_bytes, side.received_bytes) = (connection.sent_bytes, connection.received_bytes);
         if side.fallback == Some(true) && fell_back != Some(true) {
             let event = Event::at(t_us, &plan.side(name).netns, "fallback");
             traffic.events.push(Event { flow: Some(plan.id), ..event });

@@ -196,17 +196,18 @@ impl Direction {
             queue.fill(stats);
         }
         let line = reading.line;
-        self.row.sent_packets = line.packets();
-        self.row.sent_bytes = line.bytes();
-        self.row.dropped_packets = line.dropped();
-        self.row.bucket_bytes = line.tokens().filter(|_| self.has_bucket);
+        self.row.sent_packets = line.cell64(0);
+        self.row.sent_bytes = line.cell64(8);
+        // All packets that did not reach the other end.
+        self.row.dropped_packets = [16, 24, 32, 104].into_iter().map(|offset| line.cell64(offset)).sum();
+        self.row.bucket_bytes = line.cell64(88).filter(|_| self.has_bucket);
         if self.limited {
             self.row.overflow_packets = match (self.aqm, &reading.queue) {
                 (Some(aqm), Some(queue)) => queues::overflow(aqm, queue.private, queue.drops),
-                _ => line.overflow(),
+                _ => line.cell64(24),
             };
-            self.row.queue_packets = line.queue_packets();
-            self.row.queue_bytes = line.queue_bytes();
+            self.row.queue_packets = line.cell64(64);
+            self.row.queue_bytes = line.cell64(72);
         }
     }
 }

@@ -31,11 +31,6 @@ impl<'a> MptcpInfo<'a> {
         self.0.u32(12)
     }
 
-    /// `mptcpi_bytes_received`: bytes received in order.
-    pub fn received_bytes(self) -> Option<i64> {
-        self.0.cell64(64)
-    }
-
     /// `mptcpi_last_data_recv`: ms since the last data arrived.
     pub fn last_data_ms(self) -> Option<i64> {
         self.0.cell32(88)
@@ -48,7 +43,7 @@ impl<'a> MptcpInfo<'a> {
         Connection {
             retransmitted_bytes: info.cell64(48),
             sent_bytes: info.cell64(56),
-            received_bytes: self.received_bytes(),
+            received_bytes: info.cell64(64), // in order
             acked_bytes: info.cell64(72),
             subflows: info.u8(80).map(i64::from),
             unsent_bytes: self.unsent_bytes(),

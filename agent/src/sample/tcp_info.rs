@@ -17,11 +17,6 @@ impl<'a> TcpInfo<'a> {
         Self(Fields(bytes))
     }
 
-    /// `tcpi_bytes_received`: bytes received in order.
-    pub fn received_bytes(self) -> Option<i64> {
-        self.0.cell64(128)
-    }
-
     /// `tcpi_last_data_recv`: ms since the last data arrived.
     pub fn last_data_ms(self) -> Option<i64> {
         self.0.cell32(52)
@@ -43,7 +38,7 @@ impl<'a> TcpInfo<'a> {
             retransmitted_segments: info.cell32(100),
             pacing_rate_bps: info.u64(104).filter(|rate| *rate != u64::MAX).and_then(to_bit_ps),
             acked_bytes: info.cell64(120),
-            received_bytes: self.received_bytes(),
+            received_bytes: info.cell64(128), // in order
             notsent_bytes: info.cell32(144),
             min_rtt_us: info.u32(148).filter(|rtt| *rtt != u32::MAX).map(i64::from),
             delivery_rate_bps: info.u64(160).filter(|rate| *rate != 0).and_then(to_bit_ps),
@@ -68,7 +63,7 @@ impl<'a> TcpInfo<'a> {
             sent_bytes: info.cell64(200).zip(retransmitted).map(|(sent, again)| sent - again),
             retransmitted_bytes: retransmitted,
             acked_bytes: info.cell64(120),
-            received_bytes: self.received_bytes(),
+            received_bytes: info.cell64(128), // in order
             send_window_bytes: info.cell32(228),
             receive_window_bytes: info.cell32(232),
             unsent_bytes: info.cell32(144),

@@ -75,30 +75,22 @@ fn make(path: &str, mode: u32) -> Result<String> {
 /// Create the devices that devtmpfs leaves to user space.
 pub fn devices() -> Result<()> {
     let dev = format!("{ROOT}/dev");
-    for (name, target) in [("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")]
-    {
+    // Programs see their own instance of devpts, not the kernel's node.
+    let ptmx = format!("{dev}/ptmx");
+    if fs::symlink_metadata(&ptmx).is_ok() {
+        fs::remove_file(&ptmx).attempt(|| format!("removing {ptmx}"))?;
+    }
+    let descriptors = [("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")];
+    for (name, target) in descriptors.into_iter().chain([("ptmx", "pts/ptmx")]) {
         std::os::unix::fs::symlink(target, format!("{dev}/{name}"))
             .attempt(|| format!("creating {dev}/{name}"))?;
     }
-    // Programs see their own instance of devpts, not the kernel's node.
-    let ptmx = format!("{dev}/ptmx");
-    let context = || format!("creating {ptmx}");
-    if fs::symlink_metadata(&ptmx).is_ok() {
-        fs::remove_file(&ptmx).attempt(context)?;
-    }
-    std::os::unix::fs::symlink("pts/ptmx", &ptmx).attempt(context)?;
     let tun = format!("{dev}/net/tun");
     if fs::symlink_metadata(&tun).is_err() {
         make(&format!("{dev}/net"), 0o755)?;
-        let number = rustix::fs::makedev(10, 200);
-        rustix::fs::mknodat(
-            rustix::fs::CWD,
-            &tun,
-            FileType::CharacterDevice,
-            Mode::from_raw_mode(0o666),
-            number,
-        )
-        .attempt(|| format!("creating {tun}"))?;
+        let (mode, number) = (Mode::from_raw_mode(0o666), rustix::fs::makedev(10, 200));
+        rustix::fs::mknodat(rustix::fs::CWD, &tun, FileType::CharacterDevice, mode, number)
+            .attempt(|| format!("creating {tun}"))?;
     }
     Ok(())
 }

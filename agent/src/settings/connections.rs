@@ -17,10 +17,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// List the sockets of a kind.
 pub fn all(kind: Kind) -> Result<Vec<SocketInfo>> {
-    let mut sockets = Socket::open(Family::Sockets)?;
-    let mut seen = dump(&mut sockets, kind, false)?;
-    seen.extend(dump(&mut sockets, kind, true)?);
-    Ok(seen)
+    dump(&mut Socket::open(Family::Sockets)?, kind)
 }
 
 /// Return the inodes of the MPTCP connections that live; their subflows have the same. A program has

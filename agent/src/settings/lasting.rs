@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::ingress::{self, Ingress};
 use super::journal::{self, LASTING};
 use super::qdiscs::{self, Qdisc};
-use super::record::{Record, Shaped, dotted};
+use super::record::{Record, Return, Shaped, dotted};
 use super::state::{Endpoint, Host, Limits, State, Steps};
 use super::steps::{Wanted, WantedEndpoint, changes};
 use crate::error::{Attempt, Error, Result};
@@ -129,10 +129,8 @@ fn record_received(record: &mut Record, ingress: Vec<Ingress>) -> Result<Vec<Ing
 /// Print what `undo` would do.
 pub fn preview(host: &mut Host) -> Result<()> {
     let Some(record) = journal::read::<Record>(LASTING)? else { return Ok(()) };
-    let now = host.state(&names(&record))?;
-    let back = record.reversal(&now);
-    let (shapers, left) = shapers(&record)?;
-    print(&now, &back.steps, &shapers, &received(&record)?, back.left.iter().chain(&left));
+    let (now, back) = way_back(host, &record)?;
+    print(&now, &back);
     Ok(())
 }
 
@@ -141,20 +139,17 @@ pub fn undo(host: &mut Host) -> Result<()> {
     let Some(mut record) = journal::read::<Record>(LASTING)? else { return Ok(()) };
     let mut failed = None;
     for round in 0..=ROUNDS {
-        let now = host.state(&names(&record))?;
-        let back = record.reversal(&now);
-        let (shapers, left) = shapers(&record)?;
-        let received = received(&record)?;
+        let (now, back) = way_back(host, &record)?;
         if round == 0 {
-            print(&now, &back.steps, &shapers, &received, back.left.iter().chain(&left));
-            record.begin_return(&back.steps, &received);
+            print(&now, &back);
+            record.begin_return(&back);
             journal::write(LASTING, &record)?;
         }
-        if back.steps.is_empty() && shapers.is_empty() && received.is_empty() {
+        if back.steps.is_empty() && back.shapers.is_empty() && back.received.is_empty() {
             return journal::remove(LASTING);
         }
-        let removed = shapers.iter().try_for_each(|device| qdiscs::remove(device)).and_then(|()| {
-            let mut noted = received.iter().filter_map(|device| record.ingress.get(device));
+        let removed = back.shapers.iter().try_for_each(|device| qdiscs::remove(device)).and_then(|()| {
+            let mut noted = back.received.iter().filter_map(|device| record.ingress.get(device));
             noted.try_for_each(|noted| ingress::remove(&noted.wanted, noted.line.is_some()))
         });
         failed = host.carry_out(&back.steps).and(removed).err().or(failed);
@@ -167,51 +162,38 @@ fn names(record: &Record) -> Vec<String> {
     record.sysctls.keys().cloned().collect()
 }
 
-/// Return the interfaces whose queueing discipline is plait's, and the words for those of somebody else.
-fn shapers(record: &Record) -> Result<(Vec<String>, Vec<String>)> {
-    let (mut own, mut left) = (Vec::new(), Vec::new());
+/// Return the present state, and what leads from there to the one before the changes.
+fn way_back(host: &mut Host, record: &Record) -> Result<(State, Return)> {
+    let now = host.state(&names(record))?;
+    let mut back = record.reversal(&now);
     for (device, shaped) in &record.qdiscs {
         let Some(root) = qdiscs::root(device)? else { continue };
+        let kind = &shaped.wanted.kind;
         if root.is_of_plait() && shaped.line.as_ref().is_none_or(|line| *line == root.line) {
-            own.push(device.clone());
+            back.shapers.push(device.clone());
         } else if !root.is_of_kernel() {
-            left.push(format!(
-                "qdisc of {device}: it was changed after plait had set {}",
-                shaped.wanted.kind
-            ));
+            back.left.push(format!("qdisc of {device}: it was changed after plait had set {kind}"));
         }
     }
-    Ok((own, left))
-}
-
-/// Return the interfaces of which something of a shaper of what they receive is there, and plait's.
-fn received(record: &Record) -> Result<Vec<String>> {
-    let mut devices = Vec::new();
     for (device, received) in &record.ingress {
         if !ingress::present(&received.wanted)?.is_gone(received.line.is_some()) {
-            devices.push(device.clone());
+            back.received.push(device.clone());
         }
     }
-    Ok(devices)
+    Ok((now, back))
 }
 
-fn print<'a>(
-    now: &State,
-    steps: &Steps,
-    shapers: &[String],
-    received: &[String],
-    left: impl Iterator<Item = &'a String>,
-) {
-    for line in told(now, steps) {
+fn print(now: &State, back: &Return) {
+    for line in told(now, &back.steps) {
         println!("{line}");
     }
-    for device in shapers {
+    for device in &back.shapers {
         println!("qdisc of {device}: the kernel's own returns");
     }
-    for device in received {
+    for device in &back.received {
         println!("shaper of what {device} receives: removed");
     }
-    for line in left {
+    for line in &back.left {
         println!("left {line}");
     }
 }

@@ -79,6 +79,10 @@ pub struct Record {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Return {
     pub steps: Steps,
+    /// The interfaces whose queueing discipline is plait's.
+    pub shapers: Vec<String>,
+    /// Those of which something of a shaper of what they receive is there, and plait's.
+    pub received: Vec<String>,
     pub left: Vec<String>,
 }
 
@@ -140,16 +144,16 @@ impl Record {
         }
     }
 
-    /// Note that the endpoints which `steps` remove, and parts of the shapers of what `devices` receive, are missing
+    /// Note that the endpoints and the parts of shapers of what interfaces receive, which `back` removes, are missing
     /// from now on.
-    pub fn begin_return(&mut self, steps: &Steps, devices: &[String]) {
-        for device in devices {
-            if let Some(received) = self.ingress.get_mut(device) {
+    pub fn begin_return(&mut self, back: &Return) {
+        for (device, received) in &mut self.ingress {
+            if back.received.contains(device) {
                 received.line = None;
             }
         }
         for placed in &mut self.endpoints {
-            if placed.made.iter().any(|made| steps.removed.contains(made)) {
+            if placed.made.iter().any(|made| back.steps.removed.contains(made)) {
                 placed.whole = false;
             }
         }
@@ -160,14 +164,10 @@ impl Record {
         let mut back = Return::default();
         self.return_sysctls(now, &mut back);
         let Limits { subflows, add_addr_accepted } = now.limits;
+        let accepted = self.add_addr_accepted.as_ref();
         let limits = Limits {
             subflows: number(self.subflows.as_ref(), subflows, "subflows", &mut back.left),
-            add_addr_accepted: number(
-                self.add_addr_accepted.as_ref(),
-                add_addr_accepted,
-                "add_addr_accepted",
-                &mut back.left,
-            ),
+            add_addr_accepted: number(accepted, add_addr_accepted, "add_addr_accepted", &mut back.left),
         };
         back.steps.limits = (limits != now.limits).then_some(limits);
         for placed in &self.endpoints {
@@ -302,7 +302,7 @@ mod tests {
         record.note(&state("0", &[]), &steps("2", &[], &[]));
         for now in ["0", "2"] {
             let back = record.reversal(&state(now, &[]));
-            assert_eq!((back.steps, back.left), (steps("1", &[], &[]), vec![]));
+            assert_eq!(back, Return { steps: steps("1", &[], &[]), ..Return::default() });
         }
         assert_eq!(record.reversal(&state("1", &[])), Return::default());
         let users = record.reversal(&state("3", &[]));
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!((&back.steps.removed[..], &back.steps.added[..]), (&[made][..], &[found][..]));
         let removed = record.reversal(&state("1", &[]));
         assert!(removed.steps.is_empty() && removed.left[0].contains("was removed"), "{removed:?}");
-        record.begin_return(&back.steps, &[]);
+        record.begin_return(&back);
         assert_eq!(record.reversal(&state("1", &[])).steps.added.len(), 1);
     }
 

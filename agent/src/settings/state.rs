@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::connections;
 use super::qdiscs::program;
-use crate::apply::{kernel_address, push_endpoint_address, write_sysctl};
+use crate::apply::{endpoint_request, kernel_address, limits_request, write_sysctl};
 use crate::error::{Attempt, Error, Result};
 use crate::netlink::sock_diag::{Kind, LISTEN};
 use crate::netlink::{Family, GenericFamily, Socket};
@@ -157,26 +157,16 @@ impl Host {
 
     fn set_limits(&mut self, limits: Limits) -> Result<()> {
         let Limits { subflows, add_addr_accepted } = limits;
-        let mut request = mptcp_pm::Request::new().op_set_limits_do();
-        request.encode().push_rcv_add_addrs(add_addr_accepted).push_subflows(subflows);
-        self.act(&request, || {
+        self.act(&limits_request(subflows, add_addr_accepted), || {
             format!("setting the MPTCP limits to {subflows} subflows, {add_addr_accepted} accepted addresses")
         })
     }
 
     fn add(&mut self, endpoint: &Endpoint) -> Result<()> {
-        let mut request = mptcp_pm::Request::new().op_add_addr_do();
-        let mut attributes =
-            request.encode().nested_addr().push_id(endpoint.id).push_flags(endpoint.flags & !IMPLICIT);
-        if endpoint.interface != 0 {
-            attributes = attributes.push_if_idx(endpoint.interface);
-        }
-        attributes = push_endpoint_address(attributes, endpoint.address);
-        if endpoint.port != 0 {
-            attributes = attributes.push_port(endpoint.port);
-        }
-        drop(attributes);
-        self.act(&request, || format!("adding MPTCP endpoint {} ({})", endpoint.id, endpoint.address))
+        let Endpoint { id, address, port, flags, interface } = *endpoint;
+        let (interface, port) = ((interface != 0).then_some(interface), (port != 0).then_some(port));
+        let request = endpoint_request(id, flags & !IMPLICIT, interface, address, port);
+        self.act(&request, || format!("adding MPTCP endpoint {id} ({address})"))
     }
 
     fn remove(&mut self, endpoint: &Endpoint) -> Result<()> {

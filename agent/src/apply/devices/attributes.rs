@@ -3,8 +3,8 @@
 use netlink_bindings::tc::{self, Tcmsg};
 use netlink_bindings::traits::NetlinkRequest;
 
-use crate::apply::qdiscs::{Occasion, push_options, threshold};
-use crate::error::{Error, Result};
+use crate::apply::qdiscs::{Occasion, distribution, push_options, threshold};
+use crate::error::Result;
 use crate::netlink::push_attribute;
 use crate::netlink::sock_diag::attributes_of;
 use crate::plan::{Distribution, LinkDirection, QdiscOptions};
@@ -101,10 +101,7 @@ fn conditions(
 
 /// Return the table of a distribution, which the plan has; it is empty if the distribution is uniform.
 fn table(name: Option<&str>, tables: &[Distribution]) -> Result<Vec<u8>> {
-    let Some(name) = name.filter(|name| *name != UNIFORM) else { return Ok(Vec::new()) };
-    let known = tables.iter().find(|table| table.name == name);
-    let known = known.ok_or_else(|| Error::new(format!("the plan has no distribution {name}")))?;
-    Ok(known.values.iter().flat_map(|value| value.to_ne_bytes()).collect())
+    name.filter(|name| *name != UNIFORM).map_or(Ok(Vec::new()), |name| distribution(name, tables))
 }
 
 /// Take the kind and the options from the request that would add or change the qdisc.

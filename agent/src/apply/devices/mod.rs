@@ -10,15 +10,12 @@ use netlink_bindings::utils::Pusher;
 
 use self::attributes::{push_all, push_changes};
 use super::build::Build;
-use super::links::{header, push_end};
+use super::links::{INFO_DATA, UP, header, push_end};
 use super::namespace::enter;
 use crate::error::{Error, Result};
 use crate::netlink::{Batch, Family, Socket, push_attribute, push_nest};
 use crate::plan::{LinkDirection, Plan};
 
-const UP: u32 = libc::IFF_UP as u32;
-/// `IFLA_INFO_DATA` of `IFLA_LINKINFO`.
-const INFO_DATA: u16 = 2;
 /// Attributes of the device (`kernel/links/plait_link.h`).
 const PEER: u16 = 1;
 const OUT: u16 = 2;

@@ -10,7 +10,7 @@ use std::fmt;
 use netlink_bindings::tc::{self, PushActAttrs, Tcmsg};
 use netlink_bindings::utils::Pusher;
 
-pub(super) use self::options::{Occasion, push_options, threshold};
+pub(super) use self::options::{Occasion, distribution, push_options, threshold};
 use super::build::Build;
 use crate::error::{Attempt, Error, Result};
 use crate::netlink::push_nest;

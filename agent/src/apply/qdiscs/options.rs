@@ -86,10 +86,7 @@ fn push_netem<P: Pusher>(
         options = options.push_prng_seed(netem.seed);
     }
     if let Some(name) = &netem.distribution {
-        let distribution = distributions.iter().find(|table| table.name == *name);
-        let table = distribution.ok_or_else(|| Error::new(format!("the plan has no distribution {name}")))?;
-        let bytes: Vec<u8> = table.values.iter().flat_map(|value| value.to_ne_bytes()).collect();
-        options = options.push_delay_dist(&bytes);
+        options = options.push_delay_dist(&distribution(name, distributions)?);
     }
     if let Some(Gemodel { p, r, loss_bad, loss_good }) = netem.gemodel {
         let model = TcNetemGemodel {
@@ -200,6 +197,13 @@ fn push_fq_codel<P: Pusher>(attributes: PushAttrs<P>, codel: &FqCodel) {
         .push_ecn(codel.ecn.into())
         .push_flows(codel.flows)
         .push_quantum(codel.quantum_bytes);
+}
+
+/// Return the table of a distribution of the plan.
+pub fn distribution(name: &str, tables: &[Distribution]) -> Result<Vec<u8>> {
+    let known = tables.iter().find(|table| table.name == name);
+    let known = known.ok_or_else(|| Error::new(format!("the plan has no distribution {name}")))?;
+    Ok(known.values.iter().flat_map(|value| value.to_ne_bytes()).collect())
 }
 
 /// Convert a share into a threshold for a 32-bit random number, as `tc` does.

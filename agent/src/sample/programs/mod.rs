@@ -126,12 +126,8 @@ impl ProgramTables {
             selection.look_at_processes();
         }
         for place in 0..self.nodes.len() {
-            let (mut tcp, mut mptcp) = (Vec::new(), Vec::new());
-            for ipv6 in [false, true] {
-                let socket = &mut self.nodes[place].socket;
-                tcp.extend(dump(socket, Kind::Tcp, ipv6)?);
-                mptcp.extend(dump(socket, Kind::Mptcp, ipv6)?);
-            }
+            let socket = &mut self.nodes[place].socket;
+            let (mut tcp, mptcp) = (dump(socket, Kind::Tcp)?, dump(socket, Kind::Mptcp)?);
             let left_out = self.sample_mptcp(place, t_us, &mptcp, &tcp, samples, programs)?;
             let tokens: BTreeMap<u32, u32> = mptcp
                 .iter()
@@ -281,7 +277,7 @@ impl ProgramTables {
         let view = self.connections.view(appearance);
         view.begun_us = view.begun_us.or(token.and_then(|token| node.begun.get(&token)).copied());
         if token.is_none() {
-            view.update_received(closed.t_us, info.received_bytes(), info.last_data_ms());
+            view.update_received(closed.t_us, row.received_bytes, info.last_data_ms());
             view.sent_bytes = info.connection().sent_bytes.max(view.sent_bytes);
         }
         let number = view.number(ends);

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from pydantic import ValidationError
 
-from plait.artefact.claims import FILE, MOST_BYTES, Artefact, Claim, repeated_value
+from plait.artefact.claims import FILE, MOST_BYTES, Artefact, Claim
 from plait.benchmark.results_file import MOST_BYTES as MOST_RESULTS_BYTES
 from plait.benchmark.results_file import Results, parse_results
 from plait.dataset.provenance import explain
 from plait.dataset.study_file import read_study_file
 from plait.dataset.trial import read_trial, trial_folder
 from plait.errors import DataError, RequestError, shell_command
-from plait.results.read import StudyData, read_study
+from plait.results.read import read_study
 from plait.scenario import Scenario
 from plait.scenario.vary.cases import expand
 from plait.study.bundle.record import STUDY, BundledTrial, BundleRecord
@@ -181,21 +180,3 @@ def _beyond(ranges: dict[str, tuple[float, float]], measured: dict[str, float | 
         if value is None or not low <= value <= high:
             return f"other bytes, and {metric} is {value}, not from {low:g} to {high:g}"
     return ""
-
-
-@dataclass(frozen=True)
-class ClaimCheck:
-    """A claim, and what its repeat measured."""
-
-    claim: Claim
-    value: float | None
-
-    @property
-    def holds(self) -> bool:
-        """Whether the repeat is within the tolerance."""
-        return self.claim.holds(self.value)
-
-
-def check_claims(claims: Sequence[Claim], study: StudyData, results: Results | None) -> list[ClaimCheck]:
-    """Return what a repeat of the trials of claims measured."""
-    return [ClaimCheck(claim, repeated_value(claim, study, results)) for claim in claims]

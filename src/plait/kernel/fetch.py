@@ -12,6 +12,7 @@ from typing import BinaryIO
 from plait.errors import KernelBuildError
 from plait.files import Folder
 from plait.kernel.model import Progress
+from plait.kernel.unpack import file_sha256
 
 PACKAGE = "linux-source-6.12"
 """The Debian package of the kernel source."""
@@ -99,7 +100,7 @@ def download(pinned: Pinned, folder: Path, progress: Progress) -> Path:
 
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / pinned.name
-    if target.exists() and _sha256(target) == pinned.sha256:
+    if target.exists() and file_sha256(target) == pinned.sha256:
         return target
     try:
         with Folder(folder).create(pinned.name) as file:
@@ -131,8 +132,3 @@ def _receive(pinned: Pinned, file: BinaryIO, progress: Progress) -> str:
     if total and received < total:
         raise ConnectionError(f"the connection ended after {received} of {total} bytes")
     return digest.hexdigest()
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -6,10 +6,10 @@ plait reads and checks everything before it writes anything; the studies themsel
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from plait.cautions import Caution
 from plait.dataset.finished import FinishedTrials
 from plait.dataset.provenance import read_provenance
 from plait.dataset.study_file import CaseEntry, KernelFacts, MergedFrom, StudyFile, read_study_file
@@ -17,17 +17,9 @@ from plait.dataset.trial import checked_digest, read_trial, trial_folder, trial_
 from plait.engine.workspace import Workspace
 from plait.errors import MachineError, RequestError, shell_command
 from plait.files import Folder
-from plait.results.shards import refuse_other_studies, shard_trials
+from plait.results.shards import Source, refuse_other_studies, shard_trials
 
 _SAME_FIELDS = ("engine", "kernel", "agent_sha256", "plait_version")
-
-
-@dataclass(frozen=True)
-class _MergedStudy:
-    """One of the studies to merge."""
-
-    folder: Path
-    about: StudyFile
 
 
 def merge(target: Path, folders: Sequence[Path], *, mixed: bool = False) -> int:
@@ -40,17 +32,15 @@ def merge(target: Path, folders: Sequence[Path], *, mixed: bool = False) -> int:
     """
     if target.exists():
         raise RequestError(f"merging into {target}: it exists; give the name of a new folder")
-    sources = [_MergedStudy(folder, read_study_file(folder)) for folder in folders]
+    sources = [(folder, read_study_file(folder)) for folder in folders]
     cases = _cases(sources)
     if not mixed:
         _refuse_different(sources)
-    pairs = [(source.folder, source.about) for source in sources]
-    refuse_other_studies(pairs)
-    if sources[0].about.shard is not None:
-        chosen = {name: shard_trials(name, pairs) for name in cases}
-        cautions = {str(caution): caution for _, about in pairs for caution in about.cautions}
-        whole = {"shard": None, "cautions": tuple(cautions.values())}
-        text = sources[0].about.model_copy(update=whole).text()
+    refuse_other_studies(sources)
+    first = sources[0][1]
+    if first.shard is not None:
+        chosen = {name: shard_trials(name, sources) for name in cases}
+        text = first.model_copy(update={"shard": None, "cautions": _cautions(sources)}).text()
     else:
         trials = {name: _trials(name, sources) for name in cases}
         chosen = {name: dict(enumerate(folders)) for name, folders in trials.items()}
@@ -63,7 +53,7 @@ def merge(target: Path, folders: Sequence[Path], *, mixed: bool = False) -> int:
                 for number, trial in numbered.items():
                     trial.copy(trial_folder(folder, name, number))
                     record = read_provenance(trial)
-                    if record.status == "ok" and sources[0].about.shard is not None:
+                    if record.status == "ok" and first.shard is not None:
                         index.add(name, number, record.identity)  # `plait run` goes on from here
             Folder(folder).write("study.json", text.encode())
             Folder(target.absolute().parent).take(folder, target.name)
@@ -74,14 +64,14 @@ def merge(target: Path, folders: Sequence[Path], *, mixed: bool = False) -> int:
     return sum(map(len, chosen.values()))
 
 
-def _refuse_different(sources: Sequence[_MergedStudy]) -> None:
-    first = sources[0]
-    for later in sources[1:]:
+def _refuse_different(sources: Sequence[Source]) -> None:
+    (first_folder, first), *later = sources
+    for folder, about in later:
         for field in _SAME_FIELDS:
-            expected, actual = getattr(first.about, field), getattr(later.about, field)
+            expected, actual = getattr(first, field), getattr(about, field)
             if expected != actual:
                 raise RequestError(
-                    f"merging {first.folder} and {later.folder}: each has another {field.partition('_')[0]} "
+                    f"merging {first_folder} and {folder}: each has another {field.partition('_')[0]} "
                     f"({_short(expected)}, {_short(actual)}), which can change the results; compare them with "
                     "`plait compare`, run both again, or allow it with --mixed"
                 )
@@ -92,28 +82,28 @@ def _short(value: KernelFacts | str | None) -> str:
     return text if len(text) <= 16 else f"{text[:16]}.."
 
 
-def _cases(sources: Sequence[_MergedStudy]) -> dict[str, dict[str, Any]]:
+def _cases(sources: Sequence[Source]) -> dict[str, dict[str, Any]]:
     """Return the settings of every case by name; RequestError if one name has different settings."""
     settings: dict[str, dict[str, Any]] = {}
-    for source in sources:
-        for case in source.about.cases:
+    for folder, about in sources:
+        for case in about.cases:
             if settings.setdefault(case.name, case.settings) != case.settings:
                 raise RequestError(
-                    f"merging {source.folder}: its case {case.name} has other settings than the same case in an "
+                    f"merging {folder}: its case {case.name} has other settings than the same case in an "
                     "earlier folder; merge only studies of the same scenario"
                 )
     return settings
 
 
-def _trials(case: str, sources: Sequence[_MergedStudy]) -> list[Folder]:
+def _trials(case: str, sources: Sequence[Source]) -> list[Folder]:
     """Return the folders of a case's completed trials, one for each seed, in the order of the sources.
 
     RequestError if a seed has different data in two of them, DataError if data are damaged.
     """
     by_seed: dict[int, tuple[Folder, str]] = {}
-    for source in sources:
-        for number in trial_numbers(source.folder, case):
-            path = trial_folder(source.folder, case, number)
+    for source, _ in sources:
+        for number in trial_numbers(source, case):
+            path = trial_folder(source, case, number)
             trial = read_trial(path)
             if trial.provenance.status == "failed":
                 continue
@@ -132,11 +122,15 @@ def _trials(case: str, sources: Sequence[_MergedStudy]) -> list[Folder]:
     return [path for path, _ in by_seed.values()]
 
 
+def _cautions(sources: Sequence[Source]) -> tuple[Caution, ...]:
+    return tuple({str(caution): caution for _, about in sources for caution in about.cautions}.values())
+
+
 def _merged_file(
-    sources: Sequence[_MergedStudy], cases: dict[str, dict[str, Any]], chosen: dict[str, list[Folder]]
+    sources: Sequence[Source], cases: dict[str, dict[str, Any]], chosen: dict[str, list[Folder]]
 ) -> StudyFile:
     """Return study.json: that of the first study, with all cases and a list of the merged studies."""
-    studies = [source.about for source in sources]
+    studies = [about for _, about in sources]
     first = studies[0]
     shared = {
         name: getattr(first, name) if len({str(getattr(study, name)) for study in studies}) == 1 else unknown
@@ -146,14 +140,12 @@ def _merged_file(
         update={
             **shared,
             "command": shell_command(
-                "plait", "merge", "OUT", *(source.folder.resolve().name for source in sources)
+                "plait", "merge", "OUT", *(folder.resolve().name for folder, _ in sources)
             ),
             "repeat": min((len(trials) for trials in chosen.values() if trials), default=0),
             "until": None,
             "cases": tuple(CaseEntry(name=name, settings=settings) for name, settings in cases.items()),
-            "cautions": tuple(
-                {str(caution): caution for study in studies for caution in study.cautions}.values()
-            ),
+            "cautions": _cautions(sources),
             "merged": tuple(
                 MergedFrom(name=study.name, command=study.command, seed=study.seed) for study in studies
             ),

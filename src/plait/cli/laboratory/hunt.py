@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import chain
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated
@@ -58,16 +59,13 @@ def command(
     from plait.testing.hunt.search import Hunt, HuntLimits
 
     require_programs()
+    options = (
+        ("--minutes", f"{minutes:g}", f"{_MINUTES:g}"), ("--faults", f"{faults}", "1"), ("--jobs", f"{jobs}", "None"),
+        ("--out", f"{out}", f"{_OUT}"), ("--not-in", f"{not_in}", "None"),
+    )  # fmt: skip
+    given = {option: value for option, value, default in options if value != default}
     if file is not None:
-        search = (
-            minutes != _MINUTES,
-            seed != 1,
-            faults != 1,
-            jobs is not None,
-            not_in is not None,
-            out != _OUT,
-        )
-        return _repeat(file, kernel, search)
+        return _repeat(file, kernel, ["--seed"] * (seed != 1) + list(given))
     booted = chosen_kernel(kernel)
     other = None if not_in is None else chosen_kernel(not_in)
     environment = environment_of([], terminal=False)
@@ -82,8 +80,10 @@ def command(
         elsewhere=None if other is None else lambda drawn: play(drawn, other, environment, stop.is_set),
     )  # fmt: skip
     interrupted_by = interruption_of(lambda: hunt.run(seed))
-    continued = _continuing(hunt.totals.next_seed, kernel, minutes, faults, jobs, out, not_in)
-    return _end(hunt.totals, interrupted_by, continued)
+    words = {"--seed": hunt.totals.next_seed, **given}
+    if kernel:
+        words = {"--kernel": kernel, **words}
+    return _end(hunt.totals, interrupted_by, shell_command("plait", "hunt", *chain(*words.items())))
 
 
 def _end(totals: HuntTotals, interrupted_by: Signals | None, continued: str) -> int:
@@ -98,40 +98,18 @@ def _end(totals: HuntTotals, interrupted_by: Signals | None, continued: str) -> 
     return 0
 
 
-def _repeat(file: Path, kernel: str | None, search: tuple[bool, ...]) -> int:
-    """Play the case in a file; refuse options of a search, of which `search` says which are given."""
+def _repeat(file: Path, kernel: str | None, given: list[str]) -> int:
+    """Play the case in a file; refuse the options of a search that are given."""
     from plait.errors import RequestError
     from plait.testing.hunt.case import load_case
     from plait.testing.hunt.run import play
 
-    if any(search):
-        names = ("--minutes", "--seed", "--faults", "--jobs", "--not-in", "--out")
-        options = ", ".join(name for name, is_given in zip(names, search, strict=True) if is_given)
-        raise RequestError(f"hunt FILE repeats one case on one kernel, without {options}; leave that out")
+    if given:
+        raise RequestError(
+            f"hunt FILE repeats one case on one kernel, without {', '.join(given)}; leave that out"
+        )
     case, booted = load_case(file), chosen_kernel(kernel)
     return _show_result(play(case, booted, environment_of([], terminal=False)), booted.name)
-
-
-def _continuing(  # noqa: PLR0917 - the options of the command
-    seed: int,
-    kernel: str | None,
-    minutes: float,
-    faults: int,
-    jobs: int | None,
-    out: Path,
-    not_in: str | None,
-) -> str:
-    """Return the command that hunts from a seed on with the same options."""
-    words = ["plait", "hunt", *(["--kernel", kernel] if kernel else []), "--seed", str(seed)]
-    for option, value, default in (
-        ("--minutes", f"{minutes:g}", f"{_MINUTES:g}"),
-        ("--faults", str(faults), "1"),
-        ("--jobs", str(jobs), str(None)),
-        ("--out", str(out), str(_OUT)),
-        ("--not-in", str(not_in), str(None)),
-    ):
-        words += [option, value] if value != default else []
-    return shell_command(*words)
 
 
 def _show_result(result: CaseResult, kernel: str) -> int:

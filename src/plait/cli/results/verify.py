@@ -160,16 +160,17 @@ def _show_trials(artefact: Artefact, chosen: Sequence[BundledTrial], folder: Pat
 
 def _show_claims(bundle: Path, asked: Sequence[Claim], folder: Path) -> int:
     """Print which claims hold; return the exit code."""
-    from plait.artefact.check import check_claims, read_benchmark
+    from plait.artefact.check import read_benchmark
+    from plait.artefact.claims import repeated_value
     from plait.results.read import read_study
 
-    checks = check_claims(asked, read_study(folder), read_benchmark(bundle, asked))
-    for check in checks:
-        claim = check.claim
-        result = "holds" if check.holds else "DOES NOT HOLD"
+    study, results = read_study(folder), read_benchmark(bundle, asked)
+    measured = [(claim, repeated_value(claim, study, results)) for claim in asked]
+    for claim, here in measured:
+        result = "holds" if claim.holds(here) else "DOES NOT HOLD"
         tolerance = f"{claim.show(claim.low)} to {claim.show(claim.high)}"
-        value = "not measured" if check.value is None else claim.show(check.value)
+        value = "not measured" if here is None else claim.show(here)
         typer.echo(
             printable(f"claim {claim.number} {result}: here {value}, tolerance {tolerance}. {claim.sentence}")
         )
-    return 0 if all(check.holds for check in checks) else 1
+    return 0 if all(claim.holds(here) for claim, here in measured) else 1

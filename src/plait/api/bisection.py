@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 from plait.analysis.metrics.catalogue import metric_of
 from plait.engine.factory import make_engine
@@ -34,7 +33,8 @@ class BisectRequest:
     scenario: Scenario
     name: str
     """The scenario as the user named it."""
-    tree: Path
+    build: TreeRequest
+    """The tree, and patches and configuration of every kernel; its `ref` does not count."""
     good: str
     bad: str
     metric: str
@@ -43,20 +43,6 @@ class BisectRequest:
     most_seeds: int = 80
     jobs: int | None = None
     """Trials at once; None: one for each processor."""
-    build: TreeRequest | None = None
-    """Patches and configuration of every kernel; its `ref` does not count."""
-
-    def kernel_at(self, commit: str) -> TreeRequest:
-        """Return what to build of a commit."""
-        return replace(self.build or TreeRequest(self.tree), ref=commit)
-
-    @property
-    def subject(self) -> str:
-        """The measurement as text: the scenario, the metric, and the options of every kernel's build."""
-        build = self.build or TreeRequest(self.tree)
-        texts = [path.read_text(errors="replace") for path in (*build.patches, *build.fragments)]
-        about = [self.name, self.metric, self.scenario.model_dump_json(), build.without, build.debug, texts]
-        return json.dumps(about, default=str)
 
 
 def median_interval(values: Sequence[float], looks: int) -> tuple[float, float] | None:
@@ -94,7 +80,7 @@ def bisect(request: BisectRequest, progress: Progress, report: Callable[[JudgedC
             f"bisecting with {request.name}: it has {len(cases)} cases, and a bisection measures one; fix what varies, "
             "for example --set vary.transport=[mptcp]"
         )
-    tree = GitTree.at_folder(request.tree)
+    tree = GitTree.at_folder(request.build.tree)
     good, bad = tree.commit(request.good), tree.commit(request.bad)
     if good == bad:
         raise RequestError(f"--good {request.good} and --bad {request.bad} are the same commit; name two")
@@ -105,9 +91,24 @@ def bisect(request: BisectRequest, progress: Progress, report: Callable[[JudgedC
             f"--most-seeds {request.most_seeds} is less than --seeds {request.seeds}; raise it"
         )
     question = Question(
-        good, bad, request.subject, request.worse_by, metric.better == "less", request.seeds, request.most_seeds
+        good, bad, _subject(request), request.worse_by, metric.better == "less", request.seeds, request.most_seeds
     )  # fmt: skip
     return Bisection(tree, question, partial(_measure, request, progress), median_interval).run(report)
+
+
+def _subject(request: BisectRequest) -> str:
+    """Return the measurement as text: the scenario, the metric, and the options of every kernel's build."""
+    build = request.build
+    texts = [path.read_text(errors="replace") for path in (*build.patches, *build.fragments)]
+    about = [
+        request.name,
+        request.metric,
+        request.scenario.model_dump_json(),
+        build.without,
+        build.debug,
+        texts,
+    ]
+    return json.dumps(about, default=str)
 
 
 def _measure(
@@ -118,7 +119,7 @@ def _measure(
     The store has the trials of the seeds that ran before.
     """
     try:
-        kernel = build_tree(request.kernel_at(commit), progress)
+        kernel = build_tree(replace(request.build, ref=commit), progress)
     except KernelBuildError as error:
         progress(f"{commit[:12]} is skipped: {_first_line(error)}", None)
         return None

@@ -63,9 +63,7 @@ def command(
     patches, fragments = tuple(path.resolve() for path in patch or ()), tuple(config or ())
     build = TreeRequest(tree, None, patches, fragments, tuple(without or ()))
     loaded = load_scenario(scenario, tuple(overrides or ()))
-    request = BisectRequest(
-        loaded, scenario, tree, good, bad, metric, least, seeds, most_seeds, jobs, build
-    )  # fmt: skip
+    request = BisectRequest(loaded, scenario, build, good, bad, metric, least, seeds, most_seeds, jobs)
     steps: list[str] = []
 
     def progress(step: str, _fraction: float | None) -> None:
@@ -89,25 +87,13 @@ def _show(answer: Answer, request: BisectRequest, chosen: list[str]) -> int:
     typer.echo(f"{found.commit} is the first bad commit")
     typer.echo(f"  {_figures(found, request.metric)}")
     build = request.build
-    words = ["plait", "kernel", "build", "--tree", str(request.tree), "--ref", found.commit[:12]]
-    if build is not None:
-        words += [part for path in build.patches for part in ("--patch", str(path))]
-        words += [part for path in build.fragments for part in ("--config", str(path))]
-        words += [part for name in build.without for part in ("--without", name)]
+    words = ["plait", "kernel", "build", "--tree", str(build.tree), "--ref", found.commit[:12]]
+    words += [part for path in build.patches for part in ("--patch", str(path))]
+    words += [part for path in build.fragments for part in ("--config", str(path))]
+    words += [part for name in build.without for part in ("--without", name)]
     before = [*words[:6], f"{found.commit[:12]}^", *words[7:]]
-    seeds = len(found.values or ())
-    trials = [
-        "plait",
-        "run",
-        request.name,
-        *chosen,
-        "--repeat",
-        seeds,
-        "--kernel",
-        "before",
-        "--kernel",
-        "after",
-    ]
+    kernels = ["--kernel", "before", "--kernel", "after"]
+    trials = ["plait", "run", request.name, *chosen, "--repeat", len(found.values or ()), *kernels]
     typer.echo(f"  to repeat: {shell_command(*before, '--name', 'before')}")
     typer.echo(f"             {shell_command(*words, '--name', 'after')}")
     typer.echo(f"             {shell_command(*trials)}")

@@ -104,6 +104,8 @@ def command(
     folder works with report, explain, compare, view and export.
     """
     from plait.cli.shared.report import report_with_progress
+    from plait.hosts.read import read_hosts
+    from plait.observe.study import observe_hosts
     from plait.observe.watching import Selection
 
     folder = out or Path("results") / f"observed-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
@@ -121,16 +123,13 @@ def command(
     if pcap:
         _read(folder, pcap, selection, interval_s, typed)
     elif hosts is not None:
-        _watch_hosts(
-            hosts,
-            host or [],
-            ssh_config,
-            folder,
-            selection=selection,
-            duration_s=_duration_s(for_ or "60s", interval_s),
-            interval_s=interval_s,
-            command=typed,
-        )
+        duration_s, over = _duration_s(for_ or "60s", interval_s), threading.Event()
+        notify(f"observing {', '.join(host or ())} for {duration_s:g} s; Ctrl-C ends it early")
+        with _interrupt_ends(over):
+            observe_hosts(
+                folder, read_hosts(hosts), host or [], selection=selection, duration_s=duration_s,
+                interval_s=interval_s, command=typed, ssh_config=ssh_config, over=over,
+            )  # fmt: skip
     else:
         _watch(folder, selection, for_ or "60s", interval_s, typed)
     report_with_progress(folder)
@@ -177,19 +176,6 @@ def _duration_s(for_: str, interval_s: float) -> float:
             f"--for {for_}: an observation needs at least two samples ({2 * interval_s:g} s) and at most 24 h"
         )
     return duration_s
-
-
-def _watch_hosts(
-    hosts: Path, names: list[str], ssh_config: Path | None, folder: Path, **request: Any
-) -> None:
-    """Observe the sockets of one or two hosts."""
-    from plait.hosts.read import read_hosts
-    from plait.observe.study import observe_hosts
-
-    over = threading.Event()
-    notify(f"observing {', '.join(names)} for {request['duration_s']:g} s; Ctrl-C ends it early")
-    with _interrupt_ends(over):
-        observe_hosts(folder, read_hosts(hosts), names, ssh_config=ssh_config, over=over, **request)
 
 
 def _read(folder: Path, files: list[Path], selection: Selection, interval_s: float, typed: str) -> None:

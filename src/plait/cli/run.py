@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from plait.scenario.vary.overrides import Choice
     from plait.study.executors.executor import TrialExecutor
     from plait.study.pauses import PausedTrial
-    from plait.study.shard import Shard
     from plait.study.study import Observer, StudyOutcome
 
 _NO_JSON = (
@@ -147,9 +146,12 @@ def command(
     plait reuses the trials that are in the store. Exit code 1: a trial failed or differs, or the report lacks a part.
     """
     from plait.cli.shared.bundles import requested_study
+    from plait.study.executors.choice import executor_of
     from plait.study.perform import Options, perform
+    from plait.study.shard import shard as shard_of
 
-    executor, part = _elsewhere(cluster, shard, insecure=insecure)
+    executor = executor_of(cluster, notify, insecure=insecure)
+    part = None if shard is None else shard_of(shard)
     chosen = [*_engines(scenario, engine or []), *_kernels(scenario, kernel or [])]
     sandbox = policy(disk, ro, unconfined=unconfined)
     with requested_study(scenario, [*(overrides or ()), *chosen], seed, repeat, verify=verify) as asked:
@@ -177,16 +179,6 @@ def _is_same(scenario: str, asked: RequestedStudy, folder: Path, *, verify: bool
     from plait.cli.shared.bundles import show_repeat
 
     return asked.bundle is None or not verify or show_repeat(scenario, asked.bundle, folder)
-
-
-def _elsewhere(
-    cluster: str | None, shard: str | None, *, insecure: bool
-) -> tuple[TrialExecutor | None, Shard | None]:
-    """Return what runs the trials, None for this machine, and which of them run, None for all (RequestError)."""
-    from plait.study.executors.choice import executor_of
-    from plait.study.shard import shard as shard_of
-
-    return executor_of(cluster, notify, insecure=insecure), None if shard is None else shard_of(shard)
 
 
 def _end_without_report(outcome: StudyOutcome, folder: Path) -> int:

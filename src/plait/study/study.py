@@ -46,7 +46,7 @@ class TrialOutcome:
 
 
 Observer = Callable[[TrialOutcome], None]
-"""The callback of a running study, in one thread at a time, for a trial that has completed, came from the store, or failed."""
+"""The callback of a study, in one thread at a time, for a trial that has completed, came from the store, or failed."""
 
 
 @dataclass(frozen=True)

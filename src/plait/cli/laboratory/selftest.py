@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from plait.files import Folder
     from plait.testing.selftest.packetdrill import Scripts
-    from plait.testing.selftest.run import Captures, ShardResult
+    from plait.testing.selftest.run import ShardResult
     from plait.testing.selftest.suites import Suites, SuiteShard
     from plait.testing.selftest.tap import Subtest, Verdict
 
@@ -118,7 +118,10 @@ def command(
     notify(f"{len(shards)} guest{'s' * (len(shards) != 1)} for each of {seeds} seed{'s' * (seeds != 1)}")
     booted = chosen_kernel(kernel)
     _require_one_guest("--trace" if trace else "--pcap" if pcap else None, len(shards) * seeds)
-    captures, junit_file, log_folder = _outputs(pcap, junit, logs)
+    captured = capture_folder(pcap)
+    captures = None if captured is None else (captured, CAPTURED_BYTES)
+    junit_file = output_file(junit, "--junit") if junit else None
+    log_folder = output_folder(logs, "--logs") if logs else None
 
     def start(done: Callable[[ShardResult], None]) -> None:
         with tracing(trace, trace_to, booted, notify) as traced:
@@ -190,18 +193,6 @@ def _prepared(
             raise RequestError(f"{option} {value}: it concerns `plait selftest packetdrill`; omit it")
     prepared = suites.prepare(tree, lambda step, _: notify(f"selftests: {step}"))
     return prepared, prepared.shards(tuple(words))
-
-
-def _outputs(
-    pcap: Path | None, junit: Path | None, logs: Path | None
-) -> tuple[Captures, Output | None, Folder | None]:
-    """Return what --pcap, --junit and --logs name, opened before any guest runs."""
-    target = capture_folder(pcap)
-    return (
-        None if target is None else (target, CAPTURED_BYTES),
-        output_file(junit, "--junit") if junit else None,
-        output_folder(logs, "--logs") if logs else None,
-    )
 
 
 def _show_all(

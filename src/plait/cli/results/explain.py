@@ -65,9 +65,13 @@ def command(
 
     explanation = explain_study(folder, case=case, flow=flow, trial=trial)
     if verify or what_if:
-        explanation = _with_trials(
-            folder, explanation, what_if or [], kernel, jobs, verify=verify, seeds=seeds
-        )
+        from plait.cli.shared.kernel import engines_on
+        from plait.study.verify import try_out
+
+        explanation = try_out(
+            folder, explanation, engines_on(kernel), what_ifs=[text.split(";") for text in what_if or ()],
+            verify=verify, advised=_advised, seeds=seeds, jobs=jobs, notify=notify,
+        )  # fmt: skip
     if json_output:
         typer.echo(explanation.model_dump_json(indent=1))
     else:
@@ -117,30 +121,3 @@ def _advised(scenario: Scenario, cause: str) -> list[tuple[str, Fields]]:
         if scenario.transport != "tcp"
         or not any(path.startswith(("mptcp", "transport")) for path in change.settings)
     ]
-
-
-def _with_trials(
-    folder: Path,
-    explanation: StudyExplanation,
-    what_ifs: list[str],
-    kernel: str | None,
-    jobs: int | None,
-    *,
-    verify: bool,
-    seeds: int,
-) -> StudyExplanation:
-    """Return the explanation with the measured effects; progress goes to standard error."""
-    from plait.cli.shared.kernel import engines_on
-    from plait.study.verify import try_out
-
-    return try_out(
-        folder,
-        explanation,
-        engines_on(kernel),
-        what_ifs=[text.split(";") for text in what_ifs],
-        verify=verify,
-        advised=_advised,
-        seeds=seeds,
-        jobs=jobs,
-        notify=notify,
-    )

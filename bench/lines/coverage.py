@@ -176,8 +176,8 @@ def main() -> None:
                 values.update(what.split(":")[0].split(" ", 1)[-1] for what in wrong)
                 for what in wrong:
                     print(f"{what}; {planted}", flush=True)
-        done = begin + len(group)
-        print(f"{covered} of {done} lines covered; missed: {dict(values)}", flush=True)
+        end = begin + len(group)
+        print(f"{covered} of {end} lines covered; missed: {dict(values)}", flush=True)
 
 
 def keep(folder: Path, kept: Path, group: list[tuple[Direction, Direction]]) -> None:

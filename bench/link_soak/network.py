@@ -248,11 +248,11 @@ class Network:
                 (f"link set {name} address {mac}", f"neighbour flush dev {name}"),
             )
         )
-        done = node.ip(change)
+        changed = node.ip(change)
         node.setting("ipv4/ip_forward", self.chance.choice((0, 1, 1, 1)))
         time.sleep(self.chance.choice((0, 0.001, 0.05)))
         node.setting("ipv4/ip_forward", 1)
-        self.counts[f"{change.split()[0]} changed"] += done and node.ip(back)
+        self.counts[f"{change.split()[0]} changed"] += changed and node.ip(back)
         self.routes()
 
     def read(self, link: Link) -> None:

@@ -63,9 +63,9 @@ def command(
         ("--minutes", f"{minutes:g}", f"{_MINUTES:g}"), ("--faults", f"{faults}", "1"), ("--jobs", f"{jobs}", "None"),
         ("--out", f"{out}", f"{_OUT}"), ("--not-in", f"{not_in}", "None"),
     )  # fmt: skip
-    given = {option: value for option, value, default in options if value != default}
+    chosen = {option: value for option, value, default in options if value != default}
     if file is not None:
-        return _repeat(file, kernel, ["--seed"] * (seed != 1) + list(given))
+        return _repeat(file, kernel, ["--seed"] * (seed != 1) + list(chosen))
     booted = chosen_kernel(kernel)
     other = None if not_in is None else chosen_kernel(not_in)
     environment = environment_of([], terminal=False)
@@ -80,7 +80,7 @@ def command(
         elsewhere=None if other is None else lambda drawn: play(drawn, other, environment, stop.is_set),
     )  # fmt: skip
     interrupted_by = interruption_of(lambda: hunt.run(seed))
-    words = {"--seed": hunt.totals.next_seed, **given}
+    words = {"--seed": hunt.totals.next_seed, **chosen}
     if kernel:
         words = {"--kernel": kernel, **words}
     return _end(hunt.totals, interrupted_by, shell_command("plait", "hunt", *chain(*words.items())))
@@ -98,15 +98,15 @@ def _end(totals: HuntTotals, interrupted_by: Signals | None, continued: str) -> 
     return 0
 
 
-def _repeat(file: Path, kernel: str | None, given: list[str]) -> int:
+def _repeat(file: Path, kernel: str | None, options: list[str]) -> int:
     """Play the case in a file; refuse the options of a search that are given."""
     from plait.errors import RequestError
     from plait.testing.hunt.case import load_case
     from plait.testing.hunt.run import play
 
-    if given:
+    if options:
         raise RequestError(
-            f"hunt FILE repeats one case on one kernel, without {', '.join(given)}; leave that out"
+            f"hunt FILE repeats one case on one kernel, without {', '.join(options)}; leave that out"
         )
     case, booted = load_case(file), chosen_kernel(kernel)
     return _show_result(play(case, booted, environment_of([], terminal=False)), booted.name)

@@ -118,8 +118,7 @@ def command(
     notify(f"{len(shards)} guest{'s' * (len(shards) != 1)} for each of {seeds} seed{'s' * (seeds != 1)}")
     booted = chosen_kernel(kernel)
     _require_one_guest("--trace" if trace else "--pcap" if pcap else None, len(shards) * seeds)
-    captured = capture_folder(pcap)
-    captures = None if captured is None else (captured, CAPTURED_BYTES)
+    captures = None if (captured := capture_folder(pcap)) is None else (captured, CAPTURED_BYTES)
     junit_file = output_file(junit, "--junit") if junit else None
     log_folder = output_folder(logs, "--logs") if logs else None
 

@@ -166,11 +166,11 @@ def _show_claims(bundle: Path, asked: Sequence[Claim], folder: Path) -> int:
 
     study, results = read_study(folder), read_benchmark(bundle, asked)
     measured = [(claim, repeated_value(claim, study, results)) for claim in asked]
-    for claim, here in measured:
-        result = "holds" if claim.holds(here) else "DOES NOT HOLD"
+    for claim, repeated in measured:
+        result = "holds" if claim.holds(repeated) else "DOES NOT HOLD"
         tolerance = f"{claim.show(claim.low)} to {claim.show(claim.high)}"
-        value = "not measured" if here is None else claim.show(here)
+        value = "not measured" if repeated is None else claim.show(repeated)
         typer.echo(
             printable(f"claim {claim.number} {result}: here {value}, tolerance {tolerance}. {claim.sentence}")
         )
-    return 0 if all(claim.holds(here) for claim, here in measured) else 1
+    return 0 if all(claim.holds(repeated) for claim, repeated in measured) else 1

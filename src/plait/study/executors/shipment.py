@@ -22,9 +22,9 @@ def facts() -> tuple[str, str]:
     return __version__, platform.machine()
 
 
-def difference(here: tuple[str, str], worker: tuple[str, str]) -> str | None:
+def difference(local: tuple[str, str], worker: tuple[str, str]) -> str | None:
     """Return how the facts of a worker differ; None if trials can run there."""
-    (version, machine), (other_version, other_machine) = here, worker
+    (version, machine), (other_version, other_machine) = local, worker
     if version != other_version:
         return f"it has plait {other_version}, and this is plait {version}"
     if machine != other_machine:

@@ -141,8 +141,8 @@ class LineProber:
         zeros = exchange.run(plans, lambda _: None)
         self.zero_us = zeros[hosts[0]].ns / 1000
         self.clock_error_us = sum(zero.error_ns for zero in zeros.values()) / 1000
-        sent_bytes = max(sent_bytes, exchange.sent_bytes() or 0)
-        self._spent.add_trial(sent_bytes, end_us - DRAIN_US)
+        reported_bytes = self._spent.most_bytes(exchange.sent_bytes(), exchange.lasted_s())
+        self._spent.add_trial(max(sent_bytes, reported_bytes), end_us - DRAIN_US)
         yield folder
         shutil.rmtree(folder)
 

@@ -102,3 +102,20 @@ def test_a_failed_trial_counts_what_it_sent_or_what_the_rate_allows() -> None:
     spent.add_failed(None, 1.0)
     with pytest.raises(TrialError, match=r"limits\.bytes"):
         spent.check(plan)
+
+
+@pytest.mark.parametrize("ended_us", [None, 0, -(1 << 62), 1 << 62])
+def test_a_host_that_lies_gives_no_other_one_more_than_the_limits(ended_us: int | None) -> None:
+    plan = traffic_plan(STREAM)
+    spent = Spent(Limits.model_validate({"rate": "8mbit", "bytes": "40MB", "time": "60s"}))
+    spent.add(plan, None, ended_us, 10.0)
+    assert spent.arguments()[1] == str(40_000_000 - 10_000_000)
+    assert 50_000_000 <= spent.check(plan) <= 52_000_000
+
+
+def test_a_trial_counts_from_its_start_to_the_end_of_its_flows() -> None:
+    plan = traffic_plan(STREAM)
+    spent = Spent(Limits.model_validate({"rate": "8mbit", "bytes": "40MB", "time": "60s"}))
+    spent.add(plan, 5_000_000, 9_000_000, 9.5)
+    assert spent.arguments()[1] == str(35_000_000)
+    assert spent.check(plan) == 51_000_000

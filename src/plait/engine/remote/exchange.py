@@ -205,6 +205,7 @@ class Exchange:
             for host in self._hosts.values():
                 if not host.ended:
                     self._listen(host)
+        self._close(time.monotonic())
 
     def _close(self, now: float) -> None:
         """Let the agents drop their connections once no host measures any more."""
@@ -256,9 +257,11 @@ class Exchange:
             raise TrialError(printable(f"{host.name}: {reason}"[:1000]))
 
     def lasted_s(self) -> float:
-        """Return for how long hosts may have sent, until now or until a lost connection has ended their agents."""
+        """Return for how long hosts may have sent: until all had measured, or a lost connection ended their agents."""
         if self.started_s is None:
             return 0.0
+        if self._closed_s is not None:
+            return self._closed_s - self.started_s
         return time.monotonic() - self.started_s + (HEARTBEAT_S if self._failed is None else 0)
 
     def sent_bytes(self) -> int | None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-
-import polars as pl
 
 from plait.errors import TrialError
 from plait.hosts.model import Limits
 from plait.plan.model.plan import Plan
 
 _RAISE = "raise limits.{limit} in the hosts file, or --{limit} of `plait lines`, if your lines can bear it"
+
+_AROUND_US = 2_000_000
+"""Time around the flows of a trial, in which hosts start and end together and send next to nothing."""
 
 
 class Spent:
@@ -55,21 +55,26 @@ class Spent:
         """Return the arguments by which an agent ends itself at the limits."""
         return ("--most-bytes", str(self._left_bytes()), "--most-rate", str(int(self._limits.rate)))
 
-    def add(self, tables: Mapping[str, pl.DataFrame], plan: Plan, sent_bytes: int | None) -> None:
-        """Count a trial, in which the connections of a host sent at most `sent_bytes`, if the hosts reported that."""
-        if sent_bytes is None:
-            rows = tables["subflows"].group_by("flow", "side", "subflow").agg(pl.col("sent_bytes").max())
-            sent_bytes = int(rows["sent_bytes"].sum() or 0)
-        self._bytes += sent_bytes + sum(
-            flow.application.certain_bytes for flow in plan.flows if flow.kind == "udp"
+    def add(self, plan: Plan, sent_bytes: int | None, ended_us: int | None, lasted_s: float) -> None:
+        """Count a trial of `plan`, in which the connections of a host sent at most `sent_bytes`.
+
+        Hosts may lie about both numbers of theirs: `ended_us`, when their flows ended, counts only as far as it agrees
+        with plait's own clock, on which the trial lasted `lasted_s`.
+        """
+        most_us = math.ceil(lasted_s * 1e6)
+        self.add_trial(
+            self.most_bytes(sent_bytes, lasted_s)
+            + sum(flow.application.certain_bytes for flow in plan.flows if flow.kind == "udp"),
+            min(most_us, max(ended_us or 0, most_us - _AROUND_US)),
         )
-        ends = tables["flows"]["end_us"].max()
-        self._us += int(ends) if isinstance(ends, int) else plan.end_us
 
     def add_failed(self, sent_bytes: int | None, lasted_s: float) -> None:
-        """Count a trial that failed after `lasted_s`. What no host reported is at most what the rate allows."""
-        most = math.ceil(float(self._limits.rate) * lasted_s / 8)
-        self.add_trial(most if sent_bytes is None else sent_bytes, math.ceil(lasted_s * 1e6))
+        """Count a trial that failed after `lasted_s`."""
+        self.add_trial(self.most_bytes(sent_bytes, lasted_s), math.ceil(lasted_s * 1e6))
+
+    def most_bytes(self, sent_bytes: int | None, lasted_s: float) -> int:
+        """Return what hosts report to have sent, or, if one of them did not, what the rate allows in `lasted_s`."""
+        return math.ceil(float(self._limits.rate) * lasted_s / 8) if sent_bytes is None else sent_bytes
 
     def add_trial(self, sent_bytes: int, us: int) -> None:
         """Count a trial that sent `sent_bytes` and lasted `us`."""

@@ -181,7 +181,8 @@ class RemoteEngine(Engine):
         try:
             zeros = exchange.run({node: plan_of(plan, node, real, end_us) for node in nodes}, progress)
             tables = merge.merged(plan, real, merge.read_hosts(folder, zeros))
-            self._spent.add(tables, plan, exchange.sent_bytes())
+            ended_us = tables["flows"].select(pl.col("end_us").max()).item()
+            self._spent.add(plan, exchange.sent_bytes(), ended_us, exchange.lasted_s())
         except (TrialError, StoppedError):
             self._spent.add_failed(exchange.sent_bytes(), exchange.lasted_s())
             raise

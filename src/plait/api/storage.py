@@ -108,13 +108,15 @@ def _paths(cache: Path, folder: tuple[str, ...], levels: int) -> Iterator[tuple[
 
 def _size_and_time(path: Path) -> tuple[int, float]:
     """Return the bytes on the disk of a file or folder, and its latest time of change. Raise OSError."""
-    status = path.lstat()
-    size, latest = status.st_blocks * 512, status.st_mtime
-    if stat.S_ISDIR(status.st_mode):
-        with os.scandir(path) as inner:
-            for entry in inner:
-                more, changed = _size_and_time(path / entry.name)
-                size, latest = size + more, max(latest, changed)
+    size, latest = 0, 0.0
+    pending = [path]
+    while pending:
+        place = pending.pop()
+        status = place.lstat()
+        size, latest = size + status.st_blocks * 512, max(latest, status.st_mtime)
+        if stat.S_ISDIR(status.st_mode):
+            with os.scandir(place) as inner:
+                pending += [place / entry.name for entry in inner]
     return size, latest
 
 
@@ -196,7 +198,7 @@ def is_in_use(cache: Path) -> bool:
 
 def _is_locked(path: Path, flags: int) -> bool:
     with contextlib.suppress(OSError):
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | flags)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | flags)  # it may be a FIFO
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,8 +14,9 @@ from plait.cli.shared.verbs import Verbs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
-    from plait.api.storage import CacheEntry
+    from plait.api.storage import CacheEntry, CachePart
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
@@ -73,8 +75,8 @@ def prune(
 
     Result folders stay. A running study continues, and runs again the trials that it misses.
     """
-    from plait.api.storage import age_s, chosen_parts, entries, remove, to_remove, without_needed
-    from plait.cache import cache_root
+    from plait.api.storage import age_s, chosen_parts
+    from plait.cache import alone, cache_root
     from plait.cli.shared.sandbox import bytes_of
     from plait.errors import RequestError
 
@@ -87,7 +89,22 @@ def prune(
         None if keep is None else bytes_of("--keep", keep),
     )
     cache, chosen = cache_root(), chosen_parts(part or ())
-    parts = without_needed(cache, chosen, named=bool(part))
+    with nullcontext() if dry_run else alone("prune", lambda holder: notify(f"waiting for {holder}")):
+        return _pruned(cache, chosen, limits, named=bool(part), dry_run=dry_run)
+
+
+def _pruned(
+    cache: Path,
+    chosen: tuple[CachePart, ...],
+    limits: tuple[float | None, int | None],
+    *,
+    named: bool,
+    dry_run: bool,
+) -> int:
+    """Remove entries, or show what would be, and return the exit code. No other prune runs meanwhile."""
+    from plait.api.storage import entries, remove, to_remove, without_needed
+
+    parts = without_needed(cache, chosen, named=named)
     left_out = [other.name for other in chosen if other not in parts]
     if left_out:
         notify(f"plait runs on this machine and may need {', '.join(left_out)}, so that stays")

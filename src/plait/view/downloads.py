@@ -48,7 +48,7 @@ def download(site: StudySite, parts: Sequence[str]) -> tuple[str, str, bytes]:
         PlaitError: its data are damaged, or the machine cannot draw it.
     """
     match = FIGURE_FILE.fullmatch(parts[-1])
-    if match is None:
+    if match is None or not all(part.isascii() for part in parts):  # Arabic digits are decimal, too
         raise UnknownPageError
     stem, suffix = match[1], match[2]
     study = site.study(parts[0])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -238,3 +240,46 @@ def test_a_worker_keeps_what_it_uses_and_the_latest_up_to_a_limit(cache: Path, t
     assert there() == [True, True, False, True]
     prune(in_use, limit=0)
     assert there() == [True, False, False, True], "what was used within a day may be in use elsewhere"
+
+
+def test_odd_files_in_the_cache_end_no_prune(cache: Path) -> None:
+    deep = cache / "figures"
+    deep.mkdir(parents=True)
+    inside = os.open(deep, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("a", dir_fd=inside)
+        deeper = os.open("a", os.O_RDONLY, dir_fd=inside)
+        os.close(inside)
+        inside = deeper
+    os.close(inside)
+    (cache / "kernels").mkdir()
+    os.mkfifo(cache / "kernels" / ".lock")
+    shown = CliRunner().invoke(app, ["store", "list"])
+    words = ["--part", "figures", "--part", "kernels", "--older-than", "0h"]
+    pruned = CliRunner().invoke(app, ["store", "prune", *words])
+    subprocess.run(["rm", "-rf", str(deep)], check=True)  # pytest removes no folder as deep as that
+    assert (shown.exit_code, pruned.exception) == (0, None)
+
+
+def test_two_prunes_at_once_both_succeed(cache: Path) -> None:
+    for number in range(200):
+        fill(cache, f"trials/{number % 7:02d}/{number}/plan.json", 1, 3)
+    prunes = [
+        subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                "from plait.cli import app; app()",
+                "store",
+                "prune",
+                "--older-than",
+                "1d",
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(3)
+    ]
+    printed = [prune.communicate(timeout=100)[0] for prune in prunes]
+    assert [prune.returncode for prune in prunes] == [0, 0, 0]
+    assert sum(int(re.findall(r"Removed (\d+) entries", text)[0]) for text in printed) == 200

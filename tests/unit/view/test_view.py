@@ -136,6 +136,7 @@ def test_no_path_leaves_the_studies(results: Path) -> None:
             f"files/{'0' * 12}/figures/goodput.svg",
             f"files/{study['id']}/9/0/flows.csv",
             f"files/{study['id']}/0/0/passwd.csv",
+            f"files/{study['id']}/%D9%A0/0/goodput.svg",  # an Arabic zero
             "assets/..%2findex.html.j2",
             f"data/{study['id']}/9.js",
             f"data/{study['id']}/../studies.js",

@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from plait.dataset.model import ALL_TABLES, TABLES
+from plait.dataset.trial import making_sense
 from plait.engine.engine import Engine, EngineIdentity, Job
 from plait.engine.remote.answers import unicast
 from plait.engine.remote.clocks import errors_us
@@ -70,7 +71,8 @@ class HostsObserver(Engine):
             join_logs(job.folder, self._sessions)
         for name, error_us in errors_us(zeros).items():
             job.note(f"{name}.clock_error_us", error_us)
-        tables = joined(read_hosts(job.folder, zeros, _TABLES))
+        with making_sense(job.folder):
+            tables = joined(read_hosts(job.folder, zeros, _TABLES))
         self._find_interfaces(tables["subflows"])
         write(tables, job.folder / "data")
         Folder(job.folder).write("status.json", longest_status(job.folder, zeros))

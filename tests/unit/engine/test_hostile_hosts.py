@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
-from test_remote_preflight import planned
+from test_remote_preflight import HOSTS, planned
 
 from plait.dataset.model import ALL_TABLES
+from plait.engine.engine import Job
 from plait.engine.remote import channel, ssh
 from plait.engine.remote.answers import (
     global_address,
@@ -21,14 +22,18 @@ from plait.engine.remote.answers import (
     mptcp_in,
     whole_number,
 )
-from plait.engine.remote.exchange import Participant, longest_status
+from plait.engine.remote.clocks import Zero
+from plait.engine.remote.exchange import Exchange, Participant, longest_status
 from plait.engine.remote.merge import FETCHED, merged
 from plait.engine.remote.ssh import HostSession
-from plait.errors import TrialError
+from plait.engine.remote.trial import RemoteEngine
+from plait.errors import DataError, TrialError
+from plait.hosts.read import parse_hosts
 from plait.measure import survey
 from plait.measure.probing import LineEnd, PacketBurst, _packets
+from plait.observe.remote import _TABLES as OBSERVED
 from plait.observe.remote import HostsObserver
-from plait.observe.watching import Selection
+from plait.observe.watching import Selection, observing_plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -186,3 +191,48 @@ def test_a_host_that_reached_no_address_of_an_interface_has_its_public_one(reach
     host = SimpleNamespace(facts={"reached": reached}, route=lambda *_: (set(), None))
     assert survey._server_local(host, "192.0.2.1", "192.0.2.2") == "192.0.2.1"  # type: ignore[arg-type]
     assert global_address([{"addr_info": [{"scope": "global", "local": reached}]}]) is None
+
+
+@pytest.fixture
+def exchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a trial end at once, ten seconds after its start, with the status and the tables that the test wrote."""
+    zeros = {"h1": Zero(0, 0), "h2": Zero(0, 0)}
+    monkeypatch.setattr(Exchange, "run", lambda *_: zeros)
+    monkeypatch.setattr(Exchange, "lasted_s", lambda _: 10.0)
+
+
+def write_hosts(folder: Path, frames: dict[str, pl.DataFrame]) -> None:
+    for host in ("h1", "h2"):
+        (folder / host).mkdir(parents=True)
+        for name, frame in frames.items():
+            frame.write_ipc_stream(folder / host / f"{name}.arrow", compression="uncompressed")
+
+
+@pytest.mark.usefixtures("exchanged")
+def test_a_trial_whose_tables_are_damaged_counts_against_the_limits(tmp_path: Path) -> None:
+    plan, real = planned()
+    engine = RemoteEngine(parse_hosts(HOSTS, "hosts.yaml"))
+    engine._sessions |= {name: SimpleNamespace(name=name) for name in ("h1", "h2")}  # type: ignore[dict-item]
+    write_hosts(tmp_path, {"flows": pl.DataFrame({"flow": [1]})})
+    with pytest.raises(DataError, match="column `name` of table `flows` is missing"):
+        engine._exchange(plan, real, tmp_path, lambda _: None)
+    assert engine._spent.arguments()[1] == str(10**9 - 50_000_000 * 10 // 8)
+    assert engine._spent.check(plan) == 590_000_000
+    engine._sessions.clear()
+    engine.close()
+
+
+@pytest.mark.usefixtures("exchanged")
+def test_observed_tables_that_contradict_one_another_fail_the_observation(tmp_path: Path) -> None:
+    frames = {name: pl.DataFrame(schema=ALL_TABLES[name]) for name in OBSERVED}
+    flow = dict.fromkeys(ALL_TABLES["flows"]) | {"flow": 0}
+    frames["flows"] = pl.DataFrame([flow], schema=ALL_TABLES["flows"])
+    write_hosts(tmp_path, frames)
+    hosts = {
+        name: SimpleNamespace(name=name, facts={"net/mptcp/enabled": "1"}, route=None)
+        for name in ("h1", "h2")
+    }
+    observer = HostsObserver(hosts, Selection(), Event())  # type: ignore[arg-type]
+    job = Job(observing_plan("h1", Selection(), 1, 1), {}, tmp_path)
+    with pytest.raises(DataError, match="its files contradict one another"):
+        observer.execute(job)

@@ -16,6 +16,7 @@ from pathlib import Path
 import polars as pl
 
 from plait.cache import temporary
+from plait.dataset.trial import making_sense
 from plait.engine.engine import Engine, EngineIdentity, Interrupted, Job
 from plait.engine.remote import merge
 from plait.engine.remote.channel import StoppedError
@@ -34,7 +35,7 @@ from plait.engine.remote.ssh import HostSession, identity_of, sockets
 from plait.engine.remote.support import features, missing, unsupported_sockets
 from plait.engine.request import EngineRequest
 from plait.engine.support import Unsupported
-from plait.errors import MachineError, RequestError, TrialError
+from plait.errors import MachineError, PlaitError, RequestError, TrialError
 from plait.files import Folder
 from plait.hosts.model import HostsFile
 from plait.hosts.read import read_hosts
@@ -180,10 +181,11 @@ class RemoteEngine(Engine):
         exchange = Exchange({node: self._sessions[node] for node in nodes}, folder, self._spent.arguments())
         try:
             zeros = exchange.run({node: plan_of(plan, node, real, end_us) for node in nodes}, progress)
-            tables = merge.merged(plan, real, merge.read_hosts(folder, zeros))
-            ended_us = tables["flows"].select(pl.col("end_us").max()).item()
+            with making_sense(folder):
+                tables = merge.merged(plan, real, merge.read_hosts(folder, zeros))
+                ended_us = tables["flows"].select(pl.col("end_us").max()).item()
             self._spent.add(plan, exchange.sent_bytes(), ended_us, exchange.lasted_s())
-        except (TrialError, StoppedError):
+        except (PlaitError, StoppedError):
             self._spent.add_failed(exchange.sent_bytes(), exchange.lasted_s())
             raise
         return tables, zeros

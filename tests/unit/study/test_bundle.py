@@ -234,6 +234,17 @@ def test_a_damaged_bundle_is_refused(place: Path, member: str, content: bytes | 
         open_bundle(bundle, place / "files")
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_a_bundle_whose_compressed_bytes_are_damaged_is_refused(place: Path, method: int) -> None:
+    with zipfile.ZipFile("bad.plait.zip", "w", method) as archive:
+        archive.writestr("bundle.json", "{}" * 1000)
+    content = bytearray(Path("bad.plait.zip").read_bytes())
+    content[30 + len("bundle.json")] = 0xFF
+    Path("bad.plait.zip").write_bytes(content)
+    with pytest.raises(DataError, match="not a bundle, or a damaged one"):
+        open_bundle(Path("bad.plait.zip"), place)
+
+
 def test_a_bundle_of_a_later_schema_names_the_version_that_reads_it(place: Path) -> None:
     def later(member: str, content: bytes) -> bytes:
         if member != "bundle.json":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -63,9 +64,10 @@ def members(path: Path) -> Iterator[Member]:
             if path.is_fifo():
                 raise DataError(f"{path}: a pipe is no bundle; name the archive itself")
             with zipfile.ZipFile(path) as archive:
-                yield archive.open
+                yield partial(_member_of, archive)
     except (
         zipfile.BadZipFile,
+        zlib.error,
         KeyError,
         EOFError,
         NotImplementedError,
@@ -75,6 +77,14 @@ def members(path: Path) -> Iterator[Member]:
         raise DataError(f"{path}: not a bundle, or a damaged one ({error}); get a new copy of it") from error
     except OSError as error:
         raise RequestError(f"reading the bundle {path}: {error.strerror or error}; check the path") from error
+
+
+def _member_of(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
+    """Open a member of an archive. Refuse compression that plait does not write, and whose errors it does not know."""
+    member = archive.getinfo(name)
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise zipfile.BadZipFile(f"{name} is compressed by another method than deflate")
+    return archive.open(member)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from plait.dataset.convert import read_stream
+from plait.dataset.trial import making_sense
 from plait.engine.remote.exchange import Exchange
 from plait.engine.remote.spent import Spent
 from plait.engine.remote.ssh import HostSession
@@ -143,7 +144,8 @@ class LineProber:
         self.clock_error_us = sum(zero.error_ns for zero in zeros.values()) / 1000
         reported_bytes = self._spent.most_bytes(exchange.sent_bytes(), exchange.lasted_s())
         self._spent.add_trial(max(sent_bytes, reported_bytes), end_us - DRAIN_US)
-        yield folder
+        with making_sense(folder):  # of the caller, too: a table may lack any row
+            yield folder
         shutil.rmtree(folder)
 
     def wait(self, seconds: float) -> None:

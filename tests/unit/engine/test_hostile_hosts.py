@@ -25,12 +25,14 @@ from plait.engine.remote.answers import (
 from plait.engine.remote.clocks import Zero
 from plait.engine.remote.exchange import Exchange, Participant, longest_status
 from plait.engine.remote.merge import FETCHED, merged
+from plait.engine.remote.spent import Spent
 from plait.engine.remote.ssh import HostSession
 from plait.engine.remote.trial import RemoteEngine
 from plait.errors import DataError, TrialError
 from plait.hosts.read import parse_hosts
 from plait.measure import survey
-from plait.measure.probing import LineEnd, PacketBurst, _packets
+from plait.measure.crossing import _crossing
+from plait.measure.probing import LineEnd, LineProber, PacketBurst, _packets
 from plait.observe.remote import _TABLES as OBSERVED
 from plait.observe.remote import HostsObserver
 from plait.observe.watching import Selection, observing_plan
@@ -236,3 +238,19 @@ def test_observed_tables_that_contradict_one_another_fail_the_observation(tmp_pa
     job = Job(observing_plan("h1", Selection(), 1, 1), {}, tmp_path)
     with pytest.raises(DataError, match="its files contradict one another"):
         observer.execute(job)
+
+
+@pytest.mark.usefixtures("exchanged")
+def test_a_measurement_without_the_rows_that_it_needs_fails(tmp_path: Path) -> None:
+    hosts = {name: SimpleNamespace(name=name) for name in ("h1", "h2")}
+    limits = parse_hosts(HOSTS, "hosts.yaml").limits
+    prober = LineProber(hosts, tmp_path, Spent(limits))  # type: ignore[arg-type]
+    line = SimpleNamespace(client=SimpleNamespace(host="h1"))
+
+    def measure() -> None:
+        with prober.trial(["h1", "h2"], lambda _: (), 1_000_000, 0) as folder:
+            write_hosts(folder, {"flows": pl.DataFrame(schema=ALL_TABLES["flows"])})
+            _crossing(folder, 0, line, timestamps=True, mptcp=True)  # type: ignore[arg-type]
+
+    with pytest.raises(DataError, match="its files contradict one another"):
+        measure()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -109,7 +109,12 @@ class _HostEngine(Engine):
     def execute(self, job: Job) -> None:
         """Run one trial between two bursts, which show how fast the machine is (see Engine)."""
         take = partial(locked_for_all, notice=self._report_once, wait=unless(job.stop))
-        with bpf.loaded_for_a_trial(self._programs(job.plan), take), self._settings(job.plan, take) as unmet:
+        unmet: list[settings.Difference] = []
+        with ExitStack() as stack:
+            stack.enter_context(bpf.loaded_for_a_trial(self._programs(job.plan), take))
+            if self._allow_settings:
+                differing = partial(settings.differences, job.plan)
+                unmet = stack.enter_context(settings.written(differing, take))
             burst_before = self._burst(job)
             agent.run(job, self._limit_s)
             burst_after = self._burst(job)
@@ -120,14 +125,6 @@ class _HostEngine(Engine):
             job.note(f"set {difference.name}", difference.needed)
         for reason in fidelity.disturbances(record, burst_before, burst_after, _rate_bps(job.plan)):
             job.exclude(reason)
-
-    def _settings(
-        self, plan: Plan, take: Callable[[str], int]
-    ) -> AbstractContextManager[list[settings.Difference]]:
-        """Write the settings of the plan during a block, if that is allowed."""
-        if not self._allow_settings:
-            return nullcontext([])
-        return settings.written(partial(settings.differences, plan), take)
 
     def _report_once(self, holder: str) -> None:
         """Report the process whose trial lasts until one here can begin."""

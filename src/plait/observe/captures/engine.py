@@ -6,6 +6,7 @@ import hashlib
 import heapq
 import json
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from pathlib import Path
 
 from plait.binaries import agent_sha256
@@ -41,14 +42,9 @@ class CaptureReader(Engine):
             )
         self._condition = _condition(selection)
         self._progress = progress
-        surveys: list[FileSurvey] = []
-        empty: list[str] = []
-        for path in files:
-            found = survey(CaptureFile(path), self._condition)
-            if found is None:
-                empty.append(str(path))
-            else:
-                surveys.append(found)
+        by_path = {path: survey(CaptureFile(path), self._condition) for path in files}
+        surveys = [item for item in by_path.values() if item is not None]
+        empty = [str(path) for path, item in by_path.items() if item is None]
         if not surveys:
             raise MachineError(
                 f"reading {', '.join(empty)}: no TCP packet is there that matches; capture while a transfer runs "
@@ -90,7 +86,7 @@ class CaptureReader(Engine):
         """Return the samples of one end, whose files are read side by side in the order of their times."""
         tracker = Tracker({address for item in files for address in item.local})
         samples = Samples(tracker, self.zero_us, job.plan.sample_interval_us)
-        for number, packet in enumerate(heapq.merge(*map(self._packets, files), key=_time)):
+        for number, packet in enumerate(heapq.merge(*map(self._packets, files), key=attrgetter("t_us"))):
             if number % 4096 == 0 and job.stop.is_set():
                 raise Interrupted
             samples.take(packet)
@@ -99,15 +95,7 @@ class CaptureReader(Engine):
 
     def _packets(self, item: FileSurvey) -> Iterator[Packet]:
         name = item.file.path.name
-
-        def report(part: float) -> None:
-            self._progress(f"{name}: {part:4.0%}")
-
-        return item.file.packets(self._condition, report)
-
-
-def _time(packet: Packet) -> int:
-    return packet.t_us
+        return item.file.packets(self._condition, lambda part: self._progress(f"{name}: {part:4.0%}"))
 
 
 def _node(files: list[FileSurvey]) -> str:

@@ -7,11 +7,13 @@ the side that connects, and received ones a FIN.
 from __future__ import annotations
 
 from bisect import bisect_left
+from operator import itemgetter
 
 from plait.observe.captures.packets import ACK, FIN, SYN
 from plait.observe.captures.streams import Ranges
 
 _CYCLE = 1 << 32
+_END = itemgetter(0)
 _MOST_UNACKED = 100_000
 
 
@@ -126,7 +128,7 @@ class Half:
 
     def _mark_again(self, start: int, end: int) -> None:
         """Mark segments that are sent again: their acknowledgements show no RTT (Karn and Partridge, 1987)."""
-        place = bisect_left(self._unacked, start + 1, key=_end_of)
+        place = bisect_left(self._unacked, start + 1, key=_END)
         while place < len(self._unacked) and self._unacked[place][0] <= end:
             self._unacked[place][2] |= 1
             place += 1
@@ -150,7 +152,7 @@ class Half:
         again = False
         if place > self.acked or is_first:
             self.acked = place
-            gone = bisect_left(self._unacked, place + 1, key=_end_of)
+            gone = bisect_left(self._unacked, place + 1, key=_END)
             for _, sent_us, state in self._unacked[:gone]:
                 again = again or bool(state & 1)
                 if state == 0:
@@ -172,7 +174,7 @@ class Half:
         known, self._sacked = self._sacked, {}
         for left, right in sacked:
             start, end = self.place(left), self.place(right)
-            place = bisect_left(self._unacked, known.get(start, start) + 1, key=_end_of)
+            place = bisect_left(self._unacked, known.get(start, start) + 1, key=_END)
             while place < len(self._unacked) and self._unacked[place][0] <= end:
                 segment = self._unacked[place]
                 if segment[2] == 0:
@@ -190,7 +192,3 @@ class Half:
         else:
             self.rttvar_us += (abs(sample - self.rtt_us) - self.rttvar_us) / 4
             self.rtt_us += (sample - self.rtt_us) / 8
-
-
-def _end_of(segment: list[int]) -> int:
-    return segment[0]

@@ -312,6 +312,17 @@ def test_a_study_without_a_report_says_how_it_continues(chromium: Chrome, addres
     assert "This command continues it: plait run" in figures
 
 
+def test_a_study_with_a_damaged_summary_is_not_called_one_without(tmp_path: Path, chromium: Chrome) -> None:
+    """The list said that it had no summary yet, and that its page shows its trials; the page refuses the summary."""
+    case = FakeCase("all", {}, lambda seed: fake_plan(FakeFlow(), seed=seed))
+    write_study(tmp_path / "damaged", (case,), title="damaged")
+    (tmp_path / "damaged" / "summary.json").write_text('{"schema": 1,')
+    with served(tmp_path) as server:
+        visitor = Visitor(chromium, server.address)
+        visitor.go("")
+        assert "Its summary is missing or damaged" in visitor.text("main")
+
+
 def test_an_address_that_leads_nowhere_says_so(visitor: Visitor) -> None:
     for place in ("nowhere", f"s/{'0' * 12}", f"s/{'0' * 12}/c/0/t/0"):
         visitor.go(place)

@@ -58,7 +58,7 @@ class Structure:
         key = (entry.index, transport, sender)
         if key not in self._computed:
             wide = transport in {"mptcp", "prototype"}
-            pairs = self.manager.pairs(entry.initial) if wide else [entry.initial.pair]
+            pairs = self.manager.pairs(entry.initial) if wide else [entry.initial]
             several = pairs if len(pairs) > 1 else ()
             backups = [pair for pair in several if self.manager.is_backup(entry.initial, pair)]
             counted = [pair for pair in pairs if pair not in backups] or pairs

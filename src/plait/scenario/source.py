@@ -8,13 +8,8 @@ from dataclasses import dataclass, field
 from plait.errors import Mistake
 from plait.scenario.mistakes import Where
 
-
-@dataclass(frozen=True)
-class TextPlace:
-    """A place in the text; line and column count from 1."""
-
-    line: int
-    column: int
+TextPlace = tuple[int, int]
+"""Line and column of a place in the text; both count from 1."""
 
 
 @dataclass
@@ -40,10 +35,9 @@ class Source:
                 return Mistake(self.replaced[around], None, None, path, message)
             place = self.places.get(around)
             if place is not None and around:
-                return Mistake(self.name, place.line, place.column, path, message)
+                return Mistake(self.name, *place, path, message)
         for field_, written in self.replaced.items():
             if field_[: len(where)] == tuple(where):  # the override created the fields around it
                 return Mistake(written, None, None, path, message)
-        begin = self.places.get(())
-        line, column = (begin.line, begin.column) if begin is not None else (None, None)
+        line, column = self.places.get((), (None, None))
         return Mistake(self.name, line, column, path, message)

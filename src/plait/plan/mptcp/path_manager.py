@@ -17,7 +17,6 @@ from plait.plan.mptcp.pm_state import (
     MAX_ENDPOINTS,
     MAX_SUBFLOWS,
     HostEndpoint,
-    InitialSubflow,
     PathManagerState,
 )
 from plait.plan.network.model import Pair, Port, Topology
@@ -30,14 +29,14 @@ T = TypeVar("T")
 class PathManager:
     """The endpoints and limits of all hosts, for the MPTCP flows of a scenario."""
 
-    def __init__(self, topology: Topology, routing: Routing, flows: list[InitialSubflow]) -> None:
+    def __init__(self, topology: Topology, routing: Routing, flows: list[Pair]) -> None:
         self._topology = topology
         self._routing = routing
         self._settings = topology.scenario.mptcp
         hosts = topology.scenario.network.hosts
-        of_host: dict[str, list[InitialSubflow]] = {host: [] for host in hosts}
+        of_host: dict[str, list[Pair]] = {host: [] for host in hosts}
         for initial in flows:
-            for host in {initial.client, initial.server}:
+            for host in {port.node for port in initial}:
                 of_host[host].append(initial)
         first = {host: host_events.numbered(self._endpoints_of(host, of_host[host])) for host in hosts}
         states = States(topology, first)
@@ -72,7 +71,7 @@ class PathManager:
             if endpoints or any(first.limits[host])
         ]
 
-    def pairs(self, initial: InitialSubflow) -> list[Pair]:
+    def pairs(self, initial: Pair) -> list[Pair]:
         """Return the pairs of interfaces that a flow's subflows use at some time, the initial one first."""
         return self.at_some_time(lambda state: state.pairs(initial))
 
@@ -86,7 +85,7 @@ class PathManager:
         others = (i for i, state in enumerate(self._states) if state.limits[host] != first)
         return self._states[: next(others, None)]
 
-    def is_backup(self, initial: InitialSubflow, pair: Pair) -> bool:
+    def is_backup(self, initial: Pair, pair: Pair) -> bool:
         """Return whether the subflow between them is a backup whenever it exists."""
         there = [state for state in self._states if pair in state.pairs(initial)] or self._states[:1]
         return all(state.is_backup(initial, pair) for state in there)
@@ -105,15 +104,15 @@ class PathManager:
         """Return the kernel settings that change."""
         return [event.action for event in self.events if isinstance(event.action, SetSysctl)]
 
-    def joins(self, initial: InitialSubflow) -> tuple[Join, ...]:
+    def joins(self, initial: Pair) -> tuple[Join, ...]:
         """Return what the agent opens for a flow beside the initial subflow; nothing if the kernel does it."""
         if not self.is_agent:
             return ()
         pairs, each = self.pairs(initial), self._settings.subflows_per_path
         if len(pairs) * each > MAX_JOINED:
             message = (
-                f"{each} subflows over each of the {len(pairs)} pairs of addresses of {initial.client} and "
-                f"{initial.server} make {len(pairs) * each} subflows; a connection has at most {MAX_JOINED}: lower "
+                f"{each} subflows over each of the {len(pairs)} pairs of addresses of {initial[0].node} and "
+                f"{initial[1].node} make {len(pairs) * each} subflows; a connection has at most {MAX_JOINED}: lower "
                 "subflows_per_path"
             )
             raise FieldMistakesError((("mptcp", "subflows_per_path"), message))
@@ -124,7 +123,7 @@ class PathManager:
                 server_address=str(server.ip),
                 id=ids[client],
                 backup=self.is_backup(initial, (client, server)),
-                count=each - ((client, server) == initial.pair),
+                count=each - ((client, server) == initial),
             )
             for client, server in pairs
         )
@@ -146,18 +145,15 @@ class PathManager:
             if event.endpoint is not None and event.host == host
         ]
 
-    def _endpoints_of(self, host: str, flows: list[InitialSubflow]) -> list[HostEndpoint]:
+    def _endpoints_of(self, host: str, flows: list[Pair]) -> list[HostEndpoint]:
         """Return the endpoints of a host: as given, or derived from its part in the flows."""
         if host in self._settings.endpoints:
             return host_events.given(self._topology, host)
         flags: dict[Port, set[str]] = {}
         changed = host_events.changed_ports(self._topology, host)
         for initial in flows:
-            for node, flag, first_port in (
-                (initial.client, "subflow", initial.pair[0]),
-                (initial.server, "signal", initial.pair[1]),
-            ):
-                if node == host:
+            for first_port, flag in zip(initial, ("subflow", "signal"), strict=True):
+                if first_port.node == host:
                     for port in self._topology.ports[host]:
                         if port is not first_port or port in changed:
                             flags.setdefault(port, set()).add(flag)
@@ -173,14 +169,14 @@ class PathManager:
             if port in flags
         ]
 
-    def _limit(self, host: str, flows: list[InitialSubflow]) -> tuple[int, int]:
+    def _limit(self, host: str, flows: list[Pair]) -> tuple[int, int]:
         """Return (subflows, add_addr_accepted): as given, or enough for all paths of the host's flows at any time."""
         given = self._settings.limits.get(host)
         subflows = max(
             (
                 len(state.pairs(initial))
                 - 1
-                + (state.unanswered_subflows(initial) if host == initial.server else 0)
+                + (state.unanswered_subflows(initial) if host == initial[1].node else 0)
                 for state in self._states
                 for initial in flows
             ),
@@ -188,10 +184,10 @@ class PathManager:
         )
         accepted = max(
             (
-                sum("signal" in endpoint.flags for endpoint in state.endpoints[initial.server])
+                sum("signal" in endpoint.flags for endpoint in state.endpoints[initial[1].node])
                 for state in self._states
                 for initial in flows
-                if initial.client == host
+                if initial[0].node == host
             ),
             default=0,
         )

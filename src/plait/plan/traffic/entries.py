@@ -7,7 +7,6 @@ from math import prod
 
 from plait.errors import FieldMistakesError
 from plait.plan.model.plan import SideName
-from plait.plan.mptcp.pm_state import InitialSubflow
 from plait.plan.network.model import Pair, Topology
 from plait.plan.routes.tables import Routing
 from plait.plan.traffic.flow_paths import directed
@@ -31,7 +30,7 @@ class Entry:
         self.sender: SideName = "server" if self.spec.connects_to_sender or self.spec.answers else "client"
         self._refuse_too_many_pairs(topology, client, server)
         self.usable = usable_pairs(topology, routing, client, server)
-        self.initial = InitialSubflow(client, server, self._initial_pair(topology, routing, client, server))
+        self.initial = self._initial_pair(topology, routing, client, server)
 
     @property
     def uses_mptcp(self) -> bool:

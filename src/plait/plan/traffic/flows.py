@@ -69,15 +69,15 @@ def flows(shape: Structure) -> Iterator[Flow]:
         job = application(scenario, slot, first, start_us, seed=0)
         if isinstance(job, Udp):
             job = job.model_copy(update={"drain_us": _drain_us(entry, sender, shape)})
-        c0, s0 = entry.initial.pair
+        c0, s0 = entry.initial
         yield Flow(
             id=number,
             name=slot.name,
             application=job,
             transport=transport,  # type: ignore[arg-type]  # one of the four
-            client=Side(netns=entry.initial.client, address=str(c0.ip), port=0),
+            client=Side(netns=c0.node, address=str(c0.ip), port=0),
             server=Side(
-                netns=entry.initial.server,
+                netns=s0.node,
                 address=str(s0.ip),
                 port=FIRST_PORT + (first if carried else number),
             ),
@@ -103,7 +103,7 @@ def check_subflows(shape: Structure) -> None:
     """Refuse paths without a subflow. Raise FieldMistakesError."""
     mistakes = []
     for entry in shape.entries:
-        opened = shape.manager.pairs(entry.initial) if entry.uses_mptcp else [entry.initial.pair]
+        opened = shape.manager.pairs(entry.initial) if entry.uses_mptcp else [entry.initial]
         for j in range(1, len(entry.spec.paths)):
             wanted = shape.routing.reach.explicit.named[entry.index, j]
             if not any(pair in opened for pair in wanted):
@@ -157,9 +157,7 @@ def _socket(entry: Entry, transport: str) -> SocketOptions:
         dscp=spec.dscp,
     )
     # net/mptcp/sockopt.c sets IP_TOS, but neither TCP_MAXSEG nor IPV6_TCLASS
-    refused = {"mss": "TCP_MAXSEG"} | (
-        {"dscp": "IPV6_TCLASS"} if entry.initial.pair[0].ip.version == 6 else {}
-    )
+    refused = {"mss": "TCP_MAXSEG"} | ({"dscp": "IPV6_TCLASS"} if entry.initial[0].ip.version == 6 else {})
     for field, option in refused.items():
         if transport == "mptcp" and getattr(spec, field) is not None:
             message = f"Linux 6.12 refuses {option} on MPTCP sockets; leave it out, or set transport: tcp"
@@ -178,7 +176,7 @@ def _socket(entry: Entry, transport: str) -> SocketOptions:
 
 def _drain_us(entry: Entry, sender: SideName, shape: Structure) -> int:
     """Return how long the last packet can take: all delays, and all queues full before it."""
-    forward, _ = directed(sender, entry.initial.pair, shape.routing)
+    forward, _ = directed(sender, entry.initial, shape.routing)
     longest = DRAIN_US
     for port in forward:
         conditions = port.conditions

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from plait.cautions import Code
 from plait.plan.finding import LintFinding
 from plait.plan.mptcp.path_manager import PathManager
-from plait.plan.mptcp.pm_state import InitialSubflow, PathManagerState
-from plait.plan.network.model import Port
+from plait.plan.mptcp.pm_state import PathManagerState
+from plait.plan.network.model import Pair, Port
 from plait.plan.traffic.entries import Entry
 from plait.scenario.mistakes import Where
 
@@ -77,16 +77,18 @@ def absent(manager: PathManager, entry: Entry, entries: Collection[Entry]) -> li
     ]
 
 
-def _limits(manager: PathManager, initial: InitialSubflow) -> Iterator[LintFinding]:
+def _limits(manager: PathManager, initial: Pair) -> Iterator[LintFinding]:
+    client, server = (port.node for port in initial)
+
     def announced(state: PathManagerState) -> int:
         return len(state.announced(initial))
 
     def wanted(state: PathManagerState) -> int:
-        return len(state.wanted(initial, state.limits[initial.client][1])) - 1
+        return len(state.wanted(initial, state.limits[client][1])) - 1
 
-    yield from _limit_below(manager, initial.client, Code.ADD_ADDR_LIMIT, announced)
-    yield from _limit_below(manager, initial.client, Code.SUBFLOW_LIMIT, wanted)
-    yield from _limit_below(manager, initial.server, Code.SUBFLOW_LIMIT, wanted)
+    yield from _limit_below(manager, client, Code.ADD_ADDR_LIMIT, announced)
+    yield from _limit_below(manager, client, Code.SUBFLOW_LIMIT, wanted)
+    yield from _limit_below(manager, server, Code.SUBFLOW_LIMIT, wanted)
 
 
 def _limit_below(
@@ -101,38 +103,36 @@ def _limit_below(
         yield _finding(code, host, ("mptcp", "limits", host, field), figures={"limit": limit, "needed": most})
 
 
-def _sides(initial: InitialSubflow) -> tuple[tuple[str, int, set[str], Code], ...]:
+def _sides(initial: Pair) -> tuple[tuple[str, int, set[str], Code], ...]:
     """Return for each side: host, index in a pair, the flags that make a subflow there, the reason without them."""
     return (
-        (initial.client, 0, {"subflow", "fullmesh"}, Code.NO_ENDPOINT),
-        (initial.server, 1, {"signal"}, Code.NO_SIGNAL),
+        (initial[0].node, 0, {"subflow", "fullmesh"}, Code.NO_ENDPOINT),
+        (initial[1].node, 1, {"signal"}, Code.NO_SIGNAL),
     )
 
 
-def _without_route(manager: PathManager, initial: InitialSubflow) -> Iterator[LintFinding]:
+def _without_route(manager: PathManager, initial: Pair) -> Iterator[LintFinding]:
     """Yield given endpoints from which no attempt can arrive."""
     announced = len(manager.at_some_time(lambda state: state.announced(initial)))
     attempts = manager.at_some_time(lambda state: state.attempts(initial, announced))
     for host, side, flags, _ in _sides(initial):
         for where, endpoint in manager.given(host) or ():
-            if flags & set(endpoint.flags) and endpoint.port is not initial.pair[side]:
+            if flags & set(endpoint.flags) and endpoint.port is not initial[side]:
                 mine = [pair for pair in attempts if pair[side] is endpoint.port]
                 if not any(map(manager.usable, mine)):
                     yield _finding(Code.NO_ROUTE, host, where, endpoint.port)
 
 
-def _behind_announcements(manager: PathManager, initial: InitialSubflow) -> Iterator[LintFinding]:
+def _behind_announcements(manager: PathManager, initial: Pair) -> Iterator[LintFinding]:
     """Yield endpoints that events add: the kernel connects them to the peer's first address only.
 
     It does not use earlier announcements again; with `fullmesh` it uses those that already have a subflow.
     """
     for event in manager.events:
         endpoint = event.endpoint
-        if endpoint is None or event.host != initial.client or endpoint.port is initial.pair[0]:
+        if endpoint is None or event.host != initial[0].node or endpoint.port is initial[0]:
             continue
-        if {"subflow", "fullmesh"} & set(endpoint.flags) and not manager.usable(
-            (endpoint.port, initial.pair[1])
-        ):
+        if {"subflow", "fullmesh"} & set(endpoint.flags) and not manager.usable((endpoint.port, initial[1])):
             yield _finding(Code.NO_ROUTE, event.host, event.where, endpoint.port, words=_ONLY_ANNOUNCED)
 
 
@@ -149,14 +149,14 @@ def _without_endpoint(manager: PathManager, entry: Entry, wrong: set[Port]) -> I
         given = manager.given(host)
         if given is None:
             continue
-        named = {initial.pair[side], *(endpoint.port for _, endpoint in given if flags & set(endpoint.flags))}
+        named = {initial[side], *(endpoint.port for _, endpoint in given if flags & set(endpoint.flags))}
         lost = {pair[side] for pair in entry.usable if not crossed.issuperset(manager.crossed(pair))}
         for port in sorted(lost - named - wrong, key=lambda port: port.ifname):
             yield _finding(code, host, ("mptcp", "endpoints", host), port)
 
 
 def _on_the_wrong_side(
-    manager: PathManager, initial: InitialSubflow, entries: Collection[Entry]
+    manager: PathManager, initial: Pair, entries: Collection[Entry]
 ) -> Iterator[tuple[str, Where, Port]]:
     """Yield the host, the field and the interface of endpoints without effect on their side.
 
@@ -164,12 +164,11 @@ def _on_the_wrong_side(
     host that only connects. The kernel tries both nevertheless: the peer has no listener on the port in
     question.
     """
-    connect = {entry.initial.client for entry in entries}
-    listen = {entry.initial.server for entry in entries}
-    for host, flag, first_port, others in (
-        (initial.server, "subflow", initial.pair[1], connect),
-        (initial.client, "signal", initial.pair[0], listen),
-    ):
+    connect = {entry.initial[0].node for entry in entries}
+    listen = {entry.initial[1].node for entry in entries}
+    client, server = initial
+    for first_port, flag, others in ((server, "subflow", connect), (client, "signal", listen)):
+        host = first_port.node
         for where, endpoint in manager.given(host) or ():
             useless = (
                 set(endpoint.flags) - {"backup", "fullmesh"} == {flag} and endpoint.port is not first_port

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from itertools import permutations
 
 from plait.plan.model.plan import Peers
-from plait.plan.mptcp.pm_state import InitialSubflow
-from plait.plan.network.model import Topology
+from plait.plan.network.model import Pair, Topology
 from plait.plan.routes.tables import Routing
 from plait.plan.traffic.entries import usable_pairs
 from plait.plan.traffic.flow_paths import ideal_bps, paths_of
@@ -39,11 +38,11 @@ class ProgramPairs:
         both = {self._transports[source], self._transports[target]}
         return "mptcp" if both == {"mptcp"} else "tcp"
 
-    def mptcp_initials(self) -> Iterator[InitialSubflow]:
+    def mptcp_initials(self) -> Iterator[Pair]:
         """Yield every initial subflow that an MPTCP connection between them can have."""
         for (source, target), pairs in self.pairs.items():
             if self._transport(source, target) == "mptcp":
-                yield from (InitialSubflow(source, target, pair) for pair in pairs)
+                yield from pairs
 
     def peers(self) -> Iterator[Peers]:
         """Yield the paths from each host to each other one."""

@@ -78,14 +78,14 @@ def read(text: str) -> Document:
         return _Reader(YAML(typ="safe", pure=True).parse(text)).document()
     except MarkedYAMLError as error:
         mark, reason = explained(error, text)
-        place = TextPlace(mark.line + 1, mark.column + 1) if mark is not None else None
+        place = (mark.line + 1, mark.column + 1) if mark is not None else None
         raise Refused(reason, place) from error
     except ReaderError as error:
         reason = "this character is not allowed; save the file as UTF-8 text"
         position = error.position if isinstance(error.position, int) else 0
         raise Refused(reason, _place_at(text, position)) from error
     except (YAMLError, ValueError, RecursionError) as error:
-        raise Refused(f"this is not YAML: {str(error).splitlines()[0]}", TextPlace(1, 1)) from error
+        raise Refused(f"this is not YAML: {str(error).splitlines()[0]}", (1, 1)) from error
 
 
 def written(record: dict[str, Any], *, short_lists: bool = False) -> str:
@@ -102,7 +102,7 @@ def written(record: dict[str, Any], *, short_lists: bool = False) -> str:
 
 def _place_at(text: str, position: int) -> TextPlace:
     before = text[:position]
-    return TextPlace(before.count("\n") + 1, len(before) - before.rfind("\n"))
+    return before.count("\n") + 1, len(before) - before.rfind("\n")
 
 
 class _Reader:
@@ -176,7 +176,7 @@ class _Reader:
                 out[name] = value
             else:
                 del self._out.mistakes[kept:]
-                earlier = self._out.places[here].line
+                earlier = self._out.places[here][0]
                 second = f", or call a second link {name}#2" if where == ("network", "links") else ""
                 self._report(
                     here, event, f"this key occurs twice, first in line {earlier}; remove one{second}"
@@ -270,4 +270,4 @@ def plain(text: str) -> object:
 
 
 def _place(event: Any) -> TextPlace:
-    return TextPlace(event.start_mark.line + 1, event.start_mark.column + 1)
+    return event.start_mark.line + 1, event.start_mark.column + 1

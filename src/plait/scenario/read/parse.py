@@ -57,13 +57,11 @@ def read_located(text: str, source: str) -> tuple[Any, Source, list[Mistake]]:
     try:
         read = document.read(text)
     except document.Refused as refused:
-        place = refused.place
         path = ".".join(map(str, refused.where))
-        line, column = (place.line, place.column) if place else (None, None)
+        line, column = refused.place or (None, None)
         raise ScenarioError([Mistake(source, line, column, path, refused.reason)]) from refused
     mistakes = [
-        Mistake(source, place.line, place.column, ".".join(map(str, where)), message)
-        for where, place, message in read.mistakes
+        Mistake(source, *place, ".".join(map(str, where)), message) for where, place, message in read.mistakes
     ]
     return read.value, Source(source, read.places), mistakes
 

@@ -83,8 +83,6 @@ class Figure:
 
         It is 175 mm wide, unless its scenario sets another width.
         """
-        from pathlib import Path
-
         target = Path(path)
         if target.suffix not in {".svg", ".png", ".pdf"}:
             raise RequestError(f"saving a figure as {target.name}: unknown suffix; use .svg, .png or .pdf")

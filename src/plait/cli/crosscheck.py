@@ -10,7 +10,7 @@ import typer
 from plait.cli.shared.ending import notify
 from plait.cli.shared.kernel import engines_on
 from plait.cli.shared.options import JobsOption, RepeatOption, ScenarioArgument, SetOption, parsed
-from plait.errors import shell_command
+from plait.errors import RequestError, shell_command
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
@@ -86,7 +86,6 @@ def command(
 
 def _names(text: str) -> list[str]:
     from plait.engine.factory import ENGINES
-    from plait.errors import RequestError
 
     names = [name.strip() for name in text.split(",")]
     for name in names:

@@ -12,7 +12,7 @@ import typer
 from plait.binaries import AGENT
 from plait.cli.shared.kernel import build_with_progress
 from plait.cli.shared.outputs import output_file, write_output
-from plait.errors import shell_command
+from plait.errors import RequestError, TrialError, shell_command
 
 if TYPE_CHECKING:
     from plait.engine.interactive import ProgramEnd
@@ -63,7 +63,6 @@ def command(
 
 
 def _text(file: Path) -> str:
-    from plait.errors import RequestError
     from plait.scenario.read.load import without_waiting
 
     try:
@@ -85,7 +84,6 @@ def _text(file: Path) -> str:
 
 def _draft(files: list[Path], texts: list[str], topo: str | None) -> Draft:
     """Return the draft of a topology, or of the files of a report."""
-    from plait.errors import RequestError
     from plait.importers import mininet, minitopo, netns, observed
 
     if len(files) == 1 and mininet.looks_like(texts[0]):
@@ -106,7 +104,6 @@ def _draft(files: list[Path], texts: list[str], topo: str | None) -> Draft:
 
 
 def _mininet_draft(file: Path, topo: str | None) -> Draft:
-    from plait.errors import RequestError
     from plait.importers import mininet
 
     record = _record(file, topo)
@@ -131,7 +128,6 @@ def _record(file: Path, topo: str | None) -> dict[str, Any]:
     from plait.engine.interactive import ProgramStart
     from plait.engine.virtual.session import Session, SessionRequest
     from plait.engine.workspace import working_folder
-    from plait.errors import RequestError
     from plait.importers import mininet, recorder
 
     if not file.is_file():
@@ -170,7 +166,6 @@ def _record(file: Path, topo: str | None) -> dict[str, Any]:
 def _followed(file: Path, session: Session) -> tuple[ProgramEnd, bytes, bytes]:
     """Wait for the end of the program; return how it ended and what it printed. Raises RequestError at a bound."""
     from plait.engine.interactive import END, STDERR, STDOUT, ProgramEnd
-    from plait.errors import RequestError, TrialError
 
     output = {STDOUT: bytearray(), STDERR: bytearray()}
     deadline = time.monotonic() + _WALL_S

@@ -11,6 +11,7 @@ import typer
 
 from plait.binaries import AGENT
 from plait.cli.shared.options import ScenarioArgument, SetOption
+from plait.errors import MachineError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,7 +62,6 @@ def command(
 def _check_with_kernel(cases: Sequence[Case]) -> bool:
     """Raise ScenarioError for what the kernel lacks; return False if there is no kernel to ask."""
     from plait.engine.virtual.trial import VirtualEngine
-    from plait.errors import MachineError
     from plait.kernel import built_by_default
     from plait.study.preflight.kernel import refuse_what_is_missing
 

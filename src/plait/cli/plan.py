@@ -9,6 +9,7 @@ import typer
 
 from plait.cli.shared.options import PlannedCase, ScenarioArgument, SetOption, StudySeed
 from plait.cli.shared.planned import planned_case
+from plait.errors import RequestError
 
 
 def command(
@@ -27,7 +28,6 @@ def command(
     """Print the resolved plan of a trial without running it."""
     import json
 
-    from plait.errors import RequestError
     from plait.plan.identity import plan_bytes
     from plait.plan.network import ifnames
     from plait.plan.shell.script import to_shell

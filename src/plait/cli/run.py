@@ -30,7 +30,7 @@ from plait.cli.shared.options import (
     SummaryJson,
 )
 from plait.cli.shared.sandbox import DISK, DiskOption, RoOption, UnconfinedOption, policy
-from plait.errors import shell_command
+from plait.errors import RequestError, shell_command
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
@@ -193,7 +193,6 @@ def _watch(
     progress: str, executor: TrialExecutor | None, scenario: Scenario, *, as_json: bool
 ) -> Callable[[int], AbstractContextManager[Observer]]:
     """Return what shows the progress on standard error (RequestError); `as_json` needs standard output alone."""
-    from plait.errors import RequestError
     from plait.study.progress import on_standard_error
 
     if scenario.pause and as_json:
@@ -223,7 +222,6 @@ def _show(folder: Path, *, as_json: bool) -> bool:
 def _engines(scenario: str, engines: list[str]) -> list[Choice]:
     """Return the choice of the engines of the command line; several engines are a varied field."""
     from plait.engine.factory import ENGINES
-    from plait.errors import RequestError
     from plait.scenario.vary.overrides import Choice
     from plait.study.bundle.repeat import is_bundle
 
@@ -240,7 +238,6 @@ def _kernels(scenario: str, kernels: list[str]) -> list[Choice]:
 
     A single kernel is no part of a study whose scenario names none: see `_own_kernel`.
     """
-    from plait.errors import RequestError
     from plait.scenario.vary.overrides import Choice
     from plait.study.bundle.repeat import is_bundle
 
@@ -254,7 +251,6 @@ def _kernels(scenario: str, kernels: list[str]) -> list[Choice]:
 
 def _refuse_unread(scenario: Scenario, given: Sequence[object]) -> None:
     """Refuse an option that concerns an engine which no case has (RequestError). `given`: as in `_READERS`."""
-    from plait.errors import RequestError
     from plait.scenario.vary.combinations import rows
 
     asked = [option for option, value in zip(_READERS, given, strict=True) if value]

@@ -11,6 +11,7 @@ import typer
 
 from plait.cli.shared.ending import notify
 from plait.cli.shared.verbs import Verbs
+from plait.errors import RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -78,7 +79,6 @@ def prune(
     from plait.api.storage import age_s, chosen_parts
     from plait.cache import alone, cache_root
     from plait.cli.shared.sandbox import bytes_of
-    from plait.errors import RequestError
 
     if older_than is None and keep is None:
         raise RequestError(

@@ -15,7 +15,7 @@ from plait.cli.shared.ending import interruption_of, notify
 from plait.cli.shared.environment import environment_of
 from plait.cli.shared.kernel import chosen_kernel
 from plait.cli.shared.options import GuestsOption, KernelOption
-from plait.errors import shell_command
+from plait.errors import RequestError, shell_command
 
 if TYPE_CHECKING:
     from signal import Signals
@@ -100,7 +100,6 @@ def _end(totals: HuntTotals, interrupted_by: Signals | None, continued: str) -> 
 
 def _repeat(file: Path, kernel: str | None, options: list[str]) -> int:
     """Play the case in a file; refuse the options of a search that are given."""
-    from plait.errors import RequestError
     from plait.testing.hunt.case import load_case
     from plait.testing.hunt.run import play
 

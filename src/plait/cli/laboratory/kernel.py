@@ -12,6 +12,7 @@ from plait.cli.shared.ending import notify
 from plait.cli.shared.kernel import build_with_progress, chosen_kernel, show_build
 from plait.cli.shared.options import ConfigOption, KernelOption, PatchOption, TreeOption, WithoutOption
 from plait.cli.shared.verbs import Verbs
+from plait.errors import RequestError
 
 app = typer.Typer(
     cls=Verbs, help="Build laboratory kernels and add algorithms to them.", no_args_is_help=True
@@ -45,7 +46,6 @@ def build(
     ] = False,
 ) -> None:
     """Build the laboratory kernel, unless the cache has it."""
-    from plait.errors import RequestError
     from plait.kernel.from_tree import TreeRequest, build_tree
     from plait.kernel.recipe import LABORATORY
     from plait.report.render.render import warm

@@ -14,6 +14,7 @@ from plait.cli.shared.kernel import chosen_kernel
 from plait.cli.shared.options import KernelOption, PlannedCase, ScenarioArgument, SetOption
 from plait.cli.shared.planned import planned_case
 from plait.cli.shared.sandbox import DISK, DiskOption, RoOption, UnconfinedOption, policy
+from plait.errors import RequestError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +43,6 @@ def command(
     """
     from plait.cache import alone
     from plait.cli.shared.environment import environment_of
-    from plait.errors import RequestError
     from plait.prompt.loop import Prompt
     from plait.prompt.view import view
 

@@ -10,6 +10,7 @@ import typer
 from plait.cli.shared import complete
 from plait.cli.shared.ending import notify
 from plait.cli.shared.options import JobsOption, KernelOption, ResultFolder
+from plait.errors import RequestError
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
@@ -83,7 +84,6 @@ def command(
 def _show_advice(folder: Path, explanation: StudyExplanation) -> None:
     """Print which changes `plait advise` would try against the first cause, if the scenario has lines to advise on."""
     from plait.dataset.study_file import read_study_file
-    from plait.errors import RequestError
     from plait.report.terminal.summary import Screen
     from plait.results.explain import recorded_scenario
 
@@ -103,7 +103,6 @@ def _changes_against(scenario: Scenario, cause: str) -> Sequence[Candidate]:
     """Return what `plait advise` would try against a cause; nothing for a scenario without lines to advise on."""
     from plait.advice.candidates import against_cause
     from plait.advice.situation import Situation
-    from plait.errors import RequestError
 
     try:
         return against_cause(Situation.of(scenario), cause)

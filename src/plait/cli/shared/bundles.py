@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from plait.analysis.wording import all_of
 from plait.cli.shared.ending import notify
+from plait.errors import RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,7 +38,6 @@ def requested_study(
     A bundle sets seed and repeat. Raises RequestError, ScenarioError, DataError.
     """
     from plait.engine.workspace import working_folder
-    from plait.errors import RequestError
     from plait.scenario import load as load_scenario
     from plait.study.bundle.repeat import is_bundle, open_bundle
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from plait.errors import PlaitError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -34,7 +36,6 @@ def templates(incomplete: str) -> list[str]:
 
 def planned_cases(context: typer.Context, incomplete: str) -> list[str]:
     """Return the cases of the scenario on the command line."""
-    from plait.errors import PlaitError
     from plait.scenario import load as load_scenario
     from plait.scenario.vary.cases import expand
 
@@ -50,7 +51,6 @@ def cases_of_results(context: typer.Context, incomplete: str) -> list[str]:
     from pathlib import Path
 
     from plait.dataset.study_file import read_study_file
-    from plait.errors import PlaitError
 
     try:
         names = [case.name for case in read_study_file(Path(_subject(context, "folder"))).cases]
@@ -75,7 +75,6 @@ def suites(incomplete: str) -> list[str]:
 
 def fields(context: typer.Context, incomplete: str) -> list[str]:
     """Return the fields that the scenario on the command line has, and the top-level ones of all scenarios."""
-    from plait.errors import PlaitError
     from plait.scenario import Scenario
     from plait.scenario import load as load_scenario
 

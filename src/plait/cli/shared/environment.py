@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from plait.errors import RequestError
+
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PASSED_ON = ("HOME", "LANG", "LC_ALL", "PATH")
 
@@ -15,7 +17,6 @@ def environment_of(settings: list[str], *, terminal: bool) -> list[tuple[str, st
     plait's own variable. Raises RequestError for a setting without a name, or for a variable that is not set.
     """
     from plait.engine.virtual.services import COMMANDS
-    from plait.errors import RequestError
 
     passed_on = (*_PASSED_ON, "TERM") if terminal else _PASSED_ON
     environment = {name: os.environ[name] for name in passed_on if name in os.environ}

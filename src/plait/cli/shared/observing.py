@@ -41,8 +41,6 @@ def capture_folder(folder: Path | None, shared: Collection[Path] = ()) -> Folder
 
     `shared`: the folders that the guest may change.
     """
-    from plait.errors import RequestError
-
     if folder is None:
         return None
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plait.cli.shared.options import parsed
+from plait.errors import RequestError
 
 if TYPE_CHECKING:
     from plait.engine.request import Policy
@@ -36,7 +37,6 @@ RoOption = Annotated[
 def policy(disk: str, ro: list[Path] | None, *, unconfined: bool) -> Policy:
     """Return the policy of a guest (RequestError if `disk` is not a size, or a folder of `ro` does not exist)."""
     from plait.engine.request import Policy
-    from plait.errors import RequestError
 
     for folder in ro or ():
         if not folder.exists():
@@ -47,7 +47,6 @@ def policy(disk: str, ro: list[Path] | None, *, unconfined: bool) -> Policy:
 
 def bytes_of(option: str, text: str) -> int:
     """Return the size in `text` in bytes (RequestError if it is no size or below 1 MiB)."""
-    from plait.errors import RequestError
     from plait.units import Size
 
     size = int(parsed(option, text, Size))

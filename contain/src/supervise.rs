@@ -3,6 +3,7 @@
 //! The supervisor runs outside the PID namespace, where the guest can neither see nor signal it. It
 //! has the guest's restrictions before it starts the guest.
 
+use std::convert::Infallible;
 use std::ffi::CString;
 
 use rustix::fd::OwnedFd;
@@ -73,35 +74,26 @@ fn be_process_one(supervisor: &OwnedFd, life: &OwnedFd) {
 fn become_guest(spec: &Spec, confined: bool, signals: &Signals, result: &OwnedFd) {
     let kernel = if confined { KERNEL } else { &spec.kernel };
     let home = if confined { "/job" } else { &spec.job };
-    let failure = start(kernel, home, spec, signals);
+    let Err(failure) = start(kernel, home, spec, signals);
     let _ = rustix::io::write(result, failure.reason.as_bytes());
 }
 
-fn start(kernel: &str, home: &str, spec: &Spec, signals: &Signals) -> Failure {
-    let prepare = || -> Result<(CString, Vec<CString>, Vec<CString>), Failure> {
-        let text = |value: String| {
-            CString::new(value).map_err(|error| Failure::new("reading the command line", error))
-        };
-        let line = std::iter::once("linux".to_owned()).chain(spec.arguments.iter().cloned());
-        let mut environment =
-            vec![text("PATH=/".into())?, text(format!("HOME={home}"))?, text(format!("TMPDIR={home}"))?];
-        if spec.emulator {
-            environment.push(text(format!("QEMU_MODULE_DIR={home}/{EMULATOR}/modules"))?);
-        }
-        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
-            .attempt(|| "asking for a signal when plait ends")?;
-        // A signal to its own process group must reach neither the supervisor nor process 1.
-        rustix::process::setsid().attempt(|| "starting a session of the guest's own")?;
-        signals.restore().attempt(|| "unblocking signals")?;
-        Ok((text(kernel.to_owned())?, line.map(text).collect::<Result<_, _>>()?, environment))
-    };
-    match prepare() {
-        Ok((kernel, line, environment)) => Failure::new(
-            format!("executing {}", kernel.to_string_lossy()),
-            sys::execute(&kernel, &line, &environment),
-        ),
-        Err(failure) => failure,
+fn start(kernel: &str, home: &str, spec: &Spec, signals: &Signals) -> Result<Infallible, Failure> {
+    let text = |value: String| CString::new(value).attempt(|| "reading the command line");
+    let line = std::iter::once("linux".to_owned()).chain(spec.arguments.iter().cloned());
+    let mut environment =
+        vec![text("PATH=/".into())?, text(format!("HOME={home}"))?, text(format!("TMPDIR={home}"))?];
+    if spec.emulator {
+        environment.push(text(format!("QEMU_MODULE_DIR={home}/{EMULATOR}/modules"))?);
     }
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+        .attempt(|| "asking for a signal when plait ends")?;
+    // A signal to its own process group must reach neither the supervisor nor process 1.
+    rustix::process::setsid().attempt(|| "starting a session of the guest's own")?;
+    signals.restore().attempt(|| "unblocking signals")?;
+    let line = line.map(text).collect::<Result<Vec<_>, _>>()?;
+    let failed = sys::execute(&text(kernel.to_owned())?, &line, &environment);
+    Err(Failure::new(format!("executing {kernel}"), failed))
 }
 
 /// Return the exit code after the guest and everything else in the sandbox has ended. SIGTERM ends

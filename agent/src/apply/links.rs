@@ -1,10 +1,11 @@
 //! Interfaces: loopbacks, veth pairs created directly in their two namespaces, bridges, ifbs, and
 //! addresses.
 
+use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd};
 
 use netlink_bindings::rt_addr::{self, Ifaddrmsg};
-use netlink_bindings::rt_link::{self, Ifinfomsg, PushLinkAttrs};
+use netlink_bindings::rt_link::{self, Ifinfomsg, OpNewlinkDo, PushLinkAttrs};
 use netlink_bindings::utils::Pusher;
 
 use super::addresses::{address_family, parse_mac, parse_prefix};
@@ -15,9 +16,10 @@ use crate::netlink::{Batch, Family, Socket, push_nest};
 use crate::plan::{Bridge, Ifb, SetDevice, Veth, VethEnd};
 
 pub(super) const UP: u32 = libc::IFF_UP as u32;
-/// `IFLA_INFO_DATA` of `IFLA_LINKINFO`, and `VETH_INFO_PEER` inside it. The bindings lack both.
+/// `IFLA_INFO_DATA` of `IFLA_LINKINFO`, and the peer inside it: of a veth, and of a `plait_link`
+/// (`kernel/links/plait_link.h`). The bindings lack both.
 pub(super) const INFO_DATA: u16 = 2;
-const VETH_INFO_PEER: u16 = 1;
+const PEER: u16 = 1;
 /// `RTEXT_FILTER_SKIP_STATS` of `linux/rtnetlink.h`. The agent ignores the answer; without counters
 /// it is shorter.
 const SKIP_STATISTICS: u32 = 1 << 3;
@@ -33,19 +35,8 @@ pub fn add_veths(build: &mut Build, veths: &'static [Veth], home: &impl AsFd) ->
     let mut socket = Socket::open(Family::Route)?;
     let mut batch = Batch::default();
     for veth in veths {
-        let mut request =
-            rt_link::Request::new().set_create().set_excl().op_newlink_do(&header(build, &veth.a, UP)?);
-        {
-            let attributes = push_end(build, request.encode(), &veth.a, veth.mtu)?;
-            let mut info = attributes.nested_linkinfo().push_kind(c"veth");
-            push_nest(info.as_vec_mut(), INFO_DATA, |bytes| {
-                push_nest(bytes, VETH_INFO_PEER, |bytes| {
-                    bytes.extend_from_slice(header(build, &veth.b, 0)?.as_slice());
-                    push_end(build, PushLinkAttrs::new(&mut *bytes), &veth.b, veth.mtu).map(drop)
-                })
-            })?;
-        }
         let (a, b) = (&veth.a, &veth.b);
+        let request = pair(build, c"veth", (a, UP), (b, 0), veth.mtu, |_, _| Ok(()))?;
         batch.add(
             &request,
             format_args!("adding veth pair {} in {} and {} in {}", a.ifname, a.netns, b.ifname, b.netns),
@@ -55,10 +46,35 @@ pub fn add_veths(build: &mut Build, veths: &'static [Veth], home: &impl AsFd) ->
     // The kernel cannot bring the second end up before it has connected the two ends.
     for end in veths.iter().map(|veth| &veth.b) {
         let index = build.ifindex(&end.netns, &end.ifname)?;
-        bring_up(build.batch(&end.netns)?, index, &end.ifname, &end.netns);
+        bring(build.batch(&end.netns)?, index, &end.ifname, &end.netns, true);
     }
     build.run()?;
     settle(build, veths)
+}
+
+/// Return the request that creates two connected interfaces, each with its flags. `fill` adds what their kind needs.
+pub(super) fn pair(
+    build: &mut Build,
+    kind: &CStr,
+    (a, flags_a): (&'static VethEnd, u32),
+    (b, flags_b): (&'static VethEnd, u32),
+    mtu: u32,
+    fill: impl FnOnce(&mut Build, &mut Vec<u8>) -> Result<()>,
+) -> Result<OpNewlinkDo<'static>> {
+    let mut request =
+        rt_link::Request::new().set_create().set_excl().op_newlink_do(&header(build, a, flags_a)?);
+    {
+        let attributes = push_end(build, request.encode(), a, mtu)?;
+        let mut info = attributes.nested_linkinfo().push_kind(kind);
+        push_nest(info.as_vec_mut(), INFO_DATA, |bytes| {
+            push_nest(bytes, PEER, |bytes| {
+                bytes.extend_from_slice(header(build, b, flags_b)?.as_slice());
+                push_end(build, PushLinkAttrs::new(&mut *bytes), b, mtu).map(drop)
+            })?;
+            fill(build, bytes)
+        })?;
+    }
+    Ok(request)
 }
 
 /// Make the first ends ready to send.
@@ -87,13 +103,9 @@ fn settle(build: &mut Build, veths: &'static [Veth]) -> Result<()> {
 }
 
 /// Return the fixed part of a new interface: its number and its flags.
-pub(super) fn header(build: &mut Build, end: &'static VethEnd, flags: u32) -> Result<Ifinfomsg> {
+fn header(build: &mut Build, end: &'static VethEnd, flags: u32) -> Result<Ifinfomsg> {
     let index = build.namespace(&end.netns)?.number(&end.ifname)?;
     Ok(Ifinfomsg { ifi_index: index, ifi_flags: flags, ifi_change: flags, ..Default::default() })
-}
-
-fn bring_up(batch: &mut Batch, index: i32, ifname: &str, netns: &str) {
-    bring(batch, index, ifname, netns, true);
 }
 
 fn bring(batch: &mut Batch, index: i32, ifname: &str, netns: &str, up: bool) {
@@ -113,7 +125,7 @@ pub fn set_device(build: &mut Build, device: &'static SetDevice) -> Result<()> {
     add_addresses_to(build, netns, ifname, addresses)
 }
 
-pub(super) fn push_end<P: Pusher>(
+fn push_end<P: Pusher>(
     build: &mut Build,
     attributes: PushLinkAttrs<P>,
     end: &VethEnd,
@@ -133,14 +145,14 @@ pub(super) fn push_end<P: Pusher>(
 /// Bring up the loopback of every namespace.
 pub fn add_loopbacks(build: &mut Build) {
     for (namespace, batch) in build.namespaces.iter().zip(&mut build.batches) {
-        bring_up(batch, 1, "lo", namespace.name);
+        bring(batch, 1, "lo", namespace.name, true);
     }
 }
 
 /// Bring up the loopback of the calling thread's namespace.
 pub fn bring_up_loopback() -> Result<()> {
     let mut batch = Batch::default();
-    bring_up(&mut batch, 1, "lo", "the first namespace");
+    bring(&mut batch, 1, "lo", "the first namespace", true);
     Socket::open(Family::Route)?.apply(batch)
 }
 

@@ -147,9 +147,7 @@ impl Running {
                 Err(Errno::HOSTUNREACH | Errno::NETUNREACH | Errno::CONNREFUSED) => continue,
                 done => done.attempt(context)?,
             }
-            let mut count = 0;
-            for answer in answers.iter() {
-                count += 1;
+            for answer in &answers.received {
                 let reply = reply(&answer.head, self.plan.source.is_ipv6());
                 let Some((_, number)) = reply.filter(|(id, _)| *id == self.id) else { continue };
                 let place = usize::from(number.wrapping_sub(self.first));
@@ -158,7 +156,7 @@ impl Running {
                 }
             }
             self.release(false);
-            if count < BATCH {
+            if answers.received.len() < BATCH {
                 return Ok(());
             }
         }

@@ -16,14 +16,18 @@ const CHUNK_BYTES: usize = 32 * 1024;
 /// Requests to send together, each with a description for errors.
 #[derive(Default)]
 pub struct Batch {
-    chunks: Vec<Vec<u8>>,
+    chunks: Vec<Chunk>,
+}
+
+/// The messages of one system call.
+struct Chunk {
+    bytes: Vec<u8>,
     entries: Vec<Entry>,
 }
 
 struct Entry {
     context: String,
     lookup: LookupFn,
-    last_of_chunk: bool,
     /// The offset of the message in its chunk.
     offset: usize,
 }
@@ -31,7 +35,7 @@ struct Entry {
 impl Batch {
     /// Whether the batch has no requests.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.chunks.is_empty()
     }
 
     /// Add a request of a family with fixed message types.
@@ -41,20 +45,13 @@ impl Batch {
 
     /// Add a request with the message type `kernel_type`, the id of a generic family.
     pub fn add_as<R: NetlinkRequest>(&mut self, request: &R, kernel_type: u16, context: impl fmt::Display) {
-        if self.chunks.last().is_none_or(|chunk| chunk.len() > CHUNK_BYTES) {
-            self.chunks.push(Vec::with_capacity(CHUNK_BYTES + 1024));
-        } else if let Some(previous) = self.entries.last_mut() {
-            previous.last_of_chunk = false;
+        if self.chunks.last().is_none_or(|chunk| chunk.bytes.len() > CHUNK_BYTES) {
+            self.chunks.push(Chunk { bytes: Vec::with_capacity(CHUNK_BYTES + 1024), entries: Vec::new() });
         }
-        let chunk = self.chunks.last_mut().expect("a chunk was pushed when there was none");
-        let offset = chunk.len();
-        push_message(chunk, request, kernel_type, false, 0);
-        self.entries.push(Entry {
-            context: context.to_string(),
-            lookup: R::lookup,
-            last_of_chunk: true,
-            offset,
-        });
+        let Chunk { bytes, entries } =
+            self.chunks.last_mut().expect("a chunk was pushed when there was none");
+        entries.push(Entry { context: context.to_string(), lookup: R::lookup, offset: bytes.len() });
+        push_message(bytes, request, kernel_type, false, 0);
     }
 }
 
@@ -64,25 +61,21 @@ impl Socket {
     ///
     /// Each chunk takes two system calls. Only its last message requests an acknowledgement, so the
     /// kernel reports failures, in order, and then that acknowledgement.
-    pub fn apply(&mut self, mut batch: Batch) -> Result<()> {
-        let mut entries = batch.entries.as_slice();
-        for chunk in &mut batch.chunks {
-            let count = entries.iter().position(|entry| entry.last_of_chunk).map_or(0, |last| last + 1);
-            let (of_chunk, rest) = entries.split_at(count);
-            entries = rest;
+    pub fn apply(&mut self, batch: Batch) -> Result<()> {
+        for Chunk { mut bytes, entries } in batch.chunks {
             let first = self.seq + 1;
-            self.seq += u32::try_from(count).unwrap_or(u32::MAX);
-            for (entry, seq) in of_chunk.iter().zip(first..) {
-                chunk[entry.offset + 8..entry.offset + 12].copy_from_slice(&seq.to_ne_bytes());
+            self.seq += u32::try_from(entries.len()).unwrap_or(u32::MAX);
+            for (entry, seq) in entries.iter().zip(first..) {
+                bytes[entry.offset + 8..entry.offset + 12].copy_from_slice(&seq.to_ne_bytes());
             }
-            if let Some(last) = of_chunk.last() {
+            if let Some(last) = entries.last() {
                 let flags = last.offset + 6;
-                let with_ack = u16::from_ne_bytes([chunk[flags], chunk[flags + 1]]) | NLM_F_ACK;
-                chunk[flags..flags + 2].copy_from_slice(&with_ack.to_ne_bytes());
+                let with_ack = u16::from_ne_bytes([bytes[flags], bytes[flags + 1]]) | NLM_F_ACK;
+                bytes[flags..flags + 2].copy_from_slice(&with_ack.to_ne_bytes());
             }
-            send(&self.fd, chunk, SendFlags::empty())
-                .attempt(|| format!("sending {count} netlink requests"))?;
-            self.await_acks(of_chunk, first)?;
+            send(&self.fd, &bytes, SendFlags::empty())
+                .attempt(|| format!("sending {} netlink requests", entries.len()))?;
+            self.await_acks(&entries, first)?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::thread;
 
 use crate::error::{Attempt, Result};
@@ -54,7 +54,7 @@ impl Log {
 
     /// Look for a line that contains `text` from now on.
     pub fn look_for(&self, text: &str) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.wanted = Some(text.to_owned());
         state.matched = String::from_utf8_lossy(&state.line).contains(text)
             || String::from_utf8_lossy(state.tail.make_contiguous()).contains(text);
@@ -62,12 +62,12 @@ impl Log {
 
     /// Whether a line contained the text.
     pub fn has_match(&self) -> bool {
-        self.state().matched
+        self.state.lock().matched
     }
 
     /// Whether the program printed more than the limit.
     pub fn is_full(&self) -> bool {
-        self.state().bytes > MAX_BYTES
+        self.state.lock().bytes > MAX_BYTES
     }
 
     /// Read the whole log.
@@ -78,14 +78,10 @@ impl Log {
 
     /// Return the last lines.
     pub fn tail(&self) -> String {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let text = String::from_utf8_lossy(state.tail.make_contiguous()).into_owned();
         let lines: Vec<_> = text.lines().rev().take(TAIL_LINES).map(|line| format!("  {line}")).collect();
         lines.into_iter().rev().collect::<Vec<_>>().join("\n")
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
     }
 }
 

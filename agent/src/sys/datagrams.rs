@@ -34,9 +34,8 @@ impl Datagram {
 pub struct Datagrams {
     heads: Box<[[u8; HEAD_BYTES]]>,
     controls: Box<[[u64; CONTROL_BYTES / 8]]>,
-    count: usize,
-    lengths: Box<[usize]>,
-    control_lengths: Box<[usize]>,
+    /// The datagrams of the latest call.
+    pub received: Vec<Datagram>,
 }
 
 /// Let the kernel time-stamp what this socket receives.
@@ -50,9 +49,7 @@ impl Datagrams {
         Self {
             heads: vec![[0; HEAD_BYTES]; batch].into(),
             controls: vec![[0; CONTROL_BYTES / 8]; batch].into(),
-            count: 0,
-            lengths: vec![0; batch].into(),
-            control_lengths: vec![0; batch].into(),
+            received: Vec::with_capacity(batch),
         }
     }
 
@@ -64,15 +61,13 @@ impl Datagrams {
     /// Receive the pending datagrams, at most a batch, without waiting.
     pub fn take(&mut self, fd: impl AsFd) -> Result<()> {
         match self.receive_as(fd, usize::MAX, libc::MSG_TRUNC | libc::MSG_DONTWAIT) {
-            Err(rustix::io::Errno::AGAIN) => {
-                self.count = 0;
-                Ok(())
-            }
+            Err(rustix::io::Errno::AGAIN) => Ok(()),
             done => done,
         }
     }
 
     fn receive_as(&mut self, fd: impl AsFd, ask: usize, flags: libc::c_int) -> Result<()> {
+        self.received.clear();
         let ask = ask.min(self.heads.len());
         let mut parts: Vec<libc::iovec> = self
             .heads
@@ -107,21 +102,14 @@ impl Datagrams {
                 std::ptr::null_mut(),
             )
         };
-        self.count = usize::try_from(got).map_err(|_| last_errno())?;
-        for (place, header) in headers.iter().enumerate().take(self.count) {
-            self.lengths[place] = header.msg_len as usize;
-            self.control_lengths[place] = header.msg_hdr.msg_controllen;
-        }
+        let count = usize::try_from(got).map_err(|_| last_errno())?;
+        let filled = headers.iter().zip(&self.heads).zip(&self.controls).take(count);
+        self.received.extend(filled.map(|((header, head), control)| Datagram {
+            head: *head,
+            length: header.msg_len.into(),
+            realtime_ns: stamp(control, header.msg_hdr.msg_controllen),
+        }));
         Ok(())
-    }
-
-    /// Yield the datagrams of the latest call.
-    pub fn iter(&self) -> impl Iterator<Item = Datagram> {
-        (0..self.count).map(|place| Datagram {
-            head: self.heads[place],
-            length: self.lengths[place] as u64,
-            realtime_ns: stamp(&self.controls[place], self.control_lengths[place]),
-        })
     }
 }
 

@@ -5,19 +5,18 @@ mod attributes;
 
 use std::os::fd::AsFd;
 
-use netlink_bindings::rt_link::{self, Ifinfomsg, PushLinkAttrs};
+use netlink_bindings::rt_link::{self, Ifinfomsg};
 use netlink_bindings::utils::Pusher;
 
 use self::attributes::{push_all, push_changes};
 use super::build::Build;
-use super::links::{INFO_DATA, UP, header, push_end};
+use super::links::{INFO_DATA, UP, pair};
 use super::namespace::enter;
 use crate::error::{Error, Result};
 use crate::netlink::{Batch, Family, Socket, push_attribute, push_nest};
 use crate::plan::{LinkDirection, Plan};
 
 /// Attributes of the device (`kernel/links/plait_link.h`).
-const PEER: u16 = 1;
 const OUT: u16 = 2;
 const IN: u16 = 3;
 const NUMBER: u16 = 1;
@@ -41,25 +40,15 @@ pub fn add(build: &mut Build, plan: &'static Plan, home: &impl AsFd) -> Result<(
         let [forward, backward] = &link.directions;
         let mtu = forward.frame_bytes.saturating_sub(ETHERNET_HEADER);
         let context = format!("adding link {} in {} to {} in {}", a.ifname, a.netns, b.ifname, b.netns);
-        let mut request =
-            rt_link::Request::new().set_create().set_excl().op_newlink_do(&header(build, a, UP)?);
-        {
-            let attributes = push_end(build, request.encode(), a, mtu)?;
-            let mut info = attributes.nested_linkinfo().push_kind(c"plait_link");
-            push_nest(info.as_vec_mut(), INFO_DATA, |bytes| {
-                push_nest(bytes, PEER, |bytes| {
-                    bytes.extend_from_slice(header(build, b, UP)?.as_slice());
-                    push_end(build, PushLinkAttrs::new(&mut *bytes), b, mtu).map(drop)
+        let request = pair(build, c"plait_link", (a, UP), (b, UP), mtu, |build, bytes| {
+            for (side, direction, number) in [(OUT, forward, number), (IN, backward, number + 1)] {
+                push_nest(bytes, side, |bytes| {
+                    push_attribute(bytes, NUMBER, &number.to_ne_bytes());
+                    push_all(bytes, direction, build.distributions)
                 })?;
-                for (side, direction, number) in [(OUT, forward, number), (IN, backward, number + 1)] {
-                    push_nest(bytes, side, |bytes| {
-                        push_attribute(bytes, NUMBER, &number.to_ne_bytes());
-                        push_all(bytes, direction, build.distributions)
-                    })?;
-                }
-                Ok::<(), Error>(())
-            })?;
-        }
+            }
+            Ok(())
+        })?;
         batch.add(&request, context);
         build.lines.insert(&forward.name, (a, forward));
         build.lines.insert(&backward.name, (b, backward));

@@ -86,12 +86,12 @@ impl Kind for Udp {
             }
             let zero_ns = clock::realtime_zero_ns();
             let mut messages = flow.messages();
-            for datagram in datagrams.iter() {
+            for datagram in &datagrams.received {
                 if datagram.length == 0 {
                     return Ok(last_us); // the socket was shut down
                 }
                 let t_us = (datagram.realtime_ns - zero_ns).div_euclid(1000);
-                let Some(number) = number_of(&datagram, mark) else { continue };
+                let Some(number) = number_of(datagram, mark) else { continue };
                 if messages.received(number, t_us) {
                     arrived += 1;
                     side.bytes += datagram.length;

@@ -5,20 +5,20 @@ Everything is computed from samples; `docs/reference/results.md` has the formula
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Mapping
+from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from plait.analysis.by_flow import SideColumns, columns_of
+from plait.analysis.by_flow import columns_of
 from plait.analysis.metrics.users import foreground
 from plait.analysis.translation import SUBFLOW_ENDS, path_name
 from plait.plan.model.plan import Flow, Plan
 
 Metrics = dict[str, float | None]
-Counts = dict[str, list[int]]
-"""By path, a cumulative count of bytes at each sample."""
+Numbers = NDArray[np.int64]
 
 HELD_BACK = ("duplicate_bytes", "out_of_order_max_bytes", "out_of_order_mean_bytes")
 END_OF_TIME = 2**62
@@ -49,84 +49,74 @@ def _of_all_flows(name: str, values: list[float]) -> float:
     return sum(values) if name == "duplicate_bytes" else max(values)
 
 
-def _of_flow(flow: Flow, row: Mapping[str, object], tables: Mapping[str, pl.DataFrame]) -> Metrics:
-    start, end = row["start_us"], row["end_us"]
-    last_us = end if isinstance(end, int) else END_OF_TIME
+def _of_flow(flow: Flow, row: Mapping[str, Any], tables: Mapping[str, pl.DataFrame]) -> Metrics:
+    last_us = END_OF_TIME if row["end_us"] is None else row["end_us"]
     times, sent = by_path(flow, flow.sender, tables, "sent_bytes", last_us)
     arrived_at, arrived = by_path(flow, flow.receiver, tables, "received_bytes", last_us)
-    first = start if isinstance(start, int) else 0
-    taken = _counted(
-        columns_of(tables, "connections", flow.carrier, flow.receiver), "received_bytes", last_us
-    )
-    reinjected = _counted(
-        columns_of(tables, "connections", flow.carrier, flow.sender), "retransmitted_bytes", last_us
-    )
-    metrics: Metrics = {
-        "path_share_window_max": largest_share(times, list(sent.values()), first + WINDOW_US),
-        "path_switches_per_s": switches_per_s(times, list(sent.values())),
-        "path_run_max_bytes": longest_run(list(sent.values())),
-    }
-    metrics |= _observed(flow, tables)
-    return metrics | _held_back(arrived_at, arrived, taken, reinjected)
-
-
-def _counted(rows: SideColumns, column: str, last_us: int) -> dict[int, int]:
-    """Return a counter by time up to `last_us`."""
-    pairs = zip(rows["t_us"], rows[column], strict=True)
+    taken = _counted(flow, flow.receiver, tables, "received_bytes", last_us)
+    reinjected = _counted(flow, flow.sender, tables, "retransmitted_bytes", last_us)
     return {
-        t_us: count for t_us, count in pairs if count is not None and t_us is not None and t_us <= last_us
+        "path_share_window_max": largest_share(times, sent, (row["start_us"] or 0) + WINDOW_US),
+        "path_switches_per_s": switches_per_s(times, sent),
+        "path_run_max_bytes": longest_run(sent),
+        **_observed(flow, tables),
+        **_held_back(arrived_at, arrived, taken, reinjected),
     }
+
+
+def _counted(
+    flow: Flow, side: str, tables: Mapping[str, pl.DataFrame], column: str, last_us: int
+) -> dict[int, int]:
+    """Return a counter of the connection by time up to `last_us`."""
+    rows = columns_of(tables, "connections", flow.carrier, side)
+    pairs = zip(rows["t_us"], rows[column], strict=True)
+    return {t_us: count for t_us, count in pairs if None not in (t_us, count) and t_us <= last_us}
 
 
 def by_path(
     flow: Flow, side: str, tables: Mapping[str, pl.DataFrame], column: str, last_us: int = END_OF_TIME
-) -> tuple[list[int], Counts]:
+) -> tuple[Numbers, Numbers]:
     """Return the times of the samples of one side up to `last_us` (us), and a counter summed over each path's subflows.
 
-    A subflow that is gone keeps its last value. Every planned path is there, with zeros if it carried nothing.
+    The counts are paths x times. A subflow that is gone keeps its last value. Every planned path is there, with zeros
+    if it carried nothing.
     """
     rows = columns_of(tables, "subflows", flow.carrier, side)
-    sampled_us: list[int] = rows["t_us"]
-    numbers: list[int] = rows["subflow"]
-    known_times = (row for row, t_us in enumerate(sampled_us) if t_us is not None and t_us <= last_us)
-    order = sorted(known_times, key=lambda row: (sampled_us[row], numbers[row]))
-    times = list(dict.fromkeys(sampled_us[row] for row in order))
-    place = {t_us: i for i, t_us in enumerate(times)}
-    samples: dict[int, list[int]] = {}
-    """By subflow, the numbers of its rows."""
-    for row in order:
-        samples.setdefault(numbers[row], []).append(row)
-    values = rows[column]
-    counts: Counts = {path.name: [0] * len(times) for path in flow.paths}
-    for subflow_rows in samples.values():
-        name = path_name(flow.paths, rows.row(subflow_rows[0], *SUBFLOW_ENDS))
-        path = counts.setdefault(name, [0] * len(times))
-        known = {place[sampled_us[row]]: values[row] for row in subflow_rows if values[row] is not None}
-        last = 0
-        for i in range(len(times)):
-            last = known.get(i, last)
-            path[i] += last
-    return times, counts
+    samples: dict[int, list[tuple[int, int]]] = {}
+    """By subflow, the times of its samples and the numbers of their rows."""
+    for row, (t_us, subflow) in enumerate(zip(rows["t_us"], rows["subflow"], strict=True)):
+        if t_us is not None and t_us <= last_us:
+            samples.setdefault(subflow, []).append((t_us, row))
+    times = np.array(sorted({t_us for sampled in samples.values() for t_us, _ in sampled}), dtype=np.int64)
+    counts = {path.name: np.zeros(len(times), dtype=np.int64) for path in flow.paths}
+    for sampled in samples.values():
+        name = path_name(flow.paths, rows.row(min(sampled)[1], *SUBFLOW_ENDS))
+        known = {t_us: count for t_us, row in sorted(sampled) if (count := rows[column][row]) is not None}
+        counts[name] = counts.get(name, 0) + _latest(known, times)
+    return times, np.array([*counts.values()], dtype=np.int64).reshape(len(counts), len(times))
 
 
-def largest_share(times: Sequence[int], counts: Sequence[Sequence[int]], since_us: int) -> float | None:
+def _latest(counter: Mapping[int, int], times: Numbers) -> Numbers:
+    """Return a counter, of which some samples are known, at these times; 0 before its first sample."""
+    sampled_at = sorted(counter)
+    values = np.array([0, *(counter[t_us] for t_us in sampled_at)], dtype=np.int64)
+    return np.asarray(values[np.searchsorted(np.array(sampled_at, dtype=np.int64), times, side="right")])
+
+
+def largest_share(times: Numbers, counts: Numbers, since_us: int) -> float | None:
     """Return the largest share that one path has of the bytes sent in any window between samples from `since_us` on.
 
     A window is the shortest span between samples that is at least WINDOW_US long. None when there is none, or nothing
     was sent.
     """
-    best: float | None = None
-    for end, t_us in enumerate(times):
-        begin = bisect_right(times, t_us - WINDOW_US) - 1
-        if begin < 0 or times[begin] < since_us:
-            continue
-        grown = [path[end] - path[begin] for path in counts]
-        if sum(grown) > 0:
-            best = max(best or 0.0, max(grown) / sum(grown))
-    return best
+    begins = np.searchsorted(times, times - WINDOW_US, side="right") - 1
+    windows = (begins >= 0) & (times[begins] >= since_us)
+    grown = counts[:, windows] - counts[:, begins[windows]]
+    grown = grown[:, grown.sum(axis=0) > 0]
+    return float((grown.max(axis=0) / grown.sum(axis=0)).max()) if grown.size else None
 
 
-def switches_per_s(times: Sequence[int], counts: Sequence[Sequence[int]]) -> float | None:
+def switches_per_s(times: Numbers, counts: Numbers) -> float | None:
     """Return how often in a second, at least, the sender went from one path to another.
 
     Where k paths were given bytes between two samples, it went k - 1 times; and once more when none of them was given
@@ -134,35 +124,28 @@ def switches_per_s(times: Sequence[int], counts: Sequence[Sequence[int]]) -> flo
     """
     if len(times) < 2:
         return None
-    switches, previous = 0, set[int]()
-    for fed in _fed_paths(counts):
-        if fed:
-            switches += len(fed) - 1 + (not fed & previous and bool(previous))
-            previous = fed
-    return switches * 1e6 / (times[-1] - times[0])
+    fed = np.diff(counts) > 0
+    fed = fed[:, fed.any(axis=0)]
+    within = int(fed.sum()) - fed.shape[1]
+    between = int((~(fed[:, 1:] & fed[:, :-1]).any(axis=0)).sum())
+    return float((within + between) * 1e6 / (times[-1] - times[0]))
 
 
-def longest_run(counts: Sequence[Sequence[int]]) -> float | None:
+def longest_run(counts: Numbers) -> float | None:
     """Return how many bytes in a row, at least, one path was given while no other was given any.
 
     None when several paths were given bytes between any two samples: then no run is known.
     """
     longest, run, current = 0, 0, -1
-    for i, fed in enumerate(_fed_paths(counts), start=1):
+    for grown in np.diff(counts).T.tolist():
+        fed = [path for path, count in enumerate(grown) if count > 0]
         if len(fed) > 1:
             run, current = 0, -1
         elif fed:
-            (path,) = fed
-            run = (run if path == current else 0) + counts[path][i] - counts[path][i - 1]
-            current = path
+            run = (run if fed[0] == current else 0) + grown[fed[0]]
+            current = fed[0]
             longest = max(longest, run)
     return float(longest) if longest else None
-
-
-def _fed_paths(counts: Sequence[Sequence[int]]) -> Iterator[set[int]]:
-    """Yield the paths that were given bytes between each two samples."""
-    for i in range(1, len(counts[0]) if counts else 0):
-        yield {number for number, path in enumerate(counts) if path[i] > path[i - 1]}
 
 
 def _observed(flow: Flow, tables: Mapping[str, pl.DataFrame]) -> Metrics:
@@ -171,9 +154,8 @@ def _observed(flow: Flow, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     All that arrived counts, also after the sender's end.
     """
     _, arrived = by_path(flow, flow.receiver, tables, "received_bytes")
-    taken = columns_of(tables, "connections", flow.carrier, flow.receiver)["received_bytes"]
-    stream = max((count for count in taken if count is not None), default=0)
-    totals = sorted((path[-1] for path in arrived.values() if path), reverse=True)
+    stream = max(_counted(flow, flow.receiver, tables, "received_bytes", END_OF_TIME).values(), default=0)
+    totals = sorted(arrived[:, -1:].ravel().tolist(), reverse=True)
     return {
         f"observed_{k}path_share": min(1.0, sum(totals[:k]) / stream) if stream else None
         for k in range(1, len(flow.paths))
@@ -181,7 +163,7 @@ def _observed(flow: Flow, tables: Mapping[str, pl.DataFrame]) -> Metrics:
 
 
 def _held_back(
-    times: Sequence[int], arrived: Counts, taken: Mapping[int, int], reinjections: Mapping[int, int]
+    times: Numbers, arrived: Numbers, taken: Mapping[int, int], reinjections: Mapping[int, int]
 ) -> Metrics:
     """Return the bytes that arrived twice, and how many waited at the receiver for bytes before them.
 
@@ -190,21 +172,15 @@ def _held_back(
     at most as many as the least excess of any later sample. The rest waits. All are null where
     reinjections were not sampled.
     """
-    sampled_at = sorted(reinjections)
-    sampled = [
-        (sum(path[i] for path in arrived.values()) - taken[t], bisect_right(sampled_at, t))
-        for i, t in enumerate(times)
-        if t in taken
-    ]
-    if not sampled or not sampled_at:
+    sampled = np.array([t_us in taken for t_us in times.tolist()], dtype=bool)
+    if not sampled.any() or not reinjections:
         return dict.fromkeys(HELD_BACK)
-    excess = [now for now, _ in sampled]
-    later = list(accumulate(reversed(excess), min))[::-1]
-    reinjected = [reinjections[sampled_at[place - 1]] if place else 0 for _, place in sampled]
-    copies = [max(0, min(pair)) for pair in zip(later, reinjected, strict=True)]
-    waiting = [max(0, now - twice) for now, twice in zip(excess, copies, strict=True)]
+    excess = (arrived.sum(axis=0) - _latest(taken, times))[sampled]
+    later = np.minimum.accumulate(excess[::-1])[::-1]
+    copies = np.maximum(0, np.minimum(later, _latest(reinjections, times)[sampled]))
+    waiting = np.maximum(0, excess - copies)
     return {
         "duplicate_bytes": float(copies[-1]),
-        "out_of_order_max_bytes": float(max(waiting)),
-        "out_of_order_mean_bytes": sum(waiting) / len(waiting),
+        "out_of_order_max_bytes": float(waiting.max()),
+        "out_of_order_mean_bytes": int(waiting.sum()) / len(waiting),
     }

@@ -29,18 +29,11 @@ class Goal:
     """How often the delay of a line is in the metric: once, or there and back."""
 
 
-def _bulk(
-    client: str, server: str, *, up: bool, seconds: int, name: str, background: bool = False
-) -> dict[str, Any]:
-    ends = {"from": client, "to": server} if up else {"from": server, "to": client, "reverse": True}
-    return {
-        "bulk": {
-            **ends,
-            "name": name,
-            "duration": f"{seconds}s",
-            **({"background": True} if background else {}),
-        }
-    }
+def _bulk(client: str, server: str, name: str, seconds: int = 10, **further: bool) -> dict[str, Any]:
+    ends = {"from": server, "to": client, "reverse": True}
+    if name == "upload":
+        ends = {"from": client, "to": server}
+    return {"bulk": {**ends, "name": name, "duration": f"{seconds}s", **further}}
 
 
 def _call(client: str, server: str) -> list[dict[str, Any]]:
@@ -53,7 +46,7 @@ def _call(client: str, server: str) -> list[dict[str, Any]]:
         "nodelay": True,
     }
     return [
-        _bulk(client, server, up=False, seconds=13, name="download", background=True),
+        _bulk(client, server, "download", 13, background=True),
         {"stream": {**voice, "name": "call", "start": "2s"}},
         {"stream": {**voice, "name": "answer", "from": server, "to": client, "reverse": True, "start": "2s"}},
     ]
@@ -74,11 +67,11 @@ GOALS = {
     for goal in (
         Goal(
             "download", "goodput_bps", "download", "one connection downloads for ten seconds",
-            lambda client, server: [_bulk(client, server, up=False, seconds=10, name="download")],
+            lambda client, server: [_bulk(client, server, "download")],
         ),
         Goal(
             "upload", "goodput_bps", "upload", "one connection uploads for ten seconds",
-            lambda client, server: [_bulk(client, server, up=True, seconds=10, name="upload")],
+            lambda client, server: [_bulk(client, server, "upload")],
         ),
         Goal(
             "call", "message_delay_p95_us", "call",

@@ -146,7 +146,7 @@ def sentences(goal: GoalAdvice, others: Sequence[GoalAdvice] = (), rows: int = _
             yield "Nothing that you can change helps by more than 3 %."
     else:
         best = goal.named(goal.best)
-        yield f"Best: {_change_words(best)} ({against(best.against_now)})."
+        yield f"Best: {best.name}, {best.words} ({against(best.against_now)})."
         if best.cause:
             yield f"With it, the first cause is {best.cause}."
         if goal.ties:
@@ -175,25 +175,15 @@ def count_of(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' * (number != 1)}"
 
 
-def _change_words(row: Tried) -> str:
-    return f"{row.name}, {row.words}"
-
-
 def _shifted(goal: GoalAdvice) -> Iterator[str]:
-    helping = [
-        f"{shift.words} ({against(shift.against_now)})"
-        for shift in goal.shifted
-        if shift.against_now is not None and shift.against_now.helps
-    ]
-    doubtful = [
-        f"{shift.words} ({against(shift.against_now)})"
-        for shift in goal.shifted
-        if shift.against_now is not None and not shift.against_now.helps
-    ]
-    if helping:
-        yield f"It still helps with: {'; '.join(helping)}."
-    if doubtful:
-        yield f"It is not shown to help with: {'; '.join(doubtful)}."
+    for helps, words in ((True, "It still helps with"), (False, "It is not shown to help with")):
+        lines = [
+            f"{shift.words} ({against(shift.against_now)})"
+            for shift in goal.shifted
+            if shift.against_now is not None and shift.against_now.helps is helps
+        ]
+        if lines:
+            yield f"{words}: {'; '.join(lines)}."
 
 
 def commands(advice: Advice, name: str, host: str | None = None) -> Iterator[str]:

@@ -60,6 +60,11 @@ def change(ratio: float, decimals: int | None = None) -> str:
     return f"{percentage:+.{decimals}f} %".replace("-", "\N{MINUS SIGN}")
 
 
+def p_words(p_value: float) -> str:
+    """Return a p value as "p = 0.032"."""
+    return "p < 0.0001" if p_value < 0.0001 else f"p = {p_value:.2g}"
+
+
 def within(margin: float) -> str:
     """Return the smallest difference of interest as "within 1 %"."""
     return f"within {plain(percent(margin, 2))}"

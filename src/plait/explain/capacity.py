@@ -283,9 +283,13 @@ def _down_times(plan: Plan) -> list[tuple[str, float, float]]:
     return intervals + [(name, begin, float(plan.end_us)) for name, begin in down_since.items()]
 
 
+def overlap_us(edges: Array, begin: float, end: float) -> Array:
+    """Return how much of each slice lies between two times, in us."""
+    return np.asarray(np.maximum(np.minimum(edges[1:], end) - np.maximum(edges[:-1], begin), 0))
+
+
 def _overlap(edges: Array, begin: float, end: float) -> Array:
-    width = np.maximum(np.diff(edges), 1e-9)
-    return np.asarray(np.clip((np.minimum(edges[1:], end) - np.maximum(edges[:-1], begin)) / width, 0, 1))
+    return np.asarray(overlap_us(edges, begin, end) / np.maximum(np.diff(edges), 1e-9))
 
 
 def _latest(times: Sequence[float], values: Sequence[float], moments: Array) -> Array:

@@ -48,6 +48,11 @@ STATES = (
 )
 
 
+def stretches(held: Array) -> Array:
+    """Return the first slice of each stretch of slices that hold something, and the one behind its last."""
+    return np.flatnonzero(np.diff(np.concatenate(([False], held, [False])))).reshape(-1, 2)
+
+
 @dataclass(frozen=True)
 class SubflowFacts:
     """One subflow as its sender sees it."""
@@ -190,8 +195,7 @@ class FlowFacts:
         """
         full = (self.receive_memory >= self.receive_buffer) & (self.out_of_order > 0)
         standstill = full[:-1] & full[1:] & (np.diff(self.delivered) == 0)
-        edges = np.flatnonzero(np.diff(np.concatenate(([False], standstill, [False]))))
-        for begin, end in edges.reshape(-1, 2):
+        for begin, end in stretches(standstill):
             if self.edges[end] - self.edges[begin] < STANDSTILL_US:
                 standstill[begin:end] = False
         return np.asarray(standstill & (self.flow.transport == "mptcp"))

@@ -60,4 +60,4 @@ class Bulk(FlowJob):
         del names
         if self.duration_us is None:
             yield "until all other flows have ended; stop it by hand"
-        yield Tool("iperf3", "-t 0" if self.duration_us is None else f"-t {self.duration_us / 1e6:g}")
+        yield "iperf3", "-t 0" if self.duration_us is None else f"-t {self.duration_us / 1e6:g}"

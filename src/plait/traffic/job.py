@@ -8,7 +8,6 @@ packet.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol, Self
 
 from plait.parts import Record
@@ -43,12 +42,8 @@ class PlannedFlow(Protocol):
         """The flow whose connection or sockets this one shares."""
 
 
-@dataclass(frozen=True)
-class Tool:
-    """A common program that does about the same as a job, with the options that say how much it sends."""
-
-    program: Literal["iperf3", "netperf"]
-    options: str
+Tool = tuple[Literal["iperf3", "netperf"], str]
+"""A common program that does about the same as a job, with the options that say how much it sends."""
 
 
 class FlowJob(Record):

@@ -103,4 +103,4 @@ class OnOff(FlowJob):
             rate = f"-b {self.message_bytes * 8 * 10**9 // self.interval_ns} -l {self.message_bytes} "
         lasts_s = self.duration_us / 1e6
         yield f"for {lasts_s:g} s: on for {self.on}, off for {self.off}, on one connection; repeat:"
-        yield Tool("iperf3", f"{rate}-t {self.on.mean_us / 1e6:g}")
+        yield "iperf3", f"{rate}-t {self.on.mean_us / 1e6:g}"

@@ -132,4 +132,4 @@ class Request(FlowJob):
             )
             yield f"{pause} {self.gap}; netperf sends the next request at once"
         amount = f"-{self.count}" if self.count is not None else f"{(self.duration_us or 0) / 1e6:g}"
-        yield Tool("netperf", f"-l {amount} -- -r {self.request_bytes},{self.response_bytes}")
+        yield "netperf", f"-l {amount} -- -r {self.request_bytes},{self.response_bytes}"

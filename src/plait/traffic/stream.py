@@ -78,4 +78,4 @@ class Stream(FlowJob):
         size, pace = self.message_bytes, self.interval_ns
         messages = f"{self.count} messages of {size} bytes, one every {pace / 1e6:g} ms"
         yield f"{messages}; iperf3 does not measure their delays"
-        yield Tool("iperf3", f"-b {size * 8 * 10**9 // pace} -l {size} -n {size * self.count}")
+        yield "iperf3", f"-b {size * 8 * 10**9 // pace} -l {size} -n {size * self.count}"

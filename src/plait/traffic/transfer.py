@@ -154,4 +154,4 @@ class Transfer(FlowJob):
                 f"(each side writes {self.first.bytes} bytes, waits {self.first.pause_us / 1e6:g} s, and then writes "
                 "the rest; iperf3 cannot do that)"
             )
-        yield Tool("iperf3", f"-n {self.bytes}")
+        yield "iperf3", f"-n {self.bytes}"

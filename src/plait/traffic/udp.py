@@ -117,4 +117,4 @@ class Udp(FlowJob):
         del names
         size, pace = self.packet_bytes, self.interval_ns
         yield f"{self.count} packets of {size} bytes, one every {pace / 1e6:g} ms"
-        yield Tool("iperf3", f"-u -b {size * 8 * 10**9 // pace} -l {size} -t {pace * self.count / 1e9:g}")
+        yield "iperf3", f"-u -b {size * 8 * 10**9 // pace} -l {size} -t {pace * self.count / 1e9:g}"

@@ -25,7 +25,7 @@ from plait.analysis.statistics.factorial import SIGN_FLIP_ANOVA, effect_tests
 from plait.analysis.statistics.intervals import describe
 from plait.analysis.statistics.tests import ALPHA, holm
 from plait.analysis.values import show, span
-from plait.analysis.wording import change, significant, within
+from plait.analysis.wording import change, p_words, significant, within
 
 MOST_FACTORS = 6
 OVERWHELMING = 1000.0
@@ -187,7 +187,7 @@ def _sentence(effect: FactorEffect, names: Sequence[str]) -> str:
 
 def _evidence(effect: FactorEffect) -> str:
     """Return a test in words, with its p value after its statistic."""
-    p = "p < 0.0001" if effect.p_holm < 0.0001 else f"p = {effect.p_holm:.2g}"
+    p = p_words(effect.p_holm)
     if effect.statistic > OVERWHELMING:
         return f"F > {OVERWHELMING:.0f}: the seeds hardly change it"
     if effect.test == SIGN_FLIP_ANOVA:

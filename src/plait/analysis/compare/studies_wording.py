@@ -8,7 +8,7 @@ from plait.analysis.metrics.catalogue import compared_metric
 from plait.analysis.model import CaseComparison
 from plait.analysis.statistics.tests import ALPHA
 from plait.analysis.values import show
-from plait.analysis.wording import change, change_interval, number_word, within
+from plait.analysis.wording import change, change_interval, number_word, p_words, within
 
 _COUNTED = {
     "not measured": "with fewer measured trials",
@@ -65,9 +65,9 @@ def _evidence(row: CaseComparison) -> str:
         return f"{trials} that are no pair, so no interval"
     if row.test is None or row.p_value is None:
         return f"{trials} without any spread, so no interval"
-    shown = "p < 0.0001" if row.p_value < 0.0001 else f"p = {row.p_value:.2g}"
+    shown = p_words(row.p_value)
     if row.p_holm is not None and row.p_holm != row.p_value:
-        shown += f", {'< 0.0001' if row.p_holm < 0.0001 else f'{row.p_holm:.2g}'} after Holm's correction"
+        shown += f", {p_words(row.p_holm).removeprefix('p ').removeprefix('= ')} after Holm's correction"
     return f"{row.test} over {trials}, {shown}"
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from plait.analysis.wording import plain, rate, seconds, size
-from plait.explain.cause import Array, Cause, Places
+from plait.explain.cause import Cause, Places
 from plait.explain.causes.kind import Kind
 from plait.explain.changes import Remedy, Suspect, link_change, without_events
-from plait.explain.facts import FlowFacts
+from plait.explain.facts import FlowFacts, stretches
 from plait.explain.link_evidence import MAX_PLACES, jitter_sentences
 
 
@@ -27,21 +27,13 @@ def _bucket(facts: FlowFacts, places: Places) -> list[str]:
             for t_us, text in zip(bucket.times[1:], conditions[1:], strict=True)
         ]
         sentences.append(f"The token bucket {name} {'; '.join([conditions[0], *later[:MAX_PLACES]])}.")
-        spans = _spans(facts.network.empty_slices(name), facts.edges)
+        empty = facts.network.empty_slices(name)
+        spans = facts.edges[stretches(empty)].tolist() if empty is not None else []
         if spans:
             listed = [f"{seconds(begin / 1e6)} to {seconds(end / 1e6)}" for begin, end in spans[:MAX_PLACES]]
             rest = f", and {len(spans) - MAX_PLACES} more times" if len(spans) > MAX_PLACES else ""
             sentences.append(f"It was empty from {', '.join(listed)}{rest}.")
     return sentences
-
-
-def _spans(held: Array | None, edges: Array) -> list[tuple[float, float]]:
-    """Return where consecutive slices hold something: (begin, end) in us."""
-    if held is None:
-        return []
-    steps = np.diff(np.concatenate(([0], held.astype(int), [0])))
-    begins, ends = np.flatnonzero(steps > 0), np.flatnonzero(steps < 0)
-    return [(float(edges[begin]), float(edges[end])) for begin, end in zip(begins, ends, strict=True)]
 
 
 def _without_bucket(suspect: Suspect) -> Remedy | None:

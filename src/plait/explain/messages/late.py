@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -87,9 +88,9 @@ class LateMessages:
             self._queue,
             self._jitter,
             self._farther_path,
-            self._sender_waited_long,
+            partial(self.sender_waited, WHOLE_SEGMENTS),
             self._kinds,
-            self.sender_waited,
+            partial(self.sender_waited, ANY_SEGMENTS),
         )
         for test in tests[:3] if lost else tests:
             if attribution := test(window, float(excess)):
@@ -219,20 +220,12 @@ class LateMessages:
         found = ((cause, rule(message)) for cause, rule in LATE_RULES.items())
         return next(((cause, places) for cause, places in found if places), None)
 
-    def _sender_waited_long(self, slices: slice, excess: float) -> Attribution | None:
-        """Return what the sender waited for if that explains the delay."""
-        return self._waited(slices, WHOLE_SEGMENTS, EXPLAINS * excess)
-
-    def sender_waited(self, slices: slice, excess: float) -> Attribution | None:
-        """Return the same, with causes that also keep a part of a segment waiting."""
-        return self._waited(slices, ANY_SEGMENTS, EXPLAINS * excess)
-
-    def _waited(self, slices: slice, causes: frozenset[str], least_us: float) -> Attribution | None:
-        """Return the one of `causes` for which the sender waited longest on its paths."""
+    def sender_waited(self, causes: frozenset[str], slices: slice, excess: float) -> Attribution | None:
+        """Return the one of `causes` for which the sender waited longest on its paths, if it explains the delay."""
         spent: dict[Attribution, float] = {}
         for path_use in self._path_uses:
             for (cause, places), us in path_use.time.time.items() if path_use.time is not None else ():
                 if cause in causes:
                     spent[cause, places] = spent.get((cause, places), 0.0) + float(us[slices].sum())
         attribution = max(spent, key=lambda key: spent[key], default=None)
-        return attribution if attribution is not None and spent[attribution] > least_us else None
+        return attribution if attribution is not None and spent[attribution] > EXPLAINS * excess else None

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from plait.analysis.cautions.join_time import patience_us, poor_initial
+from plait.explain.capacity import overlap_us
 from plait.explain.cause import FILLED, Array, Cause
 from plait.explain.facts import FlowFacts, PathFacts, SubflowFacts
 from plait.explain.time.history import copies, work_causes
@@ -45,7 +46,7 @@ def attribute_time(facts: FlowFacts, path: PathFacts, rules: Sequence[Rule]) -> 
     """
     dt = np.diff(facts.edges)
     path_time = PathTime(path, _utilization(facts, path, dt))
-    handshake = _overlap(facts.edges, facts.start_us, facts.connected_us)
+    handshake = overlap_us(facts.edges, facts.start_us, facts.connected_us)
     _add_handshake(facts, handshake, path_time)
     if not path.subflows:
         path_time.add(Cause.SUBFLOW_NEVER, dt - handshake, (path.name,))
@@ -101,23 +102,19 @@ def _utilization(facts: FlowFacts, path: PathFacts, dt: Array) -> Array:
     return drained(payload, room) / np.maximum(full_rate, 1e-9)
 
 
-def _overlap(edges: Array, begin: float, end: float) -> Array:
-    return np.asarray(np.maximum(np.minimum(edges[1:], end) - np.maximum(edges[:-1], begin), 0))
-
-
 def _subflow_time(
     facts: FlowFacts, path: PathFacts, subflow: SubflowFacts, path_time: PathTime, rest: Array
 ) -> Array:
     """Add the time in which one subflow did not exist or was idle; return the time in which it had data to send."""
     edges = facts.edges
     alive = np.minimum(
-        _overlap(edges, max(subflow.established_us, facts.connected_us), min(subflow.closed_us, edges[-1])),
+        overlap_us(edges, max(subflow.established_us, facts.connected_us), min(subflow.closed_us, edges[-1])),
         rest,
     )
     if subflow.number != 0:
         _add_join_time(facts, path, subflow, path_time)
     path_time.add(
-        Cause.SUBFLOW_CLOSED, np.minimum(_overlap(edges, subflow.closed_us, edges[-1]), rest), (path.name,)
+        Cause.SUBFLOW_CLOSED, np.minimum(overlap_us(edges, subflow.closed_us, edges[-1]), rest), (path.name,)
     )
     links = (*path.planned.forward, *path.planned.backward) if path.planned is not None else ()
     down = np.minimum(facts.network.down_shares(links) * np.diff(edges), alive)
@@ -263,10 +260,10 @@ def _add_join_time(facts: FlowFacts, path: PathFacts, subflow: SubflowFacts, pat
     initial = facts.flow.paths[0] if facts.flow.paths else None
     usual = facts.connected_us + patience_us(initial, path.planned)
     poor = poor_initial(initial, path.planned)
-    early = _overlap(facts.edges, facts.connected_us, min(subflow.established_us, usual))
+    early = overlap_us(facts.edges, facts.connected_us, min(subflow.established_us, usual))
     cause = Cause.INITIAL_PATH_POOR if poor else Cause.TOO_SHORT
     path_time.add(cause, early, (initial.name,) if poor and initial is not None else ("handshake",))
-    late = _overlap(facts.edges, usual, subflow.established_us)
+    late = overlap_us(facts.edges, usual, subflow.established_us)
     path_time.add(Cause.SUBFLOW_LATE, late, (path.name,))
 
 

@@ -48,7 +48,8 @@ def _example(flow: Flow, flows: Sequence[Flow]) -> Iterator[str]:
         if isinstance(step, str):
             yield step
         else:
-            yield from _COMMANDS[step.program](flow, step.options)
+            program, options = step
+            yield from _COMMANDS[program](flow, options)
     yield from _unsupported_options(flow)
 
 

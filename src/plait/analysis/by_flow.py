@@ -12,13 +12,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from plait.analysis.translation import SUBFLOW_ENDS, path_name
+from plait.dataset.model import Tables
 from plait.plan.model.plan import Flow
 
 
 class DividedTables(Mapping[str, pl.DataFrame]):
     """The tables of a trial by name, which also remember the places of each flow's and side's rows."""
 
-    def __init__(self, tables: Mapping[str, pl.DataFrame]) -> None:
+    def __init__(self, tables: Tables) -> None:
         self._tables = tables
         self._places: dict[str, dict[tuple[int, str | None], list[int]]] = {}
         self._lists: dict[tuple[str, str], list[Any]] = {}
@@ -92,17 +93,17 @@ class SideColumns:
         return {name: self[name][place] for name in names}
 
 
-def divided(tables: Mapping[str, pl.DataFrame]) -> DividedTables:
+def divided(tables: Tables) -> DividedTables:
     """Return the tables with a memory of their rows by flow; for many flows, divide them once."""
     return tables if isinstance(tables, DividedTables) else DividedTables(tables)
 
 
-def columns_of(tables: Mapping[str, pl.DataFrame], table: str, flow: int, side: str) -> SideColumns:
+def columns_of(tables: Tables, table: str, flow: int, side: str) -> SideColumns:
     """Return the columns of one side of a flow in a table; for many flows, pass `DividedTables`."""
     return divided(tables).columns(table, flow, side)
 
 
-def rows_of(tables: Mapping[str, pl.DataFrame], table: str, flow: int, side: str) -> pl.DataFrame:
+def rows_of(tables: Tables, table: str, flow: int, side: str) -> pl.DataFrame:
     """Return the rows of one side of a flow in a table; for many flows, pass `DividedTables`."""
     return divided(tables).rows(table, flow, side)
 
@@ -126,9 +127,7 @@ class SenderSubflow:
     retransmitted_segments: int | None = None
 
 
-def sender_subflows(
-    tables: Mapping[str, pl.DataFrame], flow: Flow, end_us: int | None
-) -> list[SenderSubflow]:
+def sender_subflows(tables: Tables, flow: Flow, end_us: int | None) -> list[SenderSubflow]:
     """Return the subflows of the sending side of `flow`, with their counters at its end (`end_us`).
 
     A subflow without a sample until then has those of its next row: the agent samples each flow as it ends, and a

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
-import polars as pl
 
 from plait.analysis.metrics.messages import PREFIX, delays_us
 from plait.analysis.metrics.users import foreground
+from plait.dataset.model import Tables
 from plait.plan.model.plan import Plan
 
 Points = tuple[tuple[float, float], ...]
@@ -18,7 +16,7 @@ POINTS = 200
 """Number of quantiles, at equal distances, that represent more messages, including minimum and maximum."""
 
 
-def distributions(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str, Points]:
+def distributions(plan: Plan, tables: Tables) -> dict[str, Points]:
     """Return the empirical distribution of `message_delay`, `request_latency` and `udp_delay`, of those there are.
 
     Messages that never arrived are not part of it; those of flows in the background neither.

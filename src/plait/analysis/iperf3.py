@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
 from plait.analysis.translation import path_name
+from plait.dataset.model import Tables
 from plait.errors import RequestError
 from plait.metrics import all_known
 from plait.plan.model.plan import Flow, Plan
@@ -20,7 +20,7 @@ def exportable(plan: Plan) -> list[Flow]:
     return [flow for flow in plan.flows if flow.transport != "udp" and flow.kind != "page"]
 
 
-def iperf3_document(flow: Flow, tables: Mapping[str, pl.DataFrame], version: str) -> dict[str, Any]:
+def iperf3_document(flow: Flow, tables: Tables, version: str) -> dict[str, Any]:
     """Return what `iperf3 -J` would print of this flow; bytes, seconds, bit/s; null for what was not measured.
 
     Intervals are of one second, each from the last sample at or before its beginning to the last one at or before its

@@ -7,23 +7,22 @@ lower bound wide, so the middle of a bin differs from every value in it by at mo
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from operator import itemgetter
 
 import polars as pl
 
-from plait.metrics import nearest_rank
+from plait.dataset.model import Tables
+from plait.metrics import Metrics, nearest_rank
 from plait.plan.model.plan import Plan
-
-Metrics = dict[str, float | None]
 
 PERCENTILES = {"queueing_delay_p50_us": 0.5, "queueing_delay_p95_us": 0.95, "queueing_delay_p99_us": 0.99}
 MOST_DIRECTIONS = 32
 """The most link directions with a rate that have metrics of their own; of larger networks, only the table has them."""
 
 
-def queue_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
+def queue_metrics(plan: Plan, tables: Tables) -> Metrics:
     """Return the fullest queue (by its mean over the samples), all drops, and the queueing delays."""
     by_link = (
         tables["links"]
@@ -45,7 +44,7 @@ def queue_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     }
 
 
-def _delay_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
+def _delay_metrics(plan: Plan, tables: Tables) -> Metrics:
     """Return the percentiles of each direction that has a rate, and the largest of them.
 
     Nothing without the table; null for a direction that the table does not have.

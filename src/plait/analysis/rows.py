@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from plait.analysis.cautions.mptcp import Observation
-from plait.analysis.metrics.trial import Metrics
 from plait.analysis.model import Exclusion
+from plait.metrics import Metrics
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ figure stays small also for long trials.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +16,7 @@ import polars as pl
 from plait.analysis.by_flow import known_samples
 from plait.analysis.metrics.programs import without_control
 from plait.analysis.translation import path_name
+from plait.dataset.model import Tables
 from plait.plan.model.plan import Flow, Plan
 from plait.traffic.program import Connection
 
@@ -71,7 +72,7 @@ class TrialSeries:
     """Goodput that the links allow, to be drawn beside the only flow; `trial_series` does not compute it."""
 
 
-def trial_series(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> TrialSeries:
+def trial_series(plan: Plan, tables: Tables) -> TrialSeries:
     """Return what happened over time; empty when no flow has a known start and end.
 
     Connections of programs in the background are left out: they may carry the same bytes once more.

@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from plait.dataset.model import Tables
 from plait.plan.model.plan import Flow, Path, Plan
 
 _SENDING_BYTES = 10_000
@@ -31,7 +32,7 @@ class _Translated(Path):
     """The client's ports on this path, where another path of the flow looks alike but for them."""
 
 
-def with_translation(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Plan:
+def with_translation(plan: Plan, tables: Tables) -> Plan:
     """Return the plan with what servers see of its flows' paths; as it is, where nothing is translated."""
     outside = _outside(plan)
     if not outside:
@@ -57,7 +58,7 @@ def path_name(paths: Sequence[Path], subflow: Mapping[str, Any]) -> str:
     return names[0].name if names else f"{client or '?'} to {server or '?'}"
 
 
-def path_rtts_us(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str, float]:
+def path_rtts_us(plan: Plan, tables: Tables) -> dict[str, float]:
     """Return the median RTT of the samples of each path that carries data, by its name.
 
     A subflow between addresses that the plan does not pair, such as to the only address of a server, is on the path of

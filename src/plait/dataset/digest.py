@@ -18,20 +18,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from plait.dataset.model import LATER_COLUMNS
+from plait.dataset.model import LATER_COLUMNS, Tables
 
 _MOST_EXACT = 2.0**53
 """Below it, float64 holds every integer exactly."""
 _KINDS: dict[pl.DataType, str] = {pl.Int64(): "int64", pl.Boolean(): "bool", pl.String(): "string"}
 
 
-def trial_digest(tables: Mapping[str, pl.DataFrame]) -> str:
+def trial_digest(tables: Tables) -> str:
     """Return "sha256:..." over the content of a trial's tables.
 
     Raises:

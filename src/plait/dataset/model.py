@@ -10,7 +10,12 @@ the initial one; the number does not change when other subflows close.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import polars as pl
+
+Tables = Mapping[str, pl.DataFrame]
+"""The tables of a trial by name."""
 
 _I = pl.Int64
 _S = pl.String

@@ -31,7 +31,7 @@ RUNNING_TRIAL = "trial.json"
 _NUMBER = re.compile(r"[0-9]{3}|[1-9][0-9]{3,8}")
 
 
-class Tables(Mapping[str, "pl.DataFrame"]):
+class StoredTables(Mapping[str, "pl.DataFrame"]):
     """The tables of one trial by name; each is read from its file on first use and then cached.
 
     A table of `MONITOR_TABLES` may be missing: use `tables.get(name)`.
@@ -75,7 +75,7 @@ class Trial:
 
     folder: Folder
     provenance: Provenance
-    tables: Tables
+    tables: StoredTables
 
     @property
     def path(self) -> Path:
@@ -122,7 +122,7 @@ def read_trial(folder: Folder | Path) -> Trial:
         DataError: the provenance is missing or invalid.
     """
     place = Folder.of(folder)
-    return Trial(folder=place, provenance=read_provenance(place), tables=Tables(place))
+    return Trial(folder=place, provenance=read_provenance(place), tables=StoredTables(place))
 
 
 def checked_digest(trial: Trial) -> str:

@@ -11,8 +11,8 @@ import polars as pl
 from plait.analysis.by_flow import divided
 from plait.analysis.metrics.programs import peers_between, with_connections
 from plait.cautions import Code
+from plait.dataset.model import Tables
 from plait.explain.capacity import LinkSamples, capacity_bps
-from plait.explain.cause import Tables
 from plait.explain.causes import CAUSES, HARMLESS, RULES, Cause
 from plait.explain.costs import Key, capacity_of, costs_of, flow_costs, sums, together_of
 from plait.explain.facts import FlowFacts, PathFacts, flow_facts

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 
 import numpy as np
-import polars as pl
 
 Array = np.ndarray
-Tables = Mapping[str, pl.DataFrame]
-"""The tables of a trial by name."""
 Places = tuple[str, ...]
 """The link directions, paths or hosts that a cause affects."""
 

@@ -17,8 +17,9 @@ import polars as pl
 from plait.analysis.by_flow import divided, known_samples
 from plait.analysis.metrics.ideal import payload_ratio
 from plait.analysis.translation import path_name
+from plait.dataset.model import Tables
 from plait.explain.capacity import LinkSamples, NetworkTimeline, capacity_bps
-from plait.explain.cause import Array, Tables
+from plait.explain.cause import Array
 from plait.plan.model.plan import Flow, Path, Plan
 from plait.traffic.page import PageConnection
 

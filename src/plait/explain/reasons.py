@@ -11,7 +11,8 @@ from plait.analysis.cautions.join_time import patience_us
 from plait.analysis.cautions.mptcp import findings
 from plait.analysis.wording import capital, seconds, size
 from plait.cautions import Code
-from plait.explain.cause import Cause, Tables
+from plait.dataset.model import Tables
+from plait.explain.cause import Cause
 from plait.explain.facts import FlowFacts, PathFacts
 from plait.plan.model.mptcp import AddEndpoint, SetLimits
 from plait.plan.model.plan import Plan

@@ -18,6 +18,8 @@ from plait.metrics.metric import Metric, Owner, TrialData
 from plait.traffic.kinds import COMPLETED, CONNECTIONS, GREEDY, JOBS, TIMED
 
 T = TypeVar("T")
+Metrics = dict[str, float | None]
+"""The metrics of a trial by name; None where one could not be measured."""
 
 
 def nearest_rank(values: Sequence[float], share: float) -> float | None:

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import polars as pl
 
-from plait.dataset.model import ALL_TABLES, TABLES
+from plait.dataset.model import ALL_TABLES, TABLES, Tables
 from plait.dataset.trial import making_sense
 from plait.engine.engine import Engine, EngineIdentity, Job
 from plait.engine.remote.answers import unicast
 from plait.engine.remote.clocks import errors_us
 from plait.engine.remote.exchange import Exchange, longest_status
-from plait.engine.remote.merge import Tables, join_logs, read_hosts, write
+from plait.engine.remote.merge import join_logs, read_hosts, write
 from plait.engine.remote.ssh import HostSession, connected, identity_of
 from plait.errors import MachineError, RequestError, TrialError
 from plait.files import Folder

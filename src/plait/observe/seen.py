@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping
 
 import polars as pl
 
+from plait.dataset.model import Tables
 from plait.plan.model.plan import Namespace, Path, Peers, Plan
 from plait.plan.model.sockets import StreamTransport
 
 
-def with_paths(plan: Plan, tables: Mapping[str, pl.DataFrame], interfaces: Mapping[str, str]) -> Plan:
+def with_paths(plan: Plan, tables: Tables, interfaces: Mapping[str, str]) -> Plan:
     """Return the plan of an observation with the other ends as nodes, and the paths to each of them.
 
     A path is a pair of addresses between which a subflow was seen. Its base RTT is the lowest `min_rtt` of its
@@ -40,7 +41,7 @@ def with_paths(plan: Plan, tables: Mapping[str, pl.DataFrame], interfaces: Mappi
     )
 
 
-def subflows_of(node: str, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+def subflows_of(node: str, tables: Tables) -> pl.DataFrame:
     """Return the samples of subflows that `node` made; a trial that both ends observed has those of the other too."""
     sides = tables["program_flows"].select(
         "flow",

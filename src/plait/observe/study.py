@@ -14,7 +14,7 @@ from pathlib import Path
 
 from plait.cache import cache_root
 from plait.dataset.study_file import CaseEntry, KernelFacts, StudyFile
-from plait.dataset.trial import Tables, trial_folder
+from plait.dataset.trial import StoredTables, trial_folder
 from plait.engine.engine import Engine, EngineIdentity
 from plait.engine.workspace import Workspace
 from plait.errors import DataError, MachineError, RequestError
@@ -154,7 +154,7 @@ def keep(
 
 def _with_seen_paths(plan: Plan, content: Path, names: Mapping[str, str]) -> Plan:
     """Return the plan with the paths that were seen (MachineError if there was no connection, DataError)."""
-    tables = Tables(Folder(content))
+    tables = StoredTables(Folder(content))
     if tables["program_flows"].is_empty():
         console = (Folder(content) / "logs").read("console.log").decode(errors="replace")
         nothing = (

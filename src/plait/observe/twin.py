@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
 from plait.analysis.wording import micros, percent, rate
+from plait.dataset.model import Tables
 from plait.errors import MachineError
 from plait.frames import DSS, ETHERNET_HEADER, FULL_PAYLOAD, IPV4_HEADER, IPV6_HEADER, TCP_HEADER, TIMESTAMPS
 from plait.observe.seen import subflows_of
@@ -45,7 +46,7 @@ _GROWTH = {
 }
 
 
-def twin_text(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> str:
+def twin_text(plan: Plan, tables: Tables) -> str:
     """Return the text of a scenario that resembles the lines to the other end with which most bytes were exchanged.
 
     `plan` and `tables` are those of an observation. Raises MachineError if no connection carried data.
@@ -90,7 +91,7 @@ def twin_text(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _busiest(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Peers:
+def _busiest(plan: Plan, tables: Tables) -> Peers:
     """Return the paths from here to the other end with which most bytes were exchanged."""
     node = plan.network.namespaces[0].name
     grown = _grown(subflows_of(node, tables))
@@ -102,14 +103,14 @@ def _busiest(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Peers:
     return max((peers for peers in plan.peers if peers.source == node), key=carried)
 
 
-def _flows(tables: Mapping[str, pl.DataFrame], peers: Peers) -> list[int]:
+def _flows(tables: Tables, peers: Peers) -> list[int]:
     """Return the connections between two nodes, whichever opened them."""
     ends = {peers.source, peers.target}
     rows = tables["program_flows"].select("flow", "client", "server").iter_rows()
     return [flow for flow, client, server in rows if {client, server} == ends]
 
 
-def _opener(tables: Mapping[str, pl.DataFrame], peers: Peers) -> str:
+def _opener(tables: Tables, peers: Peers) -> str:
     """Return which end opened most of the connections."""
     flows = tables["program_flows"].filter(pl.col("flow").is_in(_flows(tables, peers)))
     return "here" if 2 * (flows["client"] == peers.source).sum() >= flows.height else "there"
@@ -127,7 +128,7 @@ def _grown(subflows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _carriers(plan: Plan, peers: Peers, tables: Mapping[str, pl.DataFrame]) -> list[_Carrier]:
+def _carriers(plan: Plan, peers: Peers, tables: Tables) -> list[_Carrier]:
     grown = _grown(subflows_of(peers.source, tables)).filter(
         pl.col("flow").is_in(_flows(tables, peers)), pl.col("elapsed_us") >= plan.sample_interval_us / 2
     )

@@ -11,7 +11,7 @@ from plait.analysis.compare.factors import main_factor, other_settings
 from plait.analysis.delays import Points, distributions
 from plait.analysis.gaps import part
 from plait.analysis.labels.cases import labels
-from plait.analysis.labels.labelled import Tables, labelled
+from plait.analysis.labels.labelled import labelled
 from plait.analysis.labels.study_labels import StudyLabels
 from plait.analysis.metrics.catalogue import primary_metric
 from plait.analysis.metrics.ideal import ideal_goodput_bps
@@ -19,6 +19,7 @@ from plait.analysis.metrics.programs import with_connections, without_control
 from plait.analysis.model import Summary
 from plait.analysis.rows import CaseRows, TrialRow
 from plait.analysis.series import TrialSeries, trial_series
+from plait.dataset.model import Tables
 from plait.dataset.trial import read_trial, trial_folder
 from plait.explain import explain_trial
 from plait.explain.model import FlowExplanation

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from plait.analysis.subflow_samples import subflow_samples
+from plait.dataset.model import Tables
 from plait.plan.model.plan import Flow, Plan
 
 FORMAT = 4
@@ -29,9 +30,7 @@ def flent_file(document: Mapping[str, Any]) -> bytes:
     return gzip.compress(json.dumps(document, indent=1, sort_keys=True, allow_nan=False).encode(), mtime=0)
 
 
-def flent_document(
-    plan: Plan, flow: Flow, tables: Mapping[str, pl.DataFrame], title: str, version: str
-) -> dict[str, Any]:
+def flent_document(plan: Plan, flow: Flow, tables: Tables, title: str, version: str) -> dict[str, Any]:
     """Return a flow in flent's format: goodput in Mbit/s per sample, RTTs in ms; null for what was not measured.
 
     The streams are the subflows. `Ping (ms) ICMP` has the probes of the scenario (`monitors.ping`), if it has any: the

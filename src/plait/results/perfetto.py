@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from plait.analysis.subflow_samples import SubflowSamples, subflow_samples
+from plait.dataset.model import Tables
 from plait.plan.model.plan import Flow, Plan
 
 NETWORK = 1
@@ -30,9 +31,7 @@ _COUNTERS = (
 Event = dict[str, Any]
 
 
-def perfetto_trace(
-    plan: Plan, tables: Mapping[str, pl.DataFrame], facts: Mapping[str, Any]
-) -> dict[str, Any]:
+def perfetto_trace(plan: Plan, tables: Tables, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the trace of a trial; its times are microseconds from the trial's zero.
 
     A counter keeps a value until its next one. The goodput between two samples starts at the first of them; the counter

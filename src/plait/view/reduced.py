@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plait.analysis.metrics.trial import Metrics
 from plait.analysis.model import Exclusion
 from plait.analysis.rows import FailedTrial, TrialRow
 from plait.dataset.trial import read_trial, trial_folder, trial_numbers
 from plait.errors import DataError
 from plait.files import Folder
+from plait.metrics import Metrics
 from plait.results.reduce import reduced_one
 
 

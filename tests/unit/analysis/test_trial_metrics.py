@@ -12,13 +12,14 @@ from fake_tables import fake_tables, make_tables
 from plait.analysis.cautions.mptcp import Observation
 from plait.analysis.cautions.observations import cautions, observe
 from plait.analysis.metrics.ideal import ideal_goodput_bps, payload_ratio, single_path_goodputs_bps
-from plait.analysis.metrics.trial import Metrics, jain_index, trial_metrics
+from plait.analysis.metrics.trial import jain_index, trial_metrics
 from plait.analysis.series import MOST_SERIES, POINTS, trial_series
 from plait.traffic.request import Request
 from scenario_samples import plan_of
 
 if TYPE_CHECKING:
-    from plait.plan.model.plan import Plan
+    from plait.metrics import Metrics
+from plait.plan.model.plan import Plan
 
 BULK = {"flow": 0, "kind": "bulk", "start_us": 500_000, "end_us": 10_500_000, "completed": True}
 TCP = fake_plan(FakeFlow(transport="tcp"))

@@ -16,10 +16,10 @@ import polars as pl
 
 from plait.analysis.cautions.join_time import had_time_to_join
 from plait.analysis.metrics.programs import is_control
+from plait.dataset.model import Tables
 from plait.plan.model.plan import Flow, Plan
 from plait.traffic.program import Connection
 
-Tables = Mapping[str, pl.DataFrame]
 Counters = Mapping[tuple[str, str], int]
 Event = Mapping[str, Any]
 """A row of the table `events`."""

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import polars as pl
-
 from plait.analysis.by_flow import divided, sender_subflows
 from plait.analysis.cautions.join_time import had_time_to_join
 from plait.analysis.cautions.mptcp import Observation, findings
 from plait.analysis.gaps import part
 from plait.analysis.metrics.trial import SYN_AND_FIN
 from plait.cautions import TRIALS_DISTURBED, Caution
+from plait.dataset.model import Tables
 from plait.plan.model.plan import Flow, Plan
 from plait.traffic.kinds import GREEDY
 
@@ -35,14 +34,14 @@ REMEDIES = {
 }
 
 
-def observe(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> list[Observation]:
+def observe(plan: Plan, tables: Tables) -> list[Observation]:
     """Return what one trial's tables say against its figures."""
     tables = divided(tables)
     observations = part("checks of the flows", lambda: _of_flows(plan, tables), [])
     return observations + part("findings of MPTCP", lambda: findings(plan, tables), [])
 
 
-def _of_flows(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> list[Observation]:
+def _of_flows(plan: Plan, tables: Tables) -> list[Observation]:
     """Return what the flows' records and subflows show."""
     rows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
     observations = []
@@ -93,7 +92,7 @@ def _time_text(occasions: Sequence[tuple[int, int | None]]) -> str:
     return f" at {first} s" if first == last else f" at {first} to {last} s"
 
 
-def _idle_paths(flow: Flow, row: Mapping[str, Any], tables: Mapping[str, pl.DataFrame]) -> list[Observation]:
+def _idle_paths(flow: Flow, row: Mapping[str, Any], tables: Tables) -> list[Observation]:
     """Return an observation when fewer subflows carried data than the flow has paths that it had time to join."""
     rows = sender_subflows(tables, flow, row["end_us"])
     acked = [subflow.acked_bytes for subflow in rows if subflow.acked_bytes is not None]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import polars as pl
-
 from plait.analysis.by_flow import rows_of
+from plait.dataset.model import Tables
 from plait.parts import Part
 from plait.plan.model.plan import Flow, Plan
 
@@ -30,9 +28,7 @@ class Divergence(Part):
     """The state of the sender's subflow that differs most, in both trials: local address, window, RTT, losses."""
 
 
-def divergence(
-    plan: Plan, first: Mapping[str, pl.DataFrame], second: Mapping[str, pl.DataFrame], bound: float
-) -> Divergence | None:
+def divergence(plan: Plan, first: Tables, second: Tables, bound: float) -> Divergence | None:
     """Return where the trials part by more than `bound` (relative); None if they never do."""
     parts = [_of_flow(flow, first, second, bound, plan.sample_interval_us) for flow in plan.flows]
     return min((part for part in parts if part is not None), key=lambda part: part.t_us, default=None)
@@ -40,8 +36,8 @@ def divergence(
 
 def _of_flow(
     flow: Flow,
-    first: Mapping[str, pl.DataFrame],
-    second: Mapping[str, pl.DataFrame],
+    first: Tables,
+    second: Tables,
     bound: float,
     interval_us: int,
 ) -> Divergence | None:
@@ -65,7 +61,7 @@ class _Sample(NamedTuple):
     bytes: int
 
 
-def _acked(tables: Mapping[str, pl.DataFrame], flow: Flow, interval_us: int) -> dict[int, _Sample]:
+def _acked(tables: Tables, flow: Flow, interval_us: int) -> dict[int, _Sample]:
     """Return the acknowledged bytes of a flow by the number of the sample.
 
     An engine on which computing takes time samples a little after the planned moment. Rows that are further from one
@@ -81,7 +77,7 @@ def _acked(tables: Mapping[str, pl.DataFrame], flow: Flow, interval_us: int) -> 
 
 
 def _states(
-    flow: Flow, first: Mapping[str, pl.DataFrame], second: Mapping[str, pl.DataFrame], t_us: tuple[int, int]
+    flow: Flow, first: Tables, second: Tables, t_us: tuple[int, int]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the state of the subflow whose window differs most at the times `t_us`."""
     first_states, second_states = (
@@ -99,7 +95,7 @@ def _states(
     return {"address": address, **first_states[address]}, {"address": address, **second_states[address]}
 
 
-def _subflows(tables: Mapping[str, pl.DataFrame], flow: Flow, t_us: int) -> dict[str, dict[str, Any]]:
+def _subflows(tables: Tables, flow: Flow, t_us: int) -> dict[str, dict[str, Any]]:
     rows = rows_of(tables, "subflows", flow.carrier, flow.sender)
     rows = rows.filter(rows["t_us"] == t_us)
     return {row["local_address"]: {name: row[name] for name in _STATE} for row in rows.iter_rows(named=True)}

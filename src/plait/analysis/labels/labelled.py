@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from plait.analysis.labels.study_labels import StudyLabels
+from plait.dataset.model import Tables
 from plait.plan.model.links import ChangeLink, LinkDirection
 from plait.plan.model.plan import Event, Flow, Path, Plan
-
-Tables = Mapping[str, pl.DataFrame]
 
 _COLUMNS = {"links": ("link",), "events": ("node",), "flows": ("name",)}
 """Columns that name links, their directions, or flows."""

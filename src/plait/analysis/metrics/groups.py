@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from plait.metrics import all_known, nearest_rank
+from plait.metrics import Metrics, all_known, nearest_rank
 from plait.plan.model.plan import Flow, Plan
 from plait.traffic.transfer import Transfer
 
@@ -13,7 +13,7 @@ STEADY = ".mean_steady_goodput_bps"
 PERCENTILES = {"p50": 0.5, "p99": 0.99}
 
 
-def group_metrics(plan: Plan, metrics: Mapping[str, float | None]) -> dict[str, float | None]:
+def group_metrics(plan: Plan, metrics: Mapping[str, float | None]) -> Metrics:
     """Return the means and percentiles of each group's flows; None where a flow of the group has no value.
 
     `metrics` has those of the flows. Steady goodput is that of a measured window; completion times and slowdowns are
@@ -23,7 +23,7 @@ def group_metrics(plan: Plan, metrics: Mapping[str, float | None]) -> dict[str, 
     for flow in plan.flows:
         if flow.group is not None:
             groups.setdefault(flow.group, []).append(flow)
-    of_groups: dict[str, float | None] = {}
+    of_groups: Metrics = {}
     for group, flows in groups.items():
         prefixes = [f"{flow.name}." if len(plan.flows) > 1 else "" for flow in flows]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Mapping
 
 import polars as pl
 
 from plait.analysis.metrics.users import Rows, foreground
-from plait.metrics import all_known
+from plait.dataset.model import Tables
+from plait.metrics import Metrics, all_known
 from plait.plan.model.plan import Plan
 
 
@@ -56,7 +56,7 @@ def _depths(plan: Plan) -> dict[str, int]:
     return depth
 
 
-def layer_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame], flows: Rows) -> dict[str, float | None]:
+def layer_metrics(plan: Plan, tables: Tables, flows: Rows) -> Metrics:
     """Return mean and largest utilisation of the links of each layer.
 
     A link's utilisation is the bits that it sent over rate and time, from the last sample before the first foreground
@@ -66,7 +66,7 @@ def layer_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame], flows: Rows) -
     rows = [flows.get(flow.id, {}) for flow in foreground(plan)]
     times = all_known(row.get(name) for row in rows for name in ("start_us", "end_us"))
     span = (min(times), max(times)) if times else None
-    metrics: dict[str, float | None] = {}
+    metrics: Metrics = {}
     samples = _sent(tables["links"]) if members and span is not None else {}
     for name, links in members.items():
         shares = all_known(_utilisation(samples.get(link), rate, span) for link, rate in links)

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from plait.metrics import all_known, nearest_rank
+from plait.dataset.model import Tables
+from plait.metrics import Metrics, all_known, nearest_rank
 from plait.plan.model.plan import Flow, Plan
 from plait.traffic.kinds import JOBS
 from plait.traffic.page import Page
 
-Metrics = dict[str, float | None]
 Messages = dict[int, pl.DataFrame]
 """The rows of the table of messages by flow."""
 
@@ -26,7 +26,7 @@ PREFIX = {
 """By the kind of a flow, the start of the names of its metrics."""
 
 
-def message_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
+def message_metrics(plan: Plan, tables: Tables) -> Metrics:
     """Return the metrics of the messages of all foreground flows, and of each flow if there are several."""
     messages = tables.get("messages")
     if messages is None:

@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from plait.analysis.by_flow import columns_of
 from plait.analysis.metrics.users import foreground
 from plait.analysis.translation import SUBFLOW_ENDS, path_name
+from plait.dataset.model import Tables
+from plait.metrics import Metrics
 from plait.plan.model.plan import Flow, Plan
 
-Metrics = dict[str, float | None]
 Numbers = NDArray[np.int64]
 
 HELD_BACK = ("duplicate_bytes", "out_of_order_max_bytes", "out_of_order_mean_bytes")
@@ -26,7 +26,7 @@ WINDOW_US = 1_000_000
 """Length of the sliding windows; and how much of a flow's beginning they leave out."""
 
 
-def share_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
+def share_metrics(plan: Plan, tables: Tables) -> Metrics:
     """Return the metrics of the split: of several MPTCP flows that of the worst, and the sum of their copies.
 
     Empty without MPTCP flows. Flows in the background are no part of it.
@@ -49,7 +49,7 @@ def _of_all_flows(name: str, values: list[float]) -> float:
     return sum(values) if name == "duplicate_bytes" else max(values)
 
 
-def _of_flow(flow: Flow, row: Mapping[str, Any], tables: Mapping[str, pl.DataFrame]) -> Metrics:
+def _of_flow(flow: Flow, row: Mapping[str, Any], tables: Tables) -> Metrics:
     last_us = END_OF_TIME if row["end_us"] is None else row["end_us"]
     times, sent = by_path(flow, flow.sender, tables, "sent_bytes", last_us)
     arrived_at, arrived = by_path(flow, flow.receiver, tables, "received_bytes", last_us)
@@ -64,9 +64,7 @@ def _of_flow(flow: Flow, row: Mapping[str, Any], tables: Mapping[str, pl.DataFra
     }
 
 
-def _counted(
-    flow: Flow, side: str, tables: Mapping[str, pl.DataFrame], column: str, last_us: int
-) -> dict[int, int]:
+def _counted(flow: Flow, side: str, tables: Tables, column: str, last_us: int) -> dict[int, int]:
     """Return a counter of the connection by time up to `last_us`."""
     rows = columns_of(tables, "connections", flow.carrier, side)
     pairs = zip(rows["t_us"], rows[column], strict=True)
@@ -74,7 +72,7 @@ def _counted(
 
 
 def by_path(
-    flow: Flow, side: str, tables: Mapping[str, pl.DataFrame], column: str, last_us: int = END_OF_TIME
+    flow: Flow, side: str, tables: Tables, column: str, last_us: int = END_OF_TIME
 ) -> tuple[Numbers, Numbers]:
     """Return the times of the samples of one side up to `last_us` (us), and a counter summed over each path's subflows.
 
@@ -148,7 +146,7 @@ def longest_run(counts: Numbers) -> float | None:
     return float(longest) if longest else None
 
 
-def _observed(flow: Flow, tables: Mapping[str, pl.DataFrame]) -> Metrics:
+def _observed(flow: Flow, tables: Tables) -> Metrics:
     """Return the largest part of the stream that an observer of k paths can hold, for each k below their number.
 
     All that arrived counts, also after the sender's end.

@@ -6,7 +6,6 @@ that their demand is unknown: they are no measure of the links.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
@@ -14,6 +13,8 @@ import polars as pl
 from plait.analysis.gaps import part
 from plait.analysis.metrics.users import goodput_bps
 from plait.analysis.translation import with_translation
+from plait.dataset.model import Tables
+from plait.metrics import Metrics
 from plait.plan.model.plan import Flow, Path, Peers, Plan, Side
 from plait.traffic.program import Connection
 
@@ -35,7 +36,7 @@ def _serves(plan: Plan, connection: Row) -> bool:
     )
 
 
-def with_connections(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Plan:
+def with_connections(plan: Plan, tables: Tables) -> Plan:
     """Return the plan with a flow for each connection between its nodes that programs made, and what servers see of it.
 
     The latter are the addresses of paths behind routers that translate.
@@ -45,7 +46,7 @@ def with_connections(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Plan:
     )
 
 
-def _with_programs(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Plan:
+def _with_programs(plan: Plan, tables: Tables) -> Plan:
     connections = tables.get("program_flows")
     if (
         connections is None
@@ -159,9 +160,9 @@ def _paths_from_client(peers: Peers, connection: Row) -> tuple[Path, ...]:
     )
 
 
-def program_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str, float | None]:
+def program_metrics(plan: Plan, tables: Tables) -> Metrics:
     """Return the duration of each program that ended by itself, its reported results and its connections' goodput."""
-    metrics: dict[str, float | None] = {}
+    metrics: Metrics = {}
     programs = tables.get("programs")
     if programs is None:
         return metrics
@@ -180,18 +181,18 @@ def program_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str,
     return metrics | _datagram_metrics(tables)
 
 
-def udp_figures(tables: Mapping[str, pl.DataFrame]) -> list[tuple[str, dict[str, float | None]]]:
+def udp_figures(tables: Tables) -> list[tuple[str, Metrics]]:
     """Return what each program reports about the UDP packets that it sent, by its name."""
     figures = tables.get("program_figures")
     if figures is None:
         return []
-    by_program: dict[str, dict[str, float | None]] = {}
+    by_program: dict[str, Metrics] = {}
     for row in figures.iter_rows(named=True):
         by_program.setdefault(row["program"], {})[row["figure"]] = row["value"]
     return [(name, values) for name, values in by_program.items() if values.get("iperf3_packets")]
 
 
-def _datagram_metrics(tables: Mapping[str, pl.DataFrame]) -> dict[str, float | None]:
+def _datagram_metrics(tables: Tables) -> Metrics:
     """Return loss and jitter of the UDP packets of all programs together; nothing where none sent any."""
     reports = [figures for _, figures in udp_figures(tables)]
     if not reports:

@@ -27,20 +27,19 @@ from plait.analysis.metrics.programs import flow_prefix, is_control, program_met
 from plait.analysis.metrics.users import Rows, finished_span, foreground, goodput_bps, may_compare, users
 from plait.analysis.metrics.windows import second_subflow_s, steady_goodput_bps
 from plait.analysis.queueing import queue_metrics
-from plait.metrics import CATALOGUE, all_known, nearest_rank
+from plait.dataset.model import Tables
+from plait.metrics import CATALOGUE, Metrics, all_known, nearest_rank
 from plait.metrics.metric import TrialData
 from plait.plan.model.plan import Flow, Plan
 from plait.traffic.kinds import COMPLETED, GREEDY
 from plait.traffic.program import Connection
 from plait.traffic.transfer import Transfer
 
-Metrics = dict[str, float | None]
-
 SYN_AND_FIN = 2
 """bytes_acked of tcp_info counts SYN and FIN as a byte each: a subflow that acked no more carried no data."""
 
 
-def trial_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
+def trial_metrics(plan: Plan, tables: Tables) -> Metrics:
     """Return every metric of one trial by name; names end in the unit, see the reference for each."""
     tables = divided(tables)
     flows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
@@ -77,7 +76,7 @@ def _unknown(plan: Plan, names: Iterable[str]) -> Iterator[str]:
             yield name
 
 
-def computed_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame], rows: Rows) -> Metrics:
+def computed_metrics(plan: Plan, tables: Tables, rows: Rows) -> Metrics:
     """Return the metrics whose entry in the catalogue has a function: of the trial, and of each of several flows.
 
     A trial has those of its kinds of foreground flows. `rows` are those of the table `flows`, by flow.
@@ -145,7 +144,7 @@ def _part(goodput_bps: float | None, allowed_bps: float | None) -> float | None:
     return goodput_bps / allowed_bps if goodput_bps is not None and allowed_bps else None
 
 
-def _windows(plan: Plan, tables: Mapping[str, pl.DataFrame], flows: Rows) -> Metrics:
+def _windows(plan: Plan, tables: Tables, flows: Rows) -> Metrics:
     """Return the steady goodput if the scenario has a window, and the start of second subflows."""
     metrics: Metrics = {}
     asked = foreground(plan)
@@ -222,7 +221,7 @@ def jain_index(goodputs: Sequence[float | None]) -> float | None:
     return sum(values) ** 2 / (len(values) * squares)
 
 
-def _subflow_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame], flows: Rows) -> Metrics:
+def _subflow_metrics(plan: Plan, tables: Tables, flows: Rows) -> Metrics:
     """Return the metrics of the senders' subflows: retransmissions, shares of paths, round-trip times."""
     used: list[float | None] = []
     carried: dict[str, dict[str, int]] = {}
@@ -259,7 +258,7 @@ def _subflow_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame], flows: Rows
     }
 
 
-def _retransmits(plan: Plan, tables: Mapping[str, pl.DataFrame], flows: Rows) -> float | None:
+def _retransmits(plan: Plan, tables: Tables, flows: Rows) -> float | None:
     """Return the segments that TCP sent again, over the sending sides of all connections.
 
     These are the last counters of each subflow. Those of bulk flows, which stop while data are in flight, are from the
@@ -302,7 +301,7 @@ def _bytes_by_path(flow: Flow, rows: Sequence[SenderSubflow]) -> dict[str, int]:
     return counts
 
 
-def _round_trips(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
+def _round_trips(plan: Plan, tables: Tables) -> Metrics:
     """Return median and maximum of the smoothed round-trip time over all samples of sending sides."""
     sending = {(flow.carrier, flow.sender) for flow in foreground(plan)}
     samples: list[int] = []
@@ -315,7 +314,7 @@ def _round_trips(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     return {"rtt_median_us": pl.Series(samples).quantile(0.5, "linear"), "rtt_max_us": float(max(samples))}
 
 
-def _reinjected(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> float | None:
+def _reinjected(plan: Plan, tables: Tables) -> float | None:
     """Return bytes that MPTCP sent again on another subflow, over all MPTCP flows."""
     counts: list[float | None] = []
     for flow in plan.flows:

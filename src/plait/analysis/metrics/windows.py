@@ -9,15 +9,14 @@ import polars as pl
 
 from plait.analysis.by_flow import columns_of
 from plait.analysis.metrics.users import Rows, finished_span
+from plait.dataset.model import Tables
 from plait.metrics import all_known
 from plait.plan.model.plan import Flow, Measure
 
 Span = tuple[int, int]
 
 
-def steady_goodput_bps(
-    measure: Measure, flows: Sequence[Flow], tables: Mapping[str, pl.DataFrame], rows: Rows
-) -> float | None:
+def steady_goodput_bps(measure: Measure, flows: Sequence[Flow], tables: Tables, rows: Rows) -> float | None:
     """Return application bits per second at the receivers: the sum over these flows, each over its own window.
 
     Bytes at the ends are interpolated between samples; of UDP, packets that arrived are counted. None without any
@@ -33,9 +32,7 @@ def steady_goodput_bps(
     )
 
 
-def _window(
-    measure: Measure, flow: Flow, tables: Mapping[str, pl.DataFrame], row: Mapping[str, object] | None
-) -> Span | None:
+def _window(measure: Measure, flow: Flow, tables: Tables, row: Mapping[str, object] | None) -> Span | None:
     """Return from when to when `measure` looks at a flow; None where it has no such time, or no samples of it."""
     if (span := finished_span(row)) is None:
         return None
@@ -52,7 +49,7 @@ def _window(
     return low, high
 
 
-def _received(flow: Flow, tables: Mapping[str, pl.DataFrame], row: Mapping[str, object], span: Span) -> float:
+def _received(flow: Flow, tables: Tables, row: Mapping[str, object], span: Span) -> float:
     """Return the bytes in order at a flow's receiver between two times."""
     if flow.transport == "udp":
         of_flow = pl.col("flow") == flow.id
@@ -66,7 +63,7 @@ def _received(flow: Flow, tables: Mapping[str, pl.DataFrame], row: Mapping[str, 
     return float(last - first)
 
 
-def _samples(flow: Flow, tables: Mapping[str, pl.DataFrame]) -> list[tuple[int, int]]:
+def _samples(flow: Flow, tables: Tables) -> list[tuple[int, int]]:
     """Return the times of the receiver's samples in ascending order, each with the bytes received so far."""
     rows = columns_of(tables, "connections", flow.carrier, flow.receiver)
     pairs = zip(rows["t_us"], rows["received_bytes"], strict=True)
@@ -76,9 +73,7 @@ def _samples(flow: Flow, tables: Mapping[str, pl.DataFrame]) -> list[tuple[int, 
     )
 
 
-def second_subflow_s(
-    flow: Flow, tables: Mapping[str, pl.DataFrame], row: Mapping[str, object] | None
-) -> float | None:
+def second_subflow_s(flow: Flow, tables: Tables, row: Mapping[str, object] | None) -> float | None:
     """Return the seconds from connect() until the sender first sends data on an additional subflow.
 
     `row` is the flow's row of the table `flows`. The time is that of the first sample in which an additional subflow

@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 
 from plait.dataset.convert import read_stream
-from plait.dataset.model import ALL_TABLES, TABLES
+from plait.dataset.model import ALL_TABLES, TABLES, Tables
 from plait.engine.remote.clocks import Zero
 from plait.engine.remote.mapping import Mapping, Pair, flows_of
 from plait.files import Folder
@@ -24,7 +24,6 @@ from plait.plan.model.plan import Flow, Plan
 _OPTIONAL = ("messages", "counter_series")
 FETCHED = (*TABLES, *_OPTIONAL)
 """The tables that a host may have."""
-Tables = Map[str, pl.DataFrame]
 
 
 def read_hosts(folder: Path, zeros: Map[str, Zero], names: Iterable[str] = FETCHED) -> dict[str, Tables]:

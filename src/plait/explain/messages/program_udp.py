@@ -12,8 +12,8 @@ import polars as pl
 
 from plait.analysis.metrics.programs import is_control, udp_figures
 from plait.analysis.wording import micros, percent, rate
+from plait.dataset.model import Tables
 from plait.explain.capacity import LinkSamples, NetworkTimeline
-from plait.explain.cause import Tables
 from plait.explain.causes import Cause
 from plait.explain.link_evidence import drop_sentences
 from plait.explain.messages.flows import WORTH_NAMING_MESSAGES

@@ -13,8 +13,9 @@ import numpy as np
 import polars as pl
 
 from plait.analysis.metrics.catalogue import speaks_for
+from plait.dataset.model import Tables
 from plait.explain.capacity import capacity_bps, slowest_bps
-from plait.explain.cause import Array, Tables
+from plait.explain.cause import Array
 from plait.explain.model import Delivery
 from plait.metrics import nearest_rank
 from plait.plan.model.plan import Flow, Path, Plan

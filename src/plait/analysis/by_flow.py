@@ -23,7 +23,6 @@ class DividedTables(Mapping[str, pl.DataFrame]):
         self._tables = tables
         self._places: dict[str, dict[tuple[int, str | None], list[int]]] = {}
         self._lists: dict[tuple[str, str], list[Any]] = {}
-        self._columns: dict[tuple[str, int, str], SideColumns] = {}
 
     def __getitem__(self, table: str) -> pl.DataFrame:
         return self._tables[table]
@@ -39,13 +38,15 @@ class DividedTables(Mapping[str, pl.DataFrame]):
         places = self._places_in(table).get((flow, side))
         return self._tables[table][places] if places else self._tables[table].clear()
 
-    def columns(self, table: str, flow: int, side: str) -> SideColumns:
-        """Return the columns of one side of a flow in a table that has the columns `flow` and `side`."""
-        columns = self._columns.get((table, flow, side))
-        if columns is None:
-            columns = SideColumns(self, table, self._places_in(table).get((flow, side), []))
-            self._columns[table, flow, side] = columns
-        return columns
+    def columns(self, table: str, flow: int, side: str, *names: str) -> list[list[Any]]:
+        """Return columns of one side of a flow in a table that has the columns `flow` and `side`.
+
+        A metric needs a few columns of a few rows. Lists of these cost a fraction of calls of polars.
+        """
+        places = self._places_in(table).get((flow, side), [])
+        return [
+            [column[place] for place in places] for column in (self.column(table, name) for name in names)
+        ]
 
     def column(self, table: str, name: str) -> list[Any]:
         """Return all values of one column of a table."""
@@ -66,41 +67,14 @@ class DividedTables(Mapping[str, pl.DataFrame]):
         return places
 
 
-class SideColumns:
-    """The columns of one side of a flow in a table, as lists; each is made on first use.
-
-    A metric needs a few columns of a few rows. Lists of these cost a fraction of calls of polars.
-    """
-
-    def __init__(self, tables: DividedTables, table: str, places: list[int]) -> None:
-        self._tables = tables
-        self._table = table
-        self._places = places
-        self._lists: dict[str, list[Any]] = {}
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __getitem__(self, name: str) -> list[Any]:
-        values = self._lists.get(name)
-        if values is None:
-            column = self._tables.column(self._table, name)
-            values = self._lists[name] = [column[place] for place in self._places]
-        return values
-
-    def row(self, place: int, *names: str) -> dict[str, Any]:
-        """Return some columns of one row by name."""
-        return {name: self[name][place] for name in names}
-
-
 def divided(tables: Tables) -> DividedTables:
     """Return the tables with a memory of their rows by flow; for many flows, divide them once."""
     return tables if isinstance(tables, DividedTables) else DividedTables(tables)
 
 
-def columns_of(tables: Tables, table: str, flow: int, side: str) -> SideColumns:
-    """Return the columns of one side of a flow in a table; for many flows, pass `DividedTables`."""
-    return divided(tables).columns(table, flow, side)
+def columns_of(tables: Tables, table: str, flow: int, side: str, *names: str) -> list[list[Any]]:
+    """Return columns of one side of a flow in a table; for many flows, pass `DividedTables`."""
+    return divided(tables).columns(table, flow, side, *names)
 
 
 def rows_of(tables: Tables, table: str, flow: int, side: str) -> pl.DataFrame:
@@ -133,15 +107,17 @@ def sender_subflows(tables: Tables, flow: Flow, end_us: int | None) -> list[Send
     A subflow without a sample until then has those of its next row: the agent samples each flow as it ends, and a
     short one may have no other sample.
     """
-    rows = columns_of(tables, "subflows", flow.carrier, flow.sender)
-    columns = [rows[name] for name in ("t_us", "subflow", "acked_bytes", "retransmitted_segments")]
+    names = ("t_us", "subflow", "acked_bytes", "retransmitted_segments", *SUBFLOW_ENDS)
+    columns = columns_of(tables, "subflows", flow.carrier, flow.sender, *names)
     subflows: dict[int, SenderSubflow] = {}
     last_us: dict[int, int] = {}
-    for place, (t_us, number, acked, segments) in enumerate(zip(*columns, strict=True)):
+    for t_us, number, acked, segments, *ends in zip(*columns, strict=True):
         if t_us is None:
             continue
         if number not in subflows:
-            subflows[number] = SenderSubflow(path_name(flow.paths, rows.row(place, *SUBFLOW_ENDS)))
+            subflows[number] = SenderSubflow(
+                path_name(flow.paths, dict(zip(SUBFLOW_ENDS, ends, strict=True)))
+            )
             last_us[number] = t_us if end_us is None else max(t_us, end_us)
         if end_us is not None and t_us > last_us[number]:
             continue

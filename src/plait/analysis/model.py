@@ -220,6 +220,11 @@ class CaseComparison(Part):
     verdict: Verdict
     sentence: str = ""
 
+    @property
+    def name(self) -> str:
+        """The name of the case."""
+        return self.case
+
 
 class StudiesComparison(Part):
     """The output of `plait compare --json`."""

@@ -56,10 +56,11 @@ def _longest_stall(trial: TrialData) -> float | None:
         row = trial.rows.get(flow.id)
         if row is None or row["first_byte_us"] is None:
             return None
-        samples = trial.columns("connections", flow.carrier, flow.receiver)
+        names = ("t_us", "received_bytes")
+        samples = zip(*trial.columns("connections", flow.carrier, flow.receiver, *names), strict=True)
         first, last = row["first_byte_us"], math.inf if row["end_us"] is None else row["end_us"]
         since_us: dict[int, int] = {}
-        for t_us, count in zip(samples["t_us"], samples["received_bytes"], strict=True):
+        for t_us, count in samples:
             if count is not None and first <= t_us <= last:
                 longest_us = max(longest_us, t_us - since_us.setdefault(count, t_us))
         if not since_us:

@@ -27,8 +27,8 @@ class TrialData:
     """Data frames of polars by name."""
     rows: Mapping[int, Mapping[str, Any]]
     """By the id of a flow, its row of the table `flows`."""
-    columns: Callable[[str, int, str], Any]
-    """By table, `flow.carrier` and side, the columns of these rows as lists; a filter of each flow's rows is slow."""
+    columns: Callable[..., list[list[Any]]]
+    """By table, `flow.carrier`, side and names, columns of these rows as lists; a filter of each flow's is slow."""
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Literal, TypeVar
 
-from plait.analysis.compare.factors import HasSettings, factor_names, level, main_factor
-from plait.analysis.labels.cases import labels
+from plait.analysis.compare.factors import factor_names, level, main_factor
+from plait.analysis.labels.cases import NamedCase, labels
 from plait.analysis.metrics import catalogue
 from plait.analysis.metrics.catalogue import heading_of, judged_metrics, short_heading_of
 from plait.analysis.metrics.groups import STEADY as STEADY_OF_GROUP
@@ -114,7 +114,7 @@ def metric_order(measured: Collection[str], judged: Sequence[str]) -> list[str]:
     return [name for name in order if name in set(measured)]
 
 
-def factor_columns(cases: Sequence[HasSettings], names_of_cases: Sequence[str]) -> list[Column]:
+def factor_columns(cases: Sequence[NamedCase], names_of_cases: Sequence[str]) -> list[Column]:
     """Return a column for each factor that varies; of the cases' names if these do not tell the cases apart.
 
     Where each case has a label, `names_of_cases` has these, and they are the only column.

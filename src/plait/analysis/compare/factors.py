@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
+from plait.analysis.labels.cases import NamedCase
 from plait.analysis.wording import MISSING, short_name, value_words
-
-
-class HasSettings(Protocol):
-    """A case, in any form."""
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The varied settings, by their names under `vary`."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +23,10 @@ class Design:
 
 
 PLAIN = Design()
-_Case = TypeVar("_Case", bound=HasSettings)
+_Case = TypeVar("_Case", bound=NamedCase)
 
 
-def stratum(case: HasSettings, strata: Sequence[str]) -> tuple[str, ...]:
+def stratum(case: NamedCase, strata: Sequence[str]) -> tuple[str, ...]:
     """Return the levels of a case at the factors that are different networks."""
     return tuple(level(case, name) for name in strata)
 
@@ -53,7 +46,7 @@ def by_stratum(cases: Sequence[_Case], strata: Sequence[str]) -> dict[tuple[str,
     return groups
 
 
-def main_factor(cases: Sequence[HasSettings], strata: Sequence[str] = ()) -> str | None:
+def main_factor(cases: Sequence[NamedCase], strata: Sequence[str] = ()) -> str | None:
     """Return the setting that cases are compared by: the transport when it varies, else the one listed first.
 
     It is none of the `strata`, whose levels are different networks.
@@ -63,7 +56,7 @@ def main_factor(cases: Sequence[HasSettings], strata: Sequence[str] = ()) -> str
 
 
 def other_settings(
-    case: HasSettings, factor: str | None, zipped: Sequence[Sequence[str]] = ()
+    case: NamedCase, factor: str | None, zipped: Sequence[Sequence[str]] = ()
 ) -> dict[str, Any]:
     """Return a case's settings but for the main factor, and for those that change together with it (`zipped`).
 
@@ -73,13 +66,13 @@ def other_settings(
     return {name: value for name, value in case.settings.items() if name not in moving}
 
 
-def varied(cases: Sequence[HasSettings]) -> list[str]:
+def varied(cases: Sequence[NamedCase]) -> list[str]:
     """Return the settings that have at least two values (a case without the setting counts as one), in their order."""
     names = dict.fromkeys(name for case in cases for name in case.settings)
     return [name for name in names if len({level(case, name) for case in cases}) > 1]
 
 
-def level(case: HasSettings, factor: str) -> str:
+def level(case: NamedCase, factor: str) -> str:
     """Return the value of a setting in a case as a person reads it, in full; a dash where the case does not set it."""
     if factor not in case.settings:
         return MISSING
@@ -104,7 +97,7 @@ def _ends_in(factor: str, end: str) -> bool:
 
 
 def joined_factors(
-    cases: Sequence[HasSettings], zipped: Sequence[Sequence[str]]
+    cases: Sequence[NamedCase], zipped: Sequence[Sequence[str]]
 ) -> dict[tuple[str, ...], list[str]]:
     """Return what varies independently: the settings of each factor, and the level of each case.
 

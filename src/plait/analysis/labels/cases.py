@@ -67,9 +67,9 @@ def _fields(keys: tuple[str, ...]) -> tuple[tuple[str, bool], ...]:
     )
 
 
-def short_labels(cases: Sequence[NamedCase], by_name: Mapping[str, str] | None = None) -> dict[str, str]:
+def short_labels(cases: Sequence[NamedCase]) -> dict[str, str]:
     """Return what to call each case in little room; as `labels` does where that would not distinguish them."""
-    whole = labels(cases, by_name)
+    whole = labels(cases)
     short = {case.name: short_label(whole[case.name], case.settings) for case in cases}
     return short if len(set(short.values())) == len(short) else whole
 

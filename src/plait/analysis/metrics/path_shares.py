@@ -6,6 +6,7 @@ Everything is computed from samples; `docs/reference/results.md` has the formula
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -66,8 +67,8 @@ def _of_flow(flow: Flow, row: Mapping[str, Any], tables: Tables) -> Metrics:
 
 def _counted(flow: Flow, side: str, tables: Tables, column: str, last_us: int) -> dict[int, int]:
     """Return a counter of the connection by time up to `last_us`."""
-    rows = columns_of(tables, "connections", flow.carrier, side)
-    pairs = zip(rows["t_us"], rows[column], strict=True)
+    times, counts = columns_of(tables, "connections", flow.carrier, side, "t_us", column)
+    pairs = zip(times, counts, strict=True)
     return {t_us: count for t_us, count in pairs if None not in (t_us, count) and t_us <= last_us}
 
 
@@ -79,17 +80,20 @@ def by_path(
     The counts are paths x times. A subflow that is gone keeps its last value. Every planned path is there, with zeros
     if it carried nothing.
     """
-    rows = columns_of(tables, "subflows", flow.carrier, side)
-    samples: dict[int, list[tuple[int, int]]] = {}
-    """By subflow, the times of its samples and the numbers of their rows."""
-    for row, (t_us, subflow) in enumerate(zip(rows["t_us"], rows["subflow"], strict=True)):
+    columns = columns_of(tables, "subflows", flow.carrier, side, "subflow", "t_us", column, *SUBFLOW_ENDS)
+    samples: dict[int, list[Any]] = {}
+    """By subflow, its samples: time, count, and ends."""
+    for subflow, t_us, *sample in zip(*columns, strict=True):
         if t_us is not None and t_us <= last_us:
-            samples.setdefault(subflow, []).append((t_us, row))
-    times = np.array(sorted({t_us for sampled in samples.values() for t_us, _ in sampled}), dtype=np.int64)
+            samples.setdefault(subflow, []).append((t_us, *sample))
+    times = np.array(
+        sorted({sample[0] for sampled in samples.values() for sample in sampled}), dtype=np.int64
+    )
     counts = {path.name: np.zeros(len(times), dtype=np.int64) for path in flow.paths}
     for sampled in samples.values():
-        name = path_name(flow.paths, rows.row(min(sampled)[1], *SUBFLOW_ENDS))
-        known = {t_us: count for t_us, row in sorted(sampled) if (count := rows[column][row]) is not None}
+        sampled.sort(key=itemgetter(0))
+        name = path_name(flow.paths, dict(zip(SUBFLOW_ENDS, sampled[0][2:], strict=True)))
+        known = {t_us: count for t_us, count, *_ in sampled if count is not None}
         counts[name] = counts.get(name, 0) + _latest(known, times)
     return times, np.array([*counts.values()], dtype=np.int64).reshape(len(counts), len(times))
 

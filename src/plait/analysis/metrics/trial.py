@@ -306,8 +306,8 @@ def _round_trips(plan: Plan, tables: Tables) -> Metrics:
     sending = {(flow.carrier, flow.sender) for flow in foreground(plan)}
     samples: list[int] = []
     for carrier, side in sending:
-        rows = columns_of(tables, "subflows", carrier, side)
-        pairs = zip(rows["rtt_us"], rows["acked_bytes"], strict=True)
+        rtts, counts = columns_of(tables, "subflows", carrier, side, "rtt_us", "acked_bytes")
+        pairs = zip(rtts, counts, strict=True)
         samples += [rtt for rtt, acked in pairs if None not in (rtt, acked) and acked > SYN_AND_FIN]
     if not samples:
         return {"rtt_median_us": None, "rtt_max_us": None}
@@ -319,8 +319,8 @@ def _reinjected(plan: Plan, tables: Tables) -> float | None:
     counts: list[float | None] = []
     for flow in plan.flows:
         if flow.transport == "mptcp" and not flow.background:
-            rows = columns_of(tables, "connections", flow.carrier, flow.sender)
-            values = [count for count in rows["retransmitted_bytes"] if count is not None]
+            (samples,) = columns_of(tables, "connections", flow.carrier, flow.sender, "retransmitted_bytes")
+            values = [count for count in samples if count is not None]
             counts.append(float(max(values)) if values else None)
     return _sum(counts)
 

@@ -65,10 +65,13 @@ def _received(flow: Flow, tables: Tables, row: Mapping[str, object], span: Span)
 
 def _samples(flow: Flow, tables: Tables) -> list[tuple[int, int]]:
     """Return the times of the receiver's samples in ascending order, each with the bytes received so far."""
-    rows = columns_of(tables, "connections", flow.carrier, flow.receiver)
-    pairs = zip(rows["t_us"], rows["received_bytes"], strict=True)
+    columns = columns_of(tables, "connections", flow.carrier, flow.receiver, "t_us", "received_bytes")
     return sorted(
-        ((t_us, count) for t_us, count in pairs if t_us is not None and count is not None),
+        (
+            (t_us, count)
+            for t_us, count in zip(*columns, strict=True)
+            if t_us is not None and count is not None
+        ),
         key=lambda sample: sample[0],
     )
 
@@ -83,8 +86,8 @@ def second_subflow_s(flow: Flow, tables: Tables, row: Mapping[str, object] | Non
     start = row["start_us"] if row is not None else None
     if not flow.multipath or not isinstance(start, int):
         return None
-    rows = columns_of(tables, "subflows", flow.carrier, flow.sender)
-    columns = (rows[name] for name in ("t_us", "subflow", "sent_bytes", "busy_us"))
+    names = ("t_us", "subflow", "sent_bytes", "busy_us")
+    columns = columns_of(tables, "subflows", flow.carrier, flow.sender, *names)
     firsts: dict[int, tuple[int, int]] = {}
     for t_us, subflow, sent, busy_us in zip(*columns, strict=True):
         if subflow and sent and (subflow not in firsts or t_us < firsts[subflow][0]):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from plait.analysis.compare.factors import HasSettings, level, main_factor
+from plait.analysis.compare.factors import level, main_factor
 from plait.analysis.compare.factors import varied as varied_settings
 from plait.analysis.labels.cases import NamedCase
 from plait.analysis.wording import MISSING, capital, short_name, value_words
@@ -91,7 +91,7 @@ def grid_of(varied: Sequence[Factor]) -> tuple[Factor, Factor] | None:
     return None
 
 
-def factors(cases: Sequence[HasSettings]) -> list[Factor]:
+def factors(cases: Sequence[NamedCase]) -> list[Factor]:
     """Return what varies, without settings that only go along with another one (`zip`)."""
     varied = []
     for setting in dict.fromkeys(key for case in cases for key in case.settings):
@@ -110,7 +110,7 @@ def factors(cases: Sequence[HasSettings]) -> list[Factor]:
     return [replace(factor, parts=_parts(factor, kept)) for factor in kept]
 
 
-def telling_settings(cases: Sequence[HasSettings]) -> list[str]:
+def telling_settings(cases: Sequence[NamedCase]) -> list[str]:
     """Return the settings that tell the cases apart: those that only go along with another one are left out."""
     every = varied_settings(cases)
     kept = [factor.setting for factor in factors(cases)]
@@ -121,12 +121,12 @@ def telling_settings(cases: Sequence[HasSettings]) -> list[str]:
     return kept if different[0] == different[1] else every
 
 
-def factor_of(cases: Sequence[HasSettings], setting: str | None) -> Factor | None:
+def factor_of(cases: Sequence[NamedCase], setting: str | None) -> Factor | None:
     """Return the factor of a setting; None for a setting that does not vary."""
     return next((factor for factor in factors(cases) if factor.setting == setting), None)
 
 
-def steps(cases: Sequence[HasSettings]) -> list[Factor]:
+def steps(cases: Sequence[NamedCase]) -> list[Factor]:
     """Return the factors that are numbers with enough steps for an axis; most steps first, the compared one last."""
     compared = main_factor(cases)
     stepped = [factor for factor in factors(cases) if factor.numbers is not None and factor.steps >= STEPS]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plait.analysis.compare.factors import HasSettings
+from plait.analysis.labels.cases import NamedCase
 from plait.analysis.model import Summary
 from plait.report.figures.axes import Factor, factors, steps
 from plait.report.figures.case_values import Cells, cells_of, cells_table, crossed
@@ -98,7 +98,7 @@ def _points(request: FigureRequest, content: Content) -> tuple[Cells, CaseLabels
     return cells, kinds, labels_by(request.facets)
 
 
-def axes_of(cases: Sequence[HasSettings], x: str | None = None) -> list[Factor]:
+def axes_of(cases: Sequence[NamedCase], x: str | None = None) -> list[Factor]:
     """Return the factors that have a panel: `x`, or those that are numbers with enough steps, or else all."""
     varied = factors(cases)
     if x is not None:

@@ -115,7 +115,6 @@ class Settings:
     via: str | None = None
     """The client's link of every connection; None: its first one."""
     sysctls: Mapping[str, str] = field(default_factory=dict)
-    engine: str = "virtual"
 
 
 def group_of(network: str) -> str:
@@ -189,7 +188,7 @@ def scenario_of(settings: Settings, chosen: tuple[Cell, ...]) -> Scenario:
         "traffic": traffic,
         **({"exclude": exclude} if exclude else {}),
     }
-    raw["engine"] = settings.engine
+    raw["engine"] = "virtual"
     raw["transport"] = settings.transport
     raw["mptcp"] = {"scheduler": settings.scheduler}
     raw["tcp"] = {"congestion_control": settings.congestion_control}

@@ -119,21 +119,20 @@ def _weights(times: Sequence[PathTime]) -> list[float]:
 def _goodput(facts: FlowFacts) -> float | None:
     received = facts.row.get("received_bytes")
     if isinstance(received, int):
-        return received * 8e6 / (facts.end_us - facts.start_us)
+        return received * 8e6 / facts.lasted_us
     sent = sum(subflow.totals["acked_bytes"] for path in facts.paths for subflow in path.subflows)
-    return None if np.isnan(sent) else sent * 8e6 / (facts.end_us - facts.start_us)
+    return None if np.isnan(sent) else sent * 8e6 / facts.lasted_us
 
 
 def _account_for(facts: FlowFacts, path_time: PathTime, reasons: Reasons) -> PathAccount:
-    length = facts.end_us - facts.start_us
     costs = sums(costs_of(facts, path_time))
-    shares = _merged(facts, [(path_time, 1.0)], costs, length, reasons)
+    shares = _merged(facts, [(path_time, 1.0)], costs, reasons)
     rate = path_time.facts.capacity_bps
     return PathAccount(
         path=path_time.facts.name,
         subflows=tuple(subflow.number for subflow in path_time.facts.subflows),
         backup=path_time.facts.is_backup,
-        goodput_bps=facts.carried.get(path_time.facts.name, 0.0) * 8e6 / length,
+        goodput_bps=facts.carried.get(path_time.facts.name, 0.0) * 8e6 / facts.lasted_us,
         capacity_bps=rate * facts.payload_ratio if rate else None,
         shares=shares,
     )
@@ -147,7 +146,7 @@ def _flow_shares(
     reasons: Reasons,
 ) -> tuple[Share, ...]:
     weighted = list(zip(times, _weights(times), strict=True))
-    shares = _merged(facts, weighted, costs, facts.end_us - facts.start_us, reasons)
+    shares = _merged(facts, weighted, costs, reasons)
     if share_links(*capacities):  # it is how the paths are, and takes nothing from what they carry at once
         return tuple(sorted(shares, key=lambda share: (not share.cost_bps, _is_sharing(share))))
     return shares
@@ -161,7 +160,6 @@ def _merged(
     facts: FlowFacts,
     parts: Sequence[tuple[PathTime, float]],
     costs: Mapping[Key, float],
-    length: float,
     reasons: Reasons,
 ) -> tuple[Share, ...]:
     """Return one share for each cause, the most costly first; the places of each cause are sorted by cost as well."""
@@ -169,7 +167,7 @@ def _merged(
     first_seen: dict[str, float] = {}
     for path_time, weight in parts:
         for key, us in path_time.time.items():
-            spent[key] = spent.get(key, 0.0) + weight * float(np.sum(us)) / length
+            spent[key] = spent.get(key, 0.0) + weight * float(np.sum(us)) / facts.lasted_us
             slices = np.flatnonzero(us > 0)
             if len(slices):
                 t_us = float(facts.edges[slices[0]])

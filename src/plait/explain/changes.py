@@ -56,6 +56,13 @@ class Suspect:
             return None
         return f"traffic.{self.entry[0]}.prototype"
 
+    def setting(self, description: str, field: str, value: Any) -> Remedy | None:
+        """Return the change of a field of the flow's `traffic` entry; None if a program opened the flow."""
+        if self.entry is None:
+            return None
+        number, kind = self.entry
+        return Remedy(description, ((f"traffic.{number}.{kind}.{field}", value),))
+
     def links(self) -> list[str]:
         """Return the links of the directions that the cause affects."""
         return [

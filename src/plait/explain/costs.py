@@ -50,9 +50,8 @@ def costs_of(facts: FlowFacts, path_time: PathTime) -> dict[Key, Array]:
     lost = rate * dt * np.maximum(1 - np.nan_to_num(path_time.utilization), 0)
     harmful = {key: us for key, us in path_time.time.items() if key[0] not in HARMLESS}
     total = np.sum(list(harmful.values()), axis=0) if harmful else np.zeros(len(dt))
-    length = facts.end_us - facts.start_us
     # A cause costs at most what the link carries in the cause's time.
-    attributed = np.minimum(lost, rate * np.maximum(total, 0)) / length
+    attributed = np.minimum(lost, rate * np.maximum(total, 0)) / facts.lasted_us
     return {key: attributed * us / np.maximum(total, 1e-9) for key, us in harmful.items()}
 
 
@@ -103,7 +102,7 @@ def _room(facts: FlowFacts, times: Sequence[PathTime], limit: float) -> Array:
     dt = np.diff(facts.edges)
     rates = [(part.facts.capacity_bps or 0.0) * np.nan_to_num(part.utilization) for part in times]
     sent = np.sum(rates, axis=0) * facts.payload_ratio * dt
-    return np.asarray(limit * dt - drained(sent, limit * dt)) / (facts.end_us - facts.start_us)
+    return np.asarray(limit * dt - drained(sent, limit * dt)) / facts.lasted_us
 
 
 def _within(costs: Mapping[Key, Array], room: Array) -> dict[Key, Array]:

@@ -179,6 +179,11 @@ class FlowFacts:
         )
 
     @property
+    def lasted_us(self) -> float:
+        """How long the flow took."""
+        return self.end_us - self.start_us
+
+    @property
     def slices(self) -> int:
         """The number of slices."""
         return len(self.edges) - 1

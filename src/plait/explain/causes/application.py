@@ -57,10 +57,7 @@ def _partial_segments(facts: FlowFacts, _: Places) -> list[str]:
 
 
 def _without_nagle(suspect: Suspect) -> Remedy | None:
-    if suspect.entry is None:
-        return None
-    number, kind = suspect.entry
-    return Remedy("Nagle's algorithm off (nodelay)", ((f"traffic.{number}.{kind}.nodelay", True),))
+    return suspect.setting("Nagle's algorithm off (nodelay)", "nodelay", True)
 
 
 def _partial_segment_waits(message: LateMessage) -> Places:

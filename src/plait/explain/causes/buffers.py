@@ -56,8 +56,8 @@ def _send_buffer_state(facts: FlowFacts, _: Places) -> list[str]:
 def _receive_buffer(suspect: Suspect) -> Remedy:
     if suspect.share.reason == "window-scaling":
         return host_setting(suspect, "window scaling", "net.ipv4.tcp_window_scaling", 1)
-    if suspect.share.reason == "autotuning" and suspect.entry is not None and suspect.prototype is None:
-        return _socket_buffer(suspect, "receive")
+    if at_once := _socket_buffer(suspect, "receive"):
+        return at_once
     size = max(BUFFER * suspect.fill_bytes(), LEAST_BUFFER, 4 * int(suspect.scenario.tcp.receive_buffer_max))
     if suspect.prototype is not None:
         window = (f"{suspect.prototype}.receive_window", f"{size}B")
@@ -87,18 +87,17 @@ def _without_socket_buffer(suspect: Suspect, field: str) -> list[tuple[str, Any]
     return [] if requested is None else [(f"traffic.{number}.{kind}.{field}", None)]
 
 
-def _socket_buffer(suspect: Suspect, word: str) -> Remedy:
-    """Return a buffer that the socket asks for, which the kernel does not size itself."""
-    assert suspect.entry is not None
-    number, kind = suspect.entry
+def _socket_buffer(suspect: Suspect, word: str) -> Remedy | None:
+    """Return a buffer that the socket asks for, if the kernel kept that of the flow too small."""
+    if suspect.share.reason != "autotuning" or suspect.prototype is not None:
+        return None
     size = max(BUFFER * suspect.fill_bytes(), LEAST_BUFFER)
-    fields = ((f"traffic.{number}.{kind}.{word}_buffer", f"{size}B"),)
-    return Remedy(f"a {word} buffer of {size / 1e6:.1f} MB at once", fields)
+    return suspect.setting(f"a {word} buffer of {size / 1e6:.1f} MB at once", f"{word}_buffer", f"{size}B")
 
 
 def _send_buffer(suspect: Suspect) -> Remedy:
-    if suspect.share.reason == "autotuning" and suspect.entry is not None and suspect.prototype is None:
-        return _socket_buffer(suspect, "send")
+    if at_once := _socket_buffer(suspect, "send"):
+        return at_once
     size = max(BUFFER * suspect.fill_bytes(), LEAST_BUFFER, 4 * int(suspect.scenario.tcp.send_buffer_max))
     fields: list[tuple[str, Any]] = [
         ("tcp.send_buffer_max", f"{size}B"),

@@ -42,10 +42,7 @@ def _receive_memory(facts: FlowFacts, _: Places) -> list[str]:
 
 def _buffer_at_once(suspect: Suspect) -> Remedy | None:
     """Return a buffer that is large from the start, where the automatic one has not grown yet."""
-    if suspect.entry is None:
-        return None
-    number, kind = suspect.entry
-    return Remedy("a receive buffer of 2 MiB at once", ((f"traffic.{number}.{kind}.receive_buffer", "2MiB"),))
+    return suspect.setting("a receive buffer of 2 MiB at once", "receive_buffer", "2MiB")
 
 
 def _stalled(facts: FlowFacts, _: PathFacts, path_time: PathTime) -> None:

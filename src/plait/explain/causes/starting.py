@@ -12,29 +12,22 @@ from plait.explain.facts import FlowFacts
 
 def _duration(facts: FlowFacts, _: Places) -> list[str]:
     longest = max((path.base_rtt_us for path in facts.flow.paths), default=0)
-    length = facts.end_us - facts.start_us
-    sentences = f"The flow lasted {seconds(length / 1e6)}"
+    sentences = f"The flow lasted {seconds(facts.lasted_us / 1e6)}"
     return [
-        f"{sentences}, {length / longest:.0f} round trips of its longest path."
+        f"{sentences}, {facts.lasted_us / longest:.0f} round trips of its longest path."
         if longest
         else f"{sentences}."
     ]
 
 
 def _longer_transfer(suspect: Suspect) -> Remedy | None:
-    if suspect.entry is None:
-        return None
-    number, kind = suspect.entry
-    spec = suspect.scenario.traffic[number].flow
+    spec = suspect.scenario.traffic[suspect.entry[0]].flow if suspect.entry is not None else None
     size, duration = getattr(spec, "bytes", None), getattr(spec, "duration", None)
     if size is not None:
-        return Remedy(
-            f"a transfer {LONGER} times as large",
-            ((f"traffic.{number}.{kind}.bytes", f"{int(size) * LONGER}B"),),
-        )
+        return suspect.setting(f"a transfer {LONGER} times as large", "bytes", f"{int(size) * LONGER}B")
     if duration is not None:
         longer = f"{int(duration) * LONGER}ns"
-        return Remedy(f"a duration {LONGER} times as long", ((f"traffic.{number}.{kind}.duration", longer),))
+        return suspect.setting(f"a duration {LONGER} times as long", "duration", longer)
     return None
 
 
@@ -49,18 +42,13 @@ def _start_on_best_path(suspect: Suspect) -> Remedy | None:
     flow = suspect.planned
     best = min(flow.paths, key=lambda path: path.base_rtt_us)
     first = best.forward[0] if flow.sender == "client" else best.backward[0]
-    name = next(
-        (
-            link.name
-            for link in suspect.plan.links
-            if first in {direction.name for direction in link.directions}
-        ),
-        None,
+    names = (
+        link.name for link in suspect.plan.links if first in {direction.name for direction in link.directions}
     )
-    if name is None or best is flow.paths[0] or suspect.entry is None:
+    name = next(names, None)
+    if name is None or best is flow.paths[0]:
         return None
-    number, kind = suspect.entry
-    return Remedy(f"{best.name} as the initial path", ((f"traffic.{number}.{kind}.via", name),))
+    return suspect.setting(f"{best.name} as the initial path", "via", name)
 
 
 KINDS = (

@@ -92,6 +92,12 @@ def known_samples(frame: pl.DataFrame, column: str) -> tuple[NDArray[np.float64]
     return (times_us, values) if known.all() else (times_us[known], values[known])
 
 
+def increases(counters: pl.DataFrame, counter: str) -> dict[str, int]:
+    """Return by how much a counter of the kernel grew, at each node where it did."""
+    rows = counters.filter(pl.col("counter") == counter).select("node", "before", "after")
+    return {node: last - first for node, first, last in rows.iter_rows() if last > first}
+
+
 @dataclass
 class SenderSubflow:
     """A subflow of the sending side of a flow: its path, and its greatest counters until the flow ended."""

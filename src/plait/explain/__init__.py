@@ -16,7 +16,8 @@
 from __future__ import annotations
 
 from plait.explain.attribution import explain_trial
-from plait.explain.causes import CAUSES, Cause
+from plait.explain.cause import Cause
+from plait.explain.causes import CAUSES
 from plait.explain.model import FlowExplanation, Share
 
 __all__ = ["CAUSES", "Cause", "FlowExplanation", "Share", "explain_trial"]

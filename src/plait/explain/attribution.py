@@ -13,7 +13,8 @@ from plait.analysis.metrics.programs import peers_between, with_connections
 from plait.cautions import Code
 from plait.dataset.model import Tables
 from plait.explain.capacity import LinkSamples, capacity_bps
-from plait.explain.causes import CAUSES, HARMLESS, RULES, Cause
+from plait.explain.cause import Cause
+from plait.explain.causes import CAUSES, HARMLESS, RULES
 from plait.explain.costs import Key, capacity_of, costs_of, flow_costs, sums, together_of
 from plait.explain.facts import FlowFacts, PathFacts, flow_facts
 from plait.explain.messages.flows import explain_datagrams, with_messages

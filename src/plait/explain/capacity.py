@@ -288,6 +288,11 @@ def overlap_us(edges: Array, begin: float, end: float) -> Array:
     return np.asarray(np.maximum(np.minimum(edges[1:], end) - np.maximum(edges[:-1], begin), 0))
 
 
+def stretches(held: Array) -> Array:
+    """Return the first slice of each stretch of slices that hold something, and the one behind its last."""
+    return np.flatnonzero(np.diff(np.concatenate(([False], held, [False])))).reshape(-1, 2)
+
+
 def _overlap(edges: Array, begin: float, end: float) -> Array:
     return np.asarray(overlap_us(edges, begin, end) / np.maximum(np.diff(edges), 1e-9))
 

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from plait.analysis.by_flow import divided, known_samples
+from plait.analysis.by_flow import divided, increases, known_samples
 from plait.analysis.metrics.ideal import payload_ratio
 from plait.analysis.translation import path_name
 from plait.dataset.model import Tables
-from plait.explain.capacity import LinkSamples, NetworkTimeline, capacity_bps
+from plait.explain.capacity import LinkSamples, NetworkTimeline, capacity_bps, stretches
 from plait.explain.cause import Array
 from plait.plan.model.plan import Flow, Path, Plan
 from plait.traffic.page import PageConnection
@@ -47,11 +47,6 @@ STATES = (
     "mss_bytes",
     "backup",
 )
-
-
-def stretches(held: Array) -> Array:
-    """Return the first slice of each stretch of slices that hold something, and the one behind its last."""
-    return np.flatnonzero(np.diff(np.concatenate(([False], held, [False])))).reshape(-1, 2)
 
 
 @dataclass(frozen=True)
@@ -190,8 +185,7 @@ class FlowFacts:
 
     def counted(self, counter: str) -> dict[str, int]:
         """Return the growth of a counter of the kernel, as `TcpExtDelayedACKs`, at each end node where it grew."""
-        rows = self.counters.filter(pl.col("counter") == counter).select("node", "before", "after")
-        return {node: last - first for node, first, last in rows.iter_rows() if last > first}
+        return increases(self.counters, counter)
 
     @cached_property
     def memory_full(self) -> Array:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from plait.analysis.wording import number_word, percent, rate, seconds
-from plait.explain.causes import CAUSES, HARMLESS, Cause, next_step
+from plait.explain.cause import Cause
+from plait.explain.causes import CAUSES, HARMLESS, next_step
 from plait.explain.model import FlowExplanation, PathAccount, Share
 from plait.explain.reasons import LATE_TEXTS, REASON_TEXTS
 

@@ -10,7 +10,7 @@ import pytest
 from conftest import run_plan
 from plait.errors import TrialError
 from plait.explain import explain_trial
-from plait.explain.causes import Cause
+from plait.explain.cause import Cause
 from plait.plan.resolve import resolve
 from plait.scenario.read.load import load
 

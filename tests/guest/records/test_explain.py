@@ -12,7 +12,8 @@ import pytest
 
 from plait.cli.results.explain import _advised
 from plait.explain import explain_trial
-from plait.explain.causes import CAUSES, Cause
+from plait.explain.cause import Cause
+from plait.explain.causes import CAUSES
 from plait.study.verify import try_out
 from planted.causes import Planted, PlantedRow, planted, run_and_explain, table
 from result_folders import run_unreported

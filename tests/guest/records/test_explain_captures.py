@@ -11,7 +11,7 @@ from captured import Connection, connections, share_of_gaps, share_of_time
 from plait.dataset.convert import convert
 from plait.engine.engine import Job
 from plait.explain import explain_trial
-from plait.explain.causes import Cause
+from plait.explain.cause import Cause
 from plait.plan.resolve import resolve
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand

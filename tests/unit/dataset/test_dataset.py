@@ -13,10 +13,13 @@ from hypothesis import strategies as st
 
 from fake_plans import fake_plan
 from fake_tables import fake_tables, make_tables
-from plait.dataset import Provenance, convert, read_trial, study_digest, trial_digest
 from plait.dataset.arrow_stream import has_compression
+from plait.dataset.convert import convert
+from plait.dataset.digest import study_digest, trial_digest
 from plait.dataset.files import read_table
 from plait.dataset.model import ALL_TABLES, TABLES
+from plait.dataset.provenance import Provenance
+from plait.dataset.trial import read_trial
 from plait.errors import DataError
 from plait.files import Folder
 from result_folders import write_arrow, write_trial

@@ -13,7 +13,8 @@ from fake_tables import fake_tables, make_tables
 from plait.analysis.metrics.catalogue import speaks_for
 from plait.dataset.model import ALL_TABLES
 from plait.explain import explain_trial
-from plait.explain.causes import ANY_SEGMENTS, CAUSES, WHOLE_SEGMENTS, Cause
+from plait.explain.cause import Cause
+from plait.explain.causes import ANY_SEGMENTS, CAUSES, WHOLE_SEGMENTS
 from plait.explain.effect import effect
 from plait.explain.messages.late import LateMessages
 from plait.metrics import COMPARED

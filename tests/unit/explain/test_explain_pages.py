@@ -9,7 +9,7 @@ import pytest
 from fake_tables import make_tables
 from plait.explain import explain_trial
 from plait.explain.capacity import LinkSamples
-from plait.explain.causes import Cause
+from plait.explain.cause import Cause
 from plait.explain.causes.losses import _retransmitted
 from plait.explain.facts import flow_facts
 from scenario_samples import plan_of

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fake_tables import make_tables
-from plait.explain.causes import Cause
+from plait.explain.cause import Cause
 from plait.explain.messages.program_udp import explain_program_udp
 from scenario_samples import plan_of
 

@@ -13,7 +13,7 @@ from plait.analysis.metrics.programs import with_connections
 from plait.analysis.metrics.trial import trial_metrics
 from plait.analysis.series import trial_series
 from plait.explain import explain_trial
-from plait.explain.causes import Cause
+from plait.explain.cause import Cause
 from scenario_samples import plan_of
 
 if TYPE_CHECKING:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from plait.explain.causes import Cause, next_step
+from plait.explain.cause import Cause
+from plait.explain.causes import next_step
 from plait.explain.effect import effect, with_effects
 from plait.explain.model import Effect, FlowExplanation, PathAccount, Share
 from plait.explain.wording import paragraph, places_text

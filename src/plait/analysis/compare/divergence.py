@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
+
+import numpy as np
+import polars as pl
 
 from plait.analysis.by_flow import rows_of
 from plait.dataset.model import Tables
@@ -41,39 +44,32 @@ def _of_flow(
     bound: float,
     interval_us: int,
 ) -> Divergence | None:
-    acked = [_acked(tables, flow, interval_us) for tables in (first, second)]
-    since: int | None = None
-    for number in sorted(acked[0].keys() & acked[1].keys()):
-        first_bytes, second_bytes = acked[0][number].bytes, acked[1][number].bytes
-        tolerance = max(_SEGMENTS * _SEGMENT_BYTES, bound * max(first_bytes, second_bytes))
-        apart = abs(first_bytes - second_bytes) > tolerance
-        since = (number if since is None else since) if apart else None
-    if since is None:
+    counts = [_acked(tables, flow, interval_us) for tables in (first, second)]
+    both = counts[0].join(counts[1], on="number").sort("number")
+    sides = [both[name].to_numpy() for name in ("acked_bytes", "acked_bytes_right")]
+    tolerance = np.maximum(_SEGMENTS * _SEGMENT_BYTES, bound * np.maximum(*sides))
+    together = np.flatnonzero(abs(sides[0] - sides[1]) <= tolerance)
+    apart = both[int(together[-1]) + 1 if len(together) else 0 :]
+    if apart.is_empty():
         return None
-    one_sample, other_sample = acked[0][since], acked[1][since]
-    states = _states(flow, first, second, (one_sample.t_us, other_sample.t_us))
-    delivered = (one_sample.bytes, other_sample.bytes)
-    return Divergence(flow=flow.name, t_us=one_sample.t_us, delivered=delivered, states=states)
+    since = apart.row(0, named=True)
+    states = _states(flow, first, second, (since["t_us"], since["t_us_right"]))
+    delivered = (since["acked_bytes"], since["acked_bytes_right"])
+    return Divergence(flow=flow.name, t_us=since["t_us"], delivered=delivered, states=states)
 
 
-class _Sample(NamedTuple):
-    t_us: int
-    bytes: int
-
-
-def _acked(tables: Tables, flow: Flow, interval_us: int) -> dict[int, _Sample]:
-    """Return the acknowledged bytes of a flow by the number of the sample.
+def _acked(tables: Tables, flow: Flow, interval_us: int) -> pl.DataFrame:
+    """Return the acknowledged bytes of a flow by the number of the sample: number, t_us, acked_bytes.
 
     An engine on which computing takes time samples a little after the planned moment. Rows that are further from one
     are those of the end of a flow, and of samples that came late.
     """
-    rows = rows_of(tables, "connections", flow.carrier, flow.sender)
-    samples: dict[int, _Sample] = {}
-    for t_us, acked in zip(rows["t_us"].to_list(), rows["acked_bytes"].to_list(), strict=True):
-        number = t_us // interval_us
-        if acked is not None and t_us - number * interval_us <= interval_us * _LATENESS:
-            samples.setdefault(number, _Sample(t_us, acked))
-    return samples
+    rows = (
+        rows_of(tables, "connections", flow.carrier, flow.sender).select("t_us", "acked_bytes").drop_nulls()
+    )
+    late = pl.col("t_us") % interval_us > interval_us * _LATENESS
+    samples = rows.filter(~late).with_columns(number=pl.col("t_us") // interval_us)
+    return samples.unique("number", keep="first", maintain_order=True)
 
 
 def _states(

@@ -11,7 +11,6 @@ from __future__ import annotations
 from importlib import import_module
 from pkgutil import iter_modules
 
-from plait.explain.cause import Cause
 from plait.explain.causes.kind import Kind
 from plait.explain.changes import Remedy, Suspect
 
@@ -49,17 +48,3 @@ def remedy(suspect: Suspect) -> Remedy | None:
     if make is None or not any(flow.id == suspect.flow.flow_id for flow in suspect.plan.flows):
         return None
     return make(suspect)
-
-
-__all__ = [
-    "ANY_SEGMENTS",
-    "CAUSES",
-    "HARMLESS",
-    "LATE_RULES",
-    "RULES",
-    "WHOLE_SEGMENTS",
-    "Cause",
-    "Kind",
-    "next_step",
-    "remedy",
-]

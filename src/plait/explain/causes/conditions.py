@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from plait.analysis.wording import plain, rate, seconds, size
+from plait.explain.capacity import stretches
 from plait.explain.cause import Cause, Places
 from plait.explain.causes.kind import Kind
 from plait.explain.changes import Remedy, Suspect, link_change, without_events
-from plait.explain.facts import FlowFacts, stretches
+from plait.explain.facts import FlowFacts
 from plait.explain.link_evidence import MAX_PLACES, jitter_sentences
 
 

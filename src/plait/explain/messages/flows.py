@@ -16,8 +16,8 @@ from plait.analysis.by_flow import known_samples
 from plait.analysis.translation import path_name
 from plait.dataset.model import Tables
 from plait.explain.capacity import LinkSamples, NetworkTimeline, capacity_bps
-from plait.explain.cause import Array
-from plait.explain.causes import CAUSES, HARMLESS, Cause
+from plait.explain.cause import Array, Cause
+from plait.explain.causes import CAUSES, HARMLESS
 from plait.explain.facts import FlowFacts
 from plait.explain.link_evidence import for_links
 from plait.explain.messages.late import LateMessages, PathUse

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-import polars as pl
 
+from plait.analysis.by_flow import increases
 from plait.analysis.metrics.programs import is_control, udp_figures
 from plait.analysis.wording import micros, percent, rate
 from plait.dataset.model import Tables
 from plait.explain.capacity import LinkSamples, NetworkTimeline
-from plait.explain.causes import Cause
+from plait.explain.cause import Cause
 from plait.explain.link_evidence import drop_sentences
 from plait.explain.messages.flows import WORTH_NAMING_MESSAGES
 from plait.explain.messages.late import FULL
@@ -69,14 +69,7 @@ def _of_sockets(tables: Tables, lost: float) -> Share:
 
     The kernel counts for each host. All programs share what it counted.
     """
-    grown = {
-        node: count_after - count_before
-        for node, count_before, count_after in tables["counters"]
-        .filter(pl.col("counter") == "UdpRcvbufErrors")
-        .select("node", "before", "after")
-        .iter_rows()
-        if count_after > count_before
-    }
+    grown = increases(tables["counters"], "UdpRcvbufErrors")
     return Share(
         cause=Cause.SOCKET_BUFFER,
         time=min(1.0, sum(grown.values()) / lost) if lost else 0.0,
@@ -88,9 +81,21 @@ def _of_sockets(tables: Tables, lost: float) -> Share:
 
 
 def _of_links(plan: Plan, tables: Tables, span: tuple[int, int], time: float) -> Share:
-    """Return the share of the lost packets that sockets did not drop, with the link that dropped most."""
-    cause, places, sentences = _cause_of_loss(plan, tables, span)
-    return Share(cause=cause, time=time, where=places, evidence=sentences)
+    """Return the share of the lost packets that sockets did not drop, with the link that dropped most meanwhile."""
+    links = LinkSamples(plan, tables["links"])
+    network = NetworkTimeline(links, links.edges(*span))
+    dropped = {name: float(network.dropped(name).sum()) for name in network.directions}
+    worst = max(dropped, key=lambda name: dropped[name], default="")
+    if not worst or not dropped[worst]:
+        return Share(cause=Cause.NOT_KNOWN, time=time)
+    overflowed = network.overflowed(worst)
+    if np.any(network.down_shares((worst,))[network.dropped(worst) > 0] > 0):
+        cause: str = Cause.PATH_DOWN
+    elif overflowed.sum() < 0.5 * dropped[worst]:
+        cause = Cause.LOSS_RECOVERY
+    else:
+        cause = _cause_of_overflow(plan, network, worst, overflowed > 0)
+    return Share(cause=cause, time=time, where=(worst,), evidence=drop_sentences(network, (worst,)))
 
 
 def _total(name: str, figures: Figures) -> str:
@@ -106,26 +111,6 @@ def _cause_sentence(share: Share) -> str:
         return "No link dropped packets: look at the programs on the way and at their socket buffers."
     clause = clause_of(share.cause)
     return f"The cause is {share.cause}: {clause}{places_text(share)}."
-
-
-def _cause_of_loss(
-    plan: Plan, tables: Tables, span: tuple[int, int]
-) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """Return the cause, the link that dropped most while the program ran, and the evidence."""
-    links = LinkSamples(plan, tables["links"])
-    network = NetworkTimeline(links, links.edges(*span))
-    dropped = {name: float(network.dropped(name).sum()) for name in network.directions}
-    worst = max(dropped, key=lambda name: dropped[name], default="")
-    if not worst or not dropped[worst]:
-        return Cause.NOT_KNOWN, (), ()
-    overflowed = network.overflowed(worst)
-    if np.any(network.down_shares((worst,))[network.dropped(worst) > 0] > 0):
-        cause: str = Cause.PATH_DOWN
-    elif overflowed.sum() < 0.5 * dropped[worst]:
-        cause = Cause.LOSS_RECOVERY
-    else:
-        cause = _cause_of_overflow(plan, network, worst, overflowed > 0)
-    return cause, (worst,), drop_sentences(network, (worst,))
 
 
 def _cause_of_overflow(plan: Plan, network: NetworkTimeline, name: str, at: np.ndarray) -> str:

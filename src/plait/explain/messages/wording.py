@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from plait.analysis.wording import micros, percent, plain, rate, seconds
-from plait.explain.causes import CAUSES, Cause, next_step
+from plait.explain.cause import Cause
+from plait.explain.causes import CAUSES, next_step
 from plait.explain.model import Delivery, FlowExplanation, Share
 from plait.explain.wording import MAX_NAMED, capacity_noun, causes, paths, places_text, refutation
 from plait.traffic.kinds import JOBS

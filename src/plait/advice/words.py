@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.table import Table
 
-from plait.advice.result import LOSS, RTT, Advice, Agreement, Gain, GoalAdvice, Tried
+from plait.advice.result import LOSS, RTT, Advice, Agreement, Gain, GoalAdvice
 from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.values import show, with_interval
 from plait.analysis.wording import MISSING, change, significant
@@ -152,11 +152,14 @@ def sentences(goal: GoalAdvice, others: Sequence[GoalAdvice] = (), rows: int = _
         if goal.ties:
             yield f"Not shown to be worse by more than 3 %: {', '.join(goal.ties)}."
     yield from _shifted(goal)
-    for other in others:
-        if other.best not in (None, goal.best) and (row := _row(goal, other.best)) is not None:
-            yield f"The best for {other.goal}, {row.name}: {against(row.against_now)}."
+    yield from (
+        f"The best for {other.goal}, {row.name}: {against(row.against_now)}."
+        for other in others
+        for row in goal.tried
+        if row.name == other.best != goal.best and row.trials
+    )
     if (hidden := len(goal.tried) - rows) > 0:
-        yield f"advice.json has {count_of(hidden, 'further change')}."
+        yield f"advice.json has {hidden} further change{'s' * (hidden != 1)}."
     if goal.cut_short:
         yield "The time was over before the last round; --minutes gives it more."
     worse = [
@@ -164,15 +167,6 @@ def sentences(goal: GoalAdvice, others: Sequence[GoalAdvice] = (), rows: int = _
     ]
     if worse:
         yield f"Worse than now: {', '.join(worse)}."
-
-
-def _row(goal: GoalAdvice, name: str | None) -> Tried | None:
-    return next((row for row in goal.tried if row.name == name and row.trials), None)
-
-
-def count_of(number: int, noun: str) -> str:
-    """Return a number of things."""
-    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _shifted(goal: GoalAdvice) -> Iterator[str]:

@@ -182,7 +182,7 @@ def _merged(
             (key for key in spent if key[0] == cause), key=lambda key: (-costs.get(key, 0), -spent[key])
         )
         places = tuple(dict.fromkeys(name for key in keys for name in key[1]))
-        reason, sentences = _reason(cause, places, reasons)
+        reason, sentences = reasons.get((cause, places[0]), (None, ())) if places else (None, ())
         write = CAUSES[cause].evidence
         shares.append(
             Share(
@@ -198,10 +198,6 @@ def _merged(
     return tuple(
         sorted(shares, key=lambda share: (-(share.cost_bps or 0), share.cause in HARMLESS, -share.time))
     )
-
-
-def _reason(cause: str, places: tuple[str, ...], reasons: Reasons) -> tuple[str | None, tuple[str, ...]]:
-    return reasons.get((cause, places[0]), (None, ())) if places else (None, ())
 
 
 def _named(shares: Sequence[Share], capacity: float | None, together: float | None) -> tuple[str, ...]:

@@ -21,7 +21,6 @@ from plait.dataset.model import Tables
 from plait.explain.capacity import LinkSamples, NetworkTimeline, capacity_bps, stretches
 from plait.explain.cause import Array
 from plait.plan.model.plan import Flow, Path, Plan
-from plait.traffic.page import PageConnection
 
 Event = Mapping[str, Any]
 """A row of the table `events`, or a sample."""
@@ -236,7 +235,7 @@ def flow_facts(tables: Tables, links: LinkSamples, flow: Flow) -> FlowFacts | No
     events = parts.rows("events", flow.carrier)
     sender_subflows = parts.rows("subflows", flow.carrier, flow.sender)
     candidates = plan.flows if flow.kind == "page" else ()
-    members = [flow, *(other for other in candidates if _page_of(other) == flow.id)]
+    members = [flow, *(other for other in candidates if other.application.page_flow == flow.id)]
     acked_bytes = _counter(sender_samples, "acked_bytes", edges)
     reinjected = np.nan_to_num(_counter(sender_samples, "retransmitted_bytes", edges))
     paths = _paths(plan, flow, _subflows_by_path(flow, sender_subflows, events, edges, connected))
@@ -289,11 +288,6 @@ def _carried(
         if path.name not in carried and np.isfinite(acked).any():
             carried[path.name] = float(np.nansum(acked))
     return carried
-
-
-def _page_of(flow: Flow) -> int | None:
-    """Return the page of which a flow is a further connection."""
-    return flow.application.page if isinstance(flow.application, PageConnection) else None
 
 
 def _concurrent_flows(

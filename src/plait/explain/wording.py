@@ -93,11 +93,8 @@ def refutation(flow: FlowExplanation) -> list[str]:
     """Return a sentence about the causes that a test refuted."""
     if not flow.refuted:
         return []
-    return [f"Refuted: {', '.join(flow.refuted)}; the flow was no faster without {_them(len(flow.refuted))}."]
-
-
-def _them(count: int) -> str:
-    return "it" if count == 1 else "them"
+    them = "it" if len(flow.refuted) == 1 else "them"
+    return [f"Refuted: {', '.join(flow.refuted)}; the flow was no faster without {them}."]
 
 
 def _no_cause(flow: FlowExplanation) -> str:

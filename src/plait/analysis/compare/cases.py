@@ -11,8 +11,8 @@ from typing import Any
 from plait.analysis.compare.factors import PLAIN, Design, by_stratum, main_factor, other_settings
 from plait.analysis.judge import margin_of
 from plait.analysis.labels.cases import labels
-from plait.analysis.metrics.catalogue import compared_metric
-from plait.analysis.model import Comparison, Leader
+from plait.analysis.metrics.catalogue import compared_metric, judged_metrics, mean
+from plait.analysis.model import Comparison, Leader, Summary
 from plait.analysis.rows import CaseRows
 from plait.analysis.statistics.differences import Compared, direction, fields_of, paired
 from plait.analysis.statistics.tests import ALPHA, holm
@@ -160,23 +160,19 @@ def _sentence(comparison: Comparison, name: str, baseline_name: str, tests: int)
     return f"{text}, which is undecided: {pairs_text} it may be chance (p = {comparison.p_value:.2g})."
 
 
-def leaders(
-    cases: Sequence[CaseRows],
-    metrics: Sequence[str],
-    means: Mapping[str, Mapping[str, float]],
-    design: Design,
-) -> list[Leader]:
-    """Return the leader of each metric among the cases of each network; `means` are those of cases by metric.
+def leaders(cases: Sequence[CaseRows], summary: Summary, design: Design) -> list[Leader]:
+    """Return the leader of each judged metric among the cases of each network, by the means of a summary.
 
     Holm's correction covers the comparisons with one leader. Cases without a common seed are undecided.
     """
     best_cases = []
     for levels, group in by_stratum(cases, design.strata).items():
-        for metric in metrics:
-            measured = [case for case in group if case.name in means[metric]]
+        for metric in judged_metrics(summary):
+            means = {case.name: value for case in summary.cases if (value := mean(case, metric)) is not None}
+            measured = [case for case in group if case.name in means]
             if measured:
                 better = max if compared_metric(metric).more_is_better else min
-                best = better(measured, key=lambda case: means[metric][case.name])
+                best = better(measured, key=lambda case: means[case.name])
                 best_cases.append(
                     _leader(best, measured, metric, design, dict(zip(design.strata, levels, strict=True)))
                 )

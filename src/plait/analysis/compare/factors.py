@@ -87,13 +87,9 @@ def factor_names(factors: Sequence[str]) -> dict[str, str]:
         parts = range(1, factor.count(".") + 2)
         ends = [short_name(factor, count) for count in parts]
         names[factor] = next(
-            (end for end in ends if sum(_ends_in(candidate, end) for candidate in factors) == 1), factor
+            (end for end in ends if sum(f".{other}".endswith(f".{end}") for other in factors) == 1), factor
         )
     return names
-
-
-def _ends_in(factor: str, end: str) -> bool:
-    return factor == end or factor.endswith(f".{end}")
 
 
 def joined_factors(

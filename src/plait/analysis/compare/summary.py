@@ -9,7 +9,7 @@ from plait.analysis.compare.effects import effects
 from plait.analysis.compare.factors import PLAIN, Design
 from plait.analysis.gaps import part
 from plait.analysis.labels.study_labels import StudyLabels
-from plait.analysis.metrics.catalogue import judged_metrics, least_of, mean
+from plait.analysis.metrics.catalogue import judged_metrics, least_of
 from plait.analysis.model import CaseSummary, Statistics, Summary
 from plait.analysis.published import Published
 from plait.analysis.rows import CaseRows
@@ -70,16 +70,11 @@ def summarise(
         comparisons=tuple(part("comparisons of cases", lambda: compare(cases, baseline, judged, design), [])),
     )
     metrics = judged_metrics(summary)
-    means = {metric: _means(summary, metric) for metric in metrics}
     tested = part("effects of factors", lambda: effects(cases, metrics, design), ([], []))
-    best = part("the best cases", lambda: leaders(cases, metrics, means, design), [])
+    best = part("the best cases", lambda: leaders(cases, summary, design), [])
     return summary.model_copy(
         update={"effects": tuple(tested[0]), "untested": tuple(tested[1]), "leaders": tuple(best)}
     )
-
-
-def _means(summary: Summary, metric: str) -> dict[str, float]:
-    return {case.name: value for case in summary.cases if (value := mean(case, metric)) is not None}
 
 
 def _described(name: str, values: Sequence[float | None]) -> Statistics:

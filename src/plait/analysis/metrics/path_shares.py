@@ -43,11 +43,10 @@ def share_metrics(plan: Plan, tables: Tables) -> Metrics:
         for name, value in shares.items():
             if value is not None:
                 values.setdefault(name, []).append(value)
-    return {name: _of_all_flows(name, values[name]) if name in values else None for name in sorted(names)}
-
-
-def _of_all_flows(name: str, values: list[float]) -> float:
-    return sum(values) if name == "duplicate_bytes" else max(values)
+    return {
+        name: (sum if name == "duplicate_bytes" else max)(values[name]) if name in values else None
+        for name in sorted(names)
+    }
 
 
 def _of_flow(flow: Flow, row: Mapping[str, Any], tables: Tables) -> Metrics:

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from plait.plan.model.plan import Flow, Plan
-from plait.traffic.page import PageConnection
 
 Rows = Mapping[int, Mapping[str, Any]]
 """The rows of the table `flows` by the id of the flow."""
@@ -22,13 +21,11 @@ def foreground(plan: Plan) -> list[Flow]:
 
 def chains(flows: Sequence[Flow]) -> list[list[Flow]]:
     """Return the flows in groups: those that follow each other, and the connections of a page, are in one group."""
-    group: dict[int, list[Flow]] = {}
+    group: dict[int | None, list[Flow]] = {}
     for flow in flows:
-        predecessors = [*flow.after]
-        if isinstance(flow.application, PageConnection):
-            predecessors.append(flow.application.page)
         chain = [flow]
-        joined = {id(earlier): earlier for number in predecessors if (earlier := group.get(number))}
+        predecessors = (group.get(number) for number in (*flow.after, flow.application.page_flow))
+        joined = {id(earlier): earlier for earlier in predecessors if earlier}
         for member_chain in joined.values():
             chain = [*member_chain, *chain]
         for member in chain:

@@ -32,11 +32,6 @@ class Gain:
     verdict: Verdict
     """`same`: the whole interval is within 3 %; `better` and `worse`: it is beyond 1, and the ratio beyond 3 %."""
 
-    @property
-    def helps(self) -> bool:
-        """Whether the whole interval is better by more than 3 %."""
-        return self.verdict == "better"
-
 
 @dataclass(frozen=True)
 class Tried:
@@ -52,6 +47,11 @@ class Tried:
     """None for `now` itself, or if nothing was measured."""
     cause: str | None = None
     """The first cause of `plait explain`, for `now` and the best."""
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """How it compares with `now`; None if it does not."""
+        return None if self.against_now is None else self.against_now.verdict
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class Advice:
             goal.goal
             for goal in self.goals
             for row in goal.tried
-            if row.name == name and row.against_now is not None and row.against_now.verdict == "worse"
+            if row.name == name and row.verdict == "worse"
         ]
 
     def as_json(self) -> dict[str, Any]:
@@ -196,7 +196,7 @@ def judged(
     sign = -1 if CATALOGUE[metric].better == "more" else 1
     # A candidate that more seeds were spent on is known better, so it stands before one with fewer.
     rows.sort(key=lambda row: (row.name != "now", sign * row.mean if row.mean is not None else math.inf))
-    helping = [row for row in rows if row.against_now is not None and row.against_now.helps]
+    helping = [row for row in rows if row.verdict == "better"]
     longest = max((row.trials for row in helping), default=0)
     finalists = [row for row in helping if row.trials == longest]
     level = [row for row in finalists if not _is_worse(metric, values[finalists[0].name], values[row.name])]
@@ -204,11 +204,7 @@ def judged(
     parts = {candidate.name: len(candidate.parts) for candidate in candidates}
     best = min(level, key=lambda row: parts[row.name]).name if level else None
     ties = [row.name for row in level if row.name != best]
-    undecided = [
-        row.name
-        for row in rows
-        if row.against_now is not None and row.against_now.verdict == "unclear" and _may_help(metric, row)
-    ]
+    undecided = [row.name for row in rows if row.verdict == "unclear" and _may_help(metric, row)]
     return GoalAdvice(goal, metric, tuple(rows), best, tuple(ties), tuple(undecided), cut_short=cut_short)
 
 

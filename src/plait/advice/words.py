@@ -162,9 +162,7 @@ def sentences(goal: GoalAdvice, others: Sequence[GoalAdvice] = (), rows: int = _
         yield f"advice.json has {hidden} further change{'s' * (hidden != 1)}."
     if goal.cut_short:
         yield "The time was over before the last round; --minutes gives it more."
-    worse = [
-        row.name for row in goal.tried if row.against_now is not None and row.against_now.verdict == "worse"
-    ]
+    worse = [row.name for row in goal.tried if row.verdict == "worse"]
     if worse:
         yield f"Worse than now: {', '.join(worse)}."
 
@@ -174,7 +172,7 @@ def _shifted(goal: GoalAdvice) -> Iterator[str]:
         lines = [
             f"{shift.words} ({against(shift.against_now)})"
             for shift in goal.shifted
-            if shift.against_now is not None and shift.against_now.helps is helps
+            if shift.against_now is not None and (shift.against_now.verdict == "better") is helps
         ]
         if lines:
             yield f"{words}: {'; '.join(lines)}."

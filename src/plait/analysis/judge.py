@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from plait.analysis.model import Summary
 from plait.cautions import Caution
 from plait.metrics import is_judged, judged_metric
 from plait.units import Ratio
-
-SMALLEST = 0.01
-"""The smallest difference of interest of a metric for which the scenario has none, as a ratio."""
 
 
 def judged_in(scenario: object) -> tuple[str, ...]:
@@ -27,11 +22,6 @@ def margins_in(scenario: object) -> dict[str, float]:
         except ValueError:  # of a later version, or damaged
             continue
     return margins
-
-
-def margin_of(metric: str, margins: Mapping[str, float]) -> float:
-    """Return the smallest difference of interest of a metric; that of a flow is that of the metric."""
-    return margins.get(metric, margins.get(metric.rpartition(".")[2], SMALLEST))
 
 
 def _judge_section(scenario: object) -> dict[str, object]:

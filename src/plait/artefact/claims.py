@@ -11,7 +11,6 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from plait.analysis.compare.cases import compare
-from plait.analysis.judge import margin_of
 from plait.analysis.labels.cases import labels
 from plait.analysis.metrics.catalogue import heading_of, judged_metrics, primary_metric
 from plait.analysis.model import Comparison
@@ -99,7 +98,7 @@ def _of_study(study: StudyData) -> list[Claim]:
             continue
         mean = measured_values.mean
         sentence = f"{words[case.name]}: {heading_of(metric)} {show(metric, mean)}."
-        margin = margin_of(metric, study.design.margins)
+        margin = study.design.margin_of(metric)
         claims.append(_claim("mean", sentence, (case.name,), metric, (mean, measured_values.ci95, margin)))
     return claims
 
@@ -153,7 +152,7 @@ def _values(study: StudyData, results: Results | None) -> dict[str, dict[str, tu
     for case in study.cases:
         for metric in judged or (_cell(case).cell_class.metric,):
             values = [value for _, value in case.measured(metric)]
-            margin = margin_of(metric, study.design.margins)
+            margin = study.design.margin_of(metric)
             if values:
                 low, high = min(values), max(values)
                 ranges.setdefault(case.name, {})[metric] = (

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from case_samples import crossed
+from plait.analysis.compare.factors import Design
 from plait.analysis.compare.summary import summarise
-from plait.analysis.judge import judged_in, margin_of, margins_in, unmeasured
+from plait.analysis.judge import judged_in, margins_in, unmeasured
 from plait.analysis.metrics.catalogue import compared_metric
 from plait.errors import ScenarioError
 from plait.report.headline import headline
@@ -106,8 +107,8 @@ def test_a_metric_has_a_smallest_difference_of_interest() -> None:
     written = scenario.model_dump(mode="json")
     assert judged_in(written) == ("page_load_p95_s", "goodput_bps")
     assert margins_in(written) == {"page_load_p95_s": 0.02}
-    assert margin_of("video.page_load_p95_s", margins_in(written)) == 0.02
-    assert margin_of("goodput_bps", margins_in(written)) == 0.01
+    assert Design(margins=margins_in(written)).margin_of("video.page_load_p95_s") == 0.02
+    assert Design(margins=margins_in(written)).margin_of("goodput_bps") == 0.01
 
 
 def test_the_heading_of_a_column_names_its_metric() -> None:

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from plait.analysis.compare.factors import PLAIN, Design, by_stratum, main_factor, other_settings
-from plait.analysis.judge import margin_of
 from plait.analysis.labels.cases import labels
 from plait.analysis.metrics.catalogue import compared_metric, judged_metrics, mean
 from plait.analysis.model import Comparison, Leader, Summary
@@ -40,7 +39,7 @@ def compare(
         for metric in metrics:
             comparisons += _corrected(
                 [
-                    _compare(case, partner, metric, margin_of(metric, design.margins))
+                    _compare(case, partner, metric, design.margin_of(metric))
                     for case, partner in pairs
                     if partner is not case and (case.measured(metric) or partner.measured(metric))
                 ],
@@ -182,7 +181,7 @@ def leaders(cases: Sequence[CaseRows], summary: Summary, design: Design) -> list
 def _leader(
     best: CaseRows, measured: Sequence[CaseRows], metric: str, design: Design, levels: dict[str, str]
 ) -> Leader:
-    margin = margin_of(metric, design.margins)
+    margin = design.margin_of(metric)
     rivals = [case for case in measured if case is not best]
     sides = [pairs_of(case, best, metric) for case in rivals]
     tests = [paired(*side) if side[0] else None for side in sides]

@@ -16,7 +16,6 @@ from plait.analysis.compare.factors import (
     joined_factors,
     network_words,
 )
-from plait.analysis.judge import margin_of
 from plait.analysis.metrics.catalogue import compared_metric
 from plait.analysis.model import FactorEffect, LevelMean
 from plait.analysis.rows import CaseRows
@@ -73,7 +72,7 @@ def _within(
         if len(values) < 2:
             notes.append(FEW_SEEDS.format(metric=compared_metric(metric).noun))
             continue
-        margin = margin_of(metric, design.margins)
+        margin = design.margin_of(metric)
         results += _of_metric(values, metric, dict(zip(factors, levels, strict=True)), margin, network)
     return results, notes
 

@@ -9,6 +9,9 @@ from typing import Any, TypeVar
 from plait.analysis.labels.cases import NamedCase
 from plait.analysis.wording import MISSING, short_name, value_words
 
+SMALLEST = 0.01
+"""The smallest difference of interest of a metric for which the scenario has none, as a ratio."""
+
 
 @dataclass(frozen=True)
 class Design:
@@ -20,6 +23,10 @@ class Design:
     """Groups of settings that change together."""
     margins: Mapping[str, float] = field(default_factory=dict)
     """The smallest difference of interest by metric, as a ratio, where the scenario has one."""
+
+    def margin_of(self, metric: str) -> float:
+        """Return the smallest difference of interest of a metric; that of a flow is that of the metric."""
+        return self.margins.get(metric, self.margins.get(metric.rpartition(".")[2], SMALLEST))
 
 
 PLAIN = Design()

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from plait.analysis.compare.factors import PLAIN, Design, stratum
 from plait.analysis.compare.studies_wording import sentence, summing_up
-from plait.analysis.judge import margin_of
 from plait.analysis.labels.cases import labels
 from plait.analysis.metrics.catalogue import compared_metric
 from plait.analysis.model import CaseComparison, CaseTrials, StudiesComparison, Verdict
@@ -45,7 +44,7 @@ def compare_studies(
     unseeded = {earlier.name for earlier, later in matched if not (earlier.seeded and later.seeded)}
     comparisons: list[CaseComparison] = []
     for metric in metrics:
-        margin = margin_of(metric, design.margins) if tolerance is None else tolerance
+        margin = design.margin_of(metric) if tolerance is None else tolerance
         rows = [_compare(earlier, later, metric, margin) for earlier, later in matched]
         networks: dict[tuple[str, ...], list[tuple[CaseComparison, Compared | None]]] = {}
         for row, tested in rows:

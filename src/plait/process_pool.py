@@ -107,11 +107,6 @@ class ProcessPool:
                 thread.start()
                 self._ahead.append(thread)
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether a worker still answers what `begin` asked."""
-        return any(thread.is_alive() for thread in self._ahead)
-
     def finish(self) -> None:
         """Wait for the answers to what `begin` asked."""
         for thread in self._ahead:

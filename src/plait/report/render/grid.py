@@ -17,6 +17,7 @@ from plait.report.render.paper import (
     key_lines,
     key_size,
     lower_rows,
+    names_along,
     own_scales,
     title_above,
     title_in_lines,
@@ -134,7 +135,7 @@ def _layouts(panels: Sequence[Spec], total: float, *, shares_x: bool, shares_y: 
     label_room = _label_width(panels, titled=True)
     gap = _APART + (0 if shares_y else label_room)
     x = [channel_of(panel, "x") for panel in panels]
-    values = max((len(_values(channel)) for channel in x), default=0)
+    values = max((len(names_along(channel)) for channel in x), default=0)
     dashed = any("strokeDash" in panel.get("encoding", {}) for panel in panels)
     for least in (_LEAST_DASHED, *_LEAST) if dashed else _LEAST:
         wide = max(least, _PER_VALUE * values)
@@ -159,7 +160,7 @@ def _layouts(panels: Sequence[Spec], total: float, *, shares_x: bool, shares_y: 
 
 def _height(panel: Spec, width: float, room: float) -> int:
     """Return the height of a panel that has `room`."""
-    rows = _values(channel_of(panel, "y"))
+    rows = names_along(channel_of(panel, "y"))
     wanted = float(panel.get("height", 200))
     if rows:
         return round(max(lower_rows(panel) * len(rows), min(wanted, room)))
@@ -170,7 +171,7 @@ def _placed(panel: Spec, number: int, count: int, grid: _Grid) -> Spec:
     """Return one panel of a grid, with labels where no other panel has them for it."""
     placed = {**panel, "width": grid.width, "height": grid.heights[number]}
     placed = with_fitting_ticks(with_turned_labels(placed, grid.width), grid.width)
-    rows = len(_values(channel_of(placed, "y")))
+    rows = len(names_along(channel_of(placed, "y")))
     placed = with_lower_marks(placed, grid.heights[number] / rows) if rows else placed
     x, y = channel_of(placed, "x").get("axis", {}), channel_of(placed, "y").get("axis", {})
     if x.get("tickCount"):
@@ -229,20 +230,13 @@ def _share_axis(channels: Sequence[Spec]) -> bool:
     )
 
 
-def _values(channel: Spec) -> list[Any]:
-    """Return the values along a nominal axis; nothing for numbers."""
-    if channel.get("type") not in {"nominal", "ordinal"}:
-        return []
-    return list((channel.get("scale") or {}).get("domain") or [])
-
-
 def _label_width(panels: Sequence[Spec], *, titled: bool, gap: bool = False) -> float:
     """Return the pixels that labels and title of the vertical axes need beside a panel, or in the `gap` of two."""
     widest = 0.0
     for panel in panels:
         channel = channel_of(panel, "y")
         axis = channel.get("axis", {})
-        names = [str(value) for value in _values(channel)] or _numbers(channel)
+        names = names_along(channel) or _numbers(channel)
         label = max((text_width(name, axis.get("labelFontSize", 11)) for name in names), default=30.0)
         label = max(label, axis.get("minExtent", 0) if gap else 0)
         widest = max(widest, label + 6 + (_AXIS_TITLE if titled and axis.get("title") else 0))

@@ -116,19 +116,16 @@ def fitted(spec: Spec, width_mm: float, note: str = "") -> Spec:
 
 def _beside(spec: Spec) -> float:
     """Return the pixels beside a panel with a row for each name: labels and title."""
-    names = (channel_of(spec, "y").get("scale") or {}).get("domain") or ()
-    widest = max((text_width(str(name), 11) for name in names if isinstance(name, str)), default=0.0)
+    widest = max((text_width(name, 11) for name in names_along(channel_of(spec, "y"))), default=0.0)
     return max(_BESIDE, widest + 30)
 
 
 def with_turned_labels(panel: Spec, width: float) -> Spec:
     """Return a panel, `width` pixels wide, whose labels of values along its axis are turned if they have no room."""
     x = channel_of(panel, "x")
-    domain = (x.get("scale") or {}).get("domain")
-    if x.get("type") not in {"nominal", "ordinal"} or not domain:
-        return panel
-    widest = max(text_width(str(value), 11) for value in domain)
-    if widest + _APART > width / len(domain):
+    names = names_along(x)
+    widest = max((text_width(name, 11) for name in names), default=0.0)
+    if names and widest + _APART > width / len(names):
         x["axis"].update({"labelAngle": -40, "labelAlign": "right", "labelBaseline": "middle"})
     return panel
 
@@ -205,6 +202,13 @@ def channel_of(panel: Spec, channel: str) -> Spec:
     return {}
 
 
+def names_along(channel: Spec) -> list[str]:
+    """Return the values along an axis of names; nothing for numbers."""
+    if channel.get("type") not in {"nominal", "ordinal"}:
+        return []
+    return [str(value) for value in (channel.get("scale") or {}).get("domain") or ()]
+
+
 def lower_rows(panel: Spec) -> float:
     """Return the least height of a row of a panel: two lines of text in cells, one beside boxes."""
     return _CELL if any(_field_of(layer) == "bound" for layer in panel.get("layer", ())) else _ROW
@@ -221,7 +225,7 @@ def with_readable_cells(panels: Sequence[Spec], width: float) -> list[Spec]:
         """Return whether the texts of a field fit into the cells of every panel."""
         return all(
             text_width(str(row[field]), size) + _APART
-            <= width / len((channel_of(panel, "x").get("scale") or {}).get("domain") or [0])
+            <= width / max(1, len(names_along(channel_of(panel, "x"))))
             for _, panel in numbers
             for row in panel["data"]["values"]
         )
@@ -248,10 +252,10 @@ def with_readable_cells(panels: Sequence[Spec], width: float) -> list[Spec]:
 
 def _field_of(layer: Spec) -> str | None:
     """Return the field of the numbers that a layer writes into cells."""
-    field: str | None = (
-        layer.get("encoding", {}).get("text", {}).get("field") if _mark(layer) == "text" else None
-    )
-    return field if field in {"shown", "bound"} and "y" not in layer["encoding"] else None
+    mark, encoding = layer.get("mark"), layer.get("encoding", {})
+    is_text = isinstance(mark, dict) and mark.get("type") == "text" and "y" not in encoding
+    field: str | None = encoding.get("text", {}).get("field") if is_text else None
+    return field if field in {"shown", "bound"} else None
 
 
 def own_scales(panels: Sequence[Spec]) -> bool:
@@ -265,16 +269,10 @@ def own_scales(panels: Sequence[Spec]) -> bool:
     return len(set(domains)) > 1
 
 
-def _mark(layer: Spec) -> Any:
-    mark = layer.get("mark")
-    return mark.get("type") if isinstance(mark, dict) else mark
-
-
 def _with_bounded_height(spec: Spec) -> Spec:
     """Return a chart with rows that is no higher than `HIGHEST_MM`, unless its rows would become unreadable."""
-    channel = channel_of(spec, "y")
-    rows = len((channel.get("scale") or {}).get("domain") or ())
-    if channel.get("type") not in {"nominal", "ordinal"} or not rows:
+    rows = len(names_along(channel_of(spec, "y")))
+    if not rows:
         return spec
     room = HIGHEST_MM * PIXELS_PER_MM - _AROUND
     height = max(lower_rows(spec) * rows, min(spec.get("height", room), room))
@@ -411,14 +409,9 @@ def for_paper(spec: Spec, *, inside: bool = False, numbers: bool = True) -> Spec
         copy.pop("$schema", None)
     if "layer" in copy:
         copy["layer"] = [layer for layer in copy["layer"] if "params" not in layer]
-        if not numbers:
-            for layer in copy["layer"]:
-                layers = layer.get("layer", ())
-                if layers:
-                    layer["layer"] = [inner for inner in layers if not _is_number(inner)]
+        for layer in copy["layer"]:
+            if not numbers and "layer" in layer:  # of `plait.report.figures.kinds.cases`
+                layer["layer"] = [
+                    inner for inner in layer["layer"] if not inner.get("name", "").startswith("number-")
+                ]
     return copy
-
-
-def _is_number(layer: Spec) -> bool:
-    """Return whether a layer has numbers beside points (`plait.report.figures.kinds.cases`)."""
-    return str(layer.get("name", "")).startswith("number")

@@ -74,24 +74,16 @@ def draw_all(
 
     # Those over time come last in a report and take longest: first of all, so that no process waits for another.
     missing = [name for name, request in requests.items() if not _is_kept(*request)][::-1]
-    workers = kept_pool()
-    bundled = _has_script() or (workers is not None and workers.has_begun)
-    asked = [*([] if bundled else [None]), *(requests[name] for name in missing)]
-    names = [*([None] * (len(asked) - len(missing))), *missing]
-
-    def draw_or_bundle(name: str | None) -> None:
-        if name is None:
-            script()
-        else:
-            draw(name)
-
-    drawn = shared_out(_TARGET, asked, lambda place: draw_or_bundle(names[place]), batch=_FIGURES_EACH)
-    for place, was_drawn in drawn:
+    asked = [requests[name] for name in missing]
+    for place, was_drawn in shared_out(
+        _TARGET, asked, lambda place: draw(missing[place]), batch=_FIGURES_EACH
+    ):
         if was_drawn:  # by another process
-            draw_or_bundle(names[place])
+            draw(missing[place])
     for name in requests:
         if name not in missing:
             draw(name)
+    workers = kept_pool()
     if workers is not None:
         workers.finish()
     if missing:
@@ -125,12 +117,8 @@ def script() -> str:
 def begin() -> None:
     """Let a worker bundle the script while this process computes what figures show."""
     workers = kept_pool()
-    if workers is not None and not _has_script():
+    if workers is not None and CACHE.get(f"{_key('script')}.js") is None:
         workers.begin(_TARGET, None)
-
-
-def _has_script() -> bool:
-    return CACHE.get(f"{_key('script')}.js") is not None
 
 
 def warm() -> None:

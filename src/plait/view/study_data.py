@@ -164,15 +164,13 @@ def case_so_far(trials: ReducedTrials, case: str) -> CaseFigures:
 def metric_view(name: str, labels: StudyLabels) -> dict[str, Any]:
     """Return how a page names a metric and shows its values."""
     record = metric_of(name)
-    unit = unit_of(name)
     owner = labels.metric_owner(name.rpartition(".")[0])
     heading = heading_of(name) if metric_of(name) is not None else title_of(name, labels)
     return {
         "name": name,
         "title": title_of(name, labels),
         "heading": f"{owner}: {heading}" if owner and owner not in heading else heading,
-        "unit": unit.kind,
-        "steps": [list(step) for step in unit.steps],
+        "unit": unit_of(name).kind,
         "better": record.better if record is not None else None,
     }
 

@@ -62,10 +62,7 @@ plait.cases = (() => {
       columns.splice(columns.findIndex((column) => column.csv === primary) + 1, 0,
         { title: "", absent: 99, text: () => "               ", node: (i) => bar(study, primary, i, span[2]) });
     }
-    columns.push({ title: " ", stick: true, absent: 2, text: () => "side by side", value: () => null, node: (i) => h("button", {
-      type: "button", class: "pick", "aria-label": `${label(i)}: side by side`,
-      onclick: () => plait.tray.add({ study: study.id, case: i, title: label(i), folder: study.folder }),
-    }, "side by side") });
+    columns.push(plait.tray.column((i) => ({ study: study.id, case: i, title: label(i) }), label));
     const made = table({
       of: study.id, name: "Cases", columns, count: study.cases.length,
       link: (i) => `#/s/${study.id}/c/${i}`,

@@ -58,6 +58,15 @@ plait.charts = (() => {
     return place;
   }
 
+  // A place for a chart of the data set `rows`, as wide as the page leaves it.
+  const placed = (spec, height, label) => chart({ data: { name: "rows" }, width: "container", height, autosize: { type: "fit-x", contains: "padding" }, ...spec }, label);
+
+  const seconds = (scale, axis) => ({ field: "t", type: "quantitative", scale, axis: { title: null, tickCount: 6, labelExpr: "datum.label + ' s'", ...axis } });
+  const upwards = (top, axis) => ({ field: "v", type: "quantitative", scale: { domain: [0, top], nice: false }, axis: { title: null, tickCount: 4, minExtent: 34, ...axis } });
+
+  // The divisor and unit for values up to `top`.
+  const unitFor = (steps, top) => steps.find(([least]) => top >= least) ?? steps[steps.length - 1];
+
   function redraw() {
     for (const place of [...drawn]) {
       if (place.isConnected) embed(place);
@@ -107,7 +116,7 @@ plait.charts = (() => {
         // What waited for a lost segment arrives in a burst far above the rate of the links, and leaves the chart.
         if (ideals.length === trials.length) top = Math.min(Math.max(top, ...ideals), 1.25 * Math.max(...ideals));
       }
-      const [divisor, unit] = steps.find(([least]) => top >= least) ?? steps[steps.length - 1];
+      const [divisor, unit] = unitFor(steps, top);
       shared.kinds[kind] = { top: (top / divisor) * 1.08 || 1, divisor, unit };
     }
     return shared;
@@ -141,10 +150,8 @@ plait.charts = (() => {
       if (kind === "goodput") rows.push({ t: trial.series.seconds, v: values[values.length - 1] / divisor, s: number });
     });
     const names = lines.map((line) => line.label);
-    const x = { field: "t", type: "quantitative", scale: { domain: [0, shared.seconds], nice: false },
-      axis: { title: null, tickCount: 6, labelExpr: "datum.label + ' s'", labelFlush: true } };
-    const y = { field: "v", type: "quantitative", scale: { domain: [0, top], nice: false },
-      axis: { title: null, tickCount: 4, minExtent: 34 } };
+    const x = seconds({ domain: [0, shared.seconds], nice: false }, { labelFlush: true });
+    const y = upwards(top);
     const colour = { field: "s", type: "ordinal", legend: null,
       scale: { domain: lines.map((_, number) => number), range: lines.map((line) => `@${token(line)}`) } };
     const stacked = kind === "goodput";
@@ -174,43 +181,39 @@ plait.charts = (() => {
       datasets.ideal = [{ v: trial.ideal / divisor }];
       layers.push({ data: { name: "ideal" }, mark: { type: "rule", strokeDash: [5, 3], color: "@muted" }, encoding: { y } });
     }
-    const spec = { data: { name: "rows" }, datasets, width: "container", height: 130,
-      autosize: { type: "fit-x", contains: "padding" }, layer: layers };
-    return { title: `${title}, ${unit}`, place: chart(spec, `${title} over time`), key: named ? h("ul", { class: "key" }, entries(lines)) : null };
+    return { title: `${title}, ${unit}`, place: placed({ datasets, layer: layers }, 130, `${title} over time`), key: named ? h("ul", { class: "key" }, entries(lines)) : null };
   }
 
   // The rate of one link direction over time.
   function linkRate(link) {
     const [times, values] = link.rate;
     const top = Math.max(1, link.limit ?? 0, ...values);
-    const [divisor, unit] = KINDS.goodput.steps.find(([least]) => top >= least) ?? [1, "bit/s"];
+    const [divisor, unit] = unitFor(KINDS.goodput.steps, top);
     const datasets = { rows: times.map((t, i) => ({ t, v: (values[i] ?? 0) / divisor })) };
-    const x = { field: "t", type: "quantitative", axis: { title: null, tickCount: 6, labelExpr: "datum.label + ' s'" } };
-    const y = { field: "v", type: "quantitative", scale: { domain: [0, (top / divisor) * 1.05], nice: false }, axis: { title: null, tickCount: 4, minExtent: 34 } };
+    const y = upwards((top / divisor) * 1.05);
     const layer = [{ mark: { type: "area", interpolate: "step-after", color: "@path0" },
-      encoding: { x, y, tooltip: [{ field: "t", title: "time, s" }, { field: "v", title: unit, format: ".4~g" }] } }];
+      encoding: { x: seconds({}), y, tooltip: [{ field: "t", title: "time, s" }, { field: "v", title: unit, format: ".4~g" }] } }];
     if (link.limit) {
       datasets.limit = [{ v: link.limit / divisor }];
       layer.push({ data: { name: "limit" }, mark: { type: "rule", strokeDash: [5, 3], color: "@muted" }, encoding: { y } });
     }
-    return { title: `${link.name}: throughput, ${unit}`,
-      place: chart({ data: { name: "rows" }, datasets, width: "container", height: 110, autosize: { type: "fit-x", contains: "padding" }, layer }, `Throughput of ${link.name}`) };
+    return { title: `${link.name}: throughput, ${unit}`, place: placed({ datasets, layer }, 110, `Throughput of ${link.name}`) };
   }
 
   // The goodput so far of a trial that runs.
   function growing(lines) {
     const top = Math.max(1, ...lines.flatMap(([, values]) => values));
-    const [divisor, unit] = KINDS.goodput.steps.find(([least]) => top >= least) ?? [1, "bit/s"];
+    const [divisor, unit] = unitFor(KINDS.goodput.steps, top);
     const rows = lines.flatMap(([times, values], s) => times.map((t, i) => ({ t, v: values[i] / divisor, s })));
-    return { title: `Goodput so far, ${unit}`, place: chart({
-      data: { name: "rows" }, datasets: { rows }, width: "container", height: 90, autosize: { type: "fit-x", contains: "padding" },
+    return { title: `Goodput so far, ${unit}`, place: placed({
+      datasets: { rows },
       mark: { type: "line" },
       encoding: {
-        x: { field: "t", type: "quantitative", scale: { nice: false }, axis: { title: null, tickCount: 5, labelExpr: "datum.label + ' s'" } },
+        x: seconds({ nice: false }, { tickCount: 5 }),
         y: { field: "v", type: "quantitative", scale: { zero: true }, axis: { title: null, tickCount: 3 } },
         color: { field: "s", type: "ordinal", legend: null, scale: { range: ["@path0", "@path1", "@path2", "@path3", "@path4", "@path5", "@path6", "@path7"] } },
       },
-    }, "Goodput so far") };
+    }, 90, "Goodput so far") };
   }
 
   function key(trial, shared) {

@@ -19,6 +19,9 @@
     }
     window.addEventListener("hashchange", show);
     return {
+      // A column with a button in each row, which adds `item(i)`; `label(i)` is the row's name.
+      column: (item, label) => ({ title: " ", stick: true, absent: 2, text: () => "side by side", value: () => null,
+        node: (i) => h("button", { type: "button", class: "pick", "aria-label": `${label(i)}: side by side`, onclick: () => plait.tray.add(item(i)) }, "side by side") }),
       add(item) {
         chosen = chosen.filter((other) => kind(other) === kind(item) && path(other) !== path(item)).slice(-1);
         chosen.push(item);

@@ -15,7 +15,7 @@
       h("h2", {}, h("a", { href: address }, study.title), study.running ? h("span", { class: "running" }, "running") : null),
       h("p", { class: "facts" }, [study.folder, study.apart, ...facts].filter(Boolean).join(" \u00b7 ")),
       study.result ? h("p", { class: "result" }, phrases(study.result.headline)) : h("p", { class: "note" }, study.running ? "It runs; open it to see its trials as they end." : "Its summary is missing or damaged; open it to see its trials, or what is wrong."),
-      h("button", { type: "button", class: "pick", onclick: () => plait.tray.add({ study: study.id, title: study.title, folder: study.folder }) }, "Side by side"));
+      h("button", { type: "button", class: "pick", onclick: () => plait.tray.add({ study: study.id, title: study.title }) }, "Side by side"));
   }
 
   page(/^$/, async () => {

@@ -110,7 +110,7 @@
         h("p", { class: "facts" }, trial.facts.filter(([term]) => !term.startsWith("Digest")).map(([term, text]) => `${term} ${text}`).join(" \u00b7 ")),
         trial.error ? h("p", { class: "bad" }, `This trial failed: ${trial.error}`) : h("p", { class: "result" }, trial.metrics.slice(0, Math.min(trial.judged, MOST_JUDGED)).map(([title, text], i) => [i ? `; ${title[0].toLowerCase()}${title.slice(1)} ` : `${title} `, h("strong", {}, text)])),
         (trial.gaps ?? []).map((gap) => h("p", { class: "bad" }, gap)),
-        h("p", {}, h("button", { type: "button", class: "pick", onclick: () => plait.tray.add({ study: id, case: at, trial: number, title: name, folder: study.folder }) }, "Side by side")),
+        h("p", {}, h("button", { type: "button", class: "pick", onclick: () => plait.tray.add({ study: id, case: at, trial: number, title: name }) }, "Side by side")),
         sections.length ? h("nav", { class: "jump", "aria-label": "On this page" }, sections.map((section) => h("button", { type: "button", onclick: () => { section.scrollIntoView(); section.querySelector("a, button, input, summary")?.focus({ preventScroll: true }); } }, section.querySelector("h2").textContent))) : null,
         ...sections,
       ],

@@ -26,9 +26,7 @@
           value: (i) => data.metrics[view.name][i], text: (i) => format.show(view.unit, data.metrics[view.name][i]) })),
         { title: "State", soft: true, text: (i) => (data.errors[i] === null ? (i === middle ? "completed, median" : "completed") : data.errors[i]) },
         { title: "Seed", number: true, absent: 99, value: (i) => data.seeds[i], text: (i) => String(data.seeds[i]) },
-        { title: " ", stick: true, absent: 2, text: () => "side by side", value: () => null, node: (i) => h("button", { type: "button", class: "pick",
-          "aria-label": `trial ${data.numbers[i]}: side by side`,
-          onclick: () => plait.tray.add({ study: study.id, case: at, trial: data.numbers[i], title: `${study.labels[at]}, trial ${data.numbers[i]}`, folder: study.folder }) }, "side by side") },
+        plait.tray.column((i) => ({ study: study.id, case: at, trial: data.numbers[i], title: `${study.labels[at]}, trial ${data.numbers[i]}` }), (i) => `trial ${data.numbers[i]}`),
       ],
     });
   }

@@ -70,6 +70,8 @@ class TrialSeries:
     """Events of the network: (seconds, text). Events at one time are one mark."""
     ideal_bps: float | None = None
     """Goodput that the links allow, to be drawn beside the only flow; `trial_series` does not compute it."""
+    start_us: int = 0
+    """When the first flow started: zero seconds here."""
 
 
 def trial_series(plan: Plan, tables: Tables) -> TrialSeries:
@@ -100,6 +102,7 @@ def trial_series(plan: Plan, tables: Tables) -> TrialSeries:
         omitted=len(of_flows) - len(shown),
         by_path=_by_path(of_flows),
         marks=_marks(plan, tables["events"], span),
+        start_us=start_us,
     )
 
 

@@ -98,6 +98,7 @@ def _contents(trial: Trial, study_file: StudyFile, case: str) -> dict[str, Any]:
         "metrics": [[metric_view(name, labels)["title"], show(name, metrics[name]), name] for name in names],
         "judged": max(2, len(set(judged) & set(measured))),
         "series": series_view(series),
+        "seriesStart": series.start_us,
         "ideal": rounded(ideal_bps(plan)),
         "explained": [_explanation(flow) for flow in _worst_first(explained)[:MOST_FLOWS]],
         "explainedLeftOut": max(0, len(explained) - MOST_FLOWS),

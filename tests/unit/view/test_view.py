@@ -34,6 +34,7 @@ from plait.view.study_data import (
     result_view,
     study_view,
 )
+from plait.view.trial_data import trial_view
 from result_folders import FakeCase, two_paths, write_study
 
 if TYPE_CHECKING:
@@ -402,6 +403,15 @@ def whole(folder: Path, case: str) -> ReducedTrials:
     for _ in trials.finish([case]):
         pass
     return trials
+
+
+def test_charts_of_a_flow_that_starts_late_begin_when_it_starts(tmp_path: Path) -> None:
+    """The mark of a chosen event stood as much later in the charts."""
+    case = FakeCase("late", {}, lambda seed: fake_plan(FakeFlow(start_us=2_000_000), seed=seed))
+    write_study(tmp_path, (case,), repeat=1)
+    view = trial_view(tmp_path, read_study_file(tmp_path), "late", 0)
+    assert view["seriesStart"] == 2_000_000
+    assert view["series"]["subflows"][0]["goodput"][0][0] == 0
 
 
 def test_studies_of_one_title_say_what_tells_them_apart(tmp_path: Path) -> None:

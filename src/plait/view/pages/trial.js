@@ -66,13 +66,12 @@
     const { columns, values, left } = trial.events;
     const at = (name, i) => values[columns.indexOf(name)][i];
     const text = (name, i) => { const value = at(name, i); return value === null || value === undefined ? "" : String(value); };
-    const start = trial.seriesStart ?? 0;
     const rows = table({
       of: base, name: "Events", count: values[0].length,
       filterText: (i) => columns.map((name) => text(name, i)).join(" "),
       columns: columns.map((name) => name === "t_us" ? {
         title: "Time, s", csv: "t_us", number: true, value: (i) => at(name, i), text: (i) => (at(name, i) / 1e6).toFixed(6),
-        node: (i) => h("button", { type: "button", class: "link", title: "Mark this time in the charts", onclick: () => mark((at(name, i) - start) / 1e6) }, (at(name, i) / 1e6).toFixed(6)),
+        node: (i) => h("button", { type: "button", class: "link", title: "Mark this time in the charts", onclick: () => mark((at(name, i) - trial.seriesStart) / 1e6) }, (at(name, i) / 1e6).toFixed(6)),
       } : { title: name.replaceAll("_", " "), csv: name, text: (i) => text(name, i), number: typeof values[columns.indexOf(name)].find((value) => value !== null) === "number", value: (i) => at(name, i) }),
     });
     return [rows.element, left ? h("p", { class: "note" }, `${left} more events are in the table below.`) : null];

@@ -67,7 +67,8 @@ def _for_few_cases(summary: Summary, metric: str) -> str:
         words = words if text or values else f"{words[0].upper()}{words[1:]}"
         values.append(f"{words} {_stressed(show(metric, mean(case, metric)))}{_further_values(case, metric)}")
     text += "; ".join(values)
-    comparison = _comparison(summary, measured[-1].name, metric)
+    last = measured[-1].name
+    comparison = next((c for c in summary.comparisons if (c.case, c.metric) == (last, metric)), None)
     if comparison is not None and comparison.verdict == "same":
         text += f": {_stressed(f'the same {within(comparison.margin)}')}"
     elif comparison is not None and comparison.ratio is not None:
@@ -341,7 +342,3 @@ def _with_paths(label: str, count: int | None, metric: str) -> str:
             "all trials" if metric not in {"goodput_bps", "completion_s"} else compared_metric(metric).noun
         )
     return f"{'single path' if count == 1 else f'{number_word(count)} paths'} {label}".rstrip()
-
-
-def _comparison(summary: Summary, case: str, metric: str) -> Comparison | None:
-    return next((c for c in summary.comparisons if c.case == case and c.metric == metric), None)

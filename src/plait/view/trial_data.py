@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +88,9 @@ def _contents(trial: Trial, study_file: StudyFile, case: str) -> dict[str, Any]:
     explained: tuple[FlowExplanation, ...] = part(
         "explanation", lambda: explain_trial(called, tables, unrestricted), ()
     )
+    worst_first = sorted(
+        explained, key=lambda flow: (flow.background, -(flow.attainable_bps or 0) + (flow.goodput_bps or 0))
+    )
     metrics = trial_metrics(with_connections(trial.plan, trial.tables), trial.tables)
     measured = [name for name, value in metrics.items() if value is not None]
     judged = judged_in(study_file.scenario)
@@ -100,7 +102,7 @@ def _contents(trial: Trial, study_file: StudyFile, case: str) -> dict[str, Any]:
         "series": series_view(series),
         "seriesStart": series.start_us,
         "ideal": rounded(ideal_bps(plan)),
-        "explained": [_explanation(flow) for flow in _worst_first(explained)[:MOST_FLOWS]],
+        "explained": [_explanation(flow) for flow in worst_first[:MOST_FLOWS]],
         "explainedLeftOut": max(0, len(explained) - MOST_FLOWS),
         "network": part("drawing of the network", lambda: _network(shown, series, labels), None),
         "links": part("links", lambda: _links(plan, tables["links"]), []),
@@ -155,12 +157,6 @@ def _rest_of_stack(series: TrialSeries) -> dict[str, Any] | None:
 
 def _columns(points: Points) -> list[list[float | int | None]]:
     return [[rounded(t) for t, _ in points], [None if math.isnan(v) else rounded(v) for _, v in points]]
-
-
-def _worst_first(explained: Sequence[FlowExplanation]) -> list[FlowExplanation]:
-    return sorted(
-        explained, key=lambda flow: (flow.background, -(flow.attainable_bps or 0) + (flow.goodput_bps or 0))
-    )
 
 
 def _explanation(flow: FlowExplanation) -> dict[str, Any]:

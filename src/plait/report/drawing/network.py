@@ -7,7 +7,7 @@ number.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from plait.analysis.labels.study_labels import StudyLabels
@@ -148,7 +148,8 @@ def draw(
     parts += inline
     notes = [f"every link: {common}"] if common is not None else []
     notes += node_notes(plan, labels.called)
-    notes += _longer(labels.called.node(name) for name in geometry.boxes)
+    names = [labels.called.node(name) for name in geometry.boxes]
+    notes += [f"{shortened(name)}: {name}" for name in names if shortened(name) != name]
     if places.left_out:
         notes.append(f"{places.left_out} nodes that no path crosses are not drawn")
     y = geometry.height
@@ -313,11 +314,6 @@ def _common_label(links: Sequence[Link], labels: LinkLabels) -> str | None:
     if shared is None or len(links) <= FEW_LINKS or shared.forward or shared.backward:
         return None
     return ", ".join(shared.common) or "no limit"
-
-
-def _longer(names: Iterable[str]) -> list[str]:
-    """Return the names that boxes have shortened, in full."""
-    return [f"{shortened(name)}: {name}" for name in names if shortened(name) != name]
 
 
 def _legend(paths: Sequence[DrawnPath], top: float, colours: Mapping[str, str]) -> str:

@@ -18,7 +18,7 @@ from plait.analysis.model import Summary
 from plait.report.drawing.network import coloured_paths, draw, most_paths
 from plait.report.figures import networks
 from plait.report.figures.case_values import exceed_axes
-from plait.report.figures.kind import Content, FigureRequest, Spec, TableRows
+from plait.report.figures.kind import Content, FigureRequest, Spec
 from plait.report.figures.kinds.distribution import DELAYS
 from plait.report.figures.kinds.over_time import OVER_TIME, SIDE_BY_SIDE
 from plait.report.figures.marks import SCHEMA
@@ -51,11 +51,6 @@ class DrawnFigure:
     """The note of its file above the panels."""
     pages: tuple[int, ...] = (1,)
     """The number of panels in each of its files."""
-
-    @property
-    def author_text(self) -> str:
-        """The text of the scenario's author."""
-        return self.request.author_text
 
     @property
     def places(self) -> list[str]:
@@ -240,10 +235,7 @@ def _network_svg(drawn: Representative, style: str) -> str:
 
 def _data(figure: FigureRequest, content: Content) -> str:
     shown = _with_shown(figure, content.part(figure))
-    return _csv(networks.table(KINDS[figure.kind], figure, shown))
-
-
-def _csv(rows: TableRows) -> str:
     text_file = io.StringIO()
+    rows = networks.table(KINDS[figure.kind], figure, shown)
     csv.writer(text_file, lineterminator="\n").writerows(rows)
     return text_file.getvalue()

@@ -28,14 +28,10 @@ def _selected(content: Content) -> list[FigureRequest]:
     """Return a figure of each metric, of a study in which several things vary and give many cases."""
     if len(content.rows) < GROUPED or steps(content.rows):  # what takes steps has lines, or a heat map
         return []
-    figures = [FigureRequest(f"{file}-intervals", "intervals", metric) for file, metric in content.measured()]
-    return figures if _is_grouped(content) else []
-
-
-def _is_grouped(content: Content) -> bool:
-    """Return whether the cases fall into groups: at least two things vary, and few of all cases share a place."""
     roles = roles_of(content.rows, FigureRequest("", "intervals", ""))
-    return roles is not None and len(roles.x.order) < len(content.rows) <= _MOST_CASES
+    if roles is None or not len(roles.x.order) < len(content.rows) <= _MOST_CASES:
+        return []  # no groups, or too many
+    return [FigureRequest(f"{file}-intervals", "intervals", metric) for file, metric in content.measured()]
 
 
 def _panels(request: FigureRequest, content: Content) -> list[Spec]:

@@ -205,6 +205,8 @@ def _panel(
     upwards: Spec = {"zero": True, **domain}
     if drawn.lowest is not None and "type" in axis:  # what grows in proportion is a straight line then
         upwards = {"type": "log", "domain": [drawn.lowest / 1.3, drawn.top * 1.3]}
+    steps_along = sorted(set(sweep.values.values()))
+    ticks = {"title": sweep.axis.title, "values": steps_along, "format": TICK, "labelOverlap": True}
     legend = {"symbolType": "stroke", "symbolOpacity": 1, "labelLimit": 260, "columns": 3}
     legend |= {"title": sweep.lines.title or None}
     return {
@@ -212,7 +214,7 @@ def _panel(
         "width": size[0],
         "height": size[1],
         "encoding": {
-            "x": numbers("x", scale={**axis, "nice": False, "padding": 14}, axis=_ticks(sweep)),
+            "x": numbers("x", scale={**axis, "nice": False, "padding": 14}, axis=ticks),
             "y": numbers(scale=upwards, axis=number_axis(axis_title(metric, drawn.unit))),
             **distinct("line", drawn.order, "strokeDash", legend if len(drawn.order) > 1 else None),
         },
@@ -243,11 +245,6 @@ def _trials(rows: Sequence[CaseRows], metric: str, divisor: float, sweep: Sweep)
         strokeDash=_SOLID,
         tooltip=[field(name, title) for name, title in titles.items()],
     )
-
-
-def _ticks(sweep: Sweep) -> Spec:
-    values = sorted(set(sweep.values.values()))
-    return {"title": sweep.axis.title, "values": values, "format": TICK, "labelOverlap": True}
 
 
 def _means(summaries: Sequence[CaseSummary], metric: str, divisor: float, sweep: Sweep) -> list[Spec]:

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, ConfigDict
+from pydantic.dataclasses import dataclass as checked_dataclass
 
 from plait.analysis.metrics.catalogue import compared_metric, judged_metrics
 from plait.analysis.model import CaseSummary, Summary
@@ -22,23 +25,26 @@ Spec = dict[str, Any]
 TableRows = list[list[Any]]
 
 
-@dataclass(frozen=True)
+_Open = Annotated[str, BeforeValidator(lambda text: "" if text is None else text)]
+"""A text that is empty while `selection.resolved` has not filled it in."""
+
+
+@checked_dataclass(frozen=True, config=ConfigDict(extra="ignore"))
 class FigureRequest:
-    """One figure: the name of its files, and what it shows."""
+    """One figure: the name of its files, and what it shows; as an entry of `figures` in study.json asks for it."""
 
     name: str
-    kind: str
-    metric: str
+    kind: _Open = ""
+    metric: _Open = ""
     x: str | None = None
     """The settings along the axes, by their full names."""
     y: str | None = None
     facets: str | None = None
     color: str | None = None
-    only: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    author_text: str = ""
-    """The `caption` that the scenario's author gave it."""
-    column: bool = False
-    """Its files are as wide as a column of a paper."""
+    only: dict[str, Any] = field(default_factory=dict)
+    caption: str = ""
+    """The text of the scenario's author."""
+    width: Literal["column", "page"] = "page"
     style: str | None = None
     """The publisher whose widths it has; None: those of the report."""
     plain: bool = False
@@ -46,7 +52,10 @@ class FigureRequest:
 
     def shows(self, settings: dict[str, Any]) -> bool:
         """Return whether a case with these settings is part of it."""
-        return all(str(settings.get(name)) in values for name, values in self.only)
+        return all(
+            str(settings.get(name)) in map(str, value if isinstance(value, list) else [value])
+            for name, value in self.only.items()
+        )
 
 
 @dataclass(frozen=True)

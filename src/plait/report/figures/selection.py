@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from plait.analysis.metrics.catalogue import primary_metric
 from plait.analysis.model import Summary
@@ -39,24 +38,6 @@ OF_TRIALS: tuple[FigureKind, ...] = (DELAYS, OVER_TIME)
 KINDS = {kind.name: kind for kind in (*BY_CASE, *OF_TRIALS)}
 
 
-class FigureFields(BaseModel):
-    """One entry of `figures` in study.json's scenario, as plait.scenario.fields.figures wrote it."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-    name: str
-    kind: str | None = None
-    metric: str | None = None
-    x: str | None = None
-    y: str | None = None
-    facets: str | None = None
-    color: str | None = None
-    only: dict[str, Any] = {}
-    caption: str = ""
-    width: Literal["column", "page"] = "page"
-    style: str | None = None
-
-
 def content_of(study: StudyData, summary: Summary, shown: Sequence[Representative] = ()) -> Content:
     """Return what the figures of a study can show."""
     return Content(study.cases, summary, tuple(shown), study.published)
@@ -79,19 +60,19 @@ def of_trials(content: Content) -> list[FigureRequest]:
     return [figure for kind in OF_TRIALS for figure in kind.selected(content)]
 
 
-def asked_for(study: StudyData) -> list[FigureFields]:
+def asked_for(study: StudyData) -> list[FigureRequest]:
     """Return what the scenario asks for; nothing for a study whose scenario has no figures."""
     scenario = study.about.scenario
     asked_figures = scenario.get("figures") if isinstance(scenario, dict) else None
     try:
-        asked = TypeAdapter(list[FigureFields]).validate_python(asked_figures or [])
+        asked = TypeAdapter(list[FigureRequest]).validate_python(asked_figures or [])
     except ValidationError:
         asked = []
     # Of a later version's figures, those that follow from what varies are right, too.
-    return asked if all(figure.kind in {None, *KINDS} for figure in asked) else []
+    return asked if all(figure.kind in {"", *KINDS} for figure in asked) else []
 
 
-def resolved(asked: FigureFields, content: Content) -> FigureRequest:
+def resolved(asked: FigureRequest, content: Content) -> FigureRequest:
     """Return what was asked for with full names, and what it leaves open filled in from what varies."""
     names = list(dict.fromkeys(key for case in content.rows for key in case.settings))
 
@@ -99,27 +80,19 @@ def resolved(asked: FigureFields, content: Content) -> FigureRequest:
         ends = [key for key in names if key == name or key.endswith(f".{name}")]
         return name if name in names else ends[0] if len(ends) == 1 else None
 
-    figure = FigureRequest(
-        asked.name,
-        asked.kind or "cases",
-        asked.metric or ("goodput" if asked.kind == "over-time" else primary_metric(content.summary)),
-        full(asked.x),
-        full(asked.y),
-        full(asked.facets),
-        full(asked.color),
-        tuple((full(name) or name, _texts(value)) for name, value in asked.only.items()),
-        asked.caption,
-        column=asked.width == "column",
-        style=asked.style,
-        plain=asked.metric is not None and asked.metric not in COMPARED,
+    figure = replace(
+        asked,
+        metric=asked.metric or ("goodput" if asked.kind == "over-time" else primary_metric(content.summary)),
+        x=full(asked.x),
+        y=full(asked.y),
+        facets=full(asked.facets),
+        color=full(asked.color),
+        only={full(name) or name: value for name, value in asked.only.items()},
+        plain=bool(asked.metric) and asked.metric not in COMPARED,
     )
     part = networks(content.part(figure), figure)[0][1]
-    if asked.kind is None:
+    if not asked.kind:
         sweeps = sweep_of(part.rows, figure.x) is not None or asked.facets is not None
         kind = "heat-map" if figure.y is not None else "line" if sweeps else "cases"
         figure = replace(figure, kind=kind)
     return KINDS[figure.kind].completed(figure, part)
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    return tuple(str(item) for item in (value if isinstance(value, list) else [value]))

@@ -149,8 +149,8 @@ def drawn_figure(request: FigureRequest, content: Content) -> DrawnFigure | None
     if labels and "." in request.metric:
         titles = title_of(request.metric), title_of(request.metric, labels)
         panels = [_retitled(panel, *titles) for panel in panels]
-    if request.author_text:  # screen readers and vector files have it
-        panels = [{**panel, "description": request.author_text} for panel in panels]
+    if request.caption:  # screen readers and vector files have it
+        panels = [{**panel, "description": request.caption} for panel in panels]
     metric = "" if kind is OVER_TIME else request.metric  # its panels have titles
     marks = [kind.caption(request, networks.networks(content, request)[0][1])]
     if is_of_all_flows(content.summary, request.metric):
@@ -221,7 +221,7 @@ def laid_out(
     paper = PAPERS.get(figure.request.style or "")
     if paper is not None:
         width_mm, column_mm = paper.page_mm, paper.column_mm
-    width = min(width_mm, column_mm) if figure.request.column else width_mm
+    width = min(width_mm, column_mm) if figure.request.width == "column" else width_mm
     spec = fitted(panels[0], width, note) if len(panels) == 1 else together(SCHEMA, panels, width, note)
     family = family_of(figure.request.style or style)
     return spec if family is None else {**spec, "usermeta": {**spec["usermeta"], "font": family}}

@@ -55,7 +55,7 @@ def by_case(figures: Mapping[str, DrawnFigure]) -> Markup | str:
         return ""
     drawn = list(figures.values())
     alone = len(drawn) == 1 and drawn[0].request.metric == "goodput_bps"
-    title = "Goodput by case" if alone and not drawn[0].request.author_text else "By case"
+    title = "Goodput by case" if alone and not drawn[0].request.caption else "By case"
     return fill("by_case", title=title, figures=figures, alone=alone)
 
 

@@ -11,9 +11,9 @@ import pytest
 from plait.analysis.compare.summary import summarise
 from plait.analysis.published import Published
 from plait.analysis.rows import CaseRows, TrialRow
-from plait.report.figures.kind import Content, FigureKind
+from plait.report.figures.kind import Content, FigureKind, FigureRequest
 from plait.report.figures.marks import MOST_DOTS, with_dots
-from plait.report.figures.selection import KINDS, FigureFields, resolved
+from plait.report.figures.selection import KINDS, resolved
 from plait.report.figures.study_figures import drawn_figure
 
 METRIC = "goodput_bps"
@@ -51,7 +51,7 @@ def test_a_figure_and_its_caption_say_what_has_a_dot_and_its_table_has_all(kind:
     for trials in (MOST_DOTS, 4 * MOST_DOTS):
         cases = tuple(case_of(trials, delay) for delay in ("5ms", "10ms", "20ms"))
         content = Content(cases, summarise(cases, scenario="s", digest="", baseline=None), (), Published())
-        request = resolved(FigureFields(name="f", kind=kind, metric=METRIC), content)
+        request = resolved(FigureRequest(name="f", kind=kind, metric=METRIC), content)
         figure = drawn_figure(request, content)
         assert figure is not None
         size[trials] = len(json.dumps(figure.panels))
@@ -66,6 +66,6 @@ def test_a_caption_says_that_an_axis_cuts_an_interval(trials: int, is_cut: bool)
     """Student's t of two trials is 12.7: their interval is 6.4 times their range to each side, the axis shows 2.5."""
     cases = (case_of(trials, "5ms"), case_of(trials, "10ms"))
     content = Content(cases, summarise(cases, scenario="s", digest="", baseline=None), (), Published())
-    figure = drawn_figure(resolved(FigureFields(name="f", kind="cases", metric=METRIC), content), content)
+    figure = drawn_figure(resolved(FigureRequest(name="f", kind="cases", metric=METRIC), content), content)
     assert figure is not None
     assert ("extends beyond it; f.csv has it whole" in figure.marks) == is_cut

@@ -16,7 +16,7 @@ from plait.analysis.series import trial_series
 from plait.analysis.wording import significant
 from plait.errors import RequestError
 from plait.report.figures.kind import FigureRequest
-from plait.report.figures.selection import KINDS, FigureFields, resolved
+from plait.report.figures.selection import KINDS, resolved
 from plait.report.figures.study_figures import drawn_figure, laid_out
 from plait.report.page.over_time import over_time
 from plait.report.render.paper import PAPERS, PIXELS_PER_MM, width_in_mm
@@ -55,9 +55,9 @@ def svg(kind: str, count: int, numbers: bool, width: float) -> str:
     request = (
         FigureRequest("f", "delays", metric)
         if kind == "delays"
-        else resolved(FigureFields(name="f", kind=kind, metric=metric), shown)
+        else resolved(FigureRequest(name="f", kind=kind, metric=metric), shown)
     )
-    figure = drawn_figure(replace(request, column=False), shown)
+    figure = drawn_figure(replace(request, width="page"), shown)
     assert figure is not None, "the study has what this kind shows"
     return svg_of(standalone(laid_out(figure, width)))
 
@@ -124,7 +124,7 @@ def test_fields_have_the_roles_that_the_scenario_gives_them(
     kind: str, numbers: bool, roles: dict[str, str], width: str
 ) -> None:
     shown = studied(30, numbers)
-    asked = FigureFields(name="f", kind=kind, metric="page_load_s", width=width, **roles)
+    asked = FigureRequest(name="f", kind=kind, metric="page_load_s", width=width, **roles)
     figure = drawn_figure(resolved(asked, shown), shown)
     assert figure is not None
     if "facets" in roles:
@@ -158,7 +158,7 @@ def test_fields_have_the_roles_that_the_scenario_gives_them(
 def test_a_publisher_decides_the_widths_of_a_figure(style: str, column: float, page: float) -> None:
     shown = studied(30, numbers=False)
     for width, expected in (("column", column), ("page", page)):
-        asked = FigureFields(name="f", kind="intervals", metric="page_load_s", width=width, style=style)
+        asked = FigureRequest(name="f", kind="intervals", metric="page_load_s", width=width, style=style)
         figure = drawn_figure(resolved(asked, shown), shown)
         assert figure is not None
         spec = standalone(laid_out(figure, 175.0))
@@ -330,7 +330,7 @@ def test_a_tick_says_the_value_at_which_it_stands(width: float) -> None:
     shown = content(
         [{"scheduler": s, "network.links.h1-s1.loss": loss} for s in schedulers for loss in losses]
     )
-    asked = FigureFields(name="f", kind="line", metric="page_load_s", x="loss", facets="scheduler")
+    asked = FigureRequest(name="f", kind="line", metric="page_load_s", x="loss", facets="scheduler")
     figure = drawn_figure(resolved(asked, shown), shown)
     assert figure is not None
     texts = {box.text for box in text_boxes(svg_of(standalone(laid_out(figure, width))))}
@@ -349,7 +349,7 @@ def test_the_key_of_a_heat_map_has_the_digits_of_its_cells(transports: tuple[str
             for transport in transports
         ]
     )
-    asked = FigureFields(name="f", kind="heat-map", metric="goodput_bps", x="rate", y="delay")
+    asked = FigureRequest(name="f", kind="heat-map", metric="goodput_bps", x="rate", y="delay")
     figure = drawn_figure(resolved(asked, shown), shown)
     assert figure is not None
     texts = [box.text for box in text_boxes(svg_of(standalone(laid_out(figure, 175.0))))]

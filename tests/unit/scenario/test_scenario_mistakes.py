@@ -423,3 +423,10 @@ def test_a_wrong_rate_is_no_missing_one(rate: str) -> None:
     assert [(mistake.path, "add a rate" in mistake.message) for mistake in mistakes(text)] == [
         (f"network.links.h1-s1.{rate.partition(':')[0]}", False)
     ]
+
+
+def test_drop_tail_takes_no_options() -> None:
+    text = changed("{rate: 5mbit, delay: 5ms}\n    s1", "{rate: 5mbit, aqm: {droptail: {limit: 5}}}\n    s1")
+    assert [(mistake.path, mistake.message) for mistake in mistakes(text)] == [
+        ("network.links.h1-s1.aqm.droptail", "drop-tail has no options; write aqm: droptail")
+    ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from plait.parts import Delay, Part, Whole
 from plait.scenario.fields.traces import TraceSpec
@@ -206,10 +206,21 @@ class FqCodelSpec(CodelSpec):
     """Whether to mark ECN-capable packets instead of dropping them."""
 
 
+def _without_options(options: dict[str, Any]) -> dict[str, Any]:
+    if options:
+        raise ValueError("drop-tail has no options; write aqm: droptail")
+    return options
+
+
 class Aqm(Part):
     """Active queue management: exactly one of its fields."""
 
-    droptail: Annotated[dict[str, Any], Field(max_length=0)] | None = None
+    droptail: (
+        Annotated[
+            dict[str, Any], AfterValidator(_without_options), Field(json_schema_extra={"maxProperties": 0})
+        ]
+        | None
+    ) = None
     """Drop-tail, which has no options: a full queue drops arriving packets."""
     red: RedSpec | None = None
     codel: CodelSpec | None = None

@@ -12,7 +12,7 @@ from plait.analysis.model import Summary
 from plait.plan.network.ifnames import renamed_interfaces
 from plait.report.drawing.network import coloured_paths, draw, links_differ, most_paths
 from plait.report.figures.kinds.over_time import frames_of
-from plait.report.figures.kinds.over_time_chart import KINDS, Frame, chart
+from plait.report.figures.kinds.over_time_chart import KINDS, chart
 from plait.report.page.sections import explanation
 from plait.report.page.template import fill
 from plait.report.render.theme import LIGHT, PATHS
@@ -58,7 +58,9 @@ def over_time(
         drawn = {name: spec for name, spec in charts.items() if spec is not None}
         figures |= drawn
         panels.append(_panel(trial, list(drawn), is_hidden=number >= OPEN_PANELS))
-    note = _note(shown, summary, has_short=_has_short(shown, frames))
+    axes = {(trial.group, frame.seconds) for trial, frame in zip(shown, frames, strict=True)}
+    has_short = len(axes) > len({trial.group for trial in shown})  # of trials that are compared
+    note = _note(shown, summary, has_short=has_short)
     return fill("over_time", note=note, has_buttons=len(shown) > OPEN_PANELS, panels=panels), figures
 
 
@@ -77,13 +79,6 @@ def _panel(trial: Representative, charts: Sequence[str], *, is_hidden: bool) -> 
         "explanation": explanation(trial.explained),
         "is_hidden": is_hidden,
     }
-
-
-def _has_short(shown: Sequence[Representative], frames: Sequence[Frame]) -> bool:
-    """Return whether trials that are compared have time axes of different lengths."""
-    return len({(trial.group, frame.seconds) for trial, frame in zip(shown, frames, strict=True)}) > len(
-        {trial.group for trial in shown}
-    )
 
 
 def _note(shown: Sequence[Representative], summary: Summary, *, has_short: bool) -> str:

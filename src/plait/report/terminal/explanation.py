@@ -86,7 +86,10 @@ def _flow(flow: FlowExplanation) -> Iterator[Text]:
     if small:
         rest = sum(share.time for share in small)
         total = percent(rest, 2) if rest >= LEAST_SHOWN else f"<{percent(LEAST_SHOWN, 1)}"
-        yield Text(f"{'':<{BAR + 2}}{total:>8}{MISSING:>14}  {_smaller_causes(len(small))}", style="dim")
+        yield Text(
+            f"{'':<{BAR + 2}}{total:>8}{MISSING:>14}  {len(small)} smaller cause{'s' * (len(small) > 1)}",
+            style="dim",
+        )
     evidence = [line for share in flow.shares if share.cause in flow.named for line in share.evidence]
     if evidence:
         yield Text("")
@@ -112,10 +115,6 @@ def _cause_after(effect: Effect) -> str:
     if effect.then is None:
         return " No named cause remains."
     return f" Then the main cause is {effect.then}: {CAUSES[effect.then].clause}."
-
-
-def _smaller_causes(count: int) -> str:
-    return f"{count} smaller cause{'s' if count != 1 else ''}"
 
 
 def _line(share: Share, *, named: bool) -> Text:

@@ -124,25 +124,21 @@ def scatter(
         "y": numbers("y", scale=scale, axis=number_axis(cells.title)),
         **distinct("kind", order, "shape", legend, first=int(cells.compared)),
     }
-    return [_panel(summary, cells, axis, kinds, names, shared) for axis in axes]
-
-
-def _panel(  # noqa: PLR0917 - what all panels share comes last
-    summary: Summary, cells: Cells, axis: Factor, kinds: CaseLabels, names: set[str], shared: Spec
-) -> Spec:
-    data = [
-        {"x": place, "y": cells.values[case.name][0], "kind": kinds.of[case.name], "case": case.name,
-         "shown": cells.values[case.name][1]}
-        for case, place in zip(summary.cases, axis.numbers or axis.texts, strict=True)
-        if case.name in names and case.name in cells.values
-    ]  # fmt: skip
-    tooltip = [field("case", "case"), field("x", axis.title), field("shown", cells.title)]
     points = {"type": "point", "filled": True, "size": 34, "opacity": 0.75}
-    layers = [layer(data, points, x=_x(axis), **shared, tooltip=tooltip)]
-    if cells.ratio:
-        rule = {"type": "rule", "strokeDash": [4, 3], "color": "@muted"}
-        layers.append(layer([{}], rule, y={"datum": 1, "type": "quantitative"}))
-    return {"$schema": SCHEMA, "width": 240, "height": 200, "layer": layers}
+    rule = {"type": "rule", "strokeDash": [4, 3], "color": "@muted"}
+    even = [layer([{}], rule, y={"datum": 1, "type": "quantitative"})] if cells.ratio else []
+    panels: list[Spec] = []
+    for axis in axes:
+        data = [
+            {"x": place, "y": cells.values[case.name][0], "kind": kinds.of[case.name], "case": case.name,
+             "shown": cells.values[case.name][1]}
+            for case, place in zip(summary.cases, axis.numbers or axis.texts, strict=True)
+            if case.name in names and case.name in cells.values
+        ]  # fmt: skip
+        tooltip = [field("case", "case"), field("x", axis.title), field("shown", cells.title)]
+        layers = [layer(data, points, x=_x(axis), **shared, tooltip=tooltip), *even]
+        panels.append({"$schema": SCHEMA, "width": 240, "height": 200, "layer": layers})
+    return panels
 
 
 def _x(axis: Factor) -> Spec:

@@ -30,7 +30,7 @@ MOST_BYTES = 4 << 20
 """A larger summary is not kept: the cache would take gigabytes."""
 _SUMMARY = TypeAdapter(Summary)
 _FLOWS = TypeAdapter(tuple[FlowExplanation, ...])
-_EXPLAINING = (*CODE, "explain", "scenario")
+EXPLAINING = (*CODE, "explain", "scenario")
 """Packages on whose code an explanation depends; the scenario's plan the paths that a case leaves out."""
 
 _SHOWN = frozenset({"title", "description", "figures", "judge", "across"})
@@ -58,7 +58,7 @@ def kept_explanation(
     scenario = study.about.scenario
     if isinstance(scenario, dict):
         scenario = {field: value for field, value in scenario.items() if field not in _SHOWN}
-    content = json.dumps([code_of(_EXPLAINING), name, case, scenario], default=str)
+    content = json.dumps([code_of(EXPLAINING), name, case, scenario], default=str)
     return _kept_or_made(EXPLANATIONS, hashlib.sha256(content.encode()).hexdigest(), _FLOWS, compute)
 
 

@@ -17,7 +17,8 @@ from plait.files import Folder
 from plait.results.reduce import code_of
 
 REPORTS = ContentCache("reports", most=500)
-_CODE = ("analysis", "dataset", "explain", "plan", "report", "results", "scenario")
+CODE = ("analysis", "dataset", "explain", "plan", "report", "results", "scenario")
+"""Packages on whose code a report depends."""
 _CAUTIONS = TypeAdapter(tuple[Caution, ...])
 
 
@@ -46,7 +47,7 @@ def _key(study_dir: Path, options: tuple[float | str, ...]) -> str | None:
     """Return the hash of all that a report follows from, and of the state of its files; None if one is unfit."""
     try:
         files = Folder(study_dir).versions()
-        content = [str(study_dir.resolve()), options, code_of(_CODE), files]
+        content = [str(study_dir.resolve()), options, code_of(CODE), files]
     except OSError:
         return None
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()

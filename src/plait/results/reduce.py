@@ -36,6 +36,8 @@ TRIALS_EACH = 12
 """Trials that take about as long as the start of a further process."""
 CODE = ("analysis", "dataset", "plan", "results")
 """Packages on whose code a row depends."""
+USED_BY_ALL = ("metrics", "traffic")
+"""Packages on whose code all that is kept depends."""
 _LIBRARIES = ("numpy", "polars", "scipy")
 
 
@@ -174,9 +176,9 @@ def code_of_rows() -> str:
 
 @cache
 def code_of(packages: tuple[str, ...]) -> str:
-    """Return the hash of some packages, the catalogue of metrics, plait's own modules, and libraries' versions."""
+    """Return the hash of some packages and of what all of them use, and of the versions of libraries."""
     package = Path(__file__).parents[1]
-    files = sorted(path for name in (*packages, "metrics") for path in (package / name).rglob("*.py"))
+    files = sorted(path for name in (*packages, *USED_BY_ALL) for path in (package / name).rglob("*.py"))
     content = hashlib.sha256(" ".join(map(importlib.metadata.version, _LIBRARIES)).encode())
     for path in [*files, *sorted(package.glob("*.py"))]:
         content.update(_code(path))

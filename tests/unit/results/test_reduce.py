@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from plait.dataset.files import write_table
 from plait.dataset.trial import read_trial, trial_number
+from plait.report import cached, current
 from plait.results import reduce
 from plait.results.read import read_study
 from result_folders import two_paths, write_study
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from plait.files import Folder
 
 
@@ -103,3 +104,20 @@ def test_progress_counts_every_trial(study: Path) -> None:
         calls: list[tuple[int, int]] = []
         read_study(study, lambda done, total, calls=calls: calls.append((done, total)))  # type: ignore[misc]
         assert calls == [(number, 8) for number in range(1, 9)]
+
+
+@pytest.mark.parametrize(
+    "hashed", [reduce.CODE, cached.EXPLAINING, current.CODE], ids=["rows", "explanations", "reports"]
+)
+def test_what_is_kept_depends_on_all_the_code_that_made_it(hashed: tuple[str, ...]) -> None:
+    """`traffic` decides metrics: with an older rule there, a kept row would be another one than a new one."""
+    plait = Path(reduce.__file__).parents[1]
+    known = {*hashed, *reduce.USED_BY_ALL}
+    imported = {
+        name
+        for package in known - {"plan", "results"}  # they also serve what runs trials
+        for path in (plait / package).rglob("*.py")
+        for name in re.findall(r"^ *from plait\.(\w+)", path.read_text(), re.MULTILINE)
+        if (plait / name).is_dir()
+    }
+    assert imported <= known

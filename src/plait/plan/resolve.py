@@ -12,6 +12,7 @@ from typing import get_args
 from plait.errors import FieldMistakesError, RequestError
 from plait.plan import events
 from plait.plan.finding import LintFinding
+from plait.plan.flows import check_subflows, flows, sampled
 from plait.plan.links import links
 from plait.plan.links.distributions import UNIFORM, table
 from plait.plan.links.shared_buckets import buckets
@@ -27,7 +28,6 @@ from plait.plan.structure import Structure, structure
 from plait.plan.traffic.applications import application, length_us
 from plait.plan.traffic.flow_paths import directed, spread
 from plait.plan.traffic.flow_slots import Slot, slots, total
-from plait.plan.traffic.flows import check_subflows, flows, sampled
 from plait.plan.traffic.monitors import buffers_mib, monitors
 from plait.plan.traffic.programs import (
     end_us,

@@ -10,7 +10,14 @@ from typing import Literal, TypeVar
 from plait.analysis.compare.factors import factor_names, level, main_factor
 from plait.analysis.labels.cases import NamedCase, labels
 from plait.analysis.metrics import catalogue
-from plait.analysis.metrics.catalogue import heading_of, judged_metrics, short_heading_of
+from plait.analysis.metrics.catalogue import (
+    FLOW,
+    flow_names,
+    heading_of,
+    is_of_all_flows,
+    judged_metrics,
+    short_heading_of,
+)
 from plait.analysis.metrics.groups import STEADY as STEADY_OF_GROUP
 from plait.analysis.metrics.groups import group_names
 from plait.analysis.model import CaseSummary, PublishedGoodput, Statistics, Summary
@@ -31,7 +38,6 @@ DETAILS = ("aggregation_benefit", "retransmits", "rtt_median_us")
 """Metrics whose means the page adds to the columns of the terminal, without intervals."""
 TIMES = "\N{MULTIPLICATION SIGN}"
 SHARE = ".path_share"
-FLOW = ".goodput_bps"
 MOST_SHARES = 9
 """Paths between two hosts, at most."""
 
@@ -222,21 +228,6 @@ def flow_columns(summary: Summary) -> list[Column]:
         replace(_metric(summary, f"{name}{FLOW}"), title=summary.labels.flow(name))
         for name in flow_names(summary)
     ]
-
-
-def is_of_all_flows(summary: Summary, metric: str) -> bool:
-    """Return whether a metric is the goodput of all flows where it is easily taken for that of a few.
-
-    That is so beside the metric by which a study of other flows is judged.
-    """
-    judged = metric in judged_metrics(summary)
-    return metric == "goodput_bps" and not judged and bool(flow_names(summary))
-
-
-def flow_names(summary: Summary) -> list[str]:
-    """Return the names of the flows; nothing when every case has one flow."""
-    named = (name for case in summary.cases for name in case.metrics if name.endswith(FLOW))
-    return [name.removesuffix(FLOW) for name in dict.fromkeys(named)]
 
 
 def path_shares(case: CaseSummary, summary: Summary) -> tuple[tuple[str, float], ...]:

@@ -43,6 +43,8 @@ def _number(value: float | None) -> str:
     return MISSING if value is None else significant(value)
 
 
+FLOW = ".goodput_bps"
+"""What the goodput of a flow has behind the name of the flow."""
 _NUMBER = _Unit("number", _number)
 _FORMS = {"percent": _Unit("percent", percent, ((0.01, "%"),)), "count": _Unit("count", count)}
 _ENDINGS = {
@@ -140,6 +142,21 @@ def judged_metrics(summary: Summary) -> tuple[str, ...]:
     if not any(_is_measured(summary, name) for name in _CONNECTED):
         measured.sort(key=lambda name: name not in _DATAGRAMS)
     return (measured[0],) if measured else ("goodput_bps",)
+
+
+def is_of_all_flows(summary: Summary, metric: str) -> bool:
+    """Return whether a metric is the goodput of all flows where it is easily taken for that of a few.
+
+    That is so beside the metric by which a study of other flows is judged.
+    """
+    judged = metric in judged_metrics(summary)
+    return metric == "goodput_bps" and not judged and bool(flow_names(summary))
+
+
+def flow_names(summary: Summary) -> list[str]:
+    """Return the names of the flows; nothing when every case has one flow."""
+    named = (name for case in summary.cases for name in case.metrics if name.endswith(FLOW))
+    return [name.removesuffix(FLOW) for name in dict.fromkeys(named)]
 
 
 def _is_measured(summary: Summary, metric: str) -> bool:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from plait.analysis.gaps import part
-from plait.analysis.metrics.catalogue import title_of
+from plait.analysis.metrics.catalogue import is_of_all_flows, title_of
 from plait.analysis.model import Summary
 from plait.report.drawing.network import coloured_paths, draw, most_paths
 from plait.report.figures import networks
@@ -28,7 +28,6 @@ from plait.report.render.grid import together
 from plait.report.render.paper import COLUMN_MM, PAGE_MM, PAPERS, fitted
 from plait.report.render.theme import FONT, LIGHT
 from plait.report.representatives import Representative
-from plait.report.table import is_of_all_flows
 from plait.results.read import StudyData
 
 PAGE = 12

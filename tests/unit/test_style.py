@@ -236,6 +236,19 @@ def test_no_files_import_each_other_in_a_circle() -> None:
         pytest.fail(" -> ".join(error.args[1]))
 
 
+def test_no_neighbours_import_each_other() -> None:
+    """Of two folders or modules in one place, one comes first: whoever reads it need not know the other one."""
+    paths = {module_of(path): path for path in PYTHON}
+    pairs = set()
+    for name, path in paths.items():
+        for other in imported_modules(path, set(paths)):
+            for depth, (one, another) in enumerate(zip(name.split("."), other.split("."), strict=False)):
+                if one != another:
+                    pairs.add((".".join(name.split(".")[:depth]), one, another))
+                    break
+    assert not {(place, one, other) for place, one, other in pairs if (place, other, one) in pairs}
+
+
 def test_a_folder_holds_few_files() -> None:
     files = Counter(relative(path.parent) for path in CODE if path.name != "__init__.py")
     full = {folder: number for folder, number in files.items() if number > MOST_FILES}

@@ -239,14 +239,14 @@ def test_no_files_import_each_other_in_a_circle() -> None:
 def test_no_neighbours_import_each_other() -> None:
     """Of two folders or modules in one place, one comes first: whoever reads it need not know the other one."""
     paths = {module_of(path): path for path in PYTHON}
-    pairs = set()
-    for name, path in paths.items():
-        for other in imported_modules(path, set(paths)):
-            for depth, (one, another) in enumerate(zip(name.split("."), other.split("."), strict=False)):
-                if one != another:
-                    pairs.add((".".join(name.split(".")[:depth]), one, another))
-                    break
-    assert not {(place, one, other) for place, one, other in pairs if (place, other, one) in pairs}
+    imports = set()
+    for importer, path in paths.items():
+        for imported in imported_modules(path, set(paths)):
+            parts = list(zip(importer.split("."), imported.split("."), strict=False))
+            depth = next((depth for depth, (user, used) in enumerate(parts) if user != used), None)
+            if depth is not None:  # a package and a module in it are no neighbours
+                imports.add((".".join(importer.split(".")[:depth]), *parts[depth]))
+    assert not {(place, user, used) for place, user, used in imports if (place, used, user) in imports}
 
 
 def test_a_folder_holds_few_files() -> None:

@@ -4,6 +4,7 @@
 //! A thread follows each program from its start to its end. The first failure of a program ends the
 //! trial; the error quotes the last lines of the program's log.
 
+mod command;
 mod confine;
 pub mod devices;
 mod figures;
@@ -17,7 +18,6 @@ mod running;
 mod transport;
 
 use std::os::fd::OwnedFd;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -31,6 +31,7 @@ use crate::shared::Shared;
 use crate::tables::{self, ProgramFigure, Table};
 use crate::traffic::Traffic;
 
+pub use command::command;
 use confine::Group;
 pub use confine::held_sockets;
 use log::Log;
@@ -50,14 +51,6 @@ pub fn prepare() -> Result<()> {
 /// group. Call [`prepare`] before.
 pub fn group(name: &str) -> Result<OwnedFd> {
     Group::create(name)?.door().attempt(|| format!("opening the control group {name}"))
-}
-
-/// Return the command with these words, and with this environment alone.
-pub fn command(argv: &[String], environment: &[(String, String)]) -> Result<Command> {
-    let (program, arguments) = argv.split_first().ok_or_else(|| Error::new("the command is empty"))?;
-    let mut command = Command::new(program);
-    command.args(arguments).env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
-    Ok(command)
 }
 
 /// The programs of a trial.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use super::command::command;
 use super::confine::{self, Group};
 use super::log::{self, Log};
 use super::{devices, prototype, ready, reports, root};
@@ -197,7 +198,7 @@ fn stop_in_time(running: &Arc<Running>) {
 fn spawn(running: &Running) -> Result<Child> {
     let plan = running.plan;
     let context = || "starting it".to_owned();
-    let mut command = super::command(&plan.argv, &plan.environment).attempt(context)?;
+    let mut command = command(&plan.argv, &plan.environment).attempt(context)?;
     let output = running.log.writer().attempt(context)?;
     let errors = output.try_clone().attempt(context)?;
     command.env("PWD", &plan.directory);

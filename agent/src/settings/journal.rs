@@ -4,7 +4,7 @@ use std::fs::{File, Permissions};
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::net::{AddressFamily, SocketType, socket};
@@ -41,6 +41,13 @@ pub struct Journal {
     pub before: State,
     /// The steps of `configure`, each of which may have happened or not.
     pub steps: Steps,
+}
+
+/// Read FOLDER/wanted.json, which a journal's changes follow from.
+pub fn read_wanted<T: DeserializeOwned>(folder: &Path) -> Result<T> {
+    let path = folder.join("wanted.json");
+    let context = || format!("reading {}", path.display());
+    serde_json::from_slice(&std::fs::read(&path).attempt(context)?).attempt(context)
 }
 
 /// Return the journal `name` of this network namespace; None: nothing is changed.

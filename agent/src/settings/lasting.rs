@@ -53,7 +53,7 @@ impl LastingEndpoint {
 /// Make the changes of FOLDER/wanted.json, and print each.
 pub fn apply(host: &mut Host, folder: &Path) -> Result<()> {
     let Changes { sysctls, subflows, add_addr_accepted, endpoints, qdiscs, ingress } =
-        super::read_wanted(folder)?;
+        journal::read_wanted(folder)?;
     let endpoints = endpoints.into_iter().map(LastingEndpoint::wanted).collect::<Result<_>>()?;
     let mut wanted = Wanted { sysctls, endpoints, ..Wanted::default() };
     let now = host.state(&wanted.sysctls_touched())?;

@@ -31,14 +31,13 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use rustix::io::Errno;
-use serde::de::DeserializeOwned;
 
 use crate::error::{Attempt, Error, Result};
 use crate::process;
 use crate::status::console;
 use crate::sys;
 
-use journal::{Journal, Pipe, SESSION};
+use journal::{Journal, Pipe, SESSION, read_wanted};
 use state::Host;
 use steps::{Wanted, changes, reversal};
 
@@ -87,13 +86,6 @@ fn configure(folder: &Path) -> Result<()> {
     let journal = Journal { folder: PathBuf::from(folder), pipe: Some(pipe), before, steps };
     journal::write(SESSION, &journal)?;
     host.carry_out(&journal.steps)
-}
-
-/// Read FOLDER/wanted.json.
-fn read_wanted<T: DeserializeOwned>(folder: &Path) -> Result<T> {
-    let path = folder.join("wanted.json");
-    let context = || format!("reading {}", path.display());
-    serde_json::from_slice(&std::fs::read(&path).attempt(context)?).attempt(context)
 }
 
 /// Restore what an earlier session left, if all of its processes were killed (error: one of another session lives).

@@ -1,0 +1,13 @@
+//! The command of a program, for trials and for sessions.
+
+use std::process::Command;
+
+use crate::error::{Error, Result};
+
+/// Return the command with these words, and with this environment alone.
+pub fn command(argv: &[String], environment: &[(String, String)]) -> Result<Command> {
+    let (program, arguments) = argv.split_first().ok_or_else(|| Error::new("the command is empty"))?;
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
+    Ok(command)
+}

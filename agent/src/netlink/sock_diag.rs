@@ -101,13 +101,17 @@ pub struct SocketInfo {
     pub ulp: Option<Ulp>,
 }
 
-/// List all sockets of a kind in the namespace of `socket`.
-pub fn dump(socket: &mut Socket, kind: Kind) -> Result<Vec<SocketInfo>> {
-    let mut sockets = Vec::new();
+/// List all sockets of some kinds in the namespace of `socket`. Those of one address family are read
+/// one kind right after the other, because packets may arrive meanwhile: a connection has no more
+/// than its subflows, which come first.
+pub fn dump<const N: usize>(socket: &mut Socket, kinds: [Kind; N]) -> Result<[Vec<SocketInfo>; N]> {
+    let mut sockets = [const { Vec::new() }; N];
     for family in [libc::AF_INET, libc::AF_INET6] {
-        socket
-            .ask(&request(kind, family), BY_FAMILY, |payload| sockets.extend(decode(payload)))
-            .attempt(|| format!("listing the {kind:?} sockets"))?;
+        for (kind, list) in kinds.iter().zip(&mut sockets) {
+            socket
+                .ask(&request(*kind, family), BY_FAMILY, |payload| list.extend(decode(payload)))
+                .attempt(|| format!("listing the {kind:?} sockets"))?;
+        }
     }
     Ok(sockets)
 }

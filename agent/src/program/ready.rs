@@ -56,7 +56,8 @@ fn holds(ready: &Ready, log: &Log, socket: &mut Socket) -> Result<bool> {
 
 fn listens(socket: &mut Socket, kind: Kind, port: u16) -> Result<bool> {
     let fits = |state| matches!(kind, Kind::Udp) || state == LISTEN;
-    let mut local = dump(socket, kind)?.into_iter().filter(|listed| fits(listed.state));
+    let [sockets] = dump(socket, [kind])?;
+    let mut local = sockets.into_iter().filter(|listed| fits(listed.state));
     Ok(local.any(|listed| listed.ends.is_some_and(|(local, _)| local.port() == port)))
 }
 

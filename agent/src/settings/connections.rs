@@ -17,7 +17,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// List the sockets of a kind.
 pub fn all(kind: Kind) -> Result<Vec<SocketInfo>> {
-    dump(&mut Socket::open(Family::Sockets)?, kind)
+    let [sockets] = dump(&mut Socket::open(Family::Sockets)?, [kind])?;
+    Ok(sockets)
 }
 
 /// Return the inodes of the MPTCP connections that live; their subflows have the same. A program has

@@ -78,6 +78,7 @@ def test_udp_of_iperf3_is_counted_by_it_and_by_the_links(run_trial: RunTrial) ->
     assert agree_within(0.01, figures["iperf3_packets"] * (1000 + 42), sent)
 
 
+SEGMENT_BYTES = 1460
 LINKS = {"ns1": ("ns1-r1", "ns1-r2", "ns1-nat"), "ns2": ("r1-ns2", "r2-ns2", "nat-ns2")}
 
 
@@ -125,12 +126,13 @@ def test_what_curl_downloads_is_what_its_subflows_carry(run_trial: RunTrial, cas
     assert len(header) == 1
     assert 0 < header.pop() < 500
     for flow in range(3):
-        # Subflows have got what the connection has, what was sent twice, and what still waits for its order.
+        # Subflows have got what the connection has, what was sent twice, and what still waits for its order. They are
+        # read first, and a segment may arrive before the connection is.
         parts = ran.series("subflows", side="client", flow=flow).group_by("t_us", maintain_order=True)
         got = parts.agg(pl.col("received_bytes").sum().alias("got"), pl.len().alias("parts"))
         both = got.join(ran.series("connections", side="client", flow=flow), on="t_us")
         assert both.height > 5
-        assert (both["got"] >= both["received_bytes"]).all()
+        assert (both["got"] + SEGMENT_BYTES >= both["received_bytes"]).all()
         assert (both["got"] - both["received_bytes"] < 1_500_000).all()
         assert both["parts"].max() == 1 + case
     assert run_trial("nginx-curl", case=case).digest == ran.digest

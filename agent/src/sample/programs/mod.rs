@@ -127,7 +127,7 @@ impl ProgramTables {
         }
         for place in 0..self.nodes.len() {
             let socket = &mut self.nodes[place].socket;
-            let (mut tcp, mptcp) = (dump(socket, Kind::Tcp)?, dump(socket, Kind::Mptcp)?);
+            let [mut tcp, mptcp] = dump(socket, [Kind::Tcp, Kind::Mptcp])?;
             let left_out = self.sample_mptcp(place, t_us, &mptcp, &tcp, samples, programs)?;
             let tokens: BTreeMap<u32, u32> = mptcp
                 .iter()

@@ -49,7 +49,9 @@ class FakeCase(CasePlan):
 
 def study(repeat: int = 3, seed: int = 1) -> PlannedStudy:
     cases = [Case(f"transport={name}", {"transport": name}, None) for name in ("tcp", "mptcp")]  # type: ignore[arg-type]
-    return PlannedStudy("test", [FakeCase(case, (), b"") for case in cases], seed, repeat)
+    return PlannedStudy(
+        "test", [FakeCase(**vars(case), missing=(), packed=b"") for case in cases], seed, repeat
+    )
 
 
 def run(

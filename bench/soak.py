@@ -313,7 +313,7 @@ class Soak:
             end.close()
         until = time.monotonic() + EMPTY_S
         while (left := sum(node.sockets_left() for node in nodes)) and time.monotonic() < until:
-            time.sleep(10)
+            time.sleep(10)  # of virtual time
         self.counts["sockets that never went"] += left
         for node in nodes:
             node.delete()

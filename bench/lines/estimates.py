@@ -35,7 +35,7 @@ def keep_packets(folder: Path) -> None:
         np.savez_compressed(folder / f"{prober._trials:03}.npz", **columns)  # noqa: SLF001
         return packets
 
-    LineProber.send = keeping  # type: ignore[method-assign]
+    LineProber.send = keeping
 
 
 if __name__ == "__main__":

@@ -60,14 +60,14 @@ def assert_alike(kernel: Group, model: Group, rel: float) -> None:
 
 
 @pytest.mark.parametrize("rule", [LIA, OLIA, BALIA], ids=lambda rule: rule.name)
-def test_many_users_on_a_congested_queue_have_the_models_windows(run_trial, rule: Rule) -> None:  # type: ignore[no-untyped-def]
+def test_many_users_on_a_congested_queue_have_the_models_windows(run_trial, rule: Rule) -> None:
     kernel = user_groups(run_trial(USERS.replace("CC", rule.name)).tables, 10, 35)
     model = scenario_c(rule, Run(10, 35, behaviour=LINUX), 15, 5)
     for group in ("private", "shared", "tcp"):
         assert_alike(kernel[group], model[group], 0.12)
 
 
-def lossy_kernel(run_trial, rule: Rule, losses: tuple[float, float], repeat: int = 0) -> Groups:  # type: ignore[no-untyped-def]
+def lossy_kernel(run_trial, rule: Rule, losses: tuple[float, float], repeat: int = 0) -> Groups:
     text = LOSSY.replace("CC", rule.name)
     for number, loss in enumerate(losses):
         text = text.replace(f"LOSS{number}", f"{100 * loss:g}%")
@@ -75,7 +75,7 @@ def lossy_kernel(run_trial, rule: Rule, losses: tuple[float, float], repeat: int
 
 
 @pytest.mark.parametrize("rule", [LIA, OLIA, BALIA], ids=lambda rule: rule.name)
-def test_one_user_with_tens_of_segments_has_the_models_windows(run_trial, rule: Rule) -> None:  # type: ignore[no-untyped-def]
+def test_one_user_with_tens_of_segments_has_the_models_windows(run_trial, rule: Rule) -> None:
     kernel = lossy_kernel(run_trial, rule, (0.002, 0.002))
     model = lossy(rule, Run(10, 130, behaviour=LINUX, delay=0.02), (0.002, 0.002))
     totals = [sum(path.cwnd for path in paths.values()) for paths in (kernel, model)]
@@ -83,7 +83,7 @@ def test_one_user_with_tens_of_segments_has_the_models_windows(run_trial, rule: 
 
 
 @pytest.mark.parametrize("rule", [LIA, OLIA, BALIA], ids=lambda rule: rule.name)
-def test_a_path_that_waits_for_a_timeout_still_holds_the_other_back(run_trial, rule: Rule) -> None:  # type: ignore[no-untyped-def]
+def test_a_path_that_waits_for_a_timeout_still_holds_the_other_back(run_trial, rule: Rule) -> None:
     """A window of one seed deviates by 7 %, so each side is the mean of four."""
     losses, seeds = (0.05, 0.2), range(4)
     kernel = [lossy_kernel(run_trial, rule, losses, seed) for seed in seeds]
@@ -93,7 +93,7 @@ def test_a_path_that_waits_for_a_timeout_still_holds_the_other_back(run_trial, r
         assert windows[0] == pytest.approx(windows[1], rel=0.15), (path, windows)
 
 
-def test_wvegas_without_other_users_has_the_models_windows(run_trial) -> None:  # type: ignore[no-untyped-def]
+def test_wvegas_without_other_users_has_the_models_windows(run_trial) -> None:
     """The model acknowledges each frame. Linux acknowledges two, so that the first waits for the other one.
 
     A chain carries two frames and their acknowledgement at once, so neither is in its least round-trip time.

@@ -245,7 +245,7 @@ def test_what_a_stock_kernel_lacks_is_refused_in_its_place(conditions: str) -> N
     class Stock(FakeEngine):
         name = "machine"
 
-        def unsupported(self, plan: Plan) -> list:  # type: ignore[type-arg]
+        def unsupported(self, plan: Plan) -> list:
             return lacking(plan, machine.LACKS)
 
     text = TEXT.replace("5ms}", f"5ms, {conditions}}}") + "engine: machine\n"

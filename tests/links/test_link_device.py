@@ -192,7 +192,7 @@ def run_guest(folder: Path, cases: Sequence[dict[str, Any]]) -> list[dict[str, A
     results_file = folder / "results.json"
     if not results_file.exists():
         pytest.fail(done.stdout[-3000:])
-    return json.loads(results_file.read_text())  # type: ignore[no-any-return]
+    return json.loads(results_file.read_text())
 
 
 def modelled(case: dict[str, Any], result: dict[str, Any]) -> Model:

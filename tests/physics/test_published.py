@@ -7,7 +7,7 @@ import pytest
 TYPE = pytest.mark.guest
 
 
-def goodput_mbps(ran) -> float:  # type: ignore[no-untyped-def]
+def goodput_mbps(ran) -> float:
     row = ran.tables["flows"].row(0, named=True)
     assert row["error"] is None
     assert row["completed"]
@@ -24,13 +24,13 @@ def goodput_mbps(ran) -> float:  # type: ignore[no-untyped-def]
         ("file-transfer", 1, 18.4),
     ],
 )
-def test_within_3_percent_of_the_published_goodput(run_trial, scenario, case, published) -> None:  # type: ignore[no-untyped-def]
+def test_within_3_percent_of_the_published_goodput(run_trial, scenario, case, published) -> None:
     measured = goodput_mbps(run_trial(scenario, case=case))
     assert abs(measured / published - 1) < 0.03, f"{scenario}: {measured:.3f} Mbit/s, published {published}"
 
 
 @TYPE
-def test_two_paths_are_both_used_and_their_bytes_add_up(run_trial) -> None:  # type: ignore[no-untyped-def]
+def test_two_paths_are_both_used_and_their_bytes_add_up(run_trial) -> None:
     ran = run_trial("two-paths", case=1)
     last = ran.series("subflows", side="server").group_by("subflow").last().sort("subflow")
     received = last["received_bytes"].to_list()

@@ -94,9 +94,9 @@ def steady(ran: Ran, table: str, column: str, **where: object) -> float:
         for flow in ran.plan.flows
         if flow.application.kind == "bulk"
     ]
-    end_us = max(ends) if ends else int(ran.tables["messages"]["sent_us"].max())  # type: ignore[arg-type]
+    end_us = max(ends) if ends else int(ran.tables["messages"]["sent_us"].max())
     rows = ran.series(table, **where).filter(pl.col("t_us").is_between(end_us // 2, end_us))
-    return float(rows[column].mean())  # type: ignore[arg-type]
+    return float(rows[column].mean())
 
 
 def test_red_drops_as_linux_says(run_trial: RunTrial) -> None:

@@ -64,7 +64,7 @@ def content(settings: list[dict[str, object]]) -> Content:
     plan, series = _trial()
     delays = {"message_delay": tuple((6500.0 * (i + 1), (i + 1) / 40) for i in range(40))}
     shown = tuple(
-        Representative(case.name, names[case.name], "g", 0, 8, plan, series, (), delays)  # type: ignore[arg-type]
+        Representative(case.name, names[case.name], "g", 0, 8, plan, series, (), delays)
         for case in cases[:12]
     )
     return Content(tuple(cases), summary, shown, Published())

@@ -92,7 +92,7 @@ def _walk(node: ET.Element, matrix: Matrix, inherited: dict[str, str]) -> Iterat
 
 
 def _box(words: str, matrix: Matrix, style: dict[str, str]) -> TextBox:
-    size = float(_SIZE.match(style.get("font-size", "11"))[1])  # type: ignore[index]
+    size = float(_SIZE.match(style.get("font-size", "11"))[1])
     bold = style.get("font-weight", "400") in {"600", "700", "bold"}
     width = text_width(words, size, bold=bold)
     x, y = float(style.get("x", "0")), float(style.get("y", "0"))

@@ -58,7 +58,7 @@ def refuse_boots_and_networks(event: str, arguments: Sequence[object]) -> None:
     if not _watched:
         return
     if event == "subprocess.Popen":
-        words = [str(arguments[0]), *map(str, arguments[1] or ())]  # type: ignore[arg-type, call-overload]
+        words = [str(arguments[0]), *map(str, arguments[1] or ())]
         boots = [word for word in words if f"{KERNELS}/" in word or EMULATOR in Path(word[:4096]).name]
         if boots:
             raise RuntimeError(

@@ -88,7 +88,7 @@ def test_plait_reports_a_crash_with_its_line_and_runs_the_other_trials(
     study = run_unreported(write(tmp_path, "s.yaml", text), tmp_path / "out", engine=engine)
     assert list(study.failed) == ["scheduler=spill"]
     error = study.failed["scheduler=spill"][0].error
-    assert re.search(r"\n  at spill_pick\+0x\w+/0x\w+ \(spill\.c:(\d+)\)", error)[1] == str(line)  # type: ignore[index]
+    assert re.search(r"\n  at spill_pick\+0x\w+/0x\w+ \(spill\.c:(\d+)\)", error)[1] == str(line)
 
 
 def test_plait_reports_a_compile_error_at_the_lines_of_the_users_file(cache: Path, tmp_path: Path) -> None:

@@ -74,25 +74,25 @@ tcp: {congestion_control: CC}
 """
 
 
-def mbps(ran) -> dict[str, float]:  # type: ignore[no-untyped-def]
+def mbps(ran) -> dict[str, float]:
     """Return goodput by flow."""
     rows = ran.tables["flows"].rows(named=True)
     return {row["name"]: row["received_bytes"] * 8 / (row["end_us"] - row["start_us"]) for row in rows}
 
 
-def sent_by_subflow(ran) -> list[int]:  # type: ignore[no-untyped-def]
+def sent_by_subflow(ran) -> list[int]:
     """Return bytes that the first flow sent on each subflow, in the order in which they joined."""
     last = ran.series("subflows", side="client", flow=0).group_by("subflow").last().sort("subflow")
     return last["sent_bytes"].to_list()
 
 
-def alone(run_trial, algorithm: str, transport: str, queue: str = "30pkt"):  # type: ignore[no-untyped-def]
+def alone(run_trial, algorithm: str, transport: str, queue: str = "30pkt"):
     text = ALONE.replace("CC", algorithm).replace("TRANSPORT", transport).replace("QUEUE", queue)
     return run_trial(text)
 
 
 @pytest.mark.parametrize("transport", ["tcp", "mptcp"])
-def test_one_path_alone_is_reno_to_the_segment(run_trial, transport) -> None:  # type: ignore[no-untyped-def]
+def test_one_path_alone_is_reno_to_the_segment(run_trial, transport) -> None:
     reno = alone(run_trial, "reno", transport)
     assert reno.tables["subflows"]["retransmitted_segments"].max() > 10, "losses are what is to be compared"
     for algorithm in LOSS_BASED:
@@ -103,7 +103,7 @@ def test_one_path_alone_is_reno_to_the_segment(run_trial, transport) -> None:  #
             assert same.equals(expected), f"{algorithm}: {table} differ from reno's"
 
 
-def test_one_path_alone_under_wvegas_keeps_ten_segments_queued(run_trial) -> None:  # type: ignore[no-untyped-def]
+def test_one_path_alone_under_wvegas_keeps_ten_segments_queued(run_trial) -> None:
     ran = alone(run_trial, "wvegas", "tcp", queue="100pkt")
     settled = ran.series("subflows", side="client").filter(pl.col("t_us") > 8_000_000)
     path = 10e6 * 40e-3 / 8 / 1514
@@ -113,12 +113,12 @@ def test_one_path_alone_under_wvegas_keeps_ten_segments_queued(run_trial) -> Non
 
 
 @pytest.mark.parametrize("algorithm", COUPLED)
-def test_two_disjoint_paths_are_filled(run_trial, algorithm) -> None:  # type: ignore[no-untyped-def]
+def test_two_disjoint_paths_are_filled(run_trial, algorithm) -> None:
     goodput = sum(mbps(run_trial(DISJOINT.replace("CC", algorithm))).values())
     assert goodput > 0.9 * 20 * 1428 / 1514
 
 
-def test_on_a_shared_bottleneck_coupled_subflows_take_no_more_than_one_tcp_flow(run_trial) -> None:  # type: ignore[no-untyped-def]
+def test_on_a_shared_bottleneck_coupled_subflows_take_no_more_than_one_tcp_flow(run_trial) -> None:
     ratio = {}
     for algorithm in ("reno", *COUPLED):
         goodput = mbps(run_trial(SHARED.replace("CC", algorithm)))
@@ -128,7 +128,7 @@ def test_on_a_shared_bottleneck_coupled_subflows_take_no_more_than_one_tcp_flow(
 
 
 @pytest.mark.parametrize(("algorithm", "least", "most"), [("reno", 1.8, 2.3), ("lia", 0.9, 1.15)])
-def test_where_losses_fall_on_packets_alike_lia_takes_one_share_and_uncoupled_reno_two(  # type: ignore[no-untyped-def]
+def test_where_losses_fall_on_packets_alike_lia_takes_one_share_and_uncoupled_reno_two(
     run_trial, algorithm, least, most
 ) -> None:
     text = SHARED.replace("queue: 100pkt", RED).replace("CC", algorithm)
@@ -139,7 +139,7 @@ def test_where_losses_fall_on_packets_alike_lia_takes_one_share_and_uncoupled_re
     assert least < sum(ratios) / len(ratios) < most, ratios
 
 
-def test_coupled_subflows_move_away_from_congestion_and_lose_nothing_by_it(run_trial) -> None:  # type: ignore[no-untyped-def]
+def test_coupled_subflows_move_away_from_congestion_and_lose_nothing_by_it(run_trial) -> None:
     share, goodput = {}, {}
     for algorithm in ("reno", *LOSS_BASED):
         ran = run_trial(CONGESTED.replace("CC", algorithm))

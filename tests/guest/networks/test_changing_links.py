@@ -61,7 +61,7 @@ def test_a_link_that_dies_in_mid_transfer_loses_no_byte(
     flow = tables["flows"].row(0, named=True)
     assert (flow["completed"], flow["error"]) == (True, None)
     assert flow["received_bytes"] == len(content)
-    assert flow["received_sha256"] == flow["sent_sha256"] == plan.flows[0].application.file.sha256  # type: ignore[union-attr]
+    assert flow["received_sha256"] == flow["sent_sha256"] == plan.flows[0].application.file.sha256
     dead = tables["links"].filter(
         (pl.col("link") == "h1->h2") & pl.col("t_us").is_between(1_200_000, 4_000_000)
     )

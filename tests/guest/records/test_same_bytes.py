@@ -27,7 +27,7 @@ SHORT = ("--repeat", "2", "--fresh", "--set", "traffic.0.bulk.duration=2s")
 def digest(folder: Path, *options: str, prefix: tuple[str, ...] = (), **settings: object) -> str:
     """Return the digest of a short two-paths study run as a person would, in a process of its own."""
     command = [*prefix, str(PLAIT), "run", "two-paths", "--out", str(folder), "--json", *SHORT, *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **settings)  # type: ignore[call-overload]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **settings)
     assert done.returncode == 0, done.stderr
     return str(json.loads(done.stdout)["digest"])
 

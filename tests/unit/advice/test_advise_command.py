@@ -56,7 +56,7 @@ def lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 )
 def test_options_are_checked_before_the_search(lines: str, options: dict[str, object], problem: str) -> None:
     with pytest.raises(RequestError, match=problem):
-        command(lines, **options)  # type: ignore[arg-type] # the values of one option each
+        command(lines, **options)
 
 
 def test_a_folder_with_the_advice_on_other_lines_or_with_a_study_is_refused(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scipy.optimize import brentq  # type: ignore[import-untyped]  # scipy ships no types
+from scipy.optimize import brentq
 
 
 @dataclass(frozen=True)

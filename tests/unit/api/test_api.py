@@ -139,7 +139,7 @@ def test_counts_that_the_command_refuses_leave_the_result_folder_alone(empty_fol
         with pytest.raises(
             RequestError, match=rf"plait\.run\(.., {name}=\): .* is not a whole number of at least"
         ):
-            plait.run("two-paths", out="kept", engine=engine, **{name: value})  # type: ignore[arg-type]  # wrong on purpose
+            plait.run("two-paths", out="kept", engine=engine, **{name: value})  # wrong on purpose
     assert engine.calls == 0
     assert plait.open("kept").trials.height == 4
 
@@ -165,7 +165,7 @@ def test_a_comparison_takes_studies_or_folders_and_refuses_what_it_cannot_judge(
         plait.compare(study, study, metrics=["goodputs"])
     for tolerance in ("2%", -0.1, 2):
         with pytest.raises(RequestError, match=r"is not a ratio; write for example 0\.02"):
-            plait.compare(study, study, tolerance=tolerance)  # type: ignore[arg-type]  # wrong on purpose
+            plait.compare(study, study, tolerance=tolerance)  # wrong on purpose
 
 
 def test_an_unknown_figure_is_refused_with_the_nearest(study: Study) -> None:

@@ -73,7 +73,7 @@ def test_the_package_shows_what_it_offers() -> None:
     for name in plait.__all__:
         assert getattr(plait, name).__doc__
     with pytest.raises(AttributeError, match="has no attribute 'runn'"):
-        _ = plait.runn  # type: ignore[attr-defined]
+        _ = plait.runn
 
 
 def test_python_values_make_the_scenario_of_the_same_file(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def _written(folder: Path, name: str) -> Path:
 )
 def test_a_mistake_has_its_reason(options: dict[str, object], reason: str) -> None:
     with pytest.raises(PlaitError, match=reason):
-        command(**options)  # type: ignore[arg-type]
+        command(**options)
 
 
 @pytest.mark.parametrize("name", ["mine", "blest, cubic"])

@@ -95,7 +95,7 @@ def test_every_traffic_and_group_is_judged() -> None:
 
 @pytest.mark.parametrize("subset", ["quick", "full"])
 def test_the_scenario_of_an_entry_has_exactly_the_cells(subset: str) -> None:
-    chosen = cells(subset)  # type: ignore[arg-type]
+    chosen = cells(subset)
     cases = expand(scenario_of(Settings(), chosen))
     assert [(case.settings["network"], case.settings["traffic"]) for case in cases] == [
         (cell.network, cell.traffic) for cell in chosen
@@ -114,5 +114,5 @@ def test_tcp_begins_on_the_path_that_is_asked_for() -> None:
     (cell, *_) = [cell for cell in cells("quick") if cell.traffic == "fairness"]
     (case, *_) = expand(scenario_of(Settings(transport="tcp", via="client-two"), (cell,)))
     flow, rival = case.scenario.traffic
-    assert flow.bulk.via == "client-two"  # type: ignore[union-attr]
-    assert rival.bulk.via is None  # type: ignore[union-attr]
+    assert flow.bulk.via == "client-two"
+    assert rival.bulk.via is None

@@ -49,9 +49,9 @@ def test_jobs_bound_the_trials_of_a_what_if(folder: Path, monkeypatch: pytest.Mo
     perform = verify.perform
 
     def watched(*arguments: object, **rest: object) -> object:
-        options: Options = arguments[3]  # type: ignore[assignment]
+        options: Options = arguments[3]
         jobs.append(options.jobs)
-        return perform(*arguments, **rest)  # type: ignore[arg-type]
+        return perform(*arguments, **rest)
 
     monkeypatch.setattr(verify, "perform", watched)
     result = explain(folder, "--what-if", "sample=20ms", "--seeds", "2", "--jobs", "1")

@@ -36,7 +36,7 @@ def test_an_existing_file_is_refused_before_anything_is_measured(
 
 
 def test_the_help_lists_only_the_new_name() -> None:
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    commands = typer.main.get_command(app).commands
     assert commands["measure"].hidden
     assert not commands["lines"].hidden
 

@@ -19,7 +19,7 @@ Call = "Callable[..., tuple[int, str, str]]"
 
 
 @pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):  # type: ignore[no-untyped-def]
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     """Return a function that runs the command line: (exit code, standard output, standard error)."""
 
     def run(*words: str) -> tuple[int, str, str]:
@@ -33,14 +33,14 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):  
     return run
 
 
-def test_plan_prints_the_first_case_as_json_and_names_the_others(call) -> None:  # type: ignore[no-untyped-def]
+def test_plan_prints_the_first_case_as_json_and_names_the_others(call) -> None:
     code, out, err = call("plan", "two-paths")
     assert code == 0
     assert Plan.model_validate_json(out).flows[0].transport == "tcp"
     assert "transport=mptcp" in err
 
 
-def test_plan_takes_a_case_a_seed_a_repeat_and_options(call) -> None:  # type: ignore[no-untyped-def]
+def test_plan_takes_a_case_a_seed_a_repeat_and_options(call) -> None:
     code, out, err = call(
         "plan", "two-paths", "--case", "transport=mptcp", "--set", "network.links.*.rate=1mbit"
     )
@@ -53,19 +53,19 @@ def test_plan_takes_a_case_a_seed_a_repeat_and_options(call) -> None:  # type: i
     assert len(seeds) == 4
 
 
-def test_plan_prints_commands(call) -> None:  # type: ignore[no-untyped-def]
+def test_plan_prints_commands(call) -> None:
     code, out, _ = call("plan", "two-paths", "--format", "shell")
     assert code == 0
     assert out.startswith("#!/bin/sh\n")
 
 
-def test_list_names_each_shipped_scenario_on_a_line(call) -> None:  # type: ignore[no-untyped-def]
+def test_list_names_each_shipped_scenario_on_a_line(call) -> None:
     code, out, _ = call("list")
     assert code == 0
     assert re.search(r"^two-paths +Two 5 Mbit/s paths between two hosts$", out, re.MULTILINE)
 
 
-def test_lint_prints_cautions_and_ends_well(call, tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_lint_prints_cautions_and_ends_well(call, tmp_path: Path, monkeypatch) -> None:
     """Without a kernel, which would have to boot here."""
     monkeypatch.setenv("PLAIT_CACHE", str(tmp_path))
     code, out, err = call("lint", "two-paths")
@@ -77,7 +77,7 @@ def test_lint_prints_cautions_and_ends_well(call, tmp_path: Path, monkeypatch) -
 
 
 @pytest.mark.parametrize("verb", ["plan", "lint"])
-def test_mistakes_end_with_code_2_and_a_line_each(call, verb: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_mistakes_end_with_code_2_and_a_line_each(call, verb: str, tmp_path: Path) -> None:
     path = tmp_path / "bad.yaml"
     path.write_text(TWO.replace("5ms", "5"), encoding="utf-8")
     code, out, err = call(verb, str(path))
@@ -91,7 +91,7 @@ def test_mistakes_end_with_code_2_and_a_line_each(call, verb: str, tmp_path: Pat
     ("option", "value", "choices"),
     [("--case", "nothing", "use one of: transport=mptcp"), ("--format", "xml", "write json or shell")],
 )
-def test_an_unknown_case_or_format_is_refused_with_the_choices(  # type: ignore[no-untyped-def]
+def test_an_unknown_case_or_format_is_refused_with_the_choices(
     call, option: str, value: str, choices: str
 ) -> None:
     code, out, err = call("plan", "two-paths", option, value)

@@ -81,7 +81,7 @@ def test_compression_of_dictionaries_is_seen(tmp_path: Path) -> None:
     frame = pl.DataFrame({"name": ["a" * 1000, "b" * 1000] * 50}).cast(pl.Categorical)
     for compression in ("uncompressed", "zstd"):
         path = tmp_path / compression
-        frame.write_ipc_stream(path, compression=compression)  # type: ignore[arg-type]
+        frame.write_ipc_stream(path, compression=compression)
         assert has_compression(path.read_bytes()) == (compression == "zstd")
 
 

@@ -37,7 +37,7 @@ PAGE = Path(__file__).parents[3] / "docs/reference/versions.md"
 )
 def test_the_page_has_the_schema_of_the_code(name: str, model: type) -> None:
     listed = dict(re.findall(r"^\| (\w+) \|.*\| (\d+) +\|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
-    assert listed[name] == str(model.model_fields["schema_version"].default)  # type: ignore[attr-defined]
+    assert listed[name] == str(model.model_fields["schema_version"].default)
 
 
 @pytest.mark.parametrize(

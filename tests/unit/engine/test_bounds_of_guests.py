@@ -147,7 +147,7 @@ def followed(pace: Pace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wall_s
     monkeypatch.setattr(foreground, "waited_s", session.waited_s)
     monkeypatch.setattr(foreground, "virtual_us", lambda _: 2_000_000)
     limits = foreground.SessionLimits(wall_s, 512, 100, real_time=False)
-    return foreground.follow(session, limits, lambda _: None, typed=False, terminal=False)  # type: ignore[arg-type]
+    return foreground.follow(session, limits, lambda _: None, typed=False, terminal=False)
 
 
 def test_a_hunted_guest_on_a_busy_machine_has_the_time_it_needs(

@@ -48,7 +48,7 @@ def session(tmp_path: Path, frames: Callable[[], Iterator[OutputFrame]]) -> Simp
 def test_a_program_that_a_signal_in_real_time_ended_is_reported(tmp_path: Path) -> None:
     reports: list[str] = []
     limits = SessionLimits(60, 512, 100, real_time=False)
-    follower = _Follower(session(tmp_path, lambda: iter(())), limits, reports.append, 0, typed=False)  # type: ignore[arg-type]
+    follower = _Follower(session(tmp_path, lambda: iter(())), limits, reports.append, 0, typed=False)
     assert follower._exit_code(ProgramEnd(code=None, signal=40)) == 168
     assert reports == ["the program was terminated by signal 40"]
 
@@ -88,17 +88,17 @@ def test_a_topology_that_prints_without_end_is_refused(
             yield OutputFrame(1, STDOUT, bytes(1 << 16))
 
     with pytest.raises(RequestError, match="printed more than 1 MiB"):
-        import_._followed(tmp_path / "topo.py", session(tmp_path, frames))  # type: ignore[arg-type]
+        import_._followed(tmp_path / "topo.py", session(tmp_path, frames))
 
 
 def test_a_topology_that_is_never_built_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     passed = iter(range(1000))
     monkeypatch.setattr(import_.time, "monotonic", lambda: float(next(passed)))
     with pytest.raises(RequestError, match="did not end within 300 s"):
-        import_._followed(tmp_path / "topo.py", session(tmp_path, lambda: iter(())))  # type: ignore[arg-type]
+        import_._followed(tmp_path / "topo.py", session(tmp_path, lambda: iter(())))
 
 
 def test_a_topology_returns_its_end_and_its_output(tmp_path: Path) -> None:
     frames = [OutputFrame(1, STDOUT, b"a"), OutputFrame(1, 9, b"?"), OutputFrame(1, END, b'{"code": 3}')]
-    end, printed, errors = import_._followed(tmp_path / "topo.py", session(tmp_path, lambda: iter(frames)))  # type: ignore[arg-type]
+    end, printed, errors = import_._followed(tmp_path / "topo.py", session(tmp_path, lambda: iter(frames)))
     assert (end.code, printed, errors) == (3, b"a", b"")

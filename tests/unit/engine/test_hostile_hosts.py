@@ -181,7 +181,7 @@ def test_only_addresses_that_a_host_reports_are_looked_up_on_the_other_one() -> 
     here = SimpleNamespace(
         facts={"net/mptcp/enabled": "1"}, route=lambda *pair: (asked.append(pair), ({"eth0"}, None))[1]
     )
-    observer = HostsObserver({"h1": here}, Selection(), Event())  # type: ignore[dict-item]
+    observer = HostsObserver({"h1": here}, Selection(), Event())
     rows = [("192.0.2.1", "192.0.2.2"), ("x", "192.0.2.2"), ("192.0.2.1\nundo", "fe80::1%eth0 x"), ("", "")]
     observer._find_interfaces(pl.DataFrame(rows, schema=["local_address", "remote_address"], orient="row"))
     assert asked == [("192.0.2.1", "192.0.2.2")]
@@ -191,7 +191,7 @@ def test_only_addresses_that_a_host_reports_are_looked_up_on_the_other_one() -> 
 @pytest.mark.parametrize("reached", ["2001:db8::1%eth0 x", "::", "224.0.0.1", "x", ""])
 def test_a_host_that_reached_no_address_of_an_interface_has_its_public_one(reached: str) -> None:
     host = SimpleNamespace(facts={"reached": reached}, route=lambda *_: (set(), None))
-    assert survey._server_local(host, "192.0.2.1", "192.0.2.2") == "192.0.2.1"  # type: ignore[arg-type]
+    assert survey._server_local(host, "192.0.2.1", "192.0.2.2") == "192.0.2.1"
     assert global_address([{"addr_info": [{"scope": "global", "local": reached}]}]) is None
 
 
@@ -214,7 +214,7 @@ def write_hosts(folder: Path, frames: dict[str, pl.DataFrame]) -> None:
 def test_a_trial_whose_tables_are_damaged_counts_against_the_limits(tmp_path: Path) -> None:
     plan, real = planned()
     engine = RemoteEngine(parse_hosts(HOSTS, "hosts.yaml"))
-    engine._sessions |= {name: SimpleNamespace(name=name) for name in ("h1", "h2")}  # type: ignore[dict-item]
+    engine._sessions |= {name: SimpleNamespace(name=name) for name in ("h1", "h2")}
     write_hosts(tmp_path, {"flows": pl.DataFrame({"flow": [1]})})
     with pytest.raises(DataError, match="column `name` of table `flows` is missing"):
         engine._exchange(plan, real, tmp_path, lambda _: None)
@@ -234,7 +234,7 @@ def test_observed_tables_that_contradict_one_another_fail_the_observation(tmp_pa
         name: SimpleNamespace(name=name, facts={"net/mptcp/enabled": "1"}, route=None)
         for name in ("h1", "h2")
     }
-    observer = HostsObserver(hosts, Selection(), Event())  # type: ignore[arg-type]
+    observer = HostsObserver(hosts, Selection(), Event())
     job = Job(observing_plan("h1", Selection(), 1, 1), {}, tmp_path)
     with pytest.raises(DataError, match="its files contradict one another"):
         observer.execute(job)
@@ -244,13 +244,13 @@ def test_observed_tables_that_contradict_one_another_fail_the_observation(tmp_pa
 def test_a_measurement_without_the_rows_that_it_needs_fails(tmp_path: Path) -> None:
     hosts = {name: SimpleNamespace(name=name) for name in ("h1", "h2")}
     limits = parse_hosts(HOSTS, "hosts.yaml").limits
-    prober = LineProber(hosts, tmp_path, Spent(limits))  # type: ignore[arg-type]
+    prober = LineProber(hosts, tmp_path, Spent(limits))
     line = SimpleNamespace(client=SimpleNamespace(host="h1"))
 
     def measure() -> None:
         with prober.trial(["h1", "h2"], lambda _: (), 1_000_000, 0) as folder:
             write_hosts(folder, {"flows": pl.DataFrame(schema=ALL_TABLES["flows"])})
-            _crossing(folder, 0, line, timestamps=True, mptcp=True)  # type: ignore[arg-type]
+            _crossing(folder, 0, line, timestamps=True, mptcp=True)
 
     with pytest.raises(DataError, match="its files contradict one another"):
         measure()

@@ -167,9 +167,9 @@ def test_a_host_gets_the_programs_that_its_flows_and_its_default_name(
 def test_configure_loads_a_scheduler_where_the_kernel_takes_it(takes: dict[str, str], problem: str) -> None:
     plan, real = planned(SCENARIO + "mptcp: {scheduler: ecf}\n")
     host = Host("h1", LOADS | takes | {"net/mptcp/available_schedulers": "default"})
-    problems = list(lacks_of_hosts(plan, real, {"h1": host, "h2": host}, configure=True))  # type: ignore[arg-type]
+    problems = list(lacks_of_hosts(plan, real, {"h1": host, "h2": host}, configure=True))
     assert [problem in line for line in problems] == ([True] * 2 if problem else [])
-    assert programs_to_bring(plan, host) == ["ecf"]  # type: ignore[arg-type]
+    assert programs_to_bring(plan, host) == ["ecf"]
 
 
 @pytest.mark.parametrize("capable", [False, True])
@@ -184,7 +184,7 @@ def test_a_congestion_control_that_a_host_reserves_is_refused_without_the_capabi
         "user": "root",  # of a container
     } | ({"net_admin": "yes"} if capable else {})
     sessions = {name: Host(name, facts) for name in ("h1", "h2")}
-    problems = list(lacks_of_hosts(plan, real, sessions, configure=False))  # type: ignore[arg-type]
+    problems = list(lacks_of_hosts(plan, real, sessions, configure=False))
     assert [("CAP_NET_ADMIN" in problem, "sysctl -w" in problem) for problem in problems] == (
         [] if capable else [(True, True)] * 2
     )

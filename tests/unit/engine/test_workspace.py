@@ -82,7 +82,7 @@ def test_the_janitor_waits_before_the_folder_is_made(tmp_path: Path, monkeypatch
 
     def popen(*arguments: object, **options: object) -> object:
         seen.append(list(tmp_path.iterdir()))
-        return start(*arguments, **options)  # type: ignore[call-overload]
+        return start(*arguments, **options)
 
     monkeypatch.setattr(subprocess, "Popen", popen)
     with Workspace(tmp_path, ".work-"):

@@ -134,7 +134,7 @@ def test_a_delay_is_attributed_to_jitter_if_no_queue_explains_it() -> None:
 
 
 def test_every_kind_of_flow_has_a_primary_metric() -> None:
-    kinds = {kind.model_fields["kind"].default for kind in Application.__origin__.__args__}  # type: ignore[attr-defined]
+    kinds = {kind.model_fields["kind"].default for kind in Application.__origin__.__args__}
     spoken = {kind: speaks_for(kind) for kind in kinds}
     assert set(spoken.values()) <= set(COMPARED)
     assert {kind for kind, metric in spoken.items() if metric == "goodput_bps"} == {

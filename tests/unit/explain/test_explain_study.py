@@ -61,7 +61,7 @@ def test_a_wrong_request_is_refused_with_the_choices(
     folder: Path, chosen: dict[str, object], says: str
 ) -> None:
     with pytest.raises(RequestError, match=says):
-        plait.open(folder).explain(**chosen)  # type: ignore[arg-type]
+        plait.open(folder).explain(**chosen)
 
 
 def test_the_reasons_of_failed_trials_are_counted_where_not_all_are_given(tmp_path: Path) -> None:

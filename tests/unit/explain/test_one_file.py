@@ -116,13 +116,13 @@ def answer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
 
 
 def test_a_cause_in_a_file_of_its_own_takes_time_and_is_shown(answer: dict[str, object]) -> None:
-    assert dict(answer["shares"])["monday"] == ["The calendar says so."]  # type: ignore[call-overload]
+    assert dict(answer["shares"])["monday"] == ["The calendar says so."]
     assert str(answer["shown"]).count(" monday") == 1
 
 
 def test_a_cause_of_late_messages_is_the_same_file(answer: dict[str, object]) -> None:
-    assert dict(answer["late"])["tuesday"] == ["It was late at a."]  # type: ignore[call-overload]
+    assert dict(answer["late"])["tuesday"] == ["It was late at a."]
 
 
 def test_a_metric_that_is_one_entry_is_computed_and_has_a_column(answer: dict[str, object]) -> None:
-    assert dict(answer["columns"])["flow_count"] == "1"  # type: ignore[call-overload]
+    assert dict(answer["columns"])["flow_count"] == "1"

@@ -116,7 +116,7 @@ def test_another_default_queue_than_mininets_is_named(options: dict[str, object]
 def test_of_several_topologies_one_must_be_named(tmp_path: Path) -> None:
     several = TOPO + "class Three(Two):\n    def build(self):\n        Two.build(self, 3)\n"
     assert record(several, tmp_path) == {"classes": ["Three", "Two"]}
-    assert len(record(several, tmp_path, "Three")["links"]) == 6  # type: ignore[arg-type]
+    assert len(record(several, tmp_path, "Three")["links"]) == 6
 
 
 @pytest.mark.parametrize(

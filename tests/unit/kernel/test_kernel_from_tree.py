@@ -122,7 +122,7 @@ def test_a_tree_is_configured_again_only_if_its_kconfig_files_or_the_options_cha
     (tree / "Makefile").write_text(makefile.replace("linux:\n", f"linux:\n{lines}"))
 
     def configures(**changes: tuple[Path, ...]) -> bool:
-        build_tree(TreeRequest(tree, **changes))  # type: ignore[arg-type]
+        build_tree(TreeRequest(tree, **changes))
         log = checkout().with_name(f"{checkout().name}.log").read_text()
         return "allnoconfig" in log
 
@@ -239,7 +239,7 @@ def test_a_wrong_request_is_refused_before_anything_is_built(
     tree: Path, request_of: object, message: str
 ) -> None:
     with pytest.raises(RequestError, match=message):
-        build_tree(request_of(tree))  # type: ignore[operator]
+        build_tree(request_of(tree))
     assert cache.list_built() == []
 
 

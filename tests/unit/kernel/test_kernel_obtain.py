@@ -105,7 +105,7 @@ def test_sources_are_tried_in_order_and_all_failures_are_reported(tmp_path: Path
 
         return get
 
-    sources = Sources((), (("distribution", fails("no lists")), ("kernel.org", fails("no network"))))  # type: ignore[arg-type]
+    sources = Sources((), (("distribution", fails("no lists")), ("kernel.org", fails("no network"))))
     with pytest.raises(KernelBuildError, match=r"(?s)no lists.*no network.*--source"):
         ensure(sources=sources)
 

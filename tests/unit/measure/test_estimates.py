@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest  # type: ignore[import-untyped]
+from scipy.stats import binomtest
 from simulated_lines import OFFSET_US, SimulatedLine
 
 from plait.measure.estimates.delays import base_rtt, jitter
@@ -106,7 +106,7 @@ def test_what_a_train_took_from_the_bucket_counts() -> None:
     assert without is not None
     assert with_train is not None
     assert without.burst_bytes.value is not None
-    gained = with_train.burst_bytes.value - without.burst_bytes.value  # type: ignore[operator]
+    gained = with_train.burst_bytes.value - without.burst_bytes.value
     assert gained == pytest.approx(300_000 - 0.1 * 4e6 / 8, rel=0.01)
 
 

@@ -110,12 +110,12 @@ def test_only_changed_settings_are_written_and_an_unknown_control_is_a_comment()
 @pytest.mark.parametrize("value", ["1\ntraffic: []", '"', "x" * 16, "{a: b}"])
 def test_a_value_of_another_form_is_not_taken_from_a_host(value: str) -> None:
     host = Host({CONGESTION_CONTROL: value, ENABLED: "1"})
-    assert read_settings(host).values == {ENABLED: "1"}  # type: ignore[arg-type]
+    assert read_settings(host).values == {ENABLED: "1"}
 
 
 def test_endpoints_that_the_kernel_made_itself_are_not_settings() -> None:
     rows = [{"address": "10.0.0.7", "flags": 2 | 4}, {"address": "10.0.0.8", "flags": 2 | 16}]
-    settings = read_settings(Host({}, (rows, (2, 1))))  # type: ignore[arg-type]
+    settings = read_settings(Host({}, (rows, (2, 1))))
     assert settings.endpoints == {"10.0.0.7": ("subflow", "backup")}
     assert (settings.subflows, settings.add_addr_accepted) == (2, 1)
 

@@ -70,7 +70,7 @@ def limits(rate: str, size: str) -> Limits:
 
 def test_only_the_direction_with_a_common_bottleneck_is_shared() -> None:
     prober = SharedUplink()
-    down, up = at_once(LINES, ENDS, limits("300mbit", "2GB"), prober, BYTES)  # type: ignore[arg-type]
+    down, up = at_once(LINES, ENDS, limits("300mbit", "2GB"), prober, BYTES)
     assert (down.way, down.is_shared) == ("down", False)
     assert (up.way, up.is_shared) == ("up", True)
     assert down.part == pytest.approx(1, rel=0.01)
@@ -80,7 +80,7 @@ def test_only_the_direction_with_a_common_bottleneck_is_shared() -> None:
 
 def test_lines_get_no_more_than_the_rate_of_the_host_and_are_judged_by_that() -> None:
     prober = SharedUplink()
-    down, _ = at_once(LINES, ENDS, limits("30mbit", "2GB"), prober, BYTES)  # type: ignore[arg-type]
+    down, _ = at_once(LINES, ENDS, limits("30mbit", "2GB"), prober, BYTES)
     sent = sum(burst.frame_bytes * 8e9 / burst.interval_ns for burst in prober.bursts[:2])
     assert sent == pytest.approx(30e6, rel=0.01)
     assert sum(down.alone_bps.values()) == pytest.approx(30e6)
@@ -91,8 +91,8 @@ def test_a_direction_whose_rates_are_not_known_or_whose_bytes_do_not_suffice_is_
     unknown = [line("laptop-vps", None, 40e6), LINES[1]]
     assert [shared.way for shared in at_once(unknown, ENDS, limits("300mbit", "2GB"), prober, BYTES)] == [
         "down"
-    ]  # type: ignore[arg-type]
-    assert at_once(LINES, ENDS, limits("300mbit", "1MB"), prober, BYTES) == []  # type: ignore[arg-type]
+    ]
+    assert at_once(LINES, ENDS, limits("300mbit", "1MB"), prober, BYTES) == []
 
 
 def test_the_sentence_has_the_figures_of_all_lines_and_of_each() -> None:

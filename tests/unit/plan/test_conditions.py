@@ -115,7 +115,7 @@ def test_codel_queues_are_the_kernels_unless_given() -> None:
         True,
         1514,
     )
-    assert last("{rate: 1mbit, queue: 7pkt, aqm: codel}").limit_packets == 7  # type: ignore[attr-defined]
+    assert last("{rate: 1mbit, queue: 7pkt, aqm: codel}").limit_packets == 7
 
 
 def test_a_bucket_is_tbf_with_the_rate_as_its_peak() -> None:

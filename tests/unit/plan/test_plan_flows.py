@@ -185,7 +185,7 @@ def test_an_unlimited_link_has_a_delay_and_nothing_else() -> None:
     plan = plan_of(direct("a-b: {}"))
     qdiscs = with_chains(plan).network.qdiscs
     assert [q.options.kind for q in qdiscs] == ["netem", "netem"]
-    assert qdiscs[0].options.delay_ns == 1000  # type: ignore[union-attr]
+    assert qdiscs[0].options.delay_ns == 1000
     assert plan.links[0].directions[0].delay_ns == 0
     assert plan.flows[0].ideal_rate_bps is None
     assert plan.flows[0].paths[0].rate_bps is None
@@ -195,7 +195,7 @@ def test_an_unlimited_link_has_a_delay_and_nothing_else() -> None:
 def test_the_bucket_holds_two_frames_or_20_us(rate: str, burst: int) -> None:
     plan = plan_of(direct(f"a-b: {{rate: {rate}}}"))
     qdiscs = with_chains(plan, exact=False).network.qdiscs
-    assert qdiscs[1].options.burst_bytes == burst  # type: ignore[union-attr]
+    assert qdiscs[1].options.burst_bytes == burst
 
 
 def test_links_that_paths_share_count_once_in_the_ideal() -> None:

@@ -26,9 +26,9 @@ class Run:
     def __init__(
         self, lines: tuple[MemoryLine, ...], scheduler: object, size: int = 2_000_000, **settings: object
     ):
-        window = int(settings.pop("window", 3_000_000))  # type: ignore[call-overload]
+        window = int(settings.pop("window", 3_000_000))
         self.paths = [SendingPath(index, f"path {index}") for index in range(len(lines))]
-        self.sender = Sender(self.paths, scheduler, **settings)  # type: ignore[arg-type]
+        self.sender = Sender(self.paths, scheduler, **settings)
         self.application = Application({"bytes": size})
         self.data: list[bytes] = []
         self.receiver = Receiver(len(lines), window, 1, self.deliver, repairs=self.sender.repairs)

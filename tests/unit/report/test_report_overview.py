@@ -43,7 +43,7 @@ def test_no_two_boxes_of_a_large_network_overlap_and_all_are_inside(scenario: st
         scenario, *(["network.n=10", "network.access_delays=1ms"] if scenario == "dumbbell" else [])
     )
     drawn = boxes(svg)
-    width, height = map(float, re.search(r'viewBox="0 0 (\d+) (\d+)"', svg).groups())  # type: ignore[union-attr]
+    width, height = map(float, re.search(r'viewBox="0 0 (\d+) (\d+)"', svg).groups())
     assert all(0 <= a < c <= width and 0 <= b < d <= height for a, b, c, d in drawn.values())
     for box, other in combinations(drawn.values(), 2):
         assert box[2] <= other[0] or other[2] <= box[0] or box[3] <= other[1] or other[3] <= box[1]

@@ -102,7 +102,7 @@ def test_what_an_analysis_cannot_compute_is_not_kept(study: Path, monkeypatch: p
 def test_progress_counts_every_trial(study: Path) -> None:
     for _ in range(2):
         calls: list[tuple[int, int]] = []
-        read_study(study, lambda done, total, calls=calls: calls.append((done, total)))  # type: ignore[misc]
+        read_study(study, lambda done, total, calls=calls: calls.append((done, total)))
         assert calls == [(number, 8) for number in range(1, 9)]
 
 

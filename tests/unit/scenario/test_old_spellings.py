@@ -120,7 +120,7 @@ def test_results_of_the_last_version_stay_readable() -> None:
     }
     cases = expand(Scenario.model_validate(stored))
     assert [case.name for case in cases] == ["interval=5ms", "interval=9ms"], "names of results do not change"
-    assert str(cases[1].scenario.traffic[0].stream.every) == "9ms"  # type: ignore[union-attr]
+    assert str(cases[1].scenario.traffic[0].stream.every) == "9ms"
 
 
 def test_set_reads_an_old_path_and_an_old_value() -> None:

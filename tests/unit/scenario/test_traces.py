@@ -154,7 +154,7 @@ def test_a_csv_becomes_steps_of_the_plan(tmp_path: Path) -> None:
     assert isinstance(change, ChangeLink)
     now = change.direction
     assert (now.rate_bps, now.delay_ns, now.loss_ratio, now.in_order) == (2_000_000, 30_000_000, 0.01, True)
-    options = [action.qdisc.options for action in with_chains(plan).events[0].actions]  # type: ignore[union-attr]
+    options = [action.qdisc.options for action in with_chains(plan).events[0].actions]
     assert [o.rate_bps for o in options if isinstance(o, Tbf)] == [2_000_000]
     packets, line = (option for option in options if isinstance(option, Netem))
     assert (packets.delay_ns, packets.loss_ratio, packets.in_order) == (30_000_000, 0.01, True)
@@ -170,7 +170,7 @@ def test_traces_can_be_swept(tmp_path: Path) -> None:
         tmp_path, "trace: {file: x.trace}", "vary: {network.links.a-b.trace.file: [x.trace, y.trace]}\n"
     )
     plans = [resolve(case.scenario, 1) for case in expand(load(path))]
-    assert [plan.links[0].directions[0].trace.file.name for plan in plans] == ["x.trace", "y.trace"]  # type: ignore[union-attr]
+    assert [plan.links[0].directions[0].trace.file.name for plan in plans] == ["x.trace", "y.trace"]
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def test_a_study_resolves_each_case_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
     def counted(scenario: object) -> object:
         resolved.append(scenario)
-        return without_seed(scenario)  # type: ignore[arg-type]
+        return without_seed(scenario)
 
     monkeypatch.setattr(case_plan, "without_seed", counted)
     scenario = load("two-paths", ("vary={'network.links.h1-s1.rate': '1mbit..20mbit step 1mbit'}",))

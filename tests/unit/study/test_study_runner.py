@@ -48,7 +48,7 @@ class FakeCase(CasePlan):
 
 
 def study(repeat: int = 3, seed: int = 1) -> PlannedStudy:
-    cases = [Case(f"transport={name}", {"transport": name}, None) for name in ("tcp", "mptcp")]  # type: ignore[arg-type]
+    cases = [Case(f"transport={name}", {"transport": name}, None) for name in ("tcp", "mptcp")]
     return PlannedStudy(
         "test", [FakeCase(**vars(case), missing=(), packed=b"") for case in cases], seed, repeat
     )
@@ -205,7 +205,7 @@ def test_data_cut_short_fail_the_trial_alone(tmp_path: Path) -> None:
         if job.plan.flows[0].transport == "tcp":
             path.write_bytes(path.read_bytes()[:-9])
 
-    engine.execute = cut  # type: ignore[method-assign]
+    engine.execute = cut
     outcome = run(tmp_path, engine)
     assert len(outcome.failed) == 3
     assert all("links.arrow" in str(failure.error) for failure in outcome.failed)

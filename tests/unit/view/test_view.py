@@ -70,7 +70,7 @@ def running(roots: list[Path]) -> Iterator[ViewServer]:
 def ask(
     server: ViewServer, path: str, *, token: str | None = None, method: str = "GET", **headers: str
 ) -> tuple[int, dict[str, str], bytes]:
-    host, server_token = re.fullmatch(r"http://([^/]+)/([0-9a-f]{32})/", server.address).groups()  # type: ignore[union-attr]
+    host, server_token = re.fullmatch(r"http://([^/]+)/([0-9a-f]{32})/", server.address).groups()
     connection = http.client.HTTPConnection(host, timeout=WAIT_S)
     connection.request(method, f"/{server_token if token is None else token}/{path}", headers=headers)
     answer = connection.getresponse()
@@ -317,7 +317,7 @@ def test_links_lead_to_no_study_and_a_missing_folder_is_refused(results: Path, t
 
 def test_a_port_in_use_is_named(results: Path) -> None:
     with running([results]) as server:
-        port = int(re.search(r":(\d+)/", server.address)[1])  # type: ignore[index]
+        port = int(re.search(r":(\d+)/", server.address)[1])
         with pytest.raises(MachineError, match=f"listening on port {port}"):
             serve([results], port)
 

@@ -120,8 +120,8 @@ def variants(raw: dict[str, Any], base: Path) -> Iterator[Variant]:
         changed = copy.deepcopy(raw)
         place = changed
         for part in field[:-1]:
-            place = place[part]  # type: ignore[index]
-        place[field[-1]] = other  # type: ignore[index]
+            place = place[part]
+        place[field[-1]] = other
         try:
             yield Variant(field, value, other, planned(changed, base))
         except PlaitError:

@@ -55,7 +55,7 @@ def drawn(request: pytest.FixtureRequest) -> dict[str, Drawing]:
             "cases": [{"name": case.name, "settings": case.settings} for case in cases],
         }
     )  # fmt: skip
-    data = StudyData(None, about, tuple(cases), "", ())  # type: ignore[arg-type]
+    data = StudyData(None, about, tuple(cases), "", ())
     return draw_all(
         static_figures(data, summarise(data.cases, scenario="phone", digest="", baseline=None), ())
     )

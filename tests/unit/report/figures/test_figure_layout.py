@@ -53,7 +53,7 @@ def study(figures: list[dict[str, Any]]) -> StudyData:
             "cases": [{"name": case.name, "settings": case.settings} for case in cases],
         }
     )  # fmt: skip
-    return StudyData(None, about, tuple(cases), "", ())  # type: ignore[arg-type]
+    return StudyData(None, about, tuple(cases), "", ())
 
 
 @pytest.fixture(scope="module", params=["page", "column"])

@@ -60,7 +60,7 @@ def study_of(
             "scenario": {"figures": figures or []},
         }
     )  # fmt: skip
-    return StudyData(None, about, tuple(cases), "", ())  # type: ignore[arg-type]
+    return StudyData(None, about, tuple(cases), "", ())
 
 
 def kinds(data: StudyData) -> dict[str, str]:

@@ -80,7 +80,7 @@ def study(settings: list[dict[str, str]], figures: list[dict[str, str]], factor:
             "scenario": {"figures": figures, "judge": "completion_s", "vary": {factor: levels} if factor else {}},
         }
     )  # fmt: skip
-    return StudyData(None, about, tuple(cases), "", ())  # type: ignore[arg-type]
+    return StudyData(None, about, tuple(cases), "", ())
 
 
 @cache

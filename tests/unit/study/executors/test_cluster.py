@@ -191,7 +191,7 @@ def test_a_trial_that_kills_workers_is_named_and_the_others_finish(cluster: Clus
 
 
 def _pretend(version: str) -> None:
-    shipment.__version__ = version  # type: ignore[attr-defined]
+    shipment.__version__ = version
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 from unittest.mock import patch
 
+import polars as pl
 import pytest
 
 import plait
@@ -36,8 +37,6 @@ from plait.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
-
-    import polars as pl
 
     from plait.benchmark.suite import Cell
     from plait.plan.model.plan import Plan
@@ -74,7 +73,7 @@ def write_arrow(folder: Path, tables: Mapping[str, pl.DataFrame]) -> None:
     """Write `TABLE.arrow` streams into `folder`, as the agent does."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, frame in tables.items():
-        frame.write_ipc_stream(folder / f"{name}.arrow")
+        frame.write_ipc_stream(folder / f"{name}.arrow", compat_level=pl.CompatLevel.oldest())
 
 
 def write_trial(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from plait.dataset.arrow_stream import has_compression
+from plait.dataset.arrow_stream import ForeignStreamError, check_stream
 from plait.dataset.files import READ_ERRORS, check_columns, write_table
 from plait.dataset.model import MONITOR_TABLES, TABLES
 from plait.errors import DataError
@@ -54,11 +54,13 @@ def read_stream(path: Path, table: str) -> pl.DataFrame:
     if not data.endswith(END_OF_STREAM):
         raise DataError(f"{path}: the stream of table `{table}` is truncated; {CUT_SHORT}")
     try:
-        if has_compression(data):
-            raise DataError(
-                f"{path}: the stream of table `{table}` is compressed, which the agent never does"
-            )
+        check_stream(data)
         frame = pl.read_ipc_stream(data)
+    except ForeignStreamError as error:
+        raise DataError(
+            f"{path}: the stream of table `{table}` {error}, which the agent never writes; a program in the guest, or "
+            "the host, replaced it"
+        ) from error
     except READ_ERRORS as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{path}: this is not a readable Arrow stream ({reason}); {CUT_SHORT}") from error

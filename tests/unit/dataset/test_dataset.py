@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from fake_plans import fake_plan
 from fake_tables import fake_tables, make_tables
-from plait.dataset.arrow_stream import has_compression
+from plait.dataset.arrow_stream import ForeignStreamError, check_stream
 from plait.dataset.convert import convert
 from plait.dataset.digest import study_digest, trial_digest
 from plait.dataset.files import read_table
@@ -71,18 +72,35 @@ def test_a_compressed_stream_is_refused_before_it_expands(
 ) -> None:
     stream = arrow / "links.arrow"
     rows = pl.concat([DATA["links"]] * 1000)
-    rows.write_ipc_stream(stream, compression=compression)
+    rows.write_ipc_stream(stream, compression=compression, compat_level=pl.CompatLevel.oldest())
     assert stream.stat().st_size < rows.estimated_size() / 10
     with pytest.raises(DataError, match=r"links\.arrow: the stream of table `links` is compressed"):
         convert(arrow, tmp_path / "out")
 
 
-def test_compression_of_dictionaries_is_seen(tmp_path: Path) -> None:
-    frame = pl.DataFrame({"name": ["a" * 1000, "b" * 1000] * 50}).cast(pl.Categorical)
-    for compression in ("uncompressed", "zstd"):
-        path = tmp_path / compression
-        frame.write_ipc_stream(path, compression=compression)
-        assert has_compression(path.read_bytes()) == (compression == "zstd")
+@pytest.mark.parametrize("kind", [pl.String, pl.Categorical])
+def test_a_text_that_many_rows_share_is_refused_before_it_expands(
+    arrow: Path, tmp_path: Path, kind: type[pl.DataType]
+) -> None:
+    stream = arrow / "counters.arrow"
+    text = pl.Series(["x" * 100_000]).new_from_index(0, 1000).cast(kind)
+    rows = DATA["counters"].head(1).select(node=text, counter=text, before=pl.lit(0), after=pl.lit(0))
+    rows.write_ipc_stream(stream)
+    assert stream.stat().st_size < 300_000 < 2 * 1000 * 100_000
+    with pytest.raises(DataError, match=r"counters\.arrow: the stream of table `counters` has a column that"):
+        convert(arrow, tmp_path / "out")
+
+
+def test_bytes_that_columns_share_are_refused() -> None:
+    content = io.BytesIO()
+    pl.DataFrame({"a": [7] * 64, "b": [8] * 64}).write_ipc_stream(content)
+    stream, second = content.getvalue(), struct.pack("<qq", 512, 512)
+    check_stream(stream)
+    at = stream.rindex(second)
+    for place, length in ((0, 512), (8, 512), (512, 1024), (-1, 512), (512, -1)):
+        moved = stream[:at] + struct.pack("<qq", place, length) + stream[at + 16 :]
+        with pytest.raises(ForeignStreamError, match="has columns that share bytes"):
+            check_stream(moved)
 
 
 @given(st.data())
@@ -93,7 +111,7 @@ def test_damage_of_the_framing_is_an_error_or_seen_by_the_library(data: st.DataO
     for _ in range(data.draw(st.integers(1, 4))):
         damaged[data.draw(st.integers(0, min(400, len(damaged) - 1)))] = data.draw(st.integers(0, 255))
     with suppress(ValueError):
-        has_compression(bytes(damaged))
+        check_stream(bytes(damaged))
 
 
 def test_a_damaged_stream_is_named(arrow: Path, tmp_path: Path) -> None:
@@ -117,7 +135,7 @@ def test_a_damaged_stream_is_named(arrow: Path, tmp_path: Path) -> None:
 def test_other_columns_than_the_contract_are_refused(
     arrow: Path, tmp_path: Path, change, message: str
 ) -> None:
-    change(DATA["subflows"]).write_ipc_stream(arrow / "subflows.arrow")
+    change(DATA["subflows"]).write_ipc_stream(arrow / "subflows.arrow", compat_level=pl.CompatLevel.oldest())
     with pytest.raises(DataError, match=rf"subflows\.arrow: .*{message}"):
         convert(arrow, tmp_path / "out")
 

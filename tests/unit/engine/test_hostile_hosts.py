@@ -142,7 +142,7 @@ def test_packets_at_impossible_times_fail_the_measurement(tmp_path: Path, receiv
         rows = [{"flow": 0, "index": 0, "sent_us": sent, "received_us": received, "bytes": 64, "copies": 1}]
         (tmp_path / host).mkdir()
         frame = pl.DataFrame(rows, schema=ALL_TABLES["messages"])
-        frame.write_ipc_stream(tmp_path / host / "messages.arrow", compression="uncompressed")
+        frame.write_ipc_stream(tmp_path / host / "messages.arrow", compat_level=pl.CompatLevel.oldest())
     with pytest.raises(TrialError, match=r"^h2 reports a packet at a time that is not of the trial"):
         _packets(tmp_path, 0, burst, 10_000_000)
 
@@ -207,7 +207,7 @@ def write_hosts(folder: Path, frames: dict[str, pl.DataFrame]) -> None:
     for host in ("h1", "h2"):
         (folder / host).mkdir(parents=True)
         for name, frame in frames.items():
-            frame.write_ipc_stream(folder / host / f"{name}.arrow", compression="uncompressed")
+            frame.write_ipc_stream(folder / host / f"{name}.arrow", compat_level=pl.CompatLevel.oldest())
 
 
 @pytest.mark.usefixtures("exchanged")

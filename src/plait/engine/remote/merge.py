@@ -74,7 +74,7 @@ def write(tables: Tables, folder: Path) -> None:
     folder.mkdir()
     for name, frame in tables.items():
         with Folder(folder).create(f"{name}.arrow") as file:
-            frame.write_ipc_stream(file, compression="uncompressed")
+            frame.write_ipc_stream(file, compression="uncompressed", compat_level=pl.CompatLevel.oldest())
 
 
 def join_logs(folder: Path, nodes: Iterable[str]) -> None:

@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 from test_remote_preflight import HOSTS, planned
 
-from plait.dataset.model import ALL_TABLES
+from plait.dataset.model import ALL_TABLES, TABLES
 from plait.engine.engine import Job
-from plait.engine.remote import channel, ssh
+from plait.engine.remote import channel, merge, ssh
 from plait.engine.remote.answers import (
     global_address,
     interfaces_with,
@@ -210,18 +210,43 @@ def write_hosts(folder: Path, frames: dict[str, pl.DataFrame]) -> None:
             frame.write_ipc_stream(folder / host / f"{name}.arrow", compat_level=pl.CompatLevel.oldest())
 
 
-@pytest.mark.usefixtures("exchanged")
-def test_a_trial_whose_tables_are_damaged_counts_against_the_limits(tmp_path: Path) -> None:
-    plan, real = planned()
+@pytest.fixture
+def remote() -> Iterator[RemoteEngine]:
     engine = RemoteEngine(parse_hosts(HOSTS, "hosts.yaml"))
     engine._sessions |= {name: SimpleNamespace(name=name) for name in ("h1", "h2")}
-    write_hosts(tmp_path, {"flows": pl.DataFrame({"flow": [1]})})
-    with pytest.raises(DataError, match="column `name` of table `flows` is missing"):
-        engine._exchange(plan, real, tmp_path, lambda _: None)
-    assert engine._spent.arguments()[1] == str(10**9 - 50_000_000 * 10 // 8)
-    assert engine._spent.check(plan) == 590_000_000
+    yield engine
     engine._sessions.clear()
     engine.close()
+
+
+@pytest.mark.usefixtures("exchanged")
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("flow",), "column `name` of table `flows` is missing"),
+        (tuple(ALL_TABLES["flows"]), r"its files contradict one another \(KeyError: 'h2'\)"),
+    ],
+)
+def test_a_trial_whose_tables_are_damaged_counts_against_the_limits(
+    remote: RemoteEngine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    names: tuple[str, ...],
+    message: str,
+) -> None:
+    """The first table is damaged by itself; tables that contradict one another end whatever joins them."""
+    plan, real = planned()
+    schema = {name: ALL_TABLES["flows"][name] for name in names}
+    write_hosts(tmp_path, {name: pl.DataFrame(schema=ALL_TABLES[name]) for name in TABLES if name != "flows"})
+    for host in ("h1", "h2"):
+        pl.DataFrame(schema=schema).write_ipc_stream(
+            tmp_path / host / "flows.arrow", compression="uncompressed"
+        )
+    monkeypatch.setattr(merge, "merged", lambda *_: {}["h2"])
+    with pytest.raises(DataError, match=message):
+        remote._exchange(plan, real, tmp_path, lambda _: None)
+    assert remote._spent.arguments()[1] == str(10**9 - 50_000_000 * 10 // 8)
+    assert remote._spent.check(plan) == 590_000_000
 
 
 @pytest.mark.usefixtures("exchanged")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from plait.analysis.by_flow import known_samples
 from plait.analysis.gaps import collected, part
 from plait.analysis.judge import judged_in
 from plait.analysis.labels.labelled import labelled
@@ -205,14 +206,11 @@ def _links(plan: Plan, links: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def _direction(name: str, rate_bps: int | None, label: str, rows: pl.DataFrame) -> dict[str, Any]:
-    times = rows["t_us"].to_numpy().astype(float)
-    sent = rows["sent_bytes"].to_numpy().astype(float)
-    lasted = times[-1] - times[0]
-    carried = sent[-1] - sent[0]
-    edges = np.linspace(times[0], times[-1], min(LINK_BINS, len(times) - 1) + 1)
-    levels = np.interp(edges, times, sent)
-    rates = np.diff(levels) * 8e6 / np.diff(edges)
-    mean_bps = carried * 8e6 / lasted if lasted else 0.0
+    times, sent = known_samples(rows, "sent_bytes")
+    lasted, carried = (float(values[-1] - values[0]) if len(values) else None for values in (times, sent))
+    edges = np.linspace(times[0], times[-1], min(LINK_BINS, len(times) - 1) + 1) if lasted else np.zeros(1)
+    rates = np.diff(np.interp(edges, times, sent)) * 8e6 / np.diff(edges) if lasted else np.zeros(0)
+    mean_bps = carried * 8e6 / lasted if lasted and carried is not None else None
 
     def counted(column: str) -> int | None:
         known = rows[column].drop_nulls()
@@ -225,7 +223,7 @@ def _direction(name: str, rate_bps: int | None, label: str, rows: pl.DataFrame) 
         "bytes": size(carried),
         "carried": rounded(carried),
         "mean": rate(mean_bps),
-        "used": rounded(mean_bps / rate_bps) if rate_bps else None,
+        "used": rounded(mean_bps / rate_bps) if rate_bps and mean_bps is not None else None,
         "packets": counted("sent_packets"),
         "dropped": counted("dropped_packets"),
         "overflow": counted("overflow_packets"),

@@ -15,7 +15,9 @@ import polars as pl
 import pytest
 
 from fake_plans import FakeFlow, fake_plan
+from fake_tables import make_tables
 from plait.analysis.model import Summary
+from plait.analysis.wording import MISSING
 from plait.dataset.study_file import CaseEntry, read_study_file
 from plait.errors import MachineError, RequestError
 from plait.report import build
@@ -34,7 +36,7 @@ from plait.view.study_data import (
     result_view,
     study_view,
 )
-from plait.view.trial_data import trial_view
+from plait.view.trial_data import _direction, trial_view
 from result_folders import FakeCase, two_paths, write_study
 
 if TYPE_CHECKING:
@@ -412,6 +414,15 @@ def test_charts_of_a_flow_that_starts_late_begin_when_it_starts(tmp_path: Path) 
     view = trial_view(tmp_path, read_study_file(tmp_path), "late", 0)
     assert view["seriesStart"] == 2_000_000
     assert view["series"]["subflows"][0]["goodput"][0][0] == 0
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("sent", "carried"), [((0, 5000), "5.00 kB"), ((None, None), MISSING)])
+def test_a_link_whose_samples_have_one_time_has_no_rate(sent: tuple[int | None, ...], carried: str) -> None:
+    rows = [{"t_us": 7, "link": "a->b", "sent_bytes": count} for count in sent]
+    view = _direction("a->b", 10**7, "a", make_tables({"links": rows})["links"])
+    assert (view["bytes"], view["mean"], view["used"]) == (carried, MISSING, None)
+    assert view["rate"] == [[], []]
 
 
 def test_studies_of_one_title_say_what_tells_them_apart(tmp_path: Path) -> None:

@@ -121,19 +121,19 @@ def _goodput(facts: FlowFacts) -> float | None:
     received = facts.row.get("received_bytes")
     if isinstance(received, int):
         return received * 8e6 / facts.lasted_us
-    sent = sum(subflow.totals["acked_bytes"] for path in facts.paths for subflow in path.subflows)
-    return None if np.isnan(sent) else sent * 8e6 / facts.lasted_us
+    acked = [subflow.totals["acked_bytes"] for path in facts.paths for subflow in path.subflows]
+    return sum(acked) * 8e6 / facts.lasted_us if acked and np.isfinite(acked).all() else None
 
 
 def _account_for(facts: FlowFacts, path_time: PathTime, reasons: Reasons) -> PathAccount:
     costs = sums(costs_of(facts, path_time))
     shares = _merged(facts, [(path_time, 1.0)], costs, reasons)
-    rate = path_time.facts.capacity_bps
+    rate, carried = path_time.facts.capacity_bps, facts.carried.get(path_time.facts.name)
     return PathAccount(
         path=path_time.facts.name,
         subflows=tuple(subflow.number for subflow in path_time.facts.subflows),
         backup=path_time.facts.is_backup,
-        goodput_bps=facts.carried.get(path_time.facts.name, 0.0) * 8e6 / facts.lasted_us,
+        goodput_bps=None if carried is None else carried * 8e6 / facts.lasted_us,
         capacity_bps=rate * facts.payload_ratio if rate else None,
         shares=shares,
     )
@@ -219,14 +219,10 @@ def _kernel(facts: FlowFacts) -> KernelTimes | None:
         for path in part.paths
         for subflow in path.subflows
     ]
-    if not lives or np.isnan(facts.total("busy_us")):
+    totals = {name: facts.total(name) for name in ("busy_us", "rwnd_limited_us", "sndbuf_limited_us")}
+    if not lives or any(map(np.isnan, totals.values())):
         return None
-    return KernelTimes(
-        lifetime_us=round(sum(lives)),
-        busy_us=round(facts.total("busy_us")),
-        rwnd_limited_us=round(facts.total("rwnd_limited_us")),
-        sndbuf_limited_us=round(facts.total("sndbuf_limited_us")),
-    )
+    return KernelTimes(lifetime_us=round(sum(lives)), **{name: round(us) for name, us in totals.items()})
 
 
 def _moments(facts: FlowFacts, shares: Sequence[Share], named: Sequence[str]) -> tuple[Moment, ...]:

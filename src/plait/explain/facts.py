@@ -126,7 +126,7 @@ class FlowFacts:
     delivered: Array
     """Bytes that arrived in order at the receiver, a counter."""
     carried: Mapping[str, float]
-    """Payload bytes that each path delivered, with copies, where a side counted them."""
+    """Payload bytes that each path delivered, with copies; without those whose subflows neither side counted."""
     receive_memory: Array
     receive_buffer: Array
     reinjected: Array
@@ -283,10 +283,11 @@ def _carried(
         if len(counts):
             before = np.interp(edges[0], times_us, counts) if is_open else 0.0
             carried[name] = carried.get(name, 0.0) + float(counts[-1] - before)
+    has_samples = any(path.subflows for path in paths)
     for path in paths:
         acked = [subflow.growth("acked_bytes") for subflow in path.subflows]
-        if path.name not in carried and np.isfinite(acked).any():
-            carried[path.name] = float(np.nansum(acked))
+        if path.name not in carried and np.isfinite(acked).all() and (acked or has_samples):
+            carried[path.name] = float(np.sum(acked))
     return carried
 
 

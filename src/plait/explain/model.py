@@ -44,8 +44,8 @@ class PathAccount(Part):
     subflows: tuple[int, ...] = ()
     backup: bool = False
     """It carries data only while no other path works, and is no part of the flow's capacity."""
-    goodput_bps: float
-    """Payload that its subflows delivered, without retransmissions, averaged over the flow's time."""
+    goodput_bps: float | None
+    """Payload that its subflows delivered, averaged over the flow's time; null if neither side counted it."""
     capacity_bps: float | None
     """Payload rate of its slowest link; null if no link has a rate."""
     shares: tuple[Share, ...]

@@ -64,6 +64,8 @@ def paths(flow: FlowExplanation) -> list[str]:
 
 def _path(account: PathAccount) -> str:
     name = f"{account.path} (a backup)" if account.backup else account.path
+    if account.goodput_bps is None:
+        return f"what {name} carried was not measured"
     if not account.subflows or account.goodput_bps < LEAST_BPS:
         return f"{name} carried nothing"
     carried = rate(account.goodput_bps)

@@ -108,4 +108,4 @@ def test_the_kernels_accounting_of_a_page_covers_all_its_connections() -> None:
     site = next(flow for flow in plan.flows if flow.name == "site.1")
     facts = flow_facts(tables, LinkSamples(plan, tables["links"]), site)
     assert facts is not None
-    assert _retransmitted(facts) == "TCP retransmitted 3.00 kB."
+    assert _retransmitted(facts) == ["TCP retransmitted 3.00 kB."]

@@ -154,6 +154,22 @@ def test_a_path_carried_what_its_receiver_counted() -> None:
     assert explained.paths[0].goodput_bps == 0, "the sender alone: what was acknowledged"
 
 
+def test_what_neither_side_counted_is_not_known() -> None:
+    plan = plan_of(FILE)
+    tables = fake_tables(plan)
+    path = plan.flows[0].paths[1]
+    on_path = pl.any_horizontal(pl.col("local_address", "remote_address") == path.client_address)
+    counts = ("received_bytes", "acked_bytes", "rwnd_limited_us", "retransmitted_bytes")
+    lost = [pl.when(~on_path).then(name).alias(name) for name in counts]
+    tables["subflows"] = tables["subflows"].with_columns(lost)
+    (explained,) = explain_trial(plan, tables)
+    assert explained.paths[0].goodput_bps
+    assert explained.paths[1].goodput_bps is None
+    assert explained.kernel is None, "a time that no subflow counted is no number"
+    assert f"what {path.name} carried was not measured" in explained.sentences[1]
+    assert not any("nan" in text for share in explained.shares for text in share.evidence)
+
+
 def test_paths_of_which_one_has_no_rate_hold_no_known_amount() -> None:
     plan = plan_of(FILE, "network.links.c-m.rate=null", "network.links.m-s.rate=null")
     (flow,) = plan.flows

@@ -14,12 +14,13 @@ from plait.explain.time.path_time import PathTime
 
 
 def _drops(facts: FlowFacts, places: Places) -> list[str]:
-    return [*drop_sentences(facts.network, places), _retransmitted(facts)]
+    return [*drop_sentences(facts.network, places), *_retransmitted(facts)]
 
 
-def _retransmitted(facts: FlowFacts) -> str:
-    """Return how much TCP retransmitted in the whole flow."""
-    return f"TCP retransmitted {size(facts.total('retransmitted_bytes'))}."
+def _retransmitted(facts: FlowFacts) -> list[str]:
+    """Return how much TCP retransmitted in the whole flow; nothing if a subflow did not count it."""
+    total = facts.total("retransmitted_bytes")
+    return [] if np.isnan(total) else [f"TCP retransmitted {size(total)}."]
 
 
 def _overtaken(facts: FlowFacts, path: PathFacts, path_time: PathTime) -> None:
@@ -34,7 +35,7 @@ def _overtaking(facts: FlowFacts, places: Places) -> list[str]:
     links = [name for name in places[:MAX_PLACES] if facts.network.reorders(name)]
     dropped = sum(float(facts.network.dropped(name).sum()) for name in links)
     drops = f"dropped {dropped:.0f} packets" if dropped else "dropped none"
-    return [f"Packets may overtake others on {', '.join(links)}, which {drops}.", _retransmitted(facts)]
+    return [f"Packets may overtake others on {', '.join(links)}, which {drops}.", *_retransmitted(facts)]
 
 
 def _in_order(suspect: Suspect) -> Remedy | None:

@@ -65,14 +65,15 @@ def _paths_of_page(
     carried: dict[str, float] = {}
     subflows: dict[str, set[int]] = {}
     for connection in facts.connections:
-        for name, payload in connection.carried.items():
-            carried[name] = carried.get(name, 0.0) + payload
         for path in connection.paths:
+            carried[path.name] = carried.get(path.name, 0.0) + connection.carried.get(path.name, np.nan)
             subflows.setdefault(path.name, set()).update(subflow.number for subflow in path.subflows)
     return tuple(
         account.model_copy(
             update={
-                "goodput_bps": carried[account.path] * 8e6 / load_us,
+                "goodput_bps": carried[account.path] * 8e6 / load_us
+                if np.isfinite(carried[account.path])
+                else None,
                 "subflows": tuple(sorted(subflows.get(account.path, ()))),
             }
         )

@@ -290,6 +290,6 @@ def _print_summary(folder: Path) -> None:
     from plait.observe.words import sentences
 
     for line in sentences(folder):
-        typer.echo(printable(line))  # a program of another user chooses its name
+        typer.echo(printable(line, keep=""))  # a program of another user chooses its name
     typer.echo(f"Report: {folder / 'report.html'}")
     typer.echo(f"Next: {shell_command('plait', 'explain', folder)}")

@@ -18,6 +18,9 @@ from plait.errors import DataError
 END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 """How an Arrow IPC stream ends (Arrow columnar format, "IPC Streaming Format"): continuation, length 0."""
 
+_ADDRESS = r"^[0-9a-f:.]{2,45}$"
+"""The form of an IP address. plait writes addresses of tables to scenarios and sentences, so they have no other one."""
+
 CUT_SHORT = "the guest was stopped before it finished; see the trial's logs for the reason"
 
 
@@ -65,4 +68,16 @@ def read_stream(path: Path, table: str) -> pl.DataFrame:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{path}: this is not a readable Arrow stream ({reason}); {CUT_SHORT}") from error
     check_columns(frame.schema, table, path)
+    _check_addresses(frame, table, path)
     return frame
+
+
+def _check_addresses(frame: pl.DataFrame, table: str, path: Path) -> None:
+    named = [name for name in frame.columns if name.endswith("_address")]
+    fitting = frame.select(pl.col(named).str.contains(_ADDRESS).all()).row(0) if named else ()
+    for name, fits in zip(named, fitting, strict=True):
+        if not fits:
+            raise DataError(
+                f"{path}: `{name}` of table `{table}` has a text that is no IP address, which the agent never writes; "
+                "a program in the guest, or the host, replaced it"
+            )

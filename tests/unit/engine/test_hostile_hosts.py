@@ -13,11 +13,13 @@ import polars as pl
 import pytest
 from test_remote_preflight import HOSTS, planned
 
+from plait.dataset.convert import read_stream
 from plait.dataset.model import ALL_TABLES, TABLES
 from plait.engine.engine import Job
 from plait.engine.remote import channel, merge, ssh
 from plait.engine.remote.answers import (
     global_address,
+    interface_of,
     interfaces_with,
     mptcp_in,
     whole_number,
@@ -156,6 +158,34 @@ def test_addresses_that_are_none_belong_to_no_interface(info: str) -> None:
 def test_endpoints_with_impossible_flags_fail_with_a_sentence(flags: str) -> None:
     with pytest.raises(TrialError, match="instead of its endpoints"):
         mptcp_in(f'{{"endpoints": [{{"address": "10.0.0.1", "flags": {flags}}}]}}', "h1")
+
+
+@pytest.mark.parametrize("address", ["x", "192.0.2.1\\ntraffic: []", "fe80::1%x `reboot`", "::", 7])
+def test_endpoints_without_an_address_fail_with_a_sentence(address: str) -> None:
+    with pytest.raises(TrialError, match="instead of its endpoints"):
+        mptcp_in(f'{{"endpoints": [{{"address": "{address}", "flags": 2}}]}}', "h1")
+
+
+def test_the_name_of_an_interface_has_no_words_of_the_host() -> None:
+    """JSON can hold what a line cannot: newlines and escapes."""
+    odd = json.dumps("-x\ntraffic: []\x1b[2J`reboot`")
+    held = interfaces_with("10.0.0.1", f'[{{"ifname": {odd}, "addr_info": [{{"local": "10.0.0.1"}}]}}]')
+    assert held == {"?x?traffic:????"} == {interface_of(f'[{{"dev": {odd}}}]')}
+    assert interface_of('[{"dev": "eth0.5-up@x"}]') == "eth0.5-up@x"
+
+
+@pytest.mark.parametrize("local", ["192.0.2.1\ntraffic: []", "fe80::1%eth0", "", "x"])
+def test_an_address_of_a_table_is_an_address(tmp_path: Path, local: str) -> None:
+    schema = ALL_TABLES["subflows"]
+    rows = [dict.fromkeys(schema) | {"local_address": text} for text in ("::ffff:192.0.2.1", None, local)]
+    path = tmp_path / "subflows.arrow"
+    pl.DataFrame(rows[:2], schema=schema).write_ipc_stream(path, compat_level=pl.CompatLevel.oldest())
+    assert read_stream(path, "subflows").height == 2
+    pl.DataFrame(rows, schema=schema).write_ipc_stream(path, compat_level=pl.CompatLevel.oldest())
+    with pytest.raises(
+        DataError, match="`local_address` of table `subflows` has a text that is no IP address"
+    ):
+        read_stream(path, "subflows")
 
 
 def test_a_file_that_comes_a_byte_now_and_then_ends_the_session(

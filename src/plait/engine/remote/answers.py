@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any
 
 from plait.errors import TrialError
 
 _DIGITS = 20
+_LONGEST_NAME = 15
+"""IFNAMSIZ of the kernel, without the zero."""
 LARGEST_LIMIT = 8
 """MPTCP_PM_ADDR_MAX of the kernel."""
 
@@ -38,7 +41,7 @@ def interfaces_with(address: str, text: str) -> set[str] | None:
         return None
     wanted = ip_address(address)
     return {
-        str(entry.get("ifname"))
+        _interface(entry.get("ifname"))
         for entry in entries
         for info in _list(entry.get("addr_info"))
         if isinstance(info, dict) and _is_address(info.get("local"), wanted)
@@ -59,7 +62,12 @@ def _is_address(text: object, wanted: object) -> bool:
 def interface_of(text: str) -> str | None:
     """Return the interface of the answer of `ip -json route get`: empty without a route, None without an answer."""
     entries = objects_in(text)
-    return None if entries is None else next((str(entry.get("dev", "")) for entry in entries), "")
+    return None if entries is None else next((_interface(entry.get("dev", "")) for entry in entries), "")
+
+
+def _interface(name: object) -> str:
+    """Return the name of an interface that a host wrote, for sentences and commands: a `?` for each odd character."""
+    return re.sub(r"^-|[^A-Za-z0-9_.:@+-]", "?", str(name))[:_LONGEST_NAME]
 
 
 def objects_in(text: str) -> list[dict[str, Any]] | None:
@@ -79,7 +87,8 @@ def mptcp_in(text: str, name: str) -> tuple[list[dict[str, Any]], tuple[int, int
     try:
         shown = json.loads(text)
         endpoints = [
-            {"address": str(one["address"]), "flags": int(one["flags"])} for one in shown["endpoints"]
+            {"address": _required(unicast(one["address"])), "flags": int(one["flags"])}
+            for one in shown["endpoints"]
         ]
         limits = int(shown["limits"]["subflows"]), int(shown["limits"]["add_addr_accepted"])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
@@ -89,6 +98,12 @@ def mptcp_in(text: str, name: str) -> tuple[list[dict[str, Any]], tuple[int, int
     if not all(0 <= limit <= LARGEST_LIMIT for limit in limits):
         raise TrialError(f"{name}: the host sent MPTCP limits that are not from 0 to {LARGEST_LIMIT}")
     return endpoints, limits
+
+
+def _required(address: IPv4Address | IPv6Address | None) -> str:
+    if address is None:
+        raise ValueError("an address of no interface")
+    return str(address)
 
 
 def global_address(rows: list[dict[str, Any]], version: int | None = None) -> str | None:

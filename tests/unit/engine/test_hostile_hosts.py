@@ -270,7 +270,7 @@ def test_a_trial_whose_tables_are_damaged_counts_against_the_limits(
     write_hosts(tmp_path, {name: pl.DataFrame(schema=ALL_TABLES[name]) for name in TABLES if name != "flows"})
     for host in ("h1", "h2"):
         pl.DataFrame(schema=schema).write_ipc_stream(
-            tmp_path / host / "flows.arrow", compression="uncompressed"
+            tmp_path / host / "flows.arrow", compat_level=pl.CompatLevel.oldest()
         )
     monkeypatch.setattr(merge, "merged", lambda *_: {}["h2"])
     with pytest.raises(DataError, match=message):

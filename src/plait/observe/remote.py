@@ -24,6 +24,8 @@ from plait.hosts.model import HostsFile
 from plait.observe.watching import Selection, observing_plan
 
 _TABLES = (*TABLES, "program_flows", "programs", "program_figures")
+ROWS_LEFT_OUT = "rows_left_out"
+"""The fact of a host in the provenance: how many of its samples of subflows are not between two addresses."""
 _OF_SENDER = ("congestion_control", "sent_bytes")
 _OF_RECEIVER = ("start_us", "first_byte_us", "end_us", "received_bytes")
 
@@ -72,7 +74,12 @@ class HostsObserver(Engine):
         for name, error_us in errors_us(zeros).items():
             job.note(f"{name}.clock_error_us", error_us)
         with making_sense(job.folder):
-            tables = joined(read_hosts(job.folder, zeros, _TABLES))
+            hosts = read_hosts(job.folder, zeros, _TABLES)
+            for name, reported in hosts.items():
+                hosts[name] = {**reported, "subflows": _between_addresses(reported["subflows"])}
+                left_out = reported["subflows"].height - hosts[name]["subflows"].height
+                job.note(f"{name}.{ROWS_LEFT_OUT}", left_out)
+            tables = joined(hosts)
         self._find_interfaces(tables["subflows"])
         write(tables, job.folder / "data")
         Folder(job.folder).write("status.json", longest_status(job.folder, zeros))
@@ -80,10 +87,8 @@ class HostsObserver(Engine):
     def _find_interfaces(self, subflows: pl.DataFrame) -> None:
         """Ask the first host which interfaces have the addresses of its subflows."""
         session = next(iter(self._sessions.values()))
-        pairs = subflows.select("local_address", "remote_address").drop_nulls().unique(maintain_order=True)
+        pairs = subflows.select("local_address", "remote_address").unique(maintain_order=True)
         for local, remote in pairs.rows()[:64]:
-            if unicast(local) is None or unicast(remote) is None:
-                continue  # the other host may report anything
             found, _ = session.route(local, remote)
             if found is not None and len(found) == 1 and local not in self.interfaces:
                 self.interfaces[local] = next(iter(found))
@@ -118,6 +123,14 @@ def open_hosts(
         except TrialError as error:
             raise MachineError(f"connecting to the hosts of --host: {error}") from error
         yield HostsObserver(sessions, selection, over)
+
+
+def _between_addresses(subflows: pl.DataFrame) -> pl.DataFrame:
+    """Return the samples of subflows between two addresses: a host may report anything else in their place."""
+    ends = [pl.col(name) for name in ("local_address", "remote_address")]
+    texts = {text for name in ("local_address", "remote_address") for text in subflows[name].unique()}
+    known = [text for text in texts if unicast(text) is not None]
+    return subflows.filter(end.is_in(known) & end.is_not_null() for end in ends)
 
 
 def joined(hosts: Mapping[str, Tables]) -> dict[str, pl.DataFrame]:

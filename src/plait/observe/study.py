@@ -14,7 +14,7 @@ from pathlib import Path
 
 from plait.cache import cache_root
 from plait.dataset.study_file import CaseEntry, KernelFacts, StudyFile
-from plait.dataset.trial import StoredTables, trial_folder
+from plait.dataset.trial import StoredTables, making_sense, trial_folder
 from plait.engine.engine import Engine, EngineIdentity
 from plait.engine.workspace import Workspace
 from plait.errors import DataError, MachineError, RequestError
@@ -143,9 +143,9 @@ def keep(
         content = result.content
         try:
             lasted_us = round((result.virtual_s or 0) * 1e6)
-            seen = _with_seen_paths(
-                plan.model_copy(update={"end_us": max(plan.end_us, lasted_us)}), content, names
-            )
+            whole = plan.model_copy(update={"end_us": max(plan.end_us, lasted_us)})
+            with making_sense(content):
+                seen = _with_seen_paths(whole, content, names)
             Folder(content).write("plan.json", plan_bytes(seen))
         except DataError as error:
             raise MachineError(f"reading the observation: {error}") from error

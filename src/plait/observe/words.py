@@ -10,6 +10,7 @@ import polars as pl
 from plait.analysis.wording import percent, rate
 from plait.dataset.trial import Trial, read_trial, trial_folder
 from plait.observe.captures.engine import NOT_VISIBLE
+from plait.observe.remote import ROWS_LEFT_OUT
 from plait.observe.seen import subflows_of
 from plait.observe.study import CASE, disabled_mptcp
 from plait.plan.model.plan import Plan
@@ -30,6 +31,7 @@ def sentences(folder: Path) -> Iterator[str]:
         f"{_count(flows.height - mptcp.height, 'TCP connection')}"
     )
     yield from _fastest(trial)
+    yield from _rows_left_out(trial)
     if read_from_captures(trial):
         yield from _console(trial).splitlines()
         return
@@ -41,6 +43,15 @@ def sentences(folder: Path) -> Iterator[str]:
 def read_from_captures(trial: Trial) -> bool:
     """Return whether captures are the source of an observation, whose console log then has sentences about them."""
     return trial.provenance.kernel_version == NOT_VISIBLE
+
+
+def _rows_left_out(trial: Trial) -> Iterator[str]:
+    """Yield how many samples each host reported without the addresses of a subflow."""
+    for name, count in trial.provenance.host.items():
+        host, _, fact = name.rpartition(".")
+        if fact == ROWS_LEFT_OUT and count:
+            rows = _count(int(count), "sample")
+            yield f"plait left out {rows} of subflows that {host} reports: not between two unicast IP addresses"
 
 
 def _console(trial: Trial) -> str:
@@ -60,19 +71,22 @@ def _fastest(trial: Trial) -> Iterator[str]:
     for bits_per_s, row in rated[:_LINES]:
         parts = _parts(subflows.filter(pl.col("flow") == row["flow"]), names)
         over = " / ".join(f"{name} {percent(share)}" for name, share in parts)
-        yield f"  {row['name']}: {rate(bits_per_s)} over {over}"
+        yield f"  {row['name']}: {rate(bits_per_s)}{f' over {over}' if over else ''}"
     if len(rated) > _LINES:
         yield f"  and {_count(len(rated) - _LINES, 'slower connection')}"
-    if silent := flows.height - len(rated):
+    uncounted = flows["received_bytes"].null_count()
+    if silent := flows.height - len(rated) - uncounted:
         yield f"  {_count(silent, 'connection')} carried no data in this time"
+    if uncounted:
+        yield f"  {_count(uncounted, 'connection')}: the kernel did not report how much data arrived"
 
 
 def _own_node(plan: Plan) -> str:
     return plan.network.namespaces[0].name
 
 
-def _parts(subflows: pl.DataFrame, names: Mapping[tuple[str, str], str]) -> list[tuple[str, float]]:
-    """Return the share of each path in what the subflows of a connection carried while they were observed."""
+def _parts(subflows: pl.DataFrame, names: Mapping[tuple[str, str], str]) -> list[tuple[str, float | None]]:
+    """Return the share of each path in what the subflows of a connection carried; None if they carried nothing."""
     carried = subflows.group_by("local_address", "remote_address", "subflow", maintain_order=True).agg(
         (pl.col("acked_bytes").max() - pl.col("acked_bytes").min()).alias("sent"),
         (pl.col("received_bytes").max() - pl.col("received_bytes").min()).alias("received"),
@@ -82,8 +96,8 @@ def _parts(subflows: pl.DataFrame, names: Mapping[tuple[str, str], str]) -> list
     shares: dict[str, float] = {}
     for row in carried.iter_rows(named=True):
         name = names.get((row["local_address"], row["remote_address"]), row["local_address"])
-        shares[name] = shares.get(name, 0.0) + ((row[column] or 0) / total if total else 0.0)
-    return list(shares.items())
+        shares[name] = shares.get(name, 0.0) + (row[column] or 0) / max(total, 1)
+    return [(name, share if total else None) for name, share in shares.items()]
 
 
 def _path_names(plan: Plan) -> dict[tuple[str, str], str]:

@@ -7,7 +7,7 @@ import time
 from contextlib import contextmanager
 from threading import Event
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -38,6 +38,7 @@ from plait.measure.probing import LineEnd, LineProber, PacketBurst, _packets
 from plait.observe.remote import _TABLES as OBSERVED
 from plait.observe.remote import HostsObserver
 from plait.observe.watching import Selection, observing_plan
+from plait.observe.words import _rows_left_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -206,18 +207,6 @@ def test_a_word_that_another_host_sent_cannot_become_an_order(tmp_path: Path) ->
                 host.route("192.0.2.1", address)
 
 
-def test_only_addresses_that_a_host_reports_are_looked_up_on_the_other_one() -> None:
-    asked = []
-    here = SimpleNamespace(
-        facts={"net/mptcp/enabled": "1"}, route=lambda *pair: (asked.append(pair), ({"eth0"}, None))[1]
-    )
-    observer = HostsObserver({"h1": here}, Selection(), Event())
-    rows = [("192.0.2.1", "192.0.2.2"), ("x", "192.0.2.2"), ("192.0.2.1\nundo", "fe80::1%eth0 x"), ("", "")]
-    observer._find_interfaces(pl.DataFrame(rows, schema=["local_address", "remote_address"], orient="row"))
-    assert asked == [("192.0.2.1", "192.0.2.2")]
-    assert observer.interfaces == {"192.0.2.1": "eth0"}
-
-
 @pytest.mark.parametrize("reached", ["2001:db8::1%eth0 x", "::", "224.0.0.1", "x", ""])
 def test_a_host_that_reached_no_address_of_an_interface_has_its_public_one(reached: str) -> None:
     host = SimpleNamespace(facts={"reached": reached}, route=lambda *_: (set(), None))
@@ -266,17 +255,51 @@ def test_a_trial_whose_tables_are_damaged_counts_against_the_limits(
 ) -> None:
     """The first table is damaged by itself; tables that contradict one another end whatever joins them."""
     plan, real = planned()
-    schema = {name: ALL_TABLES["flows"][name] for name in names}
-    write_hosts(tmp_path, {name: pl.DataFrame(schema=ALL_TABLES[name]) for name in TABLES if name != "flows"})
-    for host in ("h1", "h2"):
-        pl.DataFrame(schema=schema).write_ipc_stream(
-            tmp_path / host / "flows.arrow", compat_level=pl.CompatLevel.oldest()
-        )
+    frames = {name: pl.DataFrame(schema=ALL_TABLES[name]) for name in TABLES}
+    write_hosts(tmp_path, frames | {"flows": frames["flows"].select(names)})
     monkeypatch.setattr(merge, "merged", lambda *_: {}["h2"])
     with pytest.raises(DataError, match=message):
         remote._exchange(plan, real, tmp_path, lambda _: None)
     assert remote._spent.arguments()[1] == str(10**9 - 50_000_000 * 10 // 8)
     assert remote._spent.check(plan) == 590_000_000
+
+
+def observing(*names: str, route: object = None) -> HostsObserver:
+    facts = {"net/mptcp/enabled": "1"}
+    hosts: Any = {name: SimpleNamespace(name=name, facts=facts, route=route) for name in names}
+    return HostsObserver(hosts, Selection(), Event())
+
+
+PAIRS = [("192.0.2.1", "192.0.2.2"), ("....", "192.0.2.2"), ("224.0.0.1", "192.0.2.2"), ("ff:", "::"),
+         ("192.0.2.1", None), ("192.0.2.1", "::")]  # fmt: skip
+"""The addresses of six samples, of which only the first are those of a subflow."""
+
+
+@pytest.mark.usefixtures("exchanged")
+def test_samples_between_other_things_than_addresses_are_counted_and_left_out(tmp_path: Path) -> None:
+    """The first host is asked for the interfaces of addresses, which the other one may have reported."""
+    frames = {name: pl.DataFrame(schema=ALL_TABLES[name]) for name in OBSERVED}
+    empty = dict.fromkeys(ALL_TABLES["subflows"])
+    rows = [{**empty, "t_us": 0, "local_address": local, "remote_address": remote} for local, remote in PAIRS]
+    frames["subflows"] = pl.DataFrame(rows, schema=ALL_TABLES["subflows"])
+    write_hosts(tmp_path, frames)
+    (tmp_path / "h1" / "status.json").write_text('{"virtual_us": 7}')
+    (tmp_path / "h2" / "status.json").write_text('{"virtual_us": 7}')
+    asked: list[tuple[str, str]] = []
+    facts: dict[str, object] = {}
+    observer = observing("h1", "h2", route=lambda *pair: (asked.append(pair), ({"eth0"}, None))[1])
+    monitored = Job(observing_plan("h1", Selection(), 1, 1), {}, tmp_path, note=facts.__setitem__)
+    observer.execute(monitored)
+    assert asked == PAIRS[:1]
+    assert observer.interfaces == {"192.0.2.1": "eth0"}
+    kept = pl.read_ipc_stream(tmp_path / "data" / "subflows.arrow")
+    assert kept.select("local_address", "remote_address").rows() == PAIRS[:1] * 2
+    assert facts["h1.rows_left_out"] == len(PAIRS) - 1
+    trial: Any = SimpleNamespace(provenance=SimpleNamespace(host=facts))
+    assert list(_rows_left_out(trial)) == [
+        f"plait left out 5 samples of subflows that {host} reports: not between two unicast IP addresses"
+        for host in ("h1", "h2")
+    ]
 
 
 @pytest.mark.usefixtures("exchanged")
@@ -285,11 +308,7 @@ def test_observed_tables_that_contradict_one_another_fail_the_observation(tmp_pa
     flow = dict.fromkeys(ALL_TABLES["flows"]) | {"flow": 0}
     frames["flows"] = pl.DataFrame([flow], schema=ALL_TABLES["flows"])
     write_hosts(tmp_path, frames)
-    hosts = {
-        name: SimpleNamespace(name=name, facts={"net/mptcp/enabled": "1"}, route=None)
-        for name in ("h1", "h2")
-    }
-    observer = HostsObserver(hosts, Selection(), Event())
+    observer = observing("h1", "h2")
     job = Job(observing_plan("h1", Selection(), 1, 1), {}, tmp_path)
     with pytest.raises(DataError, match="its files contradict one another"):
         observer.execute(job)

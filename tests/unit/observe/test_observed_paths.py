@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
+from fake_tables import make_tables
 from plait.cli import observe
 from plait.dataset.model import FLOWS, PROGRAM_FLOWS, SUBFLOWS
 from plait.dataset.study_file import KernelFacts
@@ -20,6 +21,7 @@ from plait.observe.remote import HostsObserver
 from plait.observe.seen import path_names, with_paths
 from plait.observe.study import disabled_mptcp
 from plait.observe.watching import Selection, observing_plan
+from plait.observe.words import _fastest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -137,3 +139,17 @@ def test_a_kernel_without_mptcp_is_refused_with_what_would_do(
 def test_a_host_on_which_mptcp_is_off_is_named() -> None:
     console = "vps: plait-agent: MPTCP is off on vps, so new connections use TCP\nplait-agent: another line\n"
     assert disabled_mptcp(console) == ["MPTCP is off on vps, so new connections use TCP."]
+
+
+def test_a_connection_whose_bytes_the_kernel_does_not_report_is_not_said_to_be_silent() -> None:
+    """Linux before 6.5 does not report the bytes of a whole connection of MPTCP."""
+    rows = [
+        {"flow": 0, "name": "a"},
+        {"flow": 1, "name": "b", "received_bytes": 0, "start_us": 5, "end_us": 5},
+    ]
+    tables = make_tables({"flows": rows, "program_flows": [], "subflows": []})
+    trial: Any = SimpleNamespace(plan=observing_plan("home", Selection(), 10, 1), tables=tables)
+    assert list(_fastest(trial)) == [
+        "  1 connection carried no data in this time",
+        "  1 connection: the kernel did not report how much data arrived",
+    ]

@@ -286,3 +286,23 @@ def test_streams_that_the_caller_closed_are_read_and_written_as_empty(closed: st
     command = f'exec "{sys.executable}" -c "from plait.cli import main; main()" list {closed}'
     ended = subprocess.run(["/bin/sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("module", "code", "printed"),
+    [("typer", -signal.SIGINT, ""), ("plait.cli.list", 130, "plait: interrupted\n")],
+)
+def test_ctrl_c_while_plait_imports_itself_prints_no_traceback(module: str, code: int, printed: str) -> None:
+    program = (
+        "import os, signal, sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        f"        if name == {module!r}: os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "from plait.cli import main\n"
+        "main()\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program, "list"], capture_output=True, text=True, timeout=100, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (code, printed)

@@ -67,7 +67,12 @@ def words_of_usage(error: typer.TyperException) -> str:
 
 
 def on_signals() -> None:
-    """Make SIGTERM and SIGHUP raise Ended in the main thread, unless the caller ignores or handles them."""
+    """Make SIGTERM and SIGHUP raise Ended in the main thread, and SIGINT KeyboardInterrupt.
+
+    Not if the caller ignores or handles them.
+    """
+    if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, _end)
